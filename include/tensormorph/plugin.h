@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plugin.h - THE contract between Tensormorph Compute and an accelerator.  It and types.h are all that the author of a
+ * backend reads; the built-in backends see nothing else either.
+ *
+ * A backend answers one question, "can you run this operation, how exactly, and at what cost?" (query), and runs what it
+ * said yes to (prepare, launch).  It exports one function, `tm_plugin_query`, which TM_DEFINE_PLUGIN writes for it:
+ *
+ *     tm_plugin_query -> tm_plugin_header -> traits -> tm_accelerator_backend_plugin (a table of functions)
+ *
+ *     init -> device_info(0..n) -> [open] -> query -> prepare -> launch ... wait -> release -> [close] -> shutdown
+ *
+ * Only device_info, query, prepare and launch must be written (and release, if prepare allocates).  The host copies the
+ * table and fills every other gap with a working default where one exists (said at the function), else with a function
+ * that returns TM_UNSUPPORTED.
+ *
+ * AN ANSWER IS A PROMISE.  Where query said yes, prepare and launch may fail only for lack of resources
+ * (TM_ERROR_NO_MEMORY, TM_BUSY), a moved epoch (TM_STALE, prepare only) or a lost device (TM_ERROR_DEVICE_LOST).  Any
+ * other failure is counted, reported, and costs the backend its placement.  A launch never fails because of data.
+ *
+ * Threads.  [any] any thread, also several at once.  [host] one thread at a time for the whole backend.  [queue] one
+ * thread at a time per queue; different queues concurrently.  A device flagged TM_DEVICE_OPENING_THREAD gets every call
+ * that names it from the thread that opened it.
+ *
+ * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
+ * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
+ *
+ * Layout.  No enum, bool, long or bit-field crosses the line.  Each struct starts with struct_size, set by whoever
+ * allocates it: read or write only that much.  Bytes of an input struct beyond what you know must be zero, or answer
+ * TM_UNSUPPORTED.  Flags come as facts (ignore unknown ones) and demands (refuse unknown ones).  Structs and tables grow
+ * at their end only.  A backend must not touch what belongs to the process: signal and terminate handlers, locale,
+ * working directory, environment, standard streams, the floating-point mode (the host restores that one after a launch).
+ * It must not abort, exit, throw, or print; it has no destructors and no atexit.
+ */
+#ifndef TENSORMORPH_PLUGIN_H
+#define TENSORMORPH_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TM_ABI_MAJOR 0u         /* 0 = may still change; a host loads exactly its own major */
+#define TM_ABI_MINOR 1u         /* grows when something is appended; a host loads every minor of its major */
+
+/* A hash over every offset and size below, of the minor that a plugin was built with. */
+#define TM_LAYOUT_FINGERPRINT UINT64_C(0)
+
+/* Handles.  The backend defines the structs behind them as it likes; the host only carries the pointers. */
+typedef struct tm_backend tm_backend;   /* one loaded backend, from init to shutdown */
+typedef struct tm_device  tm_device;    /* one opened device */
+typedef struct tm_kernel  tm_kernel;    /* a prepared operation: immutable, usable from any queue of its device */
+typedef struct tm_buffer  tm_buffer;    /* device memory */
+
+/* ------------------------------------------------------------------------------------------------ host services ---- */
+
+#define TM_LOG_DEBUG   0u
+#define TM_LOG_INFO    1u
+#define TM_LOG_WARNING 2u
+#define TM_LOG_ERROR   3u
+
+#define TM_EVENT_EPOCH_MOVED 1u /* answers given before may differ now (memory pressure, power mode, a reset) */
+#define TM_EVENT_DEVICE_LOST 2u
+
+/* Runs part [begin, end) of a range on one of the host's threads; lane < tm_host.lane_count is never in use twice at once. */
+typedef void (*tm_range_fn)(void *argument, uint64_t begin, uint64_t end, uint32_t lane);
+
+/*
+ * What the host does for a backend.  Valid from init until shutdown returns; call nothing of it afterwards.  Pass
+ * `context` as the first argument.  All functions [any]; none is NULL.
+ */
+typedef struct tm_host {
+  uint32_t struct_size;
+  uint32_t lane_count;          /* threads that parallel_for may use, at least 1 */
+  void    *context;
+  /* Writes one line to the application's log. */
+  void (*log)(void *context, uint32_t level, tm_string message);
+  /* Says why the call that is running on this thread fails, and returns `status` so that it can be returned at once.
+     native_code is the driver's own number, or 0.  The text is copied. */
+  tm_status (*fail)(void *context, tm_status status, int64_t native_code, tm_string message);
+  /* Memory counted against the application's limit; alignment is a power of two.  NULL when there is none. */
+  void *(*alloc)(void *context, uint64_t bytes, uint64_t alignment);
+  void  (*free)(void *context, void *memory, uint64_t bytes);
+  /* Splits [0, count) at multiples of grain (0 is taken as 1) over the one pool that everybody shares and returns when
+     all is done.  A call from inside a call runs inline, as lane 0 of its own. */
+  void (*parallel_for)(void *context, uint64_t count, uint64_t grain, tm_range_fn function, void *argument);
+  /* Monotonic time. */
+  uint64_t (*now_ns)(void *context);
+  /* The user's value for one of the backend's declared options, or its default.  TM_ERROR_NOT_FOUND for an undeclared
+     key.  The value stays valid until shutdown. */
+  tm_status (*config_get)(void *context, tm_string key, tm_string *out_value);
+  /* A named pointer that the application handed to this backend (an entry point, an existing device), or NULL. */
+  void *(*config_pointer)(void *context, tm_string key);
+  /* A cache for compiled kernels, kept between runs and keyed by this backend's build as well.  get copies at most
+     *inout_bytes and sets it to the size found; TM_ERROR_NOT_FOUND if there is none. */
+  tm_status (*cache_get)(void *context, tm_string key, void *out_data, uint64_t *inout_bytes);
+  tm_status (*cache_put)(void *context, tm_string key, const void *data, uint64_t bytes);
+  /* Tells that device `index` changed.  From now on queries and prepares carry `epoch`, which must have grown. */
+  void (*device_event)(void *context, uint32_t index, uint32_t event, uint64_t epoch);
+  /* Marks a span in the application's trace; end takes what begin returned. */
+  uint64_t (*trace_begin)(void *context, tm_string name);
+  void     (*trace_end)(void *context, uint64_t span);
+} tm_host;
+
+/* ------------------------------------------------------------------------------------------------------ devices ---- */
+
+/* An option of a backend.  The user sets TENSORMORPH_<BACKEND>_<NAME>; unknown names are refused with a suggestion. */
+#define TM_OPTION_TEXT    1u
+#define TM_OPTION_INTEGER 2u
+#define TM_OPTION_SWITCH  3u    /* "0" or "1" */
+typedef struct tm_option {
+  uint32_t  struct_size;
+  uint32_t  type;               /* TM_OPTION_*; the host refuses a value that is not of the type */
+  tm_string name;               /* lower_snake */
+  tm_string default_value;
+  tm_string help;               /* one sentence */
+} tm_option;
+
+/* 16 opaque bytes.  Equal and non-zero means the same thing, whoever says it. */
+typedef struct tm_identity {
+  uint8_t bytes[16];
+} tm_identity;
+
+/* Well-known identities: the host's cores (a resource) and the host's memory (a memory). */
+#define TM_HOST_CORES  { { 'h','o','s','t','-','c','o','r','e','s',0,0,0,0,0,0 } }
+#define TM_HOST_MEMORY { { 'h','o','s','t','-','m','e','m','o','r','y',0,0,0,0,0 } }
+
+#define TM_MEMORY_HOST_POINTER     0x1u /* a tm_buffer of this space IS its host address; create, import and destroy default to that */
+#define TM_MEMORY_IMPORT           0x2u /* buffer_import takes host memory without a copy */
+#define TM_MEMORY_IMPORT_PAGES     0x4u /* ... if it starts at a page and spans whole pages */
+#define TM_MEMORY_IMPORT_READ_ONLY 0x8u /* ... and read-only mappings too */
+
+/* A place where operands lie.  Space 0 is where launches expect them. */
+typedef struct tm_memory_space {
+  uint32_t    struct_size;
+  uint32_t    flags;                    /* TM_MEMORY_* (facts) */
+  tm_identity identity;                 /* equal and non-zero: one memory, so a copy between the two costs nothing */
+  tm_string   name;                     /* for people */
+  uint64_t    total_bytes;
+  uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
+  uint64_t    largest_binding_bytes;    /* 0 = no limit known */
+  uint32_t    alignment;                /* of a buffer's start; power of two, at least 1 */
+  uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
+  uint32_t    store_granule;            /* the device writes whole units of this many bytes: outputs are padded to it; at least 1 */
+  uint32_t    reserved;
+} tm_memory_space;
+
+#define TM_DEVICE_SYNCHRONOUS       0x1u /* launch and transfers compute before they return */
+#define TM_DEVICE_OPENING_THREAD    0x2u /* every call that names the device must come from the thread that opened it */
+#define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it */
+
+typedef struct tm_device_info {
+  uint32_t    struct_size;
+  uint32_t    flags;                    /* TM_DEVICE_* (demands on the host) */
+  tm_identity uuid;                     /* this very device, also after a restart; all zero: made from build id and index */
+  tm_identity resource;                 /* equal and non-zero: the same silicon, so one queue of time (TM_HOST_CORES) */
+  tm_string   name;                     /* for people; no decision reads it */
+  tm_string   driver_version;           /* for people, and part of what a measured cost is kept under */
+  uint64_t    epoch;                    /* grows whenever answers may change */
+  uint64_t    open_ns;                  /* estimated time of open, priced as set-up */
+  uint64_t    cost_model_id;            /* changes when the cost formulas change: learned corrections are then dropped */
+  uint32_t    queue_count;              /* at least 1; queues are numbered from 0 */
+  uint32_t    memory_count;             /* at least 1 */
+  const tm_memory_space *const *memories;
+} tm_device_info;
+
+typedef struct tm_memory_stats {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t total_bytes;                 /* 0 = unknown, likewise below */
+  uint64_t free_bytes;                  /* for anybody, now */
+  uint64_t used_bytes;                  /* by this process through this backend */
+} tm_memory_stats;
+
+/* ------------------------------------------------------------------------------------------------------ queries ---- */
+
+/* Facts about a whole operation.  Unknown ones may be ignored. */
+#define TM_OPERATION_ALL_CONTIGUOUS 0x1u  /* every operand is */
+#define TM_OPERATION_ALL_SAME_SHAPE 0x2u  /* all operands have equal dims */
+#define TM_OPERATION_ALL_SAME_FORMAT 0x4u /* all operands have one format */
+/* Demands.  Refuse an operation with one that you do not know (TM_REASON_DEMAND). */
+#define TM_OPERATION_RUN_TO_RUN 0x10000u  /* equal bits every time */
+#define TM_OPERATION_FACTS  0xffffu       /* the bits that are facts */
+
+/*
+ * An operation to judge or to prepare.  operands: inputs, then outputs, in the order of the operation's line in types.h.
+ * They describe memory space 0 of the device; copies are the host's business.  The host has checked shapes and
+ * formats against the operation's rule and collapsed what can be collapsed, so a backend need not.
+ */
+typedef struct tm_operation {
+  uint32_t struct_size;
+  uint32_t op;                          /* TM_OP_* */
+  uint32_t version;                     /* of the operation's meaning; unknown means refuse */
+  uint32_t flags;                       /* TM_OPERATION_*: facts below 0x10000, demands above */
+  uint32_t worst_numerics;              /* the weakest TM_NUMERICS_* class that the caller accepts */
+  uint32_t attribute_bytes;             /* 0 if there are none */
+  uint32_t input_count;
+  uint32_t output_count;
+  const tm_operand *operands;           /* input_count + output_count of them */
+  const void       *attributes;         /* the operation's struct of types.h; NULL if there are none */
+} tm_operation;
+
+/* Why not (level 0).  At least one bit is set in a refusal. */
+#define TM_REASON_OPERATION  0x001u     /* this operation, or this version of it */
+#define TM_REASON_FORMAT     0x002u     /* a format of `operand` */
+#define TM_REASON_RANK       0x004u
+#define TM_REASON_SHAPE      0x008u     /* an extent, a divisibility, a broadcast */
+#define TM_REASON_LAYOUT     0x010u     /* strides */
+#define TM_REASON_ALIGNMENT  0x020u
+#define TM_REASON_SIZE       0x040u     /* larger than the device can take at once */
+#define TM_REASON_ATTRIBUTE  0x080u
+#define TM_REASON_NUMERICS   0x100u     /* only in a weaker class than the caller accepts */
+#define TM_REASON_RESOURCES  0x200u     /* not now: memory, power */
+#define TM_REASON_DEMAND     0x400u     /* a demand that it does not know or cannot meet */
+#define TM_REASON_CONSTANT   0x800u     /* `operand` must be constant */
+
+/* What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper. */
+#define TM_CHANGE_CONTIGUOUS  1u        /* make `operand` contiguous */
+#define TM_CHANGE_ALIGN       2u        /* align its addresses to `value` bytes */
+#define TM_CHANGE_PAD         3u        /* pad `axis` to a multiple of `value` */
+#define TM_CHANGE_CAST        4u        /* cast it to `format` */
+#define TM_CHANGE_DEQUANTIZE  5u        /* dequantize it to `format` */
+#define TM_CHANGE_SPLIT_ABOVE 6u        /* split `axis` into parts of at most `value` elements */
+#define TM_CHANGE_REDUCE_RANK 7u        /* present it with rank `value` or less */
+#define TM_CHANGE_CONVERT     8u        /* convert it to the private `format` */
+typedef struct tm_change {
+  uint32_t kind;                        /* TM_CHANGE_* */
+  uint32_t operand;                     /* index into tm_operation.operands */
+  uint32_t axis;
+  uint32_t format;
+  uint64_t value;
+} tm_change;
+
+#define TM_MAX_CHANGES 8
+
+#define TM_ANSWER_USES_UNIT 0x1u        /* a matrix or dot-product unit is used; for people only */
+#define TM_ANSWER_GUESSED   0x2u        /* the cost formula is a guess: give it little weight */
+
+/*
+ * What a device says of one operation.  The host zeroes it and sets struct_size; zero is a refusal, cost 0 is unknown.
+ * Time is that of a warm run on the device itself, operands in place: no copies, no queueing, no first use.
+ */
+typedef struct tm_answer {
+  uint32_t  struct_size;
+  uint32_t  level;                      /* TM_LEVEL_* */
+  uint32_t  numerics;                   /* TM_NUMERICS_* */
+  uint32_t  numerics_flags;             /* TM_NUMERICS_RUN_TO_RUN and its neighbours */
+  double    numerics_bound;             /* meaning set by the class */
+  uint32_t  growth;                     /* TM_GROWTH_*, class N2 */
+  uint32_t  accumulator;                /* TM_FORMAT_*, class N2 */
+  uint32_t  flags;                      /* TM_ANSWER_* (facts) */
+  uint32_t  reasons;                    /* TM_REASON_*; not 0 when refused */
+  uint32_t  operand;                    /* the operand that the reasons are about; TM_NO_OPERAND if none */
+  uint32_t  change_count;               /* entries of changes[] */
+  tm_string text;                       /* a static sentence for people; may be empty */
+  uint64_t  cost_ns;                    /* median, from a declared formula; a backend never measures itself */
+  uint64_t  spread_ns;                  /* 90th percentile minus median */
+  uint64_t  launch_ns;                  /* the part of cost_ns that does not depend on size */
+  uint64_t  setup_ns;                   /* once, before the first launch (compile, pack tables) */
+  uint64_t  setup_key;                  /* operations with an equal non-zero key share one set-up */
+  uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding; 0: no such binding */
+  uint64_t  moved_bytes;                /* between device memory and the compute units */
+  uint64_t  energy_nj;                  /* nanojoule */
+  uint64_t  epoch;                      /* the device's epoch that this answer holds for */
+  uint64_t  alias_mask;                 /* bit (output * 8 + input): that output may be bound to that input's exact memory (inputs and outputs 0..7) */
+  tm_change changes[TM_MAX_CHANGES];
+} tm_answer;
+
+#define TM_NO_OPERAND 0xffffffffu
+
+/* ------------------------------------------------------------------------------------------- launches, transfers ---- */
+
+/*
+ * A place in a queue's order.  A queue is first in, first out, and completes in order, so "value n is complete" means
+ * everything up to n is, with or without error.  Value 0 is always complete; values of a queue are dense and grow by 1.
+ */
+typedef struct tm_ticket {
+  uint32_t queue;
+  uint32_t reserved;
+  uint64_t value;
+} tm_ticket;
+
+typedef struct tm_binding {
+  tm_buffer *buffer;
+  uint64_t   offset;                    /* bytes; the address of the element with index 0 on every axis */
+  uint64_t   length;                    /* bytes of the buffer that belong to this operand, counted from offset when no stride is negative */
+} tm_binding;
+
+/* Wait lists name earlier tickets of queues of the same device only; a ticket not yet issued is TM_ERROR_ARGUMENT. */
+typedef struct tm_launch {
+  uint32_t          struct_size;
+  uint32_t          queue;
+  tm_kernel        *kernel;
+  const tm_binding *bindings;           /* operands in order, then the workspace if one was declared */
+  const tm_ticket  *waits;
+  uint32_t          binding_count;
+  uint32_t          wait_count;
+} tm_launch;
+
+/* upload: host -> destination; download: source -> host; copy: source -> destination. */
+typedef struct tm_transfer {
+  uint32_t         struct_size;
+  uint32_t         queue;
+  tm_buffer       *destination;
+  uint64_t         destination_offset;
+  tm_buffer       *source;
+  uint64_t         source_offset;
+  void            *host;                /* stays valid, and unchanged on upload, until the ticket completes */
+  uint64_t         bytes;
+  const tm_ticket *waits;
+  uint32_t         wait_count;
+  uint32_t         reserved;
+} tm_transfer;
+
+#define TM_WAIT_POLL    UINT64_C(0)
+#define TM_WAIT_FOREVER UINT64_MAX
+
+/* -------------------------------------------------------------------------------------------------- the backend ---- */
+
+/*
+ * The trait "tensormorph.accelerator-backend", revision 1.  All functions are called after init and before shutdown.
+ * Every one may report its reason through tm_host.fail.  Statuses not named may not be returned.
+ */
+typedef struct tm_accelerator_backend_plugin {
+  uint32_t struct_size;
+  uint32_t option_count;
+  const tm_option *const *options;      /* what config_get understands; static, readable before init */
+
+  /* [host] Once, first.  Finds drivers, allocates state; opens no device.  `host` outlives the backend.  A missing driver
+     is no error of the process: return TM_ERROR_NO_DEVICE with the reason through fail, and the backend is listed as
+     unavailable.   Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
+  tm_status (*init)(const tm_host *host, tm_backend **out_backend);
+  /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit.  Default: nothing. */
+  void (*shutdown)(tm_backend *backend);
+
+  /* [host] MANDATORY.  Describes device `index`, counted from 0; cheap, no kernel runs.   TM_OK, TM_END */
+  tm_status (*device_info)(tm_backend *backend, uint32_t index, tm_device_info *out_info);
+  /* [host] Opens it for launches.  Default: the device handle is the backend handle.
+     TM_OK, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST, TM_BUSY (another process has it) */
+  tm_status (*open)(tm_backend *backend, uint32_t index, tm_device **out_device);
+  /* [host] Nothing of the device is pending or allocated any more.  Default: nothing. */
+  void (*close)(tm_device *device);
+
+  /* [any] MANDATORY.  Judges `count` operations for device `index`, which need not be open.  Pure: no compiling, no
+     allocation, microseconds; the same question in the same epoch gets the same answer.   TM_OK, TM_ERROR_DEVICE_LOST */
+  tm_status (*query)(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                     tm_answer *const *out_answers);
+  /* [any] MANDATORY.  Makes the operation runnable; `answer` is the one that query gave for it.  Called once a
+     signature; may compile.   TM_OK, TM_STALE, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
+                       tm_kernel **out_kernel);
+  /* [any] No launch of the kernel is pending.  Default: nothing. */
+  void (*release)(tm_device *device, tm_kernel *kernel);
+
+  /* [any] Memory in space `space`.  Default on TM_MEMORY_HOST_POINTER spaces: the host's allocator.
+     TM_OK, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  tm_status (*buffer_create)(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer);
+  /* [any] Makes host memory a buffer without a copy; it outlives the buffer.  Default on TM_MEMORY_HOST_POINTER spaces:
+     the handle is the address.   TM_OK, TM_UNSUPPORTED (the host copies instead), TM_ERROR_NO_MEMORY */
+  tm_status (*buffer_import)(tm_device *device, uint32_t space, void *memory, uint64_t bytes, uint32_t read_only,
+                             tm_buffer **out_buffer);
+  /* [any] No work on it is pending.  `imported` tells which of the two made it.  Default as above. */
+  void (*buffer_destroy)(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported);
+
+  /* [queue] Enqueue a transfer; never wait for the device.  Default on TM_MEMORY_HOST_POINTER spaces: memcpy now.
+     TM_OK, TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  tm_status (*upload)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+  tm_status (*download)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+  tm_status (*copy)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+
+  /* [queue] MANDATORY.  Enqueues one kernel; all structs, waits and bindings are copied before it returns.  Never waits for the
+     device: a full queue is TM_BUSY with nothing enqueued.  Only a TM_DEVICE_SYNCHRONOUS device computes inside the
+     call and may leave the ticket untouched.  Inputs are never written; outputs lie apart from inputs except where
+     alias_mask allowed it.  No allocation beyond the declared workspace.
+     TM_OK, TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  tm_status (*launch)(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);
+  /* [queue] Makes enqueued work start without a wait; wait implies it.  Default: nothing.   TM_OK, TM_ERROR_DEVICE_LOST */
+  tm_status (*flush)(tm_device *device, uint32_t queue);
+  /* [any] Waits until all tickets are complete; timeout TM_WAIT_POLL asks only.  Gives the first error among them: the
+     code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED.  A
+     failed queue stays failed until cancel.  May be repeated.  A ticket completes as lost only when host memory is no
+     longer touched.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
+  tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
+  /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable
+     again and old errors are forgotten.  Default: TM_OK.   TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */
+  tm_status (*cancel)(tm_device *device, uint32_t queue);
+
+  /* [any] Default: TM_UNSUPPORTED.   TM_OK, TM_UNSUPPORTED, TM_ERROR_DEVICE_LOST */
+  tm_status (*memory_stats)(tm_device *device, uint32_t space, tm_memory_stats *out_stats);
+  /* [any] A further table by name ("vendor.area") and revision, NULL if there is none; its functions take a device.
+     Default: NULL. */
+  const void *(*get_extension)(tm_backend *backend, tm_string name, uint32_t revision);
+} tm_accelerator_backend_plugin;
+
+/* ---------------------------------------------------------------------------------------------------- the entry ---- */
+
+/* Something a plugin offers.  Unknown ids and revisions are ignored by the host. */
+typedef struct tm_trait {
+  tm_string   id;
+  uint32_t    revision;
+  uint32_t    reserved;
+  const void *table;
+} tm_trait;
+
+#define TM_TRAIT_ACCELERATOR_BACKEND "tensormorph.accelerator-backend"
+#define TM_TRAIT_ACCELERATOR_BACKEND_REVISION 1u
+
+#define TM_PLUGIN_MAGIC UINT64_C(0x006870726f6d6d74)    /* "tmmorph" */
+
+/* How the library was built; a host refuses a plugin whose answer differs from its own. */
+#define TM_BUILD_POINTER_64        0x01u
+#define TM_BUILD_BIG_ENDIAN        0x02u
+#define TM_BUILD_ADDRESS_SANITIZER 0x04u
+#define TM_BUILD_THREAD_SANITIZER  0x08u
+#define TM_BUILD_MEMORY_SANITIZER  0x10u
+
+/* This header is frozen for ever, over all majors. */
+typedef struct tm_plugin_header {
+  uint64_t  magic;                      /* TM_PLUGIN_MAGIC */
+  uint32_t  header_size;                /* sizeof(tm_plugin_header) */
+  uint32_t  abi_major;
+  uint32_t  abi_minor;
+  uint32_t  build_flags;                /* TM_BUILD_* */
+  uint64_t  layout_fingerprint;         /* TM_LAYOUT_FINGERPRINT of the plugin's own plugin.h */
+  tm_string name;                       /* lower_snake; option names and user choices are built from it */
+  tm_string version;
+  tm_string vendor;
+  tm_string build_id;                   /* differs between builds that may behave differently */
+  uint64_t  trait_count;
+  const tm_trait *traits;
+} tm_plugin_header;
+
+/* The one exported function.  Pure: no allocation, no device, no thread; static data; callable at any time, often.
+   NULL if it cannot serve a host of this version. */
+typedef const tm_plugin_header *(*tm_plugin_query_fn)(uint32_t host_abi_major, uint32_t host_abi_minor);
+
+#ifndef TM_PLUGIN_ENTRY                 /* the build gives each built-in its own name for it */
+#define TM_PLUGIN_ENTRY tm_plugin_query
+#endif
+#ifndef TM_PLUGIN_BUILD_ID              /* the build should give a hash or a revision */
+#define TM_PLUGIN_BUILD_ID __DATE__ " " __TIME__
+#endif
+
+#if defined(__GNUC__)
+#define TM_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define TM_PLUGIN_EXPORT
+#endif
+
+#if defined(__has_feature)
+#define TM_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define TM_HAS_FEATURE(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || TM_HAS_FEATURE(address_sanitizer)
+#define TM_BUILD_SANITIZERS_ TM_BUILD_ADDRESS_SANITIZER
+#elif defined(__SANITIZE_THREAD__) || TM_HAS_FEATURE(thread_sanitizer)
+#define TM_BUILD_SANITIZERS_ TM_BUILD_THREAD_SANITIZER
+#elif TM_HAS_FEATURE(memory_sanitizer)
+#define TM_BUILD_SANITIZERS_ TM_BUILD_MEMORY_SANITIZER
+#else
+#define TM_BUILD_SANITIZERS_ 0u
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TM_BUILD_ENDIANNESS_ TM_BUILD_BIG_ENDIAN
+#else
+#define TM_BUILD_ENDIANNESS_ 0u
+#endif
+#define TM_BUILD_FLAGS ((sizeof(void *) == 8 ? TM_BUILD_POINTER_64 : 0u) | TM_BUILD_ENDIANNESS_ | TM_BUILD_SANITIZERS_)
+
+/* A tm_string of a string literal, as an initializer. */
+#define TM_STRING(literal) { literal, sizeof(literal) - 1 }
+
+#ifdef __cplusplus
+#define TM_EXTERN_C_ extern "C"
+#else
+#define TM_EXTERN_C_ extern
+#endif
+
+/* Writes the entry of a plugin that offers one backend: name, version and vendor are string literals, `table` is a
+   tm_accelerator_backend_plugin object with static storage. */
+#define TM_DEFINE_PLUGIN(name, version, vendor, table)                                                                \
+  TM_EXTERN_C_ TM_PLUGIN_EXPORT const tm_plugin_header *TM_PLUGIN_ENTRY(uint32_t host_abi_major, uint32_t host_abi_minor); \
+  const tm_plugin_header *TM_PLUGIN_ENTRY(uint32_t host_abi_major, uint32_t host_abi_minor) {                          \
+    static const tm_trait traits[] = {                                                                                 \
+      { TM_STRING(TM_TRAIT_ACCELERATOR_BACKEND), TM_TRAIT_ACCELERATOR_BACKEND_REVISION, 0, &(table) } };               \
+    static const tm_plugin_header header = {                                                                           \
+      TM_PLUGIN_MAGIC, sizeof(tm_plugin_header), TM_ABI_MAJOR, TM_ABI_MINOR, TM_BUILD_FLAGS, TM_LAYOUT_FINGERPRINT,    \
+      TM_STRING(name), TM_STRING(version), TM_STRING(vendor), TM_STRING(TM_PLUGIN_BUILD_ID), 1, traits };              \
+    (void)host_abi_minor;                                                                                              \
+    return host_abi_major == TM_ABI_MAJOR ? &header : NULL;                                                            \
+  }
+
+/* Whether `pointer` (struct or table of another build) reaches as far as `member`. */
+#define TM_HAS_MEMBER(pointer, type, member) \
+  ((pointer)->struct_size >= offsetof(type, member) + sizeof(((type *)0)->member))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENSORMORPH_PLUGIN_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+static void *system_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  (void)context;
+  uint64_t rounded;
+  if (!tm_checked_round_up(bytes, alignment, &rounded) || rounded > PTRDIFF_MAX) return NULL;
+  return aligned_alloc((size_t)alignment, (size_t)rounded);
+}
+
+static void system_free(void *context, void *memory, uint64_t bytes) {
+  (void)context;
+  (void)bytes;
+  free(memory);
+}
+
+void tm_memory_init(tm_memory *memory, uint64_t limit_bytes) {
+  memory->alloc = system_alloc;
+  memory->free = system_free;
+  memory->context = NULL;
+  memory->limit_bytes = limit_bytes;
+  atomic_init(&memory->used_bytes, 0);
+  atomic_init(&memory->peak_bytes, 0);
+}
+
+/* Takes `bytes` out of the budget; a failed reservation takes nothing. */
+static bool reserve(tm_memory *memory, uint64_t bytes) {
+  uint64_t used = atomic_load_explicit(&memory->used_bytes, memory_order_relaxed);
+  uint64_t wanted;
+  do {
+    if (!tm_checked_add(used, bytes, &wanted)) return false;
+    if (memory->limit_bytes != 0 && wanted > memory->limit_bytes) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&memory->used_bytes, &used, wanted, memory_order_relaxed,
+                                                  memory_order_relaxed));
+  uint64_t peak = atomic_load_explicit(&memory->peak_bytes, memory_order_relaxed);
+  while (peak < wanted && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, wanted,
+                                                                 memory_order_relaxed, memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void *tm_memory_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment) {
+  if (alignment < _Alignof(max_align_t)) alignment = _Alignof(max_align_t);
+  if (!reserve(memory, bytes)) return NULL;
+  void *pointer = memory->alloc(memory->context, tm_max_u64(bytes, 1), alignment);
+  if (pointer == NULL) atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
+  return pointer;
+}
+
+void *tm_memory_calloc(tm_memory *memory, uint64_t count, uint64_t element_bytes) {
+  uint64_t bytes;
+  if (!tm_checked_mul(count, element_bytes, &bytes)) return NULL;
+  void *pointer = tm_memory_alloc(memory, bytes, 0);
+  if (pointer != NULL) memset(pointer, 0, (size_t)bytes);
+  return pointer;
+}
+
+void *tm_memory_grow(tm_memory *memory, void *old, uint64_t old_count, uint64_t new_count, uint64_t element_bytes) {
+  uint64_t bytes;
+  if (!tm_checked_mul(new_count, element_bytes, &bytes)) return NULL;
+  void *grown = tm_memory_alloc(memory, bytes, 0);
+  if (grown == NULL) return NULL;
+  if (old != NULL) memcpy(grown, old, (size_t)(old_count * element_bytes));
+  tm_memory_free(memory, old, old_count * element_bytes);
+  return grown;
+}
+
+void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes) {
+  if (pointer == NULL) return;
+  memory->free(memory->context, pointer, tm_max_u64(bytes, 1));
+  atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
+}

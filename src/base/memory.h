@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.h - the one way to get memory: an allocator of the application's choice, counted and limited.  Everything that
+ * a context owns comes from its tm_memory.  Thread-safe if the allocator behind it is.
+ */
+#ifndef TM_BASE_MEMORY_H
+#define TM_BASE_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct tm_memory {
+  void *(*alloc)(void *context, uint64_t bytes, uint64_t alignment);  /* NULL when there is none */
+  void  (*free)(void *context, void *memory, uint64_t bytes);
+  void   *context;
+  uint64_t limit_bytes;                 /* 0 = no limit */
+  _Atomic uint64_t used_bytes;
+  _Atomic uint64_t peak_bytes;
+} tm_memory;
+
+/* The C library's allocator with a limit (0 = none). */
+void tm_memory_init(tm_memory *memory, uint64_t limit_bytes);
+
+/* `bytes` bytes at a multiple of `alignment` (a power of two; 0 = fit for any type), or NULL.  0 bytes give a valid pointer. */
+void *tm_memory_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment);
+/* As tm_memory_alloc for count elements, zeroed; NULL also when the size overflows. */
+void *tm_memory_calloc(tm_memory *memory, uint64_t count, uint64_t element_bytes);
+/* Grows an array from old_count to new_count elements, keeping its content.  NULL leaves the old one valid. */
+void *tm_memory_grow(tm_memory *memory, void *old, uint64_t old_count, uint64_t new_count, uint64_t element_bytes);
+/* `bytes` is what was asked for.  NULL is accepted. */
+void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes);
+
+#endif
