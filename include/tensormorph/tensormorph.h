@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensormorph.h - the application's side of Tensormorph Compute: open checkpoints, run tensor operations on whatever
+ * accelerator is there, start long jobs and read their results while they run, and ask why something ran where it did.
+ *
+ *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
+ *                                 -> tm_job_start_stats -> rows     long work, in the background
+ *                -> tm_explain                                      every candidate, its cost, and the reason
+ *
+ * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
+ * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations)
+ * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
+ * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
+ * struct_size, set by the caller (= sizeof); only that much is read or written.  A status below 0 is an error; its text
+ * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
+ *
+ * Threads: functions that take a tm_context may be called from any number of threads at once, except tm_context_destroy.
+ * One tensor may be read by many calls at once but written by one.  Functions on a job may be called from any thread at
+ * once, except tm_job_destroy.
+ */
+#ifndef TENSORMORPH_TENSORMORPH_H
+#define TENSORMORPH_TENSORMORPH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TM_VERSION_MAJOR 0
+#define TM_VERSION_MINOR 1
+#define TM_VERSION_PATCH 0
+
+/* "0.1.0", of the library that is running. */
+const char *tm_version(void);
+/* "ok", "corrupt", ...; never NULL. */
+const char *tm_status_text(tm_status status);
+
+/* ------------------------------------------------------------------------------------------------------ context ---- */
+
+typedef struct tm_context tm_context;
+
+#define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
+                                           process-wide SIGBUS guard while a mapping exists, so that a file truncated
+                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
+#define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from TENSORMORPH_PLUGIN_PATH and the system's plugin folder;
+                                           without it only built-in backends and plugin_paths are loaded */
+#define TM_CONTEXT_REPRODUCIBLE  0x4u   /* accept bit-equal results (N0) only, whatever the operation's default is */
+
+/* One value for an option of a backend.  Unknown backends and options are errors with a suggestion. */
+typedef struct tm_setting {
+  const char *backend;
+  const char *name;
+  const char *value;
+} tm_setting;
+
+/* A pointer for a backend: an entry point or object of the application's own (which names: see the backend's options). */
+typedef struct tm_named_pointer {
+  const char *backend;
+  const char *name;
+  void       *pointer;
+} tm_named_pointer;
+
+/* Zero everywhere is a good default.  All is copied; strings are NUL-terminated UTF-8. */
+typedef struct tm_context_options {
+  uint32_t struct_size;
+  uint32_t flags;                       /* TM_CONTEXT_* */
+  uint32_t thread_count;                /* threads of the one pool, the caller's included; 0: one a core */
+  uint32_t max_open_files;              /* 0: no limit of ours */
+  uint64_t max_memory_bytes;            /* of this context's own allocations (mappings not counted); 0: no limit */
+  uint64_t max_header_bytes;            /* of a checkpoint's header; 0: 100,000,000 */
+  uint32_t worst_numerics_plus_one;     /* 0: each operation's default; else 1 + TM_NUMERICS_* */
+  uint32_t plugin_path_count;
+  const char *const *plugin_paths;      /* plugin files to load; a bad one is listed as refused, never fatal */
+  const char *const *devices;           /* use only these: a backend's name, or name:index.  The reference stays */
+  const char *const *excluded_devices;  /* never these, "reference" included; an excluded backend is not even loaded */
+  uint32_t device_count;
+  uint32_t excluded_device_count;
+  const tm_setting       *settings;
+  const tm_named_pointer *pointers;
+  uint32_t setting_count;
+  uint32_t pointer_count;
+  /* NULL: the C library's.  Must be thread-safe; alignment is a power of two. */
+  void *(*alloc)(void *allocator_context, uint64_t bytes, uint64_t alignment);
+  void  (*free)(void *allocator_context, void *memory, uint64_t bytes);
+  void   *allocator_context;
+  /* NULL: dropped.  Called from any thread, several at once; level 0 debug, 1 info, 2 warning, 3 error. */
+  void (*log)(void *log_context, uint32_t level, const char *message);
+  void  *log_context;
+} tm_context_options;
+
+/* Loads backends and lists their devices; opens none.  options may be NULL.
+   TM_ERROR_ARGUMENT (unknown option, device or backend, with a suggestion), TM_ERROR_NO_MEMORY */
+tm_status tm_context_create(const tm_context_options *options, tm_context **out_context, tm_error *error);
+/* All children are gone. */
+void tm_context_destroy(tm_context *context);
+
+typedef struct tm_memory_usage {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t used_bytes;
+  uint64_t peak_bytes;
+  uint64_t limit_bytes;                 /* 0: none */
+} tm_memory_usage;
+void tm_context_memory_usage(const tm_context *context, tm_memory_usage *out_usage);
+
+/* --------------------------------------------------------------------------------------------- backends, devices ---- */
+
+#define TM_BACKEND_READY       0u
+#define TM_BACKEND_UNAVAILABLE 1u       /* loaded, but no device or driver: reason */
+#define TM_BACKEND_REFUSED     2u       /* not loaded or not accepted: reason */
+#define TM_BACKEND_QUARANTINED 3u       /* broke a promise, or hung: reason */
+#define TM_BACKEND_EXCLUDED    4u       /* by the user's word */
+
+typedef struct tm_backend_description {
+  uint32_t    struct_size;
+  uint32_t    state;                    /* TM_BACKEND_* */
+  const char *name;
+  const char *version;
+  const char *vendor;
+  const char *build_id;
+  const char *origin;                   /* "built-in" or the file's path */
+  const char *reason;                   /* why it is not ready; "" if it is */
+  uint32_t    device_count;
+  uint32_t    option_count;
+} tm_backend_description;
+
+/* TM_OK, TM_END past the last.  The numbering is fixed for a context. */
+tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description);
+
+typedef struct tm_option_description {
+  uint32_t    struct_size;
+  uint32_t    type;                     /* 1 text, 2 integer, 3 switch */
+  const char *name;
+  const char *default_value;
+  const char *value;                    /* in force */
+  const char *help;
+} tm_option_description;
+tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description);
+
+#define TM_DEVICE_READY       0u
+#define TM_DEVICE_LOST        1u
+#define TM_DEVICE_QUARANTINED 2u
+#define TM_DEVICE_EXCLUDED    3u
+
+typedef struct tm_device_description {
+  uint32_t    struct_size;
+  uint32_t    state;                    /* TM_DEVICE_* */
+  uint32_t    backend;                  /* index for tm_backend_describe */
+  uint32_t    memory_count;
+  const char *name;                     /* "cpu:0": how the user names it */
+  const char *description;              /* the device's own words */
+  const char *driver_version;
+  const char *reason;                   /* why it is not ready; "" if it is */
+  const char *uuid;                     /* 32 hexadecimal digits */
+  const char *resource;                 /* 32 hexadecimal digits; equal: the same silicon */
+  uint32_t    queue_count;
+  uint32_t    opened;                   /* 1 once something ran on it */
+  uint64_t    epoch;
+  uint64_t    launch_count;             /* operations run so far */
+  uint64_t    violation_count;          /* broken promises so far */
+} tm_device_description;
+tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_description *out_description);
+
+typedef struct tm_memory_description {
+  uint32_t    struct_size;
+  uint32_t    is_host;                  /* 1: the host's own memory, so nothing is copied */
+  const char *name;
+  uint64_t    total_bytes;
+  uint64_t    largest_buffer_bytes;     /* 0: no limit known */
+  uint64_t    largest_binding_bytes;    /* 0: no limit known */
+  uint32_t    alignment;
+  uint32_t    offset_granule;
+} tm_memory_description;
+tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description);
+
+/* ------------------------------------------------------------------------------------------ formats, operations ---- */
+
+typedef struct tm_format_description {
+  uint32_t    struct_size;
+  uint32_t    format;                   /* TM_FORMAT_* */
+  const char *name;
+  uint32_t    block_elements;
+  uint32_t    block_bytes;
+  int32_t     gguf_type;                /* -1: none */
+  uint32_t    has_arithmetic;           /* 1: operations can compute with it */
+} tm_format_description;
+/* [any thread] TM_OK, TM_END */
+tm_status tm_format_describe(uint32_t index, tm_format_description *out_description);
+/* TM_FORMAT_* by name ("bf16", "q4_0"; case does not matter), TM_FORMAT_NONE if unknown. */
+uint32_t tm_format_lookup(const char *name);
+/* The name of a format; "unknown" for numbers it does not know. */
+const char *tm_format_name(uint32_t format);
+
+typedef struct tm_op_description {
+  uint32_t    struct_size;
+  uint32_t    op;                       /* TM_OP_* */
+  uint32_t    version;
+  uint32_t    default_numerics;         /* the class accepted when the caller says nothing */
+  const char *name;
+  const char *summary;
+  uint32_t    input_min;
+  uint32_t    input_max;
+  uint32_t    output_count;
+  uint32_t    attribute_bytes;
+} tm_op_description;
+/* [any thread] TM_OK, TM_END */
+tm_status tm_op_describe(uint32_t index, tm_op_description *out_description);
+/* TM_OP_* by name, TM_OP_NONE if unknown. */
+uint32_t tm_op_lookup(const char *name);
+
+/* How `device` answers for `op` with `format` operands on a plain, contiguous, medium-sized example.  TM_UNSUPPORTED when
+   the operation does not take the format at all. */
+typedef struct tm_support {
+  uint32_t struct_size;
+  uint32_t level;                       /* TM_LEVEL_* */
+  uint32_t numerics;                    /* TM_NUMERICS_* */
+  uint32_t reasons;                     /* plugin.h TM_REASON_*, when refused */
+  double   numerics_bound;
+} tm_support;
+tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, uint32_t format, tm_support *out_support);
+
+/* ------------------------------------------------------------------------------------------------------ tensors ---- */
+
+typedef struct tm_tensor tm_tensor;
+
+/* Dense, aligned to 64 bytes, filled with zero bytes; counted against the context's memory.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+tm_status tm_tensor_create(tm_context *context, uint32_t format, uint32_t rank, const uint64_t *dims, tm_tensor **out_tensor, tm_error *error);
+/* Uses memory of the application without a copy; it must hold what layout's dims and strides reach (data = address of the
+   element with index 0 everywhere) and outlive the tensor.  Of layout only format, rank, dims and strides_bytes are read;
+   all strides 0 with more than one element mean contiguous. */
+tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error);
+/* A view of the same memory, offset_bytes from the tensor's first element; it must stay inside. */
+tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t offset_bytes, tm_tensor **out_view, tm_error *error);
+void tm_tensor_destroy(tm_tensor *tensor);
+/* Format, dims, strides, counts; lives as long as the tensor. */
+const tm_operand *tm_tensor_operand(const tm_tensor *tensor);
+/* Address of the first element.  Tensors of a mapped checkpoint are read-only. */
+void *tm_tensor_data(tm_tensor *tensor);
+
+/* --------------------------------------------------------------------------------------------------- operations ---- */
+
+#define TM_ANY_DEVICE 0xffffffffu
+#define TM_NUMERICS_DEFAULT 0xffffffffu
+
+/* What happened to one operation. */
+typedef struct tm_run_report {
+  uint32_t struct_size;
+  uint32_t device;                      /* index of the device that computed the result */
+  uint32_t level;
+  uint32_t numerics;
+  uint64_t expected_ns;                 /* corrected cost; 0 if nothing was known */
+  uint64_t measured_ns;                 /* launch until complete */
+  uint32_t retries;                     /* devices that failed before */
+  uint32_t fell_back;                   /* 1: a device that had promised to run it did not */
+} tm_run_report;
+
+/* Zero-initialise, then set struct_size and worst_numerics. */
+typedef struct tm_run_options {
+  uint32_t struct_size;
+  uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
+  uint32_t device_plus_one;             /* 0: any; else only this device, and no fallback */
+  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time */
+  tm_run_report *report;                /* NULL: not wanted */
+} tm_run_options;
+
+/* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
+   operation's default); the rest is filled in, dense.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
+tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs, uint32_t input_count,
+                      tm_operand *out_outputs, uint32_t output_count, tm_error *error);
+
+/* Runs one operation of types.h and returns when the outputs are there.  Operands in the operation's order; outputs
+   must not overlap inputs.  options may be NULL.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (nobody meets the requirements; the text names every candidate and its reason),
+   TM_ERROR_NO_MEMORY, TM_ERROR_CHANGED (an input lies in a mapped file that changed) */
+tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
+                 tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
+                 const tm_run_options *options, tm_error *error);
+
+/* -------------------------------------------------------------------------------------------------- explanation ---- */
+
+typedef struct tm_explanation tm_explanation;
+
+#define TM_VERDICT_CHOSEN      0u
+#define TM_VERDICT_SLOWER      1u       /* could run it, costs more */
+#define TM_VERDICT_REFUSED     2u       /* says no */
+#define TM_VERDICT_INEXACT     3u       /* only in a weaker numerics class than accepted */
+#define TM_VERDICT_EXCLUDED    4u       /* by the user's word */
+#define TM_VERDICT_QUARANTINED 5u       /* broke a promise about this before, or is lost */
+
+typedef struct tm_candidate {
+  uint32_t    struct_size;
+  uint32_t    device;
+  const char *device_name;
+  const char *lowering;                 /* what is done to operands first ("contiguous(a)"); "" if nothing */
+  uint32_t    verdict;                  /* TM_VERDICT_* */
+  uint32_t    level;
+  uint32_t    numerics;
+  uint32_t    numerics_flags;
+  double      numerics_bound;
+  uint32_t    growth;
+  uint32_t    accumulator;
+  uint64_t    declared_ns;              /* the device's formula */
+  double      correction;               /* learned factor; 1 if nothing was measured */
+  uint64_t    sample_count;             /* measurements behind the correction */
+  uint64_t    lowering_ns;              /* of the steps named in lowering */
+  uint64_t    copy_ns;                  /* operands into and results out of the device's memory */
+  uint64_t    setup_ns;                 /* opening and preparing, as far as it is still to be paid; not in total_ns */
+  uint64_t    workspace_bytes;
+  uint64_t    total_ns;                 /* declared * correction + lowering + copies: what is compared */
+  const char *reason;                   /* a sentence for people */
+} tm_candidate;
+
+typedef struct tm_explanation_summary {
+  uint32_t    struct_size;
+  uint32_t    op;
+  uint32_t    worst_numerics;           /* accepted */
+  uint32_t    candidate_count;
+  uint64_t    flops;
+  uint64_t    read_bytes;
+  uint64_t    written_bytes;
+  uint32_t    chosen;                   /* candidate index, or TM_ANY_DEVICE if there is none */
+  uint32_t    reserved;
+  double      margin;                   /* cost of the runner-up / cost of the choice; 0 without runner-up */
+  const char *flip;                     /* what other requirement would change the choice; "" if none would */
+} tm_explanation_summary;
+
+/* Places the operation without running it.  Constant operands (weights) carry TM_OPERAND_CONSTANT in flags; formats,
+   dims and strides as for tm_tensor_wrap.  outputs as for tm_op_infer.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
+                     const tm_operand *inputs, uint32_t input_count, const tm_operand *outputs, uint32_t output_count,
+                     const tm_run_options *options, tm_explanation **out_explanation, tm_error *error);
+void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_summary *out_summary);
+/* Candidates, cheapest first, then those that cannot; TM_OK, TM_END. */
+tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate);
+void tm_explanation_destroy(tm_explanation *explanation);
+
+/* -------------------------------------------------------------------------------------------------- checkpoints ---- */
+
+typedef struct tm_checkpoint tm_checkpoint;
+
+#define TM_CHECKPOINT_ALLOW_INCOMPLETE 0x1u     /* open a truncated file; its incomplete tensors are flagged */
+
+/* A safetensors or GGUF file, the index of a sharded set, or a folder with one of them.
+   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what, where, expected, found), TM_ERROR_LIMIT (header too large),
+   TM_ERROR_NO_MEMORY */
+tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t flags, tm_checkpoint **out_checkpoint, tm_error *error);
+void tm_checkpoint_close(tm_checkpoint *checkpoint);
+
+typedef struct tm_checkpoint_description {
+  uint32_t    struct_size;
+  uint32_t    file_count;
+  const char *path;
+  const char *format;                   /* "safetensors", "gguf v3" */
+  uint64_t    tensor_count;
+  uint64_t    metadata_count;
+  uint64_t    tensor_bytes;
+  uint64_t    file_bytes;
+  uint64_t    incomplete_count;
+} tm_checkpoint_description;
+void tm_checkpoint_describe(const tm_checkpoint *checkpoint, tm_checkpoint_description *out_description);
+
+typedef struct tm_file_description {
+  uint32_t    struct_size;
+  uint32_t    mapped;
+  const char *path;
+  uint64_t    bytes;
+} tm_file_description;
+tm_status tm_checkpoint_file(const tm_checkpoint *checkpoint, uint32_t file, tm_file_description *out_description);
+
+#define TM_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */
+#define TM_TENSOR_UNKNOWN_TYPE 0x2u     /* this version does not know the type; bytes may be 0 */
+
+typedef struct tm_tensor_description {
+  uint32_t    struct_size;
+  uint32_t    flags;                    /* TM_TENSOR_* */
+  const char *name;                     /* NUL-terminated; may hold any bytes: escape before printing */
+  uint64_t    name_length;
+  uint32_t    format;                   /* TM_FORMAT_NONE if unknown */
+  uint32_t    rank;                     /* may be more than TM_MAX_RANK: then it can be listed only */
+  const char *type_name;                /* as the file has it */
+  const uint64_t *dims;                 /* outermost first */
+  uint64_t    element_count;
+  uint64_t    bytes;
+  uint64_t    offset;                   /* in its file */
+  uint32_t    file;
+  uint32_t    reserved;
+} tm_tensor_description;
+/* TM_OK, TM_END; file order. */
+tm_status tm_checkpoint_tensor(const tm_checkpoint *checkpoint, uint64_t index, tm_tensor_description *out_description);
+/* The index of the tensor of that name.  TM_ERROR_NOT_FOUND */
+tm_status tm_checkpoint_find(const tm_checkpoint *checkpoint, const char *name, uint64_t *out_index);
+
+typedef struct tm_metadata_description {
+  uint32_t    struct_size;
+  uint32_t    reserved;
+  const char *key;
+  uint64_t    key_length;
+  const char *type;                     /* "string", "u32", "array of string[30522]" */
+  const char *value;                    /* as text; long ones are cut and end in "..." */
+  uint64_t    value_length;
+} tm_metadata_description;
+/* TM_OK, TM_END.  key and value live until the next call of this function by the same thread, at least. */
+tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_metadata_description *out_description);
+
+/* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT, TM_ERROR_IO, TM_ERROR_CHANGED */
+tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);
+/* The tensor as an operand: without a copy from a mapped file, else read into memory of the context. */
+tm_status tm_checkpoint_load(tm_checkpoint *checkpoint, uint64_t index, tm_tensor **out_tensor, tm_error *error);
+/* TM_ERROR_CHANGED when a file is not what it was when it was opened. */
+tm_status tm_checkpoint_verify(tm_checkpoint *checkpoint, tm_error *error);
+
+/* -------------------------------------------------------------------------------------------------------- jobs ---- */
+
+typedef struct tm_job tm_job;
+
+#define TM_COLUMN_TEXT    1u
+#define TM_COLUMN_COUNT   2u            /* unsigned */
+#define TM_COLUMN_NUMBER  3u            /* f64 */
+#define TM_COLUMN_SHAPE   4u            /* list of unsigned */
+#define TM_COLUMN_BYTES   5u            /* unsigned, a size */
+
+typedef struct tm_column {
+  const char *name;                     /* as in JSON */
+  uint32_t    type;                     /* TM_COLUMN_* */
+  uint32_t    reserved;
+  const char *help;                     /* one sentence; units included */
+} tm_column;
+
+/* One cell.  `defined` 0: there is no such number (the mean of nothing). */
+typedef struct tm_cell {
+  uint32_t    type;                     /* TM_COLUMN_*: which member holds */
+  uint32_t    defined;
+  uint64_t    count;                    /* COUNT, BYTES; of TEXT its length, of SHAPE its rank */
+  double      number;
+  const char *text;
+  const uint64_t *shape;
+} tm_cell;
+
+typedef struct tm_progress {
+  uint32_t struct_size;
+  uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
+  uint64_t bytes_done;
+  uint64_t bytes_total;
+  uint64_t items_done;                  /* tensors */
+  uint64_t items_total;
+  uint64_t elapsed_ns;
+} tm_progress;
+
+/* How much one device did for a job. */
+typedef struct tm_device_usage {
+  uint32_t    struct_size;
+  uint32_t    device;
+  const char *device_name;
+  uint64_t    operation_count;
+  uint64_t    bytes;
+  uint64_t    busy_ns;                  /* sum over operations; may exceed the job's time when they overlap */
+} tm_device_usage;
+
+/* Called once on the job's own thread when it has ended; must not call tm_job_wait or tm_job_destroy on it. */
+typedef void (*tm_job_complete_fn)(void *complete_context, tm_job *job);
+
+typedef struct tm_stats_options {
+  uint32_t struct_size;
+  uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
+  const char *const *include;           /* glob patterns over names; none: all */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+  tm_job_complete_fn complete;          /* NULL: none */
+  void    *complete_context;
+} tm_stats_options;
+
+/*
+ * Statistics of every tensor, in one pass, in file order.  Columns: file, name, dtype, shape, count, nan, pos_inf,
+ * neg_inf, zero, subnormal, min, max, abs_max, mean, std, l2 (the last six of the finite values; std is the population's).
+ * A tensor whose type has no arithmetic gets a row with undefined figures and a note.  Returns at once; the checkpoints
+ * outlive the job.  options may be NULL.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion), TM_ERROR_NO_MEMORY
+ */
+tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
+                             const tm_stats_options *options, tm_job **out_job, tm_error *error);
+
+/* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended: TM_OK,
+   TM_ERROR_CANCELLED, TM_ERROR_CHANGED, ...; error gets the text. */
+tm_status tm_job_wait(tm_job *job, uint64_t timeout_ns, tm_error *error);
+/* Asks it to end soon (within 100 ms); returns at once.  Safe to call from a signal handler. */
+void tm_job_cancel(tm_job *job);
+void tm_job_progress(const tm_job *job, tm_progress *out_progress);
+/* What its rows consist of; fixed from the start. */
+const tm_column *tm_job_columns(const tm_job *job, uint32_t *out_count);
+/* Rows finished so far; rows are never changed or removed. */
+uint64_t tm_job_row_count(const tm_job *job);
+/* Fills one cell a column.  Texts live as long as the job.   TM_OK, TM_END (not there yet) */
+tm_status tm_job_row(const tm_job *job, uint64_t row, tm_cell *out_cells);
+/* TM_OK, TM_END */
+tm_status tm_job_device_usage(const tm_job *job, uint32_t index, tm_device_usage *out_usage);
+/* What fell back and why, what could not be computed: one sentence each.  TM_OK, TM_END */
+tm_status tm_job_note(const tm_job *job, uint32_t index, const char **out_note);
+/* Cancels it if it runs, waits for its end, frees it. */
+void tm_job_destroy(tm_job *job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENSORMORPH_TENSORMORPH_H */
