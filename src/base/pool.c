@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pool.h"
 
-#include <pthread.h>
 #include <pthreadpool.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -9,12 +8,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 struct tm_pool {
   tm_memory      *memory;
   pthreadpool_t   threads;      /* NULL with one lane */
   uint32_t        lane_count;
-  pthread_mutex_t in_use;
+  tm_mutex        in_use;
 };
 
 /* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
@@ -46,7 +46,7 @@ tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_p
   if (pool == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the thread pool");
   pool->memory = memory;
   pool->lane_count = lane_count == 0 ? usable_cores() : lane_count;
-  if (pthread_mutex_init(&pool->in_use, NULL) != 0) goto free_pool;
+  if (tm_mutex_init(&pool->in_use) != TM_OK) goto free_pool;
   if (pool->lane_count > 1) {
     pool->threads = pthreadpool_create(pool->lane_count);
     if (pool->threads == NULL) goto destroy_mutex;
@@ -55,7 +55,7 @@ tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_p
   return TM_OK;
 
 destroy_mutex:
-  pthread_mutex_destroy(&pool->in_use);
+  tm_mutex_deinit(&pool->in_use);
 free_pool:
   tm_memory_free(memory, pool, sizeof *pool);
   return tm_fail(error, TM_ERROR_NO_MEMORY, "cannot start %u threads; ask for fewer", lane_count);
@@ -64,7 +64,7 @@ free_pool:
 void tm_pool_destroy(tm_pool *pool) {
   if (pool == NULL) return;
   if (pool->threads != NULL) pthreadpool_destroy(pool->threads);
-  pthread_mutex_destroy(&pool->in_use);
+  tm_mutex_deinit(&pool->in_use);
   tm_memory_free(pool->memory, pool, sizeof *pool);
 }
 
@@ -94,7 +94,7 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
   if (count == 0) return;
   if (grain == 0) grain = 1;
   const uint64_t grains = tm_divide_up(count, grain);
-  if (grains == 1 || pool->threads == NULL || inside_pool || pthread_mutex_trylock(&pool->in_use) != 0) {
+  if (grains == 1 || pool->threads == NULL || inside_pool || !tm_mutex_try_lock(&pool->in_use)) {
     run_inline(function, argument, count);
     return;
   }
@@ -106,5 +106,5 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
   atomic_store_explicit(&state.next, 0, memory_order_release);
   pthreadpool_parallelize_1d(pool->threads, run_lane, &state, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
   (void)atomic_load_explicit(&state.finished_lanes, memory_order_acquire);
-  pthread_mutex_unlock(&pool->in_use);
+  tm_mutex_unlock(&pool->in_use);
 }
