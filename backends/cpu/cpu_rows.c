@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of kernel families: one declaration and one entry each. */
+#include "cpu_kernel.h"
+
+#if defined(__x86_64__)
+#endif
+
+const cpu_row_table *const cpu_row_tables[] = {
+#if defined(__x86_64__)
+#endif
+  NULL,
+};
