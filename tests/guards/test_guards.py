@@ -158,9 +158,9 @@ class Layout(GuardCase):
     def setUp(self):
         super().setUp()
         for name in ("types.h", "plugin.h"):
-            shutil.copy(SOURCE / "include/tensormorph" / name, self.root / "include/tensormorph" / name)
+            shutil.copyfile(SOURCE / "include/tensormorph" / name, self.root / "include/tensormorph" / name)
         for name in ("tests/abi/layout.lock", "src/plugin/layout_fingerprints.inc"):
-            shutil.copy(SOURCE / name, self.root / name)
+            shutil.copyfile(SOURCE / name, self.root / name)
 
     def replace(self, name, old, new):
         text = (self.root / name).read_text()
@@ -198,7 +198,7 @@ class Layout(GuardCase):
     def test_fingerprint_and_table_are_compared(self):
         self.replace("src/plugin/layout_fingerprints.inc", "{ 1u, UINT64_C(0x", "{ 1u, UINT64_C(0xf")
         self.check_fails("the row of minor 1")
-        shutil.copy(SOURCE / "src/plugin/layout_fingerprints.inc", self.root / "src/plugin/layout_fingerprints.inc")
+        shutil.copyfile(SOURCE / "src/plugin/layout_fingerprints.inc", self.root / "src/plugin/layout_fingerprints.inc")
         self.replace("include/tensormorph/plugin.h", "#define TM_LAYOUT_FINGERPRINT UINT64_C(0x", "#define TM_LAYOUT_FINGERPRINT UINT64_C(0x1")
         self.check_fails("TM_LAYOUT_FINGERPRINT is")
 
