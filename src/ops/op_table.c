@@ -91,7 +91,7 @@ static tm_status find_row(const tm_operation *operation, const tm_op_row **out_r
   return check_counts(operation, *out_row, error);
 }
 
-tm_status tm_op_infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
+tm_status tm_op_infer_outputs(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
   const tm_op_row *row;
   tm_operand outputs[TM_MAX_OPERANDS] = { { 0 } };
   TM_TRY(find_row(operation, &row, error));

@@ -79,7 +79,7 @@ const tm_op_row *tm_op_at(uint32_t index);
 
 /* Checks the inputs and attributes of an operation and, in out_outputs[].format, takes the wanted formats (TM_FORMAT_NONE:
    the default); fills dense outputs.  The operation's own output operands are not looked at. */
-tm_status tm_op_infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
+tm_status tm_op_infer_outputs(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
 
 /* Checks an operation against its row: number of operands, attributes (reserved fields zero), formats, shapes. */
 tm_status tm_op_check(const tm_operation *operation, tm_error *error);

@@ -206,7 +206,7 @@ static tm_status load_search_path(loading *load, tm_error *error) {
     }
     path += length + (path[length] == ':');
   }
-  return load_folder(load, TM_PLUGIN_FOLDER, error);
+  return load_folder(load, TM_PLUGIN_DIRECTORY, error);
 }
 
 /* ---- the whole ---- */

@@ -69,7 +69,7 @@ static inline tm_status op_infer(op_case *c, uint32_t format) {
   c->operation.operands = c->operands;
   memset(y, 0, sizeof *y);
   y->format = format;
-  return tm_op_infer(&c->operation, y, &c->error);
+  return tm_op_infer_outputs(&c->operation, y, &c->error);
 }
 
 /* Infers, checks, and computes all units. */
