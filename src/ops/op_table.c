@@ -84,9 +84,9 @@ static tm_status check_operand(const tm_operation *operation, uint32_t index, tm
   return status;
 }
 
-/* An output element must not be written twice. */
+/* An output element must not be written twice; without elements any stride will do. */
 static tm_status check_output_strides(const tm_operation *operation, const tm_operand *output, tm_error *error) {
-  for (uint32_t i = 0; i < output->rank; i++)
+  for (uint32_t i = 0; i < output->rank && output->element_count != 0; i++)
     if (output->dims[i] > 1 && output->strides_bytes[i] == 0 && output->format < TM_FORMAT_PRIVATE)
       return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has stride 0 on axis %u of extent %llu; an output cannot be broadcast",
                      tm_op_name(operation), (unsigned)i, (unsigned long long)output->dims[i]);
