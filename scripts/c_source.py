@@ -35,6 +35,32 @@ def files_under(root, folders, suffixes):
     return sorted(found)
 
 
+class Exceptions:
+    """A file of lines "PLACE NAME REASON".  What is allowed must be said, with its reason, and must still be needed."""
+
+    def __init__(self, root, name):
+        self.name, self.findings, self.used = name, [], {}
+        path = pathlib.Path(root) / name
+        for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+            fields = line.split(None, 2)
+            if not fields or line.startswith("#"):
+                continue
+            if len(fields) < 3:
+                self.findings.append(f"{name}:{number}: expected: PLACE NAME REASON")
+            else:
+                self.used[(fields[0], fields[1])] = False
+
+    def allow(self, place, name):
+        if (place, name) not in self.used:
+            return False
+        self.used[(place, name)] = True
+        return True
+
+    def leftovers(self):
+        unused = [f"{self.name}: {place} {name}: no longer needed" for (place, name), used in self.used.items() if not used]
+        return self.findings + unused
+
+
 def default_root():
     return pathlib.Path(__file__).resolve().parent.parent
 

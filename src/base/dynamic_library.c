@@ -115,9 +115,9 @@ tm_status tm_library_symbol(void *library, const char *path, const char *symbol,
   return TM_OK;
 }
 
-bool tm_library_folder(const void *function_pointer, char *folder, uint64_t capacity) {
+bool tm_library_folder(const void *address, char *folder, uint64_t capacity) {
   Dl_info where;
-  if (dladdr(function_pointer, &where) == 0 || where.dli_fname == NULL) return false;
+  if (dladdr(address, &where) == 0 || where.dli_fname == NULL) return false;
   char *full = realpath(where.dli_fname, NULL);
   if (full == NULL) return false;
   char *slash = strrchr(full, '/');

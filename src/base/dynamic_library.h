@@ -31,7 +31,7 @@ tm_status tm_library_symbol(void *library, const char *path, const char *symbol,
 /* Whether a code address lies in the file of that path. */
 bool tm_library_contains(const char *path, const void *function_pointer);
 
-/* The folder of the shared object or program that holds `function_pointer`; false if unknown or too long. */
-bool tm_library_folder(const void *function_pointer, char *folder, uint64_t capacity);
+/* The folder of the shared object or program that holds `address` (of code or of a constant); false if unknown or too long. */
+bool tm_library_folder(const void *address, char *folder, uint64_t capacity);
 
 #endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE
+#include "base/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/system_error.h"
+
+bool tm_path_is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool tm_path_exists(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0;
+}
+
+typedef struct name_list {
+  tm_arena    *arena;
+  const char **names;
+  uint64_t     count;
+  uint64_t     capacity;
+} name_list;
+
+static bool list_add(name_list *list, const char *name) {
+  if (list->count == list->capacity) {
+    const uint64_t capacity = list->capacity == 0 ? 32 : list->capacity * 2;
+    const char **grown = tm_arena_calloc(list->arena, capacity, sizeof *grown);
+    if (grown == NULL) return false;
+    if (list->count != 0) memcpy(grown, list->names, (size_t)list->count * sizeof *grown);
+    list->names = grown;
+    list->capacity = capacity;
+  }
+  char *copy = tm_arena_string(list->arena, name, strlen(name));
+  if (copy == NULL) return false;
+  list->names[list->count++] = copy;
+  return true;
+}
+
+static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static tm_status read_names(DIR *folder, name_list *list, tm_error *error) {
+  for (;;) {
+    errno = 0;
+    const struct dirent *entry = readdir(folder);
+    if (entry == NULL) break;
+    if (!is_dots(entry->d_name) && !list_add(list, entry->d_name))
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to list a folder");
+  }
+  if (errno != 0) return tm_fail_native(error, TM_ERROR_IO, errno, "reading a folder failed");
+  return TM_OK;
+}
+
+tm_status tm_folder_list(tm_arena *arena, const char *path, const char ***out_names, uint64_t *out_count, tm_error *error) {
+  name_list list = { .arena = arena };
+  DIR *folder = opendir(path);
+  if (folder == NULL) {
+    const int number = errno;
+    return tm_fail_native(error, TM_ERROR_IO, number, "the folder cannot be read: %s", tm_system_error(number).text);
+  }
+  const tm_status status = read_names(folder, &list, error);
+  (void)closedir(folder);
+  if (status != TM_OK) return status;
+  if (list.count > 1) qsort(list.names, (size_t)list.count, sizeof *list.names, compare_names);
+  *out_names = list.names;
+  *out_count = list.count;
+  return TM_OK;
+}
+
+uint64_t tm_path_folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL) return 0;
+  return slash == path ? 1 : (uint64_t)(slash - path);
+}
+
+char *tm_path_join(tm_arena *arena, const char *folder, uint64_t folder_length, const char *name) {
+  const uint64_t name_length = strlen(name);
+  const bool needs_slash = folder_length > 0 && folder[folder_length - 1] != '/';
+  char *path = tm_arena_alloc(arena, folder_length + name_length + 2);
+  if (path == NULL) return NULL;
+  if (folder_length > 0) memcpy(path, folder, (size_t)folder_length);
+  if (needs_slash) path[folder_length] = '/';
+  memcpy(path + folder_length + needs_slash, name, (size_t)name_length + 1);
+  return path;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder.h - the names in a folder. */
+#ifndef TM_BASE_FOLDER_H
+#define TM_BASE_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "tensormorph/types.h"
+
+bool tm_path_is_folder(const char *path);
+bool tm_path_exists(const char *path);
+
+/* Names of the entries but . and .., sorted by bytes; both in `arena`.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_folder_list(tm_arena *arena, const char *path, const char ***out_names, uint64_t *out_count, tm_error *error);
+
+/* "folder/name", or `name` alone when folder is empty; NULL without memory. */
+char *tm_path_join(tm_arena *arena, const char *folder, uint64_t folder_length, const char *name);
+/* Length of the part of `path` before its last /, which is not counted unless it is the root; 0 if it has none. */
+uint64_t tm_path_folder_length(const char *path);
+
+#endif
