@@ -4,7 +4,7 @@
  * k are read eight elements at a time and transposed in registers.
  */
 #include "cpu_matmul.h"
-#include "cpu_vector_avx2.h"
+#include "cpu_matmul_decode.h"
 
 typedef struct lines8 {
   __m256 line[8];
@@ -87,25 +87,6 @@ static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint6
 DEFINE_PACK(f32, 4)
 DEFINE_PACK(bf16, 2)
 DEFINE_PACK(f16, 2)
-
-/* The scale of a quantized block, in all lanes. */
-CPU_INLINE_AVX2 __m256 block_scale(const char *block) {
-  int16_t bits;
-  memcpy(&bits, block, sizeof(bits));
-  return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(bits)));
-}
-
-/* Elements [8 * part, 8 * part + 8) of a block. */
-CPU_INLINE_AVX2 __m256 decode_q8_0(const char *block, uint64_t part) {
-  const __m128i q = _mm_loadl_epi64((const __m128i *)(const void *)(block + 2 + 8 * part));
-  return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)), block_scale(block));
-}
-CPU_INLINE_AVX2 __m256 decode_q4_0(const char *block, uint64_t part) {
-  const __m128i pairs = _mm_loadl_epi64((const __m128i *)(const void *)(block + 2 + 8 * (part & 1)));
-  const __m128i q = _mm_and_si128(part < 2 ? pairs : _mm_srli_epi16(pairs, 4), _mm_set1_epi8(0xf));
-  const __m256i centred = _mm256_sub_epi32(_mm256_cvtepu8_epi32(q), _mm256_set1_epi32(8));
-  return _mm256_mul_ps(_mm256_cvtepi32_ps(centred), block_scale(block));
-}
 
 #define DEFINE_PACK_BLOCKS(T, BYTES)                                                                                  \
   CPU_AVX2 static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,   \

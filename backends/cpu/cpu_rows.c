@@ -7,6 +7,8 @@ extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
 extern const cpu_row_table cpu_rows_lerp;
+extern const cpu_row_table cpu_rows_transcendental;
+extern const cpu_row_table cpu_rows_matmul_vector;
 extern const cpu_row_table cpu_rows_matmul;
 #endif
 
@@ -16,6 +18,8 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_select,
   &cpu_rows_compare,
   &cpu_rows_lerp,
+  &cpu_rows_transcendental,
+  &cpu_rows_matmul_vector,
   &cpu_rows_matmul,
 #endif
   NULL,
