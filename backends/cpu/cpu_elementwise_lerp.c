@@ -15,9 +15,6 @@ CPU_INLINE_AVX2 __m256d lerp_pd(__m256d a, __m256d b, __m256d t) {
   return _mm256_blendv_pd(_mm256_blendv_pd(line_pd(a, b, t), b, take_b), a, take_a);
 }
 
-CPU_INLINE_AVX2 __m256d low_half(__m256 v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
-CPU_INLINE_AVX2 __m256d high_half(__m256 v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
-
 CPU_INLINE_AVX2 __m256 chosen(__m256 line, __m256 a, __m256 b, __m256 t) {
   const __m256 take_a = _mm256_or_ps(_mm256_cmp_ps(t, _mm256_setzero_ps(), _CMP_EQ_OQ), _mm256_cmp_ps(a, b, _CMP_EQ_OQ));
   const __m256 take_b = _mm256_cmp_ps(t, _mm256_set1_ps(1.0f), _CMP_EQ_OQ);

@@ -9,7 +9,7 @@
 #include "cpu_elementwise_span.h"
 #include "cpu_vector_avx2.h"
 
-#define CPU_LOOP_1(NAME, T, BYTES, PICOSECONDS, EXPRESSION)                                                           \
+#define CPU_LOOP_BODY_1(NAME, T, EXPRESSION)                                                                          \
   CPU_AVX2 static void NAME##_##T(const void *attributes, const void *const *inputs, void *output, uint64_t count) {  \
     const void *in = inputs[0];                                                                                       \
     uint64_t i = 0;                                                                                                   \
@@ -22,7 +22,10 @@
       const CPU_VECTOR_##T a = load_part_##T(in, i, count - i);                                                       \
       store_part_##T(output, i, EXPRESSION, count - i);                                                               \
     }                                                                                                                 \
-  }                                                                                                                   \
+  }
+
+#define CPU_LOOP_1(NAME, T, BYTES, PICOSECONDS, EXPRESSION)                                                           \
+  CPU_LOOP_BODY_1(NAME, T, EXPRESSION)                                                                                \
   static const cpu_span span_##NAME##_##T = { NAME##_##T, 1, { BYTES, BYTES, 0, 0 }, PICOSECONDS };                   \
   CPU_SPAN_ROW_FUNCTIONS(NAME##_##T)
 

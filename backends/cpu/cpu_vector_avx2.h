@@ -61,6 +61,10 @@ CPU_INLINE_AVX2 void store_part_f32(void *p, uint64_t i, __m256 v, uint64_t n) {
   _mm256_maskstore_ps((float *)p + i, first_lanes_32(n), v);
 }
 
+/* The halves of eight f32 as f64. */
+CPU_INLINE_AVX2 __m256d low_half(__m256 v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
+CPU_INLINE_AVX2 __m256d high_half(__m256 v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
+
 /* Integers: 8 of 32 bits, 32 of 8 bits. */
 CPU_INLINE_AVX2 __m256i load_i32(const void *p, uint64_t i) {
   return _mm256_loadu_si256((const __m256i *)(const void *)((const int32_t *)p + i));

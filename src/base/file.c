@@ -163,6 +163,7 @@ void tm_file_close(tm_file *file) {
 const char *tm_file_path(const tm_file *file) { return file->path; }
 const char *tm_file_label(const tm_file *file) { return file->label; }
 uint64_t tm_file_size(const tm_file *file) { return file->identity.size_bytes; }
+bool tm_file_is_in_memory(const tm_file *file) { return file->is_wrapped; }
 const void *tm_file_bytes(const tm_file *file) { return file->is_wrapped ? file->wrapped_bytes : file->mapping.bytes; }
 
 /* ---------------------------------------------------------------------------------------------------- checking ---- */
@@ -186,7 +187,7 @@ static tm_status compare_identity(const tm_file *file, const file_identity *now,
 
 /* A descriptor to read from: the file's own, or for a parked file a fresh one of the same file. */
 static tm_status borrow_descriptor(const tm_file *file, int *out_descriptor, tm_error *error) {
-  file_identity now;
+  file_identity now = { 0 };
   if (file->descriptor != NO_DESCRIPTOR) {
     *out_descriptor = file->descriptor;
     return TM_OK;

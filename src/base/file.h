@@ -7,6 +7,7 @@
 #ifndef TM_BASE_FILE_H
 #define TM_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/memory.h"
@@ -31,6 +32,7 @@ const char *tm_file_path(const tm_file *file);
 /* The path fit for messages: escaped, and its beginning left out if it is long. */
 const char *tm_file_label(const tm_file *file);
 uint64_t    tm_file_size(const tm_file *file);
+bool        tm_file_is_in_memory(const tm_file *file);          /* made by tm_file_wrap */
 /* All bytes of a mapped or wrapped file, else NULL.  They live until close. */
 const void *tm_file_bytes(const tm_file *file);
 

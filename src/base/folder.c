@@ -16,6 +16,11 @@ bool tm_path_is_folder(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+bool tm_path_exists(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0;
+}
+
 typedef struct name_list {
   tm_arena    *arena;
   const char **names;

@@ -28,7 +28,7 @@ uint32_t tm_format_set(uint32_t format) {
   return 0;
 }
 
-const char *tm_format_name(uint32_t format) {
+const char *tm_format_title(uint32_t format) {
   const tm_format_info *info = tm_format_find(format);
   if (info != NULL) return info->name;
   return format >= TM_FORMAT_PRIVATE ? "private" : "unknown";
@@ -72,7 +72,7 @@ tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint3
   char name[NAME_CAPACITY];
   char expected[SET_CAPACITY];
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_name(format), name_set(set, expected));
+                 tm_input_name(operation, input, name), tm_format_title(format), name_set(set, expected));
 }
 
 tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, uint32_t as_input, tm_error *error) {
@@ -82,7 +82,7 @@ tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, 
   char name[NAME_CAPACITY];
   char as_name[NAME_CAPACITY];
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s as %s has; cast it first", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_name(found), tm_format_name(expected),
+                 tm_input_name(operation, input, name), tm_format_title(found), tm_format_title(expected),
                  tm_input_name(operation, as_input, as_name));
 }
 
@@ -122,7 +122,7 @@ tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32
   const uint32_t wanted = out_output->format == TM_FORMAT_NONE ? usual : out_output->format;
   char expected[SET_CAPACITY];
   if ((tm_format_set(wanted) & set) == 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation), tm_format_name(wanted),
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation), tm_format_title(wanted),
                    name_set(set, expected));
   out_output->format = wanted;
   return TM_OK;
@@ -133,7 +133,7 @@ tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, 
   char name[NAME_CAPACITY];
   if (out_output->format != TM_FORMAT_NONE && out_output->format != format)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s as %s has", tm_op_name(operation),
-                   tm_format_name(out_output->format), tm_format_name(format), tm_input_name(operation, input, name));
+                   tm_format_title(out_output->format), tm_format_title(format), tm_input_name(operation, input, name));
   out_output->format = format;
   return TM_OK;
 }
@@ -165,7 +165,7 @@ static tm_status check_output(const tm_operation *operation, const tm_operand *f
   char expected_text[DIMS_CAPACITY];
   if (found->format != expected->format)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation),
-                   tm_format_name(found->format), tm_format_name(expected->format));
+                   tm_format_title(found->format), tm_format_title(expected->format));
   if (tm_same_dims(found, expected)) return TM_OK;
   tm_format_dims(found, found_text, sizeof found_text);
   tm_format_dims(expected, expected_text, sizeof expected_text);

@@ -20,7 +20,7 @@
 /* The one set a format belongs to; 0 if unknown or private. */
 uint32_t tm_format_set(uint32_t format);
 /* "f32", "private" or "unknown". */
-const char *tm_format_name(uint32_t format);
+const char *tm_format_title(uint32_t format);
 
 /* Each returns TM_ERROR_ARGUMENT with a text when the requirement is not met. */
 tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint32_t set, tm_error *error);

@@ -56,7 +56,7 @@ static tm_status require_matrix(const tm_operation *operation, uint32_t input, t
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has rank %u, expected at least 2", tm_op_name(operation), name, (unsigned)x->rank);
   if (tm_format_find(x->format)->block_elements > 1 && axes_of(operation, input).k != x->rank - 1)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, so K must be its last axis; expected transpose_%s = %d",
-                   tm_op_name(operation), name, tm_format_name(x->format), name, input == A ? 0 : 1);
+                   tm_op_name(operation), name, tm_format_title(x->format), name, input == A ? 0 : 1);
   return TM_OK;
 }
 
@@ -99,7 +99,7 @@ static tm_status infer_integer(const tm_operation *operation, tm_operand *out_ou
   TM_TRY(tm_require_same_format(operation, B, A, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_I32, TM_SET_INTEGER, out_outputs, error));
   if (out_outputs->format != TM_FORMAT_I32)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "matmul: y has format %s, expected i32", tm_format_name(out_outputs->format));
+    return tm_fail(error, TM_ERROR_ARGUMENT, "matmul: y has format %s, expected i32", tm_format_title(out_outputs->format));
   return make_product_output(operation, out_outputs, error);
 }
 
@@ -136,7 +136,7 @@ static tm_status require_input_format(const tm_operation *operation, uint32_t in
   if (operation->operands[input].format == format) return TM_OK;
   char name[16];
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_name(operation->operands[input].format), tm_format_name(format));
+                 tm_input_name(operation, input, name), tm_format_title(operation->operands[input].format), tm_format_title(format));
 }
 
 static tm_status require_zero_points(const tm_operation *operation, tm_error *error) {

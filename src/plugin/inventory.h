@@ -31,7 +31,10 @@ typedef struct tm_backend_slot {
   const char   *build_id;
   const char   *origin;
   const char   *reason;
-  const char  **option_values;          /* in force, by the table's option index */
+  const char  **option_names;           /* by the table's option index, like the next three */
+  const char  **option_defaults;
+  const char  **option_helps;
+  const char  **option_values;          /* in force */
   tm_named_pointer *pointers;           /* the application's, for this backend */
   uint32_t      pointer_count;
   uint32_t      reserved;

@@ -72,28 +72,31 @@ static const tm_option *find_option(const tm_backend_slot *slot, const char *nam
 }
 
 static tm_status unknown_option(const tm_backend_slot *slot, const char *name, tm_error *error) {
-  const char *known[256];
-  uint32_t count = 0;
-  for (; count < slot->table.option_count && count < 256; count++) {
-    const tm_string option = slot->table.options[count]->name;
-    known[count] = tm_arena_string(&slot->inventory->arena, option.data, option.length);
-    if (known[count] == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for option names");
-  }
-  const char *close = tm_suggest(name, known, count);
+  const char *close = tm_suggest(name, slot->option_names, slot->table.option_count);
   if (close != NULL)
     return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'; did you mean '%s'?", slot->name, name, close);
   return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'%s", slot->name, name,
-                 count == 0 ? "; it has none" : "; see 'backends --options'");
+                 slot->table.option_count == 0 ? "; it has none" : "; see 'backends --options'");
 }
+
+static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options"); }
 
 static tm_status apply_defaults(tm_backend_slot *slot, tm_error *error) {
   tm_arena *arena = &slot->inventory->arena;
-  slot->option_values = tm_arena_calloc(arena, slot->table.option_count, sizeof *slot->option_values);
-  if (slot->option_values == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options");
-  for (uint32_t i = 0; i < slot->table.option_count; i++) {
-    const tm_string value = slot->table.options[i]->default_value;
-    slot->option_values[i] = tm_arena_string(arena, value.data, value.length);
-    if (slot->option_values[i] == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options");
+  const uint32_t count = slot->table.option_count;
+  const char **texts = tm_arena_calloc(arena, 4 * (uint64_t)count, sizeof *texts);
+  if (texts == NULL) return no_memory(error);
+  slot->option_names = texts;
+  slot->option_defaults = texts + count;
+  slot->option_helps = texts + 2 * (uint64_t)count;
+  slot->option_values = texts + 3 * (uint64_t)count;
+  for (uint32_t i = 0; i < count; i++) {
+    const tm_option *option = slot->table.options[i];
+    slot->option_names[i] = tm_arena_string(arena, option->name.data, option->name.length);
+    slot->option_defaults[i] = tm_arena_string(arena, option->default_value.data, option->default_value.length);
+    slot->option_helps[i] = tm_arena_string(arena, option->help.data, option->help.length);
+    slot->option_values[i] = slot->option_defaults[i];
+    if (slot->option_names[i] == NULL || slot->option_defaults[i] == NULL || slot->option_helps[i] == NULL) return no_memory(error);
   }
   return TM_OK;
 }
@@ -107,7 +110,7 @@ static tm_status apply_settings(const tm_context_options *options, tm_backend_sl
     if (option == NULL) return unknown_option(slot, setting->name, error);
     TM_TRY(check_type(slot->name, option, setting->value, error));
     slot->option_values[index] = tm_arena_string(&slot->inventory->arena, setting->value, strlen(setting->value));
-    if (slot->option_values[index] == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options");
+    if (slot->option_values[index] == NULL) return no_memory(error);
   }
   return TM_OK;
 }
@@ -115,12 +118,12 @@ static tm_status apply_settings(const tm_context_options *options, tm_backend_sl
 static tm_status apply_pointers(const tm_context_options *options, tm_backend_slot *slot, tm_error *error) {
   tm_arena *arena = &slot->inventory->arena;
   slot->pointers = tm_arena_calloc(arena, options->pointer_count, sizeof *slot->pointers);
-  if (slot->pointers == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options");
+  if (slot->pointers == NULL) return no_memory(error);
   for (uint32_t i = 0; i < options->pointer_count; i++) {
     const tm_named_pointer *given = &options->pointers[i];
     if (strcmp(given->backend, slot->name) != 0) continue;
     const char *name = tm_arena_string(arena, given->name, strlen(given->name));
-    if (name == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options");
+    if (name == NULL) return no_memory(error);
     slot->pointers[slot->pointer_count++] = (tm_named_pointer){ slot->name, name, given->pointer };
   }
   return TM_OK;

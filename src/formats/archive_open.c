@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a path to an archive: which file it means, and which reader reads that. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "formats/archive_builder.h"
+#include "formats/reader.h"
+
+static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
+  const tm_reader *reader = NULL;
+  const tm_status status = tm_reader_find(file, &reader, error);
+  if (status != TM_OK) {
+    tm_file_close(file);
+    return status;
+  }
+  return reader->read(archive, file, error);
+}
+
+static tm_status open_file(tm_archive *archive, const char *path, tm_error *error) {
+  tm_file *file = NULL;
+  TM_TRY(tm_file_open(archive->memory, path, archive->options.map_files ? TM_FILE_MAP : 0, &file, error));
+  return read_file(archive, file, error);
+}
+
+/* ------------------------------------------------------------------------------------------------------ folders ---- */
+
+static bool ends_with(const char *name, const char *end) {
+  const size_t length = strlen(name), wanted = strlen(end);
+  return length > wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+/* An index speaks for its shards, so it comes first. */
+static const char usual_index[] = "model.safetensors.index.json";
+static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf" };
+
+#define ENDING_COUNT (sizeof model_endings / sizeof model_endings[0])
+
+static bool is_model_name(const char *name) {
+  for (size_t i = 0; i < ENDING_COUNT; i++)
+    if (ends_with(name, model_endings[i])) return true;
+  return false;
+}
+
+/* Adds the names with that ending to *count; *found is the last of them. */
+static void count_names(const char *const *names, uint64_t name_count, const char *ending, uint64_t *count, const char **found) {
+  for (uint64_t i = 0; i < name_count; i++) {
+    if (!ends_with(names[i], ending)) continue;
+    *found = names[i];
+    (*count)++;
+  }
+}
+
+/* The file that a folder stands for, or NULL: several are a question that only the caller can answer. */
+static const char *choose_name(const char *const *names, uint64_t name_count) {
+  const char *found = NULL;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < name_count; i++)
+    if (strcmp(names[i], usual_index) == 0) return names[i];
+  count_names(names, name_count, model_endings[0], &count, &found);
+  if (count == 0)
+    for (size_t i = 1; i < ENDING_COUNT; i++) count_names(names, name_count, model_endings[i], &count, &found);
+  return count == 1 ? found : NULL;
+}
+
+static tm_status fail_folder(const char *label, const char *const *names, uint64_t count, tm_error *error) {
+  char text[400] = "";
+  size_t used = 0;
+  uint64_t models = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    if (!is_model_name(names[i]) || ++models > 3) continue;
+    const int written = snprintf(text + used, sizeof text - used, " %s",
+                                 tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
+    if (written > 0) used += (size_t)written;
+  }
+  if (models == 0)
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: none of the %" PRIu64 " entries of the folder is a model file "
+                   "(*.safetensors, *.gguf) or the index of a set", label, count);
+  return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: the folder holds %" PRIu64 " model files and no index that says which belong "
+                 "together; name one of them:%s%s", label, models, text, models > 3 ? " ..." : "");
+}
+
+static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_path, tm_error *error) {
+  const char **names = NULL;
+  uint64_t count = 0;
+  const tm_shown_name label = tm_show_name((tm_string){ path, strlen(path) });
+  const tm_status status = tm_folder_list(arena, path, &names, &count, error);
+  if (status != TM_OK) {
+    tm_error_prefix(error, "%s", label.text);
+    return status;
+  }
+  const char *chosen = choose_name(names, count);
+  if (chosen == NULL) return fail_folder(label.text, names, count, error);
+  *out_path = tm_path_join(arena, path, strlen(path), chosen);
+  return *out_path == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path") : TM_OK;
+}
+
+static tm_status open_path(tm_archive *archive, const char *path, tm_error *error) {
+  char *chosen = NULL;
+  if (path == NULL || !tm_path_is_folder(path)) return open_file(archive, path, error);
+  TM_TRY(choose_in_folder(&archive->arena, path, &chosen, error));
+  return open_file(archive, chosen, error);
+}
+
+/* ------------------------------------------------------------------------------------------------------ opening ---- */
+
+tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, const char *path, tm_archive **out_archive,
+                          tm_error *error) {
+  tm_archive *archive = NULL;
+  TM_TRY(tm_archive_create(memory, options, &archive, error));
+  const tm_status status = open_path(archive, path, error);
+  if (status == TM_OK) *out_archive = archive;
+  else tm_archive_close(archive);
+  return status;
+}
+
+tm_status tm_archive_open_bytes(tm_memory *memory, const tm_archive_options *options, const char *name, const void *bytes,
+                                uint64_t size_bytes, tm_archive **out_archive, tm_error *error) {
+  tm_archive *archive = NULL;
+  tm_file *file = NULL;
+  TM_TRY(tm_archive_create(memory, options, &archive, error));
+  tm_status status = tm_file_wrap(memory, name, bytes, size_bytes, &file, error);
+  if (status == TM_OK) status = read_file(archive, file, error);
+  if (status == TM_OK) *out_archive = archive;
+  else tm_archive_close(archive);
+  return status;
+}

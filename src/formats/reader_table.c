@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/reader.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "formats/stranger.h"
+
+static const tm_reader *const readers[] = {
+  &tm_gguf_reader,
+  &tm_safetensors_reader,
+  &tm_safetensors_index_reader,
+};
+
+#define READER_COUNT (sizeof readers / sizeof readers[0])
+
+const tm_reader *tm_reader_at(uint32_t index) { return index < READER_COUNT ? readers[index] : NULL; }
+
+static bool has_extension(const char *path, const char *extension) {
+  const size_t length = strlen(path), wanted = strlen(extension);
+  return length >= wanted && strcmp(path + length - wanted, extension) == 0;
+}
+
+static const tm_reader *find_by_content(const tm_head *head) {
+  for (size_t i = 0; i < READER_COUNT; i++)
+    if (readers[i]->probe(head)) return readers[i];
+  return NULL;
+}
+
+static const tm_reader *find_by_name(const tm_head *head) {
+  for (size_t i = 0; i < READER_COUNT; i++)
+    if (readers[i]->extension != NULL && has_extension(head->path, readers[i]->extension)) return readers[i];
+  return NULL;
+}
+
+/* Content first.  The name decides only about what is nothing known, so that the reader can say what is wrong with it. */
+tm_status tm_reader_find(const tm_file *file, const tm_reader **out_reader, tm_error *error) {
+  tm_head head = { .path = tm_file_path(file), .file_bytes = tm_file_size(file) };
+  head.count = (uint32_t)tm_min_u64(head.file_bytes, TM_HEAD_BYTES);
+  TM_TRY(tm_file_read(file, 0, head.bytes, head.count, error));
+  const tm_reader *reader = find_by_content(&head);
+  if (reader == NULL && !tm_stranger_is_known(&head)) reader = find_by_name(&head);
+  if (reader == NULL) return tm_stranger_refuse(&head, tm_file_label(file), error);
+  *out_reader = reader;
+  return TM_OK;
+}
