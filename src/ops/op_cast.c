@@ -99,7 +99,7 @@ static tm_status quantize_infer(const tm_operation *operation, tm_operand *out_o
   TM_TRY(tm_require_format(operation, 0, TM_SET_FLOAT, error));
   if (is_f8(x->format))
     return tm_fail(error, TM_ERROR_ARGUMENT, "quantize: x has format %s, expected f64, f32, f16 or bf16; cast it first",
-                   tm_format_name(x->format));
+                   tm_format_title(x->format));
   TM_TRY(require_target(operation, out_outputs, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_NONE, TM_SET_BLOCK, out_outputs, error));
   return tm_make_output(operation, x->rank, x->dims, out_outputs, error);

@@ -91,7 +91,7 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
 static tm_status require_indices(const tm_operation *operation, tm_error *error) {
   const uint32_t format = operation->operands[1].format;
   if (format == TM_FORMAT_I32 || format == TM_FORMAT_I64) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "gather: indices have format %s, expected i32 or i64", tm_format_name(format));
+  return tm_fail(error, TM_ERROR_ARGUMENT, "gather: indices have format %s, expected i32 or i64", tm_format_title(format));
 }
 
 static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
@@ -104,7 +104,7 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   TM_TRY(tm_require_axis(operation, 0, attributes->axis, error));
   if (tm_format_find(x->format)->block_elements > 1 && attributes->axis == x->rank - 1)
     return tm_fail(error, TM_ERROR_ARGUMENT, "gather: x has format %s, so its last axis cannot be gathered; expected axis less than %u",
-                   tm_format_name(x->format), (unsigned)(x->rank - 1));
+                   tm_format_title(x->format), (unsigned)(x->rank - 1));
   uint64_t dims[2 * TM_MAX_RANK];
   uint32_t rank = 0;
   for (uint32_t i = 0; i < attributes->axis; i++) dims[rank++] = x->dims[i];

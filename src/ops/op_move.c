@@ -47,7 +47,7 @@ static tm_status transpose_infer(const tm_operation *operation, tm_operand *out_
   TM_TRY(require_permutation(operation, error));
   if (tm_format_find(x->format)->block_elements > 1 && attributes->permutation[x->rank - 1] != x->rank - 1)
     return tm_fail(error, TM_ERROR_ARGUMENT, "transpose: x has format %s, so its last axis must stay; expected permutation[%u] = %u",
-                   tm_format_name(x->format), (unsigned)(x->rank - 1), (unsigned)(x->rank - 1));
+                   tm_format_title(x->format), (unsigned)(x->rank - 1), (unsigned)(x->rank - 1));
   uint64_t dims[TM_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dims[attributes->permutation[i]];
   TM_TRY(tm_choose_input_format(operation, 0, out_outputs, error));
@@ -87,7 +87,7 @@ static tm_status convert_infer(const tm_operation *operation, tm_operand *out_ou
     return tm_fail(error, TM_ERROR_ARGUMENT,
                    "convert: from %s to %s, expected one public format and one private to a backend, which alone can do it; "
                    "use cast, quantize or dequantize between public ones",
-                   tm_format_name(x->format), tm_format_name(out_outputs->format));
+                   tm_format_title(x->format), tm_format_title(out_outputs->format));
   if (from_private) return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
   TM_TRY(tm_require_format(operation, 0, TM_SET_ALL, error));
   tm_operand y = { .format = out_outputs->format, .rank = x->rank, .element_count = x->element_count, .alignment = 1 };

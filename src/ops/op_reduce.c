@@ -297,7 +297,7 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   TM_TRY(tm_require_format(operation, 0, TM_SET_NUMBER | TM_SET_BOOL, error));
   TM_TRY(choose_output(operation, out_outputs, error));
   if (operation->op == TM_OP_ARGMAX && out_outputs->format != TM_FORMAT_I64)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: y has format %s, expected i64", tm_format_name(out_outputs->format));
+    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: y has format %s, expected i64", tm_format_title(out_outputs->format));
   uint64_t dims[TM_MAX_RANK];
   uint32_t rank = 0;
   for (uint32_t i = 0; i < x->rank; i++) {
