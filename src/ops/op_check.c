@@ -176,7 +176,11 @@ tm_status tm_check_outputs(const tm_operation *operation, tm_error *error) {
   const tm_op_row *row = tm_op_find(operation->op);
   const tm_operand *outputs = tm_output_of(operation);
   tm_operand expected[TM_MAX_OPERANDS] = { { 0 } };
-  for (uint32_t i = 0; i < operation->output_count; i++) expected[i].format = outputs[i].format;
+  for (uint32_t i = 0; i < operation->output_count; i++) {
+    expected[i].format = outputs[i].format;
+    expected[i].rank = outputs[i].rank;
+    memcpy(expected[i].dims, outputs[i].dims, sizeof expected[i].dims);
+  }
   TM_TRY(row->infer(operation, expected, error));
   for (uint32_t i = 0; i < operation->output_count; i++) TM_TRY(check_output(operation, &outputs[i], &expected[i], error));
   return TM_OK;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ops/op_check.h"
+#include "ops/op_one_pass.h"
 #include "ops/op_rows.h"
 #include "tensor/shape.h"
 
@@ -16,9 +17,16 @@ typedef struct family {
 #define FAMILY(name) { tm_op_rows_##name, &tm_op_rows_##name##_count }
 
 static const family families[] = {
+  FAMILY(move),
+  FAMILY(gather),
+  FAMILY(cast),
   FAMILY(binary),
   FAMILY(unary),
+  FAMILY(ternary),
+  FAMILY(reduce),
+  FAMILY(one_pass),
   FAMILY(matmul),
+  FAMILY(normalize),
 };
 #define FAMILY_COUNT (sizeof families / sizeof families[0])
 
@@ -76,13 +84,20 @@ static tm_status check_operand(const tm_operation *operation, uint32_t index, tm
   return status;
 }
 
-/* An output element must not be written twice. */
+/* An output element must not be written twice; without elements any stride will do. */
 static tm_status check_output_strides(const tm_operation *operation, const tm_operand *output, tm_error *error) {
-  for (uint32_t i = 0; i < output->rank; i++)
+  for (uint32_t i = 0; i < output->rank && output->element_count != 0; i++)
     if (output->dims[i] > 1 && output->strides_bytes[i] == 0 && output->format < TM_FORMAT_PRIVATE)
       return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has stride 0 on axis %u of extent %llu; an output cannot be broadcast",
                      tm_op_name(operation), (unsigned)i, (unsigned long long)output->dims[i]);
   return TM_OK;
+}
+
+/* What infer may look at in an output: the format and, for fill, the shape. */
+static tm_operand wanted_of(const tm_operand *output) {
+  tm_operand wanted = { .format = output->format, .rank = output->rank };
+  memcpy(wanted.dims, output->dims, sizeof wanted.dims);
+  return wanted;
 }
 
 static tm_status find_row(const tm_operation *operation, const tm_op_row **out_row, tm_error *error) {
@@ -96,7 +111,7 @@ tm_status tm_op_infer_outputs(const tm_operation *operation, tm_operand *out_out
   tm_operand outputs[TM_MAX_OPERANDS] = { { 0 } };
   TM_TRY(find_row(operation, &row, error));
   for (uint32_t i = 0; i < operation->input_count; i++) TM_TRY(check_operand(operation, i, error));
-  for (uint32_t i = 0; i < operation->output_count; i++) outputs[i].format = out_outputs[i].format;
+  for (uint32_t i = 0; i < operation->output_count; i++) outputs[i] = wanted_of(&out_outputs[i]);
   TM_TRY(row->infer(operation, outputs, error));
   memcpy(out_outputs, outputs, operation->output_count * sizeof outputs[0]);
   return TM_OK;

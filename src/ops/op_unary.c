@@ -129,19 +129,11 @@ static bool keeps_bits(const tm_operation *operation) {
   return tm_format_find(operation->operands[0].format)->kind == TM_KIND_UNSIGNED && operation->op != TM_OP_NEG;
 }
 
-static void run_moves(tm_walk *walk, uint64_t count) {
-  for (uint64_t n; count > 0; count -= n) {
-    n = tm_walk_line(walk, count);
-    tm_stream_move(&walk->streams[0], walk->addresses[0], &walk->streams[1], walk->addresses[1], n);
-    tm_walk_advance(walk, n);
-  }
-}
-
 static void reference(const tm_operation *operation, void *const *pointers, uint64_t begin, uint64_t end) {
   const unary_kernel *kernel = kernel_of(operation);
   tm_walk walk = tm_walk_begin(tm_output_of(operation), operation->operands, pointers, 2, begin);
   if (tm_format_set(operation->operands[0].format) == TM_SET_FLOAT) run_floats(kernel, &walk, end - begin);
-  else if (keeps_bits(operation)) run_moves(&walk, end - begin);
+  else if (keeps_bits(operation)) tm_walk_copy(&walk, end - begin);
   else run_integers(kernel, &walk, end - begin);
 }
 

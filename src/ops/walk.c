@@ -63,3 +63,11 @@ void tm_walk_advance(tm_walk *walk, uint64_t elements) {
     move(walk, axis, 1);
   }
 }
+
+void tm_walk_copy(tm_walk *walk, uint64_t elements) {
+  for (uint64_t n; elements > 0; elements -= n) {
+    n = tm_walk_line(walk, elements);
+    tm_stream_move(&walk->streams[0], walk->addresses[0], &walk->streams[1], walk->addresses[1], n);
+    tm_walk_advance(walk, n);
+  }
+}
