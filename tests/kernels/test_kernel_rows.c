@@ -17,7 +17,7 @@
 
 #define BACKEND "cpu"
 #define SEED UINT64_C(20240607)
-#define CASES_PER_CLAIM 24
+#define CASES_PER_CLAIM 48
 #define CASES_PER_CLAIM_STATS 200       /* its order of additions depends on content */
 #define TEST_ELEMENTS 8000u
 #define TEST_ELEMENTS_ONE_PASS 250000u
