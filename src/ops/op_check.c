@@ -89,7 +89,7 @@ tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, 
 tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims, tm_error *error) {
   const tm_operand *operand = &operation->operands[input];
   tm_operand expected = { .rank = rank };
-  memcpy(expected.dims, dims, rank * sizeof dims[0]);
+  for (uint32_t i = 0; i < rank; i++) expected.dims[i] = dims[i];
   if (tm_same_dims(operand, &expected)) return TM_OK;
   char name[NAME_CAPACITY];
   char found_text[DIMS_CAPACITY];
