@@ -48,7 +48,7 @@ extern "C" {
 #define TM_ABI_MINOR 1u         /* grows when something is appended; a host loads every minor of its major */
 
 /* A hash over every offset and size below, of the minor that a plugin was built with. */
-#define TM_LAYOUT_FINGERPRINT UINT64_C(0)
+#define TM_LAYOUT_FINGERPRINT UINT64_C(0xa7bdbbc283315a4b)
 
 /* Handles.  The backend defines the structs behind them as it likes; the host only carries the pointers. */
 typedef struct tm_backend tm_backend;   /* one loaded backend, from init to shutdown */
@@ -95,13 +95,14 @@ typedef struct tm_host {
   tm_status (*config_get)(void *context, tm_string key, tm_string *out_value);
   /* A named pointer that the application handed to this backend (an entry point, an existing device), or NULL. */
   void *(*config_pointer)(void *context, tm_string key);
-  /* A cache for compiled kernels, kept between runs and keyed by this backend's build as well.  get copies at most
-     *inout_bytes and sets it to the size found; TM_ERROR_NOT_FOUND if there is none. */
+  /* A cache for compiled kernels, keyed by this backend's build as well and kept as long as the host can.  get copies at
+     most *inout_bytes and sets it to the size found; TM_ERROR_NOT_FOUND if there is none.  put may answer
+     TM_ERROR_LIMIT. */
   tm_status (*cache_get)(void *context, tm_string key, void *out_data, uint64_t *inout_bytes);
   tm_status (*cache_put)(void *context, tm_string key, const void *data, uint64_t bytes);
   /* Tells that device `index` changed.  From now on queries and prepares carry `epoch`, which must have grown. */
   void (*device_event)(void *context, uint32_t index, uint32_t event, uint64_t epoch);
-  /* Marks a span in the application's trace; end takes what begin returned. */
+  /* Marks a span in the application's trace, if one is kept; end takes what begin returned. */
   uint64_t (*trace_begin)(void *context, tm_string name);
   void     (*trace_end)(void *context, uint64_t span);
 } tm_host;
@@ -143,7 +144,7 @@ typedef struct tm_memory_space {
   uint64_t    total_bytes;
   uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
   uint64_t    largest_binding_bytes;    /* 0 = no limit known */
-  uint32_t    alignment;                /* of a buffer's start; power of two, at least 1 */
+  uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two, at least 1 */
   uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
   uint32_t    store_granule;            /* the device writes whole units of this many bytes: outputs are padded to it; at least 1 */
   uint32_t    reserved;
@@ -262,7 +263,7 @@ typedef struct tm_answer {
   uint64_t  launch_ns;                  /* the part of cost_ns that does not depend on size */
   uint64_t  setup_ns;                   /* once, before the first launch (compile, pack tables) */
   uint64_t  setup_key;                  /* operations with an equal non-zero key share one set-up */
-  uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding; 0: no such binding */
+  uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding, aligned like a buffer; 0: no such binding */
   uint64_t  moved_bytes;                /* between device memory and the compute units */
   uint64_t  energy_nj;                  /* nanojoule */
   uint64_t  epoch;                      /* the device's epoch that this answer holds for */

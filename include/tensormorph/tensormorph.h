@@ -29,6 +29,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)           /* what is declared here is what the shared library exports */
+#pragma GCC visibility push(default)
+#endif
 
 #define TM_VERSION_MAJOR 0
 #define TM_VERSION_MINOR 1
@@ -151,7 +154,7 @@ typedef struct tm_device_description {
   uint32_t    state;                    /* TM_DEVICE_* */
   uint32_t    backend;                  /* index for tm_backend_describe */
   uint32_t    memory_count;
-  const char *name;                     /* "cpu:0": how the user names it */
+  const char *name;                     /* "<backend>:0": how the user names it */
   const char *description;              /* the device's own words */
   const char *driver_version;
   const char *reason;                   /* why it is not ready; "" if it is */
@@ -504,6 +507,9 @@ tm_status tm_job_note(const tm_job *job, uint32_t index, const char **out_note);
 /* Cancels it if it runs, waits for its end, frees it. */
 void tm_job_destroy(tm_job *job);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -285,7 +285,8 @@ typedef struct tm_norm_attributes {
 #define TM_SUM_SAW_NEGATIVE_INFINITY 0x2u
 #define TM_SUM_SAW_NAN               0x4u
 
-/* Words of the result of TM_OP_STATS.  Extremes are f64 bit patterns over the finite values; of none: +Inf, -Inf, 0. */
+/* Words of the result of TM_OP_STATS.  Extremes are f64 bit patterns over the finite values, a zero is +0; of
+   none: +Inf, -Inf, 0. */
 #define TM_STATS_COUNT       0
 #define TM_STATS_NAN         1
 #define TM_STATS_POS_INF     2
@@ -301,7 +302,7 @@ typedef struct tm_norm_attributes {
 
 /* Words of the result of TM_OP_COMPARE_TENSORS.  The figures are over pairs in which both values are finite. */
 #define TM_COMPARISON_COUNT          0
-#define TM_COMPARISON_EQUAL_BITS     1  /* pairs with identical bits (block formats: identical decoded f32), NaN included */
+#define TM_COMPARISON_EQUAL_BITS     1  /* pairs with identical bits, NaN included; block and differing formats: with identical decoded values */
 #define TM_COMPARISON_NONFINITE      2  /* pairs in which at least one value is NaN or infinite */
 #define TM_COMPARISON_MAX_ABS        3  /* f64 bits: max |a - b|, of none 0 */
 #define TM_COMPARISON_MAX_REL        4  /* f64 bits: max |a - b| / max(|a|, |b|), 0/0 counts as 0 */

@@ -44,10 +44,11 @@ typedef struct tm_op_row {
   uint32_t    default_numerics; /* the class accepted when the caller says nothing */
   bool        broadcasts;       /* operands may be broadcast; the host expands them before a backend sees them */
   tm_combine  combine;
-  double      pad_value;        /* what a padded input element must be so that results do not change */
+  uint64_t    split_elements;   /* TM_COMBINE_WORDS: parts but the last hold a multiple of this many elements */
+  double      pad_value;        /* what a padded input element must be so that results do not change; NaN: there is none */
 
-  /* Given checked inputs and attributes and, in out_outputs[].format, the wanted formats (TM_FORMAT_NONE: the default),
-     fills dense outputs. */
+  /* Given checked inputs and attributes and, in out_outputs[].format, the wanted formats (TM_FORMAT_NONE: the default; fill
+     also takes rank and dims from there), fills dense outputs. */
   tm_status (*infer)(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
   /* Are formats, shapes and attributes of all operands right?  Outputs may have any strides. */
   tm_status (*check)(const tm_operation *operation, tm_error *error);
@@ -56,10 +57,18 @@ typedef struct tm_op_row {
   uint32_t (*splittable)(const tm_operation *operation);
   /* Units of output that the reference computes independently (elements, rows ...). */
   uint64_t (*units)(const tm_operation *operation);
-  /* THE reference: computes units [begin, end).  pointers[i] is the address of operand i's first element. */
+  /* THE reference: computes units [begin, end).  pointers[i] is the address of operand i's first element.  NULL where
+     only a backend can do it (convert); units is then 0. */
   void (*reference)(const tm_operation *operation, void *const *pointers, uint64_t begin, uint64_t end);
   /* TM_COMBINE_WORDS only: adds the result of the part that follows to `words`. */
   void (*combine_words)(uint64_t *words, const uint64_t *part);
+
+  const char *input_names[6];   /* for messages; NULL: "operand 0" and so on.  A single output is called y */
+  /* Bit i set: operand i (inputs, then outputs) has, once broadcast, the dims of the operation and takes part when
+     neighbouring axes are merged.  0: axes are never merged. */
+  uint32_t    merged_operands;
+  /* Gives broadcast inputs their full dims; NULL: all inputs get those of output 0.  Only if `broadcasts`. */
+  void (*expand)(const tm_operation *operation, tm_operand *operands);
 } tm_op_row;
 
 /* NULL if unknown. */
@@ -67,6 +76,10 @@ const tm_op_row *tm_op_find(uint32_t op);
 const tm_op_row *tm_op_by_name(const char *name, uint64_t length);
 /* By index, for listings; NULL past the end. */
 const tm_op_row *tm_op_at(uint32_t index);
+
+/* Checks the inputs and attributes of an operation and, in out_outputs[].format, takes the wanted formats (TM_FORMAT_NONE:
+   the default) and, for fill, rank and dims; fills dense outputs.  The operation's own output operands are not looked at. */
+tm_status tm_op_infer_outputs(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
 
 /* Checks an operation against its row: number of operands, attributes (reserved fields zero), formats, shapes. */
 tm_status tm_op_check(const tm_operation *operation, tm_error *error);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packing for the blocked matmul: eight lines side by side, k by k, widened or decoded to f32.  Lines that are dense along
+ * k are read eight elements at a time and transposed in registers.
+ */
+#include "cpu_matmul.h"
+#include "cpu_matmul_decode.h"
+
+typedef struct lines8 {
+  __m256 line[8];
+} lines8;
+
+/* line[i] lane j becomes line[j] lane i. */
+CPU_INLINE_AVX2 lines8 transpose(lines8 in) {
+  const __m256 a0 = _mm256_unpacklo_ps(in.line[0], in.line[1]), a1 = _mm256_unpackhi_ps(in.line[0], in.line[1]);
+  const __m256 a2 = _mm256_unpacklo_ps(in.line[2], in.line[3]), a3 = _mm256_unpackhi_ps(in.line[2], in.line[3]);
+  const __m256 a4 = _mm256_unpacklo_ps(in.line[4], in.line[5]), a5 = _mm256_unpackhi_ps(in.line[4], in.line[5]);
+  const __m256 a6 = _mm256_unpacklo_ps(in.line[6], in.line[7]), a7 = _mm256_unpackhi_ps(in.line[6], in.line[7]);
+  const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee);
+  const __m256 b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee);
+  const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44), b5 = _mm256_shuffle_ps(a4, a6, 0xee);
+  const __m256 b6 = _mm256_shuffle_ps(a5, a7, 0x44), b7 = _mm256_shuffle_ps(a5, a7, 0xee);
+  return (lines8){ {
+      _mm256_permute2f128_ps(b0, b4, 0x20), _mm256_permute2f128_ps(b1, b5, 0x20),
+      _mm256_permute2f128_ps(b2, b6, 0x20), _mm256_permute2f128_ps(b3, b7, 0x20),
+      _mm256_permute2f128_ps(b0, b4, 0x31), _mm256_permute2f128_ps(b1, b5, 0x31),
+      _mm256_permute2f128_ps(b2, b6, 0x31), _mm256_permute2f128_ps(b3, b7, 0x31) } };
+}
+
+/* Exactly `keep` values: what lies behind them may belong to a panel that another thread is packing. */
+CPU_INLINE_AVX2 void put(float *to, __m256 v, uint32_t keep) {
+  if (keep == 8) {
+    _mm256_storeu_ps(to, v);
+  } else {
+    _mm_storeu_ps(to, _mm256_castps256_ps128(v));
+    _mm_storel_pi((__m64 *)(void *)(to + 4), _mm256_extractf128_ps(v, 1));
+  }
+}
+
+CPU_INLINE_AVX2 void put_transposed(lines8 in, uint64_t count, float *to, uint64_t step, uint32_t keep) {
+  const lines8 out = transpose(in);
+  for (uint64_t i = 0; i < count; i++) put(to + i * step, out.line[i], keep);
+}
+
+static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint64_t k) {
+  return (const char *)matrix->base + (int64_t)line * matrix->line_bytes + (int64_t)k * matrix->k_bytes;
+}
+
+/* pack_T for a plain format T of `BYTES` bytes. */
+#define DEFINE_PACK(T, BYTES)                                                                                         \
+  CPU_AVX2 static void pack_dense_k_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
+                                        uint64_t step, uint32_t keep) {                                               \
+    for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
+      const uint64_t count = depth - k < 8 ? depth - k : 8;                                                           \
+      lines8 in;                                                                                                      \
+      for (uint64_t i = 0; i < 8; i++) {                                                                              \
+        const char *p = element(matrix, i, k);                                                                        \
+        in.line[i] = i >= lines ? _mm256_setzero_ps() : count == 8 ? load_##T(p, 0) : load_part_##T(p, 0, count);     \
+      }                                                                                                               \
+      put_transposed(in, count, to + k * step, step, keep);                                                           \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  CPU_AVX2 static void pack_dense_lines_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,      \
+                                            uint64_t step, uint32_t keep) {                                           \
+    for (uint64_t k = 0; k < depth; k++) {                                                                            \
+      const char *p = element(matrix, 0, k);                                                                          \
+      put(to + k * step, lines == 8 ? load_##T(p, 0) : load_part_##T(p, 0, lines), keep);                             \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  CPU_AVX2 static void pack_strided_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,          \
+                                        uint64_t step, uint32_t keep) {                                               \
+    for (uint64_t k = 0; k < depth; k++)                                                                              \
+      for (uint32_t i = 0; i < keep; i++)                                                                             \
+        to[k * step + i] = i < lines ? _mm256_cvtss_f32(load_part_##T(element(matrix, i, k), 0, 1)) : 0.0f;           \
+  }                                                                                                                   \
+  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step,             \
+                       uint32_t keep) {                                                                               \
+    if (matrix->k_bytes == BYTES)                                                                                     \
+      pack_dense_k_##T(matrix, lines, depth, to, step, keep);                                                         \
+    else if (matrix->line_bytes == BYTES)                                                                             \
+      pack_dense_lines_##T(matrix, lines, depth, to, step, keep);                                                     \
+    else                                                                                                              \
+      pack_strided_##T(matrix, lines, depth, to, step, keep);                                                         \
+  }                                                                                                                   \
+  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 1, BYTES, 0.3 };
+
+DEFINE_PACK(f32, 4)
+DEFINE_PACK(bf16, 2)
+DEFINE_PACK(f16, 2)
+
+#define DEFINE_PACK_BLOCKS(T, BYTES)                                                                                  \
+  CPU_AVX2 static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, \
+                                uint32_t keep) {                                                                      \
+    float *to = packed;                                                                                               \
+    for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
+      lines8 in;                                                                                                      \
+      for (uint64_t i = 0; i < 8; i++) {                                                                              \
+        const char *block = (const char *)matrix->base + (int64_t)i * matrix->line_bytes + (k / 32) * BYTES;          \
+        in.line[i] = i < lines ? decode_##T(block, k % 32 / 8) : _mm256_setzero_ps();                                 \
+      }                                                                                                               \
+      put_transposed(in, 8, to + k * step, step, keep);                                                               \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.6 };
+
+DEFINE_PACK_BLOCKS(q8_0, 34)
+DEFINE_PACK_BLOCKS(q4_0, 18)
+
+/* f64 stays f64.  Its products are rare enough for a plain loop. */
+static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, uint32_t keep) {
+  double *to = packed;
+  for (uint64_t k = 0; k < depth; k++) {
+    for (uint32_t i = 0; i < keep; i++) {
+      double value = 0.0;
+      if (i < lines) memcpy(&value, element(matrix, i, k), sizeof(value));
+      to[k * step + i] = value;
+    }
+  }
+}
+const cpu_matmul_format cpu_matmul_f64 = { pack_f64, 1, 8, 0.6 };
+
+/* i8: two k make one packed value, each widened to 16 bits; an odd last k is paired with zero. */
+CPU_AVX2 static void pack_dense_k_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,
+                                     uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 16) {
+    const uint64_t count = depth - k < 16 ? depth - k : 16;
+    lines8 in;
+    for (uint64_t i = 0; i < 8; i++) {
+      int8_t part[16] = { 0 };
+      if (i < lines) memcpy(part, element(matrix, i, k), count);
+      in.line[i] = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)part)));
+    }
+    put_transposed(in, (count + 1) / 2, to + k / 2 * step, step, keep);
+  }
+}
+
+CPU_AVX2 static void pack_strided_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,
+                                     uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 2) {
+    int16_t pairs[16] = { 0 };
+    for (uint64_t i = 0; i < lines; i++) {
+      pairs[2 * i] = *(const int8_t *)element(matrix, i, k);
+      if (k + 1 < depth) pairs[2 * i + 1] = *(const int8_t *)element(matrix, i, k + 1);
+    }
+    put(to + k / 2 * step, _mm256_loadu_ps((const float *)(const void *)pairs), keep);
+  }
+}
+
+CPU_INLINE_AVX2 __m128i load_lines_i8(const char *p, uint64_t lines) {
+  if (lines == 8) return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
+  int8_t part[8] = { 0 };
+  memcpy(part, p, lines);
+  return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)part));
+}
+
+CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,
+                                         uint64_t step, uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 2) {
+    const __m128i first = load_lines_i8(element(matrix, 0, k), lines);
+    const __m128i second = k + 1 < depth ? load_lines_i8(element(matrix, 0, k + 1), lines) : _mm_setzero_si128();
+    const __m256i pairs = _mm256_set_m128i(_mm_unpackhi_epi16(first, second), _mm_unpacklo_epi16(first, second));
+    put(to + k / 2 * step, _mm256_castsi256_ps(pairs), keep);
+  }
+}
+
+static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step, uint32_t keep) {
+  if (matrix->k_bytes == 1)
+    pack_dense_k_i8(matrix, lines, depth, to, step, keep);
+  else if (matrix->line_bytes == 1)
+    pack_dense_lines_i8(matrix, lines, depth, to, step, keep);
+  else
+    pack_strided_i8(matrix, lines, depth, to, step, keep);
+}
+const cpu_matmul_format cpu_matmul_i8 = { pack_i8, 1, 1, 0.25 };

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "complain.h"
+#include "json_writer.h"
+#include "printable_text.h"
+#include "quantity.h"
+#include "row_printer.h"
+#include "session.h"
+
+#define NAME_AT(names, index) ((index) < sizeof(names) / sizeof(names)[0] ? (names)[index] : "unknown")
+
+static const char *backend_state(uint32_t state) {
+  static const char *const names[] = { "ready", "unavailable", "refused", "quarantined", "excluded" };
+  return NAME_AT(names, state);
+}
+
+static const char *device_state(uint32_t state) {
+  static const char *const names[] = { "ready", "lost", "quarantined", "excluded" };
+  return NAME_AT(names, state);
+}
+
+static const char *option_type(uint32_t type) {
+  static const char *const names[] = { "unknown", "text", "integer", "switch" };
+  return NAME_AT(names, type);
+}
+
+/* ------------------------------------------------------------------------------------------------------- tables ---- */
+
+static const tm_column backend_columns[] = {
+  { "name", TM_COLUMN_TEXT, 0, "" },    { "version", TM_COLUMN_TEXT, 0, "" },  { "state", TM_COLUMN_TEXT, 0, "" },
+  { "devices", TM_COLUMN_COUNT, 0, "" }, { "origin", TM_COLUMN_TEXT, 0, "" } };
+static const tm_column_view backend_views[] = { { 0, 8, 0, false, "backend" }, { 1, 5, 0, false, NULL }, { 2, 0, 0, false, NULL },
+                                                { 3, 0, 0, false, NULL },      { 4, 8, 0, false, NULL } };
+
+static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  if (tm_backend_describe((tm_context *)(uintptr_t)source, (uint32_t)row, &backend) != TM_OK) return false;
+  cells[0] = tm_cell_text(backend.name);
+  cells[1] = tm_cell_text(backend.version);
+  cells[2] = tm_cell_text(backend_state(backend.state));
+  cells[3] = tm_cell_count(backend.device_count);
+  cells[4] = tm_cell_text(backend.origin);
+  return true;
+}
+
+static const tm_column device_columns[] = {
+  { "name", TM_COLUMN_TEXT, 0, "" }, { "state", TM_COLUMN_TEXT, 0, "" }, { "memory", TM_COLUMN_TEXT, 0, "" },
+  { "description", TM_COLUMN_TEXT, 0, "" } };
+static const tm_column_view device_views[] = { { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 1, false, NULL },
+                                               { 3, 12, 2, false, NULL } };
+
+/* A row's text that is made here. */
+typedef struct device_rows {
+  tm_context *context;
+  char        memory[48];
+} device_rows;
+
+static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
+  device_rows          *rows = (device_rows *)(uintptr_t)source;
+  tm_device_description device = { .struct_size = sizeof device };
+  tm_memory_description memory = { .struct_size = sizeof memory };
+  tm_quantity           quantity;
+  if (tm_device_describe(rows->context, (uint32_t)row, &device) != TM_OK) return false;
+  const bool has_memory = tm_device_memory_describe(rows->context, (uint32_t)row, 0, &memory) == TM_OK;
+  snprintf(rows->memory, sizeof rows->memory, "%s%s%s", memory.total_bytes != 0 ? tm_quantity_bytes(memory.total_bytes, &quantity) : "",
+           memory.total_bytes != 0 ? " " : "", memory.is_host != 0 ? "host" : "own");
+  cells[0] = tm_cell_text(device.name);
+  cells[1] = tm_cell_text(device_state(device.state));
+  cells[2] = has_memory ? tm_cell_text(rows->memory) : tm_cell_undefined(TM_COLUMN_TEXT);
+  cells[3] = tm_cell_text(device.description);
+  return true;
+}
+
+static void print_reasons(tm_context *context, tm_invocation *invocation) {
+  tm_output_stream      *stream = invocation->output;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_device_description  device = { .struct_size = sizeof device };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.reason[0] == '\0') continue;
+    char text[1200];
+    tm_printable_clean(backend.reason, strlen(backend.reason), text, sizeof text);
+    tm_output_format(stream, "%s: ", backend.name);
+    tm_printable_wrap(stream, text, strlen(backend.name) + 2, invocation->terminal.width);
+  }
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
+    if (device.reason[0] == '\0') continue;
+    tm_output_format(stream, "%s: ", device.name);
+    tm_printable_wrap(stream, device.reason, strlen(device.name) + 2, invocation->terminal.width);
+  }
+}
+
+static void print_tables(tm_context *context, tm_invocation *invocation) {
+  const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
+  const tm_rows backends = { backend_columns, 5, backend_row, context, UINT64_MAX, NULL };
+  device_rows   source = { .context = context };
+  const tm_rows devices = { device_columns, 4, device_row, &source, UINT64_MAX, NULL };
+  tm_rows_print_table(&backends, backend_views, 5, &look, invocation->output);
+  print_reasons(context, invocation);
+  tm_output_char(invocation->output, '\n');
+  tm_rows_print_table(&devices, device_views, 4, &look, invocation->output);
+}
+
+static void print_options(tm_context *context, tm_invocation *invocation) {
+  tm_output_stream      *stream = invocation->output;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_option_description  option = { .struct_size = sizeof option };
+  bool                   any = false;
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    for (uint32_t j = 0; tm_backend_option_describe(context, i, j, &option) == TM_OK; j++) {
+      char variable[160];
+      tm_session_variable_name(backend.name, option.name, variable, sizeof variable);
+      tm_output_format(stream, "%s%s.%s = %s  (%s, default %s)\n    ", any ? "\n" : "", backend.name, option.name,
+                       option.value[0] != '\0' ? option.value : "\"\"", option_type(option.type),
+                       option.default_value[0] != '\0' ? option.default_value : "\"\"");
+      tm_printable_wrap(stream, option.help, 4, invocation->terminal.width);
+      tm_output_format(stream, "    %s\n", variable);
+      any = true;
+    }
+  if (!any) tm_output_text(stream, "no loaded backend has options\n");
+}
+
+/* --------------------------------------------------------------------------------------------------------- JSON ---- */
+
+static void print_backend_json(tm_context *context, uint32_t index, const tm_backend_description *backend, tm_json_writer *json) {
+  tm_option_description option = { .struct_size = sizeof option };
+  tm_json_begin_object(json, NULL, false);
+  tm_json_text(json, "name", backend->name);
+  tm_json_text(json, "version", backend->version);
+  tm_json_text(json, "vendor", backend->vendor);
+  tm_json_text(json, "build_id", backend->build_id);
+  tm_json_text(json, "origin", backend->origin);
+  tm_json_text(json, "state", backend_state(backend->state));
+  tm_json_text(json, "reason", backend->reason);
+  tm_json_begin_array(json, "options", false);
+  for (uint32_t i = 0; tm_backend_option_describe(context, index, i, &option) == TM_OK; i++) {
+    char variable[160];
+    tm_session_variable_name(backend->name, option.name, variable, sizeof variable);
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "name", option.name);
+    tm_json_text(json, "type", option_type(option.type));
+    tm_json_text(json, "default", option.default_value);
+    tm_json_text(json, "value", option.value);
+    tm_json_text(json, "variable", variable);
+    tm_json_text(json, "help", option.help);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+  tm_json_end_object(json);
+}
+
+static void print_limit(tm_json_writer *json, const char *key, uint64_t bytes) {
+  if (bytes == 0)
+    tm_json_null(json, key);
+  else
+    tm_json_count(json, key, bytes);
+}
+
+static void print_memories_json(tm_context *context, uint32_t device, tm_json_writer *json) {
+  tm_memory_description memory = { .struct_size = sizeof memory };
+  tm_json_begin_array(json, "memories", false);
+  for (uint32_t i = 0; tm_device_memory_describe(context, device, i, &memory) == TM_OK; i++) {
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "name", memory.name);
+    tm_json_bool(json, "is_host", memory.is_host != 0);
+    print_limit(json, "total_bytes", memory.total_bytes);
+    print_limit(json, "largest_buffer_bytes", memory.largest_buffer_bytes);
+    print_limit(json, "largest_binding_bytes", memory.largest_binding_bytes);
+    tm_json_count(json, "alignment", memory.alignment);
+    tm_json_count(json, "offset_granule", memory.offset_granule);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+}
+
+static void print_device_json(tm_context *context, uint32_t index, const tm_device_description *device, tm_json_writer *json) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_json_begin_object(json, NULL, false);
+  tm_json_text(json, "name", device->name);
+  tm_json_text(json, "backend", tm_backend_describe(context, device->backend, &backend) == TM_OK ? backend.name : NULL);
+  tm_json_text(json, "state", device_state(device->state));
+  tm_json_text(json, "reason", device->reason);
+  tm_json_text(json, "description", device->description);
+  tm_json_text(json, "driver_version", device->driver_version);
+  tm_json_text(json, "uuid", device->uuid);
+  tm_json_text(json, "resource", device->resource);
+  tm_json_count(json, "queues", device->queue_count);
+  print_memories_json(context, index, json);
+  tm_json_end_object(json);
+}
+
+static void print_json(tm_context *context, tm_output_stream *stream) {
+  tm_json_writer         json;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_device_description  device = { .struct_size = sizeof device };
+  tm_json_init(&json, stream);
+  tm_json_begin_object(&json, NULL, false);
+  tm_json_text(&json, "schema", "tensormorph.backends/1");
+  tm_json_text(&json, "version", tm_version());
+  tm_json_begin_array(&json, "backends", false);
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) print_backend_json(context, i, &backend, &json);
+  tm_json_end_array(&json);
+  tm_json_begin_array(&json, "devices", false);
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) print_device_json(context, i, &device, &json);
+  tm_json_end_array(&json);
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
+}
+
+static int run(tm_invocation *invocation) {
+  const tm_session_needs needs = { 0 };
+  tm_context            *context = NULL;
+  tm_error               error = TM_CLI_ERROR_INIT;
+  if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);
+  if (invocation->preferences.json)
+    print_json(context, invocation->output);
+  else if (tm_arguments_has(&invocation->arguments, "options"))
+    print_options(context, invocation);
+  else
+    print_tables(context, invocation);
+  tm_context_destroy(context);
+  return TM_EXIT_OK;
+}
+
+static const tm_flag flags[] = {
+  { "options", 0, TM_FLAG_SWITCH, false, NULL, "list the options of each backend instead, with their variables" },
+  { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
+};
+
+const tm_command tm_command_backends = {
+  .name = "backends",
+  .operands = "",
+  .summary = "list backends with their state and the reason for it, and their devices with memories",
+  .notes = "A backend is ready; unavailable (loaded, but without device or driver); refused (not loaded, or not accepted); "
+           "quarantined (it broke a promise); or excluded (by --device or --no-device).",
+  .flags = flags,
+  .run = run,
+};

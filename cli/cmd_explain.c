@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "complain.h"
+#include "json_writer.h"
+#include "numerics_text.h"
+#include "op_request.h"
+#include "printable_text.h"
+#include "quantity.h"
+#include "row_printer.h"
+#include "session.h"
+
+/* ------------------------------------------------------------------------------------------------------- tables ---- */
+
+/* Headings are short so that everything a cost consists of fits into 80 cells. */
+static const tm_column columns[] = {
+  { "device", TM_COLUMN_TEXT, 0, "" },  { "verdict", TM_COLUMN_TEXT, 0, "" }, { "level", TM_COLUMN_TEXT, 0, "" },
+  { "total", TM_COLUMN_TEXT, 0, "" },   { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" },
+  { "lower", TM_COLUMN_TEXT, 0, "" },   { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" } };
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+static const tm_column_view views[] = {
+  { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 5, false, NULL }, { 3, 0, 0, false, NULL }, { 4, 0, 3, false, NULL },
+  { 5, 0, 4, false, NULL },  { 6, 0, 2, false, NULL }, { 7, 0, 2, false, NULL }, { 8, 0, 1, false, NULL } };
+
+/* A table keeps no texts, so the rows' texts live here while one row is looked at. */
+typedef struct row_texts {
+  tm_explanation *explanation;
+  tm_quantity     quantities[5];
+  char            level[32];
+  char            correction[48];
+} row_texts;
+
+/* A candidate that cannot run it has no cost; a cost of 0 is one that nobody computed. */
+static bool has_cost(const tm_candidate *candidate) {
+  return candidate->verdict != TM_VERDICT_REFUSED && candidate->verdict != TM_VERDICT_EXCLUDED && candidate->total_ns != 0;
+}
+
+static tm_cell duration_cell(const tm_candidate *candidate, uint64_t duration_ns, tm_quantity *quantity) {
+  if (!has_cost(candidate)) return tm_cell_undefined(TM_COLUMN_TEXT);
+  return tm_cell_text(duration_ns == 0 ? "0" : tm_quantity_duration(duration_ns, quantity));
+}
+
+static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
+  row_texts   *texts = (row_texts *)(uintptr_t)source;
+  tm_candidate candidate = { .struct_size = sizeof candidate };
+  if (tm_explanation_candidate(texts->explanation, (uint32_t)row, &candidate) != TM_OK) return false;
+  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns, candidate.setup_ns };
+  static const uint8_t places[] = { 3, 4, 6, 7, 8 };
+  snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level), tm_numerics_name(candidate.numerics));
+  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction, (unsigned long long)candidate.sample_count);
+  cells[0] = tm_cell_text(candidate.device_name);
+  cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
+  cells[2] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
+  for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
+  cells[5] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
+  return true;
+}
+
+static void print_request(const tm_op_request *request, const tm_explanation_summary *summary, tm_output_stream *stream) {
+  char        text[256];
+  tm_quantity a, b, c;
+  tm_output_text(stream, request->op.name);
+  for (uint32_t i = 0; i < request->input_count; i++) {
+    tm_operand_describe(&request->inputs[i], text, sizeof text);
+    tm_output_format(stream, "%s %s%s", i > 0 ? "," : "", text, (request->inputs[i].flags & TM_OPERAND_CONSTANT) != 0 ? " (constant)" : "");
+  }
+  for (uint32_t i = 0; i < request->op.output_count; i++) {
+    tm_operand_describe(&request->outputs[i], text, sizeof text);
+    tm_output_format(stream, "%s %s", i > 0 ? "," : " ->", text);
+  }
+  tm_op_attributes_print(&request->attributes, text, sizeof text);
+  if (text[0] != '\0') tm_output_format(stream, "  [%s]", text);
+  tm_output_format(stream, "\nwork: %s operations, %s read, %s written; accepted: %s or better\n",
+                   tm_quantity_short_count(summary->flops, &a), tm_quantity_bytes(summary->read_bytes, &b),
+                   tm_quantity_bytes(summary->written_bytes, &c), tm_numerics_name(summary->worst_numerics));
+}
+
+static void print_sentence(tm_output_stream *stream, const char *head, const char *text, uint32_t width) {
+  char clean[1200];
+  tm_printable_clean(text, strlen(text), clean, sizeof clean);
+  tm_output_text(stream, head);
+  tm_printable_wrap(stream, clean, strlen(head), width);
+}
+
+/* What a table has no room for: lowering, the promise in full, the reason. */
+static void print_details(tm_explanation *explanation, tm_output_stream *stream, uint32_t width) {
+  tm_candidate candidate = { .struct_size = sizeof candidate };
+  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
+    char head[160], promise[64] = "", text[1200];
+    snprintf(head, sizeof head, "%s%s%s: ", candidate.device_name, candidate.lowering[0] != '\0' ? " after " : "", candidate.lowering);
+    if (candidate.level != TM_LEVEL_REFUSED)
+      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise, sizeof promise);
+    const bool both = promise[0] != '\0' && candidate.reason[0] != '\0';
+    snprintf(text, sizeof text, "%s%s%s", promise, both ? "; " : "", candidate.reason);
+    print_sentence(stream, head, text, width);
+  }
+}
+
+static void print_explanation(const tm_op_request *request, tm_explanation *explanation, tm_invocation *invocation) {
+  tm_output_stream      *stream = invocation->output;
+  const uint32_t         width = invocation->terminal.width;
+  const tm_table_look    look = { .width = width, .color = invocation->terminal.color };
+  tm_explanation_summary summary = { .struct_size = sizeof summary };
+  row_texts              texts = { .explanation = explanation };
+  tm_explanation_summarize(explanation, &summary);
+  print_request(request, &summary, stream);
+  if (request->note[0] != '\0') print_sentence(stream, "note: ", request->note, width);
+  tm_output_char(stream, '\n');
+  const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, summary.candidate_count, NULL };
+  tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
+  tm_output_char(stream, '\n');
+  print_details(explanation, stream, width);
+  if (summary.margin > 0) tm_output_format(stream, "margin: the next one costs %.3g times as much\n", summary.margin);
+  if (summary.flip[0] != '\0') print_sentence(stream, "what would change it: ", summary.flip, width);
+}
+
+/* --------------------------------------------------------------------------------------------------------- JSON ---- */
+
+static void print_cost(tm_json_writer *json, const char *key, const tm_candidate *candidate, uint64_t value) {
+  if (has_cost(candidate))
+    tm_json_count(json, key, value);
+  else
+    tm_json_null(json, key);
+}
+
+static void print_numerics_json(const tm_candidate *candidate, tm_json_writer *json) {
+  const bool bounded = candidate->numerics != TM_NUMERICS_N0 && candidate->numerics < TM_NUMERICS_N4;
+  const bool summed = candidate->numerics == TM_NUMERICS_N2;
+  tm_json_text(json, "numerics", tm_numerics_name(candidate->numerics));
+  if (bounded)
+    tm_json_number(json, "bound", candidate->numerics_bound);
+  else
+    tm_json_null(json, "bound");
+  tm_json_text(json, "growth", summed ? tm_growth_name(candidate->growth) : NULL);
+  tm_json_text(json, "accumulator", summed ? tm_format_name(candidate->accumulator) : NULL);
+  tm_json_bool(json, "run_to_run", (candidate->numerics_flags & TM_NUMERICS_RUN_TO_RUN) != 0);
+  tm_json_bool(json, "keeps_nonfinite", (candidate->numerics_flags & TM_NUMERICS_KEEPS_NONFINITE) != 0);
+  tm_json_bool(json, "flushes_subnormals", (candidate->numerics_flags & TM_NUMERICS_FLUSHES) != 0);
+}
+
+static void print_candidate_json(const tm_candidate *candidate, tm_json_writer *json) {
+  tm_json_begin_object(json, NULL, false);
+  tm_json_text(json, "device", candidate->device_name);
+  tm_json_text(json, "verdict", tm_verdict_name(candidate->verdict));
+  tm_json_text(json, "reason", candidate->reason);
+  tm_json_text(json, "level", tm_level_name(candidate->level));
+  if (candidate->level != TM_LEVEL_REFUSED)
+    print_numerics_json(candidate, json);
+  else
+    tm_json_null(json, "numerics");
+  tm_json_text(json, "lowering", candidate->lowering);
+  print_cost(json, "total_ns", candidate, candidate->total_ns);
+  print_cost(json, "declared_ns", candidate, candidate->declared_ns);
+  if (has_cost(candidate))
+    tm_json_number(json, "correction", candidate->correction);
+  else
+    tm_json_null(json, "correction");
+  tm_json_count(json, "samples", candidate->sample_count);
+  print_cost(json, "lowering_ns", candidate, candidate->lowering_ns);
+  print_cost(json, "copy_ns", candidate, candidate->copy_ns);
+  print_cost(json, "setup_ns", candidate, candidate->setup_ns);
+  print_cost(json, "workspace_bytes", candidate, candidate->workspace_bytes);
+  tm_json_end_object(json);
+}
+
+static void print_operands_json(const char *key, const tm_operand *operands, uint32_t count, tm_json_writer *json) {
+  tm_json_begin_array(json, key, false);
+  for (uint32_t i = 0; i < count; i++) tm_operand_print_json(&operands[i], json);
+  tm_json_end_array(json);
+}
+
+static void print_summary_json(const tm_op_request *request, const tm_explanation_summary *summary, tm_json_writer *json) {
+  tm_json_text(json, "schema", "tensormorph.explain/1");
+  tm_json_text(json, "op", request->op.name);
+  print_operands_json("inputs", request->inputs, request->input_count, json);
+  print_operands_json("outputs", request->outputs, request->op.output_count, json);
+  tm_json_begin_object(json, "attributes", true);
+  tm_op_attributes_print_json(&request->attributes, json);
+  tm_json_end_object(json);
+  tm_json_text(json, "accept", tm_numerics_name(summary->worst_numerics));
+  tm_json_count(json, "flops", summary->flops);
+  tm_json_count(json, "read_bytes", summary->read_bytes);
+  tm_json_count(json, "written_bytes", summary->written_bytes);
+  if (summary->chosen == TM_ANY_DEVICE)
+    tm_json_null(json, "chosen");
+  else
+    tm_json_count(json, "chosen", summary->chosen);
+  tm_json_number(json, "margin", summary->margin > 0 ? summary->margin : (double)NAN);
+  tm_json_text(json, "flip", summary->flip);
+  tm_json_begin_array(json, "notes", false);
+  if (request->note[0] != '\0') tm_json_text(json, NULL, request->note);
+  tm_json_end_array(json);
+}
+
+static void print_json(const tm_op_request *request, tm_explanation *explanation, tm_output_stream *stream) {
+  tm_explanation_summary summary = { .struct_size = sizeof summary };
+  tm_candidate           candidate = { .struct_size = sizeof candidate };
+  tm_json_writer         json;
+  tm_explanation_summarize(explanation, &summary);
+  tm_json_init(&json, stream);
+  tm_json_begin_object(&json, NULL, false);
+  print_summary_json(request, &summary, &json);
+  tm_json_begin_array(&json, "candidates", false);
+  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) print_candidate_json(&candidate, &json);
+  tm_json_end_array(&json);
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
+}
+
+static int explain(tm_context *context, const tm_op_request *request, tm_invocation *invocation) {
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
+  tm_explanation      *explanation = NULL;
+  tm_error             error = TM_CLI_ERROR_INIT;
+  const uint32_t       attribute_bytes = request->op.attribute_bytes;
+  if (tm_explain(context, request->op.op, attribute_bytes > 0 ? request->attributes.value.bytes : NULL, attribute_bytes, request->inputs,
+                 request->input_count, request->outputs, request->op.output_count, &options, &explanation, &error) != TM_OK)
+    return tm_complain(&error);
+  if (invocation->preferences.json)
+    print_json(request, explanation, invocation->output);
+  else
+    print_explanation(request, explanation, invocation);
+  tm_explanation_destroy(explanation);
+  return TM_EXIT_OK;
+}
+
+static int run(tm_invocation *invocation) {
+  const tm_session_needs needs = { 0 };
+  tm_context            *context = NULL;
+  tm_op_request          request;
+  tm_error               error = TM_CLI_ERROR_INIT;
+  if (tm_op_request_parse(&invocation->arguments, &request, &error) != TM_OK) return tm_complain(&error);
+  if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);
+  const int exit_code = explain(context, &request, invocation);
+  tm_context_destroy(context);
+  return exit_code;
+}
+
+static const tm_flag flags[] = {
+  TM_OP_REQUEST_FLAGS,
+  { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
+};
+
+const tm_command tm_command_explain = {
+  .name = "explain",
+  .operands = "OP",
+  .operand_min = 1,
+  .operand_max = 1,
+  .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
+  .notes = "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
+           "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n measurements, the time to "
+           "prepare operands (lowering), and copies to and from the device. Set-up is paid once and not part of it.",
+  .flags = flags,
+  .run = run,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "complain.h"
+#include "printable_text.h"
+#include "quantity.h"
+
+static void print_sentence(const char *head, const char *text, uint32_t width, tm_output_stream *stream) {
+  char clean[2048];
+  tm_printable_clean(text, strlen(text), clean, sizeof clean);
+  tm_output_text(stream, head);
+  tm_printable_wrap(stream, clean, strlen(head), width);
+}
+
+static void print_totals(const tm_job_report *report, tm_output_stream *stream) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_quantity a, b, c, d;
+  tm_job_progress(report->job, &progress);
+  tm_output_format(stream, "%s tensor%s, %s in %s: %s", tm_quantity_count(progress.items_done, &a), progress.items_done == 1 ? "" : "s",
+                   tm_quantity_bytes(progress.bytes_done, &b), tm_quantity_duration(progress.elapsed_ns, &c),
+                   tm_quantity_rate(progress.bytes_done, progress.elapsed_ns, &d));
+  if (report->status != TM_OK)
+    tm_output_format(stream, " (%s after %s of %s tensors)", report->is_cancelled ? "cancelled" : "ended", tm_quantity_count(progress.items_done, &a),
+                     tm_quantity_count(progress.items_total, &b));
+  tm_output_char(stream, '\n');
+}
+
+void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t width, tm_output_stream *stream) {
+  tm_device_usage usage = { .struct_size = sizeof usage };
+  const char     *note = NULL;
+  tm_quantity     a, b, c;
+  if (!with_notes) return;
+  tm_output_char(stream, '\n');
+  print_totals(report, stream);
+  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++)
+    tm_output_format(stream, "  %s: %s operation%s, %s, busy %s\n", usage.device_name, tm_quantity_count(usage.operation_count, &a),
+                     usage.operation_count == 1 ? "" : "s", tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
+  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) print_sentence("note: ", note, width, stream);
+}
+
+void tm_job_report_complain_notes(const tm_job_report *report) {
+  const char *note = NULL;
+  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) tm_complain_as(TM_EXIT_OK, "note: %s", note);
+}
+
+static void print_devices_json(const tm_job_report *report, tm_json_writer *json) {
+  tm_device_usage usage = { .struct_size = sizeof usage };
+  tm_json_begin_array(json, "devices", false);
+  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++) {
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "name", usage.device_name);
+    tm_json_count(json, "operations", usage.operation_count);
+    tm_json_count(json, "bytes", usage.bytes);
+    tm_json_number(json, "busy_seconds", (double)usage.busy_ns / 1e9);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+}
+
+void tm_job_report_print_json(const tm_job_report *report, tm_json_writer *json) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  const char *note = NULL;
+  tm_job_progress(report->job, &progress);
+  const double seconds = (double)progress.elapsed_ns / 1e9;
+  tm_json_bool(json, "complete", report->status == TM_OK);
+  tm_json_text(json, "error", report->status == TM_OK ? NULL : report->error->text);
+  print_devices_json(report, json);
+  tm_json_count(json, "bytes", progress.bytes_done);
+  tm_json_number(json, "seconds", seconds);
+  tm_json_number(json, "gb_per_s", progress.elapsed_ns > 0 ? (double)progress.bytes_done / seconds / 1e9 : (double)NAN);
+  tm_json_begin_array(json, "notes", false);
+  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) tm_json_text(json, NULL, note);
+  tm_json_end_array(json);
+}

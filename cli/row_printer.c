@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "row_printer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "printable_text.h"
+#include "quantity.h"
+#include "table_layout.h"
+
+/* Longest cell text that a table keeps; names beyond are shortened before anything else. */
+#define CELL_BYTES 4096
+
+static size_t shape_text(const tm_cell *cell, char *out, size_t capacity) {
+  if (cell->count == 0) return (size_t)snprintf(out, capacity, "scalar");
+  size_t used = 0;
+  for (uint64_t i = 0; i < cell->count && used + 24 < capacity; i++) {
+    char   digits[24];
+    char  *first = digits + sizeof digits;
+    uint64_t dim = cell->shape[i];
+    do {
+      *--first = (char)('0' + dim % 10);
+      dim /= 10;
+    } while (dim != 0);
+    if (i > 0) out[used++] = 'x';
+    memcpy(out + used, first, (size_t)(digits + sizeof digits - first));
+    used += (size_t)(digits + sizeof digits - first);
+  }
+  out[used] = '\0';
+  return used;
+}
+
+/* What a person reads, in out[CELL_BYTES]. */
+static void cell_text(const tm_cell *cell, char *out) {
+  tm_quantity quantity;
+  if (!cell->defined) {
+    memcpy(out, "-", 2);
+    return;
+  }
+  switch (cell->type) {
+    case TM_COLUMN_TEXT: {
+      const size_t length = (size_t)cell->count, half = CELL_BYTES / 8;
+      if (length <= CELL_BYTES / 4) {
+        tm_printable_escape(cell->text, length, out, CELL_BYTES);
+        break;
+      }
+      size_t used = tm_printable_escape(cell->text, half, out, CELL_BYTES / 2);
+      memcpy(out + used, "...", 4);
+      tm_printable_escape(cell->text + length - half, half, out + used + 3, CELL_BYTES / 2 - 3);
+      break;
+    }
+    case TM_COLUMN_COUNT: strcpy(out, tm_quantity_count(cell->count, &quantity)); break;
+    case TM_COLUMN_BYTES: strcpy(out, tm_quantity_bytes(cell->count, &quantity)); break;
+    case TM_COLUMN_NUMBER: snprintf(out, CELL_BYTES, "%.4g", cell->number); break;
+    case TM_COLUMN_SHAPE: shape_text(cell, out, CELL_BYTES); break;
+    default: memcpy(out, "?", 2);
+  }
+}
+
+static bool is_left_aligned(const tm_column *column) {
+  return column->type == TM_COLUMN_TEXT || column->type == TM_COLUMN_SHAPE;
+}
+
+static const char *heading_of(const tm_rows *rows, const tm_column_view *view) {
+  return view->heading != NULL ? view->heading : rows->columns[view->column].name;
+}
+
+static bool take_row(const tm_rows *rows, uint64_t position, tm_cell *cells) {
+  return rows->row(rows->source, rows->order != NULL ? rows->order[position] : position, cells);
+}
+
+static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, tm_layout_column *layout) {
+  tm_cell cells[TM_MAX_COLUMNS];
+  char    text[CELL_BYTES];
+  for (uint32_t i = 0; i < view_count; i++) {
+    const char *heading = heading_of(rows, &views[i]);
+    layout[i].wanted = (uint32_t)tm_printable_width(heading, strlen(heading));
+    layout[i].drop_rank = views[i].drop_rank;
+  }
+  for (uint64_t row = 0; row < rows->count && take_row(rows, row, cells); row++)
+    for (uint32_t i = 0; i < view_count; i++) {
+      cell_text(&cells[views[i].column], text);
+      const uint32_t width = (uint32_t)tm_printable_width(text, strlen(text));
+      if (width > layout[i].wanted) layout[i].wanted = width;
+    }
+  for (uint32_t i = 0; i < view_count; i++)
+    layout[i].least = views[i].least_width != 0 ? views[i].least_width : layout[i].wanted;
+}
+
+typedef struct line_state {
+  tm_output_stream *stream;
+  uint32_t          owed;       /* blanks that come before the next text, if there is one */
+} line_state;
+
+static void print_cell(line_state *line, const char *text, uint32_t width, bool left, const char *paint) {
+  const uint32_t used = (uint32_t)tm_printable_width(text, strlen(text));
+  const uint32_t padding = width > used ? width - used : 0;
+  tm_output_repeat(line->stream, ' ', line->owed + (left ? 0 : padding));
+  if (paint != NULL) tm_output_text(line->stream, paint);
+  tm_output_text(line->stream, text);
+  if (paint != NULL) tm_output_text(line->stream, "\x1b[0m");
+  line->owed = TM_TABLE_GAP + (left ? padding : 0);
+}
+
+static void print_heading(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_layout_column *layout,
+                          const tm_table_look *look, tm_output_stream *stream) {
+  line_state line = { stream, look->indent };
+  for (uint32_t i = 0; i < view_count; i++) {
+    if (layout[i].width == 0) continue;
+    char text[64];
+    snprintf(text, sizeof text, "%s", heading_of(rows, &views[i]));
+    tm_printable_shorten(text, layout[i].width);
+    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]), look->color ? "\x1b[1m" : NULL);
+  }
+  tm_output_char(stream, '\n');
+}
+
+static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_layout_column *layout,
+                      const tm_table_look *look, const tm_cell *cells, tm_output_stream *stream) {
+  line_state line = { stream, look->indent };
+  char       text[CELL_BYTES];
+  for (uint32_t i = 0; i < view_count; i++) {
+    if (layout[i].width == 0) continue;
+    const tm_cell *cell = &cells[views[i].column];
+    const bool     alert = views[i].is_alert && look->color && cell->defined && cell->count != 0;
+    cell_text(cell, text);
+    if (layout[i].width < layout[i].wanted) tm_printable_shorten(text, layout[i].width);
+    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]), alert ? "\x1b[31m" : NULL);
+  }
+  tm_output_char(stream, '\n');
+}
+
+uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_table_look *look,
+                             tm_output_stream *stream) {
+  tm_layout_column layout[TM_MAX_COLUMNS] = { { 0 } };
+  tm_cell          cells[TM_MAX_COLUMNS];
+  measure(rows, views, view_count, layout);
+  const uint32_t room = look->width == 0 ? 0 : look->width > look->indent ? look->width - look->indent : 1;
+  const uint32_t dropped = tm_table_fit(layout, view_count, room);
+  print_heading(rows, views, view_count, layout, look, stream);
+  for (uint64_t row = 0; row < rows->count && stream->error == 0 && take_row(rows, row, cells); row++)
+    print_row(rows, views, view_count, layout, look, cells, stream);
+  return dropped;
+}
+
+/* ---------------------------------------------------------------------------------------------------- machines ---- */
+
+static void print_csv_text(const char *text, size_t length, tm_output_stream *stream) {
+  bool plain = true;
+  for (size_t i = 0; i < length && plain; i++)
+    plain = text[i] != '"' && text[i] != ',' && text[i] != '\n' && text[i] != '\r' && text[i] != '\0';
+  if (plain) {
+    tm_output_bytes(stream, text, length);
+    return;
+  }
+  tm_output_char(stream, '"');
+  for (size_t i = 0; i < length; i++) {
+    if (text[i] == '"') tm_output_char(stream, '"');
+    tm_output_char(stream, text[i]);
+  }
+  tm_output_char(stream, '"');
+}
+
+void tm_rows_print_csv_heading(const tm_column *columns, uint32_t count, tm_output_stream *stream) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (i > 0) tm_output_char(stream, ',');
+    print_csv_text(columns[i].name, strlen(columns[i].name), stream);
+  }
+  tm_output_text(stream, "\r\n");
+}
+
+static void print_csv_cell(const tm_cell *cell, tm_output_stream *stream) {
+  char text[CELL_BYTES];
+  if (!cell->defined) return;
+  switch (cell->type) {
+    case TM_COLUMN_TEXT: print_csv_text(cell->text, (size_t)cell->count, stream); break;
+    case TM_COLUMN_NUMBER:
+      if (isfinite(cell->number)) tm_output_format(stream, "%.17g", cell->number);
+      break;
+    case TM_COLUMN_SHAPE: tm_output_bytes(stream, text, shape_text(cell, text, sizeof text)); break;
+    default: tm_output_format(stream, "%llu", (unsigned long long)cell->count);
+  }
+}
+
+void tm_row_print_csv(const tm_column *columns, uint32_t count, const tm_cell *cells, tm_output_stream *stream) {
+  (void)columns;
+  for (uint32_t i = 0; i < count; i++) {
+    if (i > 0) tm_output_char(stream, ',');
+    print_csv_cell(&cells[i], stream);
+  }
+  tm_output_text(stream, "\r\n");
+}
+
+static void print_json_cell(const char *key, const tm_cell *cell, tm_json_writer *json) {
+  if (!cell->defined) {
+    tm_json_null(json, key);
+    return;
+  }
+  switch (cell->type) {
+    case TM_COLUMN_TEXT: tm_json_string(json, key, cell->text, (size_t)cell->count); break;
+    case TM_COLUMN_NUMBER: tm_json_number(json, key, cell->number); break;
+    case TM_COLUMN_SHAPE:
+      tm_json_begin_array(json, key, true);
+      for (uint64_t i = 0; i < cell->count; i++) tm_json_count(json, NULL, cell->shape[i]);
+      tm_json_end_array(json);
+      break;
+    default: tm_json_count(json, key, cell->count);
+  }
+}
+
+void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip, tm_json_writer *json) {
+  tm_json_begin_object(json, NULL, true);
+  for (uint32_t i = 0; i < count; i++)
+    if ((skip >> i & 1u) == 0) print_json_cell(columns[i].name, &cells[i], json);
+  tm_json_end_object(json);
+}
+
+/* ------------------------------------------------------------------------------------------------------- cells ---- */
+
+tm_cell tm_cell_text_of(const char *text, uint64_t length) {
+  return (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .count = length, .text = text };
+}
+
+tm_cell tm_cell_text(const char *text) { return tm_cell_text_of(text, strlen(text)); }
+
+tm_cell tm_cell_count(uint64_t count) { return (tm_cell){ .type = TM_COLUMN_COUNT, .defined = 1, .count = count }; }
+
+tm_cell tm_cell_bytes(uint64_t bytes) { return (tm_cell){ .type = TM_COLUMN_BYTES, .defined = 1, .count = bytes }; }
+
+tm_cell tm_cell_number(double number) { return (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = 1, .number = number }; }
+
+tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank) {
+  return (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = rank, .shape = dims };
+}
+
+tm_cell tm_cell_undefined(uint32_t type) { return (tm_cell){ .type = type }; }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "complain.h"
+#include "interrupt.h"
+#include "nearest_name.h"
+
+void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity) {
+  snprintf(out, capacity, "TENSORMORPH_%s_%s", backend, option);
+  for (char *c = out; *c != '\0'; c++) *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+}
+
+static tm_status create(const tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context, tm_error *error) {
+  tm_setting *settings = calloc(preferences->setting_count + (size_t)1, sizeof *settings);
+  if (settings == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
+  for (uint32_t i = 0; i < preferences->setting_count; i++) settings[i] = preferences->settings[i].setting;
+  const tm_context_options options = {
+    .struct_size = sizeof options,
+    .flags = TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | needs->flags,
+    .thread_count = preferences->thread_count,
+    .max_memory_bytes = preferences->max_memory_bytes,
+    .max_header_bytes = needs->max_header_bytes,
+    .worst_numerics_plus_one = preferences->worst_numerics_plus_one,
+    .plugin_paths = preferences->plugins.names,
+    .plugin_path_count = preferences->plugins.count,
+    .devices = preferences->devices.names,
+    .device_count = preferences->devices.count,
+    .excluded_devices = preferences->excluded_devices.names,
+    .excluded_device_count = preferences->excluded_devices.count,
+    .settings = settings,
+    .setting_count = preferences->setting_count,
+  };
+  /* The pool's threads inherit the mask, so a Ctrl-C always reaches the thread that can answer it. */
+  tm_interrupt_hold();
+  const tm_status status = tm_context_create(&options, out_context, error);
+  tm_interrupt_release();
+  free(settings);
+  return status;
+}
+
+/* Does the variable name an option of this backend?  Then it becomes a setting; if not, its options are suggestions. */
+static bool match_options(tm_preferences *preferences, tm_context *context, uint32_t backend, const char *backend_name,
+                          const tm_backend_variable *variable, tm_nearest_name *nearest, tm_status *out_status, tm_error *error) {
+  tm_option_description option = { .struct_size = sizeof option };
+  char                  name[128];
+  for (uint32_t i = 0; tm_backend_option_describe(context, backend, i, &option) == TM_OK; i++) {
+    tm_session_variable_name(backend_name, option.name, name, sizeof name);
+    if (strcmp(name, variable->name) == 0) {
+      *out_status = tm_preferences_add_setting(preferences, TM_LAYER_ENVIRONMENT, backend_name, option.name, variable->value, error);
+      return true;
+    }
+    tm_nearest_name_offer(nearest, name);
+  }
+  return false;
+}
+
+/* A backend that was not loaded cannot say which options it has, so any may be one. */
+static bool may_be_of(const tm_backend_description *backend, const tm_backend_variable *variable) {
+  char prefix[128];
+  if (backend->state != TM_BACKEND_EXCLUDED && backend->state != TM_BACKEND_REFUSED) return false;
+  tm_session_variable_name(backend->name, "", prefix, sizeof prefix);
+  return strncmp(variable->name, prefix, strlen(prefix)) == 0;
+}
+
+static void offer_common(tm_nearest_name *nearest) {
+  for (const tm_flag *flag = tm_common_flags; flag->name != NULL; flag++) {
+    char name[128];
+    snprintf(name, sizeof name, "TENSORMORPH_%s", flag->name);
+    for (char *c = name; *c != '\0'; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    tm_nearest_name_offer(nearest, name);
+  }
+}
+
+static tm_status resolve_variable(tm_preferences *preferences, tm_context *context, const tm_backend_variable *variable, tm_error *error) {
+  tm_nearest_name        nearest;
+  tm_status              status = TM_OK;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_nearest_name_init(&nearest, variable->name);
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (match_options(preferences, context, i, backend.name, variable, &nearest, &status, error)) return status;
+    if (may_be_of(&backend, variable)) return TM_OK;
+  }
+  offer_common(&nearest);
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown variable %s%s%s%s", variable->name,
+                   nearest.best != NULL ? "; did you mean " : "; backends --options lists those of backends",
+                   nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
+}
+
+tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context, tm_error *error) {
+  tm_context *context = NULL;
+  tm_status   status = create(preferences, needs, &context, error);
+  if (status != TM_OK) return status;
+  if (preferences->variable_count == 0) {
+    *out_context = context;
+    return TM_OK;
+  }
+  /* Where a variable's name splits into backend and option is known only now; options count from the start, so again. */
+  for (uint32_t i = 0; i < preferences->variable_count && status == TM_OK; i++)
+    status = resolve_variable(preferences, context, &preferences->variables[i], error);
+  tm_context_destroy(context);
+  preferences->variable_count = 0;
+  return status == TM_OK ? create(preferences, needs, out_context, error) : status;
+}

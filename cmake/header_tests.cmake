@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# tm_add_header_tests(NAME HEADER [FLAG...]): one test a compiler and language, which compiles HEADER alone without a
+# warning.  A compiler that is not there is a skipped test that says so.
+function(tm_add_header_tests name header)
+  set(probe ${PROJECT_BINARY_DIR}/tests/headers/${name})
+  file(WRITE ${probe}.c "#include \"${header}\"\n#include \"${header}\"\nextern int ${name}_probe;\nint ${name}_probe;\n")
+  file(COPY_FILE ${probe}.c ${probe}.cpp ONLY_IF_DIFFERENT)
+  set(flags -I${PROJECT_SOURCE_DIR}/include -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror ${ARGN})
+  foreach(row "gcc;c11;c" "clang;c11;c" "g++;c++17;cpp" "clang++;c++17;cpp")
+    list(GET row 0 compiler)
+    list(GET row 1 standard)
+    list(GET row 2 suffix)
+    find_program(TM_TEST_${compiler} NAMES ${compiler})
+    if(TM_TEST_${compiler})
+      add_test(NAME ${name}_${compiler} COMMAND ${TM_TEST_${compiler}} -std=${standard} ${flags} -fsyntax-only ${probe}.${suffix})
+    else()
+      tm_add_skipped_test(${name}_${compiler} "there is no ${compiler}")
+    endif()
+    set_tests_properties(${name}_${compiler} PROPERTIES LABELS guard)
+  endforeach()
+endfunction()

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/context.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define DEFAULT_MAX_HEADER_BYTES UINT64_C(100000000)
+#define MOST_THREADS 1024u
+#define KNOWN_FLAGS (TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | TM_CONTEXT_REPRODUCIBLE)
+
+void tm_copy_out(void *out, const void *filled, uint32_t known_bytes) {
+  uint32_t room;
+  memcpy(&room, out, sizeof room);
+  memcpy(out, filled, room < known_bytes ? room : known_bytes);
+  memcpy(out, &room, sizeof room < room ? sizeof room : room);
+}
+
+uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uint32_t asked) {
+  if (asked != TM_NUMERICS_DEFAULT) return asked;
+  return context->worst_numerics != TM_NUMERICS_DEFAULT ? context->worst_numerics : row->default_numerics;
+}
+
+static tm_status check_options(const tm_context_options *options, tm_error *error) {
+  if ((options->flags & ~KNOWN_FLAGS) != 0)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: unknown flags 0x%x", options->flags & ~KNOWN_FLAGS);
+  if (options->thread_count > MOST_THREADS)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: %u threads, at most %u", options->thread_count, MOST_THREADS);
+  if (options->worst_numerics_plus_one > TM_NUMERICS_N4 + 1)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: unknown numerics class");
+  if ((options->alloc == NULL) != (options->free == NULL))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: alloc and free come together");
+  return TM_OK;
+}
+
+/* The caller may have been built with a shorter struct; what it does not know is zero. */
+static tm_status read_options(const tm_context_options *given, tm_context_options *out_options, tm_error *error) {
+  memset(out_options, 0, sizeof *out_options);
+  if (given == NULL) return TM_OK;
+  if (given->struct_size < 2 * sizeof(uint32_t) || given->struct_size > 4096)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: struct_size is %u; set it to sizeof(tm_context_options)",
+                   given->struct_size);
+  memcpy(out_options, given, given->struct_size < sizeof *out_options ? given->struct_size : sizeof *out_options);
+  return check_options(out_options, error);
+}
+
+static void init_memory(tm_memory *memory, const tm_context_options *options) {
+  tm_memory_init(memory, options->max_memory_bytes);
+  if (options->alloc == NULL) return;
+  memory->alloc = options->alloc;
+  memory->free = options->free;
+  memory->context = options->allocator_context;
+}
+
+static tm_status build_scheduler(tm_context *context, tm_error *error) {
+  tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
+  if (status == TM_OK) status = tm_health_init(&context->health, &context->memory);
+  const tm_market market = { context->inventory, &context->correction, &context->health };
+  if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
+  if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
+  context->runner = (tm_runner){ &context->placements, &context->scratch };
+  return status == TM_OK ? TM_OK : tm_fail(error, status, "no memory for the scheduler");
+}
+
+static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
+  TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
+  const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0 };
+  TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
+  return build_scheduler(context, error);
+}
+
+tm_status tm_context_create(const tm_context_options *given, tm_context **out_context, tm_error *error) {
+  tm_context_options options;
+  TM_TRY(read_options(given, &options, error));
+  tm_memory bootstrap;
+  init_memory(&bootstrap, &options);
+  tm_context *context = tm_memory_calloc(&bootstrap, 1, sizeof *context);
+  if (context == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
+  init_memory(&context->memory, &options);
+  context->log = (tm_log){ options.log, options.log_context };
+  context->flags = options.flags;
+  context->max_open_files = options.max_open_files;
+  context->max_header_bytes = options.max_header_bytes != 0 ? options.max_header_bytes : DEFAULT_MAX_HEADER_BYTES;
+  context->worst_numerics = options.worst_numerics_plus_one == 0 ? TM_NUMERICS_DEFAULT : options.worst_numerics_plus_one - 1;
+  if ((options.flags & TM_CONTEXT_REPRODUCIBLE) != 0) context->worst_numerics = TM_NUMERICS_N0;
+  const tm_status status = build(context, &options, error);
+  if (status == TM_OK)
+    *out_context = context;
+  else
+    tm_context_destroy(context);
+  return status;
+}
+
+void tm_context_destroy(tm_context *context) {
+  if (context == NULL) return;
+  tm_placement_table_deinit(&context->placements);
+  tm_scratch_deinit(&context->scratch);
+  tm_health_deinit(&context->health);
+  tm_correction_deinit(&context->correction);
+  tm_inventory_destroy(context->inventory);
+  tm_pool_destroy(context->pool);
+  const tm_memory memory = context->memory;
+  memory.free(memory.context, context, sizeof *context);
+}
+
+void tm_context_memory_usage(const tm_context *context, tm_memory_usage *out_usage) {
+  const tm_memory_usage usage = {
+    .struct_size = out_usage->struct_size,
+    .used_bytes = atomic_load(&context->memory.used_bytes),
+    .peak_bytes = atomic_load(&context->memory.peak_bytes),
+    .limit_bytes = context->memory.limit_bytes,
+  };
+  tm_copy_out(out_usage, &usage, sizeof usage);
+}
+
+/* The one place that says which version this is. */
+#define TEXT_(value) #value
+#define TEXT(value) TEXT_(value)
+
+const char *tm_version(void) { return TEXT(TM_VERSION_MAJOR) "." TEXT(TM_VERSION_MINOR) "." TEXT(TM_VERSION_PATCH); }
+
+const char *tm_status_text(tm_status status) { return tm_status_name(status); }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.h - what an application's tm_context holds: the layers below, in the order in which they are built. */
+#ifndef TM_API_CONTEXT_H
+#define TM_API_CONTEXT_H
+
+#include "execute/runner.h"
+#include "schedule/explanation.h"
+
+struct tm_context {
+  tm_memory          memory;
+  tm_log             log;
+  uint32_t           flags;
+  uint32_t           worst_numerics;    /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT: each operation's own */
+  uint32_t           max_open_files;
+  uint64_t           max_header_bytes;
+  tm_pool           *pool;
+  tm_inventory      *inventory;
+  tm_correction      correction;
+  tm_health          health;
+  tm_placement_table placements;
+  tm_scratch         scratch;
+  tm_runner          runner;
+};
+
+/* The class that a call accepts: its own word, else the context's, else the operation's default. */
+uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uint32_t asked);
+
+/* Copies a filled struct into the caller's, of which only struct_size bytes exist. */
+void tm_copy_out(void *out, const void *filled, uint32_t known_bytes);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is: backends, their options, devices, memories, formats, operations. */
+#include <string.h>
+
+#include "api/context.h"
+#include "base/checked.h"
+#include "tensor/format.h"
+
+static const char *or_empty(const char *text) { return text == NULL ? "" : text; }
+
+tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description) {
+  if (backend >= context->inventory->backend_count) return TM_END;
+  const tm_backend_slot *slot = context->inventory->backends[backend];
+  const tm_backend_description description = {
+    .struct_size = out_description->struct_size,
+    .state = atomic_load(&slot->state),
+    .name = slot->name,
+    .version = slot->version,
+    .vendor = slot->vendor,
+    .build_id = slot->build_id,
+    .origin = slot->origin,
+    .reason = or_empty(slot->reason),
+    .device_count = slot->device_count,
+    .option_count = slot->option_values == NULL ? 0 : slot->table.option_count,
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description) {
+  if (backend >= context->inventory->backend_count) return TM_END;
+  const tm_backend_slot *slot = context->inventory->backends[backend];
+  if (slot->option_values == NULL || option >= slot->table.option_count) return TM_END;
+  const tm_option_description description = {
+    .struct_size = out_description->struct_size,
+    .type = slot->table.options[option]->type,
+    .name = slot->option_names[option],
+    .default_value = slot->option_defaults[option],
+    .value = slot->option_values[option],
+    .help = slot->option_helps[option],
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+static const char *device_reason(uint32_t state) {
+  switch (state) {
+    case TM_DEVICE_LOST: return "it was lost while it was used";
+    case TM_DEVICE_QUARANTINED: return "it broke too many promises";
+    case TM_DEVICE_EXCLUDED: return "excluded by request";
+    default: return "";
+  }
+}
+
+tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_description *out_description) {
+  if (device >= context->inventory->device_count) return TM_END;
+  const tm_device_slot *slot = context->inventory->devices[device];
+  const uint32_t state = atomic_load(&slot->state);
+  const tm_device_description description = {
+    .struct_size = out_description->struct_size,
+    .state = state,
+    .backend = slot->backend->index,
+    .memory_count = slot->info.memory_count,
+    .name = slot->name,
+    .description = slot->description,
+    .driver_version = slot->driver_version,
+    .reason = device_reason(state),
+    .uuid = slot->uuid_text,
+    .resource = slot->resource_text,
+    .queue_count = slot->info.queue_count,
+    .opened = atomic_load(&slot->is_open),
+    .epoch = atomic_load(&slot->epoch),
+    .launch_count = atomic_load(&slot->launch_count),
+    .violation_count = atomic_load(&slot->violation_count),
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description) {
+  if (device >= context->inventory->device_count) return TM_END;
+  const tm_device_slot *slot = context->inventory->devices[device];
+  if (memory >= slot->info.memory_count) return TM_END;
+  const tm_memory_space *space = &slot->memories[memory];
+  static const tm_identity host = TM_HOST_MEMORY;
+  const tm_memory_description description = {
+    .struct_size = out_description->struct_size,
+    .is_host = memcmp(&space->identity, &host, sizeof host) == 0,
+    .name = space->name.data,
+    .total_bytes = space->total_bytes,
+    .largest_buffer_bytes = space->largest_buffer_bytes,
+    .largest_binding_bytes = space->largest_binding_bytes,
+    .alignment = space->alignment,
+    .offset_granule = space->offset_granule,
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+tm_status tm_format_describe(uint32_t index, tm_format_description *out_description) {
+  const tm_format_info *info = tm_format_at(index);
+  if (info == NULL) return TM_END;
+  const tm_format_description description = {
+    .struct_size = out_description->struct_size,
+    .format = info->format,
+    .name = info->name,
+    .block_elements = info->block_elements,
+    .block_bytes = info->block_bytes,
+    .gguf_type = info->gguf_type,
+    .has_arithmetic = info->has_arithmetic,
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+uint32_t tm_format_lookup(const char *name) {
+  const tm_format_info *info = tm_format_by_name(name, strlen(name));
+  return info == NULL ? TM_FORMAT_NONE : info->format;
+}
+
+const char *tm_format_name(uint32_t format) {
+  const tm_format_info *info = tm_format_find(format);
+  return info == NULL ? "unknown" : info->name;
+}
+
+tm_status tm_op_describe(uint32_t index, tm_op_description *out_description) {
+  const tm_op_row *row = tm_op_at(index);
+  if (row == NULL) return TM_END;
+  const tm_op_description description = {
+    .struct_size = out_description->struct_size,
+    .op = row->op,
+    .version = row->version,
+    .default_numerics = row->default_numerics,
+    .name = row->name,
+    .summary = row->summary,
+    .input_min = row->input_min,
+    .input_max = row->input_max,
+    .output_count = row->output_count,
+    .attribute_bytes = row->attribute_bytes,
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+uint32_t tm_op_lookup(const char *name) {
+  const tm_op_row *row = tm_op_by_name(name, strlen(name));
+  return row == NULL ? TM_OP_NONE : row->op;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting jobs over checkpoints. */
+#include "api/checkpoint.h"
+#include "base/error.h"
+#include "jobs/stats_job.h"
+
+#define MOST_CHECKPOINTS 100000u
+
+static tm_status read_options(const tm_stats_options *given, tm_stats_options *out_options, tm_error *error) {
+  *out_options = (tm_stats_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
+  if (given == NULL) return TM_OK;
+  if (given->struct_size < sizeof *given)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: struct_size is %u; set it to sizeof(tm_stats_options)", given->struct_size);
+  if (given->worst_numerics > TM_NUMERICS_N4 && given->worst_numerics != TM_NUMERICS_DEFAULT)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT", given->worst_numerics);
+  *out_options = *given;
+  return TM_OK;
+}
+
+tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
+                             const tm_stats_options *given, tm_job **out_job, tm_error *error) {
+  tm_stats_options options;
+  TM_TRY(read_options(given, &options, error));
+  if (checkpoint_count == 0 || checkpoint_count > MOST_CHECKPOINTS)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%u checkpoints, expected 1 to %u", checkpoint_count, MOST_CHECKPOINTS);
+  tm_job_source *sources = tm_memory_calloc(&context->memory, checkpoint_count, sizeof *sources);
+  if (sources == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  for (uint32_t i = 0; i < checkpoint_count; i++) sources[i] = (tm_job_source){ checkpoints[i]->archive, checkpoints[i]->path };
+  const tm_stats_request request = {
+    .sources = sources,
+    .source_count = checkpoint_count,
+    .worst_numerics = tm_context_accepts(context, tm_op_find(TM_OP_STATS), options.worst_numerics),
+    .rules = { options.include, options.exclude, options.include_count, options.exclude_count },
+    .complete = options.complete,
+    .complete_context = options.complete_context,
+  };
+  const tm_status status = tm_stats_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+  tm_memory_free(&context->memory, sources, checkpoint_count * sizeof *sources);
+  return status;
+}

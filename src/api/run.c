@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One operation through the scheduler: tensors become a request, the request runs; or is only explained. */
+#include <string.h>
+
+#include "api/tensor.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+
+#define LARGEST_ALIGNMENT 64u
+
+/* Everything about a call that is not an operand. */
+typedef struct call {
+  uint32_t    op;
+  uint32_t    attribute_bytes;
+  const void *attributes;
+  const tm_run_options *options;
+} call;
+
+static tm_status read_options(const tm_run_options *given, tm_run_options *out_options, tm_error *error) {
+  memset(out_options, 0, sizeof *out_options);
+  out_options->worst_numerics = TM_NUMERICS_DEFAULT;
+  if (given == NULL) return TM_OK;
+  if (given->struct_size < sizeof *out_options)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: struct_size is %u; set it to sizeof(tm_run_options)", given->struct_size);
+  *out_options = *given;
+  if (given->worst_numerics > TM_NUMERICS_N4 && given->worst_numerics != TM_NUMERICS_DEFAULT)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT", given->worst_numerics);
+  return TM_OK;
+}
+
+/* Shorter attributes than the row's are completed with zeros, the usual choice; longer ones are the row's check to judge. */
+static tm_status take_attributes(tm_request *request, const tm_op_row *row, const call *what, tm_error *error) {
+  if (what->attribute_bytes > TM_LARGEST_ATTRIBUTES || (what->attribute_bytes != 0 && what->attributes == NULL))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u bytes of attributes, expected %u", row->name, what->attribute_bytes,
+                   row->attribute_bytes);
+  if (what->attribute_bytes != 0) memcpy(request->attributes, what->attributes, what->attribute_bytes);
+  request->attribute_bytes = what->attribute_bytes > row->attribute_bytes ? what->attribute_bytes : row->attribute_bytes;
+  return TM_OK;
+}
+
+/* All of the request but the operands. */
+static tm_status begin_request(const tm_context *context, const call *what, uint32_t input_count, uint32_t output_count,
+                               tm_request *request, tm_error *error) {
+  const tm_op_row *row = tm_op_find(what->op);
+  if (row == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown operation number %u", what->op);
+  if (input_count > TM_MAX_OPERANDS || output_count > TM_MAX_OPERANDS - input_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs and %u outputs, at most %d together", row->name, input_count, output_count,
+                   TM_MAX_OPERANDS);
+  tm_run_options options;
+  TM_TRY(read_options(what->options, &options, error));
+  memset(request, 0, offsetof(tm_request, operands));
+  request->op = what->op;
+  request->version = row->version;
+  request->worst_numerics = tm_context_accepts(context, row, options.worst_numerics);
+  request->run_to_run = options.run_to_run != 0;
+  request->only_device = options.device_plus_one == 0 ? TM_ANY_DEVICE : options.device_plus_one - 1;
+  if (options.device_plus_one > context->inventory->device_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: there is no device %u", options.device_plus_one - 1);
+  request->input_count = input_count;
+  request->output_count = output_count;
+  return take_attributes(request, row, what, error);
+}
+
+static uint32_t alignment_of(const void *pointer) {
+  const uintptr_t address = (uintptr_t)pointer;
+  return address == 0 ? LARGEST_ALIGNMENT : (uint32_t)tm_min_u64(address & (~address + 1), LARGEST_ALIGNMENT);
+}
+
+static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *tensor, void **pointers) {
+  request->operands[index] = tensor->operand;
+  request->operands[index].alignment = alignment_of(tensor->data);
+  pointers[index] = tensor->data;
+}
+
+/* ---- what must not overlap ---- */
+
+static bool overlap(const tm_tensor *a, const tm_tensor *b) {
+  if (a->operand.byte_count == 0 || b->operand.byte_count == 0) return false;
+  const char *a_begin = a->data - tm_operand_bytes_below(&a->operand);
+  const char *b_begin = b->data - tm_operand_bytes_below(&b->operand);
+  return a_begin < b_begin + b->operand.byte_count && b_begin < a_begin + a->operand.byte_count;
+}
+
+static tm_status check_outputs(tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
+                               tm_error *error) {
+  for (uint32_t o = 0; o < output_count; o++) {
+    if (outputs[o]->read_only) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u lies in a file and cannot be written", o);
+    for (uint32_t i = 0; i < input_count; i++)
+      if (overlap(inputs[i], outputs[o])) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps input %u", o, i);
+    for (uint32_t other = 0; other < o; other++)
+      if (overlap(outputs[other], outputs[o])) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps output %u", o, other);
+  }
+  return TM_OK;
+}
+
+/* A mapped file that was truncated meanwhile read as zeros: the result is worthless and must not look like one. */
+static tm_status check_files(tm_tensor *const *inputs, uint32_t input_count, tm_error *error) {
+  for (uint32_t i = 0; i < input_count; i++)
+    if (inputs[i]->checkpoint != NULL && inputs[i]->owned == NULL) TM_TRY(tm_checkpoint_verify(inputs[i]->checkpoint, error));
+  return TM_OK;
+}
+
+static void write_report(tm_run_report *report, const tm_run_outcome *outcome) {
+  const tm_run_report filled = {
+    .struct_size = report->struct_size,
+    .device = outcome->device,
+    .level = outcome->level,
+    .numerics = outcome->numerics,
+    .expected_ns = outcome->expected_ns,
+    .measured_ns = outcome->measured_ns,
+    .retries = outcome->retries,
+    .fell_back = outcome->fell_back,
+  };
+  tm_copy_out(report, &filled, sizeof filled);
+}
+
+tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes, tm_tensor *const *inputs,
+                 uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count, const tm_run_options *options, tm_error *error) {
+  const call what = { op, attribute_bytes, attributes, options };
+  tm_request request;
+  TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));
+  TM_TRY(check_outputs(inputs, input_count, outputs, output_count, error));
+  void *pointers[TM_MAX_OPERANDS];
+  for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers);
+  for (uint32_t i = 0; i < output_count; i++) take_tensor(&request, input_count + i, outputs[i], pointers);
+  tm_run_report *report = options == NULL ? NULL : options->report;
+  tm_run_outcome outcome;
+  TM_TRY(tm_runner_run(&context->runner, &request, pointers, report == NULL ? NULL : &outcome, error));
+  TM_TRY(check_files(inputs, input_count, error));
+  if (report != NULL) write_report(report, &outcome);
+  return TM_OK;
+}
+
+/* ---- without running ---- */
+
+static tm_status take_layouts(tm_request *request, const tm_operand *inputs, tm_error *error) {
+  for (uint32_t i = 0; i < request->input_count; i++) {
+    const tm_status status = tm_layout_complete(&inputs[i], &request->operands[i], error);
+    request->operands[i].alignment = LARGEST_ALIGNMENT;
+    if (status != TM_OK) {
+      tm_error_prefix(error, "input %u", i);
+      return status;
+    }
+  }
+  return TM_OK;
+}
+
+tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs, uint32_t input_count,
+                      tm_operand *out_outputs, uint32_t output_count, tm_error *error) {
+  const tm_op_row *row = tm_op_find(op);
+  if (row == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown operation number %u", op);
+  if (input_count > TM_MAX_OPERANDS || output_count != row->output_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs and %u outputs do not fit", row->name, input_count, output_count);
+  tm_request request;
+  memset(&request, 0, sizeof request);
+  request.op = op;
+  request.version = row->version;
+  request.input_count = input_count;
+  request.output_count = output_count;
+  const call what = { op, attribute_bytes, attributes, NULL };
+  TM_TRY(take_attributes(&request, row, &what, error));
+  TM_TRY(take_layouts(&request, inputs, error));
+  const tm_operation operation = tm_request_operation(&request);
+  return tm_op_infer_outputs(&operation, out_outputs, error);
+}
+
+tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs,
+                     uint32_t input_count, const tm_operand *outputs, uint32_t output_count, const tm_run_options *options,
+                     tm_explanation **out_explanation, tm_error *error) {
+  const call what = { op, attribute_bytes, attributes, options };
+  tm_request request;
+  memset(&request, 0, sizeof request);
+  TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));
+  TM_TRY(take_layouts(&request, inputs, error));
+  tm_operand *results = request.operands + input_count;
+  memcpy(results, outputs, output_count * sizeof *results);
+  const tm_operation operation = tm_request_operation(&request);
+  TM_TRY(tm_op_infer_outputs(&operation, results, error));
+  for (uint32_t i = 0; i < output_count; i++) results[i].alignment = LARGEST_ALIGNMENT;
+  return tm_explanation_make(&context->placements.market, &context->memory, &request, out_explanation, error);
+}

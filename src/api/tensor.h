@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tensor.h - a tensor of the application: an operand and where its first element lies. */
+#ifndef TM_API_TENSOR_H
+#define TM_API_TENSOR_H
+
+#include "api/context.h"
+
+struct tm_tensor {
+  tm_context *context;
+  tm_operand  operand;
+  char       *data;                     /* address of the first element */
+  char       *lowest;                   /* of the memory that it may touch */
+  uint64_t    extent_bytes;             /* from lowest on */
+  void       *owned;                    /* NULL: somebody else's memory */
+  uint64_t    owned_bytes;
+  struct tm_checkpoint *checkpoint;     /* whose file it lies in, or NULL */
+  bool        read_only;
+};
+
+/* Completes a layout of the application; all strides 0 with more than one element stand for dense. */
+tm_status tm_layout_complete(const tm_operand *layout, tm_operand *out_operand, tm_error *error);
+
+/* Memory of its own, uninitialised. */
+tm_status tm_tensor_make(tm_context *context, const tm_operand *operand, tm_tensor **out_tensor, tm_error *error);
+/* Read-only view of [data, data + bytes), dense. */
+tm_status tm_tensor_borrow(tm_context *context, const tm_operand *operand, const void *data, tm_tensor **out_tensor, tm_error *error);
+
+#endif

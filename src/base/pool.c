@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pool.h"
+
+#include <pthreadpool.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+typedef struct run_state run_state;
+
+struct tm_pool {
+  tm_memory      *memory;
+  pthreadpool_t   threads;      /* NULL with one lane */
+  uint32_t        lane_count;
+  tm_mutex        in_use;
+  _Atomic(run_state *) current; /* the run under the lock; what publishes it to the lanes */
+};
+
+/* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
+#define PARTS_PER_LANE 4u
+
+/* Which pool's work this thread is in: nested calls must run inline or they would wait for themselves. */
+static _Thread_local bool inside_pool;
+
+/* One call of tm_pool_run.  The lanes find it through `current` and take parts from `next`.  Release and acquire on
+   `current` order the caller's memory before the lanes, those on `finished_lanes` the lanes' before the caller, whatever
+   the thread library does. */
+struct run_state {
+  tm_pool_fn function;
+  void      *argument;
+  uint64_t   count;
+  uint64_t   part;              /* a multiple of the grain */
+  _Atomic uint64_t next;
+  _Atomic uint64_t finished_lanes;
+};
+
+static uint32_t usable_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int count = CPU_COUNT(&set);
+  return count < 1 ? 1 : (uint32_t)count;
+}
+
+tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_pool, tm_error *error) {
+  tm_pool *pool = tm_memory_calloc(memory, 1, sizeof *pool);
+  if (pool == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the thread pool");
+  pool->memory = memory;
+  pool->lane_count = lane_count == 0 ? usable_cores() : lane_count;
+  if (tm_mutex_init(&pool->in_use) != TM_OK) goto free_pool;
+  if (pool->lane_count > 1) {
+    pool->threads = pthreadpool_create(pool->lane_count);
+    if (pool->threads == NULL) goto destroy_mutex;
+  }
+  *out_pool = pool;
+  return TM_OK;
+
+destroy_mutex:
+  tm_mutex_deinit(&pool->in_use);
+free_pool:
+  tm_memory_free(memory, pool, sizeof *pool);
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "cannot start %u threads; ask for fewer", lane_count);
+}
+
+void tm_pool_destroy(tm_pool *pool) {
+  if (pool == NULL) return;
+  if (pool->threads != NULL) pthreadpool_destroy(pool->threads);
+  tm_mutex_deinit(&pool->in_use);
+  tm_memory_free(pool->memory, pool, sizeof *pool);
+}
+
+uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
+
+static void run_lane(void *pool_pointer, size_t lane) {
+  tm_pool *pool = pool_pointer;
+  run_state *state = atomic_load_explicit(&pool->current, memory_order_acquire);
+  const bool was_inside = inside_pool;
+  inside_pool = true;
+  for (;;) {
+    const uint64_t begin = atomic_fetch_add_explicit(&state->next, state->part, memory_order_relaxed);
+    if (begin >= state->count) break;
+    state->function(state->argument, begin, tm_min_u64(begin + state->part, state->count), (uint32_t)lane);
+  }
+  inside_pool = was_inside;
+  atomic_fetch_add_explicit(&state->finished_lanes, 1, memory_order_acq_rel);
+}
+
+static void run_inline(tm_pool_fn function, void *argument, uint64_t count) {
+  const bool was_inside = inside_pool;
+  inside_pool = true;
+  function(argument, 0, count, 0);
+  inside_pool = was_inside;
+}
+
+void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn function, void *argument) {
+  if (count == 0) return;
+  if (grain == 0) grain = 1;
+  const uint64_t grains = tm_divide_up(count, grain);
+  if (grains == 1 || pool->threads == NULL || inside_pool || !tm_mutex_try_lock(&pool->in_use)) {
+    run_inline(function, argument, count);
+    return;
+  }
+  const uint64_t lanes = tm_min_u64(pool->lane_count, grains);
+  const uint64_t grains_per_part = tm_max_u64(1, grains / (lanes * PARTS_PER_LANE));
+  run_state state = { .function = function, .argument = argument, .count = count, .part = grains_per_part * grain };
+  atomic_init(&state.next, 0);
+  atomic_init(&state.finished_lanes, 0);
+  atomic_store_explicit(&pool->current, &state, memory_order_release);
+  pthreadpool_parallelize_1d(pool->threads, run_lane, pool, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
+  (void)atomic_load_explicit(&state.finished_lanes, memory_order_acquire);
+  tm_mutex_unlock(&pool->in_use);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runner.h - carries out a request: takes its placement, runs the choice, and when a device fails goes on to the next
+ * best.  While one candidate is left the caller gets its result; what failed is counted and reported, never silent.
+ */
+#ifndef TM_EXECUTE_RUNNER_H
+#define TM_EXECUTE_RUNNER_H
+
+#include "execute/scratch.h"
+#include "schedule/placement.h"
+
+typedef struct tm_runner {
+  tm_placement_table *table;
+  tm_scratch         *scratch;
+} tm_runner;
+
+/* What happened; the text says what fell back and why ("" if nothing did). */
+typedef struct tm_run_outcome {
+  uint32_t device;
+  uint32_t level;
+  uint32_t numerics;
+  uint32_t retries;
+  uint32_t fell_back;           /* a promise was broken */
+  uint32_t padding;
+  uint64_t expected_ns;
+  uint64_t measured_ns;
+  char     note[256];
+} tm_run_outcome;
+
+/* pointers: addresses of the operands' first elements.  out_outcome may be NULL.
+   TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY */
+tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
+                        tm_error *error);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execute/staging.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "plugin/device.h"
+#include "tensor/shape.h"
+
+/* An operand in the device's memory: the bytes that it touches, from the lowest on. */
+typedef struct staged {
+  tm_buffer *buffer;
+  uint64_t   buffer_bytes;
+  uint64_t   touched_bytes;
+  uint64_t   below;             /* of the first element: what negative strides reach */
+  char      *host;              /* address of the lowest byte */
+} staged;
+
+typedef struct stage {
+  const tm_plan_candidate *candidate;
+  tm_device_slot *device;
+  staged          operands[TM_MAX_OPERANDS + 1];        /* the last may be the workspace */
+  uint32_t        count;
+  uint32_t        queue;
+  uint64_t        copy_ns;
+} stage;
+
+static tm_status make_buffer(stage *s, uint32_t index, uint64_t bytes, tm_error *error) {
+  const tm_memory_space *space = &s->device->memories[0];
+  staged *one = &s->operands[index];
+  uint64_t padded;
+  if (!tm_checked_round_up(tm_max_u64(1, bytes), space->store_granule, &padded))
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes", s->device->name, (unsigned long long)bytes);
+  TM_TRY(tm_device_buffer_create(s->device, padded, &one->buffer, error));
+  one->buffer_bytes = padded;
+  s->count = index + 1;
+  return TM_OK;
+}
+
+static bool is_output(const stage *s, uint32_t index) { return index >= s->candidate->operation.input_count; }
+
+/* An output with gaps is uploaded too: what lies between its elements belongs to somebody else. */
+static bool must_upload(const stage *s, uint32_t index) {
+  return !is_output(s, index) || (s->candidate->operands[index].flags & TM_OPERAND_CONTIGUOUS) == 0;
+}
+
+static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error *error) {
+  const tm_operand *operand = &s->candidate->operands[index];
+  staged *one = &s->operands[index];
+  one->below = tm_operand_bytes_below(operand);
+  one->touched_bytes = operand->byte_count;
+  one->host = (char *)pointer - one->below;
+  TM_TRY(make_buffer(s, index, operand->byte_count, error));
+  if (!must_upload(s, index) || operand->byte_count == 0) return TM_OK;
+  const uint64_t begin = tm_now_ns();
+  TM_TRY(tm_device_upload(s->device, s->queue, one->buffer, 0, one->host, operand->byte_count, error));
+  s->copy_ns += tm_now_ns() - begin;
+  return TM_OK;
+}
+
+static tm_status stage_all(stage *s, void *const *pointers, tm_error *error) {
+  const tm_operation *operation = &s->candidate->operation;
+  const uint32_t count = operation->input_count + operation->output_count;
+  for (uint32_t i = 0; i < count; i++) TM_TRY(stage_operand(s, i, pointers[i], error));
+  if (s->candidate->answer.workspace_bytes != 0) TM_TRY(make_buffer(s, count, s->candidate->answer.workspace_bytes, error));
+  return TM_OK;
+}
+
+static tm_status collect(stage *s, tm_error *error) {
+  const tm_operation *operation = &s->candidate->operation;
+  const uint64_t begin = tm_now_ns();
+  for (uint32_t i = operation->input_count; i < operation->input_count + operation->output_count; i++) {
+    const staged *one = &s->operands[i];
+    if (one->touched_bytes != 0)
+      TM_TRY(tm_device_download(s->device, s->queue, one->buffer, 0, one->host, one->touched_bytes, error));
+  }
+  s->copy_ns += tm_now_ns() - begin;
+  return TM_OK;
+}
+
+static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_error *error) {
+  TM_TRY(stage_all(s, pointers, error));
+  tm_binding bindings[TM_MAX_OPERANDS + 1];
+  for (uint32_t i = 0; i < s->count; i++) {
+    const staged *one = &s->operands[i];
+    bindings[i] = (tm_binding){ one->buffer, one->below, one->buffer_bytes - one->below };
+  }
+  TM_TRY(tm_device_run(s->device, s->queue, kernel, bindings, s->count, error));
+  return collect(s, error);
+}
+
+tm_status tm_staging_run(const tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers, uint64_t *out_copy_ns,
+                         tm_error *error) {
+  stage s = { .candidate = candidate, .device = candidate->device };
+  s.queue = tm_device_queue_acquire(s.device);
+  const tm_status status = run(&s, kernel, pointers, error);
+  for (uint32_t i = 0; i < s.count; i++) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);
+  tm_device_queue_release(s.device, s.queue);
+  if (status == TM_OK) *out_copy_ns = s.copy_ns;
+  return status;
+}

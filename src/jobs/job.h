@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - long work in the background: a thread of its own, progress, typed rows that can be read while it runs, notes,
+ * and how much each device did.  What a job does is a tm_job_work; what all jobs share is here.
+ */
+#ifndef TM_JOBS_JOB_H
+#define TM_JOBS_JOB_H
+
+#include "base/arena.h"
+#include "base/thread.h"
+#include "execute/runner.h"
+
+/* The kind of work: what its rows are and how they come about. */
+typedef struct tm_job_work {
+  const tm_column *columns;
+  uint32_t         column_count;
+  /* On the job's thread.  Looks at tm_job_is_cancelled often enough to end within 100 ms. */
+  tm_status (*run)(tm_job *job, void *state, tm_error *error);
+  /* After the thread has ended. */
+  void (*destroy)(tm_memory *memory, void *state);
+} tm_job_work;
+
+/* Everything that a new job needs; copied.  `state` goes to the work's functions and is destroyed with the job. */
+typedef struct tm_job_plan {
+  const tm_job_work *work;
+  void              *state;
+  uint64_t           bytes_total;
+  uint64_t           items_total;
+  tm_job_complete_fn complete;
+  void              *complete_context;
+} tm_job_plan;
+
+/* Starts the thread.  On failure the state is destroyed, too.   TM_ERROR_NO_MEMORY */
+tm_status tm_job_start(tm_memory *memory, tm_inventory *inventory, const tm_job_plan *plan, tm_job **out_job, tm_error *error);
+
+/* ---- for the work, on the job's thread ---- */
+
+bool tm_job_is_cancelled(const tm_job *job);
+/* Appends a row of column_count cells; texts and shapes are copied.   TM_ERROR_NO_MEMORY */
+tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error);
+/* Appends a sentence; one that is there already is not repeated. */
+void tm_job_add_note(tm_job *job, const char *text);
+/* Counts an operation on a device. */
+void tm_job_count_use(tm_job *job, const tm_run_outcome *outcome, uint64_t bytes);
+void tm_job_advance(tm_job *job, uint64_t bytes, uint64_t items);
+
+#endif

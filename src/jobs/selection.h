@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* selection.h - which tensors of which checkpoints a job is about, by patterns over their names. */
+#ifndef TM_JOBS_SELECTION_H
+#define TM_JOBS_SELECTION_H
+
+#include "base/memory.h"
+#include "formats/archive.h"
+
+/* One checkpoint, as a job sees it; belongs to the caller and outlives the job. */
+typedef struct tm_job_source {
+  const tm_archive *archive;
+  const char       *path;       /* as the user gave it */
+} tm_job_source;
+
+typedef struct tm_selection_rules {
+  const char *const *include;   /* none: everything */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+} tm_selection_rules;
+
+typedef struct tm_selected {
+  uint32_t source;
+  uint32_t reserved;
+  uint64_t tensor;
+} tm_selected;
+
+typedef struct tm_selection {
+  tm_memory   *memory;
+  tm_selected *items;
+  uint64_t     count;
+  uint64_t     capacity;
+  uint64_t     bytes;           /* of the selected tensors' data */
+} tm_selection;
+
+/* In file order.   TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion), TM_ERROR_NO_MEMORY */
+tm_status tm_selection_make(tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
+                            const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error);
+void tm_selection_deinit(tm_selection *selection);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/stats_job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "tensor/format.h"
+#include "tensor/shape.h"
+#include "tensormorph/canonical_sum.h"
+
+/* Tiles are whole superblocks, so that the sums do not depend on their size (canonical_sum.h).  They grow and shrink with
+   what a device makes of them: large enough that starting one costs nothing, small enough to be cancelled between two. */
+#define SUPERBLOCK_ELEMENTS UINT64_C(32768)
+#define SMALLEST_TILE_BYTES (UINT64_C(1) << 20)
+#define FIRST_TILE_BYTES (UINT64_C(4) << 20)
+#define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
+#define SHORT_TILE_NS UINT64_C(4000000)
+#define LONG_TILE_NS UINT64_C(40000000)
+
+enum { FILE_COLUMN, NAME, DTYPE, SHAPE, COUNT, NAN_COUNT, POS_INF, NEG_INF, ZERO, SUBNORMAL, MIN, MAX, ABS_MAX, MEAN, STD, L2,
+       COLUMN_COUNT };
+
+static const tm_column columns[COLUMN_COUNT] = {
+  [FILE_COLUMN] = { "file", TM_COLUMN_TEXT, 0, "the checkpoint, as it was named" },
+  [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
+  [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "its format" },
+  [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "its extents, outermost first" },
+  [COUNT] = { "count", TM_COLUMN_COUNT, 0, "elements" },
+  [NAN_COUNT] = { "nan", TM_COLUMN_COUNT, 0, "elements that are not a number" },
+  [POS_INF] = { "pos_inf", TM_COLUMN_COUNT, 0, "elements that are +infinity" },
+  [NEG_INF] = { "neg_inf", TM_COLUMN_COUNT, 0, "elements that are -infinity" },
+  [ZERO] = { "zero", TM_COLUMN_COUNT, 0, "elements that are +0 or -0" },
+  [SUBNORMAL] = { "subnormal", TM_COLUMN_COUNT, 0, "elements that are subnormal in the tensor's format" },
+  [MIN] = { "min", TM_COLUMN_NUMBER, 0, "smallest finite value" },
+  [MAX] = { "max", TM_COLUMN_NUMBER, 0, "largest finite value" },
+  [ABS_MAX] = { "abs_max", TM_COLUMN_NUMBER, 0, "largest finite magnitude" },
+  [MEAN] = { "mean", TM_COLUMN_NUMBER, 0, "mean of the finite values" },
+  [STD] = { "std", TM_COLUMN_NUMBER, 0, "population standard deviation of the finite values" },
+  [L2] = { "l2", TM_COLUMN_NUMBER, 0, "square root of the sum of squares of the finite values" },
+};
+
+typedef struct stats_state {
+  tm_runner        runner;
+  tm_selection     selection;
+  tm_job_source   *sources;
+  uint32_t         source_count;
+  uint32_t         worst_numerics;
+  uint64_t         tile_bytes;
+  tm_scratch_block buffer;              /* for tiles of files that are not mapped */
+} stats_state;
+
+/* ---- one tensor ---- */
+
+static void make_request(const stats_state *state, tm_request *request) {
+  memset(request, 0, sizeof *request);
+  const tm_op_row *row = tm_op_find(TM_OP_STATS);
+  const uint64_t words = TM_STATS_WORDS;
+  request->op = TM_OP_STATS;
+  request->version = row->version;
+  request->worst_numerics = state->worst_numerics;
+  request->only_device = TM_ANY_DEVICE;
+  request->input_count = 1;
+  request->output_count = 1;
+  (void)tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &request->operands[1], NULL);
+  request->operands[1].alignment = 8;
+}
+
+static uint32_t alignment_of(const void *pointer) {
+  const uintptr_t address = (uintptr_t)pointer;
+  return (uint32_t)tm_min_u64(address & (~address + 1), 64);
+}
+
+static uint64_t tile_elements(const stats_state *state, const tm_format_info *info) {
+  const uint64_t superblock_bytes = SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
+  return tm_max_u64(1, state->tile_bytes / superblock_bytes) * SUPERBLOCK_ELEMENTS;
+}
+
+/* Whole tiles only: a short rest says nothing. */
+static void adapt_tile(stats_state *state, uint64_t bytes, uint64_t taken_ns) {
+  if (bytes < state->tile_bytes / 2) return;
+  if (taken_ns < SHORT_TILE_NS && state->tile_bytes < LARGEST_TILE_BYTES) state->tile_bytes *= 2;
+  if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
+}
+
+/* The tile's bytes: where they lie, or read into the buffer. */
+static tm_status tile_data(stats_state *state, const tm_selected *item, uint64_t offset, uint64_t bytes, const void **out_data,
+                           tm_error *error) {
+  const tm_archive *archive = state->sources[item->source].archive;
+  const char *mapped = tm_archive_mapped(archive, item->tensor);
+  if (mapped != NULL) {
+    *out_data = mapped + offset;
+    return TM_OK;
+  }
+  if (state->buffer.bytes < bytes) {
+    tm_scratch_give(state->runner.scratch, state->buffer);
+    state->buffer = tm_scratch_take(state->runner.scratch, bytes);
+    if (state->buffer.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)bytes);
+  }
+  *out_data = state->buffer.memory;
+  return tm_archive_read(archive, item->tensor, offset, state->buffer.memory, bytes, error);
+}
+
+static tm_status run_tile(tm_job *job, stats_state *state, const tm_format_info *info, const void *data, uint64_t elements,
+                          uint64_t bytes, uint64_t *words, tm_error *error) {
+  tm_request request;
+  make_request(state, &request);
+  TM_TRY(tm_operand_contiguous(info->format, 1, &elements, &request.operands[0], error));
+  request.operands[0].alignment = alignment_of(data);
+  uint64_t part[TM_STATS_WORDS];
+  void *pointers[2] = { (void *)(uintptr_t)data, part };
+  tm_run_outcome outcome;
+  TM_TRY(tm_runner_run(&state->runner, &request, pointers, &outcome, error));
+  tm_op_find(TM_OP_STATS)->combine_words(words, part);
+  tm_job_count_use(job, &outcome, bytes);
+  adapt_tile(state, bytes, outcome.measured_ns);
+  return TM_OK;
+}
+
+/* Words of no elements at all. */
+static void init_words(uint64_t *words) {
+  const double extremes[3] = { INFINITY, -INFINITY, 0 };
+  memset(words, 0, TM_STATS_WORDS * sizeof *words);
+  memcpy(&words[TM_STATS_MIN], extremes, sizeof extremes);
+}
+
+static tm_status run_tiles(tm_job *job, stats_state *state, const tm_selected *item, const tm_archive_tensor *tensor,
+                           const tm_format_info *info, uint64_t *words, tm_error *error) {
+  init_words(words);
+  uint64_t elements;
+  for (uint64_t begin = 0; begin < tensor->element_count; begin += elements) {
+    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+    elements = tm_min_u64(tile_elements(state, info), tensor->element_count - begin);
+    const uint64_t offset = begin / info->block_elements * info->block_bytes;
+    const uint64_t bytes = elements / info->block_elements * info->block_bytes;
+    const void *data = NULL;
+    TM_TRY(tile_data(state, item, offset, bytes, &data, error));
+    TM_TRY(run_tile(job, state, info, data, elements, bytes, words, error));
+    tm_job_advance(job, bytes, 0);
+  }
+  return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);
+}
+
+/* ---- figures ---- */
+
+static double word_number(const uint64_t *words, uint32_t word) {
+  double number;
+  memcpy(&number, &words[word], sizeof number);
+  return number;
+}
+
+/* The exact sums make this safe up to the rounding of the squares; a constant tensor has exactly none. */
+static double deviation(const uint64_t *words, double finite, double mean) {
+  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) return 0;
+  const double variance = tm_sum_read(words + TM_STATS_SUM_SQUARES) / finite - mean * mean;
+  return isnan(variance) ? variance : sqrt(fmax(variance, 0));
+}
+
+static void put_number(tm_cell *cell, double number) {
+  *cell = (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = isfinite(number) != 0, .number = number };
+}
+
+static void put_count(tm_cell *cell, uint64_t count) { *cell = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = 1, .count = count }; }
+
+static void put_text(tm_cell *cell, const char *text, uint64_t length) {
+  *cell = (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .text = text, .count = length };
+}
+
+static void put_figures(tm_cell *cells, const uint64_t *words) {
+  for (uint32_t i = 0; i <= TM_STATS_SUBNORMAL; i++) put_count(&cells[COUNT + i], words[i]);
+  const uint64_t finite = words[TM_STATS_COUNT] - words[TM_STATS_NAN] - words[TM_STATS_POS_INF] - words[TM_STATS_NEG_INF];
+  if (finite == 0) return;
+  const double mean = tm_sum_read(words + TM_STATS_SUM) / (double)finite;
+  put_number(&cells[MIN], word_number(words, TM_STATS_MIN));
+  put_number(&cells[MAX], word_number(words, TM_STATS_MAX));
+  put_number(&cells[ABS_MAX], word_number(words, TM_STATS_ABS_MAX));
+  put_number(&cells[MEAN], mean);
+  put_number(&cells[STD], deviation(words, (double)finite, mean));
+  put_number(&cells[L2], sqrt(tm_sum_read(words + TM_STATS_SUM_SQUARES)));
+}
+
+static void put_identity(tm_cell *cells, const stats_state *state, const tm_selected *item, const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  const char *dtype = info == NULL ? tensor->type_name : info->name;
+  for (uint32_t i = 0; i < COLUMN_COUNT; i++) cells[i] = (tm_cell){ .type = columns[i].type };
+  put_text(&cells[FILE_COLUMN], state->sources[item->source].path, strlen(state->sources[item->source].path));
+  put_text(&cells[NAME], tensor->name.data, tensor->name.length);
+  put_text(&cells[DTYPE], dtype, strlen(dtype));
+  cells[SHAPE] = (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = tensor->rank, .shape = tensor->dims };
+  put_count(&cells[COUNT], tensor->element_count);
+}
+
+/* Why a tensor has no figures; false if it has.  One note a type, not one a tensor. */
+static bool has_no_figures(tm_job *job, const tm_archive_tensor *tensor, const tm_format_info *info) {
+  char note[512];
+  char name[256];
+  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) {
+    tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
+    snprintf(note, sizeof note, "%s: the file ends before the tensor does", name);
+  } else if (info == NULL || !info->has_arithmetic) {
+    tm_text_escape(tensor->type_name, strlen(tensor->type_name), name, sizeof name);
+    snprintf(note, sizeof note, "tensors of type %s have no figures: this version cannot decode it", info == NULL ? name : info->name);
+  } else {
+    return false;
+  }
+  tm_job_add_note(job, note);
+  return true;
+}
+
+static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *item, tm_error *error) {
+  const tm_archive_tensor *tensor = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor);
+  const tm_format_info *info = tm_format_find(tensor->format);
+  tm_cell cells[COLUMN_COUNT];
+  put_identity(cells, state, item, tensor);
+  if (has_no_figures(job, tensor, info)) {
+    tm_job_advance(job, tensor->bytes, 0);
+  } else {
+    uint64_t words[TM_STATS_WORDS];
+    const tm_status status = run_tiles(job, state, item, tensor, info, words, error);
+    if (status != TM_OK) {
+      char name[256];
+      tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
+      tm_error_prefix(error, "tensor '%s'", name);
+      return status;
+    }
+    put_figures(cells, words);
+  }
+  TM_TRY(tm_job_add_row(job, cells, error));
+  tm_job_advance(job, 0, 1);
+  return TM_OK;
+}
+
+/* ---- the job ---- */
+
+static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
+  stats_state *state = state_pointer;
+  tm_status status = TM_OK;
+  for (uint64_t i = 0; i < state->selection.count && status == TM_OK; i++) {
+    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+    status = run_tensor(job, state, &state->selection.items[i], error);
+  }
+  return status;
+}
+
+static void destroy_state(tm_memory *memory, void *state_pointer) {
+  stats_state *state = state_pointer;
+  tm_scratch_give(state->runner.scratch, state->buffer);
+  tm_selection_deinit(&state->selection);
+  tm_memory_free(memory, state->sources, state->source_count * sizeof *state->sources);
+  tm_memory_free(memory, state, sizeof *state);
+}
+
+static const tm_job_work stats_work = {
+  .columns = columns,
+  .column_count = COLUMN_COUNT,
+  .run = run_stats,
+  .destroy = destroy_state,
+};
+
+tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const tm_runner *runner, const tm_stats_request *request,
+                             tm_job **out_job, tm_error *error) {
+  tm_selection selection;
+  TM_TRY(tm_selection_make(memory, request->sources, request->source_count, &request->rules, &selection, error));
+  stats_state *state = tm_memory_calloc(memory, 1, sizeof *state);
+  tm_job_source *sources = tm_memory_calloc(memory, request->source_count, sizeof *sources);
+  if (state == NULL || sources == NULL) {
+    tm_memory_free(memory, state, sizeof *state);
+    tm_memory_free(memory, sources, request->source_count * sizeof *sources);
+    tm_selection_deinit(&selection);
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  }
+  memcpy(sources, request->sources, request->source_count * sizeof *sources);
+  *state = (stats_state){ .runner = *runner, .selection = selection, .sources = sources,
+                          .source_count = request->source_count, .worst_numerics = request->worst_numerics,
+                          .tile_bytes = FIRST_TILE_BYTES };
+  const tm_job_plan plan = { .work = &stats_work, .state = state, .bytes_total = selection.bytes, .items_total = selection.count,
+                             .complete = request->complete, .complete_context = request->complete_context };
+  return tm_job_start(memory, inventory, &plan, out_job, error);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far two tensors of equal dims are apart; all sums in the canonical order (canonical_sum.h), step 2 without exception. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ops/element_reader.h"
+#include "ops/one_pass.h"
+#include "tensormorph/canonical_sum.h"
+
+typedef struct pair_values {
+  double  a[TM_SUM_BLOCK], b[TM_SUM_BLOCK];
+  int64_t a_integers[TM_SUM_BLOCK], b_integers[TM_SUM_BLOCK];
+} pair_values;
+
+typedef struct comparison_state {
+  uint64_t      equal, nonfinite;
+  double        max_abs, max_rel;
+  tm_sum_stream squared, dot, norm_a, norm_b;
+} comparison_state;
+
+static uint64_t bits_of(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/* Floats decode to f64 without loss, NaN payloads included, so equal f64 bits are equal bits.  Integers of one format are
+   compared as such; of two formats nothing but their values can be. */
+static uint64_t count_equal(const pair_values *pair, uint64_t count, int as_integers) {
+  uint64_t equal = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    equal += as_integers ? pair->a_integers[i] == pair->b_integers[i] : bits_of(pair->a[i]) == bits_of(pair->b[i]);
+  }
+  return equal;
+}
+
+static void add_pair(comparison_state *state, double a, double b) {
+  /* The difference of two finite f64 may overflow; it then counts as infinite. */
+  const double difference = a - b, distance = fabs(difference), larger = fmax(fabs(a), fabs(b));
+  if (distance > state->max_abs) state->max_abs = distance;
+  if (larger > 0 && distance / larger > state->max_rel) state->max_rel = distance / larger;
+  tm_sum_stream_add_product(&state->squared, difference, difference);
+  tm_sum_stream_add_product(&state->dot, a, b);
+  tm_sum_stream_add_product(&state->norm_a, a, a);
+  tm_sum_stream_add_product(&state->norm_b, b, b);
+}
+
+static void add_block(comparison_state *state, const pair_values *pair, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const int finite = isfinite(pair->a[i]) && isfinite(pair->b[i]);
+    state->nonfinite += !finite;
+    add_pair(state, finite ? pair->a[i] : 0, finite ? pair->b[i] : 0);
+  }
+}
+
+static void store(comparison_state *state, uint64_t count, uint64_t *out_words) {
+  static const size_t places[] = { TM_COMPARISON_SUM_SQUARED, TM_COMPARISON_DOT, TM_COMPARISON_NORM_A, TM_COMPARISON_NORM_B };
+  tm_sum_stream *streams[] = { &state->squared, &state->dot, &state->norm_a, &state->norm_b };
+  out_words[TM_COMPARISON_COUNT] = count;
+  out_words[TM_COMPARISON_EQUAL_BITS] = state->equal;
+  out_words[TM_COMPARISON_NONFINITE] = state->nonfinite;
+  out_words[TM_COMPARISON_MAX_ABS] = bits_of(state->max_abs);
+  out_words[TM_COMPARISON_MAX_REL] = bits_of(state->max_rel);
+  for (int i = 0; i < 4; ++i) {
+    tm_sum_stream_finish(streams[i]);
+    memcpy(out_words + places[i], streams[i]->words, sizeof streams[i]->words);
+  }
+}
+
+void tm_comparison_compute(const tm_operand *a, const void *a_pointer, const tm_operand *b, const void *b_pointer,
+                           uint64_t *out_words) {
+  pair_values pair;
+  comparison_state state;
+  memset(&state, 0, sizeof state);
+  tm_element_reader a_reader, b_reader;
+  tm_element_reader_init(&a_reader, a, a_pointer);
+  tm_element_reader_init(&b_reader, b, b_pointer);
+  const int as_integers = a->format == b->format && a_reader.codec->decode_integer != NULL;
+  for (uint64_t left = a->element_count; left > 0;) {
+    const uint64_t count = tm_min_u64(left, TM_SUM_BLOCK);
+    tm_element_reader_next(&a_reader, count, pair.a, as_integers ? pair.a_integers : NULL);
+    tm_element_reader_next(&b_reader, count, pair.b, as_integers ? pair.b_integers : NULL);
+    state.equal += count_equal(&pair, count, as_integers);
+    add_block(&state, &pair, count);
+    left -= count;
+  }
+  store(&state, a->element_count, out_words);
+}
+
+void tm_comparison_combine(uint64_t *words, const uint64_t *part) {
+  for (int i = 0; i < TM_COMPARISON_MAX_ABS; ++i) words[i] += part[i];
+  /* Bits of numbers that are not negative stand in the order of the numbers. */
+  words[TM_COMPARISON_MAX_ABS] = tm_max_u64(words[TM_COMPARISON_MAX_ABS], part[TM_COMPARISON_MAX_ABS]);
+  words[TM_COMPARISON_MAX_REL] = tm_max_u64(words[TM_COMPARISON_MAX_REL], part[TM_COMPARISON_MAX_REL]);
+  for (int i = TM_COMPARISON_SUM_SQUARED; i < TM_COMPARISON_WORDS; i += TM_SUM_WORDS) tm_sum_combine(words + i, part + i);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - what a backend answered, made sound: whatever it wrote, the host can work with the result. */
+#ifndef TM_PLUGIN_ANSWER_H
+#define TM_PLUGIN_ANSWER_H
+
+#include "tensormorph/plugin.h"
+
+/* Costs beyond this (eleven days) are nonsense; sums of a few of them still fit 64 bits. */
+#define TM_LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
+
+/* Turns the answer into one that obeys the contract: unknown values become the weakest reading (refused, no promise, no
+   change), counts and costs are bounded.  A yes to a question whose numerics it does not meet becomes a no. */
+void tm_answer_make_sound(const tm_operation *operation, tm_answer *answer);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/device_listing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "plugin/host_services.h"
+#include "plugin/settings.h"
+
+#define MOST_DEVICES 256u
+#define MOST_QUEUES 256u
+#define LARGEST_ALIGNMENT (1u << 21)
+#define LONGEST_NAME 96
+
+static const tm_identity host_memory = TM_HOST_MEMORY;
+
+static bool same_identity(const tm_identity *a, const tm_identity *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+static void identity_text(const tm_identity *identity, char text[33]) {
+  static const char digits[] = "0123456789abcdef";
+  for (int i = 0; i < 16; i++) {
+    text[2 * i] = digits[identity->bytes[i] >> 4];
+    text[2 * i + 1] = digits[identity->bytes[i] & 15];
+  }
+  text[32] = '\0';
+}
+
+/* A device without an identity of its own gets one from build and index: the same at the next start of the same build. */
+static void make_uuid(tm_device_slot *device) {
+  static const tm_identity none;
+  if (!same_identity(&device->info.uuid, &none)) return;
+  char text[512];
+  const int length = snprintf(text, sizeof text, "%s/%s/%u", device->backend->name, device->backend->build_id,
+                              device->index_in_backend);
+  uint64_t hashes[2] = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) };
+  for (int i = 0; i < length && i < (int)sizeof text - 1; i++)
+    for (int h = 0; h < 2; h++) hashes[h] = (hashes[h] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+  memcpy(device->info.uuid.bytes, hashes, sizeof hashes);
+}
+
+static uint32_t sound_alignment(uint32_t claimed) {
+  uint32_t alignment = 1;
+  while (alignment < claimed && alignment < LARGEST_ALIGNMENT) alignment *= 2;
+  return alignment;
+}
+
+static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
+  const tm_device_info *info = &device->info;
+  if (info->memory_count == 0 || info->memories == NULL)
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %s has no memory", device->name);
+  if (info->memory_count > TM_MOST_MEMORIES)
+    tm_log_write(&device->backend->inventory->log, TM_LOG_WARNING, "%s: only %u of %u memories are used", device->name,
+                 TM_MOST_MEMORIES, info->memory_count);
+  device->info.memory_count = (uint32_t)tm_min_u64(info->memory_count, TM_MOST_MEMORIES);
+  for (uint32_t i = 0; i < device->info.memory_count; i++) {
+    const tm_memory_space *claimed = info->memories[i];
+    if (claimed == NULL || claimed->struct_size < sizeof *claimed)
+      return tm_fail(error, TM_ERROR_CORRUPT, "device %s: its memory %u is not sound", device->name, i);
+    tm_memory_space *space = &device->memories[i];
+    *space = *claimed;
+    space->alignment = sound_alignment(claimed->alignment);
+    space->offset_granule = (uint32_t)tm_max_u64(1, claimed->offset_granule);
+    space->store_granule = (uint32_t)tm_max_u64(1, claimed->store_granule);
+    const char *name = tm_arena_string(&device->backend->inventory->arena, claimed->name.data,
+                                       claimed->name.data == NULL ? 0 : tm_min_u64(claimed->name.length, LONGEST_NAME));
+    if (name == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+    space->name = (tm_string){ name, strlen(name) };
+  }
+  device->is_host_memory = same_identity(&device->memories[0].identity, &host_memory) &&
+                           (device->memories[0].flags & TM_MEMORY_HOST_POINTER) != 0;
+  return TM_OK;
+}
+
+static const char *keep_string(tm_arena *arena, tm_string string) {
+  return tm_arena_string(arena, string.data, string.data == NULL ? 0 : tm_min_u64(string.length, LONGEST_NAME));
+}
+
+static tm_status take_names(tm_device_slot *device, tm_error *error) {
+  tm_arena *arena = &device->backend->inventory->arena;
+  char name[128];
+  snprintf(name, sizeof name, "%s:%u", device->backend->name, device->index_in_backend);
+  device->name = tm_arena_string(arena, name, strlen(name));
+  device->description = keep_string(arena, device->info.name);
+  device->driver_version = keep_string(arena, device->info.driver_version);
+  if (device->name == NULL || device->description == NULL || device->driver_version == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+  return TM_OK;
+}
+
+static tm_status make_queues(tm_device_slot *device, tm_error *error) {
+  device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
+  tm_arena *arena = &device->backend->inventory->arena;
+  device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
+  if (device->queues == NULL || tm_mutex_init(&device->opening) != TM_OK)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+  for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
+  return TM_OK;
+}
+
+static tm_status take_down(tm_device_slot *device, const tm_context_options *options, tm_error *error) {
+  TM_TRY(take_names(device, error));
+  TM_TRY(copy_memories(device, error));
+  TM_TRY(make_queues(device, error));
+  make_uuid(device);
+  identity_text(&device->info.uuid, device->uuid_text);
+  identity_text(&device->info.resource, device->resource_text);
+  atomic_init(&device->epoch, device->info.epoch);
+  const bool excluded = tm_settings_exclude_device(options, device->backend->name, device->name) != NULL;
+  atomic_init(&device->state, excluded ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
+  return TM_OK;
+}
+
+static tm_status append(tm_backend_slot *slot, tm_device_slot *device, tm_error *error) {
+  tm_inventory *inventory = slot->inventory;
+  tm_device_slot **grown = tm_memory_grow(inventory->memory, inventory->devices, inventory->device_count,
+                                          inventory->device_count + 1, sizeof *grown);
+  if (grown == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+  inventory->devices = grown;
+  inventory->devices[inventory->device_count++] = device;
+  slot->device_count++;
+  return TM_OK;
+}
+
+/* TM_END past the last device. */
+static tm_status ask(tm_backend_slot *slot, uint32_t index, tm_device_info *out_info, tm_error *error) {
+  memset(out_info, 0, sizeof *out_info);
+  out_info->struct_size = sizeof *out_info;
+  tm_call_frame frame;
+  tm_call_enter(&frame, error);
+  const tm_status status = slot->table.device_info(slot->handle, index, out_info);
+  tm_call_leave(&frame);
+  if (status == TM_OK || status == TM_END) return status;
+  return tm_fail(error, TM_ERROR_CORRUPT, "device_info(%u) returned %d (%s), which it may not", index, status,
+                 tm_status_name(status));
+}
+
+tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_options *options, tm_error *error) {
+  slot->first_device = slot->inventory->device_count;
+  for (uint32_t index = 0; index < MOST_DEVICES; index++) {
+    tm_device_info info;
+    const tm_status status = ask(slot, index, &info, error);
+    if (status == TM_END) return TM_OK;
+    TM_TRY(status);
+    tm_device_slot *device = tm_arena_calloc(&slot->inventory->arena, 1, sizeof *device);
+    if (device == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+    device->backend = slot;
+    device->index = slot->inventory->device_count;
+    device->index_in_backend = index;
+    device->info = info;
+    TM_TRY(take_down(device, options, error));
+    TM_TRY(append(slot, device, error));
+  }
+  tm_log_write(&slot->inventory->log, TM_LOG_WARNING, "%s: only its first %u devices are used", slot->name, MOST_DEVICES);
+  return TM_OK;
+}
+
+void tm_device_listing_free(tm_device_slot *device) {
+  for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
+  tm_mutex_deinit(&device->opening);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/host_services.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define LONGEST_MESSAGE 900
+
+/* Where the call that runs on this thread reports its failure.  A backend reports through tm_host.fail, which cannot carry
+   the caller's tm_error, so the thread carries it for as long as the call lasts. */
+static _Thread_local tm_error *current_error;
+
+void tm_call_enter(tm_call_frame *frame, tm_error *error) {
+  frame->outer = current_error;
+  current_error = error;
+  tm_float_mode_save(&frame->mode);
+}
+
+void tm_call_leave(const tm_call_frame *frame) {
+  tm_float_mode_restore(&frame->mode);
+  current_error = frame->outer;
+}
+
+static int printable_length(tm_string message) {
+  if (message.data == NULL) return 0;
+  return message.length > LONGEST_MESSAGE ? LONGEST_MESSAGE : (int)message.length;
+}
+
+static void host_log(void *context, uint32_t level, tm_string message) {
+  const tm_backend_slot *slot = context;
+  tm_log_write(&slot->inventory->log, level, "%s: %.*s", slot->name, printable_length(message),
+               message.data == NULL ? "" : message.data);
+}
+
+static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
+  (void)context;
+  return tm_fail_native(current_error, status, native_code, "%.*s", printable_length(message),
+                        message.data == NULL ? "" : message.data);
+}
+
+static void *host_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  const tm_backend_slot *slot = context;
+  return tm_memory_alloc(slot->inventory->memory, bytes, alignment);
+}
+
+static void host_free(void *context, void *memory, uint64_t bytes) {
+  const tm_backend_slot *slot = context;
+  tm_memory_free(slot->inventory->memory, memory, bytes);
+}
+
+static void host_parallel_for(void *context, uint64_t count, uint64_t grain, tm_range_fn function, void *argument) {
+  const tm_backend_slot *slot = context;
+  tm_pool_run(slot->inventory->pool, count, grain, function, argument);
+}
+
+static uint64_t host_now_ns(void *context) {
+  (void)context;
+  return tm_now_ns();
+}
+
+static int same_text(tm_string string, const char *text) {
+  return string.length == strlen(text) && memcmp(string.data, text, string.length) == 0;
+}
+
+static tm_status host_config_get(void *context, tm_string key, tm_string *out_value) {
+  const tm_backend_slot *slot = context;
+  for (uint32_t i = 0; i < slot->table.option_count; i++) {
+    const tm_string name = slot->table.options[i]->name;
+    if (name.length != key.length || memcmp(name.data, key.data, key.length) != 0) continue;
+    *out_value = (tm_string){ slot->option_values[i], strlen(slot->option_values[i]) };
+    return TM_OK;
+  }
+  return TM_ERROR_NOT_FOUND;
+}
+
+static void *host_config_pointer(void *context, tm_string key) {
+  const tm_backend_slot *slot = context;
+  for (uint32_t i = 0; i < slot->pointer_count; i++)
+    if (same_text(key, slot->pointers[i].name)) return slot->pointers[i].pointer;
+  return NULL;
+}
+
+static tm_status host_cache_get(void *context, tm_string key, void *out_data, uint64_t *inout_bytes) {
+  tm_backend_slot *slot = context;
+  return tm_kernel_cache_get(&slot->inventory->kernel_cache, slot->build_id, key, out_data, inout_bytes);
+}
+
+static tm_status host_cache_put(void *context, tm_string key, const void *data, uint64_t bytes) {
+  tm_backend_slot *slot = context;
+  return tm_kernel_cache_put(&slot->inventory->kernel_cache, slot->build_id, key, data, bytes);
+}
+
+/* May come from any thread at any time, also before the devices are listed: then there is nothing to tell yet. */
+static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
+  const tm_backend_slot *slot = context;
+  if (index >= slot->device_count) return;
+  tm_device_slot *device = slot->inventory->devices[slot->first_device + index];
+  uint64_t known = atomic_load(&device->epoch);
+  while (known < epoch && !atomic_compare_exchange_weak(&device->epoch, &known, epoch)) {
+  }
+  if (event == TM_EVENT_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
+  atomic_fetch_add(&slot->inventory->generation, 1);
+}
+
+/* No trace is kept; the calls cost nothing then. */
+static uint64_t host_trace_begin(void *context, tm_string name) {
+  (void)context, (void)name;
+  return 0;
+}
+
+static void host_trace_end(void *context, uint64_t span) { (void)context, (void)span; }
+
+void tm_host_services_init(tm_backend_slot *slot) {
+  slot->host = (tm_host){
+    .struct_size = sizeof slot->host,
+    .lane_count = tm_pool_lane_count(slot->inventory->pool),
+    .context = slot,
+    .log = host_log,
+    .fail = host_fail,
+    .alloc = host_alloc,
+    .free = host_free,
+    .parallel_for = host_parallel_for,
+    .now_ns = host_now_ns,
+    .config_get = host_config_get,
+    .config_pointer = host_config_pointer,
+    .cache_get = host_cache_get,
+    .cache_put = host_cache_put,
+    .device_event = host_device_event,
+    .trace_begin = host_trace_begin,
+    .trace_end = host_trace_end,
+  };
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inventory.h - everything that was found: backends with their state, devices with their memories.  Filled once when a
+ * context is made and fixed in number and order from then on; what changes later (states, epochs, counters) is atomic.
+ */
+#ifndef TM_PLUGIN_INVENTORY_H
+#define TM_PLUGIN_INVENTORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/thread.h"
+#include "plugin/device_thread.h"
+#include "plugin/kernel_cache.h"
+#include "tensormorph/plugin.h"
+#include "tensormorph/tensormorph.h"
+
+typedef struct tm_inventory tm_inventory;
+
+typedef struct tm_backend_slot {
+  tm_inventory *inventory;
+  uint32_t      index;
+  uint32_t      first_device;
+  uint32_t      device_count;
+  _Atomic uint32_t state;               /* TM_BACKEND_* */
+  const char   *name;
+  const char   *version;
+  const char   *vendor;
+  const char   *build_id;
+  const char   *origin;
+  const char   *reason;
+  const char  **option_names;           /* by the table's option index, like the next three */
+  const char  **option_defaults;
+  const char  **option_helps;
+  const char  **option_values;          /* in force */
+  tm_named_pointer *pointers;           /* the application's, for this backend */
+  uint32_t      pointer_count;
+  uint32_t      reserved;
+  tm_host       host;
+  tm_backend   *handle;
+  bool          initialized;
+  tm_accelerator_backend_plugin table;
+} tm_backend_slot;
+
+/* Longer lists of a device are cut, and the cut is logged. */
+#define TM_MOST_MEMORIES 8u
+
+typedef struct tm_device_slot {
+  tm_backend_slot *backend;
+  uint32_t     index;                   /* in the inventory */
+  uint32_t     index_in_backend;
+  const char  *name;                    /* "backend:index" */
+  const char  *description;
+  const char  *driver_version;
+  char         uuid_text[33];
+  char         resource_text[33];
+  tm_device_info  info;                 /* sound: counts and alignments in range */
+  tm_memory_space memories[TM_MOST_MEMORIES];
+  bool         is_host_memory;          /* space 0 is host memory: operands are used where they lie */
+  _Atomic uint32_t state;               /* TM_DEVICE_* */
+  _Atomic uint64_t epoch;
+  _Atomic uint64_t launch_count;
+  _Atomic uint64_t violation_count;
+  tm_mutex         opening;
+  _Atomic(tm_device *) handle;          /* set once opened */
+  _Atomic bool     is_open;
+  tm_device_thread *thread;             /* NULL: calls come from any thread */
+  tm_mutex        *queues;              /* info.queue_count of them */
+} tm_device_slot;
+
+struct tm_inventory {
+  tm_memory       *memory;
+  tm_pool         *pool;
+  tm_log           log;
+  tm_arena         arena;               /* names and reasons; only written while the context is made */
+  tm_kernel_cache  kernel_cache;
+  tm_backend_slot **backends;
+  tm_device_slot  **devices;
+  uint32_t         backend_count;
+  uint32_t         device_count;
+  _Atomic uint64_t generation;          /* moves when any answer may have changed: epochs, states */
+};
+
+/* What the user asked for, as given to tm_context_create. */
+typedef struct tm_inventory_request {
+  const tm_context_options *options;    /* never NULL */
+  bool search_folders;                  /* environment and system folder, too */
+} tm_inventory_request;
+
+/* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, search path,
+   built-ins, the reference.  A backend that cannot be used is listed with its reason; only the user's own mistakes
+   (unknown device, option) fail.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
+                              tm_inventory **out_inventory, tm_error *error);
+/* Closes all devices and shuts all backends down; no work is pending. */
+void tm_inventory_destroy(tm_inventory *inventory);
+
+/* Takes a device out of use after a broken promise or loss; `state` is TM_DEVICE_LOST or TM_DEVICE_QUARANTINED. */
+void tm_inventory_retire(tm_device_slot *device, uint32_t state);
+
+#endif

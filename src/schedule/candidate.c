@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/candidate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "plugin/answer.h"
+#include "plugin/device.h"
+
+/* A step's own candidates: more devices than this are not looked at for a mere copy or cast. */
+#define MOST_STEP_CANDIDATES 8u
+
+uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
+
+bool tm_candidate_can_run(const tm_plan_candidate *candidate) { return candidate->verdict <= TM_VERDICT_SLOWER; }
+
+/* ---- what it costs ---- */
+
+static uint64_t saturating_add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return tm_checked_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static uint64_t scale(uint64_t ns, double factor) {
+  const double scaled = (double)ns * factor;
+  return scaled >= (double)TM_LARGEST_COST_NS ? TM_LARGEST_COST_NS : (uint64_t)scaled;
+}
+
+/* Without a declared cost the core's own count of work stands in, at a rate that any device reaches. */
+static uint64_t declared_or_guess(const tm_plan_candidate *candidate) {
+  if (candidate->answer.cost_ns != 0) return candidate->answer.cost_ns;
+  tm_work work = { 0, 0, 0 };
+  const tm_op_row *row = tm_op_find(candidate->operation.op);
+  if (row != NULL) row->work(&candidate->operation, &work);
+  return 1000 + work.flops / 2 + (work.read_bytes + work.written_bytes) / 4;
+}
+
+static void price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->factor = tm_correction_factor(market->correction, &candidate->key, &candidate->samples);
+  candidate->copy_ns = 0;
+  if (!candidate->device->is_host_memory)
+    candidate->copy_ns = tm_correction_copy_ns(market->correction, candidate->device->index, candidate->copied_bytes);
+  candidate->total_ns = saturating_add(scale(declared_or_guess(candidate), candidate->factor),
+                                       saturating_add(candidate->lowering_ns, candidate->copy_ns));
+}
+
+static void key_of(tm_plan_candidate *candidate) {
+  const tm_op_row *row = tm_op_find(candidate->operation.op);
+  tm_work work = { 0, 0, 0 };
+  if (row != NULL) row->work(&candidate->operation, &work);
+  candidate->key.device = candidate->device->index;
+  candidate->key.op_class = row == NULL ? TM_CLASS_MOVE : row->op_class;
+  candidate->key.bucket = tm_correction_bucket_of(&candidate->operation, &work);
+  candidate->copied_bytes = work.read_bytes + work.written_bytes;
+  candidate->answer.cost_ns = declared_or_guess(candidate);
+}
+
+/* ---- one device ---- */
+
+static void bind_operands(tm_plan_candidate *candidate, const tm_operation *operation) {
+  candidate->operation = *operation;
+  const uint32_t count = operation->input_count + operation->output_count;
+  memcpy(candidate->operands, operation->operands, count * sizeof(tm_operand));
+  candidate->operation.operands = candidate->operands;
+}
+
+static void say(tm_plan_candidate *candidate, const char *text) {
+  snprintf(candidate->reason, sizeof candidate->reason, "%s", text);
+}
+
+static void say_answer(tm_plan_candidate *candidate) {
+  const tm_answer *answer = &candidate->answer;
+  snprintf(candidate->reason, sizeof candidate->reason, "%.*s", (int)answer->text.length,
+           answer->text.data == NULL ? "" : answer->text.data);
+}
+
+static void judge(tm_plan_candidate *candidate) {
+  const tm_answer *answer = &candidate->answer;
+  candidate->verdict = TM_VERDICT_SLOWER;
+  say_answer(candidate);
+  if (answer->level != TM_LEVEL_REFUSED) return;
+  candidate->verdict = (answer->reasons & TM_REASON_NUMERICS) != 0 ? TM_VERDICT_INEXACT : TM_VERDICT_REFUSED;
+}
+
+/* Devices that are not asked at all say why. */
+static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate) {
+  const tm_device_slot *device = candidate->device;
+  const uint32_t state = atomic_load(&device->state);
+  char reason[TM_HEALTH_REASON_BYTES];
+  candidate->verdict = TM_VERDICT_QUARANTINED;
+  if (state == TM_DEVICE_LOST) {
+    say(candidate, "the device is lost");
+  } else if (state == TM_DEVICE_QUARANTINED) {
+    say(candidate, "the device broke too many promises");
+  } else if (tm_health_is_quarantined(market->health, device->index, &candidate->operation, reason)) {
+    say(candidate, reason);
+  } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
+    candidate->verdict = TM_VERDICT_EXCLUDED;
+    say(candidate, state == TM_DEVICE_EXCLUDED ? "excluded by request" : "another device was asked for");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static void ask(tm_plan_candidate *candidate) {
+  const tm_operation *operation = &candidate->operation;
+  tm_device_query(candidate->device, &operation, 1, &candidate->answer);
+  judge(candidate);
+}
+
+/* ---- lowerings ---- */
+
+/* The cheapest way to carry out one step with what devices can do directly; UINT64_MAX if none can. */
+static uint64_t step_price(const tm_market *market, const tm_operation *original, const tm_lowering_step *step) {
+  tm_request request;
+  tm_lowering_request(step, &original->operands[step->operand], step->operand >= original->input_count, &request);
+  tm_operation operation = tm_request_operation(&request);
+  tm_op_normalize(&operation, request.operands);
+  uint64_t best = UINT64_MAX;
+  for (uint32_t i = 0; i < market->inventory->device_count && i < MOST_STEP_CANDIDATES; i++) {
+    tm_plan_candidate candidate = { .device = market->inventory->devices[i] };
+    if (!tm_device_is_usable(candidate.device)) continue;
+    bind_operands(&candidate, &operation);
+    ask(&candidate);
+    if (!tm_candidate_can_run(&candidate)) continue;
+    key_of(&candidate);
+    price(market, &candidate);
+    best = tm_min_u64(best, candidate.total_ns);
+  }
+  return best;
+}
+
+/* What a lowering does to the promise: a second rounding costs half an ulp, lost input bits cost it all. */
+static void compose_numerics(const tm_lowering *lowering, tm_answer *answer) {
+  answer->level = TM_LEVEL_EMULATED;
+  if (lowering->narrows_input) {
+    answer->numerics = TM_NUMERICS_N4;
+    answer->numerics_bound = 0;
+  } else if (lowering->narrows_output && answer->numerics <= TM_NUMERICS_N1) {
+    answer->numerics_bound = (answer->numerics == TM_NUMERICS_N0 ? 0 : answer->numerics_bound) + 1;
+    answer->numerics = TM_NUMERICS_N1;
+  }
+}
+
+/* A cast of the output from a wider format rounds a second time even when the wide result is exact. */
+static void mark_output_rounding(const tm_operation *original, tm_lowering *lowering) {
+  for (uint32_t i = 0; i < lowering->step_count; i++)
+    if (lowering->steps[i].op == TM_OP_CAST && lowering->steps[i].operand >= original->input_count)
+      lowering->narrows_output = true;
+}
+
+static bool lower(const tm_market *market, const tm_operation *original, const tm_answer *proposal, tm_plan_candidate *candidate) {
+  bind_operands(candidate, original);
+  if (!tm_lowering_make(original, proposal, candidate->operands, &candidate->lowering)) return false;
+  tm_op_normalize(&candidate->operation, candidate->operands);
+  ask(candidate);
+  if (!tm_candidate_can_run(candidate)) return false;
+  mark_output_rounding(original, &candidate->lowering);
+  compose_numerics(&candidate->lowering, &candidate->answer);
+  if (candidate->answer.numerics > original->worst_numerics) return false;
+  key_of(candidate);
+  for (uint32_t i = 0; i < candidate->lowering.step_count; i++)
+    candidate->lowering_ns = saturating_add(candidate->lowering_ns, step_price(market, original, &candidate->lowering.steps[i]));
+  if (candidate->lowering_ns >= TM_LARGEST_COST_NS) return false;
+  price(market, candidate);
+  return true;
+}
+
+/* ---- all ---- */
+
+/* Cheapest first; ties by what the device is, never by its name or place in the list. */
+static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
+  if (tm_candidate_can_run(a) != tm_candidate_can_run(b)) return tm_candidate_can_run(a);
+  if (!tm_candidate_can_run(a)) return false;
+  if (a->total_ns != b->total_ns) return a->total_ns < b->total_ns;
+  const int by_uuid = memcmp(&a->device->info.uuid, &b->device->info.uuid, sizeof(tm_identity));
+  if (by_uuid != 0) return by_uuid < 0;
+  return a->lowering.step_count < b->lowering.step_count;
+}
+
+uint32_t tm_candidates_evaluate(const tm_market *market, const tm_operation *normal, uint32_t only_device, bool with_lowerings,
+                                tm_plan_candidate *candidates) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
+    tm_plan_candidate *candidate = &candidates[count];
+    memset(candidate, 0, sizeof *candidate);
+    candidate->device = market->inventory->devices[i];
+    if (atomic_load(&candidate->device->backend->state) != TM_BACKEND_READY) continue;
+    count++;
+    bind_operands(candidate, normal);
+    if (is_out(market, only_device, candidate)) continue;
+    ask(candidate);
+    if (tm_candidate_can_run(candidate)) {
+      key_of(candidate);
+      price(market, candidate);
+    }
+    if (!with_lowerings || candidate->answer.change_count == 0) continue;
+    tm_plan_candidate *lowered = &candidates[count];
+    memset(lowered, 0, sizeof *lowered);
+    lowered->device = candidate->device;
+    if (lower(market, normal, &candidate->answer, lowered)) count++;
+  }
+  return count;
+}
+
+void tm_candidates_reprice(const tm_market *market, tm_plan_candidate *candidates, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tm_candidate_can_run(&candidates[i])) price(market, &candidates[i]);
+}
+
+uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const bool *tried) {
+  uint32_t best = count;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!tm_candidate_can_run(&candidates[i]) || (tried != NULL && tried[i])) continue;
+    if (best == count || before(&candidates[i], &candidates[best])) best = i;
+  }
+  return best;
+}
+
+void tm_candidates_sort(const tm_plan_candidate *candidates, uint32_t count, uint32_t *out_order) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t place = i;
+    for (; place > 0 && before(&candidates[i], &candidates[out_order[place - 1]]); place--)
+      out_order[place] = out_order[place - 1];
+    out_order[place] = i;
+  }
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/explanation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static tm_operation normal_operation(const tm_request *request, tm_operand normal[TM_MAX_OPERANDS]) {
+  tm_operation operation = tm_request_operation(request);
+  memcpy(normal, request->operands, sizeof request->operands);
+  operation.operands = normal;
+  tm_op_normalize(&operation, normal);
+  return operation;
+}
+
+static void evaluate(const tm_market *market, struct tm_explanation *explanation, const tm_request *request) {
+  tm_operand normal[TM_MAX_OPERANDS];
+  const tm_operation operation = normal_operation(request, normal);
+  explanation->candidate_count =
+      tm_candidates_evaluate(market, &operation, request->only_device, true, explanation->candidates);
+  tm_candidates_sort(explanation->candidates, explanation->candidate_count, explanation->order);
+}
+
+static const tm_plan_candidate *winner(const struct tm_explanation *explanation) {
+  if (explanation->candidate_count == 0) return NULL;
+  const tm_plan_candidate *first = &explanation->candidates[explanation->order[0]];
+  return tm_candidate_can_run(first) ? first : NULL;
+}
+
+/* Would another accepted class lead elsewhere?  The nearest one that does is named. */
+static void find_flip(const tm_market *market, struct tm_explanation *explanation) {
+  const tm_plan_candidate *now = winner(explanation);
+  const tm_device_slot *device = now == NULL ? NULL : now->device;
+  const uint64_t total = now == NULL ? 0 : now->total_ns;
+  const uint32_t accepted = explanation->request.worst_numerics;
+  for (uint32_t distance = 1; distance <= TM_NUMERICS_N4 && explanation->flip[0] == '\0'; distance++) {
+    const uint32_t others[2] = { accepted + distance, accepted - distance };
+    for (int i = 0; i < 2 && explanation->flip[0] == '\0'; i++) {
+      if (others[i] > TM_NUMERICS_N4) continue;
+      tm_request request = explanation->request;
+      request.worst_numerics = others[i];
+      evaluate(market, explanation, &request);
+      const tm_plan_candidate *then = winner(explanation);
+      if (then != NULL && then->device != device && (device == NULL || others[i] < accepted || then->total_ns < total))
+        snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", others[i],
+                 others[i] < accepted ? "only" : "as well", then->device->name);
+    }
+  }
+}
+
+static void describe_lowerings(struct tm_explanation *explanation) {
+  for (uint32_t i = 0; i < explanation->candidate_count; i++)
+    tm_lowering_describe(&explanation->candidates[i].lowering, explanation->request.input_count, explanation->lowerings[i],
+                         sizeof explanation->lowerings[i]);
+}
+
+static bool allocate(struct tm_explanation *explanation, uint32_t room) {
+  explanation->candidate_room = room;
+  explanation->candidates = tm_memory_calloc(explanation->memory, room, sizeof *explanation->candidates);
+  explanation->order = tm_memory_calloc(explanation->memory, room, sizeof *explanation->order);
+  explanation->lowerings = tm_memory_calloc(explanation->memory, room, sizeof *explanation->lowerings);
+  return explanation->candidates != NULL && explanation->order != NULL && explanation->lowerings != NULL;
+}
+
+tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request,
+                              struct tm_explanation **out_explanation, tm_error *error) {
+  const tm_operation operation = tm_request_operation(request);
+  TM_TRY(tm_op_check(&operation, error));
+  struct tm_explanation *explanation = tm_memory_calloc(memory, 1, sizeof *explanation);
+  if (explanation == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
+  explanation->memory = memory;
+  explanation->request = *request;
+  if (!allocate(explanation, tm_candidate_most(market->inventory))) {
+    tm_explanation_destroy(explanation);
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
+  }
+  const tm_op_row *row = tm_op_find(request->op);
+  if (row != NULL) row->work(&operation, &explanation->work);
+  evaluate(market, explanation, &explanation->request);
+  find_flip(market, explanation);
+  evaluate(market, explanation, &explanation->request);
+  describe_lowerings(explanation);
+  *out_explanation = explanation;
+  return TM_OK;
+}
+
+void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_summary *out_summary) {
+  const tm_plan_candidate *best = winner(explanation);
+  tm_explanation_summary summary = {
+    .struct_size = out_summary->struct_size,
+    .op = explanation->request.op,
+    .worst_numerics = explanation->request.worst_numerics,
+    .candidate_count = explanation->candidate_count,
+    .flops = explanation->work.flops,
+    .read_bytes = explanation->work.read_bytes,
+    .written_bytes = explanation->work.written_bytes,
+    .chosen = best == NULL ? TM_ANY_DEVICE : 0,
+    .flip = explanation->flip,
+  };
+  if (best != NULL && explanation->candidate_count > 1) {
+    const tm_plan_candidate *second = &explanation->candidates[explanation->order[1]];
+    if (tm_candidate_can_run(second) && best->total_ns != 0) summary.margin = (double)second->total_ns / (double)best->total_ns;
+  }
+  memcpy(out_summary, &summary, summary.struct_size < sizeof summary ? summary.struct_size : sizeof summary);
+}
+
+tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate) {
+  if (index >= explanation->candidate_count) return TM_END;
+  const tm_plan_candidate *from = &explanation->candidates[explanation->order[index]];
+  const bool can = tm_candidate_can_run(from);
+  const tm_candidate candidate = {
+    .struct_size = out_candidate->struct_size,
+    .device = from->device->index,
+    .device_name = from->device->name,
+    .lowering = explanation->lowerings[explanation->order[index]],
+    .verdict = can && index == 0 ? TM_VERDICT_CHOSEN : from->verdict,
+    .level = from->answer.level,
+    .numerics = from->answer.numerics,
+    .numerics_flags = from->answer.numerics_flags,
+    .numerics_bound = from->answer.numerics_bound,
+    .growth = from->answer.growth,
+    .accumulator = from->answer.accumulator,
+    .declared_ns = from->answer.cost_ns,
+    .correction = can ? from->factor : 1,
+    .sample_count = from->samples,
+    .lowering_ns = from->lowering_ns,
+    .copy_ns = from->copy_ns,
+    .setup_ns = from->answer.setup_ns + (atomic_load(&from->device->is_open) ? 0 : from->device->info.open_ns),
+    .workspace_bytes = from->answer.workspace_bytes,
+    .total_ns = from->total_ns,
+    .reason = from->reason,
+  };
+  memcpy(out_candidate, &candidate, candidate.struct_size < sizeof candidate ? candidate.struct_size : sizeof candidate);
+  return TM_OK;
+}
+
+void tm_explanation_destroy(tm_explanation *explanation) {
+  if (explanation == NULL) return;
+  tm_memory *memory = explanation->memory;
+  const uint64_t room = explanation->candidate_room;
+  tm_memory_free(memory, explanation->candidates, room * sizeof *explanation->candidates);
+  tm_memory_free(memory, explanation->order, room * sizeof *explanation->order);
+  tm_memory_free(memory, explanation->lowerings, room * sizeof *explanation->lowerings);
+  tm_memory_free(memory, explanation, sizeof *explanation);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explanation.h - why a request goes where it goes: every candidate with its price and verdict, evaluated afresh. */
+#ifndef TM_SCHEDULE_EXPLANATION_H
+#define TM_SCHEDULE_EXPLANATION_H
+
+#include "base/arena.h"
+#include "schedule/candidate.h"
+
+struct tm_explanation {
+  tm_memory         *memory;
+  tm_request         request;
+  tm_work            work;
+  tm_plan_candidate *candidates;
+  uint32_t          *order;
+  uint32_t           candidate_count;
+  uint32_t           candidate_room;
+  char             (*lowerings)[TM_CANDIDATE_TEXT_BYTES];
+  char               flip[TM_CANDIDATE_TEXT_BYTES];
+};
+
+/* TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_MEMORY */
+tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request,
+                              struct tm_explanation **out_explanation, tm_error *error);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/placement.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "plugin/device.h"
+
+#define SLOTS 1024u
+/* Beyond this many placements those not in use are dropped: a program with ever new shapes must not grow for ever. */
+#define MOST_PLACEMENTS 4096u
+
+tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *market, tm_memory *memory) {
+  memset(table, 0, sizeof *table);
+  table->market = *market;
+  table->slot_count = SLOTS;
+  table->slots = tm_memory_calloc(memory, SLOTS, sizeof *table->slots);
+  if (table->slots == NULL) return TM_ERROR_NO_MEMORY;
+  if (tm_mutex_init(&table->lock) != TM_OK) {
+    tm_memory_free(memory, table->slots, SLOTS * sizeof *table->slots);
+    return TM_ERROR_NO_MEMORY;
+  }
+  table->memory = memory;
+  return TM_OK;
+}
+
+static void destroy(tm_placement_table *table, tm_placement *placement) {
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    tm_plan_candidate *candidate = &placement->candidates[i];
+    if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
+  }
+  tm_mutex_deinit(&placement->lock);
+  tm_memory_free(table->memory, placement->candidates, placement->candidate_room * sizeof *placement->candidates);
+  tm_memory_free(table->memory, placement, sizeof *placement);
+}
+
+void tm_placement_table_deinit(tm_placement_table *table) {
+  if (table->memory == NULL) return;
+  for (uint32_t i = 0; i < table->slot_count; i++) {
+    while (table->slots[i] != NULL) {
+      tm_placement *placement = table->slots[i];
+      table->slots[i] = placement->next;
+      destroy(table, placement);
+    }
+  }
+  tm_memory_free(table->memory, table->slots, table->slot_count * sizeof *table->slots);
+  tm_mutex_deinit(&table->lock);
+}
+
+/* ---- making one ---- */
+
+static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
+  tm_placement *placement = tm_memory_calloc(table->memory, 1, sizeof *placement);
+  if (placement == NULL) return NULL;
+  placement->candidate_room = tm_candidate_most(table->market.inventory);
+  placement->candidates = tm_memory_calloc(table->memory, placement->candidate_room, sizeof *placement->candidates);
+  if (placement->candidates == NULL || tm_mutex_init(&placement->lock) != TM_OK) {
+    tm_memory_free(table->memory, placement->candidates, placement->candidate_room * sizeof *placement->candidates);
+    tm_memory_free(table->memory, placement, sizeof *placement);
+    return NULL;
+  }
+  placement->hash = hash;
+  placement->generation = generation;
+  placement->references = 1;
+  memcpy(&placement->request, request, tm_request_key_bytes(request));
+  atomic_init(&placement->learned, atomic_load(&table->market.correction->generation));
+  tm_operand normal[TM_MAX_OPERANDS];
+  memcpy(normal, request->operands, sizeof normal);
+  tm_operation operation = tm_request_operation(&placement->request);
+  operation.operands = normal;
+  tm_op_normalize(&operation, normal);
+  placement->candidate_count = tm_candidates_evaluate(&table->market, &operation, request->only_device, true, placement->candidates);
+  atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL));
+  atomic_fetch_add(&table->query_count, 1);
+  return placement;
+}
+
+/* ---- the table ---- */
+
+static tm_placement *find(const tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
+  const uint64_t bytes = tm_request_key_bytes(request);
+  for (tm_placement *p = table->slots[hash & (table->slot_count - 1)]; p != NULL; p = p->next)
+    if (p->hash == hash && p->generation == generation && memcmp(&p->request, request, bytes) == 0) return p;
+  return NULL;
+}
+
+/* Unlinks what nobody uses and what is out of date or, when the table is full, anything. */
+static void sweep(tm_placement_table *table, uint64_t generation, bool everything) {
+  for (uint32_t i = 0; i < table->slot_count; i++) {
+    for (tm_placement **link = &table->slots[i]; *link != NULL;) {
+      tm_placement *placement = *link;
+      if (placement->references != 0 || (!everything && placement->generation == generation)) {
+        link = &placement->next;
+        continue;
+      }
+      *link = placement->next;
+      table->count--;
+      destroy(table, placement);
+    }
+  }
+}
+
+static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh, const tm_request *request, uint64_t hash,
+                                 uint64_t generation) {
+  tm_mutex_lock(&table->lock);
+  tm_placement *placement = find(table, request, hash, generation);
+  if (placement != NULL) {
+    placement->references++;
+  } else if (fresh != NULL) {
+    if (table->count >= MOST_PLACEMENTS) {
+      sweep(table, generation, false);
+      if (table->count >= MOST_PLACEMENTS) sweep(table, generation, true);
+    }
+    tm_placement **slot = &table->slots[hash & (table->slot_count - 1)];
+    fresh->next = *slot;
+    *slot = fresh;
+    table->count++;
+    placement = fresh;
+  }
+  tm_mutex_unlock(&table->lock);
+  return placement;
+}
+
+/* Looks at prices again after something was learned.  Another thread that does so already is enough. */
+static void refresh(tm_placement_table *table, tm_placement *placement) {
+  const uint64_t learned = atomic_load(&table->market.correction->generation);
+  if (atomic_load(&placement->learned) == learned || !tm_mutex_try_lock(&placement->lock)) return;
+  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL));
+  atomic_store(&placement->learned, learned);
+  tm_mutex_unlock(&placement->lock);
+}
+
+tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
+  const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
+  const uint64_t generation = atomic_load(&table->market.inventory->generation);
+  tm_placement *placement = find_or_add(table, NULL, request, hash, generation);
+  if (placement == NULL) {
+    const tm_operation operation = tm_request_operation(request);
+    TM_TRY(tm_op_check(&operation, error));
+    tm_placement *fresh = make(table, request, hash, generation);
+    if (fresh == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place an operation");
+    placement = find_or_add(table, fresh, request, hash, generation);
+    if (placement != fresh) destroy(table, fresh);
+  }
+  refresh(table, placement);
+  *out_placement = placement;
+  return TM_OK;
+}
+
+void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
+  tm_mutex_lock(&table->lock);
+  placement->references--;
+  tm_mutex_unlock(&table->lock);
+}
+
+/* ---- one placement ---- */
+
+tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error) {
+  tm_status status = TM_OK;
+  if (!atomic_load_explicit(&candidate->is_prepared, memory_order_acquire)) {
+    tm_mutex_lock(&placement->lock);
+    if (!atomic_load(&candidate->is_prepared)) {
+      tm_kernel *kernel = NULL;
+      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->answer, &kernel, error);
+      if (status == TM_OK) {
+        atomic_store(&candidate->kernel, kernel);
+        atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
+      }
+    }
+    tm_mutex_unlock(&placement->lock);
+  }
+  if (status == TM_OK) *out_kernel = atomic_load(&candidate->kernel);
+  return status;
+}
+
+uint32_t tm_placement_next(tm_placement *placement, const bool *tried) {
+  tm_mutex_lock(&placement->lock);
+  const uint32_t next = tm_candidates_best(placement->candidates, placement->candidate_count, tried);
+  tm_mutex_unlock(&placement->lock);
+  return next;
+}
+
+void tm_placement_learn(tm_placement_table *table, tm_plan_candidate *candidate, uint64_t measured_ns) {
+  tm_correction_learn(table->market.correction, &candidate->key, candidate->answer.cost_ns, measured_ns);
+}

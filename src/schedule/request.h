@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.h - one operation to be placed: its operands as data, and what the caller requires.  Equal requests (by bytes of
+ * the key) get equal placements, so a key stands for everything that a decision may depend on.
+ */
+#ifndef TM_SCHEDULE_REQUEST_H
+#define TM_SCHEDULE_REQUEST_H
+
+#include "ops/op_table.h"
+#include "tensormorph/tensormorph.h"
+
+#define TM_LARGEST_ATTRIBUTES 64u
+
+/* Zero-initialise, so that padding compares equal. */
+typedef struct tm_request {
+  uint32_t op;
+  uint32_t version;
+  uint32_t worst_numerics;
+  uint32_t run_to_run;
+  uint32_t only_device;                 /* inventory index, or TM_ANY_DEVICE */
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t attribute_bytes;
+  uint64_t attributes[TM_LARGEST_ATTRIBUTES / 8];
+  tm_operand operands[TM_MAX_OPERANDS]; /* inputs, then outputs; only the used ones belong to the key */
+} tm_request;
+
+/* Bytes of the request that are its key. */
+static inline uint64_t tm_request_key_bytes(const tm_request *request) {
+  return offsetof(tm_request, operands) + (request->input_count + request->output_count) * sizeof(tm_operand);
+}
+
+/* The operation that a request stands for; it points into the request. */
+tm_operation tm_request_operation(const tm_request *request);
+
+#endif

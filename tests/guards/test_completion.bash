@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_completion.bash SOURCE: what bash offers for half a command line.
+set -euo pipefail
+# shellcheck source=../../completions/tensormorph.bash
+source "$1/completions/tensormorph.bash"
+cd "$1"
+failed=0
+
+# expect "what is offered" WORD...: the last word is being typed.
+expect() {
+  local want=$1
+  shift
+  COMP_WORDS=(tensormorph "$@") COMP_CWORD=$# COMPREPLY=()
+  _tensormorph
+  [[ ${COMPREPLY[*]} == "$want" ]] || { echo "tensormorph $*: offered '${COMPREPLY[*]}', expected '$want'"; failed=1; }
+}
+
+expect "stats" st
+expect "backends" --json ba
+expect "--no-device" stats --no
+expect "N0 N1 N2 N3" --accept N
+expect "abs_max" stats --sort ab
+expect "README.md" stats READ
+expect "--max-header" inspect --max
+expect "--shape" explain matmul --sh
+exit "$failed"
