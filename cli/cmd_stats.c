@@ -200,6 +200,8 @@ static int judge(stats_run *stats) {
     fputs("tensormorph: interrupted; the figures above are those of the tensors that were finished\n", stderr);
     return tm_interrupt_exit_code(stats->signal_number);
   }
+  /* Nobody reads any more; that was said by ending the job. */
+  if (stats->invocation->output->error != 0) return TM_EXIT_TROUBLE;
   if (stats->status != TM_OK) {
     tm_complain(&stats->error);
     return TM_EXIT_TROUBLE;
