@@ -8,6 +8,7 @@
 
 #define EPOCH 1u
 #define COST_MODEL_ID 1u
+#define QUEUES 64u              /* a launch keeps no state, so any number of threads may launch at once */
 
 struct tm_backend {
   const tm_host *host;
@@ -97,7 +98,7 @@ static tm_status backend_device_info(tm_backend *backend, uint32_t index, tm_dev
     .driver_version = TM_STRING(TM_PLUGIN_BUILD_ID),
     .epoch = EPOCH,
     .cost_model_id = COST_MODEL_ID,
-    .queue_count = 1,
+    .queue_count = QUEUES,
     .memory_count = 1,
     .memories = memories,
   };
@@ -174,7 +175,7 @@ static tm_status backend_launch(tm_device *device, const tm_launch *launch, tm_t
   (void)out_ticket;
   if (launch->struct_size < sizeof *launch) return fail(host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
   if (!cpu_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
-  if (launch->queue != 0) return fail(host, TM_ERROR_ARGUMENT, "launch: there is one queue only");
+  if (launch->queue >= QUEUES) return fail(host, TM_ERROR_ARGUMENT, "launch: no such queue");
   const tm_kernel *kernel = launch->kernel;
   const uint32_t count = kernel->operand_count;
   if (launch->binding_count != count + kernel->has_workspace) {

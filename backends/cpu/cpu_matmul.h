@@ -21,12 +21,12 @@
 #include "cpu_kernel.h"
 
 #define MATMUL_TILE_ROWS    6u
-#define MATMUL_TILE_COLUMNS 16u
+#define MATMUL_TILE_COLUMNS 16u         /* of 4-byte sums; 8 of 8-byte sums */
 #define MATMUL_DEPTH        256u        /* of a block along K; a multiple of 32, the length of a quantized block */
 #define MATMUL_ROWS         576u        /* of a block of a: 576 x 256 f32 are 576 KiB, half of a usual second-level cache */
 
-/* One matrix of a batch: element (line, k) lies at base + line * line_bytes + k * k_bytes.  The lines of a are its rows, those
-   of b its columns; for a block format k_bytes is unused and k counts inside the line. */
+/* One matrix of a batch: element (line, k) lies at base + line * line_bytes + k * k_bytes.  The lines of a are its rows,
+   those of b its columns; for a block format k_bytes is unused and k counts inside the line. */
 typedef struct cpu_matrix {
   const void *base;
   int64_t     line_bytes;
@@ -41,9 +41,9 @@ typedef struct cpu_matmul_problem {
   int64_t  a_line_bytes, a_k_bytes, b_line_bytes, b_k_bytes, y_row_bytes, y_column_bytes;
 } cpu_matmul_problem;
 
-/* Packs lines [0, lines) (at most 8) of `matrix`, k from 0 to depth, as f32: to[k * step + line]; `keep` values (6 or 8)
-   are written for each k, zeros beyond `lines`. */
-typedef void (*cpu_pack_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step, uint32_t keep);
+/* Packs lines [0, lines) (at most 8) of `matrix`, k from 0 to depth, side by side: to[k * step + line] in units of the sums'
+   size; `keep` values (6 or 8) are written for each k, zeros beyond `lines`. */
+typedef void (*cpu_pack_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step, uint32_t keep);
 
 /* A format that a blocked product can read. */
 typedef struct cpu_matmul_format {
@@ -53,7 +53,34 @@ typedef struct cpu_matmul_format {
   double      pack_ns;                  /* a value, as a column of b */
 } cpu_matmul_format;
 
-extern const cpu_matmul_format cpu_matmul_f32, cpu_matmul_bf16, cpu_matmul_f16, cpu_matmul_q8_0, cpu_matmul_q4_0;
+extern const cpu_matmul_format cpu_matmul_f32, cpu_matmul_bf16, cpu_matmul_f16, cpu_matmul_q8_0, cpu_matmul_q4_0,
+    cpu_matmul_f64, cpu_matmul_i8;
+
+/* y[i][j] (+)= sum over k of a[k * 6 + i] * b[k * columns + j], for all of a tile; the rows of y lie y_row_bytes apart. */
+typedef void (*cpu_tile_fn)(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+
+void cpu_matmul_tile_f32(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+void cpu_matmul_tile_f64(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+void cpu_matmul_tile_i8(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+
+/* Where a finished row of sums goes. */
+typedef struct cpu_matmul_row {
+  const cpu_call           *call;
+  const cpu_matmul_problem *problem;
+  uint64_t                  batch, row;
+} cpu_matmul_row;
+
+/* A blocked product. */
+typedef struct cpu_matmul_kernel {
+  const cpu_matmul_format *a, *b;
+  cpu_tile_fn tile;
+  uint32_t    sum_bytes;                /* of a sum, and of a packed value */
+  uint32_t    k_unit;                   /* elements along K in one packed value */
+  uint32_t    y_bytes;                  /* of an element of y; where it is not sum_bytes, sums lie in the workspace first */
+  double      product_ns;
+  /* Turns n sums into elements of y, which may lie in the same place.  NULL: they are elements of y. */
+  void (*finish)(const cpu_matmul_row *row, const void *sums, void *y);
+} cpu_matmul_kernel;
 
 /* Reads shapes and strides.  Transposes are those of the attributes' first two fields. */
 cpu_matmul_problem cpu_matmul_describe(const tm_operation *operation);
@@ -61,13 +88,22 @@ cpu_matmul_problem cpu_matmul_describe(const tm_operation *operation);
 /* Byte offsets of one batch's matrices in a (0), b (1) and y (2). */
 void cpu_matmul_batch_offsets(const cpu_matmul_problem *problem, uint64_t batch, int64_t out_offsets[3]);
 
-/* Sums of the products of a blocked matmul; y (f32) has dense rows. */
-void cpu_matmul_blocked(const cpu_matmul_format *a, const cpu_matmul_format *b, const cpu_call *call);
-uint32_t cpu_matmul_blocked_refuses(const cpu_matmul_format *b, const tm_operation *operation, uint32_t *out_operand);
-uint64_t cpu_matmul_blocked_workspace(const tm_operation *operation, uint32_t lanes);
-uint64_t cpu_matmul_blocked_cost_ns(const cpu_matmul_format *b, const tm_operation *operation, uint32_t lanes);
+/* The row functions of a kernel; y has dense rows. */
+void     cpu_matmul_run(const cpu_matmul_kernel *kernel, const cpu_call *call);
+uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t *out_operand);
+uint64_t cpu_matmul_workspace(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes);
+uint64_t cpu_matmul_cost_ns(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes);
 
-/* y[i][j] (+)= sum over k of a[k * 6 + i] * b[k * 16 + j], for all 6 x 16; the rows of y lie y_row_bytes apart. */
-void cpu_matmul_tile(const float *a, const float *b, uint64_t depth, float *y, int64_t y_row_bytes, uint32_t accumulate);
+#define CPU_MATMUL_ROW_FUNCTIONS(NAME)                                                                                \
+  static uint32_t refuses_##NAME(const tm_operation *operation, uint32_t *out_operand) {                              \
+    return cpu_matmul_refuses(&kernel_##NAME, operation, out_operand);                                                \
+  }                                                                                                                   \
+  static uint64_t cost_##NAME(const tm_operation *operation, uint32_t lanes) {                                        \
+    return cpu_matmul_cost_ns(&kernel_##NAME, operation, lanes);                                                      \
+  }                                                                                                                   \
+  static uint64_t workspace_##NAME(const tm_operation *operation, uint32_t lanes) {                                   \
+    return cpu_matmul_workspace(&kernel_##NAME, operation, lanes);                                                    \
+  }                                                                                                                   \
+  static void run_##NAME(const cpu_call *call) { cpu_matmul_run(&kernel_##NAME, call); }
 
 #endif

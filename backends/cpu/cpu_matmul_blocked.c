@@ -3,24 +3,32 @@
 
 #include <string.h>
 
-#define PANEL_FLOATS (MATMUL_DEPTH * MATMUL_TILE_COLUMNS)
+#define PANEL_BYTES (MATMUL_DEPTH * MATMUL_TILE_COLUMNS * 4u)
+#define TILE_BYTES  (MATMUL_TILE_ROWS * MATMUL_TILE_COLUMNS * 4u)
 
-/* Multiplications below which waking other threads costs more than it brings. */
-#define SERIAL_PRODUCTS 200000u
+/* Multiplications below which waking other threads costs more than it brings, and above which a matrix of a batch is
+   shared by all threads rather than given to one. */
+#define SERIAL_PRODUCTS 200000.0
+#define SHARED_PRODUCTS 64e6
 
-#define PRODUCT_NS  0.022
-#define PACK_ROW_NS 0.3
+/* Packing a value of a, and the bookkeeping of a tile. */
+#define PACK_ROW_NS 0.35
+#define TILE_NS     25.0
 
 /* What one lane, or all of them, work on: one block of a against all of b. */
 typedef struct block {
-  const cpu_matmul_format  *a_format, *b_format;
-  const cpu_matmul_problem *problem;
+  const cpu_matmul_kernel  *kernel;
+  const cpu_matmul_problem *problem;    /* with k counted in packed values */
   const cpu_call           *call;
   const char *a, *b;
   char       *y;
-  float      *packed;                   /* the block of a: panels of 6 rows */
+  char       *packed;                   /* the block of a: panels of 6 rows */
+  char       *sums;                     /* of the block's rows: y itself, or what follows the packed block */
+  int64_t     sum_row_bytes;
+  uint64_t    batch;
+  uint64_t    columns;                  /* of a tile */
   uint64_t    row, rows;
-  uint64_t    k, depth;
+  uint64_t    k, depth, elements;       /* elements along K in this block, of which depth packed values are made */
   uint64_t    row_groups;               /* into which the sweep over a is cut when b has too few panels for all lanes */
 } block;
 
@@ -33,73 +41,76 @@ static uint64_t even_part(uint64_t total, uint64_t largest, uint64_t granule) {
   return parts == 0 ? granule : divide_up(divide_up(total, parts), granule) * granule;
 }
 
-static uint64_t depth_of(uint64_t k) { return even_part(k, MATMUL_DEPTH, 32); }
-static uint64_t rows_of(uint64_t m) { return even_part(m, MATMUL_ROWS, MATMUL_TILE_ROWS); }
+static uint64_t depth_of(const cpu_matmul_problem *p) { return even_part(p->k, MATMUL_DEPTH, 32); }
+static uint64_t rows_of(const cpu_matmul_problem *p) { return even_part(p->m, MATMUL_ROWS, MATMUL_TILE_ROWS); }
+static uint64_t columns_of(const cpu_matmul_kernel *kernel) { return MATMUL_TILE_COLUMNS * 4u / kernel->sum_bytes; }
+
+static cpu_matmul_problem describe(const cpu_matmul_kernel *kernel, const tm_operation *operation) {
+  cpu_matmul_problem p = cpu_matmul_describe(operation);
+  p.k = divide_up(p.k, kernel->k_unit);
+  return p;
+}
+
+/* ---- one block ---- */
 
 static void pack_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const block *w = argument;
   const cpu_matmul_problem *p = w->problem;
+  const int64_t along_k = (int64_t)(w->k * w->kernel->k_unit) * p->a_k_bytes;
   (void)lane;
   for (uint64_t panel = begin; panel < end; panel++) {
     const uint64_t first = panel * MATMUL_TILE_ROWS;
-    const cpu_matrix lines = { w->a + (int64_t)(w->row + first) * p->a_line_bytes + (int64_t)w->k * p->a_k_bytes,
-                               p->a_line_bytes, p->a_k_bytes };
-    w->a_format->pack(&lines, least(w->rows - first, MATMUL_TILE_ROWS), w->depth, w->packed + first * w->depth,
-                      MATMUL_TILE_ROWS, MATMUL_TILE_ROWS);
+    const cpu_matrix lines = { w->a + (int64_t)(w->row + first) * p->a_line_bytes + along_k, p->a_line_bytes, p->a_k_bytes };
+    w->kernel->a->pack(&lines, least(w->rows - first, MATMUL_TILE_ROWS), w->elements,
+                       w->packed + first * w->depth * w->kernel->sum_bytes, MATMUL_TILE_ROWS, MATMUL_TILE_ROWS);
   }
 }
 
-static void pack_columns(const block *w, uint64_t column, uint64_t columns, float *panel) {
+static void pack_columns(const block *w, uint64_t column, uint64_t columns, char *panel) {
   const cpu_matmul_problem *p = w->problem;
-  const int64_t along_k = w->b_format->block_elements == 1
-                            ? (int64_t)w->k * p->b_k_bytes
-                            : (int64_t)(w->k / w->b_format->block_elements * w->b_format->block_bytes);
-  for (uint64_t half = 0; half < MATMUL_TILE_COLUMNS; half += 8) {
-    const uint64_t lines = columns > half ? least(columns - half, 8) : 0;
-    const cpu_matrix matrix = { w->b + (int64_t)(column + half) * p->b_line_bytes + along_k, p->b_line_bytes, p->b_k_bytes };
-    w->b_format->pack(&matrix, lines, w->depth, panel + half, MATMUL_TILE_COLUMNS, 8);
+  const cpu_matmul_format *b = w->kernel->b;
+  const uint64_t k = w->k * w->kernel->k_unit;
+  const int64_t along_k = b->block_elements == 1 ? (int64_t)k * p->b_k_bytes
+                                                 : (int64_t)(k / b->block_elements * b->block_bytes);
+  for (uint64_t part = 0; part < w->columns; part += 8) {
+    const uint64_t lines = columns > part ? least(columns - part, 8) : 0;
+    const cpu_matrix matrix = { w->b + (int64_t)(column + part) * p->b_line_bytes + along_k, p->b_line_bytes, p->b_k_bytes };
+    b->pack(&matrix, lines, w->elements, panel + part * w->kernel->sum_bytes, w->columns, 8);
   }
 }
 
-/* A tile that hangs over the edge of y is computed whole beside it, and only what exists is kept. */
-static void edge_tile(const float *a, const float *panel, const block *w, float *y, uint64_t rows, uint64_t columns) {
-  float whole[MATMUL_TILE_ROWS * MATMUL_TILE_COLUMNS];
-  cpu_matmul_tile(a, panel, w->depth, whole, MATMUL_TILE_COLUMNS * sizeof(float), 0);
-  for (uint64_t i = 0; i < rows; i++) {
-    char *to = (char *)y + (int64_t)i * w->problem->y_row_bytes;
-    for (uint64_t j = 0; j < columns; j++) {
-      float sum = 0.0f;
-      if (w->k > 0) memcpy(&sum, to + j * sizeof(float), sizeof(float));
-      sum = w->k > 0 ? sum + whole[i * MATMUL_TILE_COLUMNS + j] : whole[i * MATMUL_TILE_COLUMNS + j];
-      memcpy(to + j * sizeof(float), &sum, sizeof(float));
-    }
-  }
+/* A tile that hangs over the edge is computed beside the sums, and only what exists of it is kept. */
+static void edge_tile(const block *w, const char *a, const char *panel, char *sums, uint64_t rows, uint64_t columns) {
+  _Alignas(32) char whole[TILE_BYTES] = { 0 };
+  const uint64_t step = w->columns * w->kernel->sum_bytes, bytes = columns * w->kernel->sum_bytes;
+  for (uint64_t i = 0; i < rows && w->k > 0; i++) memcpy(whole + i * step, sums + (int64_t)i * w->sum_row_bytes, bytes);
+  w->kernel->tile(a, panel, w->depth, whole, (int64_t)step, w->k > 0);
+  for (uint64_t i = 0; i < rows; i++) memcpy(sums + (int64_t)i * w->sum_row_bytes, whole + i * step, bytes);
 }
 
 /* Sweeps the row panels [begin, end) with one panel of columns. */
-static void sweep(const block *w, const float *panel, uint64_t column, uint64_t columns, uint64_t begin, uint64_t end) {
-  const int64_t step = w->problem->y_row_bytes;
+static void sweep(const block *w, const char *panel, uint64_t column, uint64_t columns, uint64_t begin, uint64_t end) {
   for (uint64_t i = begin; i < end; i++) {
     const uint64_t first = i * MATMUL_TILE_ROWS;
     const uint64_t rows = least(w->rows - first, MATMUL_TILE_ROWS);
-    const float *a = w->packed + first * w->depth;
-    float *y = (float *)(void *)(w->y + (int64_t)(w->row + first) * step + (int64_t)(column * sizeof(float)));
-    if (rows == MATMUL_TILE_ROWS && columns == MATMUL_TILE_COLUMNS)
-      cpu_matmul_tile(a, panel, w->depth, y, step, w->k > 0);
+    const char *a = w->packed + first * w->depth * w->kernel->sum_bytes;
+    char *sums = w->sums + (int64_t)first * w->sum_row_bytes + column * w->kernel->sum_bytes;
+    if (rows == MATMUL_TILE_ROWS && columns == w->columns)
+      w->kernel->tile(a, panel, w->depth, sums, w->sum_row_bytes, w->k > 0);
     else
-      edge_tile(a, panel, w, y, rows, columns);
+      edge_tile(w, a, panel, sums, rows, columns);
   }
 }
 
 static void multiply(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const block *w = argument;
-  _Alignas(64) float panel[PANEL_FLOATS];
+  _Alignas(64) char panel[PANEL_BYTES];
   const uint64_t row_panels = divide_up(w->rows, MATMUL_TILE_ROWS);
   uint64_t packed = UINT64_MAX;
   (void)lane;
   for (uint64_t i = begin; i < end; i++) {
-    const uint64_t column = i / w->row_groups * MATMUL_TILE_COLUMNS;
-    const uint64_t columns = least(w->problem->n - column, MATMUL_TILE_COLUMNS);
+    const uint64_t column = i / w->row_groups * w->columns;
+    const uint64_t columns = least(w->problem->n - column, w->columns);
     const uint64_t group = i % w->row_groups;
     if (packed != column) pack_columns(w, column, columns, panel);
     packed = column;
@@ -107,45 +118,81 @@ static void multiply(void *argument, uint64_t begin, uint64_t end, uint32_t lane
   }
 }
 
-/* One matrix of the batch; `lanes` 1 keeps all of it on this thread. */
-static void multiply_matrix(block *w, uint32_t lanes) {
-  const tm_host *host = w->call->host;
-  const uint64_t column_panels = divide_up(w->problem->n, MATMUL_TILE_COLUMNS);
-  const uint64_t rows = rows_of(w->problem->m), depth = depth_of(w->problem->k);
-  for (w->row = 0; w->row < w->problem->m; w->row += rows) {
-    w->rows = least(w->problem->m - w->row, rows);
-    const uint64_t row_panels = divide_up(w->rows, MATMUL_TILE_ROWS);
-    w->row_groups = column_panels >= 4 * lanes ? 1 : least(divide_up(4 * lanes, column_panels), row_panels);
-    if (lanes == 1) w->row_groups = 1;
-    for (w->k = 0; w->k < w->problem->k; w->k += depth) {
-      w->depth = least(w->problem->k - w->k, depth);
-      if (lanes == 1) {
-        pack_rows(w, 0, row_panels, 0);
-        multiply(w, 0, column_panels, 0);
-      } else {
-        host->parallel_for(host->context, row_panels, 4, pack_rows, w);
-        host->parallel_for(host->context, column_panels * w->row_groups, 1, multiply, w);
-      }
-    }
+static void finish_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const block *w = argument;
+  (void)lane;
+  for (uint64_t i = begin; i < end; i++) {
+    const cpu_matmul_row row = { w->call, w->problem, w->batch, w->row + i };
+    w->kernel->finish(&row, w->sums + (int64_t)i * w->sum_row_bytes,
+                      w->y + (int64_t)(w->row + i) * w->problem->y_row_bytes);
   }
 }
 
-static void clear_matrix(const cpu_matmul_problem *p, char *y) {
-  for (uint64_t i = 0; i < p->m; i++) memset(y + (int64_t)i * p->y_row_bytes, 0, p->n * sizeof(float));
+/* ---- one matrix ---- */
+
+static void in_parts(const block *w, uint32_t lanes, uint64_t count, uint64_t grain, tm_range_fn function, block *argument) {
+  const tm_host *host = w->call->host;
+  if (lanes == 1)
+    function(argument, 0, count, 0);
+  else
+    host->parallel_for(host->context, count, grain, function, argument);
+}
+
+static void place_sums(block *w) {
+  if (w->kernel->y_bytes == w->kernel->sum_bytes) {
+    w->sums = w->y + (int64_t)w->row * w->problem->y_row_bytes;
+    w->sum_row_bytes = w->problem->y_row_bytes;
+  } else {
+    w->sums = w->packed + rows_of(w->problem) * depth_of(w->problem) * w->kernel->sum_bytes;
+    w->sum_row_bytes = (int64_t)(w->problem->n * w->kernel->sum_bytes);
+  }
+}
+
+/* `lanes` 1 keeps all of it on this thread. */
+static void multiply_matrix(block *w, uint32_t lanes, uint64_t elements) {
+  const cpu_matmul_problem *p = w->problem;
+  const uint64_t column_panels = divide_up(p->n, w->columns);
+  const uint64_t rows = rows_of(p), depth = depth_of(p);
+  for (w->row = 0; w->row < p->m; w->row += rows) {
+    w->rows = least(p->m - w->row, rows);
+    place_sums(w);
+    const uint64_t row_panels = divide_up(w->rows, MATMUL_TILE_ROWS);
+    const uint64_t wanted = lanes == 1 ? 1 : divide_up(4 * (uint64_t)lanes, column_panels);
+    w->row_groups = least(wanted, row_panels);
+    for (w->k = 0; w->k < p->k; w->k += depth) {
+      w->depth = least(p->k - w->k, depth);
+      w->elements = least(elements - w->k * w->kernel->k_unit, w->depth * w->kernel->k_unit);
+      in_parts(w, lanes, row_panels, 4, pack_rows, w);
+      in_parts(w, lanes, column_panels * w->row_groups, 1, multiply, w);
+    }
+    for (uint64_t i = 0; i < w->rows && p->k == 0; i++)
+      memset(w->sums + (int64_t)i * w->sum_row_bytes, 0, p->n * w->kernel->sum_bytes);
+    if (w->kernel->finish != NULL) in_parts(w, lanes, w->rows, 8, finish_rows, w);
+  }
+}
+
+/* ---- the batch ---- */
+
+static double products_of(const cpu_matmul_problem *p) { return (double)p->m * (double)p->n * (double)p->k; }
+
+static int is_serial(const cpu_matmul_problem *p, uint32_t lanes) {
+  return lanes == 1 || products_of(p) * (double)p->batch_count < SERIAL_PRODUCTS;
 }
 
 /* Small matrices in number are handed out whole; large ones are shared by all lanes. */
-static int shares_batches(const cpu_matmul_problem *p, uint32_t lanes) {
-  return p->batch_count >= 2 * (uint64_t)lanes && (double)p->m * (double)p->n * (double)p->k < 64e6;
+static int hands_out_whole(const cpu_matmul_problem *p, uint32_t lanes) {
+  return !is_serial(p, lanes) && p->batch_count >= 2 * (uint64_t)lanes && products_of(p) < SHARED_PRODUCTS;
 }
 
-static int is_serial(const cpu_matmul_problem *p, uint32_t lanes) {
-  return lanes == 1 || (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count < SERIAL_PRODUCTS;
+/* Workspace of one matrix. */
+static uint64_t matrix_bytes(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p) {
+  const uint64_t packed = rows_of(p) * depth_of(p) * kernel->sum_bytes;
+  const uint64_t sums = kernel->y_bytes == kernel->sum_bytes ? 0 : rows_of(p) * p->n * kernel->sum_bytes;
+  return divide_up(packed + sums, 64) * 64;
 }
 
-static uint64_t packed_floats(const cpu_matmul_problem *p) { return rows_of(p->m) * depth_of(p->k); }
-
-static void multiply_batches(const block *shared, uint64_t begin, uint64_t end, uint32_t lanes, float *packed) {
+static void multiply_batches(const block *shared, uint64_t begin, uint64_t end, uint32_t lanes, char *workspace) {
+  const uint64_t elements = cpu_matmul_describe(shared->call->operation).k;
   for (uint64_t batch = begin; batch < end; batch++) {
     block w = *shared;
     int64_t offsets[3];
@@ -153,64 +200,63 @@ static void multiply_batches(const block *shared, uint64_t begin, uint64_t end, 
     w.a += offsets[0];
     w.b += offsets[1];
     w.y += offsets[2];
-    w.packed = packed;
-    if (w.problem->k == 0)
-      clear_matrix(w.problem, w.y);
-    else
-      multiply_matrix(&w, lanes);
+    w.batch = batch;
+    w.packed = workspace;
+    multiply_matrix(&w, lanes, elements);
   }
 }
 
 static void multiply_some_batches(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const block *w = argument;
-  multiply_batches(w, begin, end, 1, w->packed + lane * packed_floats(w->problem));
+  multiply_batches(w, begin, end, 1, w->packed + lane * matrix_bytes(w->kernel, w->problem));
 }
 
-void cpu_matmul_blocked(const cpu_matmul_format *a, const cpu_matmul_format *b, const cpu_call *call) {
-  const cpu_matmul_problem problem = cpu_matmul_describe(call->operation);
+void cpu_matmul_run(const cpu_matmul_kernel *kernel, const cpu_call *call) {
+  const cpu_matmul_problem problem = describe(kernel, call->operation);
   const tm_host *host = call->host;
-  block w = { .a_format = a, .b_format = b, .problem = &problem, .call = call, .a = call->pointers[0],
-              .b = call->pointers[1], .y = call->pointers[2], .packed = call->workspace };
+  const uint32_t lanes = host->lane_count;
+  block w = { .kernel = kernel, .problem = &problem, .call = call, .a = call->pointers[0], .b = call->pointers[1],
+              .y = call->pointers[call->operation->input_count], .packed = call->workspace, .columns = columns_of(kernel) };
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  if (is_serial(&problem, host->lane_count))
-    multiply_batches(&w, 0, problem.batch_count, 1, w.packed);
-  else if (shares_batches(&problem, host->lane_count))
+  if (hands_out_whole(&problem, lanes))
     host->parallel_for(host->context, problem.batch_count, 1, multiply_some_batches, &w);
   else
-    multiply_batches(&w, 0, problem.batch_count, host->lane_count, w.packed);
+    multiply_batches(&w, 0, problem.batch_count, is_serial(&problem, lanes) ? 1 : lanes, w.packed);
 }
 
-uint64_t cpu_matmul_blocked_workspace(const tm_operation *operation, uint32_t lanes) {
-  const cpu_matmul_problem p = cpu_matmul_describe(operation);
-  const uint64_t copies = !is_serial(&p, lanes) && shares_batches(&p, lanes) ? lanes : 1;
-  return copies * packed_floats(&p) * sizeof(float);
+/* ---- what the rows say ---- */
+
+uint64_t cpu_matmul_workspace(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes) {
+  const cpu_matmul_problem p = describe(kernel, operation);
+  return (hands_out_whole(&p, lanes) ? lanes : 1) * matrix_bytes(kernel, &p);
 }
 
-uint32_t cpu_matmul_blocked_refuses(const cpu_matmul_format *b, const tm_operation *operation, uint32_t *out_operand) {
+uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t *out_operand) {
   const tm_matmul_attributes *attributes = operation->attributes;
+  const uint32_t last = operation->input_count;
   if (attributes == NULL) return TM_REASON_ATTRIBUTE;
-  for (*out_operand = 0; *out_operand < 3; ++*out_operand)
+  for (uint32_t i = 0; i < 3; i++) {
+    *out_operand = i < 2 ? i : last;
     if (operation->operands[*out_operand].rank < 2) return TM_REASON_RANK;
+  }
   const cpu_matmul_problem p = cpu_matmul_describe(operation);
   *out_operand = 1;
-  if (b->block_elements > 1 && attributes->transpose_b == 0) return TM_REASON_ATTRIBUTE;
-  if (b->block_elements > 1 && p.k > 0 && p.b_k_bytes != b->block_bytes) return TM_REASON_LAYOUT;
-  *out_operand = 2;
-  return p.n <= 1 || p.y_column_bytes == sizeof(float) ? 0 : TM_REASON_LAYOUT;
+  if (kernel->b->block_elements > 1 && attributes->transpose_b == 0) return TM_REASON_ATTRIBUTE;
+  if (kernel->b->block_elements > 1 && p.k > 0 && p.b_k_bytes != kernel->b->block_bytes) return TM_REASON_LAYOUT;
+  *out_operand = last;
+  return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/*
- * Rates of a core: 45 multiply-adds/ns in whole tiles; panels of b packed at 1 to 0.4 values/ns (by format), once for each
- * block of rows; packing a and what is left over at the edges are in the round-up to whole tiles.
- */
-uint64_t cpu_matmul_blocked_cost_ns(const cpu_matmul_format *b, const tm_operation *operation, uint32_t lanes) {
-  const cpu_matmul_problem p = cpu_matmul_describe(operation);
-  const double m = (double)(divide_up(p.m, MATMUL_TILE_ROWS) * MATMUL_TILE_ROWS);
-  const double n = (double)(divide_up(p.n, MATMUL_TILE_COLUMNS) * MATMUL_TILE_COLUMNS);
-  const double k = (double)p.k, batches = (double)p.batch_count;
-  const double row_blocks = (double)divide_up(p.m, rows_of(p.m));
-  const double products = m * n * k * batches * PRODUCT_NS;
-  const double packing = (n * row_blocks * b->pack_ns + m * PACK_ROW_NS) * k * batches;
+/* Whole tiles, also where they hang over; a is packed once, b once for each block of rows. */
+uint64_t cpu_matmul_cost_ns(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes) {
+  const cpu_matmul_problem p = describe(kernel, operation);
+  const double row_panels = (double)divide_up(p.m, MATMUL_TILE_ROWS);
+  const double column_panels = (double)divide_up(p.n, columns_of(kernel));
+  const double tile_products = (double)(MATMUL_TILE_ROWS * columns_of(kernel)) * (double)p.k;
+  const double tiles = row_panels * column_panels * (tile_products * kernel->product_ns + TILE_NS * (double)divide_up(p.k + 1, MATMUL_DEPTH));
+  const double packed_a = row_panels * MATMUL_TILE_ROWS * (double)p.k * PACK_ROW_NS;
+  const double packed_b = column_panels * (double)columns_of(kernel) * (double)p.k * kernel->b->pack_ns;
+  const double row_blocks = (double)divide_up(p.m, MATMUL_ROWS);
   const double parts = is_serial(&p, lanes) ? 1.0 : (double)lanes;
-  return (uint64_t)((products + packing) / parts);
+  return (uint64_t)((tiles + packed_a + packed_b * row_blocks) * (double)p.batch_count / parts);
 }

@@ -73,7 +73,7 @@ static inline const char *element(const cpu_matrix *matrix, uint64_t line, uint6
       for (uint32_t i = 0; i < keep; i++)                                                                             \
         to[k * step + i] = i < lines ? _mm256_cvtss_f32(load_part_##T(element(matrix, i, k), 0, 1)) : 0.0f;           \
   }                                                                                                                   \
-  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,            \
+  static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step,             \
                        uint32_t keep) {                                                                               \
     if (matrix->k_bytes == BYTES)                                                                                     \
       pack_dense_k_##T(matrix, lines, depth, to, step, keep);                                                         \
@@ -89,8 +89,9 @@ DEFINE_PACK(bf16, 2)
 DEFINE_PACK(f16, 2)
 
 #define DEFINE_PACK_BLOCKS(T, BYTES)                                                                                  \
-  CPU_AVX2 static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,   \
+  CPU_AVX2 static void pack_##T(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, \
                                 uint32_t keep) {                                                                      \
+    float *to = packed;                                                                                               \
     for (uint64_t k = 0; k < depth; k += 8) {                                                                         \
       lines8 in;                                                                                                      \
       for (uint64_t i = 0; i < 8; i++) {                                                                              \
@@ -104,3 +105,70 @@ DEFINE_PACK(f16, 2)
 
 DEFINE_PACK_BLOCKS(q8_0, 34)
 DEFINE_PACK_BLOCKS(q4_0, 18)
+
+/* f64 stays f64.  Its products are rare enough for a plain loop. */
+static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, uint32_t keep) {
+  double *to = packed;
+  for (uint64_t k = 0; k < depth; k++) {
+    for (uint32_t i = 0; i < keep; i++) {
+      double value = 0.0;
+      if (i < lines) memcpy(&value, element(matrix, i, k), sizeof(value));
+      to[k * step + i] = value;
+    }
+  }
+}
+const cpu_matmul_format cpu_matmul_f64 = { pack_f64, 1, 8, 0.6 };
+
+/* i8: two k make one packed value, each widened to 16 bits; an odd last k is paired with zero. */
+CPU_AVX2 static void pack_dense_k_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,
+                                     uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 16) {
+    const uint64_t count = depth - k < 16 ? depth - k : 16;
+    lines8 in;
+    for (uint64_t i = 0; i < 8; i++) {
+      int8_t part[16] = { 0 };
+      if (i < lines) memcpy(part, element(matrix, i, k), count);
+      in.line[i] = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)part)));
+    }
+    put_transposed(in, (count + 1) / 2, to + k / 2 * step, step, keep);
+  }
+}
+
+CPU_AVX2 static void pack_strided_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,
+                                     uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 2) {
+    int16_t pairs[16] = { 0 };
+    for (uint64_t i = 0; i < lines; i++) {
+      pairs[2 * i] = *(const int8_t *)element(matrix, i, k);
+      if (k + 1 < depth) pairs[2 * i + 1] = *(const int8_t *)element(matrix, i, k + 1);
+    }
+    put(to + k / 2 * step, _mm256_loadu_ps((const float *)(const void *)pairs), keep);
+  }
+}
+
+CPU_INLINE_AVX2 __m128i load_lines_i8(const char *p, uint64_t lines) {
+  if (lines == 8) return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
+  int8_t part[8] = { 0 };
+  memcpy(part, p, lines);
+  return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)part));
+}
+
+CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,
+                                         uint64_t step, uint32_t keep) {
+  for (uint64_t k = 0; k < depth; k += 2) {
+    const __m128i first = load_lines_i8(element(matrix, 0, k), lines);
+    const __m128i second = k + 1 < depth ? load_lines_i8(element(matrix, 0, k + 1), lines) : _mm_setzero_si128();
+    const __m256i pairs = _mm256_set_m128i(_mm_unpackhi_epi16(first, second), _mm_unpacklo_epi16(first, second));
+    put(to + k / 2 * step, _mm256_castsi256_ps(pairs), keep);
+  }
+}
+
+static void pack_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step, uint32_t keep) {
+  if (matrix->k_bytes == 1)
+    pack_dense_k_i8(matrix, lines, depth, to, step, keep);
+  else if (matrix->line_bytes == 1)
+    pack_dense_lines_i8(matrix, lines, depth, to, step, keep);
+  else
+    pack_strided_i8(matrix, lines, depth, to, step, keep);
+}
+const cpu_matmul_format cpu_matmul_i8 = { pack_i8, 1, 1, 0.25 };

@@ -3,6 +3,7 @@
 #include "cpu_kernel.h"
 
 #if defined(__x86_64__)
+extern const cpu_row_table cpu_rows_stats;
 extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
@@ -10,10 +11,12 @@ extern const cpu_row_table cpu_rows_lerp;
 extern const cpu_row_table cpu_rows_transcendental;
 extern const cpu_row_table cpu_rows_matmul_vector;
 extern const cpu_row_table cpu_rows_matmul;
+extern const cpu_row_table cpu_rows_normalize;
 #endif
 
 const cpu_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
+  &cpu_rows_stats,
   &cpu_rows_arithmetic,
   &cpu_rows_select,
   &cpu_rows_compare,
@@ -21,6 +24,7 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_transcendental,
   &cpu_rows_matmul_vector,
   &cpu_rows_matmul,
+  &cpu_rows_normalize,
 #endif
   NULL,
 };

@@ -144,7 +144,7 @@ typedef struct tm_memory_space {
   uint64_t    total_bytes;
   uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
   uint64_t    largest_binding_bytes;    /* 0 = no limit known */
-  uint32_t    alignment;                /* of a buffer's start; power of two, at least 1 */
+  uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two, at least 1 */
   uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
   uint32_t    store_granule;            /* the device writes whole units of this many bytes: outputs are padded to it; at least 1 */
   uint32_t    reserved;
@@ -263,7 +263,7 @@ typedef struct tm_answer {
   uint64_t  launch_ns;                  /* the part of cost_ns that does not depend on size */
   uint64_t  setup_ns;                   /* once, before the first launch (compile, pack tables) */
   uint64_t  setup_key;                  /* operations with an equal non-zero key share one set-up */
-  uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding; 0: no such binding */
+  uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding, aligned like a buffer; 0: no such binding */
   uint64_t  moved_bytes;                /* between device memory and the compute units */
   uint64_t  energy_nj;                  /* nanojoule */
   uint64_t  epoch;                      /* the device's epoch that this answer holds for */

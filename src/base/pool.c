@@ -10,11 +10,14 @@
 #include "base/error.h"
 #include "base/thread.h"
 
+typedef struct run_state run_state;
+
 struct tm_pool {
   tm_memory      *memory;
   pthreadpool_t   threads;      /* NULL with one lane */
   uint32_t        lane_count;
   tm_mutex        in_use;
+  _Atomic(run_state *) current; /* the run under the lock; what publishes it to the lanes */
 };
 
 /* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
@@ -23,16 +26,17 @@ struct tm_pool {
 /* Which pool's work this thread is in: nested calls must run inline or they would wait for themselves. */
 static _Thread_local bool inside_pool;
 
-/* One call of tm_pool_run.  The lanes take parts from `next`; acquire and release on the two counters order the caller's
-   memory before the lanes and the lanes' before the caller, whatever the thread library does. */
-typedef struct run_state {
+/* One call of tm_pool_run.  The lanes find it through `current` and take parts from `next`.  Release and acquire on
+   `current` order the caller's memory before the lanes, those on `finished_lanes` the lanes' before the caller, whatever
+   the thread library does. */
+struct run_state {
   tm_pool_fn function;
   void      *argument;
   uint64_t   count;
   uint64_t   part;              /* a multiple of the grain */
   _Atomic uint64_t next;
   _Atomic uint64_t finished_lanes;
-} run_state;
+};
 
 static uint32_t usable_cores(void) {
   cpu_set_t set;
@@ -70,12 +74,13 @@ void tm_pool_destroy(tm_pool *pool) {
 
 uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
 
-static void run_lane(void *state_pointer, size_t lane) {
-  run_state *state = state_pointer;
+static void run_lane(void *pool_pointer, size_t lane) {
+  tm_pool *pool = pool_pointer;
+  run_state *state = atomic_load_explicit(&pool->current, memory_order_acquire);
   const bool was_inside = inside_pool;
   inside_pool = true;
   for (;;) {
-    const uint64_t begin = atomic_fetch_add_explicit(&state->next, state->part, memory_order_acq_rel);
+    const uint64_t begin = atomic_fetch_add_explicit(&state->next, state->part, memory_order_relaxed);
     if (begin >= state->count) break;
     state->function(state->argument, begin, tm_min_u64(begin + state->part, state->count), (uint32_t)lane);
   }
@@ -103,8 +108,8 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
   run_state state = { .function = function, .argument = argument, .count = count, .part = grains_per_part * grain };
   atomic_init(&state.next, 0);
   atomic_init(&state.finished_lanes, 0);
-  atomic_store_explicit(&state.next, 0, memory_order_release);
-  pthreadpool_parallelize_1d(pool->threads, run_lane, &state, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
+  atomic_store_explicit(&pool->current, &state, memory_order_release);
+  pthreadpool_parallelize_1d(pool->threads, run_lane, pool, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
   (void)atomic_load_explicit(&state.finished_lanes, memory_order_acquire);
   tm_mutex_unlock(&pool->in_use);
 }

@@ -9,7 +9,7 @@
 #include "formats/stranger.h"
 
 static const tm_reader *const readers[] = {
-
+  &tm_gguf_reader,
   &tm_safetensors_reader,
   &tm_safetensors_index_reader,
 };

@@ -40,10 +40,4 @@ tm_status tm_window_take(tm_window *window, uint64_t bytes, const unsigned char 
   return TM_OK;
 }
 
-tm_status tm_window_copy(tm_window *window, void *out_data, uint64_t bytes, tm_error *error) {
-  TM_TRY(tm_file_read(window->file, tm_window_offset(window), out_data, bytes, error));
-  tm_window_skip(window, bytes);
-  return TM_OK;
-}
-
 void tm_window_skip(tm_window *window, uint64_t bytes) { window->position += bytes; }

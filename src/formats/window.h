@@ -31,8 +31,7 @@ uint64_t tm_window_remaining(const tm_window *window);
 
 /* The next `bytes` bytes (<= TM_WINDOW_BYTES and <= remaining), valid until the next call. */
 tm_status tm_window_take(tm_window *window, uint64_t bytes, const unsigned char **out_bytes, tm_error *error);
-/* Copies or passes over any number of bytes (<= remaining). */
-tm_status tm_window_copy(tm_window *window, void *out_data, uint64_t bytes, tm_error *error);
-void      tm_window_skip(tm_window *window, uint64_t bytes);
+/* Passes over any number of bytes (<= remaining). */
+void tm_window_skip(tm_window *window, uint64_t bytes);
 
 #endif

@@ -14,7 +14,8 @@
 #define NOISE 0.2
 
 #define LARGEST_WEIGHT 64u      /* older measurements fade */
-#define CLIP 1.0                /* one outlier moves a settled mean by no more than this */
+#define CLIP 1.0                /* one measurement is believed to be off a settled mean by no more than this */
+#define FIRST_CLIP 1.5          /* and off what was expected, while little was seen: a preempted run is no slow device */
 #define SETTLED 3u
 #define LARGE_RESIDUAL (2 * NOISE)
 #define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
@@ -88,22 +89,29 @@ static double shrink(double above, const tm_correction_node *node, double spread
   return above + information / (information + NOISE * NOISE) * (node->mean - above);
 }
 
-/* Returns whether placements should be told. */
-static bool learn(tm_correction_node *node, double x) {
+static double clip(double value, double limit) { return fmax(-limit, fmin(limit, value)); }
+
+/* Counts large residuals of one sign; true when there were so many in a row that the device must have changed. */
+static bool has_drifted(tm_correction_node *node, double residual) {
+  const int sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
+  node->drift = sign == 0 || (node->drift > 0) != (sign > 0) ? sign : node->drift + sign;
+  return node->drift >= DRIFT_LENGTH || node->drift <= -DRIFT_LENGTH;
+}
+
+/* `above` is what the levels above expect.  Returns whether placements should be told. */
+static bool learn(tm_correction_node *node, double x, double above) {
+  if (node->weight == 0) node->mean = above;
   double residual = x - node->mean;
-  if (node->weight >= SETTLED) {
-    const int sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
-    node->drift = sign == 0 || (node->drift > 0) != (sign > 0) ? sign : node->drift + sign;
-    if (node->drift >= DRIFT_LENGTH || node->drift <= -DRIFT_LENGTH) {
-      node->weight = 0;
-      node->drift = 0;
-    } else {
-      residual = fmax(-CLIP, fmin(CLIP, residual));
-    }
+  if (node->weight >= SETTLED && has_drifted(node, residual)) {
+    node->weight = 0;
+    node->drift = 0;
+    node->mean = x;
+    residual = 0;
   }
+  residual = clip(residual, node->weight < SETTLED ? FIRST_CLIP : CLIP);
   node->samples++;
   if (node->weight < LARGEST_WEIGHT) node->weight++;
-  node->mean = node->weight == 1 ? x : node->mean + residual / node->weight;
+  node->mean += residual / node->weight;
   if (fabs(node->mean - node->published) <= WORTH_TELLING) return false;
   node->published = node->mean;
   return true;
@@ -154,16 +162,20 @@ static tm_correction_node *class_node(tm_correction *correction, const tm_correc
 
 static double ln_ratio(uint64_t measured_ns, uint64_t declared_ns) {
   const double x = log((double)tm_max_u64(1, measured_ns) / (double)tm_max_u64(1, declared_ns));
-  return fmax(-LARGEST_LN, fmin(LARGEST_LN, x));
+  return clip(x, LARGEST_LN);
 }
 
 void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, uint64_t declared_ns, uint64_t measured_ns) {
   const double x = ln_ratio(measured_ns, declared_ns);
   tm_mutex_lock(&correction->lock);
-  bool tell = learn(&correction->devices[key->device], x);
-  tell |= learn(class_node(correction, key), x);
+  tm_correction_node *device = &correction->devices[key->device];
+  tm_correction_node *class = class_node(correction, key);
   tm_correction_bucket *bucket = find_or_add(correction, key->device, key->bucket);
-  if (bucket != NULL) tell |= learn(&bucket->node, x);
+  double above = shrink(0, device, DEVICE_SPREAD);
+  bool tell = learn(device, x, 0);
+  tell |= learn(class, x, above);
+  above = shrink(above, class, CLASS_SPREAD);
+  if (bucket != NULL) tell |= learn(&bucket->node, x, above);
   tm_mutex_unlock(&correction->lock);
   if (tell) atomic_fetch_add(&correction->generation, 1);
 }
@@ -189,7 +201,7 @@ static uint64_t prior_copy_ns(uint64_t bytes) { return COPY_LATENCY_NS + bytes /
 
 void tm_correction_learn_copy(tm_correction *correction, uint32_t device, uint64_t bytes, uint64_t measured_ns) {
   tm_mutex_lock(&correction->lock);
-  const bool tell = learn(&correction->copies[device], ln_ratio(measured_ns, prior_copy_ns(bytes)));
+  const bool tell = learn(&correction->copies[device], ln_ratio(measured_ns, prior_copy_ns(bytes)), 0);
   tm_mutex_unlock(&correction->lock);
   if (tell) atomic_fetch_add(&correction->generation, 1);
 }

@@ -121,6 +121,8 @@ class Code(GuardCase):
         self.fails("src/plugin/a.c:1: tm_long has 63 lines", "check-code")
         self.write("src/plugin/a.c", 'extern "C" {\n' + LONG_FUNCTION + "}\n")
         self.fails("src/plugin/a.c:2: tm_long has 63 lines", "check-code")
+        self.write("src/plugin/a.c", "DEFINE(f32)\n" * 60 + "int tm_short(void) {\n  return 0;\n}\n")
+        self.passes("check-code")
         self.write("src/plugin/a.c", "/* Longer than the limit: one state a line. */\n" + LONG_FUNCTION)
         self.passes("check-code")
 
