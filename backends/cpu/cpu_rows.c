@@ -11,6 +11,7 @@ extern const cpu_row_table cpu_rows_lerp;
 extern const cpu_row_table cpu_rows_transcendental;
 extern const cpu_row_table cpu_rows_matmul_vector;
 extern const cpu_row_table cpu_rows_matmul;
+extern const cpu_row_table cpu_rows_normalize;
 #endif
 
 const cpu_row_table *const cpu_row_tables[] = {
@@ -23,6 +24,7 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_transcendental,
   &cpu_rows_matmul_vector,
   &cpu_rows_matmul,
+  &cpu_rows_normalize,
 #endif
   NULL,
 };

@@ -39,9 +39,19 @@ static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candid
 
 static bool should_measure(uint64_t runs) { return runs < MEASURE_ALL_RUNS || runs % MEASURE_ONE_IN == 0; }
 
-/* A device writes whole units: where they are larger than a byte, an output that lies between others must be staged. */
-static bool works_in_place(const tm_device_slot *device) {
-  return device->is_host_memory && device->memories[0].store_granule == 1;
+/* A device that writes whole units must not reach beyond an output that it shares memory with. */
+static bool works_in_place(const tm_plan_candidate *candidate, void *const *pointers) {
+  const tm_device_slot *device = candidate->device;
+  const uint32_t granule = device->memories[0].store_granule;
+  if (!device->is_host_memory) return false;
+  const tm_operation *operation = &candidate->operation;
+  for (uint32_t i = operation->input_count; granule > 1 && i < operation->input_count + operation->output_count; i++) {
+    const tm_operand *output = &candidate->operands[i];
+    const bool whole = (output->flags & TM_OPERAND_CONTIGUOUS) != 0 && output->byte_count % granule == 0 &&
+                       (uintptr_t)pointers[i] % granule == 0;
+    if (!whole) return false;
+  }
+  return true;
 }
 
 static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
@@ -52,7 +62,7 @@ static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm
   const bool measure = should_measure(runs);
   const uint64_t begin = measure ? tm_now_ns() : 0;
   uint64_t copy_ns = 0;
-  if (works_in_place(candidate->device))
+  if (works_in_place(candidate, pointers))
     TM_TRY(run_in_place(runner, candidate, kernel, pointers, error));
   else
     TM_TRY(tm_staging_run(candidate, kernel, pointers, &copy_ns, error));

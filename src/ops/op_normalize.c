@@ -197,20 +197,21 @@ static uint32_t splittable(const tm_operation *operation) {
   return tm_axis_mask(operation->operands[X].rank) & ~(1u << axis_of(operation));
 }
 
-#define NORMALIZE_ROW(id, op_name, text, inputs, infer_fn, attributes_type, ...)                                        \
+#define NORMALIZE_ROW(id, op_name, text, inputs, infer_fn, attributes_type, padding, ...)                                        \
   {                                                                                                                     \
     .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_NORMALIZE,                   \
     .input_min = inputs, .input_max = inputs, .output_count = 1, .attribute_bytes = sizeof(attributes_type),            \
     .default_numerics = TM_NUMERICS_N2, .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn,                           \
     .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference,          \
-    .input_names = { __VA_ARGS__ },                                                                                     \
+    .input_names = { __VA_ARGS__ }, .pad_value = padding,                                                               \
   }
 
 const tm_op_row tm_op_rows_normalize[] = {
-  NORMALIZE_ROW(SOFTMAX, "softmax", "exp(x) over its sum along an axis", 1, softmax_infer, tm_axis_attributes, "x"),
+  NORMALIZE_ROW(SOFTMAX, "softmax", "exp(x) over its sum along an axis", 1, softmax_infer, tm_axis_attributes, -(double)INFINITY,
+                "x"),
   NORMALIZE_ROW(LAYER_NORM, "layer_norm", "(x - mean) / sqrt(variance + epsilon) * scale + shift over the last axis", 3, norm_infer,
-                tm_norm_attributes, "x", "scale", "shift"),
+                tm_norm_attributes, (double)NAN, "x", "scale", "shift"),
   NORMALIZE_ROW(RMS_NORM, "rms_norm", "x / sqrt(mean of squares + epsilon) * scale over the last axis", 2, norm_infer,
-                tm_norm_attributes, "x", "scale"),
+                tm_norm_attributes, (double)NAN, "x", "scale"),
 };
 TM_OP_ROWS_COUNT(normalize);

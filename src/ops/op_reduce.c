@@ -317,20 +317,20 @@ static uint32_t splittable(const tm_operation *operation) {
 
 static uint64_t units(const tm_operation *operation) { return tm_output_of(operation)->element_count; }
 
-#define REDUCE_ROW(id, op_name, text, numerics)                                                                      \
+#define REDUCE_ROW(id, op_name, text, numerics, padding)                                                                      \
   {                                                                                                                  \
     .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_REDUCE, .input_min = 1,   \
     .input_max = 1, .output_count = 1, .attribute_bytes = sizeof(tm_reduce_attributes),                              \
     .default_numerics = TM_NUMERICS_##numerics, .combine = TM_COMBINE_CONCATENATE, .infer = infer,                   \
     .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference,       \
-    .input_names = { "x" },                                                                                          \
+    .input_names = { "x" }, .pad_value = padding,                                                                    \
   }
 
 const tm_op_row tm_op_rows_reduce[] = {
-  REDUCE_ROW(SUM, "sum", "sum over axes, floats in the canonical order", N2),
-  REDUCE_ROW(MEAN, "mean", "mean over axes, sums in the canonical order", N2),
-  REDUCE_ROW(MIN, "min", "smallest element over axes; NaN wins", N0),
-  REDUCE_ROW(MAX, "max", "largest element over axes; NaN wins", N0),
-  REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest", N0),
+  REDUCE_ROW(SUM, "sum", "sum over axes, floats in the canonical order", N2, 0.0),
+  REDUCE_ROW(MEAN, "mean", "mean over axes, sums in the canonical order", N2, (double)NAN),
+  REDUCE_ROW(MIN, "min", "smallest element over axes; NaN wins", N0, (double)INFINITY),
+  REDUCE_ROW(MAX, "max", "largest element over axes; NaN wins", N0, -(double)INFINITY),
+  REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest", N0, -(double)INFINITY),
 };
 TM_OP_ROWS_COUNT(reduce);

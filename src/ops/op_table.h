@@ -45,7 +45,7 @@ typedef struct tm_op_row {
   bool        broadcasts;       /* operands may be broadcast; the host expands them before a backend sees them */
   tm_combine  combine;
   uint64_t    split_elements;   /* TM_COMBINE_WORDS: parts but the last hold a multiple of this many elements */
-  double      pad_value;        /* what a padded input element must be so that results do not change */
+  double      pad_value;        /* what a padded input element must be so that results do not change; NaN: there is none */
 
   /* Given checked inputs and attributes and, in out_outputs[].format, the wanted formats (TM_FORMAT_NONE: the default; fill
      also takes rank and dims from there), fills dense outputs. */

@@ -109,9 +109,6 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   atomic_init(&device->epoch, device->info.epoch);
   const bool excluded = tm_settings_exclude_device(options, device->backend->name, device->name) != NULL;
   atomic_init(&device->state, excluded ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
-  if ((device->info.flags & TM_DEVICE_OPENING_THREAD) != 0)
-    return tm_fail(error, TM_ERROR_CORRUPT, "device %s wants all calls from one thread, which this library does not offer",
-                   device->name);
   return TM_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/process.h"
 #include "plugin/builtin_plugins.h"
+#include "plugin/device.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
 #include "plugin/library.h"
@@ -270,7 +271,7 @@ void tm_inventory_destroy(tm_inventory *inventory) {
   if (inventory == NULL) return;
   for (uint32_t i = 0; i < inventory->device_count; i++) {
     tm_device_slot *device = inventory->devices[i];
-    if (atomic_load(&device->is_open)) device->backend->table.close(atomic_load(&device->handle));
+    tm_device_close(device);
     tm_device_listing_free(device);
   }
   for (uint32_t i = inventory->backend_count; i-- > 0;) shut_down(inventory->backends[i]);

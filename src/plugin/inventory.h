@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "plugin/device_thread.h"
 #include "plugin/kernel_cache.h"
 #include "tensormorph/plugin.h"
 #include "tensormorph/tensormorph.h"
@@ -66,6 +67,7 @@ typedef struct tm_device_slot {
   tm_mutex         opening;
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
+  tm_device_thread *thread;             /* NULL: calls come from any thread */
   tm_mutex        *queues;              /* info.queue_count of them */
 } tm_device_slot;
 
