@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
@@ -46,22 +47,30 @@ static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
 }
 
 static const tm_column device_columns[] = {
-  { "name", TM_COLUMN_TEXT, 0, "" },  { "state", TM_COLUMN_TEXT, 0, "" },       { "memory", TM_COLUMN_BYTES, 0, "" },
-  { "where", TM_COLUMN_TEXT, 0, "" }, { "description", TM_COLUMN_TEXT, 0, "" } };
-static const tm_column_view device_views[] = { { 0, 10, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 0, false, NULL },
-                                               { 3, 0, 1, false, "" },        { 4, 12, 2, false, NULL } };
+  { "name", TM_COLUMN_TEXT, 0, "" }, { "state", TM_COLUMN_TEXT, 0, "" }, { "memory", TM_COLUMN_TEXT, 0, "" },
+  { "description", TM_COLUMN_TEXT, 0, "" } };
+static const tm_column_view device_views[] = { { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 1, false, NULL },
+                                               { 3, 12, 2, false, NULL } };
+
+/* A row's text that is made here. */
+typedef struct device_rows {
+  tm_context *context;
+  char        memory[48];
+} device_rows;
 
 static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
-  tm_context           *context = (tm_context *)(uintptr_t)source;
+  device_rows          *rows = (device_rows *)(uintptr_t)source;
   tm_device_description device = { .struct_size = sizeof device };
   tm_memory_description memory = { .struct_size = sizeof memory };
-  if (tm_device_describe(context, (uint32_t)row, &device) != TM_OK) return false;
-  const bool known = tm_device_memory_describe(context, (uint32_t)row, 0, &memory) == TM_OK;
+  tm_quantity           quantity;
+  if (tm_device_describe(rows->context, (uint32_t)row, &device) != TM_OK) return false;
+  const bool has_memory = tm_device_memory_describe(rows->context, (uint32_t)row, 0, &memory) == TM_OK;
+  snprintf(rows->memory, sizeof rows->memory, "%s%s%s", memory.total_bytes != 0 ? tm_quantity_bytes(memory.total_bytes, &quantity) : "",
+           memory.total_bytes != 0 ? " " : "", memory.is_host != 0 ? "host" : "own");
   cells[0] = tm_cell_text(device.name);
   cells[1] = tm_cell_text(device_state(device.state));
-  cells[2] = known && memory.total_bytes != 0 ? tm_cell_bytes(memory.total_bytes) : tm_cell_undefined(TM_COLUMN_BYTES);
-  cells[3] = tm_cell_text(known && memory.is_host != 0 ? "host" : "own");
-  cells[4] = tm_cell_text(device.description);
+  cells[2] = has_memory ? tm_cell_text(rows->memory) : tm_cell_undefined(TM_COLUMN_TEXT);
+  cells[3] = tm_cell_text(device.description);
   return true;
 }
 
@@ -86,11 +95,12 @@ static void print_reasons(tm_context *context, tm_invocation *invocation) {
 static void print_tables(tm_context *context, tm_invocation *invocation) {
   const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
   const tm_rows backends = { backend_columns, 5, backend_row, context, UINT64_MAX, NULL };
-  const tm_rows devices = { device_columns, 5, device_row, context, UINT64_MAX, NULL };
+  device_rows   source = { .context = context };
+  const tm_rows devices = { device_columns, 4, device_row, &source, UINT64_MAX, NULL };
   tm_rows_print_table(&backends, backend_views, 5, &look, invocation->output);
   print_reasons(context, invocation);
   tm_output_char(invocation->output, '\n');
-  tm_rows_print_table(&devices, device_views, 5, &look, invocation->output);
+  tm_rows_print_table(&devices, device_views, 4, &look, invocation->output);
 }
 
 static void print_options(tm_context *context, tm_invocation *invocation) {

@@ -15,21 +15,21 @@
 
 /* ------------------------------------------------------------------------------------------------------- tables ---- */
 
+/* Headings are short so that everything a cost consists of fits into 80 cells. */
 static const tm_column columns[] = {
-  { "device", TM_COLUMN_TEXT, 0, "" },    { "verdict", TM_COLUMN_TEXT, 0, "" },  { "level", TM_COLUMN_TEXT, 0, "" },
-  { "numerics", TM_COLUMN_TEXT, 0, "" },  { "total", TM_COLUMN_TEXT, 0, "" },    { "declared", TM_COLUMN_TEXT, 0, "" },
-  { "correction", TM_COLUMN_TEXT, 0, "" }, { "lowering", TM_COLUMN_TEXT, 0, "" }, { "copies", TM_COLUMN_TEXT, 0, "" },
-  { "setup", TM_COLUMN_TEXT, 0, "" } };
+  { "device", TM_COLUMN_TEXT, 0, "" },  { "verdict", TM_COLUMN_TEXT, 0, "" }, { "level", TM_COLUMN_TEXT, 0, "" },
+  { "total", TM_COLUMN_TEXT, 0, "" },   { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" },
+  { "lower", TM_COLUMN_TEXT, 0, "" },   { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 static const tm_column_view views[] = {
-  { 0, 8, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 0, false, NULL }, { 3, 4, 2, false, NULL }, { 4, 0, 0, false, NULL },
-  { 5, 0, 4, false, NULL }, { 6, 0, 5, false, NULL }, { 7, 0, 3, false, NULL }, { 8, 0, 3, false, NULL }, { 9, 0, 1, false, NULL } };
+  { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 5, false, NULL }, { 3, 0, 0, false, NULL }, { 4, 0, 3, false, NULL },
+  { 5, 0, 4, false, NULL },  { 6, 0, 2, false, NULL }, { 7, 0, 2, false, NULL }, { 8, 0, 1, false, NULL } };
 
 /* A table keeps no texts, so the rows' texts live here while one row is looked at. */
 typedef struct row_texts {
   tm_explanation *explanation;
   tm_quantity     quantities[5];
-  char            numerics[64];
+  char            level[32];
   char            correction[48];
 } row_texts;
 
@@ -39,34 +39,23 @@ static bool has_cost(const tm_candidate *candidate) {
 }
 
 static tm_cell duration_cell(const tm_candidate *candidate, uint64_t duration_ns, tm_quantity *quantity) {
-  return has_cost(candidate) ? tm_cell_text(tm_quantity_duration(duration_ns, quantity)) : tm_cell_undefined(TM_COLUMN_TEXT);
-}
-
-static void print_correction(const tm_candidate *candidate, char *out, size_t capacity) {
-  if (candidate->sample_count == 0)
-    snprintf(out, capacity, "none yet");
-  else
-    snprintf(out, capacity, "x %.3g (%llu)", candidate->correction, (unsigned long long)candidate->sample_count);
+  if (!has_cost(candidate)) return tm_cell_undefined(TM_COLUMN_TEXT);
+  return tm_cell_text(duration_ns == 0 ? "0" : tm_quantity_duration(duration_ns, quantity));
 }
 
 static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   row_texts   *texts = (row_texts *)(uintptr_t)source;
   tm_candidate candidate = { .struct_size = sizeof candidate };
   if (tm_explanation_candidate(texts->explanation, (uint32_t)row, &candidate) != TM_OK) return false;
-  const bool can = candidate.level != TM_LEVEL_REFUSED;
-  tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, texts->numerics,
-                       sizeof texts->numerics);
-  print_correction(&candidate, texts->correction, sizeof texts->correction);
+  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns, candidate.setup_ns };
+  static const uint8_t places[] = { 3, 4, 6, 7, 8 };
+  snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level), tm_numerics_name(candidate.numerics));
+  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction, (unsigned long long)candidate.sample_count);
   cells[0] = tm_cell_text(candidate.device_name);
   cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
-  cells[2] = can ? tm_cell_text(tm_level_name(candidate.level)) : tm_cell_undefined(TM_COLUMN_TEXT);
-  cells[3] = can ? tm_cell_text(texts->numerics) : tm_cell_undefined(TM_COLUMN_TEXT);
-  cells[4] = duration_cell(&candidate, candidate.total_ns, &texts->quantities[0]);
-  cells[5] = duration_cell(&candidate, candidate.declared_ns, &texts->quantities[1]);
-  cells[6] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
-  cells[7] = duration_cell(&candidate, candidate.lowering_ns, &texts->quantities[2]);
-  cells[8] = duration_cell(&candidate, candidate.copy_ns, &texts->quantities[3]);
-  cells[9] = duration_cell(&candidate, candidate.setup_ns, &texts->quantities[4]);
+  cells[2] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
+  for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
+  cells[5] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
   return true;
 }
 
@@ -96,12 +85,17 @@ static void print_sentence(tm_output_stream *stream, const char *head, const cha
   tm_printable_wrap(stream, clean, strlen(head), width);
 }
 
-static void print_reasons(tm_explanation *explanation, tm_output_stream *stream, uint32_t width) {
+/* What a table has no room for: lowering, the promise in full, the reason. */
+static void print_details(tm_explanation *explanation, tm_output_stream *stream, uint32_t width) {
   tm_candidate candidate = { .struct_size = sizeof candidate };
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
-    char head[160];
+    char head[160], promise[64] = "", text[1200];
     snprintf(head, sizeof head, "%s%s%s: ", candidate.device_name, candidate.lowering[0] != '\0' ? " after " : "", candidate.lowering);
-    print_sentence(stream, head, candidate.reason, width);
+    if (candidate.level != TM_LEVEL_REFUSED)
+      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise, sizeof promise);
+    const bool both = promise[0] != '\0' && candidate.reason[0] != '\0';
+    snprintf(text, sizeof text, "%s%s%s", promise, both ? "; " : "", candidate.reason);
+    print_sentence(stream, head, text, width);
   }
 }
 
@@ -118,7 +112,7 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, summary.candidate_count, NULL };
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
   tm_output_char(stream, '\n');
-  print_reasons(explanation, stream, width);
+  print_details(explanation, stream, width);
   if (summary.margin > 0) tm_output_format(stream, "margin: the next one costs %.3g times as much\n", summary.margin);
   if (summary.flip[0] != '\0') print_sentence(stream, "what would change it: ", summary.flip, width);
 }
@@ -256,8 +250,8 @@ const tm_command tm_command_explain = {
   .operand_max = 1,
   .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
   .notes = "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
-           "A total is declared cost x learned correction + lowering + copies; set-up is paid once and not part of it. The number "
-           "in parentheses says how many measurements a correction comes from.",
+           "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n measurements, the time to "
+           "prepare operands (lowering), and copies to and from the device. Set-up is paid once and not part of it.",
   .flags = flags,
   .run = run,
 };

@@ -25,6 +25,7 @@
 #define CPU_VECTOR_i32  __m256i
 #define CPU_VECTOR_i8   __m256i
 #define CPU_VECTOR_w16  __m256i
+#define CPU_VECTOR_16   __m128i
 #define CPU_LANES_f64   4u
 #define CPU_LANES_f32   8u
 #define CPU_LANES_bf16  8u
@@ -32,6 +33,7 @@
 #define CPU_LANES_i32   8u
 #define CPU_LANES_i8    32u
 #define CPU_LANES_w16   16u
+#define CPU_LANES_16    8u
 
 /* All ones in the first n of eight (four) lanes. */
 CPU_INLINE_AVX2 __m256i first_lanes_32(uint64_t n) {

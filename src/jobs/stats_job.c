@@ -12,10 +12,14 @@
 #include "tensor/shape.h"
 #include "tensormorph/canonical_sum.h"
 
-/* Tiles are whole superblocks, so that the sums do not depend on their size (canonical_sum.h), and small enough to be
-   cancelled between two within 100 ms on the slowest device. */
+/* Tiles are whole superblocks, so that the sums do not depend on their size (canonical_sum.h).  They grow and shrink with
+   what a device makes of them: large enough that starting one costs nothing, small enough to be cancelled between two. */
 #define SUPERBLOCK_ELEMENTS UINT64_C(32768)
-#define TILE_BYTES (UINT64_C(4) << 20)
+#define SMALLEST_TILE_BYTES (UINT64_C(1) << 20)
+#define FIRST_TILE_BYTES (UINT64_C(4) << 20)
+#define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
+#define SHORT_TILE_NS UINT64_C(4000000)
+#define LONG_TILE_NS UINT64_C(40000000)
 
 enum { FILE_COLUMN, NAME, DTYPE, SHAPE, COUNT, NAN_COUNT, POS_INF, NEG_INF, ZERO, SUBNORMAL, MIN, MAX, ABS_MAX, MEAN, STD, L2,
        COLUMN_COUNT };
@@ -45,6 +49,7 @@ typedef struct stats_state {
   tm_job_source   *sources;
   uint32_t         source_count;
   uint32_t         worst_numerics;
+  uint64_t         tile_bytes;
   tm_scratch_block buffer;              /* for tiles of files that are not mapped */
 } stats_state;
 
@@ -69,9 +74,16 @@ static uint32_t alignment_of(const void *pointer) {
   return (uint32_t)tm_min_u64(address & (~address + 1), 64);
 }
 
-static uint64_t tile_elements(const tm_format_info *info) {
+static uint64_t tile_elements(const stats_state *state, const tm_format_info *info) {
   const uint64_t superblock_bytes = SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
-  return tm_max_u64(1, TILE_BYTES / superblock_bytes) * SUPERBLOCK_ELEMENTS;
+  return tm_max_u64(1, state->tile_bytes / superblock_bytes) * SUPERBLOCK_ELEMENTS;
+}
+
+/* Whole tiles only: a short rest says nothing. */
+static void adapt_tile(stats_state *state, uint64_t bytes, uint64_t taken_ns) {
+  if (bytes < state->tile_bytes / 2) return;
+  if (taken_ns < SHORT_TILE_NS && state->tile_bytes < LARGEST_TILE_BYTES) state->tile_bytes *= 2;
+  if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
 }
 
 /* The tile's bytes: where they lie, or read into the buffer. */
@@ -104,6 +116,7 @@ static tm_status run_tile(tm_job *job, stats_state *state, const tm_format_info 
   TM_TRY(tm_runner_run(&state->runner, &request, pointers, &outcome, error));
   tm_op_find(TM_OP_STATS)->combine_words(words, part);
   tm_job_count_use(job, &outcome, bytes);
+  adapt_tile(state, bytes, outcome.measured_ns);
   return TM_OK;
 }
 
@@ -116,11 +129,11 @@ static void init_words(uint64_t *words) {
 
 static tm_status run_tiles(tm_job *job, stats_state *state, const tm_selected *item, const tm_archive_tensor *tensor,
                            const tm_format_info *info, uint64_t *words, tm_error *error) {
-  const uint64_t whole = tile_elements(info);
   init_words(words);
-  for (uint64_t begin = 0; begin < tensor->element_count; begin += whole) {
+  uint64_t elements;
+  for (uint64_t begin = 0; begin < tensor->element_count; begin += elements) {
     if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
-    const uint64_t elements = tm_min_u64(whole, tensor->element_count - begin);
+    elements = tm_min_u64(tile_elements(state, info), tensor->element_count - begin);
     const uint64_t offset = begin / info->block_elements * info->block_bytes;
     const uint64_t bytes = elements / info->block_elements * info->block_bytes;
     const void *data = NULL;
@@ -261,7 +274,8 @@ tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const t
   }
   memcpy(sources, request->sources, request->source_count * sizeof *sources);
   *state = (stats_state){ .runner = *runner, .selection = selection, .sources = sources,
-                          .source_count = request->source_count, .worst_numerics = request->worst_numerics };
+                          .source_count = request->source_count, .worst_numerics = request->worst_numerics,
+                          .tile_bytes = FIRST_TILE_BYTES };
   const tm_job_plan plan = { .work = &stats_work, .state = state, .bytes_total = selection.bytes, .items_total = selection.count,
                              .complete = request->complete, .complete_context = request->complete_context };
   return tm_job_start(memory, inventory, &plan, out_job, error);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "plugin/answer.h"
@@ -52,48 +53,140 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
   }
 }
 
+/* ---- calls that name an opened device ---- */
+
+/* One call with all that any of them needs; those below use their part. */
+typedef struct device_call {
+  tm_device_slot     *device;
+  tm_device          *handle;
+  tm_error           *error;
+  tm_status           status;
+  uint32_t            queue;
+  const tm_operation *operation;
+  const tm_answer    *answer;
+  tm_kernel          *kernel;
+  tm_buffer          *buffer;
+  uint64_t            bytes;
+  const tm_transfer  *transfer;
+  tm_status (*transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+  const tm_launch    *launch;
+  tm_ticket           ticket;
+  tm_device_call_fn   body;
+} device_call;
+
+static const tm_accelerator_backend_plugin *table_of(const device_call *call) { return &call->device->backend->table; }
+
+/* What surrounds every call, on whichever thread it runs. */
+static void framed(void *argument) {
+  device_call *call = argument;
+  tm_call_frame frame;
+  tm_call_enter(&frame, call->error);
+  call->body(call);
+  tm_call_leave(&frame);
+}
+
+/* Here, or on the device's own thread if it wants one. */
+static tm_status invoke(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
+  call->device = device;
+  call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
+  call->body = body;
+  if (device->thread != NULL)
+    tm_device_thread_call(device->thread, framed, call);
+  else
+    framed(call);
+  return call->status;
+}
+
+static void do_open(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->open(call->device->backend->handle, call->device->index_in_backend, &call->handle);
+}
+
+static void do_close(void *argument) {
+  device_call *call = argument;
+  table_of(call)->close(call->handle);
+}
+
+static void do_prepare(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->prepare(call->handle, call->operation, call->answer, &call->kernel);
+}
+
+static void do_release(void *argument) {
+  device_call *call = argument;
+  table_of(call)->release(call->handle, call->kernel);
+}
+
+static void do_buffer_create(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->buffer_create(call->handle, 0, call->bytes, &call->buffer);
+}
+
+static void do_buffer_destroy(void *argument) {
+  device_call *call = argument;
+  table_of(call)->buffer_destroy(call->handle, 0, call->buffer, call->bytes, 0);
+}
+
+static void do_transfer(void *argument) {
+  device_call *call = argument;
+  call->status = call->transfer_fn(call->handle, call->transfer, &call->ticket);
+}
+
+static void do_launch(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->launch(call->handle, call->launch, &call->ticket);
+}
+
+/* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
+static void do_wait(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->wait(call->handle, &call->ticket, 1, TM_WAIT_FOREVER);
+  if (call->status >= 0) return;
+  while (table_of(call)->cancel(call->handle, call->ticket.queue) == TM_BUSY) tm_sleep_ns(BUSY_PAUSE_NS);
+}
+
 /* ---- opening and preparing ---- */
+
+static tm_status open_locked(tm_device_slot *device, tm_error *error) {
+  if ((device->info.flags & TM_DEVICE_OPENING_THREAD) != 0 && device->thread == NULL)
+    TM_TRY(tm_device_thread_start(device->backend->inventory->memory, &device->thread, error));
+  device_call call = { .error = error };
+  TM_TRY(invoke(device, do_open, &call));
+  atomic_store(&device->handle, call.handle);
+  atomic_store_explicit(&device->is_open, true, memory_order_release);
+  return TM_OK;
+}
 
 static tm_status open_once(tm_device_slot *device, tm_error *error) {
   if (atomic_load_explicit(&device->is_open, memory_order_acquire)) return TM_OK;
   tm_mutex_lock(&device->opening);
-  tm_status status = TM_OK;
-  if (!atomic_load(&device->is_open)) {
-    tm_device *handle = NULL;
-    tm_call_frame frame;
-    tm_call_enter(&frame, error);
-    status = device->backend->table.open(device->backend->handle, device->index_in_backend, &handle);
-    tm_call_leave(&frame);
-    if (status == TM_OK) {
-      atomic_store(&device->handle, handle);
-      atomic_store_explicit(&device->is_open, true, memory_order_release);
-    }
-  }
+  const tm_status status = atomic_load(&device->is_open) ? TM_OK : open_locked(device, error);
   tm_mutex_unlock(&device->opening);
   if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
   return status;
 }
 
-static tm_device *handle_of(const tm_device_slot *device) { return atomic_load_explicit(&device->handle, memory_order_acquire); }
+void tm_device_close(tm_device_slot *device) {
+  device_call call = { .error = NULL };
+  if (atomic_load(&device->is_open)) (void)invoke(device, do_close, &call);
+  atomic_store(&device->is_open, false);
+  tm_device_thread_stop(device->thread);
+  device->thread = NULL;
+}
 
 tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer,
                             tm_kernel **out_kernel, tm_error *error) {
   TM_TRY(open_once(device, error));
-  tm_kernel *kernel = NULL;
-  tm_call_frame frame;
-  tm_call_enter(&frame, error);
-  const tm_status status = device->backend->table.prepare(handle_of(device), operation, answer, &kernel);
-  tm_call_leave(&frame);
-  if (status == TM_OK) *out_kernel = kernel;
-  return status;
+  device_call call = { .error = error, .operation = operation, .answer = answer };
+  TM_TRY(invoke(device, do_prepare, &call));
+  *out_kernel = call.kernel;
+  return TM_OK;
 }
 
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel) {
   if (!atomic_load(&device->is_open)) return;
-  tm_call_frame frame;
-  tm_call_enter(&frame, NULL);
-  device->backend->table.release(handle_of(device), kernel);
-  tm_call_leave(&frame);
+  device_call call = { .kernel = kernel };
+  (void)invoke(device, do_release, &call);
 }
 
 /* ---- buffers ---- */
@@ -103,36 +196,34 @@ static bool host_makes_buffers(const tm_device_slot *device) {
   return (device->memories[0].flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&device->backend->table);
 }
 
+static tm_status create_in_host_memory(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
+  const uint64_t alignment = tm_max_u64(device->memories[0].alignment, HOST_BUFFER_ALIGNMENT);
+  void *memory = tm_memory_alloc(device->backend->inventory->memory, bytes, alignment);
+  if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
+  *out_buffer = memory;
+  return TM_OK;
+}
+
 tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
   TM_TRY(open_once(device, error));
-  const tm_memory_space *space = &device->memories[0];
-  if (space->largest_buffer_bytes != 0 && bytes > space->largest_buffer_bytes)
+  const uint64_t largest = device->memories[0].largest_buffer_bytes;
+  if (largest != 0 && bytes > largest)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes is larger than its largest, %llu", device->name,
-                   (unsigned long long)bytes, (unsigned long long)space->largest_buffer_bytes);
-  if (host_makes_buffers(device)) {
-    const uint64_t alignment = space->alignment > HOST_BUFFER_ALIGNMENT ? space->alignment : HOST_BUFFER_ALIGNMENT;
-    void *memory = tm_memory_alloc(device->backend->inventory->memory, bytes, alignment);
-    if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)bytes);
-    *out_buffer = memory;
-    return TM_OK;
-  }
-  tm_call_frame frame;
-  tm_call_enter(&frame, error);
-  const tm_status status = device->backend->table.buffer_create(handle_of(device), 0, bytes, out_buffer);
-  tm_call_leave(&frame);
-  return status;
+                   (unsigned long long)bytes, (unsigned long long)largest);
+  if (host_makes_buffers(device)) return create_in_host_memory(device, bytes, out_buffer, error);
+  device_call call = { .error = error, .bytes = bytes };
+  TM_TRY(invoke(device, do_buffer_create, &call));
+  *out_buffer = call.buffer;
+  return TM_OK;
 }
 
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
   if (buffer == NULL) return;
-  if (host_makes_buffers(device)) {
+  device_call call = { .buffer = buffer, .bytes = bytes };
+  if (host_makes_buffers(device))
     tm_memory_free(device->backend->inventory->memory, buffer, bytes);
-    return;
-  }
-  tm_call_frame frame;
-  tm_call_enter(&frame, NULL);
-  device->backend->table.buffer_destroy(handle_of(device), 0, buffer, bytes, 0);
-  tm_call_leave(&frame);
+  else
+    (void)invoke(device, do_buffer_destroy, &call);
 }
 
 /* ---- queues ---- */
@@ -155,66 +246,41 @@ uint32_t tm_device_queue_acquire(tm_device_slot *device) {
 
 void tm_device_queue_release(tm_device_slot *device, uint32_t queue) { tm_mutex_unlock(&device->queues[queue]); }
 
-/* Collects the outcome of what was just enqueued; a failed queue is made usable again, since its error is now known. */
-static tm_status finish(tm_device_slot *device, const tm_ticket *ticket, tm_error *error) {
-  if ((device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return TM_OK;
-  tm_device *handle = handle_of(device);
-  tm_call_frame frame;
-  tm_call_enter(&frame, error);
-  tm_status status = device->backend->table.wait(handle, ticket, 1, TM_WAIT_FOREVER);
-  if (status < 0)
-    while (device->backend->table.cancel(handle, ticket->queue) == TM_BUSY) tm_sleep_ns(BUSY_PAUSE_NS);
-  tm_call_leave(&frame);
-  return status;
-}
-
-typedef tm_status (*transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
-
-static tm_status transfer(tm_device_slot *device, transfer_fn function, const tm_transfer *what, tm_error *error) {
-  const uint64_t give_up = tm_now_ns() + BUSY_PATIENCE_NS;
-  tm_ticket ticket = { what->queue, 0, 0 };
-  tm_status status;
-  do {
-    tm_call_frame frame;
-    tm_call_enter(&frame, error);
-    status = function(handle_of(device), what, &ticket);
-    tm_call_leave(&frame);
-    if (status == TM_BUSY) tm_sleep_ns(BUSY_PAUSE_NS);
-  } while (status == TM_BUSY && tm_now_ns() < give_up);
-  return status == TM_OK ? finish(device, &ticket, error) : status;
+/* Enqueues, trying again for a while when the queue is full, and waits for the end. */
+static tm_status enqueue_and_wait(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
+  call->ticket.queue = call->queue;
+  uint64_t give_up = 0;
+  while (invoke(device, body, call) == TM_BUSY) {
+    const uint64_t now = tm_now_ns();
+    if (give_up == 0) give_up = now + BUSY_PATIENCE_NS;
+    if (now >= give_up) return TM_BUSY;
+    tm_sleep_ns(BUSY_PAUSE_NS);
+  }
+  if (call->status != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return call->status;
+  return invoke(device, do_wait, call);
 }
 
 tm_status tm_device_upload(tm_device_slot *device, uint32_t queue, tm_buffer *destination, uint64_t offset, const void *host,
                            uint64_t bytes, tm_error *error) {
   const tm_transfer what = { .struct_size = sizeof what, .queue = queue, .destination = destination,
                              .destination_offset = offset, .host = (void *)(uintptr_t)host, .bytes = bytes };
-  return transfer(device, device->backend->table.upload, &what, error);
+  device_call call = { .error = error, .queue = queue, .transfer = &what, .transfer_fn = device->backend->table.upload };
+  return enqueue_and_wait(device, do_transfer, &call);
 }
 
 tm_status tm_device_download(tm_device_slot *device, uint32_t queue, tm_buffer *source, uint64_t offset, void *host,
                              uint64_t bytes, tm_error *error) {
   const tm_transfer what = { .struct_size = sizeof what, .queue = queue, .source = source, .source_offset = offset,
                              .host = host, .bytes = bytes };
-  return transfer(device, device->backend->table.download, &what, error);
+  device_call call = { .error = error, .queue = queue, .transfer = &what, .transfer_fn = device->backend->table.download };
+  return enqueue_and_wait(device, do_transfer, &call);
 }
 
 tm_status tm_device_run(tm_device_slot *device, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings,
                         uint32_t binding_count, tm_error *error) {
   const tm_launch launch = { .struct_size = sizeof launch, .queue = queue, .kernel = kernel, .bindings = bindings,
                              .binding_count = binding_count };
-  tm_ticket ticket = { queue, 0, 0 };
-  tm_status status;
-  uint64_t give_up = 0;
-  for (;;) {
-    tm_call_frame frame;
-    tm_call_enter(&frame, error);
-    status = device->backend->table.launch(handle_of(device), &launch, &ticket);
-    tm_call_leave(&frame);
-    if (status != TM_BUSY) break;
-    if (give_up == 0) give_up = tm_now_ns() + BUSY_PATIENCE_NS;
-    if (tm_now_ns() >= give_up) return status;
-    tm_sleep_ns(BUSY_PAUSE_NS);
-  }
+  device_call call = { .error = error, .queue = queue, .launch = &launch };
   atomic_fetch_add_explicit(&device->launch_count, 1, memory_order_relaxed);
-  return status == TM_OK ? finish(device, &ticket, error) : status;
+  return enqueue_and_wait(device, do_launch, &call);
 }

@@ -19,6 +19,9 @@ tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operatio
                             tm_kernel **out_kernel, tm_error *error);
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel);
 
+/* Closes it if it is open; nothing of it is in use. */
+void tm_device_close(tm_device_slot *device);
+
 /* Memory in space 0 of a device that is not host memory. */
 tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error);
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes);

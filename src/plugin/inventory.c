@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/process.h"
 #include "plugin/builtin_plugins.h"
+#include "plugin/device.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
 #include "plugin/library.h"
@@ -92,6 +93,11 @@ static tm_status bring_up(loading *load, tm_backend_slot *slot, const tm_plugin_
   tm_error reason = TM_ERROR_INIT;
   if (tm_plugin_table_accept(header, path, &slot->table, &reason) != TM_OK) {
     set_state(slot, TM_BACKEND_REFUSED, reason.text);
+    return TM_OK;
+  }
+  if (path != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
+      memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
+    set_state(slot, TM_BACKEND_REFUSED, "its name is that of the library's own reference; a backend must have another");
     return TM_OK;
   }
   TM_TRY(take_header(slot, header, error));
@@ -270,7 +276,7 @@ void tm_inventory_destroy(tm_inventory *inventory) {
   if (inventory == NULL) return;
   for (uint32_t i = 0; i < inventory->device_count; i++) {
     tm_device_slot *device = inventory->devices[i];
-    if (atomic_load(&device->is_open)) device->backend->table.close(atomic_load(&device->handle));
+    tm_device_close(device);
     tm_device_listing_free(device);
   }
   for (uint32_t i = inventory->backend_count; i-- > 0;) shut_down(inventory->backends[i]);

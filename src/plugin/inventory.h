@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "plugin/device_thread.h"
 #include "plugin/kernel_cache.h"
 #include "tensormorph/plugin.h"
 #include "tensormorph/tensormorph.h"
@@ -66,6 +67,7 @@ typedef struct tm_device_slot {
   tm_mutex         opening;
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
+  tm_device_thread *thread;             /* NULL: calls come from any thread */
   tm_mutex        *queues;              /* info.queue_count of them */
 } tm_device_slot;
 
@@ -88,8 +90,8 @@ typedef struct tm_inventory_request {
   bool search_folders;                  /* environment and system folder, too */
 } tm_inventory_request;
 
-/* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, search path,
-   built-ins, the reference.  A backend that cannot be used is listed with its reason; only the user's own mistakes
+/* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, built-ins, search
+   path, the reference; of one name the first is used.  A backend that cannot be used is listed with its reason; only the user's own mistakes
    (unknown device, option) fail.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
                               tm_inventory **out_inventory, tm_error *error);

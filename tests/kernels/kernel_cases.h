@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_cases.h - random operations for tests of kernels: shapes, attributes and layouts by a table of rules, one an
+ * operation, and operand data of several tempers.  Everything follows from the seed.
+ */
+#ifndef KERNEL_CASES_H
+#define KERNEL_CASES_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/op_table.h"
+#include "tensor/codec.h"
+#include "tensor/format.h"
+#include "tensor/shape.h"
+
+#define CASE_MAX_OPERANDS 8u
+#define CASE_GUARD_BYTES 64u
+#define CASE_GUARD 0xa5
+
+typedef struct kernel_case {
+  tm_operation operation;
+  tm_operand   operands[CASE_MAX_OPERANDS];
+  union {
+    tm_transpose_attributes     transpose;
+    tm_axis_attributes          axis;
+    tm_cast_attributes          cast;
+    tm_compare_attributes       compare;
+    tm_gelu_attributes          gelu;
+    tm_reduce_attributes        reduce;
+    tm_matmul_attributes        matmul;
+    tm_matmul_scaled_attributes scaled;
+    tm_norm_attributes          norm;
+  } attributes;
+} kernel_case;
+
+/* ---- random numbers ---- */
+
+static inline uint64_t random_u64(uint64_t *state) {
+  *state += UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t z = *state;
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+static inline uint64_t random_below(uint64_t *state, uint64_t limit) { return random_u64(state) % limit; }
+
+/* Log-uniform in [1, limit]. */
+static inline uint64_t random_extent(uint64_t *state, uint64_t limit) {
+  const double u = (double)(random_u64(state) >> 11) * 0x1p-53;
+  const uint64_t extent = (uint64_t)exp(u * log((double)limit + 1));
+  return extent < 1 ? 1 : extent > limit ? limit : extent;
+}
+
+/* ---- shapes ---- */
+
+static inline uint64_t whole_blocks(uint32_t format, uint64_t extent) {
+  const uint64_t block = tm_format_find(format)->block_elements;
+  return (extent + block - 1) / block * block;
+}
+
+/* Extents of about `limit` elements in all; the last one fills whole blocks of all inputs. */
+static inline uint32_t random_dims(kernel_case *c, uint64_t *state, uint32_t least_rank, uint64_t limit, uint64_t *dims) {
+  const uint32_t rank = least_rank + (uint32_t)random_below(state, 5 - least_rank);
+  uint64_t left = random_extent(state, limit);
+  for (uint32_t i = 0; i < rank; ++i) {
+    dims[i] = i + 1 == rank ? left : random_extent(state, left);
+    left /= dims[i];
+    if (left == 0) left = 1;
+  }
+  for (uint32_t i = 0; rank > 0 && i < c->operation.input_count; ++i) {
+    dims[rank - 1] = whole_blocks(c->operands[i].format, dims[rank - 1]);
+  }
+  return rank;
+}
+
+static inline bool make_operand(kernel_case *c, uint32_t index, uint32_t rank, const uint64_t *dims) {
+  if (rank == 0 && tm_format_find(c->operands[index].format)->block_elements > 1) return false;
+  return tm_operand_contiguous(c->operands[index].format, rank, dims, &c->operands[index], NULL) == TM_OK;
+}
+
+static inline bool shape_same(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 0, limit, dims);
+  const bool broadcasts = tm_op_find(c->operation.op)->broadcasts && random_below(state, 3) == 0;
+  for (uint32_t i = 0; i < c->operation.input_count; ++i) {
+    uint64_t own[TM_MAX_RANK];
+    memcpy(own, dims, sizeof own);
+    uint32_t skipped = 0;
+    if (broadcasts && rank > 0 && random_below(state, 2) == 0) {
+      const uint32_t axis = (uint32_t)random_below(state, rank);
+      if (random_below(state, 3) == 0) skipped = axis + 1;
+      else own[axis] = 1;
+    }
+    if (!make_operand(c, i, rank - skipped, own + skipped)) return false;
+  }
+  return true;
+}
+
+static inline bool shape_blocks(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  dims[rank - 1] = whole_blocks(TM_FORMAT_Q8_0, dims[rank - 1]);
+  return make_operand(c, 0, rank, dims);
+}
+
+static inline bool shape_cast(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  dims[rank - 1] += dims[rank - 1] % 2;
+  c->attributes.cast.saturate = (uint32_t)random_below(state, 2);
+  return make_operand(c, 0, rank, dims);
+}
+
+static inline bool shape_transpose(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  uint8_t *order = c->attributes.transpose.permutation;
+  for (uint32_t i = 0; i < rank; ++i) order[i] = (uint8_t)i;
+  const uint32_t movable = tm_format_find(c->operands[0].format)->block_elements > 1 ? rank - 1 : rank;
+  for (uint32_t i = movable; i > 1; --i) {
+    const uint64_t j = random_below(state, i);
+    const uint8_t swap = order[i - 1];
+    order[i - 1] = order[j];
+    order[j] = swap;
+  }
+  return make_operand(c, 0, rank, dims);
+}
+
+static inline bool shape_gather(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK], indices[2];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  c->attributes.axis.axis = (uint32_t)random_below(state, rank);
+  for (int i = 0; i < 2; ++i) indices[i] = random_extent(state, 12);
+  return make_operand(c, 0, rank, dims) && make_operand(c, 1, (uint32_t)random_below(state, 3), indices);
+}
+
+static inline bool shape_fill(kernel_case *c, uint64_t *state, uint64_t limit) {
+  tm_operand *y = &c->operands[1];
+  uint64_t dims[TM_MAX_RANK];
+  y->format = c->operands[0].format;
+  y->rank = random_dims(c, state, 1, limit, dims);
+  memcpy(y->dims, dims, y->rank * sizeof *dims);
+  return make_operand(c, 0, 0, NULL);
+}
+
+static inline bool shape_compare(kernel_case *c, uint64_t *state, uint64_t limit) {
+  c->attributes.compare.predicate = (uint32_t)random_below(state, 6);
+  return shape_same(c, state, limit);
+}
+
+static inline bool shape_gelu(kernel_case *c, uint64_t *state, uint64_t limit) {
+  c->attributes.gelu.tanh_form = (uint32_t)random_below(state, 2);
+  return shape_same(c, state, limit);
+}
+
+static inline bool shape_reduce(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  const uint32_t one = 1u << random_below(state, rank);
+  const uint32_t some = c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one : one | (uint32_t)random_below(state, 1u << rank);
+  c->attributes.reduce = (tm_reduce_attributes){ some, (uint32_t)random_below(state, 2) };
+  return make_operand(c, 0, rank, dims);
+}
+
+static inline bool shape_axis(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  c->attributes.axis.axis = random_below(state, 2) ? rank - 1 : (uint32_t)random_below(state, rank);
+  return make_operand(c, 0, rank, dims);
+}
+
+static inline bool shape_norm(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  c->attributes.norm.epsilon = random_below(state, 2) ? 1e-5 : 0.1;
+  for (uint32_t i = 1; i < c->operation.input_count; ++i) {
+    if (!make_operand(c, i, 1, &dims[rank - 1])) return false;
+  }
+  return make_operand(c, 0, rank, dims);
+}
+
+/* a and b of a product with at most about `limit` multiplications; both attribute structs start with the transposes. */
+static inline bool shape_matmul(kernel_case *c, uint64_t *state, uint64_t limit) {
+  const uint64_t side = (uint64_t)cbrt((double)limit * 32);
+  uint64_t m = random_extent(state, side), n = random_extent(state, side), k = random_extent(state, side);
+  for (uint32_t i = 0; i < 2; ++i) k = whole_blocks(c->operands[i].format, k);
+  uint32_t transposed[2];
+  for (uint32_t i = 0; i < 2; ++i) transposed[i] = (uint32_t)random_below(state, 2);
+  if (tm_format_find(c->operands[0].format)->block_elements > 1) transposed[0] = 0;
+  if (tm_format_find(c->operands[1].format)->block_elements > 1) transposed[1] = 1;
+  c->attributes.matmul = (tm_matmul_attributes){ transposed[0], transposed[1] };
+  const uint64_t batch = random_extent(state, 3);
+  const uint64_t a[] = { batch, transposed[0] ? k : m, transposed[0] ? m : k };
+  const uint64_t b[] = { random_below(state, 2) ? batch : 1, transposed[1] ? n : k, transposed[1] ? k : n };
+  const uint32_t skipped = (uint32_t)random_below(state, 2);
+  return make_operand(c, 0, 3 - skipped, a + skipped) && make_operand(c, 1, 3 - skipped, b + skipped);
+}
+
+/* Scales: one for the tensor, one a row of a or column of b, or one a block of K. */
+static inline bool shape_scaled(kernel_case *c, uint64_t *state, uint64_t limit) {
+  if (!shape_matmul(c, state, limit)) return false;
+  c->attributes.scaled.zero_points = c->operation.input_count == 6;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const tm_operand *x = &c->operands[i];
+    uint64_t dims[TM_MAX_RANK] = { 1, 1, 1 };
+    const uint32_t kind = (uint32_t)random_below(state, 3);
+    const uint32_t axis = x->rank - 1 - (uint32_t)random_below(state, 2);
+    if (kind == 1) dims[axis] = x->dims[axis];
+    if (kind == 2) dims[axis] = x->dims[axis] % 4 == 0 ? x->dims[axis] / 4 : 1;
+    const uint32_t rank = kind == 0 ? 0 : x->rank;
+    if (!make_operand(c, 2 + i, rank, dims)) return false;
+    if (c->operation.input_count == 6 && !make_operand(c, 4 + i, rank, dims)) return false;
+  }
+  return true;
+}
+
+typedef struct shape_rule {
+  uint32_t op;
+  bool   (*shape)(kernel_case *c, uint64_t *state, uint64_t limit);
+} shape_rule;
+
+/* What is not listed takes inputs of equal dims. */
+static const shape_rule shape_rules[] = {
+  { TM_OP_TRANSPOSE, shape_transpose }, { TM_OP_GATHER, shape_gather },   { TM_OP_FILL, shape_fill },
+  { TM_OP_CAST, shape_cast },           { TM_OP_QUANTIZE, shape_blocks }, { TM_OP_DEQUANTIZE, shape_blocks },
+  { TM_OP_COMPARE, shape_compare },     { TM_OP_GELU, shape_gelu },       { TM_OP_SUM, shape_reduce },
+  { TM_OP_MEAN, shape_reduce },         { TM_OP_MIN, shape_reduce },      { TM_OP_MAX, shape_reduce },
+  { TM_OP_ARGMAX, shape_reduce },       { TM_OP_MATMUL, shape_matmul },   { TM_OP_MATMUL_SCALED, shape_scaled },
+  { TM_OP_SOFTMAX, shape_axis },        { TM_OP_LAYER_NORM, shape_norm }, { TM_OP_RMS_NORM, shape_norm },
+};
+
+/* Fills *c for an operation with these formats (inputs, then the output or TM_FORMAT_NONE) and about `limit` elements;
+   false if the operation does not take them. */
+static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats, uint64_t limit, uint64_t *state) {
+  memset(c, 0, sizeof *c);
+  c->operation = (tm_operation){
+    .struct_size = sizeof c->operation, .op = row->op, .version = row->version, .worst_numerics = TM_NUMERICS_N4,
+    .attribute_bytes = row->attribute_bytes, .input_count = inputs, .output_count = 1, .operands = c->operands,
+    .attributes = row->attribute_bytes > 0 ? &c->attributes : NULL,
+  };
+  for (uint32_t i = 0; i <= inputs; ++i) c->operands[i].format = formats[i];
+  bool (*shape)(kernel_case *, uint64_t *, uint64_t) = shape_same;
+  for (size_t i = 0; i < sizeof shape_rules / sizeof shape_rules[0]; ++i) {
+    if (shape_rules[i].op == row->op) shape = shape_rules[i].shape;
+  }
+  if (!shape(c, state, limit)) return false;
+  return tm_op_infer_outputs(&c->operation, &c->operands[inputs], NULL) == TM_OK;
+}
+
+/* Spreads a plain operand out: gaps between outer rows, every second element, or backwards. */
+static inline void case_spread(tm_operand *operand, uint64_t *state) {
+  const tm_format_info *info = tm_format_find(operand->format);
+  if (operand->rank == 0 || operand->element_count == 0) return;
+  const tm_operand dense = *operand;
+  const uint32_t last = operand->rank - 1;
+  switch (random_below(state, 3)) {
+    case 0:
+      for (uint32_t i = 0; i < last; ++i) operand->strides_bytes[i] *= 2;
+      break;
+    case 1:
+      for (uint32_t i = 0; info->block_elements == 1 && i <= last; ++i) operand->strides_bytes[i] *= 2;
+      break;
+    default:
+      if (last > 0 || info->block_elements == 1) operand->strides_bytes[0] = -operand->strides_bytes[0];
+  }
+  if (tm_operand_derive(operand, NULL) != TM_OK) *operand = dense;
+}
+
+/* ---- data ---- */
+
+typedef enum temper { TEMPER_PLAIN, TEMPER_SPECIALS, TEMPER_BITS, TEMPER_CONSTANT, TEMPER_SCALED, TEMPER_COUNT } temper;
+
+static inline double plain_value(uint64_t *state) {
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) sum += (double)(random_u64(state) >> 11) * 0x1p-53;
+  return (sum - 2) * 2;
+}
+
+static inline double special_value(uint64_t *state) {
+  static const double specials[] = {
+    0.0, -0.0, 1.0, -1.0, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffcp-127, 0x1.fffffep127, -0x1.fffffep127, 0x1p-1074, 0x1p-1022,
+    0x1.fffffffffffffp1023, 65504.0, 65520.0, 0x1p-24, 0x1p-14, 448.0, 464.0, 0x1p-9, 57344.0, 2147483647.0, -2147483648.0,
+    0x1p63, 127.5, -128.5, 0.5, 1.5, 2.5, 0x1p60, 0x1p-50, 0x1p-51,
+  };
+  const uint64_t pick = random_below(state, sizeof specials / sizeof specials[0] + 3);
+  if (pick < sizeof specials / sizeof specials[0]) return specials[pick];
+  return pick % 3 == 0 ? NAN : pick % 3 == 1 ? INFINITY : -INFINITY;
+}
+
+/* One block of elements in `format` at `to`.  Scaled values reach `scale` often and never exceed it, so that limits on
+   magnitudes are met exactly. */
+static inline void random_block(uint32_t format, temper t, double scale, uint64_t *state, unsigned char *to) {
+  const tm_format_info *info = tm_format_find(format);
+  double values[256];
+  for (uint32_t i = 0; i < info->block_bytes; ++i) to[i] = (unsigned char)random_u64(state);
+  if (info->kind == TM_KIND_BLOCK) {
+    /* Raw bits, but for a scale of ordinary size; special ones now and then. */
+    const uint16_t odd[] = { 0x0000, 0x8000, 0x7c00, 0xfc00, 0x7e00, 0x0001, 0x7bff };
+    uint16_t bits = (uint16_t)(0x2000 | (random_u64(state) & 0x8fff));
+    if (t != TEMPER_PLAIN && random_below(state, 8) == 0) bits = odd[random_below(state, 7)];
+    memcpy(to, &bits, sizeof bits);
+    return;
+  }
+  if (t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
+  for (uint32_t i = 0; i < info->block_elements; ++i) {
+    values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
+    if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;
+  }
+  tm_codec_find(format)->encode(values, info->block_elements, to);
+}
+
+/* Memory of an operand: the whole buffer with guards, and the address of its first element. */
+typedef struct case_buffer {
+  unsigned char *memory;
+  uint64_t       bytes;         /* of memory */
+  unsigned char *first;
+  unsigned char *lowest;        /* of what the operand touches */
+} case_buffer;
+
+static inline bool buffer_make(case_buffer *buffer, const tm_operand *operand, uint64_t misalignment) {
+  const uint64_t below = tm_operand_bytes_below(operand);
+  buffer->bytes = operand->byte_count + 2 * CASE_GUARD_BYTES + misalignment;
+  buffer->memory = malloc(buffer->bytes);
+  if (buffer->memory == NULL) return false;
+  memset(buffer->memory, CASE_GUARD, buffer->bytes);
+  buffer->lowest = buffer->memory + CASE_GUARD_BYTES + misalignment;
+  buffer->first = buffer->lowest + below;
+  return true;
+}
+
+/* Fills all bytes that the operand touches, gaps included. */
+static inline void buffer_fill(const case_buffer *buffer, const tm_operand *operand, temper t, uint64_t *state) {
+  static const double scales[] = { 0x1p-140, 0x1.fep-51, 0x1p-50, 0x1.fep59, 0x1p60, 0x1p100, 0x1p-16, 0x1p13 };
+  const uint32_t step = tm_format_find(operand->format)->block_bytes;
+  const double scale = t == TEMPER_SCALED ? scales[random_below(state, sizeof scales / sizeof scales[0])] : 1;
+  for (uint64_t at = 0; at + step <= operand->byte_count; at += step) random_block(operand->format, t, scale, state, buffer->lowest + at);
+}
+
+#endif
