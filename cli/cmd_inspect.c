@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,17 +124,16 @@ static void print_heading(const inspection *inspect, const char *text) {
 
 static void print_summary(const inspection *inspect) {
   const tm_checkpoint_description *about = &inspect->about;
-  tm_output_stream *stream = inspect->invocation->output;
-  tm_cell           path = tm_cell_text(about->path);
-  tm_quantity       a, b;
-  char              escaped[4096];
-  tm_printable_escape(path.text, (size_t)path.count, escaped, sizeof escaped);
-  tm_output_text(stream, escaped);
-  tm_output_format(stream, ": %s, %u file%s, %s, %s tensor%s", about->format, about->file_count, about->file_count == 1 ? "" : "s",
-                   tm_quantity_bytes(about->file_bytes, &a), tm_quantity_count(about->tensor_count, &b), about->tensor_count == 1 ? "" : "s");
+  const tm_terminal *terminal = &inspect->invocation->terminal;
+  tm_quantity        size, count, chosen;
+  char               path[4096], text[4096 + 256];
+  tm_printable_escape(about->path, strlen(about->path), path, sizeof path);
+  snprintf(text, sizeof text, "%s: %s, %u file%s, %s, %s tensor%s", path, about->format, about->file_count, about->file_count == 1 ? "" : "s",
+           tm_quantity_bytes(about->file_bytes, &size), tm_quantity_count(about->tensor_count, &count), about->tensor_count == 1 ? "" : "s");
+  const size_t used = strlen(text);
   if (inspect->chosen_count != about->tensor_count)
-    tm_output_format(stream, " (%s chosen)", tm_quantity_count(inspect->chosen_count, &b));
-  tm_output_char(stream, '\n');
+    snprintf(text + used, sizeof text - used, " (%s chosen)", tm_quantity_count(inspect->chosen_count, &chosen));
+  tm_printable_wrap(inspect->invocation->output, text, 0, terminal->width);
 }
 
 static void print_tables(const inspection *inspect, const tm_rows *rows) {

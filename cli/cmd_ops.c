@@ -58,8 +58,10 @@ static void print_op(tm_context *context, const tm_op_description *op, tm_invoca
   tm_device_description device = { .struct_size = sizeof device };
   support               answers[FORMAT_CAPACITY];
   const bool            color = invocation->terminal.color;
-  tm_output_format(stream, "%s%s%s  %s (accepts %s)\n", color ? "\x1b[1m" : "", op->name, color ? "\x1b[0m" : "", op->summary,
-                   tm_numerics_name(op->default_numerics));
+  char                  summary[256];
+  snprintf(summary, sizeof summary, "%s (accepts %s)", op->summary, tm_numerics_name(op->default_numerics));
+  tm_output_format(stream, "%s%s%s  ", color ? "\x1b[1m" : "", op->name, color ? "\x1b[0m" : "");
+  tm_printable_wrap(stream, summary, strlen(op->name) + 2, invocation->terminal.width);
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
     const uint32_t count = device.state == TM_DEVICE_EXCLUDED ? 0 : ask(context, i, op->op, answers);
     print_device(device.name, answers, count, invocation);

@@ -123,21 +123,28 @@ static uint64_t count_of(const stats_run *stats, const tm_cell *cells, const cha
   return index != TM_NO_COLUMN && cells[index].defined ? cells[index].count : 0;
 }
 
+/* How many tensors hold a NaN or an infinity; *out_first is the row of the first one. */
+static uint64_t count_nonfinite(const stats_run *stats, uint64_t *out_first) {
+  tm_cell  cells[TM_MAX_COLUMNS];
+  uint64_t found = 0;
+  for (uint64_t row = 0; stats_row(stats->job, row, cells); row++)
+    if (count_of(stats, cells, "nan") + count_of(stats, cells, "pos_inf") + count_of(stats, cells, "neg_inf") != 0 && found++ == 0)
+      *out_first = row;
+  return found;
+}
+
 /* --fail-on-nonfinite */
 static int check_finite(const stats_run *stats) {
-  tm_cell  cells[TM_MAX_COLUMNS], first[TM_MAX_COLUMNS] = { { 0 } };
-  uint64_t found = 0;
-  for (uint64_t row = 0; stats_row(stats->job, row, cells); row++) {
-    if (count_of(stats, cells, "nan") + count_of(stats, cells, "pos_inf") + count_of(stats, cells, "neg_inf") == 0) continue;
-    if (found++ == 0) memcpy(first, cells, sizeof first);
-  }
-  if (found == 0) return TM_EXIT_OK;
-  const tm_cell *name = &first[tm_column_find(stats->columns, stats->column_count, "name")];
+  tm_cell        cells[TM_MAX_COLUMNS];
+  uint64_t       first = 0;
   char           escaped[512];
+  const uint64_t found = count_nonfinite(stats, &first);
+  if (found == 0 || !stats_row(stats->job, first, cells)) return TM_EXIT_OK;
+  const tm_cell *name = &cells[tm_column_find(stats->columns, stats->column_count, "name")];
   tm_printable_escape(name->text, (size_t)name->count, escaped, sizeof escaped);
   return tm_complain_as(TM_EXIT_FOUND, "%llu tensor%s with NaN or infinities; the first is %s: %llu NaN, %llu +Inf, %llu -Inf",
-                        (unsigned long long)found, found == 1 ? "" : "s", escaped, (unsigned long long)count_of(stats, first, "nan"),
-                        (unsigned long long)count_of(stats, first, "pos_inf"), (unsigned long long)count_of(stats, first, "neg_inf"));
+                        (unsigned long long)found, found == 1 ? "" : "s", escaped, (unsigned long long)count_of(stats, cells, "nan"),
+                        (unsigned long long)count_of(stats, cells, "pos_inf"), (unsigned long long)count_of(stats, cells, "neg_inf"));
 }
 
 static bool is_device_of(const char *device, const char *backend) {
@@ -172,9 +179,20 @@ static tm_status check_backend_name(tm_context *context, const char *name, tm_er
 
 /* ---------------------------------------------------------------------------------------------------- the whole ---- */
 
+/* Columns for NaN and infinities are not there when they would be all zero, so that is said. */
+static void print_table(stats_run *stats, const tm_rows *rows, const tm_job_report *report) {
+  const tm_terminal  *terminal = &stats->invocation->terminal;
+  const tm_table_look look = { .width = terminal->width, .color = terminal->color };
+  tm_output_stream   *stream = stats->invocation->output;
+  uint64_t            first = 0;
+  if (rows->count > 0) tm_row_selection_print(&stats->selection, rows, styles, STYLE_COUNT, look, stream);
+  tm_job_report_print(report, !stats->invocation->preferences.quiet, terminal->width, stream);
+  const bool whole = stats->status == TM_OK && tm_job_row_count(stats->job) > 0;
+  if (whole && !stats->invocation->preferences.quiet && count_nonfinite(stats, &first) == 0) tm_output_text(stream, "no NaN, no infinities\n");
+}
+
 static void print_result(stats_run *stats, const tm_rows *rows) {
-  const tm_terminal *terminal = &stats->invocation->terminal;
-  tm_job_report      report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
+  const tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
   if (is_json(stats)) {
     if (tm_row_selection_needs_all(&stats->selection)) print_sorted_rows(stats, rows);
     tm_json_end_array(&stats->json);
@@ -185,9 +203,7 @@ static void print_result(stats_run *stats, const tm_rows *rows) {
     if (tm_row_selection_needs_all(&stats->selection)) print_sorted_rows(stats, rows);
     if (!stats->invocation->preferences.quiet) tm_job_report_complain_notes(&report);
   } else {
-    const tm_table_look look = { .width = terminal->width, .color = terminal->color };
-    if (rows->count > 0) tm_row_selection_print(&stats->selection, rows, styles, STYLE_COUNT, look, stats->invocation->output);
-    tm_job_report_print(&report, !stats->invocation->preferences.quiet, terminal->width, stats->invocation->output);
+    print_table(stats, rows, &report);
   }
   tm_output_flush(stats->invocation->output);
 }
@@ -197,9 +213,11 @@ static int judge(stats_run *stats) {
   const char *backend = tm_arguments_value(&stats->invocation->arguments, "require-backend");
   int         exit_code = TM_EXIT_OK;
   if (stats->signal_number != 0) {
-    fputs("tensormorph: interrupted; the figures above are those of the tensors that were finished\n", stderr);
+    fputs("tensormorph: interrupted; what was finished is printed\n", stderr);
     return tm_interrupt_exit_code(stats->signal_number);
   }
+  /* Nobody reads any more; that was said by ending the job. */
+  if (stats->invocation->output->error != 0) return TM_EXIT_TROUBLE;
   if (stats->status != TM_OK) {
     tm_complain(&stats->error);
     return TM_EXIT_TROUBLE;

@@ -4,6 +4,7 @@
 
 #if defined(__x86_64__)
 extern const cpu_row_table cpu_rows_stats;
+extern const cpu_row_table cpu_rows_compare_tensors;
 extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
@@ -18,6 +19,7 @@ extern const cpu_row_table cpu_rows_normalize;
 const cpu_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
   &cpu_rows_stats,
+  &cpu_rows_compare_tensors,
   &cpu_rows_arithmetic,
   &cpu_rows_select,
   &cpu_rows_compare,
