@@ -32,7 +32,8 @@ static void apply_scale(const tm_factor_scale *scale, uint64_t outer, uint64_t k
     const uint64_t end = tm_min_u64(count, ((uint64_t)entry + 1) * scale->k_group - k);
     float factor;
     int32_t zero = 0;
-    memcpy(&factor, scale->scale + row * scale->scale_steps_bytes[0] + entry * scale->scale_steps_bytes[1], sizeof factor);
+    memcpy(&factor, scale->scale + row * scale->scale_steps_bytes[0] + entry * scale->scale_steps_bytes[1],
+           sizeof factor);
     if (scale->zero != NULL)
       memcpy(&zero, scale->zero + row * scale->zero_steps_bytes[0] + entry * scale->zero_steps_bytes[1], sizeof zero);
     for (; i < end; i++) values[i] = (values[i] - (double)zero) * (double)factor;
@@ -41,7 +42,8 @@ static void apply_scale(const tm_factor_scale *scale, uint64_t outer, uint64_t k
 
 static void load_factor(const tm_factor *factor, uint64_t outer, uint64_t k, uint64_t count, double *out_values) {
   const int64_t block = (int64_t)(k / factor->along_k.block_elements);
-  const char *address = factor->address + (int64_t)outer * factor->outer_step_bytes + block * factor->along_k.step_bytes;
+  const char *address =
+      factor->address + (int64_t)outer * factor->outer_step_bytes + block * factor->along_k.step_bytes;
   tm_stream_load(&factor->along_k, address, count, out_values);
   if (factor->scale.scale != NULL) apply_scale(&factor->scale, outer, k, count, out_values);
 }

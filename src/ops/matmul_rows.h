@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul_rows.h - rows of one matrix product, y[m,n] = sum over k ascending of a[m,k] * b[n,k], summed in f64 and rounded
- * once.  Both factors are read along k, wherever that axis lies in memory, through tiles on the stack.
+ * matmul_rows.h - rows of one matrix product, y[m,n] = sum over k ascending of a[m,k] * b[n,k], summed in f64 and
+ * rounded once.  Both factors are read along k, wherever that axis lies in memory, through tiles on the stack.
  */
 #ifndef TM_OPS_MATMUL_ROWS_H
 #define TM_OPS_MATMUL_ROWS_H

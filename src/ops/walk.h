@@ -29,9 +29,10 @@ typedef struct tm_walk {
   tm_element_stream streams[TM_WALK_OPERANDS];
 } tm_walk;
 
-/* Starts at element `element` (row-major number, the start of a block where any operand has them) of the dims of `space`. */
-tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers, uint32_t operand_count,
-                      uint64_t element);
+/* Starts at element `element` (row-major number, the start of a block where any operand has them) of the dims of
+ * `space`. */
+tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers,
+                      uint32_t operand_count, uint64_t element);
 /* At most `limit` elements that lie ahead on the current line. */
 uint64_t tm_walk_line(const tm_walk *walk, uint64_t limit);
 /* Goes on by `elements`, at most to the end of the line. */
