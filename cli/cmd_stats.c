@@ -74,14 +74,20 @@ static void print_machine_row(stats_run *stats, const tm_cell *cells) {
     tm_row_print_csv(stats->columns, stats->column_count, cells, stats->invocation->output);
 }
 
-/* Rows that are finished by now, where nothing has to be known of the later ones. */
+/* Machines get rows as they are finished, where nothing has to be known of the later ones. */
+static bool prints_meanwhile(const stats_run *stats) {
+  return !tm_row_selection_needs_all(&stats->selection) && (is_json(stats) || stats->selection.is_csv);
+}
+
 static void print_finished_rows(stats_run *stats) {
   tm_cell cells[TM_MAX_COLUMNS];
-  if (tm_row_selection_needs_all(&stats->selection) || (!is_json(stats) && !stats->selection.is_csv)) return;
+  if (!prints_meanwhile(stats)) return;
   const uint64_t finished = tm_job_row_count(stats->job);
   const uint64_t end = finished < stats->selection.top ? finished : stats->selection.top;
+  if (stats->printed == end) return;
   for (; stats->printed < end && stats_row(stats->job, stats->printed, cells); stats->printed++)
     print_machine_row(stats, cells);
+  tm_output_flush(stats->invocation->output);
 }
 
 static void print_sorted_rows(stats_run *stats, const tm_rows *rows) {
@@ -104,8 +110,10 @@ static void answer_signal(stats_run *stats) {
 static void wait_for_job(stats_run *stats) {
   tm_progress_line line;
   tm_progress      progress = { .struct_size = sizeof progress };
-  tm_progress_line_init(&line, &stats->invocation->terminal, !stats->invocation->preferences.quiet,
-                        tm_terminal_now_ns());
+  /* Rows that go to the same terminal meanwhile would tear the line apart. */
+  const bool is_wanted =
+      !stats->invocation->preferences.quiet && !(prints_meanwhile(stats) && stats->invocation->terminal.is_interactive);
+  tm_progress_line_init(&line, &stats->invocation->terminal, is_wanted, tm_terminal_now_ns());
   for (;;) {
     stats->status = tm_job_wait(stats->job, WAIT_NS, &stats->error);
     print_finished_rows(stats);
