@@ -16,6 +16,7 @@ extern const cpu_row_table cpu_rows_lerp;
 extern const cpu_row_table cpu_rows_transcendental;
 extern const cpu_row_table cpu_rows_matmul_vector;
 extern const cpu_row_table cpu_rows_matmul;
+extern const cpu_row_table cpu_rows_matmul_scaled;
 extern const cpu_row_table cpu_rows_normalize;
 #endif
 
@@ -34,6 +35,7 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_transcendental,
   &cpu_rows_matmul_vector,
   &cpu_rows_matmul,
+  &cpu_rows_matmul_scaled,
   &cpu_rows_normalize,
 #endif
   NULL,

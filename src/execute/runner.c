@@ -12,7 +12,6 @@
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
 #define MEASURE_ALL_RUNS 32u
 #define MEASURE_ONE_IN 16u
-#define MOST_TRIES 64u
 
 /* ---- one candidate, operands as it wants them ---- */
 
@@ -174,18 +173,19 @@ static void report(tm_placement *placement, const tm_plan_candidate *candidate, 
 /* The way when the first choice failed: the next best, until one runs or none is left. */
 static tm_status fall_back(const tm_runner *runner, tm_placement *placement, void *const *pointers, tm_status status,
                            tm_run_outcome *outcome, uint32_t *inout_candidate, tm_error *last, tm_error *error) {
-  bool tried[MOST_TRIES] = { false };
-  while (*inout_candidate < placement->candidate_count && *inout_candidate < MOST_TRIES) {
-    tm_plan_candidate *failed = &placement->candidates[*inout_candidate];
-    note_failure(runner, failed, status, last, outcome);
+  const uint32_t count = placement->candidate_count;
+  bool *tried = tm_memory_calloc(runner->table->memory, count, sizeof *tried);
+  if (tried == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for another try; %.800s", last->text);
+  while (status != TM_OK) {
+    note_failure(runner, &placement->candidates[*inout_candidate], status, last, outcome);
     tried[*inout_candidate] = true;
-    if (placement->candidate_count > MOST_TRIES) break;
     *inout_candidate = tm_placement_next(placement, tried);
-    if (*inout_candidate >= placement->candidate_count) break;
+    if (*inout_candidate >= count) break;
     last->text[0] = '\0';
     status = try_candidate(runner, placement, &placement->candidates[*inout_candidate], pointers, last);
-    if (status == TM_OK) return TM_OK;
   }
+  tm_memory_free(runner->table->memory, tried, count * sizeof *tried);
+  if (status == TM_OK) return TM_OK;
   if (status == TM_ERROR_NO_MEMORY) return tm_fail(error, status, "%.900s", last->text);
   return nobody(placement, outcome, error);
 }

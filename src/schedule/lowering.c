@@ -78,6 +78,7 @@ void tm_lowering_request(const tm_lowering_step *step, const tm_operand *origina
   out_request->version = row == NULL ? 1 : row->version;
   out_request->worst_numerics = TM_NUMERICS_N0;
   out_request->only_device = TM_ANY_DEVICE;
+  out_request->operands_as_they_are = 1;
   out_request->input_count = 1;
   out_request->output_count = 1;
   out_request->attribute_bytes = row == NULL ? 0 : row->attribute_bytes;

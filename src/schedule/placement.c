@@ -72,7 +72,8 @@ static tm_placement *make(tm_placement_table *table, const tm_request *request, 
   tm_operation operation = tm_request_operation(&placement->request);
   operation.operands = normal;
   tm_op_normalize(&operation, normal);
-  placement->candidate_count = tm_candidates_evaluate(&table->market, &operation, request->only_device, true, placement->candidates);
+  placement->candidate_count = tm_candidates_evaluate(&table->market, &operation, request->only_device,
+                                                      request->operands_as_they_are == 0, placement->candidates);
   atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL));
   atomic_fetch_add(&table->query_count, 1);
   return placement;

@@ -21,6 +21,8 @@ typedef struct tm_request {
   uint32_t input_count;
   uint32_t output_count;
   uint32_t attribute_bytes;
+  uint32_t operands_as_they_are;        /* 1: no lowering, since this is a step of one and must not lead back to itself */
+  uint32_t reserved;
   uint64_t attributes[TM_LARGEST_ATTRIBUTES / 8];
   tm_operand operands[TM_MAX_OPERANDS]; /* inputs, then outputs; only the used ones belong to the key */
 } tm_request;
