@@ -149,9 +149,15 @@ DEFINE_DOT(q4_0)
     uint64_t k = 0;                                                                                                   \
     for (; k + 4 <= depth; k += 4, row += 4 * matrix->k_bytes) {                                                      \
       const char *const rows[4] = { row, row + matrix->k_bytes, row + 2 * matrix->k_bytes, row + 3 * matrix->k_bytes }; \
-      add_rows_##T(rows, vector + k, lines, sums);                                                                    \
+      float x[4];                                                                                                     \
+      memcpy(x, vector + k, sizeof(x));                                                                               \
+      add_rows_##T(rows, x, lines, sums);                                                                             \
     }                                                                                                                 \
-    for (; k < depth; k++, row += matrix->k_bytes) add_row_##T(row, vector[k], lines, sums);                          \
+    for (; k < depth; k++, row += matrix->k_bytes) {                                                                  \
+      float x;                                                                                                        \
+      memcpy(&x, vector + k, sizeof(x));                                                                              \
+      add_row_##T(row, x, lines, sums);                                                                               \
+    }                                                                                                                 \
     for (uint64_t i = 0; i < lines; i++) memcpy(y + (int64_t)i * y_bytes, &sums[i], sizeof(float));                   \
   }
 DEFINE_ACROSS(f32)
