@@ -311,7 +311,7 @@ static inline void random_block(uint32_t format, temper t, double scale, uint64_
     memcpy(to, &bits, sizeof bits);
     return;
   }
-  if (t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
+  if (t == TEMPER_BITS || !info->has_arithmetic || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
   for (uint32_t i = 0; i < info->block_elements; ++i) {
     values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
     if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;
