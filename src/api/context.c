@@ -52,6 +52,13 @@ static void init_memory(tm_memory *memory, const tm_context_options *options) {
   memory->context = options->allocator_context;
 }
 
+/* What is kept for speed yields to what is asked for. */
+static void give_back(void *context_pointer) {
+  tm_context *context = context_pointer;
+  tm_placement_table_drop(&context->placements);
+  tm_scratch_drop(&context->scratch);
+}
+
 static tm_status build_scheduler(tm_context *context, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory);
@@ -59,7 +66,10 @@ static tm_status build_scheduler(tm_context *context, tm_error *error) {
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
   context->runner = (tm_runner){ &context->placements, &context->scratch };
-  return status == TM_OK ? TM_OK : tm_fail(error, status, "no memory for the scheduler");
+  if (status != TM_OK) return tm_fail(error, status, "no memory for the scheduler");
+  context->memory.reclaim = give_back;
+  context->memory.reclaim_context = context;
+  return TM_OK;
 }
 
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
@@ -93,6 +103,7 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
 
 void tm_context_destroy(tm_context *context) {
   if (context == NULL) return;
+  context->memory.reclaim = NULL;
   tm_placement_table_deinit(&context->placements);
   tm_scratch_deinit(&context->scratch);
   tm_health_deinit(&context->health);

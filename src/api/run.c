@@ -53,7 +53,7 @@ static tm_status begin_request(const tm_context *context, const call *what, uint
   request->op = what->op;
   request->version = row->version;
   request->worst_numerics = tm_context_accepts(context, row, options.worst_numerics);
-  request->run_to_run = options.run_to_run != 0;
+  request->flags = options.run_to_run != 0 ? TM_REQUEST_RUN_TO_RUN : 0;
   request->only_device = options.device_plus_one == 0 ? TM_ANY_DEVICE : options.device_plus_one - 1;
   if (options.device_plus_one > context->inventory->device_count)
     return tm_fail(error, TM_ERROR_ARGUMENT, "run options: there is no device %u", options.device_plus_one - 1);

@@ -11,12 +11,15 @@
 
 #define TM_LARGEST_ATTRIBUTES 64u
 
+#define TM_REQUEST_RUN_TO_RUN 0x1u      /* only devices that give equal bits every time */
+#define TM_REQUEST_AS_IS      0x2u      /* a step of a lowering: it is not lowered again, or steps could need themselves */
+
 /* Zero-initialise, so that padding compares equal. */
 typedef struct tm_request {
   uint32_t op;
   uint32_t version;
   uint32_t worst_numerics;
-  uint32_t run_to_run;
+  uint32_t flags;                       /* TM_REQUEST_* */
   uint32_t only_device;                 /* inventory index, or TM_ANY_DEVICE */
   uint32_t input_count;
   uint32_t output_count;
