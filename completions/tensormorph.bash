@@ -1,40 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Completion of the tensormorph command for bash.
+
+# The names of backends, devices or operations, as the command lists them.
+_tensormorph_names() {
+  tensormorph "$1" --json 2>/dev/null | sed -n 's/^ *"name": "\([^"]*\)".*/\1/p' | sort -u
+}
+
+_tensormorph_options() {
+  local rows="--sort --top --columns --wide --csv" names="--tensor --exclude"
+  local operation="--dtype --shape --output-dtype --attr --transpose-a --transpose-b --axis --constant"
+  case $1 in
+    backends) echo "--options" ;;
+    inspect) echo "$names $rows --metadata-only --max-header" ;;
+    stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
+    explain) echo "$operation" ;;
+    bench) echo "$operation --repeat --min-time" ;;
+  esac
+}
+
+_tensormorph_columns() {
+  case $1 in
+    inspect) echo "name dtype shape count bytes offset file type state" ;;
+    *) echo "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2" ;;
+  esac
+}
+
 _tensormorph() {
-  local word previous command="" item
+  local word previous command="" item words=""
+  local commands="backends ops inspect stats explain bench help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | explain | bench) command=$item ;;
+      backends | ops | inspect | stats | explain | bench | help)
+        command=$item
+        break ;;
     esac
   done
 
-  local options="--json --device --no-device --accept --threads --plugin --help --version"
-  case $command in
-    backends) options+=" --options" ;;
-    inspect) options+=" --max-header" ;;
-    stats) options+=" --tensor --exclude --sort --top --csv --reproducible --require-backend --fail-on-nonfinite" ;;
-    explain | bench) options+=" --dtype --shape" ;;
-  esac
+  local options="--device --no-device --accept --threads --plugin --max-memory --set --json --color --no-color --quiet --help"
+  if [[ -z $command ]]; then
+    options+=" --version"
+  else
+    options+=" $(_tensormorph_options "$command")"
+  fi
 
-  local words=""
   case $previous in
     --accept) words="N0 N1 N2 N3" ;;
-    --sort) words="file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2" ;;
-    --device | --no-device | --require-backend)
-      words=$(tensormorph backends --json 2>/dev/null | sed -n 's/.*"name": *"\([^"]*\)".*/\1/p') ;;
+    --sort) words=$(_tensormorph_columns "$command") ;;
+    --device | --no-device | --require-backend) words=$(_tensormorph_names backends) ;;
     --plugin)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
-    --threads | --top | --tensor | --exclude | --dtype | --shape | --max-header) return ;;
-    explain | bench)
-      words=$(tensormorph ops --json 2>/dev/null | sed -n 's/.*"name": *"\([^"]*\)".*/\1/p') ;;
+    --threads | --max-memory | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
+    --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time) return ;;
+    ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
+    help) words=$commands ;;
   esac
   if [[ -z $words ]]; then
     if [[ -z $command ]]; then
-      words="backends ops inspect stats explain bench $options"
+      words="$commands $options"
     elif [[ $word == -* || $command != inspect && $command != stats ]]; then
       words=$options
     else

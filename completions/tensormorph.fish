@@ -1,35 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of the tensormorph command for fish.
-set -l commands backends ops inspect stats explain bench
+function __tensormorph_names
+    tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
+end
+
+set -l commands backends ops inspect stats explain bench help
+set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a backends -d "backends and their devices"
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a ops -d "operations, and what each device makes of them"
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a inspect -d "metadata and tensors of a checkpoint"
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a stats -d "exact statistics of every tensor"
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a explain -d "where an operation would run, and why"
-complete -c tensormorph -n "not __fish_seen_subcommand_from $commands" -a bench -d "time an operation on a device"
+complete -c tensormorph -n $none -a backends -d "backends and their devices"
+complete -c tensormorph -n $none -a ops -d "operations, and what each device makes of them"
+complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkpoint"
+complete -c tensormorph -n $none -a stats -d "exact statistics of every tensor"
+complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
+complete -c tensormorph -n $none -a bench -d "time an operation on a device"
+complete -c tensormorph -n $none -a help -d "what there is, or what a command does"
+complete -c tensormorph -n $none -s V -l version -d "print the version"
 
-complete -c tensormorph -l json -d "print one JSON document"
-complete -c tensormorph -l device -x -d "use only this device"
-complete -c tensormorph -l no-device -x -d "never use this device"
+complete -c tensormorph -l device -x -a "(__tensormorph_names backends)" -d "use only this device"
+complete -c tensormorph -l no-device -x -a "(__tensormorph_names backends)" -d "never use this device"
 complete -c tensormorph -l accept -x -a "N0 N1 N2 N3" -d "weakest numerics class to accept"
-complete -c tensormorph -l threads -x -d "threads of the pool"
+complete -c tensormorph -l threads -x -d "threads to compute with"
 complete -c tensormorph -l plugin -r -F -d "also load this plugin"
-complete -c tensormorph -l help -d help
-complete -c tensormorph -l version -d version
+complete -c tensormorph -l max-memory -x -d "fail instead of allocating more"
+complete -c tensormorph -l set -x -d "set an option of a backend"
+complete -c tensormorph -l json -d "print one JSON document"
+complete -c tensormorph -l color -d "colour even if the output is no terminal"
+complete -c tensormorph -l no-color -d "no colour"
+complete -c tensormorph -s q -l quiet -d "no progress, no notes"
+complete -c tensormorph -s h -l help -d "help"
 
 complete -c tensormorph -n "__fish_seen_subcommand_from backends" -l options -d "list the options of backends"
-complete -c tensormorph -n "__fish_seen_subcommand_from inspect" -l max-header -x -d "largest header to accept"
-complete -c tensormorph -n "__fish_seen_subcommand_from inspect stats" -F
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l tensor -x -d "only tensors that match"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l exclude -x -d "leave out tensors that match"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l sort -x -d "order by a column" \
-  -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l top -x -d "only the first rows"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l csv -d "print comma-separated values"
+complete -c tensormorph -n "__fish_seen_subcommand_from help" -a "$commands"
+complete -c tensormorph -n "__fish_seen_subcommand_from ops explain bench" -a "(__tensormorph_names ops)"
+
+set -l files "__fish_seen_subcommand_from inspect stats"
+complete -c tensormorph -n $files -F
+complete -c tensormorph -n $files -l tensor -x -d "only tensors that match"
+complete -c tensormorph -n $files -l exclude -x -d "no tensors that match"
+complete -c tensormorph -n $files -l sort -x -d "order by a column" \
+    -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2 bytes offset type state"
+complete -c tensormorph -n $files -l top -x -d "only the first rows"
+complete -c tensormorph -n $files -l columns -x -d "columns of the table"
+complete -c tensormorph -n $files -l wide -d "all columns, as wide as they need to be"
+complete -c tensormorph -n $files -l csv -d "print comma-separated values"
+complete -c tensormorph -n $files -l max-header -x -d "accept headers up to this size"
+complete -c tensormorph -n "__fish_seen_subcommand_from inspect" -l metadata-only -d "print no tensors"
 complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l reproducible -d "bit-equal results only"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l require-backend -x -d "fail if anything ran elsewhere"
+complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l require-backend -x -a "(__tensormorph_names backends)" \
+    -d "exit with 1 if work ran elsewhere"
 complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l fail-on-nonfinite -d "exit with 1 if there is a NaN or an infinity"
-complete -c tensormorph -n "__fish_seen_subcommand_from explain bench" -l dtype -x -d "formats of the inputs"
-complete -c tensormorph -n "__fish_seen_subcommand_from explain bench" -l shape -x -d "shapes of the inputs"
+
+set -l operation "__fish_seen_subcommand_from explain bench"
+complete -c tensormorph -n $operation -l dtype -x -d "formats of the inputs"
+complete -c tensormorph -n $operation -l shape -x -d "shapes of the inputs"
+complete -c tensormorph -n $operation -l output-dtype -x -d "format of the output"
+complete -c tensormorph -n $operation -l attr -x -d "an attribute of the operation"
+complete -c tensormorph -n $operation -l transpose-a -d "the first matrix lies transposed"
+complete -c tensormorph -n $operation -l transpose-b -d "the second matrix lies transposed"
+complete -c tensormorph -n $operation -l axis -x -d "axis or axes to work along"
+complete -c tensormorph -n $operation -l constant -x -d "this input never changes"
+complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
+complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"

@@ -3,15 +3,14 @@
 
 #include <string.h>
 
+#include "cpu_memory_cost.h"
+
 #define OPERANDS (CPU_SPAN_INPUTS + 1)
 
-/* Elements that one thread takes at least: about 5 us of work, well above the price of waking a thread. */
-#define GRAIN 16384
+/* What one thread takes at least, well above the price of waking it. */
+#define GRAIN_PICOSECONDS 5000000u
 
-#define ROW_NS              12.0
-#define CACHE_BYTES         1048576u
-#define CACHE_BYTES_PER_NS  64.0
-#define MEMORY_BYTES_PER_NS 12.0
+#define ROW_NS 12.0
 
 typedef struct walk {
   const cpu_span     *span;
@@ -25,6 +24,10 @@ typedef struct row_position {
   uint64_t index[TM_MAX_RANK];
   int64_t  offset[OPERANDS];
 } row_position;
+
+static uint64_t grain_of(const cpu_span *span) {
+  return GRAIN_PICOSECONDS / span->picoseconds / CPU_SPAN_ELEMENTS * CPU_SPAN_ELEMENTS + CPU_SPAN_ELEMENTS;
+}
 
 static uint32_t operand_count(const tm_operation *operation) {
   return operation->input_count + operation->output_count;
@@ -55,20 +58,16 @@ uint32_t cpu_span_refuses(const cpu_span *span, const tm_operation *operation, u
   return 0;
 }
 
-/*
- * Time = the larger of computing and moving, plus the rows' bookkeeping.  Rates of a core: 64 bytes/ns while everything
- * fits its second-level cache, 12 bytes/ns beyond, of which two cores get 1.7 times as much and more no more than 3 times.
- */
+/* The larger of computing and moving, plus the bookkeeping of rows. */
 uint64_t cpu_span_cost_ns(const cpu_span *span, const tm_operation *operation, uint32_t lanes) {
   const uint64_t count = output_of(operation)->element_count;
   const uint64_t run = row_length(operation);
   uint64_t bytes = 0;
   for (uint32_t i = 0; i <= span->input_count; i++) bytes += operation->operands[i].byte_count;
-  const double parts = count <= GRAIN ? 1.0 : (double)lanes;
+  const double parts = count <= grain_of(span) ? 1.0 : (double)lanes;
   const double compute = (double)count * span->picoseconds * 1e-3 / parts;
   const double rows = run == 0 ? 0.0 : (double)(count / run) * ROW_NS / parts;
-  const double shared = parts < 3.0 ? 0.3 + 0.7 * parts : 3.0;
-  const double move = (double)bytes / (bytes <= CACHE_BYTES ? CACHE_BYTES_PER_NS * parts : MEMORY_BYTES_PER_NS * shared);
+  const double move = cpu_move_ns((double)bytes, parts);
   return (uint64_t)(rows + (compute > move ? compute : move));
 }
 
@@ -154,8 +153,8 @@ void cpu_span_run(const cpu_span *span, const cpu_call *call) {
   walk w = { span, call->operation, call->pointers, row_length(call->operation) };
   const uint64_t count = output_of(call->operation)->element_count;
   if (count == 0) return;
-  if (count <= GRAIN)
+  if (count <= grain_of(span))
     compute_range(&w, 0, count, 0);
   else
-    call->host->parallel_for(call->host->context, count, GRAIN, compute_range, &w);
+    call->host->parallel_for(call->host->context, count, grain_of(span), compute_range, &w);
 }

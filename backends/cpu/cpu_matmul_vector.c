@@ -6,6 +6,7 @@
  */
 #include "cpu_matmul.h"
 #include "cpu_matmul_decode.h"
+#include "cpu_memory_cost.h"
 
 #define DOT_LINES    32u        /* lines of one item of work */
 #define ACROSS_LINES 1024u      /* at most, likewise: sums of 4 KiB */
@@ -13,10 +14,7 @@
 /* Bytes of a matrix below which waking other threads costs more than it brings. */
 #define SERIAL_BYTES 262144u
 
-#define CACHE_BYTES         1048576.0
-#define CACHE_BYTES_PER_NS  45.0
-#define MEMORY_BYTES_PER_NS 16.0
-#define ITEM_NS             10.0
+#define ITEM_NS 10.0
 
 /* Sums `lines` lines, up to DOT_LINES or ACROSS_LINES. */
 typedef void (*vector_fn)(const cpu_matrix *matrix, uint64_t lines, const float *vector, uint64_t depth, char *y, int64_t y_bytes);
@@ -198,10 +196,9 @@ static uint64_t cost_ns(const vector_format *format, const tm_operation *operati
   uint32_t operand;
   if (describe(format, operation, &job, &operand) != 0) return 0;
   const double parts = is_serial(&job) ? 1.0 : (double)lanes;
-  const double shared = parts < 3.0 ? 0.3 + 0.7 * parts : 3.0;
   const double lines = (double)job.lines * (double)job.problem.batch_count;
   const double bytes = lines * (double)job.problem.k * format->k_bytes / format->block_elements;
-  const double move = bytes / (bytes <= CACHE_BYTES ? CACHE_BYTES_PER_NS * parts : MEMORY_BYTES_PER_NS * shared);
+  const double move = cpu_move_ns(bytes, parts);
   const double compute = lines * (double)job.problem.k * format->value_ns / parts;
   return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts);
 }

@@ -4,15 +4,13 @@
  * f32 (then to the format), so results are those of the reference but for the last bit.  A row stays in the cache between
  * the passes over it.
  */
+#include "cpu_memory_cost.h"
 #include "cpu_transcendental_math.h"
 
 /* Elements that one thread takes at least. */
 #define GRAIN_ELEMENTS 8192u
 
-#define ROW_NS              40.0
-#define CACHE_BYTES         1048576.0
-#define CACHE_BYTES_PER_NS  40.0
-#define MEMORY_BYTES_PER_NS 12.0
+#define ROW_NS 40.0
 
 /* What an operation does not have is NULL or 0. */
 typedef struct norm_weights {
@@ -165,8 +163,7 @@ static uint64_t cost_ns(double element_ns, const tm_operation *operation, uint32
   const double rows = elements / (double)(row_length(operation) > 0 ? row_length(operation) : 1);
   const double bytes = (double)operation->operands[0].byte_count * 2.0;
   const double parts = elements <= GRAIN_ELEMENTS || rows < 2.0 ? 1.0 : (double)lanes < rows ? (double)lanes : rows;
-  const double shared = parts < 3.0 ? 0.3 + 0.7 * parts : 3.0;
-  const double move = bytes / (bytes <= CACHE_BYTES ? CACHE_BYTES_PER_NS * parts : MEMORY_BYTES_PER_NS * shared);
+  const double move = cpu_move_ns(bytes, parts);
   const double compute = elements * element_ns / parts;
   return (uint64_t)((compute > move ? compute : move) + rows * ROW_NS / parts);
 }

@@ -4,6 +4,9 @@
 
 #if defined(__x86_64__)
 extern const cpu_row_table cpu_rows_stats;
+extern const cpu_row_table cpu_rows_compare_tensors;
+extern const cpu_row_table cpu_rows_cast;
+extern const cpu_row_table cpu_rows_quantize;
 extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
@@ -11,12 +14,16 @@ extern const cpu_row_table cpu_rows_lerp;
 extern const cpu_row_table cpu_rows_transcendental;
 extern const cpu_row_table cpu_rows_matmul_vector;
 extern const cpu_row_table cpu_rows_matmul;
+extern const cpu_row_table cpu_rows_matmul_scaled;
 extern const cpu_row_table cpu_rows_normalize;
 #endif
 
 const cpu_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
   &cpu_rows_stats,
+  &cpu_rows_compare_tensors,
+  &cpu_rows_cast,
+  &cpu_rows_quantize,
   &cpu_rows_arithmetic,
   &cpu_rows_select,
   &cpu_rows_compare,
@@ -24,6 +31,7 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_transcendental,
   &cpu_rows_matmul_vector,
   &cpu_rows_matmul,
+  &cpu_rows_matmul_scaled,
   &cpu_rows_normalize,
 #endif
   NULL,

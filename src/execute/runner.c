@@ -14,7 +14,7 @@
 #define MEASURE_ONE_IN 16u
 /* A device's first launches, and the first run of whatever needs a set-up, pay for things that happen once. */
 #define WARM_UP_LAUNCHES 8u
-#define MOST_TRIES 64u
+#define MOST_TRIES 512u
 #define MOST_ASKS 3u            /* answers that keep going stale are as good as none */
 
 /* ---- one candidate, operands as it wants them ---- */
@@ -46,6 +46,21 @@ static uint64_t measured_runs(uint64_t runs) {
   return runs % MEASURE_ONE_IN == 0 ? MEASURE_ONE_IN : 0;
 }
 
+/* A device that writes whole units must not reach beyond an output that it shares memory with. */
+static bool works_in_place(const tm_plan_candidate *candidate, void *const *pointers) {
+  const tm_device_slot *device = candidate->device;
+  const uint32_t granule = device->memories[0].store_granule;
+  if (!device->is_host_memory) return false;
+  const tm_operation *operation = &candidate->operation;
+  for (uint32_t i = operation->input_count; granule > 1 && i < operation->input_count + operation->output_count; i++) {
+    const tm_operand *output = &candidate->operands[i];
+    const bool whole = (output->flags & TM_OPERAND_CONTIGUOUS) != 0 && output->byte_count % granule == 0 &&
+                       (uintptr_t)pointers[i] % granule == 0;
+    if (!whole) return false;
+  }
+  return true;
+}
+
 static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
   if (runs > 0) return true;
   return candidate->answer.setup_ns == 0 && atomic_load(&candidate->device->launch_count) > WARM_UP_LAUNCHES;
@@ -54,7 +69,7 @@ static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
 static void learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, uint64_t taken_ns, uint64_t copy_ns,
                   uint64_t run_count) {
   tm_placement_learn(runner->table, placement, candidate, taken_ns > copy_ns ? taken_ns - copy_ns : 1, run_count);
-  if (copy_ns != 0)
+  if (copy_ns != 0 && candidate->basis.copied_bytes != 0)
     tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, copy_ns);
 }
 
@@ -64,7 +79,7 @@ static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm
   const uint64_t run_count = measured_runs(runs);
   const uint64_t begin = run_count != 0 ? tm_now_ns() : 0;
   uint64_t copy_ns = 0;
-  if (tm_device_works_in_place(candidate->device))
+  if (works_in_place(candidate, pointers))
     TM_TRY(run_in_place(runner, candidate, kernel, pointers, error));
   else
     TM_TRY(tm_staging_run(candidate, kernel, pointers, &copy_ns, error));

@@ -7,12 +7,14 @@
 #include "plugin/device.h"
 #include "tensor/shape.h"
 
-/* An operand in the device's memory: the bytes that it touches, from the lowest on. */
+/* An operand in the device's memory: the bytes that it touches, from the lowest on, placed so that its first element lies
+   on the device's granule although negative strides reach below it. */
 typedef struct staged {
   tm_buffer *buffer;
   uint64_t   buffer_bytes;
   uint64_t   touched_bytes;
-  uint64_t   below;             /* of the first element: what negative strides reach */
+  uint64_t   start;             /* offset of the lowest byte */
+  uint64_t   first;             /* offset of the first element */
   char      *host;              /* address of the lowest byte */
 } staged;
 
@@ -37,6 +39,30 @@ static tm_status make_buffer(stage *s, uint32_t index, uint64_t bytes, tm_error 
   return TM_OK;
 }
 
+/* The smallest common multiple; both come from checks that bound them to 2^20. */
+static uint64_t common_multiple(uint64_t a, uint64_t b) {
+  uint64_t x = a, y = b;
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
+/* The device keeps the alignment that was promised for the operand, so its first element lies on all three units. */
+static tm_status place(stage *s, uint32_t index, uint64_t below, tm_error *error) {
+  const tm_memory_space *space = &s->device->memories[0];
+  staged *one = &s->operands[index];
+  const uint64_t alignment = tm_max_u64(1, s->candidate->operands[index].alignment);
+  const uint64_t unit = common_multiple(common_multiple(space->offset_granule, space->store_granule), alignment);
+  uint64_t end;
+  if (!tm_checked_round_up(below, unit, &one->first) || !tm_checked_add(one->first - below, one->touched_bytes, &end))
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a tensor larger than 64 bits can count", s->device->name);
+  one->start = one->first - below;
+  return make_buffer(s, index, end, error);
+}
+
 static bool is_output(const stage *s, uint32_t index) { return index >= s->candidate->operation.input_count; }
 
 /* An output with gaps is uploaded too: what lies between its elements belongs to somebody else. */
@@ -47,13 +73,13 @@ static bool must_upload(const stage *s, uint32_t index) {
 static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error *error) {
   const tm_operand *operand = &s->candidate->operands[index];
   staged *one = &s->operands[index];
-  one->below = tm_operand_bytes_below(operand);
+  const uint64_t below = tm_operand_bytes_below(operand);
   one->touched_bytes = operand->byte_count;
-  one->host = (char *)pointer - one->below;
-  TM_TRY(make_buffer(s, index, operand->byte_count, error));
+  one->host = (char *)pointer - below;
+  TM_TRY(place(s, index, below, error));
   if (!must_upload(s, index) || operand->byte_count == 0) return TM_OK;
   const uint64_t begin = tm_now_ns();
-  TM_TRY(tm_device_upload(s->device, s->queue, one->buffer, 0, one->host, operand->byte_count, error));
+  TM_TRY(tm_device_upload(s->device, s->queue, one->buffer, one->start, one->host, operand->byte_count, error));
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
 }
@@ -72,7 +98,7 @@ static tm_status collect(stage *s, tm_error *error) {
   for (uint32_t i = operation->input_count; i < operation->input_count + operation->output_count; i++) {
     const staged *one = &s->operands[i];
     if (one->touched_bytes != 0)
-      TM_TRY(tm_device_download(s->device, s->queue, one->buffer, 0, one->host, one->touched_bytes, error));
+      TM_TRY(tm_device_download(s->device, s->queue, one->buffer, one->start, one->host, one->touched_bytes, error));
   }
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
@@ -83,7 +109,7 @@ static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_erro
   tm_binding bindings[TM_MAX_OPERANDS + 1];
   for (uint32_t i = 0; i < s->count; i++) {
     const staged *one = &s->operands[i];
-    bindings[i] = (tm_binding){ one->buffer, one->below, one->buffer_bytes - one->below };
+    bindings[i] = (tm_binding){ one->buffer, one->first, one->buffer_bytes - one->first };
   }
   TM_TRY(tm_device_run(s->device, s->queue, kernel, bindings, s->count, error));
   return collect(s, error);

@@ -77,7 +77,8 @@ uint64_t           tm_archive_metadata_count(const tm_archive *archive);
 const tm_metadata *tm_archive_metadata_at(const tm_archive *archive, uint64_t index);
 const tm_metadata *tm_archive_metadata_find(const tm_archive *archive, const char *key);
 
-/* What is odd but no error, as sentences.  NULL past the end. */
+/* What is odd but no error, as sentences; the first few.  NULL past the end. */
+#define TM_ARCHIVE_MAX_NOTES 16u
 const char *tm_archive_note_at(const tm_archive *archive, uint64_t index);
 
 /* The bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT (outside the tensor, no such tensor),

@@ -135,6 +135,22 @@ tm_status tm_archive_add_tensor(tm_archive *archive, const tm_archive_tensor *te
 
 /* ---------------------------------------------------------------------------------------------------- metadata ---- */
 
+static bool same_value(const tm_metadata_value *a, const tm_metadata_value *b) {
+  return a->type == b->type && a->element_type == b->element_type && a->count == b->count && a->bytes == b->bytes &&
+         (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0);
+}
+
+/* Writers exist that say a thing twice; that is odd.  Saying two things about one key is an error. */
+static tm_status judge_repeated_key(tm_archive *archive, const tm_metadata *first, const tm_metadata *second, tm_error *error) {
+  char text[160];
+  const tm_shown_name key = tm_show_name(second->key);
+  if (!same_value(&first->value, &second->value))
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: metadata key \"%s\" occurs twice with different values",
+                   tm_file_label(tm_archive_current_file(archive)), key.text);
+  (void)snprintf(text, sizeof text, "metadata key \"%s\" occurs twice with the same value", key.text);
+  return tm_archive_add_note(archive, text, error);
+}
+
 tm_status tm_archive_add_metadata(tm_archive *archive, tm_string key, const tm_metadata_value *value, tm_error *error) {
   const uint64_t index = archive->metadata_count;
   uint32_t existing;
@@ -148,16 +164,9 @@ tm_status tm_archive_add_metadata(tm_archive *archive, tm_string key, const tm_m
                                    .file_index = (uint32_t)(archive->file_count - 1) };
   if (copy == NULL || !tm_name_table_add(&archive->file_keys, metadata, sizeof *metadata, (uint32_t)index, &existing))
     return fail_memory(archive, error);
-  if (existing != index)
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: metadata key \"%s\" occurs twice",
-                   tm_file_label(tm_archive_current_file(archive)), tm_show_name(key).text);
+  if (existing != index) return judge_repeated_key(archive, &metadata[existing], &metadata[index], error);
   archive->metadata_count++;
   return TM_OK;
-}
-
-static bool same_value(const tm_metadata_value *a, const tm_metadata_value *b) {
-  return a->type == b->type && a->element_type == b->element_type && a->count == b->count && a->bytes == b->bytes &&
-         (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0);
 }
 
 /* The shards of a set tend to say the same: what an earlier file has said word for word is not said again. */
@@ -176,6 +185,7 @@ static tm_status merge_metadata(tm_archive *archive, tm_error *error) {
 }
 
 tm_status tm_archive_add_note(tm_archive *archive, const char *text, tm_error *error) {
+  if (archive->note_count == TM_ARCHIVE_MAX_NOTES) return TM_OK;
   const char **notes = tm_make_room(archive->memory, archive->notes, archive->note_count, &archive->note_capacity, sizeof *notes);
   if (notes == NULL) return fail_memory(archive, error);
   archive->notes = notes;

@@ -46,7 +46,8 @@ const tm_file *tm_archive_current_file(const tm_archive *archive);
    TM_ERROR_CORRUPT (name twice), TM_ERROR_LIMIT, TM_ERROR_NO_MEMORY */
 tm_status tm_archive_add_tensor(tm_archive *archive, const tm_archive_tensor *tensor, tm_error *error);
 
-/* Copies the key; the value's data must be in the archive's arena.   TM_ERROR_CORRUPT (key twice), TM_ERROR_NO_MEMORY */
+/* Copies the key; the value's data must be in the archive's arena.   A key that comes again with the same
+   value is noted and dropped.   TM_ERROR_CORRUPT (with another value), TM_ERROR_NO_MEMORY */
 tm_status tm_archive_add_metadata(tm_archive *archive, tm_string key, const tm_metadata_value *value, tm_error *error);
 
 tm_status tm_archive_add_note(tm_archive *archive, const char *text, tm_error *error);

@@ -25,8 +25,8 @@ static bool is_dense(const tm_element_stream *stream) { return stream->step_byte
 #define STEP_COPY(bytes)                                                                                    \
   for (uint64_t i = 0; i < blocks; i++) memcpy(to + (int64_t)i * to_step, from + (int64_t)i * from_step, bytes)
 
-static void copy_blocks(const unsigned char *from, int64_t from_step, unsigned char *to, int64_t to_step, uint64_t blocks,
-                        uint32_t block_bytes) {
+static void copy_blocks(const unsigned char *from, int64_t from_step, unsigned char *to, int64_t to_step,
+                        uint64_t blocks, uint32_t block_bytes) {
   switch (block_bytes) {
     case 1: STEP_COPY(1); break;
     case 2: STEP_COPY(2); break;
@@ -39,8 +39,8 @@ static void copy_blocks(const unsigned char *from, int64_t from_step, unsigned c
 /* Blocks that fit the packed buffer. */
 static uint64_t packed_blocks(const tm_element_stream *stream) { return PACKED_BYTES / stream->block_bytes; }
 
-static const unsigned char *gather(const tm_element_stream *stream, const unsigned char *source, uint64_t first, uint64_t blocks,
-                                   unsigned char *packed) {
+static const unsigned char *gather(const tm_element_stream *stream, const unsigned char *source, uint64_t first,
+                                   uint64_t blocks, unsigned char *packed) {
   copy_blocks(source + (int64_t)first * stream->step_bytes, stream->step_bytes, packed, stream->block_bytes, blocks,
               stream->block_bytes);
   return packed;
@@ -66,7 +66,8 @@ void tm_stream_load(const tm_element_stream *stream, const void *address, uint64
   }
 }
 
-void tm_stream_load_integer(const tm_element_stream *stream, const void *address, uint64_t elements, int64_t *out_values) {
+void tm_stream_load_integer(const tm_element_stream *stream, const void *address, uint64_t elements,
+                            int64_t *out_values) {
   unsigned char packed[PACKED_BYTES];
   if (is_dense(stream)) {
     stream->codec->decode_integer(address, elements, out_values);
@@ -108,7 +109,8 @@ void tm_stream_store_integer(const tm_element_stream *stream, const int64_t *val
   }
 }
 
-void tm_stream_move(const tm_element_stream *from, const void *source, const tm_element_stream *to, void *target, uint64_t elements) {
+void tm_stream_move(const tm_element_stream *from, const void *source, const tm_element_stream *to, void *target,
+                    uint64_t elements) {
   const uint64_t blocks = elements / from->block_elements;
   if (is_dense(from) && is_dense(to)) {
     memcpy(target, source, (size_t)(blocks * from->block_bytes));

@@ -17,11 +17,13 @@ tm_element_stream tm_stream_along(const tm_operand *operand, uint32_t axis);
 
 /* `elements` are whole blocks. */
 void tm_stream_load(const tm_element_stream *stream, const void *address, uint64_t elements, double *out_values);
-void tm_stream_load_integer(const tm_element_stream *stream, const void *address, uint64_t elements, int64_t *out_values);
+void tm_stream_load_integer(const tm_element_stream *stream, const void *address, uint64_t elements,
+                            int64_t *out_values);
 void tm_stream_store(const tm_element_stream *stream, const double *values, uint64_t elements, void *address);
 void tm_stream_store_integer(const tm_element_stream *stream, const int64_t *values, uint64_t elements, void *address);
 /* Copies bits between streams of one format. */
-void tm_stream_move(const tm_element_stream *from, const void *source, const tm_element_stream *to, void *target, uint64_t elements);
+void tm_stream_move(const tm_element_stream *from, const void *source, const tm_element_stream *to, void *target,
+                    uint64_t elements);
 /* Sets zero bits. */
 void tm_stream_clear(const tm_element_stream *stream, uint64_t elements, void *address);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * add, sub, mul, div, compare.  Floats: one f64 operation and one rounding, which for every narrower float is the
- * correctly rounded result (f64 has more than twice their digits).  Integers: 64-bit wrapping arithmetic, low bits kept.
- * A result that is NaN has no defined sign and payload.
+ * correctly rounded result (f64 has more than twice their digits).  Integers: 64-bit wrapping arithmetic, low bits
+ * kept. A result that is NaN has no defined sign and payload.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -165,8 +165,8 @@ static tm_status compare_infer(const tm_operation *operation, tm_operand *out_ou
   const tm_compare_attributes *attributes = operation->attributes;
   TM_TRY(tm_require_reserved(operation, attributes->reserved, error));
   if (attributes->predicate >= PREDICATE_COUNT)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "compare: predicate is %u, expected less than %u", (unsigned)attributes->predicate,
-                   (unsigned)PREDICATE_COUNT);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "compare: predicate is %u, expected less than %u",
+                   (unsigned)attributes->predicate, (unsigned)PREDICATE_COUNT);
   TM_TRY(tm_require_format(operation, 0, TM_SET_NUMBER | TM_SET_BOOL, error));
   TM_TRY(tm_require_same_format(operation, 1, 0, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_BOOL, TM_SET_BOOL, out_outputs, error));

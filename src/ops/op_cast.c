@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cast, quantize, dequantize: one rounding from the decoded value to the output's format.  Float to integer truncates
- * towards zero and saturates; to bool everything but zero is true, NaN included; a NaN that stays a float keeps its sign
- * and upper payload and becomes quiet.  A cast to the same format keeps the bits.
+ * towards zero and saturates; to bool everything but zero is true, NaN included; a NaN that stays a float keeps its
+ * sign and upper payload and becomes quiet.  A cast to the same format keeps the bits.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -35,7 +35,8 @@ static void run_between_integers(tm_walk *walk, uint64_t count) {
   }
 }
 
-/* Through f64 a wide integer would be rounded twice, so it goes there rounded to odd; an f64 target takes it directly. */
+/* Through f64 a wide integer would be rounded twice, so it goes there rounded to odd; an f64 target takes it directly.
+ */
 static void run_integer_to_float(bool without_sign, tm_walk *walk, uint64_t count) {
   int64_t integers[TM_RUN];
   double values[TM_RUN];
@@ -48,7 +49,9 @@ static void run_integer_to_float(bool without_sign, tm_walk *walk, uint64_t coun
   }
 }
 
-static bool is_exact_in_f64(const tm_format_info *from, uint32_t to) { return from->block_bytes < 8 || to == TM_FORMAT_F64; }
+static bool is_exact_in_f64(const tm_format_info *from, uint32_t to) {
+  return from->block_bytes < 8 || to == TM_FORMAT_F64;
+}
 
 static void run_cast(const tm_format_info *from, const tm_format_info *to, tm_walk *walk, uint64_t count) {
   const bool to_float = to->kind == TM_KIND_FLOAT;
@@ -122,8 +125,10 @@ static tm_status dequantize_infer(const tm_operation *operation, tm_operand *out
   }
 
 const tm_op_row tm_op_rows_cast[] = {
-  CAST_ROW(CAST, "cast", "x in another plain or 4-bit format", cast_infer, cast_reference, sizeof(tm_cast_attributes)),
-  CAST_ROW(QUANTIZE, "quantize", "x in a block format, by the family's reference encoder", quantize_infer, block_reference, 0),
-  CAST_ROW(DEQUANTIZE, "dequantize", "the values of a block format as floats", dequantize_infer, block_reference, 0),
+    CAST_ROW(CAST, "cast", "x in another plain or 4-bit format", cast_infer, cast_reference,
+             sizeof(tm_cast_attributes)),
+    CAST_ROW(QUANTIZE, "quantize", "x in a block format, by the family's reference encoder", quantize_infer,
+             block_reference, 0),
+    CAST_ROW(DEQUANTIZE, "dequantize", "the values of a block format as floats", dequantize_infer, block_reference, 0),
 };
 TM_OP_ROWS_COUNT(cast);

@@ -49,7 +49,8 @@ static const char *name_set(uint32_t set, char *text) {
   text[0] = '\0';
   for (size_t i = 0; i < sizeof set_names / sizeof set_names[0]; i++)
     if (set & set_names[i].set)
-      length += (size_t)snprintf(text + length, SET_CAPACITY - length, length == 0 ? "%s" : " or %s", set_names[i].name);
+      length +=
+          (size_t)snprintf(text + length, SET_CAPACITY - length, length == 0 ? "%s" : " or %s", set_names[i].name);
   return text;
 }
 
@@ -81,15 +82,16 @@ tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, 
   if (found == expected) return TM_OK;
   char name[NAME_CAPACITY];
   char as_name[NAME_CAPACITY];
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s as %s has; cast it first", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_title(found), tm_format_title(expected),
-                 tm_input_name(operation, as_input, as_name));
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s as %s has; cast it first",
+                 tm_op_name(operation), tm_input_name(operation, input, name), tm_format_title(found),
+                 tm_format_title(expected), tm_input_name(operation, as_input, as_name));
 }
 
-tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims, tm_error *error) {
+tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims,
+                          tm_error *error) {
   const tm_operand *operand = &operation->operands[input];
   tm_operand expected = { .rank = rank };
-  memcpy(expected.dims, dims, rank * sizeof dims[0]);
+  for (uint32_t i = 0; i < rank; i++) expected.dims[i] = dims[i];
   if (tm_same_dims(operand, &expected)) return TM_OK;
   char name[NAME_CAPACITY];
   char found_text[DIMS_CAPACITY];
@@ -110,25 +112,29 @@ tm_status tm_require_axis(const tm_operation *operation, uint32_t input, uint32_
 
 tm_status tm_require_switch(const tm_operation *operation, const char *name, uint32_t value, tm_error *error) {
   if (value <= 1) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: attribute %s is %u, expected 0 or 1", tm_op_name(operation), name, (unsigned)value);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: attribute %s is %u, expected 0 or 1", tm_op_name(operation), name,
+                 (unsigned)value);
 }
 
 tm_status tm_require_reserved(const tm_operation *operation, uint32_t value, tm_error *error) {
   if (value == 0) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: a reserved attribute is %u, expected 0", tm_op_name(operation), (unsigned)value);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: a reserved attribute is %u, expected 0", tm_op_name(operation),
+                 (unsigned)value);
 }
 
-tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32_t set, tm_operand *out_output, tm_error *error) {
+tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32_t set, tm_operand *out_output,
+                           tm_error *error) {
   const uint32_t wanted = out_output->format == TM_FORMAT_NONE ? usual : out_output->format;
   char expected[SET_CAPACITY];
   if ((tm_format_set(wanted) & set) == 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation), tm_format_title(wanted),
-                   name_set(set, expected));
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation),
+                   tm_format_title(wanted), name_set(set, expected));
   out_output->format = wanted;
   return TM_OK;
 }
 
-tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, tm_operand *out_output, tm_error *error) {
+tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, tm_operand *out_output,
+                                 tm_error *error) {
   const uint32_t format = operation->operands[input].format;
   char name[NAME_CAPACITY];
   if (out_output->format != TM_FORMAT_NONE && out_output->format != format)
@@ -138,7 +144,8 @@ tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, 
   return TM_OK;
 }
 
-tm_status tm_make_output(const tm_operation *operation, uint32_t rank, const uint64_t *dims, tm_operand *out_output, tm_error *error) {
+tm_status tm_make_output(const tm_operation *operation, uint32_t rank, const uint64_t *dims, tm_operand *out_output,
+                         tm_error *error) {
   const tm_status status = tm_operand_contiguous(out_output->format, rank, dims, out_output, error);
   if (status != TM_OK) tm_error_prefix(error, "%s: y", tm_op_name(operation));
   return status;
@@ -156,11 +163,13 @@ tm_status tm_make_broadcast_output(const tm_operation *operation, tm_operand *ou
     tm_format_dims(&operation->operands[i], text, sizeof text);
     length += (size_t)snprintf(shapes + length, sizeof shapes - length, i == 0 ? "%s" : " %s", text);
   }
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: shapes %s do not broadcast; extents must be equal or 1, from the last axis on",
+  return tm_fail(error, TM_ERROR_ARGUMENT,
+                 "%s: shapes %s do not broadcast; extents must be equal or 1, from the last axis on",
                  tm_op_name(operation), shapes);
 }
 
-static tm_status check_output(const tm_operation *operation, const tm_operand *found, const tm_operand *expected, tm_error *error) {
+static tm_status check_output(const tm_operation *operation, const tm_operand *found, const tm_operand *expected,
+                              tm_error *error) {
   char found_text[DIMS_CAPACITY];
   char expected_text[DIMS_CAPACITY];
   if (found->format != expected->format)
@@ -169,7 +178,8 @@ static tm_status check_output(const tm_operation *operation, const tm_operand *f
   if (tm_same_dims(found, expected)) return TM_OK;
   tm_format_dims(found, found_text, sizeof found_text);
   tm_format_dims(expected, expected_text, sizeof expected_text);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has shape %s, expected %s", tm_op_name(operation), found_text, expected_text);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has shape %s, expected %s", tm_op_name(operation), found_text,
+                 expected_text);
 }
 
 tm_status tm_check_outputs(const tm_operation *operation, tm_error *error) {
@@ -182,6 +192,7 @@ tm_status tm_check_outputs(const tm_operation *operation, tm_error *error) {
     memcpy(expected[i].dims, outputs[i].dims, sizeof expected[i].dims);
   }
   TM_TRY(row->infer(operation, expected, error));
-  for (uint32_t i = 0; i < operation->output_count; i++) TM_TRY(check_output(operation, &outputs[i], &expected[i], error));
+  for (uint32_t i = 0; i < operation->output_count; i++)
+    TM_TRY(check_output(operation, &outputs[i], &expected[i], error));
   return TM_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_check.h - what the infer functions of all families share: requirements on operands with messages that name them. */
+/* op_check.h - what the infer functions of all families share: requirements on operands with messages that name them.
+ */
 #ifndef TM_OPS_OP_CHECK_H
 #define TM_OPS_OP_CHECK_H
 
@@ -25,18 +26,22 @@ const char *tm_format_title(uint32_t format);
 /* Each returns TM_ERROR_ARGUMENT with a text when the requirement is not met. */
 tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint32_t set, tm_error *error);
 tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, uint32_t as_input, tm_error *error);
-tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims, tm_error *error);
+tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims,
+                          tm_error *error);
 tm_status tm_require_axis(const tm_operation *operation, uint32_t input, uint32_t axis, tm_error *error);
 /* An attribute that is 0 or 1; a reserved one that is 0. */
 tm_status tm_require_switch(const tm_operation *operation, const char *name, uint32_t value, tm_error *error);
 tm_status tm_require_reserved(const tm_operation *operation, uint32_t value, tm_error *error);
 
 /* Puts the wanted format (if it is in `set`) or else `usual` into out_output->format. */
-tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32_t set, tm_operand *out_output, tm_error *error);
+tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32_t set, tm_operand *out_output,
+                           tm_error *error);
 /* For operations whose output has the format of an input and no other. */
-tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, tm_operand *out_output, tm_error *error);
+tm_status tm_choose_input_format(const tm_operation *operation, uint32_t input, tm_operand *out_output,
+                                 tm_error *error);
 /* A dense output of the format in out_output->format. */
-tm_status tm_make_output(const tm_operation *operation, uint32_t rank, const uint64_t *dims, tm_operand *out_output, tm_error *error);
+tm_status tm_make_output(const tm_operation *operation, uint32_t rank, const uint64_t *dims, tm_operand *out_output,
+                         tm_error *error);
 /* The same with the dims that all inputs broadcast to. */
 tm_status tm_make_broadcast_output(const tm_operation *operation, tm_operand *out_output, tm_error *error);
 

@@ -70,7 +70,8 @@ static void gather_line(const gather *g, const tm_walk *walk, uint64_t elements)
   const tm_element_stream from = tm_stream_along(g->x, g->axis);
   const int64_t step = g->indices->strides_bytes[g->indices->rank - 1];
   for (uint64_t i = 0; i < elements; i++)
-    move_or_clear(g, index_at(g, indices + (int64_t)i * step), &from, x, to, walk->addresses[0] + (int64_t)i * to->step_bytes, 1);
+    move_or_clear(g, index_at(g, indices + (int64_t)i * step), &from, x, to,
+                  walk->addresses[0] + (int64_t)i * to->step_bytes, 1);
 }
 
 static void reference(const tm_operation *operation, void *const *pointers, uint64_t begin, uint64_t end) {
@@ -91,7 +92,8 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
 static tm_status require_indices(const tm_operation *operation, tm_error *error) {
   const uint32_t format = operation->operands[1].format;
   if (format == TM_FORMAT_I32 || format == TM_FORMAT_I64) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "gather: indices have format %s, expected i32 or i64", tm_format_title(format));
+  return tm_fail(error, TM_ERROR_ARGUMENT, "gather: indices have format %s, expected i32 or i64",
+                 tm_format_title(format));
 }
 
 static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
@@ -103,7 +105,8 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   TM_TRY(require_indices(operation, error));
   TM_TRY(tm_require_axis(operation, 0, attributes->axis, error));
   if (tm_format_find(x->format)->block_elements > 1 && attributes->axis == x->rank - 1)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "gather: x has format %s, so its last axis cannot be gathered; expected axis less than %u",
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "gather: x has format %s, so its last axis cannot be gathered; expected axis less than %u",
                    tm_format_title(x->format), (unsigned)(x->rank - 1));
   uint64_t dims[2 * TM_MAX_RANK];
   uint32_t rank = 0;
@@ -127,10 +130,23 @@ static uint32_t splittable(const tm_operation *operation) {
 }
 
 const tm_op_row tm_op_rows_gather[] = {
-  { .op = TM_OP_GATHER, .version = 1, .name = "gather", .summary = "slices of x by index; an index outside gives zero bits",
-    .op_class = TM_CLASS_MOVE, .input_min = 2, .input_max = 2, .output_count = 1, .attribute_bytes = sizeof(tm_axis_attributes),
-    .default_numerics = TM_NUMERICS_N0, .combine = TM_COMBINE_CONCATENATE, .infer = infer, .check = tm_check_outputs,
-    .work = work, .splittable = splittable, .units = tm_units_elementwise, .reference = reference,
-    .input_names = { "x", "indices" } },
+    {.op = TM_OP_GATHER,
+     .version = 1,
+     .name = "gather",
+     .summary = "slices of x by index; an index outside gives zero bits",
+     .op_class = TM_CLASS_MOVE,
+     .input_min = 2,
+     .input_max = 2,
+     .output_count = 1,
+     .attribute_bytes = sizeof(tm_axis_attributes),
+     .default_numerics = TM_NUMERICS_N0,
+     .combine = TM_COMBINE_CONCATENATE,
+     .infer = infer,
+     .check = tm_check_outputs,
+     .work = work,
+     .splittable = splittable,
+     .units = tm_units_elementwise,
+     .reference = reference,
+     .input_names = {"x", "indices"}},
 };
 TM_OP_ROWS_COUNT(gather);

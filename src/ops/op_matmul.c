@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul, matmul_scaled.  A unit is a row of y; rows are numbered through all batches.  Sums run over k ascending in f64
- * and are rounded once; i8 by i8 sums exactly and wraps in i32.
+ * matmul, matmul_scaled.  A unit is a row of y; rows are numbered through all batches.  Sums run over k ascending in
+ * f64 and are rounded once; i8 by i8 sums exactly and wraps in i32.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -53,9 +53,11 @@ static tm_status require_matrix(const tm_operation *operation, uint32_t input, t
   const tm_operand *x = &operation->operands[input];
   const char *name = input == A ? "a" : "b";
   if (x->rank < 2)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has rank %u, expected at least 2", tm_op_name(operation), name, (unsigned)x->rank);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has rank %u, expected at least 2", tm_op_name(operation), name,
+                   (unsigned)x->rank);
   if (tm_format_find(x->format)->block_elements > 1 && axes_of(operation, input).k != x->rank - 1)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, so K must be its last axis; expected transpose_%s = %d",
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%s: %s has format %s, so K must be its last axis; expected transpose_%s = %d",
                    tm_op_name(operation), name, tm_format_title(x->format), name, input == A ? 0 : 1);
   return TM_OK;
 }
@@ -66,8 +68,9 @@ static tm_status require_equal_inner(const tm_operation *operation, tm_error *er
   const uint32_t a_axis = axes_of(operation, A).k;
   const uint32_t b_axis = axes_of(operation, B).k;
   if (a->dims[a_axis] == b->dims[b_axis]) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: K is %llu in a (axis %u) and %llu in b (axis %u), expected the same", tm_op_name(operation),
-                 (unsigned long long)a->dims[a_axis], (unsigned)a_axis, (unsigned long long)b->dims[b_axis], (unsigned)b_axis);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: K is %llu in a (axis %u) and %llu in b (axis %u), expected the same",
+                 tm_op_name(operation), (unsigned long long)a->dims[a_axis], (unsigned)a_axis,
+                 (unsigned long long)b->dims[b_axis], (unsigned)b_axis);
 }
 
 /* Batch axes broadcast; M and N follow. */
@@ -84,7 +87,8 @@ static tm_status make_product_output(const tm_operation *operation, tm_operand *
     char a[96], b[96];
     tm_format_dims(&batches[A], a, sizeof a);
     tm_format_dims(&batches[B], b, sizeof b);
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: batch axes %s of a and %s of b do not broadcast", tm_op_name(operation), a, b);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: batch axes %s of a and %s of b do not broadcast",
+                   tm_op_name(operation), a, b);
   }
   dims[rank] = operation->operands[A].dims[axes_of(operation, A).outer];
   dims[rank + 1] = operation->operands[B].dims[axes_of(operation, B).outer];
@@ -99,7 +103,8 @@ static tm_status infer_integer(const tm_operation *operation, tm_operand *out_ou
   TM_TRY(tm_require_same_format(operation, B, A, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_I32, TM_SET_INTEGER, out_outputs, error));
   if (out_outputs->format != TM_FORMAT_I32)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "matmul: y has format %s, expected i32", tm_format_title(out_outputs->format));
+    return tm_fail(error, TM_ERROR_ARGUMENT, "matmul: y has format %s, expected i32",
+                   tm_format_title(out_outputs->format));
   return make_product_output(operation, out_outputs, error);
 }
 
@@ -118,17 +123,20 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
 }
 
 /* A scale is 0-d, or each of its extents divides the factor's. */
-static tm_status require_scale(const tm_operation *operation, uint32_t scale_input, uint32_t factor_input, tm_error *error) {
+static tm_status require_scale(const tm_operation *operation, uint32_t scale_input, uint32_t factor_input,
+                               tm_error *error) {
   const tm_operand *scale = &operation->operands[scale_input];
   const tm_operand *factor = &operation->operands[factor_input];
   bool fits = scale->rank == 0 || scale->rank == factor->rank;
-  for (uint32_t i = 0; i < scale->rank && fits; i++) fits = scale->dims[i] != 0 && factor->dims[i] % scale->dims[i] == 0;
+  for (uint32_t i = 0; i < scale->rank && fits; i++)
+    fits = scale->dims[i] != 0 && factor->dims[i] % scale->dims[i] == 0;
   if (fits) return TM_OK;
   char found[96], expected[96], name[16], factor_name[16];
   tm_format_dims(scale, found, sizeof found);
   tm_format_dims(factor, expected, sizeof expected);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has shape %s, expected [] or extents that divide %s, the shape of %s",
-                 tm_op_name(operation), tm_input_name(operation, scale_input, name), found, expected,
+  return tm_fail(error, TM_ERROR_ARGUMENT,
+                 "%s: %s has shape %s, expected [] or extents that divide %s, the shape of %s", tm_op_name(operation),
+                 tm_input_name(operation, scale_input, name), found, expected,
                  tm_input_name(operation, factor_input, factor_name));
 }
 
@@ -136,7 +144,8 @@ static tm_status require_input_format(const tm_operation *operation, uint32_t in
   if (operation->operands[input].format == format) return TM_OK;
   char name[16];
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_title(operation->operands[input].format), tm_format_title(format));
+                 tm_input_name(operation, input, name), tm_format_title(operation->operands[input].format),
+                 tm_format_title(format));
 }
 
 static tm_status require_zero_points(const tm_operation *operation, tm_error *error) {
@@ -219,7 +228,8 @@ static void expand(const tm_operation *operation, tm_operand *operands) {
 /* ---- the reference ---- */
 
 /* Index of a batch on axis `axis` of an operand that may lack y's outer axes or repeat along them. */
-static uint64_t batch_index(const tm_operand *y, uint64_t batch, uint32_t rank, const tm_operand *operand, uint32_t axis) {
+static uint64_t batch_index(const tm_operand *y, uint64_t batch, uint32_t rank, const tm_operand *operand,
+                            uint32_t axis) {
   const uint32_t y_axis = axis + y->rank - rank;
   for (uint32_t i = y->rank - 3; i > y_axis; i--) batch /= y->dims[i];
   return operand->dims[axis] == 1 ? 0 : batch % y->dims[y_axis];
@@ -252,7 +262,8 @@ static tm_factor_scale scale_of(const tm_operation *operation, void *const *poin
   const tm_operand *scale = &operation->operands[input + A_SCALE];
   const tm_operand *zero = &operation->operands[input + A_ZERO];
   const factor_axes axes = axes_of(operation, input);
-  tm_factor_scale result = { .outer_group = group_of(factor, scale, axes.outer), .k_group = group_of(factor, scale, axes.k) };
+  tm_factor_scale result = {.outer_group = group_of(factor, scale, axes.outer),
+                            .k_group = group_of(factor, scale, axes.k)};
   result.scale = scale_address(tm_output_of(operation), batch, factor, scale, pointers[input + A_SCALE]);
   if (scale->rank != 0) {
     result.scale_steps_bytes[0] = scale->strides_bytes[axes.outer];
@@ -270,7 +281,7 @@ static tm_factor_scale scale_of(const tm_operation *operation, void *const *poin
 static tm_factor factor_of(const tm_operation *operation, void *const *pointers, uint32_t input, uint64_t batch) {
   const tm_operand *x = &operation->operands[input];
   const factor_axes axes = axes_of(operation, input);
-  tm_factor factor = { .along_k = tm_stream_along(x, axes.k), .outer_step_bytes = x->strides_bytes[axes.outer] };
+  tm_factor factor = { .along_k = tm_stream_along(x, axes.k), .along_outer = tm_stream_along(x, axes.outer) };
   factor.address = batch_address(tm_output_of(operation), batch, x, pointers[input]);
   if (operation->op == TM_OP_MATMUL_SCALED) factor.scale = scale_of(operation, pointers, input, batch);
   return factor;
@@ -313,9 +324,9 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   }
 
 const tm_op_row tm_op_rows_matmul[] = {
-  MATMUL_ROW(MATMUL, "matmul", "matrix product over the last two axes; i8 by i8 gives i32", 2, 2, infer, tm_matmul_attributes,
-             "a", "b"),
-  MATMUL_ROW(MATMUL_SCALED, "matmul_scaled", "matrix product of scaled numbers with optional zero points", 4, 6, scaled_infer,
-             tm_matmul_scaled_attributes, "a", "b", "a_scale", "b_scale", "a_zero", "b_zero"),
+    MATMUL_ROW(MATMUL, "matmul", "matrix product over the last two axes; i8 by i8 gives i32", 2, 2, infer,
+               tm_matmul_attributes, "a", "b"),
+    MATMUL_ROW(MATMUL_SCALED, "matmul_scaled", "matrix product of scaled numbers with optional zero points", 4, 6,
+               scaled_infer, tm_matmul_scaled_attributes, "a", "b", "a_scale", "b_scale", "a_zero", "b_zero"),
 };
 TM_OP_ROWS_COUNT(matmul);

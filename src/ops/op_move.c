@@ -33,8 +33,9 @@ static tm_status require_permutation(const tm_operation *operation, tm_error *er
     const uint32_t axis = attributes->permutation[i];
     const bool is_wrong = i < x->rank ? axis >= x->rank || (seen >> axis & 1u) != 0 : axis != 0;
     if (is_wrong)
-      return tm_fail(error, TM_ERROR_ARGUMENT, "transpose: permutation[%u] is %u, expected each axis of rank %u once, then zeros",
-                     (unsigned)i, (unsigned)axis, (unsigned)x->rank);
+      return tm_fail(error, TM_ERROR_ARGUMENT,
+                     "transpose: permutation[%u] is %u, expected each axis of rank %u once, then zeros", (unsigned)i,
+                     (unsigned)axis, (unsigned)x->rank);
     seen |= 1u << axis;
   }
   return TM_OK;
@@ -46,7 +47,8 @@ static tm_status transpose_infer(const tm_operation *operation, tm_operand *out_
   TM_TRY(tm_require_format(operation, 0, TM_SET_ALL, error));
   TM_TRY(require_permutation(operation, error));
   if (tm_format_find(x->format)->block_elements > 1 && attributes->permutation[x->rank - 1] != x->rank - 1)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "transpose: x has format %s, so its last axis must stay; expected permutation[%u] = %u",
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "transpose: x has format %s, so its last axis must stay; expected permutation[%u] = %u",
                    tm_format_title(x->format), (unsigned)(x->rank - 1), (unsigned)(x->rank - 1));
   uint64_t dims[TM_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) dims[i] = x->dims[attributes->permutation[i]];
@@ -84,10 +86,11 @@ static tm_status convert_infer(const tm_operation *operation, tm_operand *out_ou
   const bool from_private = x->format >= TM_FORMAT_PRIVATE;
   const bool to_private = out_outputs->format >= TM_FORMAT_PRIVATE;
   if (from_private == to_private)
-    return tm_fail(error, TM_ERROR_ARGUMENT,
-                   "convert: from %s to %s, expected one public format and one private to a backend, which alone can do it; "
-                   "use cast, quantize or dequantize between public ones",
-                   tm_format_title(x->format), tm_format_title(out_outputs->format));
+    return tm_fail(
+        error, TM_ERROR_ARGUMENT,
+        "convert: from %s to %s, expected one public format and one private to a backend, which alone can do it; "
+        "use cast, quantize or dequantize between public ones",
+        tm_format_title(x->format), tm_format_title(out_outputs->format));
   if (from_private) return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
   TM_TRY(tm_require_format(operation, 0, TM_SET_ALL, error));
   tm_operand y = { .format = out_outputs->format, .rank = x->rank, .element_count = x->element_count, .alignment = 1 };
@@ -109,16 +112,17 @@ static uint32_t splittable_axes(const tm_operation *operation) { return tm_axis_
   .check = tm_check_outputs, .work = tm_work_elementwise
 
 const tm_op_row tm_op_rows_move[] = {
-  { MOVE_ROW(COPY, "copy", "the same bits in another place or with other strides", copy_infer, 0),
-    .combine = TM_COMBINE_CONCATENATE, .splittable = tm_splittable_elementwise, .units = tm_units_elementwise,
-    .reference = copy_reference, .input_names = { "x" }, .merged_operands = 0x3 },
-  { MOVE_ROW(TRANSPOSE, "transpose", "axes in another order", transpose_infer, sizeof(tm_transpose_attributes)),
-    .combine = TM_COMBINE_CONCATENATE, .splittable = splittable_axes, .units = tm_units_elementwise,
-    .reference = transpose_reference, .input_names = { "x" } },
-  { MOVE_ROW(FILL, "fill", "one value everywhere; the caller gives the shape of y", fill_infer, 0),
-    .combine = TM_COMBINE_NONE, .splittable = tm_splittable_none, .units = tm_units_elementwise,
-    .reference = copy_reference, .input_names = { "value" }, .merged_operands = 0x2 },
-  { MOVE_ROW(CONVERT, "convert", "to or from a backend's private format; only that backend can do it", convert_infer, 0),
-    .combine = TM_COMBINE_NONE, .splittable = tm_splittable_none, .units = no_units, .input_names = { "x" } },
+    {MOVE_ROW(COPY, "copy", "the same bits in another place or with other strides", copy_infer, 0),
+     .combine = TM_COMBINE_CONCATENATE, .splittable = tm_splittable_elementwise, .units = tm_units_elementwise,
+     .reference = copy_reference, .input_names = {"x"}, .merged_operands = 0x3},
+    {MOVE_ROW(TRANSPOSE, "transpose", "axes in another order", transpose_infer, sizeof(tm_transpose_attributes)),
+     .combine = TM_COMBINE_CONCATENATE, .splittable = splittable_axes, .units = tm_units_elementwise,
+     .reference = transpose_reference, .input_names = {"x"}},
+    {MOVE_ROW(FILL, "fill", "one value everywhere; the caller gives the shape of y", fill_infer, 0),
+     .combine = TM_COMBINE_NONE, .splittable = tm_splittable_none, .units = tm_units_elementwise,
+     .reference = copy_reference, .input_names = {"value"}, .merged_operands = 0x2},
+    {MOVE_ROW(CONVERT, "convert", "to or from a backend's private format; only that backend can do it", convert_infer,
+              0),
+     .combine = TM_COMBINE_NONE, .splittable = tm_splittable_none, .units = no_units, .input_names = {"x"}},
 };
 TM_OP_ROWS_COUNT(move);

@@ -9,7 +9,8 @@
 
 static void expand_inputs(const tm_operation *operation, tm_operand *operands) {
   const tm_operand *y = tm_output_of(operation);
-  for (uint32_t i = 0; i < operation->input_count; i++) tm_operand_broadcast(&operands[i], y->rank, y->dims, &operands[i]);
+  for (uint32_t i = 0; i < operation->input_count; i++)
+    tm_operand_broadcast(&operands[i], y->rank, y->dims, &operands[i]);
 }
 
 static bool takes_part(const tm_op_row *row, uint32_t index) { return row->merged_operands >> index & 1u; }

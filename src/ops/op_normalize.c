@@ -145,9 +145,12 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   const tm_operand rows[2] = { without_axis(x, axis), without_axis(y, axis) };
   void *const row_pointers[2] = { pointers[X], pointers[operation->input_count] };
   tm_walk walk = tm_walk_begin(&rows[0], rows, row_pointers, 2, begin);
+  row r = { .operation = operation, .pointers = pointers, .count = x->dims[axis] };
+  r.x = tm_stream_along(x, axis);
+  r.y = tm_stream_along(y, axis);
   for (uint64_t unit = begin; unit < end; unit++) {
-    const row r = { .operation = operation, .pointers = pointers, .x = tm_stream_along(x, axis), .y = tm_stream_along(y, axis),
-                    .x_address = walk.addresses[0], .y_address = walk.addresses[1], .count = x->dims[axis] };
+    r.x_address = walk.addresses[0];
+    r.y_address = walk.addresses[1];
     (operation->op == TM_OP_SOFTMAX ? softmax_row : norm_row)(&r);
     tm_walk_advance(&walk, 1);
   }
@@ -173,8 +176,8 @@ static tm_status norm_infer(const tm_operation *operation, tm_operand *out_outpu
   const tm_norm_attributes *attributes = operation->attributes;
   const tm_operand *x = &operation->operands[X];
   if (!(attributes->epsilon >= 0) || isinf(attributes->epsilon))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: epsilon is %g, expected a finite number that is not negative", tm_op_name(operation),
-                   attributes->epsilon);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: epsilon is %g, expected a finite number that is not negative",
+                   tm_op_name(operation), attributes->epsilon);
   TM_TRY(tm_require_axis(operation, X, 0, error));
   for (uint32_t i = 0; i < operation->input_count; i++) TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT, error));
   for (uint32_t i = SCALE; i < operation->input_count; i++)
@@ -197,21 +200,21 @@ static uint32_t splittable(const tm_operation *operation) {
   return tm_axis_mask(operation->operands[X].rank) & ~(1u << axis_of(operation));
 }
 
-#define NORMALIZE_ROW(id, op_name, text, inputs, infer_fn, attributes_type, padding, ...)                                        \
-  {                                                                                                                     \
-    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_NORMALIZE,                   \
-    .input_min = inputs, .input_max = inputs, .output_count = 1, .attribute_bytes = sizeof(attributes_type),            \
-    .default_numerics = TM_NUMERICS_N2, .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn,                           \
-    .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference,          \
-    .input_names = { __VA_ARGS__ }, .pad_value = padding,                                                               \
+#define NORMALIZE_ROW(id, op_name, text, inputs, infer_fn, attributes_type, padding, ...)                      \
+  {                                                                                                            \
+    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_NORMALIZE,          \
+    .input_min = inputs, .input_max = inputs, .output_count = 1, .attribute_bytes = sizeof(attributes_type),   \
+    .default_numerics = TM_NUMERICS_N2, .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn,                  \
+    .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference, \
+    .input_names = {__VA_ARGS__}, .pad_value = padding,                                                        \
   }
 
 const tm_op_row tm_op_rows_normalize[] = {
-  NORMALIZE_ROW(SOFTMAX, "softmax", "exp(x) over its sum along an axis", 1, softmax_infer, tm_axis_attributes, -(double)INFINITY,
-                "x"),
-  NORMALIZE_ROW(LAYER_NORM, "layer_norm", "(x - mean) / sqrt(variance + epsilon) * scale + shift over the last axis", 3, norm_infer,
-                tm_norm_attributes, (double)NAN, "x", "scale", "shift"),
-  NORMALIZE_ROW(RMS_NORM, "rms_norm", "x / sqrt(mean of squares + epsilon) * scale over the last axis", 2, norm_infer,
-                tm_norm_attributes, (double)NAN, "x", "scale"),
+    NORMALIZE_ROW(SOFTMAX, "softmax", "exp(x) over its sum along an axis", 1, softmax_infer, tm_axis_attributes,
+                  -(double)INFINITY, "x"),
+    NORMALIZE_ROW(LAYER_NORM, "layer_norm", "(x - mean) / sqrt(variance + epsilon) * scale + shift over the last axis",
+                  3, norm_infer, tm_norm_attributes, (double)NAN, "x", "scale", "shift"),
+    NORMALIZE_ROW(RMS_NORM, "rms_norm", "x / sqrt(mean of squares + epsilon) * scale over the last axis", 2, norm_infer,
+                  tm_norm_attributes, (double)NAN, "x", "scale"),
 };
 TM_OP_ROWS_COUNT(normalize);

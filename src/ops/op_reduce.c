@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sum, mean, min, max, argmax.  A unit is an element of y.  Where x's last axis is reduced, each output takes runs along
- * it; where it is kept, a row of neighbouring outputs is taken together, so that memory is read in its own order.  Either
- * way an output sees its terms in row-major order of the reduced axes.
+ * sum, mean, min, max, argmax.  A unit is an element of y.  Where x's last axis is reduced, each output takes runs
+ * along it; where it is kept, a row of neighbouring outputs is taken together, so that memory is read in its own order.
+ * Either way an output sees its terms in row-major order of the reduced axes.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -35,9 +36,11 @@ typedef union state {
 
 typedef struct reduction reduction;
 
-/* One way to reduce.  `take` reads `count` elements along `stream`: all into states[0], or one into each of `count` states. */
+/* One way to reduce.  `take` reads `count` elements along `stream`: all into states[0], or one into each of `count`
+ * states. */
 typedef struct reduce_kernel {
-  void (*take)(const reduction *r, const tm_element_stream *stream, const char *address, uint64_t count, bool into_columns);
+  void (*take)(const reduction *r, const tm_element_stream *stream, const char *address, uint64_t count,
+               bool into_columns);
   void (*store)(const reduction *r, const tm_element_stream *y, char *address, uint64_t count);
 } reduce_kernel;
 
@@ -62,17 +65,23 @@ static void add_run(tm_sum_stream *sum, const double *values, uint64_t count) {
   }
 }
 
-static void take_sum(const reduction *r, const tm_element_stream *stream, const char *address, uint64_t count, bool into_columns) {
+static void take_sum(const reduction *r, const tm_element_stream *stream, const char *address, uint64_t count,
+                     bool into_columns) {
   double values[TM_RUN];
   tm_stream_load(stream, address, count, values);
   if (!into_columns) add_run(&r->states[0].sum, values, count);
   for (uint64_t i = 0; i < count && into_columns; i++) tm_sum_stream_add(&r->states[i].sum, values[i]);
 }
 
+/* One superblock's sum is a single f64, which the exact accumulator would give back unchanged. */
+static double finish(tm_sum_stream *sum) {
+  return sum->position < TM_SUM_SUPERBLOCK ? tm_sum_of_lanes(sum->lanes) : tm_sum_stream_result(sum);
+}
+
 static void store_sum(const reduction *r, const tm_element_stream *y, char *address, uint64_t count) {
   double values[COLUMNS];
   for (uint64_t i = 0; i < count; i++) {
-    values[i] = tm_sum_stream_result(&r->states[i].sum);
+    values[i] = finish(&r->states[i].sum);
     if (r->operation->op == TM_OP_MEAN) values[i] /= (double)r->reduced_count;
   }
   tm_stream_store(y, values, count, address);
@@ -138,8 +147,8 @@ static void take_extreme(const reduction *r, const tm_element_stream *stream, co
     take_best(&r->states[into_columns ? i : 0].best, key_for(op, values[i]), bits_of(values[i]));
 }
 
-static void take_integer_extreme(const reduction *r, const tm_element_stream *stream, const char *address, uint64_t count,
-                                 bool into_columns) {
+static void take_integer_extreme(const reduction *r, const tm_element_stream *stream, const char *address,
+                                 uint64_t count, bool into_columns) {
   const int64_t mask = integer_key_mask(r);
   int64_t values[TM_RUN];
   tm_stream_load_integer(stream, address, count, values);
@@ -191,23 +200,24 @@ static const reduce_kernel *kernel_of(const tm_operation *operation) {
   return is_float ? &kernels[i].floats : &kernels[i].integers;
 }
 
+/* The words of a sum are by far its largest part and stay unused within one superblock. */
 static void start(const reduction *r, uint64_t count) {
   const bool is_sum = r->operation->op == TM_OP_SUM || r->operation->op == TM_OP_MEAN;
+  const size_t used = r->reduced_count < TM_SUM_SUPERBLOCK ? offsetof(tm_sum_stream, words) : sizeof(tm_sum_stream);
   for (uint64_t i = 0; i < count; i++) {
-    if (is_sum) memset(&r->states[i], 0, sizeof r->states[i]);
+    if (is_sum) memset(&r->states[i], 0, used);
     else r->states[i].best = (extreme){ .index = -1 };
   }
 }
 
 /* All terms of the `count` outputs whose first one's terms begin at `address`. */
-static void take_all(const reduction *r, const tm_element_stream *columns, char *address, uint64_t count) {
-  void *const pointers[] = { address };
-  tm_walk walk = tm_walk_begin(&r->reduced, &r->reduced, pointers, 1, 0);
+static void take_all(const reduction *r, tm_walk *terms, const tm_element_stream *columns, char *address, uint64_t count) {
+  tm_walk_restart(terms, address);
   for (uint64_t left = r->reduced_count, n; left > 0; left -= n) {
-    n = r->by_columns ? 1 : tm_walk_line(&walk, tm_min_u64(left, TM_RUN));
-    if (r->by_columns) r->kernel->take(r, columns, walk.addresses[0], count, true);
-    else r->kernel->take(r, &walk.streams[0], walk.addresses[0], n, false);
-    tm_walk_advance(&walk, n);
+    n = r->by_columns ? 1 : tm_walk_line(terms, tm_min_u64(left, TM_RUN));
+    if (r->by_columns) r->kernel->take(r, columns, terms->addresses[0], count, true);
+    else r->kernel->take(r, &terms->streams[0], terms->addresses[0], n, false);
+    tm_walk_advance(terms, n);
   }
 }
 
@@ -250,10 +260,11 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   r.states = states;
   const tm_operand views[2] = { r.kept, r.y };
   tm_walk walk = tm_walk_begin(&r.kept, views, pointers, 2, begin);
+  tm_walk terms = tm_walk_begin(&r.reduced, &r.reduced, pointers, 1, 0);
   for (uint64_t left = end - begin, n; left > 0; left -= n) {
     n = tm_walk_line(&walk, tm_min_u64(left, r.by_columns ? COLUMNS : 1));
     start(&r, n);
-    take_all(&r, &walk.streams[0], walk.addresses[0], n);
+    take_all(&r, &terms, &walk.streams[0], walk.addresses[0], n);
     r.kernel->store(&r, &walk.streams[1], walk.addresses[1], n);
     tm_walk_advance(&walk, n);
   }
@@ -268,10 +279,11 @@ static tm_status require_axes(const tm_operation *operation, tm_error *error) {
   const uint32_t rank = operation->operands[0].rank;
   TM_TRY(tm_require_switch(operation, "keep_dims", attributes->keep_dims, error));
   if ((attributes->axes & ~tm_axis_mask(rank)) != 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: axes is 0x%x, expected bits below %u, the rank of x", tm_op_name(operation),
-                   (unsigned)attributes->axes, (unsigned)rank);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: axes is 0x%x, expected bits below %u, the rank of x",
+                   tm_op_name(operation), (unsigned)attributes->axes, (unsigned)rank);
   if (operation->op == TM_OP_ARGMAX && !is_one_bit(attributes->axes))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: axes is 0x%x, expected exactly one bit", (unsigned)attributes->axes);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: axes is 0x%x, expected exactly one bit",
+                   (unsigned)attributes->axes);
   return TM_OK;
 }
 
@@ -283,8 +295,10 @@ static tm_status choose_output(const tm_operation *operation, tm_operand *out_ou
   switch (operation->op) {
     case TM_OP_SUM:
       if (is_float) return tm_choose_format(operation, format, TM_SET_FLOAT, out_output, error);
-      return tm_choose_format(operation, is_unsigned ? TM_FORMAT_U64 : TM_FORMAT_I64, TM_SET_INTEGER, out_output, error);
-    case TM_OP_MEAN: return tm_choose_format(operation, is_float ? format : TM_FORMAT_F64, TM_SET_FLOAT, out_output, error);
+      return tm_choose_format(operation, is_unsigned ? TM_FORMAT_U64 : TM_FORMAT_I64, TM_SET_INTEGER, out_output,
+                              error);
+    case TM_OP_MEAN:
+      return tm_choose_format(operation, is_float ? format : TM_FORMAT_F64, TM_SET_FLOAT, out_output, error);
     case TM_OP_ARGMAX: return tm_choose_format(operation, TM_FORMAT_I64, TM_SET_INTEGER, out_output, error);
     default: return tm_choose_input_format(operation, 0, out_output, error);
   }
@@ -297,7 +311,8 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   TM_TRY(tm_require_format(operation, 0, TM_SET_NUMBER | TM_SET_BOOL, error));
   TM_TRY(choose_output(operation, out_outputs, error));
   if (operation->op == TM_OP_ARGMAX && out_outputs->format != TM_FORMAT_I64)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: y has format %s, expected i64", tm_format_title(out_outputs->format));
+    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: y has format %s, expected i64",
+                   tm_format_title(out_outputs->format));
   uint64_t dims[TM_MAX_RANK];
   uint32_t rank = 0;
   for (uint32_t i = 0; i < x->rank; i++) {
@@ -317,20 +332,21 @@ static uint32_t splittable(const tm_operation *operation) {
 
 static uint64_t units(const tm_operation *operation) { return tm_output_of(operation)->element_count; }
 
-#define REDUCE_ROW(id, op_name, text, numerics, padding)                                                                      \
-  {                                                                                                                  \
-    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_REDUCE, .input_min = 1,   \
-    .input_max = 1, .output_count = 1, .attribute_bytes = sizeof(tm_reduce_attributes),                              \
-    .default_numerics = TM_NUMERICS_##numerics, .combine = TM_COMBINE_CONCATENATE, .infer = infer,                   \
-    .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference,       \
-    .input_names = { "x" }, .pad_value = padding,                                                                    \
+#define REDUCE_ROW(id, op_name, text, numerics, padding)                                                           \
+  {                                                                                                                \
+    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_REDUCE, .input_min = 1, \
+    .input_max = 1, .output_count = 1, .attribute_bytes = sizeof(tm_reduce_attributes),                            \
+    .default_numerics = TM_NUMERICS_##numerics, .combine = TM_COMBINE_CONCATENATE, .infer = infer,                 \
+    .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference,     \
+    .input_names = {"x"}, .pad_value = padding,                                                                    \
   }
 
 const tm_op_row tm_op_rows_reduce[] = {
-  REDUCE_ROW(SUM, "sum", "sum over axes, floats in the canonical order", N2, 0.0),
-  REDUCE_ROW(MEAN, "mean", "mean over axes, sums in the canonical order", N2, (double)NAN),
-  REDUCE_ROW(MIN, "min", "smallest element over axes; NaN wins", N0, (double)INFINITY),
-  REDUCE_ROW(MAX, "max", "largest element over axes; NaN wins", N0, -(double)INFINITY),
-  REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest", N0, -(double)INFINITY),
+    REDUCE_ROW(SUM, "sum", "sum over axes, floats in the canonical order", N2, 0.0),
+    REDUCE_ROW(MEAN, "mean", "mean over axes, sums in the canonical order", N2, (double)NAN),
+    REDUCE_ROW(MIN, "min", "smallest element over axes; NaN wins", N0, (double)INFINITY),
+    REDUCE_ROW(MAX, "max", "largest element over axes; NaN wins", N0, -(double)INFINITY),
+    REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest", N0,
+               -(double)INFINITY),
 };
 TM_OP_ROWS_COUNT(reduce);

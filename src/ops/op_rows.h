@@ -20,6 +20,7 @@ TM_OP_FAMILY(matmul);
 TM_OP_FAMILY(normalize);
 
 /* Behind a family's array. */
-#define TM_OP_ROWS_COUNT(name) const uint32_t tm_op_rows_##name##_count = sizeof tm_op_rows_##name / sizeof tm_op_rows_##name[0]
+#define TM_OP_ROWS_COUNT(name) \
+  const uint32_t tm_op_rows_##name##_count = sizeof tm_op_rows_##name / sizeof tm_op_rows_##name[0]
 
 #endif

@@ -57,15 +57,17 @@ static tm_status check_counts(const tm_operation *operation, const tm_op_row *ro
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: version %u, expected %u", row->name, (unsigned)operation->version,
                    (unsigned)row->version);
   if (operation->input_count < row->input_min || operation->input_count > row->input_max)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs, expected %u to %u", row->name, (unsigned)operation->input_count,
-                   (unsigned)row->input_min, (unsigned)row->input_max);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs, expected %u to %u", row->name,
+                   (unsigned)operation->input_count, (unsigned)row->input_min, (unsigned)row->input_max);
   if (operation->output_count != row->output_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u outputs, expected %u", row->name, (unsigned)operation->output_count,
-                   (unsigned)row->output_count);
-  if (operation->attribute_bytes == row->attribute_bytes && (row->attribute_bytes == 0 || operation->attributes != NULL))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u outputs, expected %u", row->name,
+                   (unsigned)operation->output_count, (unsigned)row->output_count);
+  if (operation->attribute_bytes == row->attribute_bytes &&
+      (row->attribute_bytes == 0 || operation->attributes != NULL))
     return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u bytes of attributes, expected %u", row->name,
-                 (unsigned)(operation->attributes != NULL ? operation->attribute_bytes : 0), (unsigned)row->attribute_bytes);
+                 (unsigned)(operation->attributes != NULL ? operation->attribute_bytes : 0),
+                 (unsigned)row->attribute_bytes);
 }
 
 /* What the host derives must agree with what it was derived from.  Private layouts are known to their backend alone. */
@@ -78,9 +80,11 @@ static tm_status check_operand(const tm_operation *operation, uint32_t index, tm
   const tm_status status = tm_operand_derive(&derived, error);
   if (status != TM_OK) tm_error_prefix(error, "%s: %s", tm_op_name(operation), name);
   else if (derived.element_count != given->element_count || derived.byte_count != given->byte_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has %llu elements in %llu bytes, expected %llu in %llu from its dims and strides",
-                   tm_op_name(operation), name, (unsigned long long)given->element_count, (unsigned long long)given->byte_count,
-                   (unsigned long long)derived.element_count, (unsigned long long)derived.byte_count);
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%s: %s has %llu elements in %llu bytes, expected %llu in %llu from its dims and strides",
+                   tm_op_name(operation), name, (unsigned long long)given->element_count,
+                   (unsigned long long)given->byte_count, (unsigned long long)derived.element_count,
+                   (unsigned long long)derived.byte_count);
   return status;
 }
 
@@ -88,7 +92,8 @@ static tm_status check_operand(const tm_operation *operation, uint32_t index, tm
 static tm_status check_output_strides(const tm_operation *operation, const tm_operand *output, tm_error *error) {
   for (uint32_t i = 0; i < output->rank && output->element_count != 0; i++)
     if (output->dims[i] > 1 && output->strides_bytes[i] == 0 && output->format < TM_FORMAT_PRIVATE)
-      return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has stride 0 on axis %u of extent %llu; an output cannot be broadcast",
+      return tm_fail(error, TM_ERROR_ARGUMENT,
+                     "%s: y has stride 0 on axis %u of extent %llu; an output cannot be broadcast",
                      tm_op_name(operation), (unsigned)i, (unsigned long long)output->dims[i]);
   return TM_OK;
 }
@@ -102,7 +107,8 @@ static tm_operand wanted_of(const tm_operand *output) {
 
 static tm_status find_row(const tm_operation *operation, const tm_op_row **out_row, tm_error *error) {
   *out_row = tm_op_find(operation->op);
-  if (*out_row == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "operation number %u is not known", (unsigned)operation->op);
+  if (*out_row == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "operation number %u is not known", (unsigned)operation->op);
   return check_counts(operation, *out_row, error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_table.h - the operations: one row each.  Shapes, work, splitting, combination and the scalar reference all hang off
- * the row, so whatever is said about an operation anywhere comes from here.
+ * op_table.h - the operations: one row each.  Shapes, work, splitting, combination and the scalar reference all hang
+ * off the row, so whatever is said about an operation anywhere comes from here.
  */
 #ifndef TM_OPS_OP_TABLE_H
 #define TM_OPS_OP_TABLE_H
@@ -45,10 +45,10 @@ typedef struct tm_op_row {
   bool        broadcasts;       /* operands may be broadcast; the host expands them before a backend sees them */
   tm_combine  combine;
   uint64_t    split_elements;   /* TM_COMBINE_WORDS: parts but the last hold a multiple of this many elements */
-  double      pad_value;        /* what a padded input element must be so that results do not change; NaN: there is none */
+  double pad_value; /* what a padded input element must be so that results do not change; NaN: there is none */
 
-  /* Given checked inputs and attributes and, in out_outputs[].format, the wanted formats (TM_FORMAT_NONE: the default; fill
-     also takes rank and dims from there), fills dense outputs. */
+  /* Given checked inputs and attributes and, in out_outputs[].format, the wanted formats (TM_FORMAT_NONE: the default;
+     fill also takes rank and dims from there), fills dense outputs. */
   tm_status (*infer)(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
   /* Are formats, shapes and attributes of all operands right?  Outputs may have any strides. */
   tm_status (*check)(const tm_operation *operation, tm_error *error);
@@ -77,8 +77,9 @@ const tm_op_row *tm_op_by_name(const char *name, uint64_t length);
 /* By index, for listings; NULL past the end. */
 const tm_op_row *tm_op_at(uint32_t index);
 
-/* Checks the inputs and attributes of an operation and, in out_outputs[].format, takes the wanted formats (TM_FORMAT_NONE:
-   the default) and, for fill, rank and dims; fills dense outputs.  The operation's own output operands are not looked at. */
+/* Checks the inputs and attributes of an operation and, in out_outputs[].format, takes the wanted formats
+   (TM_FORMAT_NONE: the default) and, for fill, rank and dims; fills dense outputs.  The operation's own output operands
+   are not looked at. */
 tm_status tm_op_infer_outputs(const tm_operation *operation, tm_operand *out_outputs, tm_error *error);
 
 /* Checks an operation against its row: number of operands, attributes (reserved fields zero), formats, shapes. */

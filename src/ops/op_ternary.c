@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clamp, where, lerp.  Where an operand is the result its bits are kept, NaN payloads included.  lerp is computed step by
- * step in f64, each step rounded there, then once to the format.
+ * clamp, where, lerp.  Where an operand is the result its bits are kept, NaN payloads included.  lerp is computed step
+ * by step in f64, each step rounded there, then once to the format.
  */
 #include "base/checked.h"
 #include "base/error.h"

@@ -149,13 +149,13 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
 }
 
-#define UNARY_ROW(id, op_name, text, class, numerics, bytes)                                                            \
-  {                                                                                                                     \
-    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_##class, .input_min = 1,     \
-    .input_max = 1, .output_count = 1, .attribute_bytes = bytes, .default_numerics = TM_NUMERICS_##numerics,            \
-    .combine = TM_COMBINE_CONCATENATE, .infer = infer, .check = tm_check_outputs, .work = tm_work_elementwise,          \
-    .splittable = tm_splittable_elementwise, .units = tm_units_elementwise, .reference = reference,                     \
-    .input_names = { "x" }, .merged_operands = 0x3,                                                                     \
+#define UNARY_ROW(id, op_name, text, class, numerics, bytes)                                                        \
+  {                                                                                                                 \
+    .op = TM_OP_##id, .version = 1, .name = op_name, .summary = text, .op_class = TM_CLASS_##class, .input_min = 1, \
+    .input_max = 1, .output_count = 1, .attribute_bytes = bytes, .default_numerics = TM_NUMERICS_##numerics,        \
+    .combine = TM_COMBINE_CONCATENATE, .infer = infer, .check = tm_check_outputs, .work = tm_work_elementwise,      \
+    .splittable = tm_splittable_elementwise, .units = tm_units_elementwise, .reference = reference,                 \
+    .input_names = {"x"}, .merged_operands = 0x3,                                                                   \
   }
 
 const tm_op_row tm_op_rows_unary[] = {

@@ -29,8 +29,8 @@ static void move_back(tm_walk *walk, uint32_t axis, uint64_t steps) {
   }
 }
 
-tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers, uint32_t operand_count,
-                      uint64_t element) {
+tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers,
+                      uint32_t operand_count, uint64_t element) {
   tm_walk walk = { .rank = space->rank, .operand_count = operand_count };
   for (uint32_t axis = 0; axis < space->rank; axis++) walk.dims[axis] = space->dims[axis];
   if (walk.rank == 0) walk.dims[walk.rank++] = 1;
@@ -62,6 +62,11 @@ void tm_walk_advance(tm_walk *walk, uint64_t elements) {
     walk->index[axis]++;
     move(walk, axis, 1);
   }
+}
+
+void tm_walk_restart(tm_walk *walk, void *pointer) {
+  for (uint32_t axis = 0; axis < walk->rank; axis++) walk->index[axis] = 0;
+  walk->addresses[0] = pointer;
 }
 
 void tm_walk_copy(tm_walk *walk, uint64_t elements) {

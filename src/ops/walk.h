@@ -29,13 +29,16 @@ typedef struct tm_walk {
   tm_element_stream streams[TM_WALK_OPERANDS];
 } tm_walk;
 
-/* Starts at element `element` (row-major number, the start of a block where any operand has them) of the dims of `space`. */
-tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers, uint32_t operand_count,
-                      uint64_t element);
+/* Starts at element `element` (row-major number, the start of a block where any operand has them) of the dims of
+ * `space`. */
+tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void *const *pointers,
+                      uint32_t operand_count, uint64_t element);
 /* At most `limit` elements that lie ahead on the current line. */
 uint64_t tm_walk_line(const tm_walk *walk, uint64_t limit);
 /* Goes on by `elements`, at most to the end of the line. */
 void tm_walk_advance(tm_walk *walk, uint64_t elements);
+/* Back to element 0 after the last one, with another address for operand 0 (the only one). */
+void tm_walk_restart(tm_walk *walk, void *pointer);
 /* Copies the bits of the next `elements` elements from operand 0 to operand 1. */
 void tm_walk_copy(tm_walk *walk, uint64_t elements);
 

@@ -13,6 +13,12 @@
 #define MOST_QUEUES 256u
 #define LARGEST_ALIGNMENT (1u << 21)
 #define LONGEST_NAME 96
+/* What claims to be longer is no string at all, and is not read. */
+#define LONGEST_SOUND_STRING 4096u
+/* Likewise for lists of memories and for units of bytes. */
+#define MOST_SOUND_MEMORIES 64u
+#define LARGEST_SOUND_GRANULE (1u << 20)
+#define KNOWN_FLAGS (TM_DEVICE_SYNCHRONOUS | TM_DEVICE_OPENING_THREAD | TM_DEVICE_EXCLUSIVE_PROCESS)
 
 static const tm_identity host_memory = TM_HOST_MEMORY;
 
@@ -46,35 +52,56 @@ static uint32_t sound_alignment(uint32_t claimed) {
   return alignment;
 }
 
+static const char *keep_string(tm_arena *arena, tm_string string) {
+  const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
+  return tm_arena_string(arena, is_sound ? string.data : "", is_sound ? tm_min_u64(string.length, LONGEST_NAME) : 0);
+}
+
+/* What cannot be made sound by cutting. */
+static tm_status check_claims(const tm_device_slot *device, tm_error *error) {
+  const tm_device_info *info = &device->info;
+  const uint32_t index = device->index_in_backend;
+  if (info->memory_count == 0 || (info->memory_count <= MOST_SOUND_MEMORIES && info->memories == NULL))
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %u has no memory", index);
+  if (info->memory_count > MOST_SOUND_MEMORIES)
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %u claims %u memories, expected 1 to %u", index, info->memory_count,
+                   MOST_SOUND_MEMORIES);
+  if ((info->flags & ~KNOWN_FLAGS) != 0)
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %u asks for what this library does not know: flags 0x%x", index,
+                   info->flags & ~KNOWN_FLAGS);
+  return TM_OK;
+}
+
+static tm_status check_memory(const tm_device_slot *device, uint32_t index, tm_error *error) {
+  const tm_memory_space *space = device->info.memories[index];
+  if (space == NULL || space->struct_size < sizeof *space)
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %u: its memory %u is not sound", device->index_in_backend, index);
+  if (space->offset_granule <= LARGEST_SOUND_GRANULE && space->store_granule <= LARGEST_SOUND_GRANULE) return TM_OK;
+  return tm_fail(error, TM_ERROR_CORRUPT, "device %u: its memory %u has granules of %u and %u bytes, expected at most %u",
+                 device->index_in_backend, index, space->offset_granule, space->store_granule, LARGEST_SOUND_GRANULE);
+}
+
 static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
   const tm_device_info *info = &device->info;
-  if (info->memory_count == 0 || info->memories == NULL)
-    return tm_fail(error, TM_ERROR_CORRUPT, "device %s has no memory", device->name);
   if (info->memory_count > TM_MOST_MEMORIES)
     tm_log_write(&device->backend->inventory->log, TM_LOG_WARNING, "%s: only %u of %u memories are used", device->name,
                  TM_MOST_MEMORIES, info->memory_count);
   device->info.memory_count = (uint32_t)tm_min_u64(info->memory_count, TM_MOST_MEMORIES);
   for (uint32_t i = 0; i < device->info.memory_count; i++) {
+    TM_TRY(check_memory(device, i, error));
     const tm_memory_space *claimed = info->memories[i];
-    if (claimed == NULL || claimed->struct_size < sizeof *claimed)
-      return tm_fail(error, TM_ERROR_CORRUPT, "device %s: its memory %u is not sound", device->name, i);
     tm_memory_space *space = &device->memories[i];
     *space = *claimed;
     space->alignment = sound_alignment(claimed->alignment);
     space->offset_granule = (uint32_t)tm_max_u64(1, claimed->offset_granule);
     space->store_granule = (uint32_t)tm_max_u64(1, claimed->store_granule);
-    const char *name = tm_arena_string(&device->backend->inventory->arena, claimed->name.data,
-                                       claimed->name.data == NULL ? 0 : tm_min_u64(claimed->name.length, LONGEST_NAME));
+    const char *name = keep_string(&device->backend->inventory->arena, claimed->name);
     if (name == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
     space->name = (tm_string){ name, strlen(name) };
   }
   device->is_host_memory = same_identity(&device->memories[0].identity, &host_memory) &&
                            (device->memories[0].flags & TM_MEMORY_HOST_POINTER) != 0;
   return TM_OK;
-}
-
-static const char *keep_string(tm_arena *arena, tm_string string) {
-  return tm_arena_string(arena, string.data, string.data == NULL ? 0 : tm_min_u64(string.length, LONGEST_NAME));
 }
 
 static tm_status take_names(tm_device_slot *device, tm_error *error) {
@@ -100,6 +127,7 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
 }
 
 static tm_status take_down(tm_device_slot *device, const tm_context_options *options, tm_error *error) {
+  TM_TRY(check_claims(device, error));
   TM_TRY(take_names(device, error));
   TM_TRY(copy_memories(device, error));
   TM_TRY(make_queues(device, error));

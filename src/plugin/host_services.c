@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #define LONGEST_MESSAGE 900
+#define LONGEST_SOUND_MESSAGE 65536u    /* what claims to be longer is no text, and is not read */
 
 /* Where the call that runs on this thread reports its failure.  A backend reports through tm_host.fail, which cannot carry
    the caller's tm_error, so the thread carries it for as long as the call lasts. */
@@ -24,7 +25,7 @@ void tm_call_leave(const tm_call_frame *frame) {
 }
 
 static int printable_length(tm_string message) {
-  if (message.data == NULL) return 0;
+  if (message.data == NULL || message.length > LONGEST_SOUND_MESSAGE) return 0;
   return message.length > LONGEST_MESSAGE ? LONGEST_MESSAGE : (int)message.length;
 }
 
@@ -51,9 +52,24 @@ static void host_free(void *context, void *memory, uint64_t bytes) {
   tm_memory_free(slot->inventory->memory, memory, bytes);
 }
 
+/* The pool's threads belong to everybody: a part of a backend's work must not leave its floating-point mode there. */
+typedef struct guarded_range {
+  tm_range_fn function;
+  void       *argument;
+} guarded_range;
+
+static void run_guarded(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const guarded_range *range = argument;
+  tm_float_mode mode;
+  tm_float_mode_save(&mode);
+  range->function(range->argument, begin, end, lane);
+  tm_float_mode_restore(&mode);
+}
+
 static void host_parallel_for(void *context, uint64_t count, uint64_t grain, tm_range_fn function, void *argument) {
   const tm_backend_slot *slot = context;
-  tm_pool_run(slot->inventory->pool, count, grain, function, argument);
+  guarded_range range = { function, argument };
+  tm_pool_run(slot->inventory->pool, count, grain, run_guarded, &range);
 }
 
 static uint64_t host_now_ns(void *context) {

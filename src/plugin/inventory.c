@@ -95,6 +95,11 @@ static tm_status bring_up(loading *load, tm_backend_slot *slot, const tm_plugin_
     set_state(slot, TM_BACKEND_REFUSED, reason.text);
     return TM_OK;
   }
+  if (path != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
+      memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
+    set_state(slot, TM_BACKEND_REFUSED, "its name is that of the library's own reference; a backend must have another");
+    return TM_OK;
+  }
   TM_TRY(take_header(slot, header, error));
   const char *excluded = tm_settings_exclude_backend(load->options, slot->name);
   if (excluded != NULL) {

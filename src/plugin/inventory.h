@@ -90,8 +90,8 @@ typedef struct tm_inventory_request {
   bool search_folders;                  /* environment and system folder, too */
 } tm_inventory_request;
 
-/* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, search path,
-   built-ins, the reference.  A backend that cannot be used is listed with its reason; only the user's own mistakes
+/* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, built-ins, search
+   path, the reference; of one name the first is used.  A backend that cannot be used is listed with its reason; only the user's own mistakes
    (unknown device, option) fail.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
                               tm_inventory **out_inventory, tm_error *error);

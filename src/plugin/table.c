@@ -179,7 +179,9 @@ static tm_status check_layout(const tm_plugin_header *header, tm_error *error) {
                    (unsigned long long)header->layout_fingerprint, (unsigned long long)known_layouts[i].fingerprint,
                    header->abi_major, header->abi_minor);
   }
-  return TM_OK;
+  if (header->abi_minor > TM_ABI_MINOR) return TM_OK;
+  return tm_fail(error, TM_ERROR_CORRUPT, "made for contract version %u.%u, which never was; this library serves %u.%u",
+                 header->abi_major, header->abi_minor, TM_ABI_MAJOR, TM_ABI_MINOR);
 }
 
 static tm_status check_string(const char *what, tm_string string, tm_error *error) {

@@ -36,7 +36,7 @@ static tm_price_basis basis_of(const tm_device_slot *device, const tm_operation 
     .device = device,
     .key = { device->index, row == NULL ? TM_CLASS_MOVE : row->op_class, tm_correction_bucket_of(operation, &work) },
     .declared_ns = declared_ns != 0 ? declared_ns : 1000 + work.flops / 2 + bytes / 4,
-    .copied_bytes = tm_device_works_in_place(device) ? 0 : bytes,
+    .copied_bytes = device->is_host_memory ? 0 : bytes,
   };
 }
 

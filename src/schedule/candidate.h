@@ -40,12 +40,6 @@ typedef struct tm_plan_candidate {
   char              reason[TM_CANDIDATE_TEXT_BYTES];
 } tm_plan_candidate;
 
-/* Whether operands are used where the caller has them.  A device that writes units larger than a byte could write to what
-   lies beside an output, so its operands are staged although its memory is the host's. */
-static inline bool tm_device_works_in_place(const tm_device_slot *device) {
-  return device->is_host_memory && device->memories[0].store_granule == 1;
-}
-
 /* What candidates are made from and priced with. */
 typedef struct tm_market {
   tm_inventory  *inventory;

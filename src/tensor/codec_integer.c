@@ -79,7 +79,9 @@ static void encode_integer_bool(const int64_t *values, uint64_t elements, void *
   for (uint64_t i = 0; i < elements; i++) bytes[i] = values[i] != 0;
 }
 
-static inline unsigned nibble_at(const unsigned char *bytes, uint64_t i) { return (unsigned)(bytes[i / 2] >> (i % 2 * 4)) & 15u; }
+static inline unsigned nibble_at(const unsigned char *bytes, uint64_t i) {
+  return (unsigned)bytes[i / 2] >> (i % 2 * 4) & 15u;
+}
 
 static inline int64_t signed_nibble(unsigned nibble) { return (int64_t)(nibble ^ 8u) - 8; }
 

@@ -29,8 +29,8 @@ static tm_status find_format(uint32_t format, const tm_format_info **out_info, t
 static tm_status check_blocks(const tm_format_info *info, const tm_operand *operand, tm_error *error) {
   if (info->block_elements == 1) return TM_OK;
   if (operand->rank == 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: rank 0, expected a last axis of whole blocks of %u elements", info->name,
-                   (unsigned)info->block_elements);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: rank 0, expected a last axis of whole blocks of %u elements",
+                   info->name, (unsigned)info->block_elements);
   const uint64_t extent = operand->dims[operand->rank - 1];
   if (extent % info->block_elements != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: last axis has %llu elements, expected whole blocks of %u", info->name,
@@ -44,9 +44,10 @@ static tm_status check_strides(const tm_format_info *info, const tm_operand *ope
     if (operand->dims[i] != 0 || operand->strides_bytes[i] != 0)
       return tm_fail(error, TM_ERROR_ARGUMENT, "axis %u: expected zero extent and stride beyond rank %u", (unsigned)i,
                      (unsigned)operand->rank);
-  if (info->block_elements == 1 || operand->strides_bytes[operand->rank - 1] == (int64_t)info->block_bytes) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: last axis has stride %lld, expected %u (the bytes of a block)", info->name,
-                 (long long)operand->strides_bytes[operand->rank - 1], (unsigned)info->block_bytes);
+  if (info->block_elements == 1 || operand->strides_bytes[operand->rank - 1] == (int64_t)info->block_bytes)
+    return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: last axis has stride %lld, expected %u (the bytes of a block)",
+                 info->name, (long long)operand->strides_bytes[operand->rank - 1], (unsigned)info->block_bytes);
 }
 
 static bool is_empty(const tm_operand *operand) {
@@ -102,7 +103,8 @@ tm_status tm_operand_derive(tm_operand *operand, tm_error *error) {
   return TM_OK;
 }
 
-tm_status tm_operand_contiguous(uint32_t format, uint32_t rank, const uint64_t *dims, tm_operand *out_operand, tm_error *error) {
+tm_status tm_operand_contiguous(uint32_t format, uint32_t rank, const uint64_t *dims, tm_operand *out_operand,
+                                tm_error *error) {
   tm_operand operand = { .format = format, .rank = rank, .alignment = 1 };
   const tm_format_info *info;
   TM_TRY(check_rank(rank, error));
@@ -130,7 +132,7 @@ static bool axis_broadcasts(const tm_format_info *info, const tm_operand *from, 
 bool tm_operand_broadcast(const tm_operand *operand, uint32_t rank, const uint64_t *dims, tm_operand *out_operand) {
   const tm_format_info *info = tm_format_find(operand->format);
   if (info == NULL || rank > TM_MAX_RANK || operand->rank > rank) return false;
-  tm_operand wide = { .format = operand->format, .rank = rank, .alignment = operand->alignment, .flags = operand->flags };
+  tm_operand wide = {.format = operand->format, .rank = rank, .alignment = operand->alignment, .flags = operand->flags};
   const uint32_t added = rank - operand->rank;
   for (uint32_t i = 0; i < rank; i++) {
     wide.dims[i] = dims[i];

@@ -10,13 +10,15 @@
 
 /* Fills *out_operand as a dense row-major tensor and derives counts and facts.  TM_ERROR_ARGUMENT: unknown format, rank
    too large, last axis no whole number of blocks, or more bytes than 64 bits count. */
-tm_status tm_operand_contiguous(uint32_t format, uint32_t rank, const uint64_t *dims, tm_operand *out_operand, tm_error *error);
+tm_status tm_operand_contiguous(uint32_t format, uint32_t rank, const uint64_t *dims, tm_operand *out_operand,
+                                tm_error *error);
 
 /* Derives element_count, byte_count and the facts CONTIGUOUS and SCALAR from format, dims and strides, which it checks.
    Keeps alignment and the fact CONSTANT. */
 tm_status tm_operand_derive(tm_operand *operand, tm_error *error);
 
-/* Broadcasts to `rank` and `dims` by the numpy rule (new axes outermost, extents 1 repeat with stride 0); false when it cannot. */
+/* Broadcasts to `rank` and `dims` by the numpy rule (new axes outermost, extents 1 repeat with stride 0); false when it
+ * cannot. */
 bool tm_operand_broadcast(const tm_operand *operand, uint32_t rank, const uint64_t *dims, tm_operand *out_operand);
 
 /* The dims that a set of operands broadcasts to; false when they do not agree. */

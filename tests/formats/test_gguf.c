@@ -447,9 +447,20 @@ static void duplicates(void **state) {
   maker = gguf_begin(3, 0, 2);
   for (int i = 0; i < 2; i++) {
     put_key(&maker, "same", 7);
-    put_number(&maker, 1, 1);
+    put_number(&maker, (uint64_t)i, 1);
   }
-  expect_refused(&maker, "key \"same\" occurs twice");
+  expect_refused(&maker, "key \"same\" occurs twice with different values");
+  maker = gguf_begin(3, 0, 200);                /* files by a real writer say one thing twice */
+  for (int i = 0; i < 200; i++) {
+    put_key(&maker, "same", 8);
+    put_text(&maker, "thing");
+  }
+  unsigned char *copy;
+  tm_archive *archive = expect_opened(&maker, &copy);
+  assert_int_equal(tm_archive_metadata_count(archive), 1);
+  assert_non_null(strstr(tm_archive_note_at(archive, 0), "\"same\" occurs twice with the same value"));
+  assert_null(tm_archive_note_at(archive, TM_ARCHIVE_MAX_NOTES));
+  close_opened(archive, copy);
   maker = gguf_begin(3, 2, 0);                  /* a NUL does not end a name */
   put_u64(&maker, 3);
   put_bytes(&maker, "a\0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 3 + 16);

@@ -196,7 +196,7 @@ static void bad_headers(void **state) {
     { "{\"a\":[1]}", 0, "an object with dtype" },
     { "{\"__metadata__\":[]}", 0, "an object of strings" },
     { "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
-    { "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key \"a\" occurs twice" },
+    { "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "key \"a\" occurs twice with different" },
     { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ once" },
     { "{\"a\":", 0, "not valid JSON at offset" },
     { "{} x", 0, "text after the end" },

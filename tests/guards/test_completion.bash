@@ -18,10 +18,10 @@ expect() {
 
 expect "stats" st
 expect "backends" --json ba
-expect "--no-device" stats --no
+expect "--no-device --no-color" stats --no
 expect "N0 N1 N2 N3" --accept N
 expect "abs_max" stats --sort ab
 expect "README.md" stats READ
-expect "--max-header" inspect --max
+expect "--max-memory --max-header" inspect --max
 expect "--shape" explain matmul --sh
 exit "$failed"

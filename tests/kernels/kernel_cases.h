@@ -291,7 +291,8 @@ static inline double special_value(uint64_t *state) {
   return pick % 3 == 0 ? NAN : pick % 3 == 1 ? INFINITY : -INFINITY;
 }
 
-/* One block of elements in `format` at `to`; plain values are multiplied by `scale`. */
+/* One block of elements in `format` at `to`.  Scaled values reach `scale` often and never exceed it, so that limits on
+   magnitudes are met exactly. */
 static inline void random_block(uint32_t format, temper t, double scale, uint64_t *state, unsigned char *to) {
   const tm_format_info *info = tm_format_find(format);
   double values[256];
@@ -306,8 +307,8 @@ static inline void random_block(uint32_t format, temper t, double scale, uint64_
   }
   if (t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
   for (uint32_t i = 0; i < info->block_elements; ++i) {
-    values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state) 
-                : plain_value(state) * scale;
+    values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
+    if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;
   }
   tm_codec_find(format)->encode(values, info->block_elements, to);
 }
@@ -333,7 +334,7 @@ static inline bool buffer_make(case_buffer *buffer, const tm_operand *operand, u
 
 /* Fills all bytes that the operand touches, gaps included. */
 static inline void buffer_fill(const case_buffer *buffer, const tm_operand *operand, temper t, uint64_t *state) {
-  static const double scales[] = { 0x1p-140, 0x1p-60, 0x1p-51, 0x1p-50, 0x1p58, 0x1p59, 0x1p60, 0x1p100, 0x1p-16, 0x1p13 };
+  static const double scales[] = { 0x1p-140, 0x1.fep-51, 0x1p-50, 0x1.fep59, 0x1p60, 0x1p100, 0x1p-16, 0x1p13 };
   const uint32_t step = tm_format_find(operand->format)->block_bytes;
   const double scale = t == TEMPER_SCALED ? scales[random_below(state, sizeof scales / sizeof scales[0])] : 1;
   for (uint64_t at = 0; at + step <= operand->byte_count; at += step) random_block(operand->format, t, scale, state, buffer->lowest + at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_runner.c - runs single operations through their references for oracle scripts in other languages.  Reads cases from
- * standard input until its end and answers each on standard output:
+ * op_runner.c - runs single operations through their references for oracle scripts in other languages.  Reads cases
+ * from standard input until its end and answers each on standard output:
  *
  *   in:   <operation> <attributes in hex or -> <output format or -> <number of inputs>\n
  *         and per input <format> <rank> <dims ...>\n followed by its bytes, dense
@@ -53,7 +53,8 @@ static bool read_input(job *j, uint32_t index) {
     if (scanf("%" SCNu64, &dims[i]) != 1) return broken("bad dims");
   if (getchar() != '\n') return broken("expected a line end");
   const tm_format_info *info = tm_format_by_name(name, strlen(name));
-  if (info == NULL || tm_operand_contiguous(info->format, rank, dims, &j->operands[index], NULL) != TM_OK) return broken("bad input");
+  if (info == NULL || tm_operand_contiguous(info->format, rank, dims, &j->operands[index], NULL) != TM_OK)
+    return broken("bad input");
   const size_t bytes = (size_t)j->operands[index].byte_count;
   j->pointers[index] = malloc(bytes + 1);
   return fread(j->pointers[index], 1, bytes, stdin) == bytes ? true : broken("input cut short");

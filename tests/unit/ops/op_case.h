@@ -101,8 +101,8 @@ static inline void op_expect(op_case *c, uint64_t count, const double *expected)
   tm_codec_find(y->format)->decode(c->pointers[c->operation.input_count], count, values);
   for (uint64_t i = 0; i < count; i++)
     if (!op_same(values[i], expected[i]))
-      fail_msg("%s: y[%u] is %a (%g), expected %a (%g)", tm_op_find(c->operation.op)->name, (unsigned)i, values[i], values[i],
-               expected[i], expected[i]);
+      fail_msg("%s: y[%u] is %a (%g), expected %a (%g)", tm_op_find(c->operation.op)->name, (unsigned)i, values[i],
+               values[i], expected[i], expected[i]);
   free(values);
   op_end(c);
 }

@@ -24,7 +24,9 @@ static inline uint64_t random_bits(random_source *random) {
   return x ^ x >> 31;
 }
 
-static inline uint32_t random_below(random_source *random, uint32_t limit) { return (uint32_t)(random_bits(random) >> 32) % limit; }
+static inline uint32_t random_below(random_source *random, uint32_t limit) {
+  return (uint32_t)(random_bits(random) >> 32) % limit;
+}
 
 #define GUARD 0xa5
 

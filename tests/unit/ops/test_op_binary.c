@@ -13,7 +13,8 @@ static op_case binary(uint32_t op, uint32_t format, uint64_t count, const double
 
 static void adds_floats(void **state) {
   (void)state;
-  op_case c = binary(TM_OP_ADD, TM_FORMAT_F32, 6, VALUES(1, -0.0, -0.0, INFINITY, NAN, 0x1p24), VALUES(2, 0.0, -0.0, -INFINITY, 1, 1));
+  op_case c = binary(TM_OP_ADD, TM_FORMAT_F32, 6, VALUES(1, -0.0, -0.0, INFINITY, NAN, 0x1p24),
+                     VALUES(2, 0.0, -0.0, -INFINITY, 1, 1));
   op_expect(&c, 6, VALUES(3, 0.0, -0.0, NAN, NAN, 0x1p24));
   c = binary(TM_OP_ADD, TM_FORMAT_BF16, 2, VALUES(256, 0x1.fep127), VALUES(1, 0x1.fep127));
   op_expect(&c, 2, VALUES(256, INFINITY));

@@ -6,7 +6,8 @@
 static const tm_cast_attributes plain = { 0, 0 };
 static const tm_cast_attributes saturating = { 1, 0 };
 
-static void expect_cast(const tm_cast_attributes *attributes, uint32_t from, uint32_t to, uint64_t count, const double *x, const double *y) {
+static void expect_cast(const tm_cast_attributes *attributes, uint32_t from, uint32_t to, uint64_t count,
+                        const double *x, const double *y) {
   op_case c = op_begin(TM_OP_CAST, attributes, sizeof *attributes);
   op_input(&c, from, 1, DIMS(count), x);
   op_run(&c, to);
@@ -15,10 +16,14 @@ static void expect_cast(const tm_cast_attributes *attributes, uint32_t from, uin
 
 static void between_floats(void **state) {
   (void)state;
-  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_F16, 5, VALUES(65504, 65520, -1e9, INFINITY, 0x1p-25), VALUES(65504, INFINITY, -INFINITY, INFINITY, 0));
-  expect_cast(&saturating, TM_FORMAT_F32, TM_FORMAT_F16, 4, VALUES(65520, -1e9, INFINITY, NAN), VALUES(65504, -65504, INFINITY, NAN));
-  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_F8_E4M3FN, 4, VALUES(464, 465, -INFINITY, 0.0625), VALUES(448, NAN, NAN, 0.0625));
-  expect_cast(&saturating, TM_FORMAT_F32, TM_FORMAT_F8_E4M3FN, 3, VALUES(1000, -1000, INFINITY), VALUES(448, -448, NAN));
+  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_F16, 5, VALUES(65504, 65520, -1e9, INFINITY, 0x1p-25),
+              VALUES(65504, INFINITY, -INFINITY, INFINITY, 0));
+  expect_cast(&saturating, TM_FORMAT_F32, TM_FORMAT_F16, 4, VALUES(65520, -1e9, INFINITY, NAN),
+              VALUES(65504, -65504, INFINITY, NAN));
+  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_F8_E4M3FN, 4, VALUES(464, 465, -INFINITY, 0.0625),
+              VALUES(448, NAN, NAN, 0.0625));
+  expect_cast(&saturating, TM_FORMAT_F32, TM_FORMAT_F8_E4M3FN, 3, VALUES(1000, -1000, INFINITY),
+              VALUES(448, -448, NAN));
   /* Through f32 this would round twice: up to the tie, then up to even. */
   expect_cast(&plain, TM_FORMAT_F64, TM_FORMAT_BF16, 1, VALUES(1 + 0x1p-8 - 0x1p-40), VALUES(1));
 }
@@ -44,7 +49,8 @@ static void nan_becomes_quiet(void **state) {
 
 static void to_integers(void **state) {
   (void)state;
-  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_I8, 6, VALUES(-1.9, 1.9, 300, -300, NAN, -INFINITY), VALUES(-1, 1, 127, -128, 0, -128));
+  expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_I8, 6, VALUES(-1.9, 1.9, 300, -300, NAN, -INFINITY),
+              VALUES(-1, 1, 127, -128, 0, -128));
   expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_U8, 3, VALUES(-5, 255.9, INFINITY), VALUES(0, 255, 255));
   expect_cast(&plain, TM_FORMAT_F32, TM_FORMAT_I4, 4, VALUES(7.9, -9, NAN, -0.5), VALUES(7, -8, 0, 0));
   expect_cast(&plain, TM_FORMAT_F16, TM_FORMAT_BOOL, 4, VALUES(-0.0, 0x1p-24, NAN, 0), VALUES(0, 1, 1, 0));
@@ -66,7 +72,8 @@ static void between_integers(void **state) {
 /* 2^24 + 1 + something small: to the nearest f64 and then to f32 would be a tie and go the wrong way. */
 static void wide_integers_round_once(void **state) {
   (void)state;
-  const int64_t x[] = { (INT64_C(1) << 62) + (INT64_C(1) << 38) + 1, -((INT64_C(1) << 62) + (INT64_C(1) << 38) + 1), INT64_MIN, 7 };
+  const int64_t x[] = {(INT64_C(1) << 62) + (INT64_C(1) << 38) + 1, -((INT64_C(1) << 62) + (INT64_C(1) << 38) + 1),
+                       INT64_MIN, 7};
   const float y[] = { 0x1.000002p62f, -0x1.000002p62f, -0x1p63f, 7 };
   op_case c = op_begin(TM_OP_CAST, &plain, sizeof plain);
   op_input_bytes(&c, TM_FORMAT_I64, 1, DIMS(4), x);

@@ -3,7 +3,9 @@
 
 #include "unit/ops/op_case.h"
 
-static op_case matmul(const tm_matmul_attributes *attributes) { return op_begin(TM_OP_MATMUL, attributes, sizeof *attributes); }
+static op_case matmul(const tm_matmul_attributes *attributes) {
+  return op_begin(TM_OP_MATMUL, attributes, sizeof *attributes);
+}
 
 static void multiplies_in_all_orientations(void **state) {
   (void)state;

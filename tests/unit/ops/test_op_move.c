@@ -31,8 +31,8 @@ static void transposes_around_blocks(void **state) {
   op_expect_bytes(&c, (const uint8_t[]){ 1, 2, 5, 6, 3, 4, 7, 8 }, 8);
 }
 
-static op_case gather(uint32_t axis, uint32_t format, uint32_t rank, const uint64_t *dims, const double *x, uint32_t index_rank,
-                      const uint64_t *index_dims, const double *indices) {
+static op_case gather(uint32_t axis, uint32_t format, uint32_t rank, const uint64_t *dims, const double *x,
+                      uint32_t index_rank, const uint64_t *index_dims, const double *indices) {
   static tm_axis_attributes attributes;
   attributes.axis = axis;
   op_case c = op_begin(TM_OP_GATHER, &attributes, sizeof attributes);

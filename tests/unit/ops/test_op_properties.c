@@ -42,18 +42,23 @@ typedef struct recipe {
 
 /* ---- random recipes ---- */
 
-static uint64_t random_extent(random_source *random) { return random_below(random, 8) == 0 ? 0 : 1 + random_below(random, 4); }
+static uint64_t random_extent(random_source *random) {
+  return random_below(random, 8) == 0 ? 0 : 1 + random_below(random, 4);
+}
 
-static void random_shape(random_source *random, uint32_t format, uint32_t least_rank, uint32_t *out_rank, uint64_t *out_dims) {
+static void random_shape(random_source *random, uint32_t format, uint32_t least_rank, uint32_t *out_rank,
+                         uint64_t *out_dims) {
   const uint32_t block = tm_format_find(format)->block_elements;
   const uint32_t least = block > 1 && least_rank == 0 ? 1 : least_rank;
   *out_rank = least + random_below(random, 4);
   for (uint32_t i = 0; i < *out_rank; i++) out_dims[i] = random_extent(random);
   if (block > 1) out_dims[*out_rank - 1] *= block;
-  if (block == 1 && *out_rank > 0 && random_below(random, 6) == 0) out_dims[*out_rank - 1] = 600;     /* more than one run */
+  if (block == 1 && *out_rank > 0 && random_below(random, 6) == 0)
+    out_dims[*out_rank - 1] = 600; /* more than one run */
 }
 
-static void broadcastable(random_source *random, const recipe *r, uint32_t from, uint32_t *out_rank, uint64_t *out_dims) {
+static void broadcastable(random_source *random, const recipe *r, uint32_t from, uint32_t *out_rank,
+                          uint64_t *out_dims) {
   const uint32_t dropped = random_below(random, r->ranks[from] + 1);
   *out_rank = r->ranks[from] - dropped;
   for (uint32_t i = 0; i < *out_rank; i++) {
@@ -90,7 +95,9 @@ static void make_matrices(random_source *random, recipe *r) {
   r->formats[1] = is_scaled ? r->formats[0] : b_choices[random_below(random, 4)];
   const bool b_has_blocks = tm_format_find(r->formats[1])->block_elements > 1;
   const uint64_t m = random_extent(random), n = random_below(random, 5) == 0 ? 70 : random_extent(random);
-  const uint64_t k = b_has_blocks || has_blocks ? 64 * random_extent(random) : random_below(random, 4) == 0 ? 150 : random_extent(random);
+  const uint64_t k = b_has_blocks || has_blocks     ? 64 * random_extent(random)
+                     : random_below(random, 4) == 0 ? 150
+                                                    : random_extent(random);
   const uint32_t ta = has_blocks ? 0 : random_below(random, 2);
   const uint32_t tb = b_has_blocks ? 1 : random_below(random, 2);
   const uint64_t batch[2] = { 2, 1 + random_below(random, 3) };
@@ -160,7 +167,9 @@ static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t 
     case TM_OP_SUM:
     case TM_OP_MEAN:
     case TM_OP_MIN:
-    case TM_OP_MAX: r.attributes.reduce = (tm_reduce_attributes){ random_below(random, 1u << r.ranks[0]), random_below(random, 2) }; break;
+    case TM_OP_MAX:
+      r.attributes.reduce = (tm_reduce_attributes){random_below(random, 1u << r.ranks[0]), random_below(random, 2)};
+      break;
     case TM_OP_ARGMAX: r.attributes.reduce = (tm_reduce_attributes){ 1u << axis, random_below(random, 2) }; break;
     case TM_OP_MATMUL:
     case TM_OP_MATMUL_SCALED: make_matrices(random, &r); break;
@@ -199,7 +208,8 @@ static void fill_randomly(random_source *random, strided_tensor *t, bool are_ind
     for (uint32_t j = 0; j < info->block_bytes; j++) block[j] = (unsigned char)random_bits(random);
     const int64_t index = (int64_t)random_below(random, 6) - 1;
     if (are_indices) memcpy(block, &index, info->block_bytes);
-    else if (info->block_elements == 1 && info->has_arithmetic && random_below(random, 2)) op_encode(info->format, &values[random_below(random, 8)], 1, block);
+    else if (info->block_elements == 1 && info->has_arithmetic && random_below(random, 2))
+      op_encode(info->format, &values[random_below(random, 8)], 1, block);
   }
 }
 
@@ -288,7 +298,8 @@ static void try_normal_form(const tm_op_row *row, const run *strided, const run 
   run again = x;
   again.operation.operands = again.operands;
   tm_op_normalize(&again.operation, again.operands);
-  if (memcmp(again.operands, x.operands, x.count * sizeof x.operands[0]) != 0) fail_msg("%s: normalizing is not idempotent", row->name);
+  if (memcmp(again.operands, x.operands, x.count * sizeof x.operands[0]) != 0)
+    fail_msg("%s: normalizing is not idempotent", row->name);
   assert_int_equal(again.operation.flags, x.operation.flags);
   free(y->memory);
 }
@@ -305,7 +316,8 @@ static bool try_case(random_source *random, const tm_op_row *row, uint32_t forma
   must_check(row, &strided);
   compute(row, &strided, 1 + random_below(random, 7));
   const strided_tensor *y = &strided.tensors[strided.count - 1];
-  if (!same_results(&dense, &strided)) fail_msg("%s of %s: strides or parts change the result", row->name, tm_format_find(format)->name);
+  if (!same_results(&dense, &strided))
+    fail_msg("%s of %s: strides or parts change the result", row->name, tm_format_find(format)->name);
   if (!guards_hold(y)) fail_msg("%s of %s: wrote beside its strided output", row->name, tm_format_find(format)->name);
   try_normal_form(row, &strided, &dense);
   release(&strided);
@@ -371,7 +383,8 @@ static void splits_concatenate(void **state) {
         x.pointers[1] = parts.tensors[1].first + skipped * (int64_t)y_block * whole.operands[1].strides_bytes[axis];
         compute(row, &x, 0);
       }
-      if (!same_results(&whole, &parts)) fail_msg("%s: split at %llu of axis %u", row->name, (unsigned long long)cut, axis);
+      if (!same_results(&whole, &parts))
+        fail_msg("%s: split at %llu of axis %u", row->name, (unsigned long long)cut, axis);
       free(parts.tensors[1].memory);
       splits++;
     }

@@ -4,8 +4,8 @@
 #include "tensormorph/canonical_sum.h"
 #include "unit/ops/op_case.h"
 
-static op_case reduce(uint32_t op, uint32_t axes, uint32_t keep_dims, uint32_t format, uint32_t rank, const uint64_t *dims,
-                      const double *x) {
+static op_case reduce(uint32_t op, uint32_t axes, uint32_t keep_dims, uint32_t format, uint32_t rank,
+                      const uint64_t *dims, const double *x) {
   static tm_reduce_attributes attributes;
   attributes = (tm_reduce_attributes){ axes, keep_dims };
   op_case c = op_begin(op, &attributes, sizeof attributes);
@@ -86,9 +86,11 @@ static void means(void **state) {
 
 static void extremes_order_zeros_and_let_nan_win(void **state) {
   (void)state;
-  op_case c = reduce(TM_OP_MIN, 1, 0, TM_FORMAT_F32, 2, DIMS(3, 3), VALUES(0.0, 3, -INFINITY, -0.0, NAN, 5, 0.0, 1, INFINITY));
+  op_case c =
+      reduce(TM_OP_MIN, 1, 0, TM_FORMAT_F32, 2, DIMS(3, 3), VALUES(0.0, 3, -INFINITY, -0.0, NAN, 5, 0.0, 1, INFINITY));
   op_expect(&c, 3, VALUES(-0.0, NAN, -INFINITY));
-  c = reduce(TM_OP_MAX, 1, 0, TM_FORMAT_F32, 2, DIMS(3, 3), VALUES(-0.0, 3, -INFINITY, 0.0, NAN, -5, -0.0, INFINITY, -7));
+  c = reduce(TM_OP_MAX, 1, 0, TM_FORMAT_F32, 2, DIMS(3, 3),
+             VALUES(-0.0, 3, -INFINITY, 0.0, NAN, -5, -0.0, INFINITY, -7));
   op_expect(&c, 3, VALUES(0.0, NAN, -5));
   c = reduce(TM_OP_MAX, 2, 0, TM_FORMAT_U8, 2, DIMS(2, 2), VALUES(200, 100, 0, 1));
   op_expect(&c, 2, VALUES(200, 1));
@@ -117,7 +119,8 @@ static void the_first_nan_keeps_its_bits(void **state) {
 
 static void argmax_takes_the_first(void **state) {
   (void)state;
-  op_case c = reduce(TM_OP_ARGMAX, 2, 0, TM_FORMAT_F32, 2, DIMS(4, 3), VALUES(1, 3, 3, -0.0, 0.0, -1, 5, NAN, NAN, -INFINITY, -INFINITY, -INFINITY));
+  op_case c = reduce(TM_OP_ARGMAX, 2, 0, TM_FORMAT_F32, 2, DIMS(4, 3),
+                     VALUES(1, 3, 3, -0.0, 0.0, -1, 5, NAN, NAN, -INFINITY, -INFINITY, -INFINITY));
   assert_int_equal(op_y(&c)->format, TM_FORMAT_I64);
   op_expect(&c, 4, VALUES(1, 0, 1, 0));
   c = reduce(TM_OP_ARGMAX, 1, 0, TM_FORMAT_I16, 2, DIMS(2, 2), VALUES(1, -3, 1, -2));

@@ -3,7 +3,8 @@
 
 #include "unit/ops/op_case.h"
 
-static op_case ternary(uint32_t op, uint32_t format, uint64_t count, const double *a, const double *b, const double *d) {
+static op_case ternary(uint32_t op, uint32_t format, uint64_t count, const double *a, const double *b,
+                       const double *d) {
   op_case c = op_begin(op, NULL, 0);
   op_input(&c, format, 1, DIMS(count), a);
   op_input(&c, format, 1, DIMS(count), b);
@@ -14,7 +15,8 @@ static op_case ternary(uint32_t op, uint32_t format, uint64_t count, const doubl
 
 static void clamps(void **state) {
   (void)state;
-  op_case c = ternary(TM_OP_CLAMP, TM_FORMAT_F32, 6, VALUES(-2, 0.5, 9, NAN, 1, 1), VALUES(-1, -1, -1, -1, NAN, 3), VALUES(1, 1, 1, 1, 0, 2));
+  op_case c = ternary(TM_OP_CLAMP, TM_FORMAT_F32, 6, VALUES(-2, 0.5, 9, NAN, 1, 1), VALUES(-1, -1, -1, -1, NAN, 3),
+                      VALUES(1, 1, 1, 1, 0, 2));
   op_expect(&c, 6, VALUES(-1, 0.5, 1, NAN, 0, 3));
   c = ternary(TM_OP_CLAMP, TM_FORMAT_U8, 3, VALUES(200, 3, 50), VALUES(10, 10, 10), VALUES(100, 100, 100));
   op_expect(&c, 3, VALUES(100, 10, 50));
@@ -39,8 +41,8 @@ static void clamp_keeps_nan_bits(void **state) {
 
 static void lerp_is_exact_where_it_says_so(void **state) {
   (void)state;
-  op_case c = ternary(TM_OP_LERP, TM_FORMAT_F32, 7, VALUES(1, 3, 0.1, INFINITY, NAN, 2, -0.0), VALUES(2, 1e30, 0.1, INFINITY, 5, 4, 0.0),
-                      VALUES(0, 1, 0.3, 0.5, 1, 0.25, 1));
+  op_case c = ternary(TM_OP_LERP, TM_FORMAT_F32, 7, VALUES(1, 3, 0.1, INFINITY, NAN, 2, -0.0),
+                      VALUES(2, 1e30, 0.1, INFINITY, 5, 4, 0.0), VALUES(0, 1, 0.3, 0.5, 1, 0.25, 1));
   op_expect(&c, 7, VALUES(1, (double)1e30f, (double)0.1f, INFINITY, 5, 2.5, -0.0));
   const uint32_t a = 0x7f812345;
   c = op_begin(TM_OP_LERP, NULL, 0);

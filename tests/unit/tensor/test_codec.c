@@ -71,7 +71,8 @@ static void every_code_decodes_and_comes_back(void **state) {
       const double found = decode(n->format, code);
       const int same = isnan(expected) ? isnan(found) : expected == found && !signbit(expected) == !signbit(found);
       if (!same) fail_msg("format %u code 0x%x: %a, expected %a", n->format, code, found, expected);
-      if (encode(n->format, found) != code) fail_msg("format %u code 0x%x comes back as 0x%x", n->format, code, encode(n->format, found));
+      if (encode(n->format, found) != code)
+        fail_msg("format %u code 0x%x comes back as 0x%x", n->format, code, encode(n->format, found));
       if (encode_saturating(n->format, found) != code) fail_msg("format %u code 0x%x saturates", n->format, code);
     }
   }
@@ -88,10 +89,12 @@ static void encoding_rounds_once_to_nearest_even(void **state) {
       const double middle = (a + b) / 2;
       const uint32_t sign = 1u << width_of(n);
       const uint32_t even = low % 2 == 0 ? low : low + 1;
-      const double points[] = { middle, nextafter(middle, 0), nextafter(middle, INFINITY), nextafter(a, INFINITY), nextafter(b, 0) };
+      const double points[] = {middle, nextafter(middle, 0), nextafter(middle, INFINITY), nextafter(a, INFINITY),
+                               nextafter(b, 0)};
       const uint32_t codes[] = { even, low, low + 1, low, low + 1 };
       for (size_t i = 0; i < 5; i++) {
-        if (encode(n->format, points[i]) != codes[i]) fail_msg("format %u: %a gives 0x%x", n->format, points[i], encode(n->format, points[i]));
+        if (encode(n->format, points[i]) != codes[i])
+          fail_msg("format %u: %a gives 0x%x", n->format, points[i], encode(n->format, points[i]));
         if (encode(n->format, -points[i]) != (codes[i] | sign)) fail_msg("format %u: %a", n->format, -points[i]);
       }
     }

@@ -171,7 +171,8 @@ static void blocks_repeat_on_outer_axes_only(void **state) {
 
 static void finds_common_dims(void **state) {
   (void)state;
-  const tm_operand set[] = { dense(TM_FORMAT_F32, 2, DIMS(3, 1)), dense(TM_FORMAT_F32, 3, DIMS(2, 1, 5)), dense(TM_FORMAT_F32, 0, NULL) };
+  const tm_operand set[] = {dense(TM_FORMAT_F32, 2, DIMS(3, 1)), dense(TM_FORMAT_F32, 3, DIMS(2, 1, 5)),
+                            dense(TM_FORMAT_F32, 0, NULL)};
   uint32_t rank;
   uint64_t dims[TM_MAX_RANK];
   assert_true(tm_broadcast_dims(set, 3, &rank, dims));

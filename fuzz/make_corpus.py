@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seed corpora of the fuzz targets from scratch: valid files, and one file for each way to be hostile.
+
+Run it in this folder after changing it; the result is committed.  The classes of GGUF follow the public record of
+vulnerabilities in parsers of that format: counts and products that wrap, alignments of zero, names that occur twice,
+types that do not exist, arrays in arrays, files that end anywhere.
+"""
+import pathlib
+import shutil
+import struct
+
+ROOT = pathlib.Path(__file__).resolve().parent / "corpus"
+MAX = 2**64 - 1
+
+
+def write(parser, name, data):
+    assert len(data) < 4096, name
+    folder = ROOT / parser
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+# ---------------------------------------------------------------------------------------------------------- GGUF ----
+
+def u32(number):
+    return struct.pack("<I", number)
+
+
+def u64(number):
+    return struct.pack("<Q", number)
+
+
+def text(value):
+    value = value if isinstance(value, bytes) else value.encode()
+    return u64(len(value)) + value
+
+
+def meta(key, kind, value):
+    return text(key) + u32(kind) + value
+
+
+def array(kind, count, elements):
+    return u32(kind) + u64(count) + elements
+
+
+def tensor(name, dims, kind, offset):
+    return text(name) + u32(len(dims)) + b"".join(map(u64, dims)) + u32(kind) + u64(offset)
+
+
+def gguf(metas=(), tensors=(), data=0, alignment=32, version=3, counts=None):
+    counts = counts or (len(tensors), len(metas))
+    head = b"GGUF" + u32(version) + u64(counts[0]) + u64(counts[1]) + b"".join(metas) + b"".join(tensors)
+    if data:
+        head += bytes(-len(head) % alignment) + bytes(i & 255 for i in range(data))
+    return head
+
+
+def align(number):
+    return meta("general.alignment", 4, u32(number))
+
+
+def make_gguf():
+    every = [meta("u8", 0, b"\1"), meta("i8", 1, b"\xff"), meta("u16", 2, b"\1\2"), meta("i16", 3, b"\1\2"),
+             meta("u32", 4, u32(7)), meta("i32", 5, u32(7)), meta("f32", 6, struct.pack("<f", 0.1)), meta("bool", 7, b"\1"),
+             meta("string", 8, text("caf\u00e9\n")), meta("u64", 10, u64(MAX)), meta("i64", 11, u64(MAX)),
+             meta("f64", 12, struct.pack("<d", 0.1)), meta("words", 9, array(8, 3, text("a") + text("") + text("ccc"))),
+             meta("numbers", 9, array(4, 3, u32(1) + u32(2) + u32(3))),
+             meta("nested", 9, array(9, 2, array(0, 2, b"\1\2") + array(8, 1, text("deep"))))]
+    two = [tensor("a", [4, 2], 0, 0), tensor("b", [32], 8, 32)]
+    whole = gguf(every, two, 66)
+    files = {
+        "valid": whole,
+        "valid-v2": gguf(every[:3], two, 66, version=2),
+        "valid-empty": gguf(),
+        "valid-zero-dim": gguf((), [tensor("a", [0, 7], 0, 0), tensor("b", [5, 0], 2, 0)]),
+        "valid-scalar": gguf((), [tensor("a", [], 0, 0)], 4),
+        "valid-unordered": gguf((), [tensor("a", [8], 0, 64), tensor("b", [8], 0, 0)], 96),
+        "valid-five-axes": gguf((), [tensor("a", [1, 2, 1, 2, 1], 0, 0)], 16),
+        "valid-unknown-type": gguf((), [tensor("a", [8], 77, 0), tensor("b", [8], 4, 32)], 64),
+        "valid-all-types": gguf((), [tensor("t%d" % i, [256], i, 0 if i == 0 else i * 1024) for i in (0, 1, 24)], 3000),
+        "valid-trailing": gguf((), [tensor("a", [8], 0, 0)], 500),
+        "valid-names": gguf((), [tensor(b"a\0b", [8], 0, 0), tensor(b"\xff\xfe\x1b[31m", [8], 0, 32), tensor(b"", [8], 0, 64)], 96),
+        "same-key-same-value": gguf([meta("k", 7, b"\1")] * 2),
+        "same-key-other-value": gguf([meta("k", 7, b"\1"), meta("k", 7, b"\0")]),
+        "same-key-other-type": gguf([meta("k", 7, b"\1"), meta("k", 0, b"\1")]),
+        "same-tensor": gguf((), [tensor("a", [8], 0, 0), tensor("a", [8], 0, 32)], 64),
+        "same-offset": gguf((), [tensor("a", [8], 0, 0), tensor("b", [8], 0, 0)], 64),
+        "overlap": gguf((), [tensor("a", [16], 0, 0), tensor("b", [8], 0, 32)], 96),
+        "overlap-unknown": gguf((), [tensor("a", [16], 0, 0), tensor("b", [8], 77, 32)], 96),
+        "offset-unaligned": gguf((), [tensor("a", [8], 0, 31)], 96),
+        "offset-beyond": gguf((), [tensor("a", [8], 0, 4096)], 32),
+        "offset-wraps": gguf((), [tensor("a", [8], 0, MAX - 31)], 32),
+        "offset-wraps-unknown": gguf((), [tensor("a", [8], 77, MAX - 31)], 32),
+        "counts-tensors": gguf(counts=(MAX, 0)),
+        "counts-tensors-2-59": gguf(counts=(2**59, 0)),
+        "counts-metas": gguf(counts=(0, MAX)),
+        "counts-metas-wrap": gguf(counts=(0, MAX // 48 + 1)),
+        "string-length": gguf([text("k") + u32(8) + u64(MAX)]),
+        "string-length-negative": gguf([text("k") + u32(8) + u64(2**63)]),
+        "key-length": gguf([u64(MAX) + b"kkkkkkkkkkkkkkkkkkkkkk"]),
+        "key-length-65536": gguf([u64(65536) + b"kkkkkkkkkkkkkkkkkkkkkk"]),
+        "key-empty": gguf([meta("", 7, b"\1")]),
+        "array-length": gguf([meta("k", 9, array(4, MAX, b""))]),
+        "array-length-wraps": gguf([meta("k", 9, array(10, 2**61, bytes(64)))]),
+        "array-of-strings-length": gguf([meta("k", 9, array(8, 2**61 + 1, bytes(64)))]),
+        "array-of-empty-arrays": gguf([meta("k", 9, array(9, 60, array(0, 0, b"") * 60))]),
+        "array-depth": gguf([meta("k", 9, array(9, 1, b"") * 11 + array(0, 1, b"\7"))]),
+        "array-type": gguf([meta("k", 9, array(13, 1, bytes(16)))]),
+        "value-type": gguf([meta("k", 13, bytes(16))]),
+        "value-type-negative": gguf([meta("k", 2**32 - 1, bytes(16))]),
+        "product-wraps-to-zero": gguf((), [tensor("a", [2**32, 2**32], 0, 0)], 32),
+        "product-wraps-to-zero-3": gguf((), [tensor("a", [2**33, 2**31, 3], 0, 0)], 32),
+        "product-wraps-with-zero": gguf((), [tensor("a", [2**32, 2**32, 0], 0, 0)], 32),
+        "bytes-wrap": gguf((), [tensor("a", [2**61], 27, 0)], 32),
+        "bytes-wrap-f32": gguf((), [tensor("a", [2**62], 0, 0)], 32),
+        "padding-wraps": gguf((), [tensor("a", [2**61 - 1], 27, 0)], 32),
+        "sum-wraps": gguf((), [tensor("a", [2**61], 24, 0), tensor("b", [2**63], 24, 2**61), tensor("c", [2**63], 24, 2**62)], 32),
+        "dim-negative": gguf((), [tensor("a", [MAX], 0, 0)], 32),
+        "dims-lie": gguf((), [tensor("a", [2**40], 0, 0)], 32),
+        "rank-huge": gguf((), [text("a") + u32(2**32 - 1) + bytes(64)]),
+        "rank-65": gguf((), [tensor("a", [1] * 65, 0, 0)], 32),
+        "block-remainder": gguf((), [tensor("a", [33], 2, 0)], 32),
+        "block-scalar": gguf((), [tensor("a", [], 8, 0)], 64),
+        "type-negative": gguf((), [tensor("a", [8], 2**32 - 1, 0)], 32),
+        "alignment-string": gguf([meta("general.alignment", 8, text("32"))]),
+        "alignment-u64": gguf([meta("general.alignment", 10, u64(32))]),
+        "version-0": gguf(version=0),
+        "version-1": gguf(version=1),
+        "version-4": gguf(version=4),
+        "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
+        "magic": b"GGML" + whole[4:],
+    }
+    for number in (0, 1, 3, 8, 24, 2**31, 2**32 - 1):
+        files["alignment-%d" % number] = gguf([align(number)], [tensor("a", [8], 0, 0)], 32, alignment=max(1, min(number, 64)))
+    for cut in (0, 3, 4, 7, 8, 23, 24, 30, 40, 100, 200, 300, 400, len(whole) - 67, len(whole) - 1):
+        files["cut-%03d" % cut] = whole[:cut]
+    for name, data in files.items():
+        write("gguf", name, data)
+
+
+# --------------------------------------------------------------------------------------------------- safetensors ----
+
+def safetensors(header, data=0, length=None):
+    header = header if isinstance(header, bytes) else header.encode()
+    return u64(len(header) if length is None else length) + header + bytes(i & 255 for i in range(data))
+
+
+def entry(name, dtype, shape, begin, end):
+    return '"%s":{"dtype":"%s","shape":%s,"data_offsets":[%s,%s]}' % (name, dtype, shape, begin, end)
+
+
+def make_safetensors():
+    a, b = entry("a", "U8", "[2,3]", 0, 6), entry("b", "F32", "[2]", 6, 14)
+    whole = safetensors('{"__metadata__":{"format":"pt","x":"\\u00e9"},%s,%s}  ' % (a, b), 14)
+    files = {
+        "valid": whole,
+        "valid-empty": safetensors("{}"),
+        "valid-unsorted": safetensors("{%s,%s}" % (b, a), 14),
+        "valid-scalar": safetensors("{%s}" % entry("a", "I64", "[]", 0, 8), 8),
+        "valid-zero": safetensors("{%s}" % entry("a", "F16", "[2,0]", 0, 0)),
+        "valid-unknown-dtype": safetensors("{%s}" % entry("a", "F9", "[3]", 0, 5), 5),
+        "valid-subbyte": safetensors("{%s,%s}" % (entry("a", "F4", "[4]", 0, 2), entry("b", "F6_E2M3", "[4]", 2, 5)), 5),
+        "valid-names": safetensors("{%s,%s}" % (entry("\\u0000\\u001b[31m", "U8", "[1]", 0, 1), entry("", "U8", "[1]", 1, 2)), 2),
+        "valid-extra-field": safetensors('{"a":{"x":[{"y":null}],"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', 1),
+        "length-0": safetensors("", length=0),
+        "length-beyond": safetensors("{}", length=3),
+        "length-max": safetensors("{}", length=MAX),
+        "length-wraps": safetensors("{}", length=MAX - 7),
+        "overlap": safetensors("{%s,%s}" % (entry("a", "U8", "[4]", 0, 4), entry("b", "U8", "[4]", 3, 7)), 7),
+        "hole": safetensors("{%s,%s}" % (entry("a", "U8", "[4]", 0, 4), entry("b", "U8", "[4]", 5, 9)), 9),
+        "trailing": safetensors("{%s}" % a, 7),
+        "backwards": safetensors("{%s}" % entry("a", "U8", "[4]", 4, 0), 4),
+        "offset-wraps": safetensors("{%s}" % entry("a", "U8", "[4]", MAX - 3, MAX), 4),
+        "offset-too-large": safetensors("{%s}" % entry("a", "U8", "[4]", 0, 2**64), 4),
+        "product-wraps": safetensors("{%s}" % entry("a", "U8", "[4294967296,4294967296]", 0, 0)),
+        "bytes-wrap": safetensors("{%s}" % entry("a", "F64", "[2305843009213693952]", 0, 0)),
+        "disagrees": safetensors("{%s}" % entry("a", "F32", "[4]", 0, 4), 4),
+        "subbyte-odd": safetensors("{%s}" % entry("a", "F4", "[3]", 0, 2), 2),
+        "same-name": safetensors("{%s,%s}" % (entry("a", "U8", "[1]", 0, 1), entry("\\u0061", "U8", "[1]", 1, 2)), 2),
+        "same-field": safetensors('{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', 1),
+        "missing-field": safetensors('{"a":{"dtype":"U8","shape":[1]}}', 1),
+        "negative": safetensors("{%s}" % entry("a", "U8", "[-1]", 0, 1), 1),
+        "fraction": safetensors("{%s}" % entry("a", "U8", "[1.0]", 0, 1), 1),
+        "rank-65": safetensors("{%s}" % entry("a", "U8", "[" + ",".join("1" * 65) + "]", 0, 1), 1),
+        "metadata-number": safetensors('{"__metadata__":{"a":1}}'),
+        "metadata-twice": safetensors('{"__metadata__":{},"__metadata__":{}}'),
+        "deep": safetensors('{"a":{"x":' + "[" * 80),
+        "not-utf8": safetensors(b'{"a\xff":1}'),
+        "not-json": safetensors("{hello}"),
+        "array": safetensors("[]"),
+        "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+        "html": b"<!DOCTYPE html><html></html>",
+        "zip": b"PK\3\4" + bytes(30),
+        "pickle": b"\x80\2}q\0.",
+        "text": b"Access denied. Please log in.",
+    }
+    for cut in (0, 1, 7, 8, 9, 20, 60, 100, len(whole) - 15, len(whole) - 14, len(whole) - 1):
+        files["cut-%03d" % cut] = whole[:cut]
+    for name, data in files.items():
+        write("safetensors", name, data)
+
+
+# ---------------------------------------------------------------------------------------------------------- JSON ----
+
+def make_json():
+    texts = ["{}", "[]", "null", " [1, -2.5e+3, true, false, null, \"x\"] ", '{"a":{"b":[[],{}]},"c":"\\u00e9\\ud83d\\ude00\\n"}',
+             "18446744073709551615", "18446744073709551616", "01", "1.", "-", "[1,]", "{\"a\":1,}", "[", "{\"a\"", "\"\\ud83d\"",
+             "\"\\u12\"", "\"abc", "[" * 64 + "]" * 64, "[" * 65, "{\"a\":" * 65, "{} x", "\"\\q\"", "nul", "[1 2]", "", "\"\\u0000\""]
+    for i, value in enumerate(texts):
+        write("json_pull", "text-%02d" % i, value.encode())
+    for i, value in enumerate([b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"\xe2\x82\xac"', b'"\x01"', b"\xef\xbb\xbf{}", b'"a\0b"']):
+        write("json_pull", "bytes-%02d" % i, value)
+
+
+def make_index():
+    texts = {
+        "valid": '{"metadata":{"total_size":14,"x":{"y":[1]}},"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors","c":"m-1.safetensors"}}',
+        "valid-empty": '{"weight_map":{}}',
+        "valid-subfolder": '{"weight_map":{"a":"x/m.safetensors"}}',
+        "no-map": '{"metadata":{}}',
+        "up": '{"weight_map":{"a":"../m.safetensors"}}',
+        "up-later": '{"weight_map":{"a":"x/../../m.safetensors"}}',
+        "up-escaped": '{"weight_map":{"a":"\\u002e\\u002e/m.safetensors"}}',
+        "up-end": '{"weight_map":{"a":"x/.."}}',
+        "absolute": '{"weight_map":{"a":"/etc/passwd"}}',
+        "nul": '{"weight_map":{"a":"m.safetensors\\u0000.txt"}}',
+        "empty-name": '{"weight_map":{"a":""}}',
+        "same-tensor": '{"weight_map":{"a":"m","a":"m"}}',
+        "same-map": '{"weight_map":{},"weight_map":{}}',
+        "number": '{"weight_map":{"a":1}}',
+        "list": '{"weight_map":[]}',
+        "total-fraction": '{"metadata":{"total_size":1.5},"weight_map":{}}',
+        "total-huge": '{"metadata":{"total_size":99999999999999999999},"weight_map":{}}',
+        "metadata-null": '{"metadata":null,"weight_map":{}}',
+        "cut": '{"weight_map":{"a":"m',
+    }
+    for name, value in texts.items():
+        write("shard_index", name, value.encode())
+
+
+shutil.rmtree(ROOT, ignore_errors=True)
+make_gguf()
+make_safetensors()
+make_json()
+make_index()

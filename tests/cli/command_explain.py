@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain and bench: what is asked, what is answered, and what does not add up."""
+
+import harness
+
+
+class Explain(harness.CommandTest):
+    def test_candidates_add_up(self):
+        document = self.json_of("explain", "add", "--dtype", "f32", "--shape", "256x256")
+        self.assertEqual(document["flops"], 65536)
+        self.assertEqual((document["read_bytes"], document["written_bytes"]), (2 * 262144, 262144))
+        self.assertEqual([operand["shape"] for operand in document["inputs"]], [[256, 256]] * 2)
+        chosen = document["candidates"][document["chosen"]]
+        self.assertEqual(chosen["verdict"], "chosen")
+        self.assertEqual([row["verdict"] for row in document["candidates"]].count("chosen"), 1)
+        for row in document["candidates"]:
+            if row["total_ns"] is None:
+                continue
+            parts = row["declared_ns"] * row["correction"] + row["lowering_ns"] + row["copy_ns"]
+            self.assertAlmostEqual(row["total_ns"], parts, delta=2 + parts * 1e-6)
+            self.assertGreaterEqual(row["total_ns"], chosen["total_ns"] if row["verdict"] == "slower" else 0)
+
+    def test_the_example_of_the_manual(self):
+        document = self.json_of("explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64")
+        self.assertEqual(document["flops"], 2 * 4096 * 4096 * 64)
+        self.assertIn("second operand", document["notes"][0])
+        self.assertEqual(document["outputs"][0]["shape"], [64, 4096])
+        out = self.run_command(
+            "explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64", COLUMNS="80"
+        )[0]
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        for word in ("verdict", "chosen", "total", "formula", "corr(n)", "lower", "copies", "setup", "work:"):
+            self.assertIn(word, out)
+
+    def test_literal_block_weights(self):
+        document = self.json_of(
+            "explain",
+            "matmul",
+            "--dtype",
+            "f32,q4_0",
+            "--shape",
+            "64x4096,4096x4096",
+            "--transpose-b",
+            "--constant",
+            "1",
+        )
+        self.assertEqual(document["notes"], [])
+        self.assertEqual(document["attributes"], {"transpose_a": False, "transpose_b": True})
+        self.assertEqual([operand["constant"] for operand in document["inputs"]], [False, True])
+
+    def test_attributes(self):
+        document = self.json_of(
+            "explain", "sum", "--dtype", "f32", "--shape", "4x5x6", "--axis", "0,-1", "--attr", "keep_dims=1"
+        )
+        self.assertEqual(document["attributes"], {"axes": [0, 2], "keep_dims": True})
+        self.assertEqual(document["outputs"][0]["shape"], [1, 5, 1])
+        document = self.json_of(
+            "explain", "transpose", "--dtype", "f32", "--shape", "4x5", "--attr", "permutation=1,0"
+        )
+        self.assertEqual(document["outputs"][0]["shape"], [5, 4])
+        document = self.json_of("explain", "cast", "--dtype", "f32", "--shape", "scalar", "--output-dtype", "bf16")
+        self.assertEqual(document["outputs"][0], {"dtype": "bf16", "shape": [], "constant": False})
+        document = self.json_of("explain", "compare", "--dtype", "f32", "--shape", "4", "--attr", "predicate=less")
+        self.assertEqual(document["attributes"], {"predicate": "less"})
+
+    def test_what_does_not_go(self):
+        for arguments, said in (
+            (["add", "--dtype", "f32", "--shape", "4,5"], ""),
+            (["matmul", "--dtype", "f32", "--shape", "4x5,6x7"], ""),
+            (["sum", "--dtype", "f32", "--shape", "4x5"], "--axis LIST"),
+            (["sum", "--dtype", "f32", "--shape", "4x5", "--axis", "2"], "axes of the first operand"),
+            (["add", "--dtype", "f32", "--shape", "4", "--attr", "x=1"], "this operation has none"),
+            (["matmul", "--dtype", "f32", "--shape", "4x4", "--attr", "transpose=1"], "transpose_a, transpose_b"),
+            (["add", "--dtype", "f32", "--shape", "4", "--attr", "x"], "KEY=VALUE"),
+            (["add", "--dtype", "f32,f32,f32", "--shape", "4"], "takes 2 inputs, not 3"),
+            (["add", "--dtype", "f32", "--shape", "4", "--constant", "2"], "there are 2 inputs"),
+            (["add", "--dtype", "f32", "--shape", "1x1x1x1x1x1x1x1x1"], "8 axes"),
+            (["add", "--dtype", "f32", "--shape", "99999999999x99999999999"], ""),
+        ):
+            err = self.run_command("explain", *arguments, code=2)[1]
+            self.assertIn(said, err)
+            self.assert_one_line(err)
+
+    def test_acceptance_and_exclusion(self):
+        arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
+        self.assertEqual(self.json_of(*arguments, "--accept", "N2")["accept"], "N2")
+        document = self.json_of(*arguments, "--device", "reference")
+        self.assertTrue(document["candidates"][document["chosen"]]["device"].startswith("reference"))
+
+
+class Bench(harness.CommandTest):
+    def test_figures(self):
+        document = self.json_of(
+            "bench", "add", "--device", "reference", "--dtype", "f32", "--shape", "64x64", "--repeat", "5"
+        )
+        row = next(row for row in document["results"] if row["device"].startswith("reference"))
+        self.assertEqual((row["samples"], row["reason"], row["speedup"]), (5, None, 1))
+        self.assertLessEqual(row["min_ns"], row["median_ns"])
+        self.assertLessEqual(row["median_ns"], row["p90_ns"])
+        self.assertGreaterEqual(row["call_ns"], row["min_ns"])
+        self.assertAlmostEqual(row["gflop_per_s"], 4096 / row["median_ns"], delta=1e-6)
+
+    def test_formats_and_table(self):
+        for arguments in (["--dtype", "bf16", "--shape", "100"], ["--dtype", "i32", "--shape", "7x3"]):
+            out = self.run_command("bench", "add", *arguments, "--repeat", "3", COLUMNS="80")[0]
+            self.assertRegex(out, r"device +(level +)?(numerics +)?median")
+            self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.run_command(
+            "bench", "matmul", "--dtype", "f32,q4_0", "--shape", "4x64,32x64", "--transpose-b", "--repeat", "3"
+        )
+        self.run_command("bench", "stats", "--dtype", "f32", "--shape", "1000", "--repeat", "3")
+
+    def test_a_device_that_is_not_there(self):
+        self.run_command("bench", "add", "--device", "refrence", "--dtype", "f32", "--shape", "4", code=2)
+
+
+if __name__ == "__main__":
+    harness.main()

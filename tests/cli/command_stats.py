@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stats: the figures, the checks that were asked for, and Ctrl-C."""
+
+import json
+import math
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import time
+
+import harness
+
+
+def child_of_a_terminal():
+    """Ctrl-C counts also where the caller ignores it, as background jobs of a shell do."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Stats(harness.CommandTest):
+    def test_figures(self):
+        values = [math.sin(i) * 10 ** (i % 7 - 3) for i in range(1000)]
+        rounded = struct.unpack("<1000f", struct.pack("<1000f", *values))
+        path = self.safetensors("values.safetensors", {"x": ("F32", (10, 100), struct.pack("<1000f", *values))})
+        row = self.json_of("stats", path)["tensors"][0]
+        mean = math.fsum(rounded) / 1000
+        self.assertEqual(
+            (row["count"], row["min"], row["max"], row["abs_max"]),
+            (1000, min(rounded), max(rounded), max(map(abs, rounded))),
+        )
+        self.assertAlmostEqual(row["mean"], mean, delta=1e-12)
+        self.assertAlmostEqual(row["std"], math.sqrt(math.fsum((v - mean) ** 2 for v in rounded) / 1000), delta=1e-9)
+        self.assertAlmostEqual(row["l2"], math.sqrt(math.fsum(v * v for v in rounded)), delta=1e-9)
+
+    def test_counts_what_is_not_finite(self):
+        data = struct.pack("<8f", math.nan, math.nan, math.inf, -math.inf, 0, -0.0, 1e-40, 2)
+        path = self.safetensors(
+            "odd.safetensors", {"clean": ("F32", (1,), struct.pack("<f", 1)), "odd": ("F32", (8,), data)}
+        )
+        odd = next(row for row in self.json_of("stats", path)["tensors"] if row["name"] == "odd")
+        self.assertEqual([odd[name] for name in ("nan", "pos_inf", "neg_inf", "zero", "subnormal")], [2, 1, 1, 2, 1])
+        out = self.run_command("stats", path)[0]
+        self.assertRegex(out, r"nan +\+inf +-inf")
+        self.assertIn("\x1b[31m2\x1b[0m", self.run_command("stats", path, "--color")[0])
+        err = self.run_command("stats", path, "--fail-on-nonfinite", code=1)[1]
+        self.assertIn("the first is odd: 2 NaN, 1 +Inf, 1 -Inf", err)
+        clean = self.small_model()
+        self.run_command("stats", clean, "--fail-on-nonfinite")
+        self.assertNotIn("nan", self.run_command("stats", clean)[0])
+
+    def test_selection(self):
+        model = self.small_model()
+
+        def names(*arguments):
+            return [row["name"] for row in self.json_of("stats", model, *arguments)["tensors"]]
+
+        self.assertEqual(names(), ["layers.0.weight", "layers.0.bias", "step"])
+        self.assertEqual(names("--sort", "name"), ["layers.0.bias", "layers.0.weight", "step"])
+        self.assertEqual(names("--sort", "-name"), ["step", "layers.0.weight", "layers.0.bias"])
+        self.assertEqual(names("--sort", "count"), ["layers.0.weight", "layers.0.bias", "step"])
+        self.assertEqual(names("--sort", "-count", "--top", "1"), ["step"])
+        self.assertEqual(names("--top", "2"), ["layers.0.weight", "layers.0.bias"])
+        self.assertEqual(names("--tensor", "*.bias", "--tensor", "step"), ["layers.0.bias", "step"])
+        self.assertEqual(names("--exclude", "layers.*"), ["step"])
+        out = self.run_command("stats", model, "--columns", "mean,name", "--top", "1", "--quiet")[0]
+        self.assertEqual(out.split(), ["mean", "name", "0.125", "layers.0.weight"])
+        self.assertIn("abs_max", self.run_command("stats", model, "--wide")[0])
+
+    def test_what_matches_nothing(self):
+        model = self.small_model()
+        for arguments in (["--tensor", "nothing.*"], ["--tensor", "layers.*", "--tensor", "layers.0.wieght"]):
+            err = self.run_command("stats", model, *arguments, code=2)[1]
+            self.assert_one_line(err)
+            self.assertIn(arguments[-1], err)
+        err = self.run_command("stats", model, "--sort", "meen", code=2)[1]
+        self.assertIn('did you mean "mean"?', err)
+        self.run_command("stats", model, "--columns", "name,nothing", code=2)
+
+    def test_several_files(self):
+        paths = [self.small_model("a.safetensors"), self.small_model("b.safetensors", 2)]
+        rows = self.json_of("stats", *paths)["tensors"]
+        self.assertEqual([row["file"].split("/")[-1] for row in rows], ["a.safetensors"] * 3 + ["b.safetensors"] * 3)
+        self.assertIn("file", self.run_command("stats", *paths)[0].splitlines()[0])
+        self.assertNotIn("file", self.run_command("stats", paths[0])[0].splitlines()[0])
+        err = self.run_command("stats", paths[0], "missing.safetensors", code=3)[1]
+        self.assertIn("missing.safetensors", err)
+
+    def test_below_the_table(self):
+        out = self.run_command("stats", self.small_model(), "--device", "reference")[0]
+        self.assertRegex(out, r"3 tensors, 72 B in .*: .*/s\n  reference:0: \d+ operations?, 72 B, busy ")
+        self.assertNotIn("busy", self.run_command("stats", self.small_model(), "--quiet")[0])
+
+    def test_required_backend(self):
+        model = self.small_model()
+        self.run_command("stats", model, "--device", "reference", "--require-backend", "reference")
+        self.assertIn(
+            'did you mean "reference"?', self.run_command("stats", model, "--require-backend", "refrence", code=2)[1]
+        )
+        others = [
+            backend["name"] for backend in self.json_of("backends")["backends"] if backend["name"] != "reference"
+        ]
+        if not others:
+            self.skipTest("only the reference is built in")
+        err = self.run_command("stats", model, "--device", "reference", "--require-backend", others[0], code=1)[1]
+        self.assertIn("reference:0", err)
+
+    def test_reproducible(self):
+        model = self.small_model()
+        first = self.json_of("stats", model, "--reproducible", "--threads", "1")["tensors"]
+        self.assertEqual(self.json_of("stats", model, "--reproducible", "--threads", "3")["tensors"], first)
+
+    def test_unknown_types_get_a_note(self):
+        document = self.json_of("stats", self.data_file("fixtures", "gguf", "multiple.gguf"))
+        self.assertTrue(document["complete"])
+
+    def interrupt(self, signals, *arguments):
+        path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
+        process = subprocess.Popen(
+            [harness.COMMAND, "stats", path, *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=child_of_a_terminal,
+        )
+        time.sleep(0.7)
+        self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+        begin = time.monotonic()
+        for number in signals:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out.decode(), err.decode(), time.monotonic() - begin
+
+    def test_interrupt(self):
+        code, out, err, seconds = self.interrupt([signal.SIGINT])
+        self.assertEqual(code, 130)
+        self.assertIn("cancelled", out)
+        self.assertIn("interrupted", err)
+        self.assertLess(seconds, 1.0)
+
+    def test_interrupted_json_is_whole(self):
+        code, out, _, _ = self.interrupt([signal.SIGINT], "--json")
+        document = json.loads(out)
+        self.assertEqual((code, document["complete"]), (130, False))
+        self.assertLess(len(document["tensors"]), 64)
+
+    def test_terminate(self):
+        self.assertEqual(self.interrupt([signal.SIGTERM])[0], 143)
+
+    def read_terminal(self, arguments, seconds, **variables):
+        """Runs it with both streams on a terminal of 80 columns, and interrupts it after so long."""
+        process_id, terminal = pty.fork()
+        if process_id == 0:
+            os.chdir(self.folder)
+            os.execve(harness.COMMAND, [harness.COMMAND, *map(str, arguments)], self.environment(**variables))
+        text, end = b"", time.monotonic() + seconds
+        interrupted = False
+        while True:
+            ready = select.select([terminal], [], [], 0.05)[0]
+            try:
+                piece = os.read(terminal, 65536) if ready else None
+            except OSError:
+                break
+            if piece == b"":
+                break
+            text += piece or b""
+            if not interrupted and time.monotonic() > end:
+                os.write(terminal, b"\x03")
+                interrupted = True
+        os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]), text.decode()
+
+    def test_progress_on_a_terminal(self):
+        path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
+        code, text = self.read_terminal(["stats", path], 1.8)
+        self.assertEqual(code, 130)
+        self.assertRegex(text, r"\r +\d+%  [\d.]+ .?B of 68\.7 GB")
+        self.assertRegex(text, r"[\d.]+ .?B/s  ETA \d")
+        lines = re.findall(r"\r( +\d+%[^\x1b\r]*)\x1b\[K", text)
+        self.assertGreaterEqual(len(lines), 3)
+        self.assertLess(max(map(len, lines)), 80)
+        # the last thing that happens to the line is that it is cleared
+        self.assertRegex(text[text.rindex("%") :], r"\A[^\n]*\r\x1b\[K")
+        code, text = self.read_terminal(["stats", "--quiet", path], 1.0)
+        self.assertNotIn("%", text)
+
+    def test_colour_on_a_terminal(self):
+        model = self.small_model()
+        self.assertIn("\x1b[1m", self.read_terminal(["stats", model], 60)[1])
+        self.assertNotIn("\x1b", self.read_terminal(["stats", model], 60, NO_COLOR="1")[1])
+        self.assertNotIn("\x1b", self.read_terminal(["stats", model], 60, TERM="dumb")[1])
+
+    def test_file_that_shrinks_meanwhile(self):
+        path = self.safetensors("shrinks.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
+        process = subprocess.Popen(
+            [harness.COMMAND, "stats", path, "--json"],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        time.sleep(0.5)
+        os.truncate(path, 1 << 20)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, err)
+        self.assertIn("changed", err.decode())
+        self.assertEqual(json.loads(out)["complete"], False)
+
+
+if __name__ == "__main__":
+    harness.main()

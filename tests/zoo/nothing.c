@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shared object that is no plugin. */
+extern int zoo_nothing;
+int zoo_nothing;

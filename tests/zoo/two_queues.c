@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An honest accelerator with everything that host memory spares a host: memory of its own that has no address, two queues
+ * that start work only when somebody waits or flushes, bindings at multiples of 256 bytes, and stores of whole units of
+ * four bytes, whatever lay behind an output's end.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "zoo.h"
+
+#define QUEUES 2u
+#define ROOM 16u
+#define OFFSET_GRANULE 256u
+#define STORE_GRANULE 4u
+
+struct tm_buffer {
+  uint64_t bytes;
+  char     content[];
+};
+
+typedef struct copy_kernel {
+  struct tm_kernel head;
+  uint64_t         bytes;               /* of an element */
+  tm_operand       operands[3];
+} copy_kernel;
+
+typedef struct work {
+  const copy_kernel *kernel;            /* NULL: a transfer */
+  tm_binding         bindings[3];
+  uint32_t           binding_count;
+  char              *to;
+  const char        *from;
+  uint64_t           bytes;
+} work;
+
+typedef struct queue {
+  work     items[ROOM];
+  uint64_t issued;
+  uint64_t done;
+} queue;
+
+struct tm_device {
+  const tm_host  *host;
+  pthread_mutex_t lock;
+  queue           queues[QUEUES];
+};
+
+static const tm_memory_space far_memory = {
+  .struct_size = sizeof far_memory,
+  .identity = { { 'f', 'a', 'r' } },
+  .name = TM_STRING("far memory"),
+  .total_bytes = UINT64_C(1) << 30,
+  .largest_buffer_bytes = UINT64_C(1) << 28,
+  .alignment = 256,
+  .offset_granule = OFFSET_GRANULE,
+  .store_granule = STORE_GRANULE,
+};
+static const tm_memory_space *const memories[] = { &far_memory };
+
+static tm_status far_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
+  const tm_status status = zoo_device_info(backend, index, out_info);
+  out_info->flags = 0;
+  out_info->queue_count = QUEUES;
+  out_info->memories = memories;
+  return status;
+}
+
+static tm_status far_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  (void)index;
+  tm_device *device = backend->host->alloc(backend->host->context, sizeof *device, 16);
+  if (device == NULL) return TM_ERROR_NO_MEMORY;
+  memset(device, 0, sizeof *device);
+  device->host = backend->host;
+  pthread_mutex_init(&device->lock, NULL);
+  *out_device = device;
+  return TM_OK;
+}
+
+static void far_close(tm_device *device) {
+  pthread_mutex_destroy(&device->lock);
+  device->host->free(device->host->context, device, sizeof *device);
+}
+
+/* ---- memory ---- */
+
+static tm_status far_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
+  if (space != 0 || bytes > far_memory.largest_buffer_bytes) return TM_ERROR_NO_MEMORY;
+  tm_buffer *buffer = device->host->alloc(device->host->context, sizeof *buffer + bytes, 256);
+  if (buffer == NULL) return TM_ERROR_NO_MEMORY;
+  buffer->bytes = bytes;
+  *out_buffer = buffer;
+  return TM_OK;
+}
+
+static void far_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
+  (void)space, (void)imported;
+  device->host->free(device->host->context, buffer, sizeof *buffer + bytes);
+}
+
+/* ---- questions ---- */
+
+static uint64_t element_bytes(uint32_t format) { return format == TM_FORMAT_F32 ? 4 : format == TM_FORMAT_U8 ? 1 : 0; }
+
+/* Besides the zoo's usual: copies of any layout, also of single bytes. */
+static int far_can(const tm_operation *operation) {
+  if (operation->op != TM_OP_COPY || operation->version != 1) return zoo_can(operation);
+  return element_bytes(operation->operands[0].format) != 0 && (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) == 0;
+}
+
+static tm_status far_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                           tm_answer *const *out_answers) {
+  (void)backend, (void)index;
+  for (uint32_t i = 0; i < count; i++) {
+    if (far_can(operations[i])) zoo_accept(out_answers[i]);
+    else out_answers[i]->reasons = TM_REASON_OPERATION;
+  }
+  return TM_OK;
+}
+
+static tm_status far_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
+  (void)answer;
+  copy_kernel *kernel = device->host->alloc(device->host->context, sizeof *kernel, 16);
+  if (kernel == NULL) return TM_ERROR_NO_MEMORY;
+  const uint32_t count = operation->input_count + operation->output_count;
+  memset(kernel, 0, sizeof *kernel);
+  memcpy(kernel->operands, operation->operands, count * sizeof(tm_operand));
+  kernel->head = (tm_kernel){ .op = operation->op, .count = operation->operands[count - 1].element_count };
+  kernel->bytes = element_bytes(operation->operands[0].format);
+  *out_kernel = &kernel->head;
+  return TM_OK;
+}
+
+static void far_release(tm_device *device, tm_kernel *kernel) {
+  device->host->free(device->host->context, kernel, sizeof(copy_kernel));
+}
+
+/* ---- work ---- */
+
+static char *place(const tm_binding *binding) { return binding->buffer->content + binding->offset; }
+
+static void copy_axis(const copy_kernel *kernel, uint32_t axis, const char *from, char *to) {
+  const tm_operand *x = &kernel->operands[0];
+  if (axis == x->rank) {
+    memcpy(to, from, kernel->bytes);
+    return;
+  }
+  for (uint64_t i = 0; i < x->dims[axis]; i++)
+    copy_axis(kernel, axis + 1, from + (int64_t)i * x->strides_bytes[axis], to + (int64_t)i * kernel->operands[1].strides_bytes[axis]);
+}
+
+/* What a store of whole units does to the bytes behind the end of a dense output. */
+static void spill(const copy_kernel *kernel, const tm_binding *output) {
+  const tm_operand *y = &kernel->operands[1];
+  if ((y->flags & TM_OPERAND_CONTIGUOUS) == 0) return;
+  for (uint64_t end = output->offset + y->byte_count; end % STORE_GRANULE != 0; end++) output->buffer->content[end] = 0x5a;
+}
+
+static void execute(const work *item) {
+  if (item->kernel == NULL) {
+    memcpy(item->to, item->from, item->bytes);
+  } else if (item->kernel->head.op != TM_OP_COPY) {
+    const uint32_t last = item->binding_count - 1;
+    zoo_compute(&item->kernel->head, (const float *)(void *)place(&item->bindings[0]),
+                (const float *)(void *)place(&item->bindings[last - 1]), (float *)(void *)place(&item->bindings[last]));
+  } else if (item->kernel->head.count != 0) {
+    copy_axis(item->kernel, 0, place(&item->bindings[0]), place(&item->bindings[1]));
+    spill(item->kernel, &item->bindings[1]);
+  }
+}
+
+static void drain(queue *q, uint64_t until) {
+  while (q->done < until) {
+    execute(&q->items[q->done % ROOM]);
+    q->done++;
+  }
+}
+
+static tm_status enqueue(tm_device *device, uint32_t index, const work *item, tm_ticket *out_ticket) {
+  if (index >= QUEUES) return TM_ERROR_ARGUMENT;
+  pthread_mutex_lock(&device->lock);
+  queue *q = &device->queues[index];
+  const int full = q->issued - q->done == ROOM;
+  if (!full) {
+    q->items[q->issued % ROOM] = *item;
+    *out_ticket = (tm_ticket){ .queue = index, .value = ++q->issued };
+  }
+  pthread_mutex_unlock(&device->lock);
+  return full ? TM_BUSY : TM_OK;
+}
+
+static tm_status far_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  if (transfer->bytes > transfer->destination->bytes - transfer->destination_offset) return TM_ERROR_ARGUMENT;
+  const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
+                      .bytes = transfer->bytes };
+  return enqueue(device, transfer->queue, &item, out_ticket);
+}
+
+static tm_status far_download(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  if (transfer->bytes > transfer->source->bytes - transfer->source_offset) return TM_ERROR_ARGUMENT;
+  const work item = { .to = transfer->host, .from = transfer->source->content + transfer->source_offset,
+                      .bytes = transfer->bytes };
+  return enqueue(device, transfer->queue, &item, out_ticket);
+}
+
+/* Bindings that a real device would refuse, or write beyond. */
+static int is_sound(const copy_kernel *kernel, const tm_launch *launch) {
+  for (uint32_t i = 0; i < launch->binding_count; i++) {
+    const tm_binding *binding = &launch->bindings[i];
+    const tm_operand *operand = &kernel->operands[i];
+    const uint64_t unit = i + 1 == launch->binding_count ? STORE_GRANULE : 1;
+    if (binding->offset % OFFSET_GRANULE != 0 || binding->offset > binding->buffer->bytes) return 0;
+    if ((operand->flags & TM_OPERAND_CONTIGUOUS) != 0 &&
+        (operand->byte_count + unit - 1) / unit * unit > binding->buffer->bytes - binding->offset)
+      return 0;
+  }
+  return 1;
+}
+
+static tm_status far_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  const copy_kernel *kernel = (const copy_kernel *)(const void *)launch->kernel;
+  const tm_string text = TM_STRING("a binding off the granule or beyond its buffer");
+  if (!is_sound(kernel, launch)) return device->host->fail(device->host->context, TM_ERROR_ARGUMENT, 0, text);
+  work item = { .kernel = kernel, .binding_count = launch->binding_count };
+  memcpy(item.bindings, launch->bindings, launch->binding_count * sizeof(tm_binding));
+  return enqueue(device, launch->queue, &item, out_ticket);
+}
+
+static tm_status far_flush(tm_device *device, uint32_t index) {
+  pthread_mutex_lock(&device->lock);
+  drain(&device->queues[index], device->queues[index].issued);
+  pthread_mutex_unlock(&device->lock);
+  return TM_OK;
+}
+
+static tm_status far_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
+  tm_status status = TM_OK;
+  pthread_mutex_lock(&device->lock);
+  for (uint32_t i = 0; i < count && status == TM_OK; i++) {
+    queue *q = &device->queues[tickets[i].queue];
+    if (tickets[i].value > q->issued) status = TM_ERROR_ARGUMENT;
+    else if (timeout_ns != TM_WAIT_POLL) drain(q, tickets[i].value);
+    else if (q->done < tickets[i].value) status = TM_PENDING;
+  }
+  pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+static const tm_accelerator_backend_plugin table = {
+  .struct_size = sizeof table, .init = zoo_init, .shutdown = zoo_shutdown, .device_info = far_info, .open = far_open,
+  .close = far_close, .query = far_query, .prepare = far_prepare, .release = far_release, .buffer_create = far_create,
+  .buffer_destroy = far_destroy, .upload = far_upload, .download = far_download, .launch = far_launch, .flush = far_flush,
+  .wait = far_wait,
+};
+
+TM_DEFINE_PLUGIN("zoo_two_queues", "1", "zoo", table)
