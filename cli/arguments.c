@@ -45,7 +45,8 @@ static const tm_flag *find_name(const reader *r, const char *text, size_t length
       *out_negated = false;
       if (same(flag->name, text, length)) return flag;
       *out_negated = true;
-      if (flag->negatable && length > 3 && strncmp(text, "no-", 3) == 0 && same(flag->name, text + 3, length - 3)) return flag;
+      if (flag->negatable && length > 3 && strncmp(text, "no-", 3) == 0 && same(flag->name, text + 3, length - 3))
+        return flag;
     }
   return NULL;
 }
@@ -88,7 +89,8 @@ static tm_status read_long(reader *r, const char *text) {
   }
   const char *value = text + length + 1;
   if (text[length] == '\0') {
-    if (r->next == r->argc) return tm_refuse(r->error, TM_ERROR_ARGUMENT, "--%s wants a value (%s)", flag->name, flag->value);
+    if (r->next == r->argc)
+      return tm_refuse(r->error, TM_ERROR_ARGUMENT, "--%s wants a value (%s)", flag->name, flag->value);
     value = r->argv[r->next++];
   }
   char where[64];

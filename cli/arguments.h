@@ -26,8 +26,8 @@ tm_status tm_arguments_init(tm_arguments *arguments, int argc, tm_error *error);
 void      tm_arguments_deinit(tm_arguments *arguments);
 
 /*
- * Reads argv[first..argc), in which only options of the two lists (each may be NULL) are known.  With stop_at_operand it
- * returns at the first operand; *out_next is the index after what was read.   TM_ERROR_ARGUMENT, with a suggestion.
+ * Reads argv[first..argc), in which only options of the two lists (each may be NULL) are known.  With stop_at_operand
+ * it returns at the first operand; *out_next is the index after what was read.   TM_ERROR_ARGUMENT, with a suggestion.
  */
 tm_status tm_arguments_parse(tm_arguments *arguments, int argc, char *const *argv, int first, bool stop_at_operand,
                              const tm_flag *own, const tm_flag *common, int *out_next, tm_error *error);

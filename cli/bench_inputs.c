@@ -31,10 +31,12 @@ static uint32_t conversion(uint32_t format) {
 static tm_status convert(tm_context *context, tm_tensor *from, tm_tensor *to, uint32_t format, tm_error *error) {
   const tm_cast_attributes cast = { .saturate = 1 };
   const uint32_t           op = conversion(format);
-  return tm_run(context, op, op == TM_OP_CAST ? &cast : NULL, op == TM_OP_CAST ? sizeof cast : 0, &from, 1, &to, 1, NULL, error);
+  return tm_run(context, op, op == TM_OP_CAST ? &cast : NULL, op == TM_OP_CAST ? sizeof cast : 0, &from, 1, &to, 1,
+                NULL, error);
 }
 
-static tm_status create_input(tm_context *context, const tm_operand *operand, uint64_t seed, tm_tensor **out_tensor, tm_error *error) {
+static tm_status create_input(tm_context *context, const tm_operand *operand, uint64_t seed, tm_tensor **out_tensor,
+                              tm_error *error) {
   tm_tensor *values = NULL, *tensor = NULL;
   tm_status  status = tm_tensor_create(context, TM_FORMAT_F32, operand->rank, operand->dims, &values, error);
   if (status != TM_OK) return status;
@@ -53,7 +55,8 @@ static tm_status create_input(tm_context *context, const tm_operand *operand, ui
   return status;
 }
 
-tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *request, tm_bench_inputs *out_inputs, tm_error *error) {
+tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *request, tm_bench_inputs *out_inputs,
+                                 tm_error *error) {
   tm_status status = TM_OK;
   memset(out_inputs, 0, sizeof *out_inputs);
   for (uint32_t i = 0; i < request->input_count && status == TM_OK; i++)

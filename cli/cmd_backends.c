@@ -27,13 +27,16 @@ static const char *option_type(uint32_t type) {
   return NAME_AT(names, type);
 }
 
-/* ------------------------------------------------------------------------------------------------------- tables ---- */
+/* ------------------------------------------------------------------------------------------------------ tables ---- */
 
 static const tm_column backend_columns[] = {
   { "name", TM_COLUMN_TEXT, 0, "" },    { "version", TM_COLUMN_TEXT, 0, "" },  { "state", TM_COLUMN_TEXT, 0, "" },
   { "devices", TM_COLUMN_COUNT, 0, "" }, { "origin", TM_COLUMN_TEXT, 0, "" } };
-static const tm_column_view backend_views[] = { { 0, 8, 0, false, "backend" }, { 1, 5, 0, false, NULL }, { 2, 0, 0, false, NULL },
-                                                { 3, 0, 0, false, NULL },      { 4, 8, 0, false, NULL } };
+static const tm_column_view backend_views[] = { { 0, 8, 0, false, "backend" },
+                                                { 1, 5, 0, false, NULL },
+                                                { 2, 0, 0, false, NULL },
+                                                { 3, 0, 0, false, NULL },
+                                                { 4, 8, 0, false, NULL } };
 
 static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
   tm_backend_description backend = { .struct_size = sizeof backend };
@@ -49,8 +52,9 @@ static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
 static const tm_column device_columns[] = {
   { "name", TM_COLUMN_TEXT, 0, "" }, { "state", TM_COLUMN_TEXT, 0, "" }, { "memory", TM_COLUMN_TEXT, 0, "" },
   { "description", TM_COLUMN_TEXT, 0, "" } };
-static const tm_column_view device_views[] = { { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 1, false, NULL },
-                                               { 3, 12, 2, false, NULL } };
+static const tm_column_view device_views[] = {
+  { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 1, false, NULL }, { 3, 12, 2, false, NULL }
+};
 
 /* A row's text that is made here. */
 typedef struct device_rows {
@@ -65,7 +69,8 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   tm_quantity           quantity;
   if (tm_device_describe(rows->context, (uint32_t)row, &device) != TM_OK) return false;
   const bool has_memory = tm_device_memory_describe(rows->context, (uint32_t)row, 0, &memory) == TM_OK;
-  snprintf(rows->memory, sizeof rows->memory, "%s%s%s", memory.total_bytes != 0 ? tm_quantity_bytes(memory.total_bytes, &quantity) : "",
+  snprintf(rows->memory, sizeof rows->memory, "%s%s%s",
+           memory.total_bytes != 0 ? tm_quantity_bytes(memory.total_bytes, &quantity) : "",
            memory.total_bytes != 0 ? " " : "", memory.is_host != 0 ? "host" : "own");
   cells[0] = tm_cell_text(device.name);
   cells[1] = tm_cell_text(device_state(device.state));
@@ -122,9 +127,10 @@ static void print_options(tm_context *context, tm_invocation *invocation) {
   if (!any) tm_output_text(stream, "no loaded backend has options\n");
 }
 
-/* --------------------------------------------------------------------------------------------------------- JSON ---- */
+/* -------------------------------------------------------------------------------------------------------- JSON ---- */
 
-static void print_backend_json(tm_context *context, uint32_t index, const tm_backend_description *backend, tm_json_writer *json) {
+static void print_backend_json(tm_context *context, uint32_t index, const tm_backend_description *backend,
+                               tm_json_writer *json) {
   tm_option_description option = { .struct_size = sizeof option };
   tm_json_begin_object(json, NULL, false);
   tm_json_text(json, "name", backend->name);
@@ -175,7 +181,8 @@ static void print_memories_json(tm_context *context, uint32_t device, tm_json_wr
   tm_json_end_array(json);
 }
 
-static void print_device_json(tm_context *context, uint32_t index, const tm_device_description *device, tm_json_writer *json) {
+static void print_device_json(tm_context *context, uint32_t index, const tm_device_description *device,
+                              tm_json_writer *json) {
   tm_backend_description backend = { .struct_size = sizeof backend };
   tm_json_begin_object(json, NULL, false);
   tm_json_text(json, "name", device->name);
@@ -200,10 +207,12 @@ static void print_json(tm_context *context, tm_output_stream *stream) {
   tm_json_text(&json, "schema", "tensormorph.backends/1");
   tm_json_text(&json, "version", tm_version());
   tm_json_begin_array(&json, "backends", false);
-  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) print_backend_json(context, i, &backend, &json);
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    print_backend_json(context, i, &backend, &json);
   tm_json_end_array(&json);
   tm_json_begin_array(&json, "devices", false);
-  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) print_device_json(context, i, &device, &json);
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
+    print_device_json(context, i, &device, &json);
   tm_json_end_array(&json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
@@ -233,8 +242,9 @@ const tm_command tm_command_backends = {
   .name = "backends",
   .operands = "",
   .summary = "list backends with their state and the reason for it, and their devices with memories",
-  .notes = "A backend is ready; unavailable (loaded, but without device or driver); refused (not loaded, or not accepted); "
-           "quarantined (it broke a promise); or excluded (by --device or --no-device).",
+  .notes =
+      "A backend is ready; unavailable (loaded, but without device or driver); refused (not loaded, or not "
+      "accepted); quarantined (it broke a promise); or excluded (by --device or --no-device).",
   .flags = flags,
   .run = run,
 };

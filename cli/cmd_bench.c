@@ -67,8 +67,9 @@ static tm_status run_once(bench_run *bench, uint32_t device, tm_run_report *repo
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT,
                                    .device_plus_one = device + 1, .report = report };
   const uint64_t  begin_ns = tm_terminal_now_ns();
-  const tm_status status = tm_run(bench->context, request->op.op, attributes_of(bench), request->op.attribute_bytes, bench->operands.inputs,
-                                  request->input_count, bench->operands.outputs, request->op.output_count, &options, error);
+  const tm_status      status =
+      tm_run(bench->context, request->op.op, attributes_of(bench), request->op.attribute_bytes, bench->operands.inputs,
+             request->input_count, bench->operands.outputs, request->op.output_count, &options, error);
   *out_ns = tm_terminal_now_ns() - begin_ns;
   return status;
 }
@@ -131,9 +132,11 @@ static bool is_named(const tm_name_list *names, const char *device) {
 static void compare(bench_run *bench) {
   const measurement *reference = NULL;
   for (uint32_t i = 0; i < bench->result_count; i++)
-    if (is_device_of(bench->results[i].device, REFERENCE) && bench->results[i].status == TM_OK) reference = &bench->results[i];
+    if (is_device_of(bench->results[i].device, REFERENCE) && bench->results[i].status == TM_OK)
+      reference = &bench->results[i];
   for (uint32_t i = 0; reference != NULL && i < bench->result_count; i++)
-    if (bench->results[i].median_ns > 0) bench->results[i].speedup = (double)reference->median_ns / (double)bench->results[i].median_ns;
+    if (bench->results[i].median_ns > 0)
+      bench->results[i].speedup = (double)reference->median_ns / (double)bench->results[i].median_ns;
 }
 
 static void measure_all(bench_run *bench) {
@@ -149,7 +152,8 @@ static void measure_all(bench_run *bench) {
     }
     tm_quantity quantity;
     result->status = TM_PENDING;
-    snprintf(result->reason, sizeof result->reason, "not measured: one run would take about %s; --device %s does it anyway",
+    snprintf(result->reason, sizeof result->reason,
+             "not measured: one run would take about %s; --device %s does it anyway",
              tm_quantity_duration(bench->predicted_ns[i], &quantity), device.name);
   }
   compare(bench);
@@ -168,8 +172,9 @@ static void note_predictions(bench_run *bench, const tm_explanation *explanation
 static tm_status count_work(bench_run *bench, tm_error *error) {
   const tm_op_request *request = &bench->request;
   tm_explanation      *explanation = NULL;
-  const tm_status status = tm_explain(bench->context, request->op.op, attributes_of(bench), request->op.attribute_bytes, request->inputs,
-                                      request->input_count, request->outputs, request->op.output_count, NULL, &explanation, error);
+  const tm_status      status =
+      tm_explain(bench->context, request->op.op, attributes_of(bench), request->op.attribute_bytes, request->inputs,
+                 request->input_count, request->outputs, request->op.output_count, NULL, &explanation, error);
   if (status != TM_OK) return status;
   bench->work.struct_size = sizeof bench->work;
   tm_explanation_summarize(explanation, &bench->work);
@@ -182,11 +187,14 @@ static tm_status count_work(bench_run *bench, tm_error *error) {
 /* ---------------------------------------------------------------------------------------------------- printing ---- */
 
 static const tm_column columns[] = {
-  { "device", TM_COLUMN_TEXT, 0, "" },      { "level", TM_COLUMN_TEXT, 0, "" },       { "numerics", TM_COLUMN_TEXT, 0, "" },
-  { "samples", TM_COLUMN_COUNT, 0, "" },    { "median_ns", TM_COLUMN_COUNT, 0, "" },  { "min_ns", TM_COLUMN_COUNT, 0, "" },
-  { "p90_ns", TM_COLUMN_COUNT, 0, "" },     { "call_ns", TM_COLUMN_COUNT, 0, "" },    { "expected_ns", TM_COLUMN_COUNT, 0, "" },
-  { "gflop_per_s", TM_COLUMN_NUMBER, 0, "" }, { "gb_per_s", TM_COLUMN_NUMBER, 0, "" }, { "speedup", TM_COLUMN_NUMBER, 0, "" },
-  { "reason", TM_COLUMN_TEXT, 0, "" } };
+  { "device", TM_COLUMN_TEXT, 0, "" },       { "level", TM_COLUMN_TEXT, 0, "" },
+  { "numerics", TM_COLUMN_TEXT, 0, "" },     { "samples", TM_COLUMN_COUNT, 0, "" },
+  { "median_ns", TM_COLUMN_COUNT, 0, "" },   { "min_ns", TM_COLUMN_COUNT, 0, "" },
+  { "p90_ns", TM_COLUMN_COUNT, 0, "" },      { "call_ns", TM_COLUMN_COUNT, 0, "" },
+  { "expected_ns", TM_COLUMN_COUNT, 0, "" }, { "gflop_per_s", TM_COLUMN_NUMBER, 0, "" },
+  { "gb_per_s", TM_COLUMN_NUMBER, 0, "" },   { "speedup", TM_COLUMN_NUMBER, 0, "" },
+  { "reason", TM_COLUMN_TEXT, 0, "" }
+};
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static tm_cell rate_cell(const measurement *result, uint64_t amount) {
@@ -198,8 +206,8 @@ static bool result_row(const void *source, uint64_t row, tm_cell *cells) {
   const bench_run *bench = source;
   if (row >= bench->result_count) return false;
   const measurement *result = &bench->results[row];
-  const uint64_t     counts[] = { result->sample_count, result->median_ns, result->min_ns, result->p90_ns, result->call_ns,
-                                  result->expected_ns };
+  const uint64_t     counts[] = { result->sample_count, result->median_ns, result->min_ns,
+                                  result->p90_ns,       result->call_ns,   result->expected_ns };
   const bool ok = result->status == TM_OK;
   cells[0] = tm_cell_text(result->device);
   cells[1] = ok ? tm_cell_text(tm_level_name(result->level)) : tm_cell_undefined(TM_COLUMN_TEXT);
@@ -222,9 +230,10 @@ static const tm_column human_columns[] = {
   { "runs", TM_COLUMN_COUNT, 0, "" },   { "call", TM_COLUMN_TEXT, 0, "" },      { "x ref", TM_COLUMN_NUMBER, 0, "" } };
 #define HUMAN_COLUMN_COUNT (sizeof human_columns / sizeof human_columns[0])
 static const tm_column_view human_views[] = {
-  { 0, 12, 0, false, NULL }, { 1, 0, 5, false, NULL }, { 2, 0, 6, false, NULL }, { 3, 0, 0, false, NULL }, { 4, 0, 1, false, NULL },
-  { 5, 0, 1, false, NULL },  { 6, 0, 0, false, NULL }, { 7, 0, 0, false, NULL }, { 8, 0, 2, false, NULL }, { 11, 0, 0, false, NULL },
-  { 9, 0, 7, false, NULL },  { 10, 0, 8, false, NULL } };
+  { 0, 12, 0, false, NULL }, { 1, 0, 5, false, NULL },  { 2, 0, 6, false, NULL }, { 3, 0, 0, false, NULL },
+  { 4, 0, 1, false, NULL },  { 5, 0, 1, false, NULL },  { 6, 0, 0, false, NULL }, { 7, 0, 0, false, NULL },
+  { 8, 0, 2, false, NULL },  { 11, 0, 0, false, NULL }, { 9, 0, 7, false, NULL }, { 10, 0, 8, false, NULL }
+};
 #define HUMAN_VIEW_COUNT (sizeof human_views / sizeof human_views[0])
 
 typedef struct human_rows {
@@ -307,7 +316,8 @@ static void print_json(const bench_run *bench) {
   if (request->note[0] != '\0') tm_json_text(&json, NULL, request->note);
   tm_json_end_array(&json);
   tm_json_begin_array(&json, "results", false);
-  for (uint64_t row = 0; result_row(bench, row, cells); row++) tm_row_print_json(columns, COLUMN_COUNT, cells, 0, &json);
+  for (uint64_t row = 0; result_row(bench, row, cells); row++)
+    tm_row_print_json(columns, COLUMN_COUNT, cells, 0, &json);
   tm_json_end_array(&json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
@@ -321,13 +331,15 @@ static int judge(const bench_run *bench) {
     done += bench->results[i].status == TM_OK;
     failed += bench->results[i].status < 0 && is_named(names, bench->results[i].device);
   }
-  if (bench->result_count == 0) return tm_complain_as(TM_EXIT_TROUBLE, "no device is ready to measure on; tensormorph backends says why");
+  if (bench->result_count == 0)
+    return tm_complain_as(TM_EXIT_TROUBLE, "no device is ready to measure on; tensormorph backends says why");
   return done == 0 || failed > 0 ? TM_EXIT_TROUBLE : TM_EXIT_OK;
 }
 
 static int bench_all(bench_run *bench, tm_error *error) {
   if (count_work(bench, error) != TM_OK) return tm_complain(error);
-  if (tm_bench_inputs_create(bench->context, &bench->request, &bench->operands, error) != TM_OK) return tm_complain(error);
+  if (tm_bench_inputs_create(bench->context, &bench->request, &bench->operands, error) != TM_OK)
+    return tm_complain(error);
   measure_all(bench);
   tm_bench_inputs_destroy(&bench->operands);
   if (bench->invocation->preferences.json)
@@ -342,7 +354,8 @@ static int open_and_bench(bench_run *bench) {
   const tm_session_needs needs = { 0 };
   tm_error               error = TM_CLI_ERROR_INIT;
   if (tm_op_request_parse(&bench->invocation->arguments, &bench->request, &error) != TM_OK) return tm_complain(&error);
-  if (tm_session_open(&bench->invocation->preferences, &needs, &bench->context, &error) != TM_OK) return tm_complain(&error);
+  if (tm_session_open(&bench->invocation->preferences, &needs, &bench->context, &error) != TM_OK)
+    return tm_complain(&error);
   const int exit_code = bench_all(bench, &error);
   tm_context_destroy(bench->context);
   return exit_code;
@@ -378,9 +391,10 @@ const tm_command tm_command_bench = {
   .operand_min = 1,
   .operand_max = 1,
   .summary = "measure an operation on the device that --device names, or on all, beside the reference",
-  .notes = "Example: tensormorph bench add --device reference --dtype f32 --shape 1000000\n"
-           "Times are from launch until complete, of warm runs; \"call\" is the whole call as an application sees it. Rates are the "
-           "operation's own work over the median; \"x ref\" is how many times as fast as the reference.",
+  .notes =
+      "Example: tensormorph bench add --device reference --dtype f32 --shape 1000000\n"
+      "Times are from launch until complete, of warm runs; \"call\" is the whole call as an application sees it. "
+      "Rates are the operation's own work over the median; \"x ref\" is how many times as fast as the reference.",
   .flags = flags,
   .run = run,
 };

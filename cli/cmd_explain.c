@@ -13,7 +13,7 @@
 #include "row_printer.h"
 #include "session.h"
 
-/* ------------------------------------------------------------------------------------------------------- tables ---- */
+/* ------------------------------------------------------------------------------------------------------ tables ---- */
 
 /* Headings are short so that everything a cost consists of fits into 80 cells. */
 static const tm_column columns[] = {
@@ -21,9 +21,9 @@ static const tm_column columns[] = {
   { "total", TM_COLUMN_TEXT, 0, "" },   { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" },
   { "lower", TM_COLUMN_TEXT, 0, "" },   { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = {
-  { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 5, false, NULL }, { 3, 0, 0, false, NULL }, { 4, 0, 3, false, NULL },
-  { 5, 0, 4, false, NULL },  { 6, 0, 2, false, NULL }, { 7, 0, 2, false, NULL }, { 8, 0, 1, false, NULL } };
+static const tm_column_view views[] = { { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 5, false, NULL },
+                                        { 3, 0, 0, false, NULL },  { 4, 0, 3, false, NULL }, { 5, 0, 4, false, NULL },
+                                        { 6, 0, 2, false, NULL },  { 7, 0, 2, false, NULL }, { 8, 0, 1, false, NULL } };
 
 /* A table keeps no texts, so the rows' texts live here while one row is looked at. */
 typedef struct row_texts {
@@ -35,7 +35,8 @@ typedef struct row_texts {
 
 /* A candidate that cannot run it has no cost; a cost of 0 is one that nobody computed. */
 static bool has_cost(const tm_candidate *candidate) {
-  return candidate->verdict != TM_VERDICT_REFUSED && candidate->verdict != TM_VERDICT_EXCLUDED && candidate->total_ns != 0;
+  return candidate->verdict != TM_VERDICT_REFUSED && candidate->verdict != TM_VERDICT_EXCLUDED &&
+         candidate->total_ns != 0;
 }
 
 static tm_cell duration_cell(const tm_candidate *candidate, uint64_t duration_ns, tm_quantity *quantity) {
@@ -47,25 +48,31 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   row_texts   *texts = (row_texts *)(uintptr_t)source;
   tm_candidate candidate = { .struct_size = sizeof candidate };
   if (tm_explanation_candidate(texts->explanation, (uint32_t)row, &candidate) != TM_OK) return false;
-  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns, candidate.setup_ns };
+  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns,
+                                 candidate.setup_ns };
   static const uint8_t places[] = { 3, 4, 6, 7, 8 };
-  snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level), tm_numerics_name(candidate.numerics));
-  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction, (unsigned long long)candidate.sample_count);
+  snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level),
+           tm_numerics_name(candidate.numerics));
+  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction,
+           (unsigned long long)candidate.sample_count);
   cells[0] = tm_cell_text(candidate.device_name);
   cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
   cells[2] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
-  for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
+  for (uint32_t i = 0; i < sizeof places; i++)
+    cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
   cells[5] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
   return true;
 }
 
-static void print_request(const tm_op_request *request, const tm_explanation_summary *summary, tm_output_stream *stream) {
+static void print_request(const tm_op_request *request, const tm_explanation_summary *summary,
+                          tm_output_stream *stream) {
   char        text[256];
   tm_quantity a, b, c;
   tm_output_text(stream, request->op.name);
   for (uint32_t i = 0; i < request->input_count; i++) {
     tm_operand_describe(&request->inputs[i], text, sizeof text);
-    tm_output_format(stream, "%s %s%s", i > 0 ? "," : "", text, (request->inputs[i].flags & TM_OPERAND_CONSTANT) != 0 ? " (constant)" : "");
+    tm_output_format(stream, "%s %s%s", i > 0 ? "," : "", text,
+                     (request->inputs[i].flags & TM_OPERAND_CONSTANT) != 0 ? " (constant)" : "");
   }
   for (uint32_t i = 0; i < request->op.output_count; i++) {
     tm_operand_describe(&request->outputs[i], text, sizeof text);
@@ -90,9 +97,11 @@ static void print_details(tm_explanation *explanation, tm_output_stream *stream,
   tm_candidate candidate = { .struct_size = sizeof candidate };
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
     char head[160], promise[64] = "", text[1200];
-    snprintf(head, sizeof head, "%s%s%s: ", candidate.device_name, candidate.lowering[0] != '\0' ? " after " : "", candidate.lowering);
+    snprintf(head, sizeof head, "%s%s%s: ", candidate.device_name, candidate.lowering[0] != '\0' ? " after " : "",
+             candidate.lowering);
     if (candidate.level != TM_LEVEL_REFUSED)
-      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise, sizeof promise);
+      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator,
+                           promise, sizeof promise);
     const bool both = promise[0] != '\0' && candidate.reason[0] != '\0';
     snprintf(text, sizeof text, "%s%s%s", promise, both ? "; " : "", candidate.reason);
     print_sentence(stream, head, text, width);
@@ -117,7 +126,7 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   if (summary.flip[0] != '\0') print_sentence(stream, "what would change it: ", summary.flip, width);
 }
 
-/* --------------------------------------------------------------------------------------------------------- JSON ---- */
+/* -------------------------------------------------------------------------------------------------------- JSON ---- */
 
 static void print_cost(tm_json_writer *json, const char *key, const tm_candidate *candidate, uint64_t value) {
   if (has_cost(candidate))
@@ -172,7 +181,8 @@ static void print_operands_json(const char *key, const tm_operand *operands, uin
   tm_json_end_array(json);
 }
 
-static void print_summary_json(const tm_op_request *request, const tm_explanation_summary *summary, tm_json_writer *json) {
+static void print_summary_json(const tm_op_request *request, const tm_explanation_summary *summary,
+                               tm_json_writer *json) {
   tm_json_text(json, "schema", "tensormorph.explain/1");
   tm_json_text(json, "op", request->op.name);
   print_operands_json("inputs", request->inputs, request->input_count, json);
@@ -204,7 +214,8 @@ static void print_json(const tm_op_request *request, tm_explanation *explanation
   tm_json_begin_object(&json, NULL, false);
   print_summary_json(request, &summary, &json);
   tm_json_begin_array(&json, "candidates", false);
-  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) print_candidate_json(&candidate, &json);
+  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)
+    print_candidate_json(&candidate, &json);
   tm_json_end_array(&json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
@@ -215,8 +226,9 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
   tm_explanation      *explanation = NULL;
   tm_error             error = TM_CLI_ERROR_INIT;
   const uint32_t       attribute_bytes = request->op.attribute_bytes;
-  if (tm_explain(context, request->op.op, attribute_bytes > 0 ? request->attributes.value.bytes : NULL, attribute_bytes, request->inputs,
-                 request->input_count, request->outputs, request->op.output_count, &options, &explanation, &error) != TM_OK)
+  if (tm_explain(context, request->op.op, attribute_bytes > 0 ? request->attributes.value.bytes : NULL, attribute_bytes,
+                 request->inputs, request->input_count, request->outputs, request->op.output_count, &options,
+                 &explanation, &error) != TM_OK)
     return tm_complain(&error);
   if (invocation->preferences.json)
     print_json(request, explanation, invocation->output);
@@ -249,9 +261,11 @@ const tm_command tm_command_explain = {
   .operand_min = 1,
   .operand_max = 1,
   .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
-  .notes = "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
-           "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n measurements, the time to "
-           "prepare operands (lowering), and copies to and from the device. Set-up is paid once and not part of it.",
+  .notes =
+      "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
+      "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n "
+      "measurements, the time to prepare operands (lowering), and copies to and from the device. Set-up is paid "
+      "once and not part of it.",
   .flags = flags,
   .run = run,
 };

@@ -27,7 +27,8 @@ typedef struct inspection {
   tm_format_totals          totals;     /* over these */
 } inspection;
 
-/* ------------------------------------------------------------------------------------------------- tensors as rows ---- */
+/* ------------------------------------------------------------------------------------------------- tensors as rows
+ * ---- */
 
 static const tm_column tensor_columns[] = {
   { "name", TM_COLUMN_TEXT, 0, "" },   { "dtype", TM_COLUMN_TEXT, 0, "" },  { "shape", TM_COLUMN_SHAPE, 0, "" },
@@ -55,7 +56,8 @@ static bool tensor_row(const void *source, uint64_t row, tm_cell *cells) {
   const inspection     *inspect = source;
   tm_tensor_description tensor = { .struct_size = sizeof tensor };
   tm_file_description   file = { .struct_size = sizeof file, .path = "" };
-  if (row >= inspect->chosen_count || tm_checkpoint_tensor(inspect->checkpoint, inspect->chosen[row], &tensor) != TM_OK) return false;
+  if (row >= inspect->chosen_count || tm_checkpoint_tensor(inspect->checkpoint, inspect->chosen[row], &tensor) != TM_OK)
+    return false;
   if (inspect->about.file_count > 1) tm_checkpoint_file(inspect->checkpoint, tensor.file, &file);
   const char *base = strrchr(file.path, '/');
   cells[0] = tm_cell_text_of(tensor.name, tensor.name_length);
@@ -72,7 +74,9 @@ static bool tensor_row(const void *source, uint64_t row, tm_cell *cells) {
 
 static const tm_column metadata_columns[] = {
   { "key", TM_COLUMN_TEXT, 0, "" }, { "type", TM_COLUMN_TEXT, 0, "" }, { "value", TM_COLUMN_TEXT, 0, "" } };
-static const tm_column_view metadata_views[] = { { 0, 16, 0, false, NULL }, { 1, 6, 1, false, NULL }, { 2, 16, 0, false, NULL } };
+static const tm_column_view metadata_views[] = { { 0, 16, 0, false, NULL },
+                                                 { 1, 6, 1, false, NULL },
+                                                 { 2, 16, 0, false, NULL } };
 
 static bool metadata_row(const void *source, uint64_t row, tm_cell *cells) {
   const inspection       *inspect = source;
@@ -84,7 +88,7 @@ static bool metadata_row(const void *source, uint64_t row, tm_cell *cells) {
   return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------- choosing ---- */
+/* ---------------------------------------------------------------------------------------------------- choosing ---- */
 
 static tm_status refuse_idle(const inspection *inspect, const char *pattern, tm_error *error) {
   tm_nearest_name       nearest;
@@ -92,9 +96,9 @@ static tm_status refuse_idle(const inspection *inspect, const char *pattern, tm_
   tm_nearest_name_init(&nearest, pattern);
   for (uint64_t i = 0; i < SUGGESTION_LIMIT && tm_checkpoint_tensor(inspect->checkpoint, i, &tensor) == TM_OK; i++)
     tm_nearest_name_offer(&nearest, tensor.name);
-  return tm_refuse(error, TM_ERROR_ARGUMENT, "--tensor \"%s\" matches no tensor of %s%s%s%s", pattern, inspect->about.path,
-                   nearest.best != NULL ? "; did you mean \"" : "", nearest.best != NULL ? nearest.best : "",
-                   nearest.best != NULL ? "\"?" : "");
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "--tensor \"%s\" matches no tensor of %s%s%s%s", pattern,
+                   inspect->about.path, nearest.best != NULL ? "; did you mean \"" : "",
+                   nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "\"?" : "");
 }
 
 static tm_status choose(inspection *inspect, tm_name_filter *filter, tm_error *error) {
@@ -113,9 +117,11 @@ static tm_status choose(inspection *inspect, tm_name_filter *filter, tm_error *e
   return idle == NULL ? TM_OK : refuse_idle(inspect, idle, error);
 }
 
-/* ----------------------------------------------------------------------------------------------------- printing ---- */
+/* ---------------------------------------------------------------------------------------------------- printing ---- */
 
-static bool wants(const inspection *inspect, const char *flag) { return tm_arguments_has(&inspect->invocation->arguments, flag); }
+static bool wants(const inspection *inspect, const char *flag) {
+  return tm_arguments_has(&inspect->invocation->arguments, flag);
+}
 
 static void print_heading(const inspection *inspect, const char *text) {
   const bool color = inspect->invocation->terminal.color;
@@ -128,8 +134,9 @@ static void print_summary(const inspection *inspect) {
   tm_quantity        size, count, chosen;
   char               path[4096], text[4096 + 256];
   tm_printable_escape(about->path, strlen(about->path), path, sizeof path);
-  snprintf(text, sizeof text, "%s: %s, %u file%s, %s, %s tensor%s", path, about->format, about->file_count, about->file_count == 1 ? "" : "s",
-           tm_quantity_bytes(about->file_bytes, &size), tm_quantity_count(about->tensor_count, &count), about->tensor_count == 1 ? "" : "s");
+  snprintf(text, sizeof text, "%s: %s, %u file%s, %s, %s tensor%s", path, about->format, about->file_count,
+           about->file_count == 1 ? "" : "s", tm_quantity_bytes(about->file_bytes, &size),
+           tm_quantity_count(about->tensor_count, &count), about->tensor_count == 1 ? "" : "s");
   const size_t used = strlen(text);
   if (inspect->chosen_count != about->tensor_count)
     snprintf(text + used, sizeof text - used, " (%s chosen)", tm_quantity_count(inspect->chosen_count, &chosen));
@@ -139,7 +146,9 @@ static void print_summary(const inspection *inspect) {
 static void print_tables(const inspection *inspect, const tm_rows *rows) {
   tm_output_stream   *stream = inspect->invocation->output;
   const tm_terminal  *terminal = &inspect->invocation->terminal;
-  const tm_table_look look = { .width = wants(inspect, "wide") ? 0 : terminal->width, .indent = 2, .color = terminal->color };
+  const tm_table_look         look = { .width = wants(inspect, "wide") ? 0 : terminal->width,
+                                       .indent = 2,
+                                       .color = terminal->color };
   const tm_rows       metadata = { metadata_columns, 3, metadata_row, inspect, inspect->about.metadata_count, NULL };
   static const tm_column_view total_views[] = { { .column = 0 }, { .column = 1 }, { .column = 2 }, { .column = 3 } };
   print_summary(inspect);
@@ -218,14 +227,17 @@ static int complain_incomplete(const inspection *inspect) {
   tm_tensor_description tensor = { .struct_size = sizeof tensor };
   tm_file_description   file = { .struct_size = sizeof file };
   uint64_t              first = 0;
-  while (tm_checkpoint_tensor(inspect->checkpoint, first, &tensor) == TM_OK && (tensor.flags & TM_TENSOR_INCOMPLETE) == 0) first++;
+  while (tm_checkpoint_tensor(inspect->checkpoint, first, &tensor) == TM_OK &&
+         (tensor.flags & TM_TENSOR_INCOMPLETE) == 0)
+    first++;
   tm_checkpoint_file(inspect->checkpoint, tensor.file, &file);
-  return tm_complain_as(TM_EXIT_TROUBLE,
-                        "%s: truncated: %llu of %llu tensors are incomplete; the first is %.200s, bytes %llu to %llu of a file of %llu; "
-                        "fetch the file again",
-                        file.path, (unsigned long long)inspect->about.incomplete_count, (unsigned long long)inspect->about.tensor_count,
-                        tensor.name, (unsigned long long)tensor.offset, (unsigned long long)(tensor.offset + tensor.bytes),
-                        (unsigned long long)file.bytes);
+  return tm_complain_as(
+      TM_EXIT_TROUBLE,
+      "%s: truncated: %llu of %llu tensors are incomplete; the first is %.200s, bytes %llu to %llu of a file of %llu; "
+      "fetch the file again",
+      file.path, (unsigned long long)inspect->about.incomplete_count, (unsigned long long)inspect->about.tensor_count,
+      tensor.name, (unsigned long long)tensor.offset, (unsigned long long)(tensor.offset + tensor.bytes),
+      (unsigned long long)file.bytes);
 }
 
 static int print(inspection *inspect, tm_error *error) {
@@ -245,15 +257,16 @@ static int print(inspection *inspect, tm_error *error) {
 
 static int inspect_file(tm_context *context, inspection *inspect, tm_error *error) {
   tm_name_filter filter;
-  if (tm_checkpoint_open(context, inspect->invocation->arguments.operands[0], TM_CHECKPOINT_ALLOW_INCOMPLETE, &inspect->checkpoint,
-                         error) != TM_OK) {
+  if (tm_checkpoint_open(context, inspect->invocation->arguments.operands[0], TM_CHECKPOINT_ALLOW_INCOMPLETE,
+                         &inspect->checkpoint, error) != TM_OK) {
     tm_complain(error);
     return TM_EXIT_TROUBLE;
   }
   inspect->about.struct_size = sizeof inspect->about;
   tm_checkpoint_describe(inspect->checkpoint, &inspect->about);
   int exit_code = TM_EXIT_OK;
-  if (tm_name_filter_init(&filter, &inspect->invocation->arguments, error) != TM_OK || choose(inspect, &filter, error) != TM_OK)
+  if (tm_name_filter_init(&filter, &inspect->invocation->arguments, error) != TM_OK ||
+      choose(inspect, &filter, error) != TM_OK)
     exit_code = tm_complain(error);
   else
     exit_code = print(inspect, error);
@@ -271,7 +284,8 @@ static int run(tm_invocation *invocation) {
   if (inspect == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   inspect->invocation = invocation;
   int exit_code = TM_EXIT_OK;
-  if (tm_row_selection_parse(&invocation->arguments, tensor_columns, TENSOR_COLUMN_COUNT, &inspect->selection, &error) != TM_OK ||
+  if (tm_row_selection_parse(&invocation->arguments, tensor_columns, TENSOR_COLUMN_COUNT, &inspect->selection,
+                             &error) != TM_OK ||
       tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK)
     exit_code = tm_complain(&error);
   else
@@ -295,8 +309,9 @@ const tm_command tm_command_inspect = {
   .operand_min = 1,
   .operand_max = 1,
   .summary = "list what a checkpoint holds: metadata, tensors with format, shape, bytes and place, totals per format",
-  .notes = "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. Of a truncated file the "
-           "whole tensors are listed, the others marked, and the exit code is 3.",
+  .notes =
+      "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. Of a "
+      "truncated file the whole tensors are listed, the others marked, and the exit code is 3.",
   .flags = flags,
   .run = run,
 };

@@ -40,8 +40,9 @@ static void print_device(const char *name, support *answers, uint32_t count, tm_
   for (uint32_t i = 0; i < count; i++) {
     if (done[i]) continue;
     char         formats[FORMAT_CAPACITY * 12] = "", term[128];
-    const size_t term_length = (size_t)snprintf(term, sizeof term, "  %-14s %-8s %s: ", name, tm_level_name(answers[i].answer.level),
-                                                tm_numerics_name(answers[i].answer.numerics));
+    const size_t term_length =
+        (size_t)snprintf(term, sizeof term, "  %-14s %-8s %s: ", name, tm_level_name(answers[i].answer.level),
+                         tm_numerics_name(answers[i].answer.numerics));
     for (uint32_t j = i; j < count; j++) {
       if (!same_promise(&answers[i], &answers[j])) continue;
       done[j] = true;
@@ -149,7 +150,8 @@ const tm_command tm_command_ops = {
   .operands = "[OP...]",
   .operand_max = UINT32_MAX,
   .summary = "list operations: what each device can do, with which formats, how directly and how exactly",
-  .notes = "Native: the device reads the format itself; emulated: correct through conversion or decomposition. N0: bits equal to "
-           "the reference; N1: within ulps; N2: bounded by the terms of the sum; N3: within a tolerance.",
+  .notes =
+      "Native: the device reads the format itself; emulated: correct through conversion or decomposition. N0: bits "
+      "equal to the reference; N1: within ulps; N2: bounded by the terms of the sum; N3: within a tolerance.",
   .run = run,
 };

@@ -54,7 +54,7 @@ static uint32_t skipped_columns(const stats_run *stats) {
   return stats->checkpoint_count > 1 || file == TM_NO_COLUMN ? 0 : 1u << file;
 }
 
-/* ------------------------------------------------------------------------------------------ rows for machines ---- */
+/* ------------------------------------------------------------------------------------------- rows for machines ---- */
 
 static void begin_document(stats_run *stats) {
   if (is_json(stats)) {
@@ -74,13 +74,20 @@ static void print_machine_row(stats_run *stats, const tm_cell *cells) {
     tm_row_print_csv(stats->columns, stats->column_count, cells, stats->invocation->output);
 }
 
-/* Rows that are finished by now, where nothing has to be known of the later ones. */
+/* Machines get rows as they are finished, where nothing has to be known of the later ones. */
+static bool prints_meanwhile(const stats_run *stats) {
+  return !tm_row_selection_needs_all(&stats->selection) && (is_json(stats) || stats->selection.is_csv);
+}
+
 static void print_finished_rows(stats_run *stats) {
   tm_cell cells[TM_MAX_COLUMNS];
-  if (tm_row_selection_needs_all(&stats->selection) || (!is_json(stats) && !stats->selection.is_csv)) return;
+  if (!prints_meanwhile(stats)) return;
   const uint64_t finished = tm_job_row_count(stats->job);
   const uint64_t end = finished < stats->selection.top ? finished : stats->selection.top;
-  for (; stats->printed < end && stats_row(stats->job, stats->printed, cells); stats->printed++) print_machine_row(stats, cells);
+  if (stats->printed == end) return;
+  for (; stats->printed < end && stats_row(stats->job, stats->printed, cells); stats->printed++)
+    print_machine_row(stats, cells);
+  tm_output_flush(stats->invocation->output);
 }
 
 static void print_sorted_rows(stats_run *stats, const tm_rows *rows) {
@@ -89,7 +96,7 @@ static void print_sorted_rows(stats_run *stats, const tm_rows *rows) {
     if (rows->row(rows->source, rows->order != NULL ? rows->order[i] : i, cells)) print_machine_row(stats, cells);
 }
 
-/* ------------------------------------------------------------------------------------------------------ waiting ---- */
+/* ----------------------------------------------------------------------------------------------------- waiting ---- */
 
 static void answer_signal(stats_run *stats) {
   const int number = tm_interrupt_poll();
@@ -103,7 +110,10 @@ static void answer_signal(stats_run *stats) {
 static void wait_for_job(stats_run *stats) {
   tm_progress_line line;
   tm_progress      progress = { .struct_size = sizeof progress };
-  tm_progress_line_init(&line, &stats->invocation->terminal, !stats->invocation->preferences.quiet, tm_terminal_now_ns());
+  /* Rows that go to the same terminal meanwhile would tear the line apart. */
+  const bool is_wanted =
+      !stats->invocation->preferences.quiet && !(prints_meanwhile(stats) && stats->invocation->terminal.is_interactive);
+  tm_progress_line_init(&line, &stats->invocation->terminal, is_wanted, tm_terminal_now_ns());
   for (;;) {
     stats->status = tm_job_wait(stats->job, WAIT_NS, &stats->error);
     print_finished_rows(stats);
@@ -116,7 +126,7 @@ static void wait_for_job(stats_run *stats) {
   tm_progress_line_clear(&line);
 }
 
-/* ------------------------------------------------------------------------------------------------------- checks ---- */
+/* ------------------------------------------------------------------------------------------------------ checks ---- */
 
 static uint64_t count_of(const stats_run *stats, const tm_cell *cells, const char *column) {
   const uint32_t index = tm_column_find(stats->columns, stats->column_count, column);
@@ -128,7 +138,8 @@ static uint64_t count_nonfinite(const stats_run *stats, uint64_t *out_first) {
   tm_cell  cells[TM_MAX_COLUMNS];
   uint64_t found = 0;
   for (uint64_t row = 0; stats_row(stats->job, row, cells); row++)
-    if (count_of(stats, cells, "nan") + count_of(stats, cells, "pos_inf") + count_of(stats, cells, "neg_inf") != 0 && found++ == 0)
+    if (count_of(stats, cells, "nan") + count_of(stats, cells, "pos_inf") + count_of(stats, cells, "neg_inf") != 0 &&
+        found++ == 0)
       *out_first = row;
   return found;
 }
@@ -142,9 +153,10 @@ static int check_finite(const stats_run *stats) {
   if (found == 0 || !stats_row(stats->job, first, cells)) return TM_EXIT_OK;
   const tm_cell *name = &cells[tm_column_find(stats->columns, stats->column_count, "name")];
   tm_printable_escape(name->text, (size_t)name->count, escaped, sizeof escaped);
-  return tm_complain_as(TM_EXIT_FOUND, "%llu tensor%s with NaN or infinities; the first is %s: %llu NaN, %llu +Inf, %llu -Inf",
-                        (unsigned long long)found, found == 1 ? "" : "s", escaped, (unsigned long long)count_of(stats, cells, "nan"),
-                        (unsigned long long)count_of(stats, cells, "pos_inf"), (unsigned long long)count_of(stats, cells, "neg_inf"));
+  return tm_complain_as(
+      TM_EXIT_FOUND, "%llu tensor%s with NaN or infinities; the first is %s: %llu NaN, %llu +Inf, %llu -Inf",
+      (unsigned long long)found, found == 1 ? "" : "s", escaped, (unsigned long long)count_of(stats, cells, "nan"),
+      (unsigned long long)count_of(stats, cells, "pos_inf"), (unsigned long long)count_of(stats, cells, "neg_inf"));
 }
 
 static bool is_device_of(const char *device, const char *backend) {
@@ -177,7 +189,7 @@ static tm_status check_backend_name(tm_context *context, const char *name, tm_er
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "\"?" : "");
 }
 
-/* ---------------------------------------------------------------------------------------------------- the whole ---- */
+/* --------------------------------------------------------------------------------------------------- the whole ---- */
 
 /* Columns for NaN and infinities are not there when they would be all zero, so that is said. */
 static void print_table(stats_run *stats, const tm_rows *rows, const tm_job_report *report) {
@@ -188,7 +200,8 @@ static void print_table(stats_run *stats, const tm_rows *rows, const tm_job_repo
   if (rows->count > 0) tm_row_selection_print(&stats->selection, rows, styles, STYLE_COUNT, look, stream);
   tm_job_report_print(report, !stats->invocation->preferences.quiet, terminal->width, stream);
   const bool whole = stats->status == TM_OK && tm_job_row_count(stats->job) > 0;
-  if (whole && !stats->invocation->preferences.quiet && count_nonfinite(stats, &first) == 0) tm_output_text(stream, "no NaN, no infinities\n");
+  if (whole && !stats->invocation->preferences.quiet && count_nonfinite(stats, &first) == 0)
+    tm_output_text(stream, "no NaN, no infinities\n");
 }
 
 static void print_result(stats_run *stats, const tm_rows *rows) {
@@ -223,7 +236,8 @@ static int judge(stats_run *stats) {
     return TM_EXIT_TROUBLE;
   }
   if (backend != NULL) exit_code = check_backend(stats, backend);
-  if (tm_arguments_has(&stats->invocation->arguments, "fail-on-nonfinite") && check_finite(stats) != TM_EXIT_OK) exit_code = TM_EXIT_FOUND;
+  if (tm_arguments_has(&stats->invocation->arguments, "fail-on-nonfinite") && check_finite(stats) != TM_EXIT_OK)
+    exit_code = TM_EXIT_FOUND;
   return exit_code;
 }
 
@@ -242,7 +256,8 @@ static int run_job(stats_run *stats) {
 
 static int start_job(stats_run *stats) {
   tm_name_filter filter;
-  if (tm_name_filter_init(&filter, &stats->invocation->arguments, &stats->error) != TM_OK) return tm_complain(&stats->error);
+  if (tm_name_filter_init(&filter, &stats->invocation->arguments, &stats->error) != TM_OK)
+    return tm_complain(&stats->error);
   const tm_stats_options options = {
     .struct_size = sizeof options,
     .worst_numerics = TM_NUMERICS_DEFAULT,
@@ -252,12 +267,12 @@ static int start_job(stats_run *stats) {
     .exclude_count = filter.exclude_count,
   };
   tm_interrupt_hold();
-  const tm_status status =
-      tm_job_start_stats(stats->context, stats->checkpoints, stats->checkpoint_count, &options, &stats->job, &stats->error);
+  const tm_status status = tm_job_start_stats(stats->context, stats->checkpoints, stats->checkpoint_count, &options,
+                                              &stats->job, &stats->error);
   int exit_code = TM_EXIT_OK;
   if (status == TM_OK) stats->columns = tm_job_columns(stats->job, &stats->column_count);
-  if (status != TM_OK || tm_row_selection_parse(&stats->invocation->arguments, stats->columns, stats->column_count, &stats->selection,
-                                                &stats->error) != TM_OK)
+  if (status != TM_OK || tm_row_selection_parse(&stats->invocation->arguments, stats->columns, stats->column_count,
+                                                &stats->selection, &stats->error) != TM_OK)
     exit_code = tm_complain(&stats->error);
   else
     exit_code = run_job(stats);
@@ -295,7 +310,8 @@ static int run(tm_invocation *invocation) {
   if (tm_session_open(&invocation->preferences, &needs, &stats.context, &stats.error) != TM_OK)
     return tm_complain(&stats.error);
   int exit_code = TM_EXIT_OK;
-  if (check_backend_name(stats.context, tm_arguments_value(&invocation->arguments, "require-backend"), &stats.error) != TM_OK)
+  if (check_backend_name(stats.context, tm_arguments_value(&invocation->arguments, "require-backend"), &stats.error) !=
+      TM_OK)
     exit_code = tm_complain(&stats.error);
   else
     exit_code = open_and_run(&stats);
@@ -306,7 +322,8 @@ static int run(tm_invocation *invocation) {
 static const tm_flag flags[] = {
   TM_NAME_FILTER_FLAGS,
   TM_ROW_SELECTION_FLAGS,
-  { "reproducible", 0, TM_FLAG_SWITCH, false, NULL, "only devices whose results are equal to the reference, bit for bit" },
+  { "reproducible", 0, TM_FLAG_SWITCH, false, NULL,
+    "only devices whose results are equal to the reference, bit for bit" },
   { "require-backend", 0, TM_FLAG_TEXT, false, "NAME", "exit with 1 if work ran on any other backend" },
   { "fail-on-nonfinite", 0, TM_FLAG_SWITCH, false, NULL, "exit with 1 if any tensor holds NaN or infinities" },
   { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
@@ -319,10 +336,12 @@ const tm_command tm_command_stats = {
   .operand_min = 1,
   .operand_max = UINT32_MAX,
   .summary = "exact statistics of every tensor, in one pass over the files",
-  .notes = "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. min, max, abs_max, mean, "
-           "std and l2 are of the finite values; std is the population's. Columns that say something only where there are NaN or "
-           "infinities are shown only then.\n"
-           "Ctrl-C ends the job in order: what is finished is printed, and the exit code is 130. A second one ends it at once.",
+  .notes =
+      "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. min, max, "
+      "abs_max, mean, std and l2 are of the finite values; std is the population's. Columns that say something "
+      "only where there are NaN or infinities are shown only then.\n"
+      "Ctrl-C ends the job in order: what is finished is printed, and the exit code is 130. A second one ends it "
+      "at once.",
   .flags = flags,
   .run = run,
 };

@@ -28,7 +28,7 @@ struct tm_command {
   uint32_t       operand_min;
   uint32_t       operand_max;
   const char    *summary;       /* one line without a full stop */
-  const char    *notes;         /* paragraphs for --help after the options, separated by '\n'; "" if there is nothing to say */
+  const char    *notes; /* paragraphs for --help after the options, separated by '\n'; "" if there is nothing to say */
   const tm_flag *flags;         /* besides the common ones */
   int          (*run)(tm_invocation *invocation);       /* returns the exit code */
 };

@@ -48,8 +48,8 @@ static void print_notes(tm_output_stream *stream, const char *notes, uint32_t wi
 
 void tm_command_print_help(const tm_command *command, tm_output_stream *stream, uint32_t width) {
   width = help_width(width);
-  tm_output_format(stream, "usage: tensormorph %s%s%s [OPTION...]\n\n", command->name, command->operands[0] != '\0' ? " " : "",
-                   command->operands);
+  tm_output_format(stream, "usage: tensormorph %s%s%s [OPTION...]\n\n", command->name,
+                   command->operands[0] != '\0' ? " " : "", command->operands);
   tm_printable_wrap(stream, command->summary, 0, width);
   if (command->flags != NULL && command->flags[0].name != NULL) {
     tm_output_text(stream, "\noptions:\n");
@@ -66,17 +66,19 @@ void tm_command_print_overview(tm_output_stream *stream, uint32_t width) {
                          "Runs tensor operations over checkpoints on whatever accelerator is there.\n\ncommands:\n");
   for (const tm_command *const *command = tm_commands; *command != NULL; command++) {
     char term[96];
-    snprintf(term, sizeof term, "%s%s%s", (*command)->name, (*command)->operands[0] != '\0' ? " " : "", (*command)->operands);
+    snprintf(term, sizeof term, "%s%s%s", (*command)->name, (*command)->operands[0] != '\0' ? " " : "",
+             (*command)->operands);
     print_entry(stream, term, (*command)->summary, width < 70 ? 8 : 28, width);
   }
   tm_output_text(stream, "\noptions of every command:\n");
   print_flags(stream, tm_common_flags, width);
   print_entry(stream, "-V, --version", "print the version", width < 70 ? 8 : 28, width);
-  print_notes(stream,
-              "Options can also be set by variables (TENSORMORPH_THREADS=2, TENSORMORPH_<BACKEND>_<OPTION>=VALUE) and by lines "
-              "\"threads = 2\" or \"backend.option = value\" in ~/.config/tensormorph/config; the command line wins over "
-              "variables, and these over the file.\n"
-              "Exit codes: 0 done; 1 found what was asked for; 2 wrong usage; 3 trouble with a file, the system or a device; "
-              "130 interrupted.",
-              width);
+  print_notes(
+      stream,
+      "Options can also be set by variables (TENSORMORPH_THREADS=2, TENSORMORPH_<BACKEND>_<OPTION>=VALUE) and by lines "
+      "\"threads = 2\" or \"backend.option = value\" in ~/.config/tensormorph/config; the command line wins over "
+      "variables, and these over the file.\n"
+      "Exit codes: 0 done; 1 found what was asked for; 2 wrong usage; 3 trouble with a file, the system or a device; "
+      "130 interrupted.",
+      width);
 }

@@ -17,8 +17,8 @@ static char *trim(char *begin, char *end) {
   return begin;
 }
 
-static tm_status parse_line(const char *path, unsigned line, char *text, char *end, tm_config_entry_fn entry, void *context,
-                            tm_error *error) {
+static tm_status parse_line(const char *path, unsigned line, char *text, char *end, tm_config_entry_fn entry,
+                            void *context, tm_error *error) {
   char *begin = trim(text, end);
   if (*begin == '\0' || *begin == '#') return TM_OK;
   char *equals = strchr(begin, '=');
@@ -31,7 +31,8 @@ static tm_status parse_line(const char *path, unsigned line, char *text, char *e
   return entry(context, line, key, value, error);
 }
 
-tm_status tm_config_parse(const char *path, char *text, size_t length, tm_config_entry_fn entry, void *context, tm_error *error) {
+tm_status tm_config_parse(const char *path, char *text, size_t length, tm_config_entry_fn entry, void *context,
+                          tm_error *error) {
   const char *end = text + length;
   unsigned    line = 1;
   for (char *begin = text; begin < end; line++) {
@@ -56,7 +57,8 @@ static tm_status read_all(const char *path, FILE *file, char **out_text, size_t 
   }
   if (length > TM_CONFIG_FILE_MAX_BYTES) {
     free(text);
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: larger than %u bytes; this is no configuration", path, TM_CONFIG_FILE_MAX_BYTES);
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: larger than %u bytes; this is no configuration", path,
+                     TM_CONFIG_FILE_MAX_BYTES);
   }
   text[length] = '\0';
   *out_text = text;

@@ -34,7 +34,9 @@ static int by_bytes(const void *left, const void *right) {
   return strcmp(a->name, b->name);
 }
 
-void tm_format_totals_sort(tm_format_totals *totals) { qsort(totals->items, totals->count, sizeof totals->items[0], by_bytes); }
+void tm_format_totals_sort(tm_format_totals *totals) {
+  qsort(totals->items, totals->count, sizeof totals->items[0], by_bytes);
+}
 
 static bool total_row(const void *source, uint64_t row, tm_cell *cells) {
   const tm_format_totals *totals = source;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interrupt.h - Ctrl-C and its kin (SIGINT, SIGTERM, SIGHUP) as something that is asked for, not something that happens:
- * while they are held they wait until polled, so there is no handler and no global state.  Threads inherit the mask:
- * what starts while they are held never takes one.  Signals that the parent process ignores stay ignored.
+ * interrupt.h - Ctrl-C and its kin (SIGINT, SIGTERM, SIGHUP) as something that is asked for, not something that
+ * happens: while they are held they wait until polled, so there is no handler and no global state.  Threads inherit the
+ * mask: what starts while they are held never takes one.  Signals that the parent process ignores stay ignored.
  */
 #ifndef TM_CLI_INTERRUPT_H
 #define TM_CLI_INTERRUPT_H

@@ -19,12 +19,13 @@ static void print_totals(const tm_job_report *report, tm_output_stream *stream) 
   tm_progress progress = { .struct_size = sizeof progress };
   tm_quantity a, b, c, d;
   tm_job_progress(report->job, &progress);
-  tm_output_format(stream, "%s tensor%s, %s in %s: %s", tm_quantity_count(progress.items_done, &a), progress.items_done == 1 ? "" : "s",
-                   tm_quantity_bytes(progress.bytes_done, &b), tm_quantity_duration(progress.elapsed_ns, &c),
+  tm_output_format(stream, "%s tensor%s, %s in %s: %s", tm_quantity_count(progress.items_done, &a),
+                   progress.items_done == 1 ? "" : "s", tm_quantity_bytes(progress.bytes_done, &b),
+                   tm_quantity_duration(progress.elapsed_ns, &c),
                    tm_quantity_rate(progress.bytes_done, progress.elapsed_ns, &d));
   if (report->status != TM_OK)
-    tm_output_format(stream, " (%s after %s of %s tensors)", report->is_cancelled ? "cancelled" : "ended", tm_quantity_count(progress.items_done, &a),
-                     tm_quantity_count(progress.items_total, &b));
+    tm_output_format(stream, " (%s after %s of %s tensors)", report->is_cancelled ? "cancelled" : "ended",
+                     tm_quantity_count(progress.items_done, &a), tm_quantity_count(progress.items_total, &b));
   tm_output_char(stream, '\n');
 }
 
@@ -36,8 +37,9 @@ void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t 
   tm_output_char(stream, '\n');
   print_totals(report, stream);
   for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++)
-    tm_output_format(stream, "  %s: %s operation%s, %s, busy %s\n", usage.device_name, tm_quantity_count(usage.operation_count, &a),
-                     usage.operation_count == 1 ? "" : "s", tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
+    tm_output_format(stream, "  %s: %s operation%s, %s, busy %s\n", usage.device_name,
+                     tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
+                     tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
   for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) print_sentence("note: ", note, width, stream);
 }
 

@@ -73,8 +73,12 @@ static void end_nest(tm_json_writer *json, char bracket) {
   tm_output_char(json->stream, bracket);
 }
 
-void tm_json_begin_object(tm_json_writer *json, const char *key, bool on_one_line) { begin_nest(json, key, on_one_line, '{'); }
-void tm_json_begin_array(tm_json_writer *json, const char *key, bool on_one_line) { begin_nest(json, key, on_one_line, '['); }
+void tm_json_begin_object(tm_json_writer *json, const char *key, bool on_one_line) {
+  begin_nest(json, key, on_one_line, '{');
+}
+void tm_json_begin_array(tm_json_writer *json, const char *key, bool on_one_line) {
+  begin_nest(json, key, on_one_line, '[');
+}
 void tm_json_end_object(tm_json_writer *json) { end_nest(json, '}'); }
 void tm_json_end_array(tm_json_writer *json) { end_nest(json, ']'); }
 

@@ -34,7 +34,8 @@ static int run_command(tm_invocation *invocation, tm_error *error) {
   }
   if (count < command->operand_min || count > command->operand_max)
     return tm_complain_as(TM_EXIT_USAGE, "%s: usage: tensormorph %s %s [OPTION...]; --help says more",
-                          count < command->operand_min ? "something is missing" : "one operand too many", command->name, command->operands);
+                          count < command->operand_min ? "something is missing" : "one operand too many", command->name,
+                          command->operands);
   if (load_preferences(&invocation->preferences, &invocation->arguments, error) != TM_OK) return tm_complain(error);
   tm_terminal_inspect(invocation->preferences.color, &invocation->terminal);
   return command->run(invocation);
@@ -56,14 +57,15 @@ static int run_nothing(tm_invocation *invocation) {
 static int run(tm_invocation *invocation, int argc, char **argv) {
   tm_error error = TM_CLI_ERROR_INIT;
   int      next = 1;
-  if (tm_arguments_parse(&invocation->arguments, argc, argv, 1, true, leading_flags, tm_common_flags, &next, &error) != TM_OK)
+  if (tm_arguments_parse(&invocation->arguments, argc, argv, 1, true, leading_flags, tm_common_flags, &next, &error) !=
+      TM_OK)
     return tm_complain(&error);
   tm_terminal_inspect(TM_CHOICE_AUTO, &invocation->terminal);
   if (next == argc || tm_arguments_has(&invocation->arguments, "version")) return run_nothing(invocation);
   invocation->command = tm_command_find(argv[next]);
   if (invocation->command == NULL) return tm_command_complain_unknown(argv[next]);
-  if (tm_arguments_parse(&invocation->arguments, argc, argv, next + 1, false, invocation->command->flags, tm_common_flags, &next,
-                         &error) != TM_OK)
+  if (tm_arguments_parse(&invocation->arguments, argc, argv, next + 1, false, invocation->command->flags,
+                         tm_common_flags, &next, &error) != TM_OK)
     return tm_complain(&error);
   return run_command(invocation, &error);
 }

@@ -32,7 +32,8 @@ bool tm_name_filter_passes(tm_name_filter *filter, const char *name) {
   bool passes = filter->include_count == 0;
   /* Patterns without a match so far are tried also when another one has matched: each must be of use. */
   for (uint32_t i = 0; i < filter->include_count; i++)
-    if ((!passes || !filter->has_matched[i]) && fnmatch(filter->include[i], name, 0) == 0) passes = filter->has_matched[i] = true;
+    if ((!passes || !filter->has_matched[i]) && fnmatch(filter->include[i], name, 0) == 0)
+      passes = filter->has_matched[i] = true;
   for (uint32_t i = 0; passes && i < filter->exclude_count; i++)
     if (fnmatch(filter->exclude[i], name, 0) == 0) passes = false;
   return passes;

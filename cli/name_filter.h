@@ -5,8 +5,8 @@
 
 #include "arguments.h"
 
-#define TM_NAME_FILTER_FLAGS                                                                                              \
-  { "tensor", 0, TM_FLAG_TEXT, false, "GLOB", "only tensors whose name matches (* ? [a-z]); repeatable" },                \
+#define TM_NAME_FILTER_FLAGS                                                                                           \
+  { "tensor", 0, TM_FLAG_TEXT, false, "GLOB", "only tensors whose name matches (* ? [a-z]); repeatable" },             \
   { "exclude", 0, TM_FLAG_TEXT, false, "GLOB", "no tensors whose name matches; repeatable" }
 
 typedef struct tm_name_filter {

@@ -27,7 +27,8 @@ const char *tm_growth_name(uint32_t growth) {
   return NAME_AT(names, growth);
 }
 
-void tm_numerics_describe(uint32_t numerics, double bound, uint32_t growth, uint32_t accumulator, char *out, size_t capacity) {
+void tm_numerics_describe(uint32_t numerics, double bound, uint32_t growth, uint32_t accumulator, char *out,
+                          size_t capacity) {
   const char *name = tm_numerics_name(numerics);
   if (numerics == TM_NUMERICS_N2)
     snprintf(out, capacity, "%s(%.3g, %s, %s)", name, bound, tm_growth_name(growth), tm_format_name(accumulator));

@@ -15,6 +15,7 @@ const char *tm_verdict_name(uint32_t verdict);
 /* "1", "log2 n", "n". */
 const char *tm_growth_name(uint32_t growth);
 /* "N0", "N1(2)", "N2(4, log2 n, f32)": the class with its bound, growth and accumulator. */
-void tm_numerics_describe(uint32_t numerics, double bound, uint32_t growth, uint32_t accumulator, char *out, size_t capacity);
+void tm_numerics_describe(uint32_t numerics, double bound, uint32_t growth, uint32_t accumulator, char *out,
+                          size_t capacity);
 
 #endif

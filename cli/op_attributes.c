@@ -8,7 +8,14 @@
 #include "complain.h"
 #include "flag.h"
 
-typedef enum attribute_kind { KIND_SWITCH, KIND_AXIS, KIND_AXES, KIND_PREDICATE, KIND_PERMUTATION, KIND_REAL } attribute_kind;
+typedef enum attribute_kind {
+  KIND_SWITCH,
+  KIND_AXIS,
+  KIND_AXES,
+  KIND_PREDICATE,
+  KIND_PERMUTATION,
+  KIND_REAL
+} attribute_kind;
 
 typedef struct attribute_row {
   uint32_t       op;
@@ -19,7 +26,8 @@ typedef struct attribute_row {
 } attribute_row;
 
 #define ROW(op, kind, type, member, required) { TM_OP_##op, KIND_##kind, #member, offsetof(type, member), required }
-#define REDUCTION(op) ROW(op, AXES, tm_reduce_attributes, axes, true), ROW(op, SWITCH, tm_reduce_attributes, keep_dims, false)
+#define REDUCTION(op) \
+  ROW(op, AXES, tm_reduce_attributes, axes, true), ROW(op, SWITCH, tm_reduce_attributes, keep_dims, false)
 
 static const attribute_row rows[] = {
   ROW(TRANSPOSE, PERMUTATION, tm_transpose_attributes, permutation, true),
@@ -142,12 +150,16 @@ static bool set_value(tm_op_attributes *attributes, const attribute_row *row, co
 }
 
 static tm_status set_row(tm_op_attributes *attributes, size_t index, const char *value, tm_error *error) {
-  static const char *const wanted[] = {
-    [KIND_SWITCH] = "0 or 1", [KIND_AXIS] = "an axis of the first operand", [KIND_AXES] = "axes of the first operand, such as 0,1",
-    [KIND_PREDICATE] = "equal, not_equal, less, less_equal, greater or greater_equal",
-    [KIND_PERMUTATION] = "every axis of the operand once, such as 1,0", [KIND_REAL] = "a number" };
+  static const char *const wanted[] = { [KIND_SWITCH] = "0 or 1",
+                                        [KIND_AXIS] = "an axis of the first operand",
+                                        [KIND_AXES] = "axes of the first operand, such as 0,1",
+                                        [KIND_PREDICATE] =
+                                            "equal, not_equal, less, less_equal, greater or greater_equal",
+                                        [KIND_PERMUTATION] = "every axis of the operand once, such as 1,0",
+                                        [KIND_REAL] = "a number" };
   if (!set_value(attributes, &rows[index], value))
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "attribute %s wants %s, not \"%s\"", rows[index].key, wanted[rows[index].kind], value);
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "attribute %s wants %s, not \"%s\"", rows[index].key,
+                     wanted[rows[index].kind], value);
   attributes->is_given |= 1u << index;
   return TM_OK;
 }
@@ -180,8 +192,8 @@ tm_status tm_op_attributes_set_axis(tm_op_attributes *attributes, const char *va
 tm_status tm_op_attributes_check(const tm_op_attributes *attributes, const char *op_name, tm_error *error) {
   for (size_t i = 0; i < ROW_COUNT; i++)
     if (rows[i].op == attributes->op && rows[i].is_required && (attributes->is_given >> i & 1u) == 0)
-      return tm_refuse(error, TM_ERROR_ARGUMENT, "%s needs %s: give --attr %s=LIST%s", op_name, rows[i].key, rows[i].key,
-                       rows[i].kind == KIND_AXES ? " or --axis LIST" : "");
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "%s needs %s: give --attr %s=LIST%s", op_name, rows[i].key,
+                       rows[i].key, rows[i].kind == KIND_AXES ? " or --axis LIST" : "");
   return TM_OK;
 }
 

@@ -17,7 +17,8 @@ tm_status tm_op_describe_by_name(const char *name, tm_op_description *out_op, tm
     if (strcmp(out_op->name, name) == 0) return TM_OK;
     tm_nearest_name_offer(&nearest, out_op->name);
   }
-  if (nearest.best != NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown operation \"%s\"; did you mean \"%s\"?", name, nearest.best);
+  if (nearest.best != NULL)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown operation \"%s\"; did you mean \"%s\"?", name, nearest.best);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown operation \"%s\"; tensormorph ops lists all", name);
 }
 
@@ -28,8 +29,9 @@ static tm_status lookup_format(const char *name, uint32_t *out_format, tm_error 
   tm_format_description format = { .struct_size = sizeof format };
   tm_nearest_name_init(&nearest, name);
   for (uint32_t i = 0; tm_format_describe(i, &format) == TM_OK; i++) tm_nearest_name_offer(&nearest, format.name);
-  return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown format \"%s\"%s%s%s", name, nearest.best != NULL ? "; did you mean \"" : "",
-                   nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "\"?" : "");
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown format \"%s\"%s%s%s", name,
+                   nearest.best != NULL ? "; did you mean \"" : "", nearest.best != NULL ? nearest.best : "",
+                   nearest.best != NULL ? "\"?" : "");
 }
 
 /* Cuts the next element off a list; false at its end. */
@@ -47,7 +49,8 @@ static tm_status parse_formats(const char *list, tm_op_request *request, uint32_
   tm_status status = TM_OK;
   *out_count = 0;
   while (status == TM_OK && next_element(&list, name, sizeof name)) {
-    if (*out_count == TM_MAX_OPERANDS) return tm_refuse(error, TM_ERROR_ARGUMENT, "--dtype: more than %d formats", TM_MAX_OPERANDS);
+    if (*out_count == TM_MAX_OPERANDS)
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "--dtype: more than %d formats", TM_MAX_OPERANDS);
     status = lookup_format(name, &request->inputs[*out_count].format, error);
     ++*out_count;
   }
@@ -71,10 +74,12 @@ static tm_status parse_shapes(const char *list, tm_op_request *request, uint32_t
   char text[256];
   *out_count = 0;
   while (next_element(&list, text, sizeof text)) {
-    if (*out_count == TM_MAX_OPERANDS) return tm_refuse(error, TM_ERROR_ARGUMENT, "--shape: more than %d shapes", TM_MAX_OPERANDS);
+    if (*out_count == TM_MAX_OPERANDS)
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "--shape: more than %d shapes", TM_MAX_OPERANDS);
     if (!parse_shape(text, &request->inputs[*out_count]))
-      return tm_refuse(error, TM_ERROR_ARGUMENT, "--shape wants shapes such as 4096x64 (%d axes at most) or scalar, not \"%s\"",
-                       TM_MAX_RANK, text);
+      return tm_refuse(error, TM_ERROR_ARGUMENT,
+                       "--shape wants shapes such as 4096x64 (%d axes at most) or scalar, not \"%s\"", TM_MAX_RANK,
+                       text);
     ++*out_count;
   }
   return TM_OK;
@@ -83,13 +88,15 @@ static tm_status parse_shapes(const char *list, tm_op_request *request, uint32_t
 /* As many inputs as the longer list has; what the shorter one lacks is its last entry again. */
 static tm_status settle_inputs(tm_op_request *request, uint32_t formats, uint32_t shapes, tm_error *error) {
   const tm_op_description *op = &request->op;
-  if (formats == 0 || shapes == 0) return tm_refuse(error, TM_ERROR_ARGUMENT, "%s needs --dtype and --shape of its inputs", op->name);
+  if (formats == 0 || shapes == 0)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s needs --dtype and --shape of its inputs", op->name);
   request->input_count = formats > shapes ? formats : shapes;
   if (request->input_count < op->input_min) request->input_count = op->input_min;
   if (request->input_count > op->input_max)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s takes %u input%s, not %u", op->name, op->input_max, op->input_max == 1 ? "" : "s",
-                     request->input_count);
-  for (uint32_t i = formats; i < request->input_count; i++) request->inputs[i].format = request->inputs[formats - 1].format;
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s takes %u input%s, not %u", op->name, op->input_max,
+                     op->input_max == 1 ? "" : "s", request->input_count);
+  for (uint32_t i = formats; i < request->input_count; i++)
+    request->inputs[i].format = request->inputs[formats - 1].format;
   for (uint32_t i = shapes; i < request->input_count; i++) {
     request->inputs[i].rank = request->inputs[shapes - 1].rank;
     memcpy(request->inputs[i].dims, request->inputs[shapes - 1].dims, sizeof request->inputs[i].dims);
@@ -102,7 +109,8 @@ static tm_status mark_constants(const tm_arguments *arguments, tm_op_request *re
     if (strcmp(arguments->items[i].flag->name, "constant") != 0) continue;
     const unsigned long index = strtoul(arguments->items[i].value, NULL, 10);
     if (index >= request->input_count)
-      return tm_refuse(error, TM_ERROR_ARGUMENT, "--constant %lu: there are %u inputs, counted from 0", index, request->input_count);
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "--constant %lu: there are %u inputs, counted from 0", index,
+                       request->input_count);
     request->inputs[index].flags |= TM_OPERAND_CONSTANT;
   }
   return TM_OK;
@@ -123,8 +131,10 @@ static tm_status parse_attributes(const tm_arguments *arguments, tm_op_request *
     const char *name = arguments->items[i].flag->name, *value = arguments->items[i].value;
     if (strcmp(name, "attr") == 0) status = set_attribute(request, value, error);
     if (strcmp(name, "axis") == 0) status = tm_op_attributes_set_axis(&request->attributes, value, error);
-    if (strcmp(name, "transpose-a") == 0) status = tm_op_attributes_set(&request->attributes, "transpose_a", "1", error);
-    if (strcmp(name, "transpose-b") == 0) status = tm_op_attributes_set(&request->attributes, "transpose_b", "1", error);
+    if (strcmp(name, "transpose-a") == 0)
+      status = tm_op_attributes_set(&request->attributes, "transpose_a", "1", error);
+    if (strcmp(name, "transpose-b") == 0)
+      status = tm_op_attributes_set(&request->attributes, "transpose_b", "1", error);
   }
   return status != TM_OK ? status : tm_op_attributes_check(&request->attributes, request->op.name, error);
 }
@@ -138,7 +148,8 @@ static tm_status infer(tm_op_request *request, const char *output_format, tm_err
   memset(request->outputs, 0, sizeof request->outputs);
   for (uint32_t i = 0; i < request->op.output_count; i++) request->outputs[i].format = format;
   return tm_op_infer(request->op.op, request->op.attribute_bytes > 0 ? request->attributes.value.bytes : NULL,
-                     request->op.attribute_bytes, request->inputs, request->input_count, request->outputs, request->op.output_count, error);
+                     request->op.attribute_bytes, request->inputs, request->input_count, request->outputs,
+                     request->op.output_count, error);
 }
 
 static bool is_block_format(uint32_t wanted) {
@@ -166,7 +177,8 @@ static bool put_weights_second(tm_op_request *request) {
   tm_operand_describe(a, a_text, sizeof a_text);
   tm_operand_describe(b, b_text, sizeof b_text);
   snprintf(request->note, sizeof request->note,
-           "block-format weights are the second operand: taken as %s, %s with transpose_a and transpose_b, which computes the "
+           "block-format weights are the second operand: taken as %s, %s with transpose_a and transpose_b, which "
+           "computes the "
            "transposed product from the same bytes",
            a_text, b_text);
   return true;
@@ -195,7 +207,8 @@ void tm_operand_describe(const tm_operand *operand, char *out, size_t capacity) 
   snprintf(out, capacity, "%s %s", tm_format_name(operand->format), operand->rank == 0 ? "scalar" : "");
   for (uint32_t i = 0; i < operand->rank; i++) {
     const size_t used = strlen(out);
-    if (used < capacity) snprintf(out + used, capacity - used, "%s%llu", i > 0 ? "x" : "", (unsigned long long)operand->dims[i]);
+    if (used < capacity)
+      snprintf(out + used, capacity - used, "%s%llu", i > 0 ? "x" : "", (unsigned long long)operand->dims[i]);
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_request.h - one operation with the formats and shapes of its operands, as explain and bench take it from the command
- * line: OP --dtype LIST --shape LIST and attributes.
+ * op_request.h - one operation with the formats and shapes of its operands, as explain and bench take it from the
+ * command line: OP --dtype LIST --shape LIST and attributes.
  */
 #ifndef TM_CLI_OP_REQUEST_H
 #define TM_CLI_OP_REQUEST_H
@@ -10,14 +10,15 @@
 #include "op_attributes.h"
 #include "tensormorph/tensormorph.h"
 
-#define TM_OP_REQUEST_FLAGS                                                                                               \
-  { "dtype", 0, TM_FLAG_TEXT, false, "LIST", "formats of the inputs, in order; the last one counts for the rest" },       \
-  { "shape", 0, TM_FLAG_TEXT, false, "LIST", "shapes of the inputs, such as 4096x4096,4096x64 or scalar; the last one counts for the rest" }, \
-  { "output-dtype", 0, TM_FLAG_TEXT, false, "FORMAT", "format of the output, where there is a choice" },                  \
-  { "attr", 0, TM_FLAG_TEXT, false, "KEY=VALUE", "an attribute of the operation; repeatable" },                           \
-  { "transpose-a", 0, TM_FLAG_SWITCH, false, NULL, "the first matrix lies transposed" },                                  \
-  { "transpose-b", 0, TM_FLAG_SWITCH, false, NULL, "the second matrix lies transposed" },                                 \
-  { "axis", 0, TM_FLAG_TEXT, false, "LIST", "the axis or axes to work along; -1 is the last" },                           \
+#define TM_OP_REQUEST_FLAGS                                                                                            \
+  { "dtype", 0, TM_FLAG_TEXT, false, "LIST", "formats of the inputs, in order; the last one counts for the rest" },    \
+  { "shape", 0, TM_FLAG_TEXT, false, "LIST",                                                                           \
+    "shapes of the inputs, such as 4096x4096,4096x64 or scalar; the last one counts for the rest" },                   \
+  { "output-dtype", 0, TM_FLAG_TEXT, false, "FORMAT", "format of the output, where there is a choice" },               \
+  { "attr", 0, TM_FLAG_TEXT, false, "KEY=VALUE", "an attribute of the operation; repeatable" },                        \
+  { "transpose-a", 0, TM_FLAG_SWITCH, false, NULL, "the first matrix lies transposed" },                               \
+  { "transpose-b", 0, TM_FLAG_SWITCH, false, NULL, "the second matrix lies transposed" },                              \
+  { "axis", 0, TM_FLAG_TEXT, false, "LIST", "the axis or axes to work along; -1 is the last" },                        \
   { "constant", 0, TM_FLAG_COUNT, false, "N", "input N (from 0) never changes, as weights do; repeatable" }
 
 typedef struct tm_op_request {

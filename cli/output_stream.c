@@ -24,7 +24,8 @@ void tm_output_stream_init_file(tm_output_stream *stream, FILE *file) {
 }
 
 bool tm_output_flush(tm_output_stream *stream) {
-  if (stream->error == 0 && stream->used > 0) stream->error = stream->write(stream->context, stream->buffer, stream->used);
+  if (stream->error == 0 && stream->used > 0)
+    stream->error = stream->write(stream->context, stream->buffer, stream->used);
   stream->used = 0;
   return stream->error == 0;
 }

@@ -47,7 +47,8 @@ static const char *keep(tm_preferences *preferences, const char *text, size_t le
   return copy;
 }
 
-static tm_status add_name(tm_preferences *preferences, tm_name_list *list, const char *text, size_t length, tm_error *error) {
+static tm_status add_name(tm_preferences *preferences, tm_name_list *list, const char *text, size_t length,
+                          tm_error *error) {
   if (length == 0) return TM_OK;
   const char *name = keep(preferences, text, length);
   const char **names = name != NULL ? grow(list->names, list->count, sizeof *names) : NULL;
@@ -58,8 +59,8 @@ static tm_status add_name(tm_preferences *preferences, tm_name_list *list, const
 }
 
 /* `separators` is "" where a value is one name. */
-static tm_status add_names(tm_preferences *preferences, tm_name_list *list, tm_preference_layer layer, const char *value,
-                           const char *separators, tm_error *error) {
+static tm_status add_names(tm_preferences *preferences, tm_name_list *list, tm_preference_layer layer,
+                           const char *value, const char *separators, tm_error *error) {
   if (layer != list->layer) list->count = 0;
   list->layer = layer;
   while (*value != '\0') {
@@ -75,8 +76,8 @@ static tm_status add_names(tm_preferences *preferences, tm_name_list *list, tm_p
   return TM_OK;
 }
 
-tm_status tm_preferences_add_setting(tm_preferences *preferences, tm_preference_layer layer, const char *backend, const char *name,
-                                     const char *value, tm_error *error) {
+tm_status tm_preferences_add_setting(tm_preferences *preferences, tm_preference_layer layer, const char *backend,
+                                     const char *name, const char *value, tm_error *error) {
   const tm_setting setting = { keep(preferences, backend, strlen(backend)), keep(preferences, name, strlen(name)),
                                keep(preferences, value, strlen(value)) };
   if (setting.backend == NULL || setting.name == NULL || setting.value == NULL) return no_memory(error);
@@ -98,7 +99,8 @@ static tm_status set_dotted(tm_preferences *preferences, tm_preference_layer lay
                             size_t key_length, const char *value, tm_error *error) {
   const char *dot = memchr(key, '.', key_length);
   if (dot == NULL || dot == key || dot + 1 == key + key_length)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants BACKEND.OPTION=VALUE, not \"%.*s\"", where, (int)key_length, key);
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants BACKEND.OPTION=VALUE, not \"%.*s\"", where, (int)key_length,
+                     key);
   const char *backend = keep(preferences, key, (size_t)(dot - key));
   const char *name = keep(preferences, dot + 1, (size_t)(key + key_length - dot - 1));
   if (backend == NULL || name == NULL) return no_memory(error);
@@ -123,15 +125,17 @@ static tm_status set_switch(tm_preferences *preferences, const char *key, const 
 static tm_status set_number(tm_preferences *preferences, const char *key, const char *value) {
   uint64_t number = 0;
   uint32_t numerics = 0;
-  if (strcmp(key, "threads") == 0 && tm_quantity_parse_count(value, &number)) preferences->thread_count = (uint32_t)number;
+  if (strcmp(key, "threads") == 0 && tm_quantity_parse_count(value, &number))
+    preferences->thread_count = (uint32_t)number;
   if (strcmp(key, "max-memory") == 0 && tm_quantity_parse_size(value, &number)) preferences->max_memory_bytes = number;
-  if (strcmp(key, "accept") == 0 && tm_numerics_parse(value, &numerics)) preferences->worst_numerics_plus_one = numerics + 1;
+  if (strcmp(key, "accept") == 0 && tm_numerics_parse(value, &numerics))
+    preferences->worst_numerics_plus_one = numerics + 1;
   return TM_OK;
 }
 
 /* One common option; its value has been checked against its row. */
-static tm_status set_common(tm_preferences *preferences, tm_preference_layer layer, const tm_flag *flag, const char *where,
-                            const char *value, tm_error *error) {
+static tm_status set_common(tm_preferences *preferences, tm_preference_layer layer, const tm_flag *flag,
+                            const char *where, const char *value, tm_error *error) {
   const bool several_paths = layer == TM_LAYER_ENVIRONMENT;
   if (strcmp(flag->name, "device") == 0) return add_names(preferences, &preferences->devices, layer, value, ",", error);
   if (strcmp(flag->name, "no-device") == 0)
@@ -144,11 +148,14 @@ static tm_status set_common(tm_preferences *preferences, tm_preference_layer lay
       return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants BACKEND.OPTION=VALUE, not \"%s\"", where, value);
     return set_dotted(preferences, layer, where, value, key_length, value + key_length + 1, error);
   }
-  return flag->kind == TM_FLAG_SWITCH ? set_switch(preferences, flag->name, value) : set_number(preferences, flag->name, value);
+  return flag->kind == TM_FLAG_SWITCH ? set_switch(preferences, flag->name, value)
+                                      : set_number(preferences, flag->name, value);
 }
 
 /* --help makes no sense outside the command line, and backends' options have their own form there. */
-static bool is_lasting(const tm_flag *flag) { return strcmp(flag->name, "help") != 0 && strcmp(flag->name, "set") != 0; }
+static bool is_lasting(const tm_flag *flag) {
+  return strcmp(flag->name, "help") != 0 && strcmp(flag->name, "set") != 0;
+}
 
 typedef struct config_context {
   tm_preferences *preferences;

@@ -61,7 +61,7 @@ void      tm_preferences_deinit(tm_preferences *preferences);
 bool tm_preferences_config_path(const char *xdg_config_home, const char *home, char *out_path, size_t capacity);
 
 /* Adds BACKEND.OPTION = value unless a more important layer has set it already.   TM_ERROR_NO_MEMORY */
-tm_status tm_preferences_add_setting(tm_preferences *preferences, tm_preference_layer layer, const char *backend, const char *name,
-                                     const char *value, tm_error *error);
+tm_status tm_preferences_add_setting(tm_preferences *preferences, tm_preference_layer layer, const char *backend,
+                                     const char *name, const char *value, tm_error *error);
 
 #endif

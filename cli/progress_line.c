@@ -32,14 +32,16 @@ static uint64_t remaining_seconds(const tm_progress *progress, double bytes_per_
   return (uint64_t)((double)left / bytes_per_second + 0.5);
 }
 
-void tm_progress_format(const tm_progress *progress, double bytes_per_second, uint32_t width, char *out, size_t capacity) {
+void tm_progress_format(const tm_progress *progress, double bytes_per_second, uint32_t width, char *out,
+                        size_t capacity) {
   char        part[4 * TM_QUANTITY_BYTES];
   tm_quantity a, b;
   const double fraction = progress->bytes_total > 0 ? (double)progress->bytes_done / (double)progress->bytes_total : 0;
   out[0] = '\0';
   snprintf(part, sizeof part, "%3u%%", (unsigned)(fraction > 1 ? 100 : fraction * 100));
   if (!append(out, capacity, width, part)) return;
-  snprintf(part, sizeof part, "  %s of %s", tm_quantity_bytes(progress->bytes_done, &a), tm_quantity_bytes(progress->bytes_total, &b));
+  snprintf(part, sizeof part, "  %s of %s", tm_quantity_bytes(progress->bytes_done, &a),
+           tm_quantity_bytes(progress->bytes_total, &b));
   if (!append(out, capacity, width, part)) return;
   if (bytes_per_second >= 1) {
     const uint64_t seconds = remaining_seconds(progress, bytes_per_second);

@@ -24,6 +24,7 @@ void tm_progress_line_update(tm_progress_line *line, const tm_progress *progress
 void tm_progress_line_clear(tm_progress_line *line);
 
 /* " 37%  12.3 GB of 33.1 GB  2.10 GB/s  ETA 0:09  tensor 120 of 311", as much of it as fits. */
-void tm_progress_format(const tm_progress *progress, double bytes_per_second, uint32_t width, char *out, size_t capacity);
+void tm_progress_format(const tm_progress *progress, double bytes_per_second, uint32_t width, char *out,
+                        size_t capacity);
 
 #endif

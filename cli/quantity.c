@@ -21,7 +21,8 @@ static const unit_row size_units[] = {
 };
 
 static const unit_row time_units[] = {
-  { "", 1000000000 }, { "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 }, { "min", UINT64_C(60000000000) },
+  { "", 1000000000 }, { "s", 1000000000 }, { "ms", 1000000 },
+  { "us", 1000 },     { "ns", 1 },         { "min", UINT64_C(60000000000) },
 };
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quantity.h - sizes, durations and counts as people write and read them.  Printing functions fill a small buffer of the
- * caller and return it, so they can stand inside an argument list.
+ * quantity.h - sizes, durations and counts as people write and read them.  Printing functions fill a small buffer of
+ * the caller and return it, so they can stand inside an argument list.
  */
 #ifndef TM_CLI_QUANTITY_H
 #define TM_CLI_QUANTITY_H
@@ -15,7 +15,8 @@ typedef struct tm_quantity {
   char text[TM_QUANTITY_BYTES];
 } tm_quantity;
 
-/* "4096", "64K", "64KiB" (both 65536), "64kB", "64KB" (64000); K M G T, upper or lower case.  false: not a size, or too large. */
+/* "4096", "64K", "64KiB" (both 65536), "64kB", "64KB" (64000); K M G T, upper or lower case.  false: not a size, or too
+ * large. */
 bool tm_quantity_parse_size(const char *text, uint64_t *out_bytes);
 /* A whole number, decimal digits only.  false: anything else, or too large. */
 bool tm_quantity_parse_count(const char *text, uint64_t *out_count);

@@ -51,7 +51,8 @@ uint64_t *tm_row_order_create(const tm_rows *rows, uint32_t column, bool reverse
   const bool text = rows->columns[column].type == TM_COLUMN_TEXT;
   for (uint64_t row = 0; row < rows->count; row++) {
     const bool there = rows->row(rows->source, row, cells);
-    keys[row] = (sort_key){ row, there ? cells[column] : tm_cell_undefined(rows->columns[column].type), text != reversed ? 1 : -1 };
+    keys[row] = (sort_key){ row, there ? cells[column] : tm_cell_undefined(rows->columns[column].type),
+                            text != reversed ? 1 : -1 };
   }
   qsort(keys, (size_t)rows->count, sizeof *keys, compare_keys);
   for (uint64_t row = 0; row < rows->count; row++) order[row] = keys[row].row;

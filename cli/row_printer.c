@@ -103,21 +103,23 @@ static void print_cell(line_state *line, const char *text, uint32_t width, bool 
   line->owed = TM_TABLE_GAP + (left ? padding : 0);
 }
 
-static void print_heading(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_layout_column *layout,
-                          const tm_table_look *look, tm_output_stream *stream) {
+static void print_heading(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
+                          const tm_layout_column *layout, const tm_table_look *look, tm_output_stream *stream) {
   line_state line = { stream, look->indent };
   for (uint32_t i = 0; i < view_count; i++) {
     if (layout[i].width == 0) continue;
     char text[64];
     snprintf(text, sizeof text, "%s", heading_of(rows, &views[i]));
     tm_printable_shorten(text, layout[i].width);
-    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]), look->color ? "\x1b[1m" : NULL);
+    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]),
+               look->color ? "\x1b[1m" : NULL);
   }
   tm_output_char(stream, '\n');
 }
 
-static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_layout_column *layout,
-                      const tm_table_look *look, const tm_cell *cells, tm_output_stream *stream) {
+static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
+                      const tm_layout_column *layout, const tm_table_look *look, const tm_cell *cells,
+                      tm_output_stream *stream) {
   line_state line = { stream, look->indent };
   char       text[CELL_BYTES];
   for (uint32_t i = 0; i < view_count; i++) {
@@ -126,13 +128,14 @@ static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t
     const bool     alert = views[i].is_alert && look->color && cell->defined && cell->count != 0;
     cell_text(cell, text);
     if (layout[i].width < layout[i].wanted) tm_printable_shorten(text, layout[i].width);
-    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]), alert ? "\x1b[31m" : NULL);
+    print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]),
+               alert ? "\x1b[31m" : NULL);
   }
   tm_output_char(stream, '\n');
 }
 
-uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_table_look *look,
-                             tm_output_stream *stream) {
+uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
+                             const tm_table_look *look, tm_output_stream *stream) {
   tm_layout_column layout[TM_MAX_COLUMNS] = { { 0 } };
   tm_cell          cells[TM_MAX_COLUMNS];
   measure(rows, views, view_count, layout);
@@ -209,7 +212,8 @@ static void print_json_cell(const char *key, const tm_cell *cell, tm_json_writer
   }
 }
 
-void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip, tm_json_writer *json) {
+void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip,
+                       tm_json_writer *json) {
   tm_json_begin_object(json, NULL, true);
   for (uint32_t i = 0; i < count; i++)
     if ((skip >> i & 1u) == 0) print_json_cell(columns[i].name, &cells[i], json);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row_printer.h - typed rows (tensormorph.h: tm_column, tm_cell) as a table for people, as CSV (RFC 4180), and as JSON
- * objects.  A table is measured before it is printed, so its rows are asked for twice; CSV and JSON take rows as they come.
+ * objects.  A table is measured before it is printed, so its rows are asked for twice; CSV and JSON take rows as they
+ * come.
  */
 #ifndef TM_CLI_ROW_PRINTER_H
 #define TM_CLI_ROW_PRINTER_H
@@ -42,13 +43,14 @@ typedef struct tm_table_look {
 } tm_table_look;
 
 /* The table with its heading line.  Returns how many columns had no room. */
-uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, const tm_table_look *look,
-                             tm_output_stream *stream);
+uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
+                             const tm_table_look *look, tm_output_stream *stream);
 
 void tm_rows_print_csv_heading(const tm_column *columns, uint32_t count, tm_output_stream *stream);
 void tm_row_print_csv(const tm_column *columns, uint32_t count, const tm_cell *cells, tm_output_stream *stream);
 /* One object on one line; columns named in `skip` (a mask by index) are not in it. */
-void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip, tm_json_writer *json);
+void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip,
+                       tm_json_writer *json);
 
 /* Cells. */
 tm_cell tm_cell_text(const char *text);

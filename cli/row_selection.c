@@ -18,7 +18,8 @@ uint32_t tm_column_find(const tm_column *columns, uint32_t count, const char *na
   return find_column(columns, count, name, strlen(name));
 }
 
-static tm_status refuse_column(const tm_column *columns, uint32_t count, const char *name, size_t length, tm_error *error) {
+static tm_status refuse_column(const tm_column *columns, uint32_t count, const char *name, size_t length,
+                               tm_error *error) {
   char            wanted[64];
   const size_t    kept = length < sizeof wanted - 1 ? length : sizeof wanted - 1;
   tm_nearest_name nearest;
@@ -40,7 +41,8 @@ static tm_status refuse_column(const tm_column *columns, uint32_t count, const c
 static tm_status check_list(const tm_column *columns, uint32_t count, const char *list, tm_error *error) {
   while (*list != '\0') {
     const size_t length = strcspn(list, ",");
-    if (find_column(columns, count, list, length) == TM_NO_COLUMN) return refuse_column(columns, count, list, length, error);
+    if (find_column(columns, count, list, length) == TM_NO_COLUMN)
+      return refuse_column(columns, count, list, length, error);
     list += length;
     if (*list == ',') list++;
   }
@@ -60,14 +62,16 @@ tm_status tm_row_selection_parse(const tm_arguments *arguments, const tm_column 
     out_selection->is_reversed = sort[0] == '-';
     if (sort[0] == '-') sort++;
     out_selection->sort_column = find_column(columns, column_count, sort, strlen(sort));
-    if (out_selection->sort_column == TM_NO_COLUMN) return refuse_column(columns, column_count, sort, strlen(sort), error);
+    if (out_selection->sort_column == TM_NO_COLUMN)
+      return refuse_column(columns, column_count, sort, strlen(sort), error);
   }
   return out_selection->columns != NULL ? check_list(columns, column_count, out_selection->columns, error) : TM_OK;
 }
 
 bool tm_row_selection_needs_all(const tm_row_selection *selection) { return selection->sort_column != TM_NO_COLUMN; }
 
-tm_status tm_row_selection_apply(const tm_row_selection *selection, tm_rows *rows, uint64_t **out_order, tm_error *error) {
+tm_status tm_row_selection_apply(const tm_row_selection *selection, tm_rows *rows, uint64_t **out_order,
+                                 tm_error *error) {
   *out_order = NULL;
   if (selection->sort_column != TM_NO_COLUMN) {
     *out_order = tm_row_order_create(rows, selection->sort_column, selection->is_reversed);
@@ -98,7 +102,8 @@ static tm_column_view make_view(const tm_rows *rows, uint32_t column, const tm_c
 }
 
 static bool same_text(const tm_cell *a, const tm_cell *b) {
-  return a->defined == b->defined && a->count == b->count && (a->count == 0 || memcmp(a->text, b->text, (size_t)a->count) == 0);
+  return a->defined == b->defined && a->count == b->count &&
+         (a->count == 0 || memcmp(a->text, b->text, (size_t)a->count) == 0);
 }
 
 /* Looks through all rows for what makes a conditional column worth its room; the result is a mask by column. */
@@ -116,33 +121,36 @@ static uint32_t find_interesting(const tm_rows *rows) {
   return mask;
 }
 
-static uint32_t choose_usual(const tm_rows *rows, bool wide, const tm_column_style *styles, uint32_t style_count, tm_column_view *views) {
+static uint32_t choose_usual(const tm_rows *rows, bool wide, const tm_column_style *styles, uint32_t style_count,
+                             tm_column_view *views) {
   const uint32_t interesting = find_interesting(rows);
   uint32_t       count = 0;
   for (uint32_t i = 0; i < rows->column_count; i++) {
     const tm_column_style *style = find_style(styles, style_count, rows->columns[i].name);
     const tm_shown shown = style != NULL ? style->shown : TM_SHOWN_IF_WIDE;
     const bool     conditional = shown == TM_SHOWN_IF_NONZERO || shown == TM_SHOWN_IF_VARIED;
-    if (wide || shown == TM_SHOWN_ALWAYS || (conditional && (interesting >> i & 1u) != 0)) views[count++] = make_view(rows, i, style);
+    if (wide || shown == TM_SHOWN_ALWAYS || (conditional && (interesting >> i & 1u) != 0))
+      views[count++] = make_view(rows, i, style);
   }
   return count;
 }
 
-static uint32_t choose_listed(const tm_rows *rows, const char *list, const tm_column_style *styles, uint32_t style_count,
-                              tm_column_view *views) {
+static uint32_t choose_listed(const tm_rows *rows, const char *list, const tm_column_style *styles,
+                              uint32_t style_count, tm_column_view *views) {
   uint32_t count = 0;
   while (*list != '\0' && count < TM_MAX_COLUMNS) {
     const size_t   length = strcspn(list, ",");
     const uint32_t column = find_column(rows->columns, rows->column_count, list, length);
-    if (column != TM_NO_COLUMN) views[count++] = make_view(rows, column, find_style(styles, style_count, rows->columns[column].name));
+    if (column != TM_NO_COLUMN)
+      views[count++] = make_view(rows, column, find_style(styles, style_count, rows->columns[column].name));
     list += length;
     if (*list == ',') list++;
   }
   return count;
 }
 
-void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *rows, const tm_column_style *styles, uint32_t style_count,
-                            tm_table_look look, tm_output_stream *stream) {
+void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *rows, const tm_column_style *styles,
+                            uint32_t style_count, tm_table_look look, tm_output_stream *stream) {
   tm_column_view views[TM_MAX_COLUMNS];
   uint32_t       count = 0;
   if (selection->columns != NULL)
@@ -154,5 +162,6 @@ void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *ro
   for (uint32_t i = 0; selection->columns != NULL && i < count; i++) views[i].drop_rank = 0;
   const uint32_t dropped = tm_rows_print_table(rows, views, count, &look, stream);
   if (dropped == 0) return;
-  tm_output_format(stream, "(%u column%s had no room; --wide, --columns, --csv and --json show all)\n", dropped, dropped == 1 ? "" : "s");
+  tm_output_format(stream, "(%u column%s had no room; --wide, --columns, --csv and --json show all)\n", dropped,
+                   dropped == 1 ? "" : "s");
 }

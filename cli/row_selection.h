@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * row_selection.h - which rows and columns of a result the user wants to see, and how: --sort, --top, --columns, --wide.
- * A wrong column name is found before any work begins.
+ * row_selection.h - which rows and columns of a result the user wants to see, and how: --sort, --top, --columns,
+ * --wide.
  */
 #ifndef TM_CLI_ROW_SELECTION_H
 #define TM_CLI_ROW_SELECTION_H
@@ -10,11 +10,12 @@
 #include "row_printer.h"
 
 /* The rows of those options, for a command's list. */
-#define TM_ROW_SELECTION_FLAGS                                                                                            \
-  { "sort", 0, TM_FLAG_TEXT, false, "COLUMN", "sort rows: numbers from large to small, texts from a to z; -COLUMN the other way" }, \
-  { "top", 0, TM_FLAG_COUNT, false, "N", "print only the first N rows, after sorting" },                                  \
-  { "columns", 0, TM_FLAG_TEXT, false, "LIST", "columns of the table, separated by commas" },                             \
-  { "wide", 0, TM_FLAG_SWITCH, false, NULL, "all columns, as wide as they need to be" },                                  \
+#define TM_ROW_SELECTION_FLAGS                                                                                         \
+  { "sort", 0, TM_FLAG_TEXT, false, "COLUMN",                                                                          \
+    "sort rows: numbers from large to small, texts from a to z; -COLUMN the other way" },                              \
+  { "top", 0, TM_FLAG_COUNT, false, "N", "print only the first N rows, after sorting" },                               \
+  { "columns", 0, TM_FLAG_TEXT, false, "LIST", "columns of the table, separated by commas" },                          \
+  { "wide", 0, TM_FLAG_SWITCH, false, NULL, "all columns, as wide as they need to be" },                               \
   { "csv", 0, TM_FLAG_SWITCH, false, NULL, "print comma-separated values, all columns" }
 
 /* When a column is part of the table that a person gets without asking. */
@@ -54,9 +55,10 @@ tm_status tm_row_selection_parse(const tm_arguments *arguments, const tm_column 
 /* Whether rows must all be there before the first can be printed. */
 bool tm_row_selection_needs_all(const tm_row_selection *selection);
 /* Sorts and cuts.  The caller frees *out_order when it is done with rows; it may be NULL.   TM_ERROR_NO_MEMORY */
-tm_status tm_row_selection_apply(const tm_row_selection *selection, tm_rows *rows, uint64_t **out_order, tm_error *error);
+tm_status tm_row_selection_apply(const tm_row_selection *selection, tm_rows *rows, uint64_t **out_order,
+                                 tm_error *error);
 /* Chooses the columns of a table and prints it; says which columns had no room. */
-void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *rows, const tm_column_style *styles, uint32_t style_count,
-                            tm_table_look look, tm_output_stream *stream);
+void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *rows, const tm_column_style *styles,
+                            uint32_t style_count, tm_table_look look, tm_output_stream *stream);
 
 #endif

@@ -15,7 +15,8 @@ void tm_session_variable_name(const char *backend, const char *option, char *out
   for (char *c = out; *c != '\0'; c++) *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
 }
 
-static tm_status create(const tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context, tm_error *error) {
+static tm_status create(const tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
+                        tm_error *error) {
   tm_setting *settings = calloc(preferences->setting_count + (size_t)1, sizeof *settings);
   if (settings == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
   for (uint32_t i = 0; i < preferences->setting_count; i++) settings[i] = preferences->settings[i].setting;
@@ -45,13 +46,15 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
 
 /* Does the variable name an option of this backend?  Then it becomes a setting; if not, its options are suggestions. */
 static bool match_options(tm_preferences *preferences, tm_context *context, uint32_t backend, const char *backend_name,
-                          const tm_backend_variable *variable, tm_nearest_name *nearest, tm_status *out_status, tm_error *error) {
+                          const tm_backend_variable *variable, tm_nearest_name *nearest, tm_status *out_status,
+                          tm_error *error) {
   tm_option_description option = { .struct_size = sizeof option };
   char                  name[128];
   for (uint32_t i = 0; tm_backend_option_describe(context, backend, i, &option) == TM_OK; i++) {
     tm_session_variable_name(backend_name, option.name, name, sizeof name);
     if (strcmp(name, variable->name) == 0) {
-      *out_status = tm_preferences_add_setting(preferences, TM_LAYER_ENVIRONMENT, backend_name, option.name, variable->value, error);
+      *out_status = tm_preferences_add_setting(preferences, TM_LAYER_ENVIRONMENT, backend_name, option.name,
+                                               variable->value, error);
       return true;
     }
     tm_nearest_name_offer(nearest, name);
@@ -76,7 +79,8 @@ static void offer_common(tm_nearest_name *nearest) {
   }
 }
 
-static tm_status resolve_variable(tm_preferences *preferences, tm_context *context, const tm_backend_variable *variable, tm_error *error) {
+static tm_status resolve_variable(tm_preferences *preferences, tm_context *context, const tm_backend_variable *variable,
+                                  tm_error *error) {
   tm_nearest_name        nearest;
   tm_status              status = TM_OK;
   tm_backend_description backend = { .struct_size = sizeof backend };
@@ -91,7 +95,8 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
 }
 
-tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context, tm_error *error) {
+tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
+                          tm_error *error) {
   tm_context *context = NULL;
   tm_status   status = create(preferences, needs, &context, error);
   if (status != TM_OK) return status;
@@ -99,7 +104,8 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
     *out_context = context;
     return TM_OK;
   }
-  /* Where a variable's name splits into backend and option is known only now; options count from the start, so again. */
+  /* Where a variable's name splits into backend and option is known only now; options count from the start, so again.
+   */
   for (uint32_t i = 0; i < preferences->variable_count && status == TM_OK; i++)
     status = resolve_variable(preferences, context, &preferences->variables[i], error);
   tm_context_destroy(context);

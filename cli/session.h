@@ -15,7 +15,8 @@ typedef struct tm_session_needs {
  * Creates the context with the user's devices, limits and options, TENSORMORPH_<BACKEND>_<OPTION> included.
  * TM_ERROR_ARGUMENT (an unknown device, backend, option or variable, with a suggestion), TM_ERROR_NO_MEMORY, ...
  */
-tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context, tm_error *error);
+tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
+                          tm_error *error);
 
 /* "TENSORMORPH_<BACKEND>_<OPTION>", upper case, with '_' for what cannot stand in a variable's name. */
 void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity);

@@ -25,7 +25,8 @@ static uint64_t total_width(const tm_layout_column *columns, uint32_t count) {
 static tm_layout_column *first_to_drop(tm_layout_column *columns, uint32_t count) {
   tm_layout_column *found = NULL;
   for (uint32_t i = 0; i < count; i++)
-    if (columns[i].width != 0 && columns[i].drop_rank != 0 && (found == NULL || columns[i].drop_rank >= found->drop_rank))
+    if (columns[i].width != 0 && columns[i].drop_rank != 0 &&
+        (found == NULL || columns[i].drop_rank >= found->drop_rank))
       found = &columns[i];
   return found;
 }
@@ -33,7 +34,8 @@ static tm_layout_column *first_to_drop(tm_layout_column *columns, uint32_t count
 static tm_layout_column *widest_shrinkable(tm_layout_column *columns, uint32_t count) {
   tm_layout_column *found = NULL;
   for (uint32_t i = 0; i < count; i++)
-    if (columns[i].width > least_width(&columns[i]) && (found == NULL || columns[i].width > found->width)) found = &columns[i];
+    if (columns[i].width > least_width(&columns[i]) && (found == NULL || columns[i].width > found->width))
+      found = &columns[i];
   return found;
 }
 
@@ -44,11 +46,13 @@ uint32_t tm_table_fit(tm_layout_column *columns, uint32_t count, uint32_t width)
     columns[i].width = columns[i].wanted;
   }
   if (width == 0) return 0;
-  for (tm_layout_column *victim; least_total(columns, count) > width && (victim = first_to_drop(columns, count)) != NULL;) {
+  for (tm_layout_column *victim;
+       least_total(columns, count) > width && (victim = first_to_drop(columns, count)) != NULL;) {
     victim->width = 0;
     dropped++;
   }
-  for (tm_layout_column *wide; total_width(columns, count) > width && (wide = widest_shrinkable(columns, count)) != NULL;)
+  for (tm_layout_column *wide;
+       total_width(columns, count) > width && (wide = widest_shrinkable(columns, count)) != NULL;)
     wide->width--;
   return dropped;
 }

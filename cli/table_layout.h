@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table_layout.h - how wide each column of a table becomes when the lines may have so many cells and no more.  First the
- * widest shrinkable columns give way, down to their least; if that is not enough, columns are left out.
+ * table_layout.h - how wide each column of a table becomes when the lines may have so many cells and no more.  First
+ * the widest shrinkable columns give way, down to their least; if that is not enough, columns are left out.
  */
 #ifndef TM_CLI_TABLE_LAYOUT_H
 #define TM_CLI_TABLE_LAYOUT_H

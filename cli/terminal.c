@@ -34,7 +34,8 @@ void tm_terminal_inspect(tm_choice color, tm_terminal *out_terminal) {
   out_terminal->is_interactive = output_is_terminal;
   out_terminal->can_redraw = error_is_terminal && !dumb;
   /* An explicit choice outranks NO_COLOR, which outranks what the terminal could do. */
-  out_terminal->color = color == TM_CHOICE_YES || (color == TM_CHOICE_AUTO && output_is_terminal && !dumb && !is_set("NO_COLOR"));
+  out_terminal->color =
+      color == TM_CHOICE_YES || (color == TM_CHOICE_AUTO && output_is_terminal && !dumb && !is_set("NO_COLOR"));
   out_terminal->width = wanted;
   if (wanted == 0 && output_is_terminal) out_terminal->width = window_width(STDOUT_FILENO);
   out_terminal->redraw_width = wanted != 0 ? wanted : window_width(STDERR_FILENO);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_decode.h - vectors of f32 from the formats that hold no more than f32 does.  All values are exact, and so are the
+ * cpu_decode.h - vectors of f32 from the formats that hold no more than f32 does, and back to the 16-bit ones.  All values are exact, and so are the
  * bits of NaN, except where a function says that it quiets them.
  */
 #ifndef CPU_DECODE_H
@@ -24,6 +24,21 @@ CPU_INLINE void cpu_put(float *to, __m256 x, cpu_store_kind kind) {
 
 CPU_INLINE __m256 cpu_widen_bf16(__m128i v) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+
+/* Sixteen values rounded to bf16, to nearest, ties to even, by carrying; the carry makes infinity of what is too large. */
+CPU_INLINE __m256i cpu_bf16_bits(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i nan = _mm256_or_si256(upper, _mm256_set1_epi32(0x0040));
+  return _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+CPU_INLINE __m256i cpu_narrow_bf16(__m256 low, __m256 high) {
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(cpu_bf16_bits(low), cpu_bf16_bits(high)), 0xd8);
+}
+CPU_INLINE __m256i cpu_narrow_f16(__m256 low, __m256 high) {
+  return _mm256_set_m128i(_mm256_cvtps_ph(high, _MM_FROUND_TO_NEAREST_INT), _mm256_cvtps_ph(low, _MM_FROUND_TO_NEAREST_INT));
 }
 
 /* Sets the quiet bit of what is a NaN. */

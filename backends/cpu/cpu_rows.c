@@ -5,6 +5,8 @@
 #if defined(__x86_64__)
 extern const cpu_row_table cpu_rows_stats;
 extern const cpu_row_table cpu_rows_compare_tensors;
+extern const cpu_row_table cpu_rows_cast;
+extern const cpu_row_table cpu_rows_quantize;
 extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
@@ -20,6 +22,8 @@ const cpu_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
   &cpu_rows_stats,
   &cpu_rows_compare_tensors,
+  &cpu_rows_cast,
+  &cpu_rows_quantize,
   &cpu_rows_arithmetic,
   &cpu_rows_select,
   &cpu_rows_compare,

@@ -43,14 +43,32 @@ static void apply_scale(const tm_factor_scale *scale, uint64_t outer, uint64_t k
 static void load_factor(const tm_factor *factor, uint64_t outer, uint64_t k, uint64_t count, double *out_values) {
   const int64_t block = (int64_t)(k / factor->along_k.block_elements);
   const char *address =
-      factor->address + (int64_t)outer * factor->outer_step_bytes + block * factor->along_k.step_bytes;
+      factor->address + (int64_t)outer * factor->along_outer.step_bytes + block * factor->along_k.step_bytes;
   tm_stream_load(&factor->along_k, address, count, out_values);
   if (factor->scale.scale != NULL) apply_scale(&factor->scale, outer, k, count, out_values);
+}
+
+/* Where b's columns lie side by side, reading across them uses whole cache lines, and they are in the tile's order. */
+static bool reads_across(const tm_factor *b) {
+  return b->scale.scale == NULL && b->along_outer.step_bytes == (int64_t)b->along_outer.block_bytes &&
+         b->along_outer.block_elements == 1;
+}
+
+static void load_across(const tm_factor *b, tile *t) {
+  for (uint64_t k = 0; k < t->steps; k++) {
+    const char *address = b->address + (int64_t)(t->step + k) * b->along_k.step_bytes +
+                          (int64_t)t->column * b->along_outer.step_bytes;
+    tm_stream_load(&b->along_outer, address, t->columns, t->b + k * t->columns);
+  }
 }
 
 static void load_tile(const tm_matrix_product *product, tile *t) {
   double values[MOST_STEPS];
   for (uint64_t row = 0; row < t->rows; row++) load_factor(&product->a, t->row + row, t->step, t->steps, t->a[row]);
+  if (reads_across(&product->b)) {
+    load_across(&product->b, t);
+    return;
+  }
   for (uint64_t column = 0; column < t->columns; column++) {
     load_factor(&product->b, t->column + column, t->step, t->steps, values);
     for (uint64_t k = 0; k < t->steps; k++) t->b[k * t->columns + column] = values[k];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matmul_rows.h - rows of one matrix product, y[m,n] = sum over k ascending of a[m,k] * b[n,k], summed in f64 and
- * rounded once.  Both factors are read along k, wherever that axis lies in memory, through tiles on the stack.
+ * rounded once.  The axes of both factors may lie in memory as they like; they are read through tiles on the stack.
  */
 #ifndef TM_OPS_MATMUL_ROWS_H
 #define TM_OPS_MATMUL_ROWS_H
@@ -21,7 +21,7 @@ typedef struct tm_factor_scale {
 typedef struct tm_factor {
   tm_element_stream along_k;
   const char       *address;
-  int64_t           outer_step_bytes;   /* from one row of a (column of b) to the next */
+  tm_element_stream along_outer;        /* the rows of a, the columns of b */
   tm_factor_scale   scale;
 } tm_factor;
 

@@ -15,14 +15,15 @@ typedef struct stats_format {
   uint32_t  format;
   sum_order order;
   double    smallest_normal;    /* 0 where there are no subnormals */
+  bool      squares_are_exact;  /* in f64: then a plain multiplication and addition is what a fused operation does */
 } stats_format;
 
 /* Formats that are not listed go through lanes and have no subnormals: the integers. */
 static const stats_format stats_formats[] = {
-  { TM_FORMAT_F64, ORDER_LANES, 0x1p-1022 },     { TM_FORMAT_F32, ORDER_LANES, 0x1p-126 },
-  { TM_FORMAT_F16, ORDER_CHAINS, 0x1p-14 },      { TM_FORMAT_BF16, ORDER_CHAINS, 0x1p-126 },
-  { TM_FORMAT_F8_E4M3FN, ORDER_CHAINS, 0x1p-6 }, { TM_FORMAT_F8_E5M2, ORDER_CHAINS, 0x1p-14 },
-  { TM_FORMAT_Q8_0, ORDER_GROUPS, 0 },           { TM_FORMAT_Q4_0, ORDER_GROUPS, 0 },
+  { TM_FORMAT_F64, ORDER_LANES, 0x1p-1022, false },    { TM_FORMAT_F32, ORDER_LANES, 0x1p-126, true },
+  { TM_FORMAT_F16, ORDER_CHAINS, 0x1p-14, true },      { TM_FORMAT_BF16, ORDER_CHAINS, 0x1p-126, true },
+  { TM_FORMAT_F8_E4M3FN, ORDER_CHAINS, 0x1p-6, true }, { TM_FORMAT_F8_E5M2, ORDER_CHAINS, 0x1p-14, true },
+  { TM_FORMAT_Q8_0, ORDER_GROUPS, 0, true },           { TM_FORMAT_Q4_0, ORDER_GROUPS, 0, true },
 };
 
 #define GROUP_ELEMENTS 32u
@@ -38,7 +39,7 @@ static stats_format find_format(uint32_t format) {
   for (size_t i = 0; i < sizeof stats_formats / sizeof stats_formats[0]; ++i) {
     if (stats_formats[i].format == format) return stats_formats[i];
   }
-  return (stats_format){ format, ORDER_LANES, 0 };
+  return (stats_format){ format, ORDER_LANES, 0, false };
 }
 
 static uint64_t bits_of(double value) {
@@ -71,8 +72,10 @@ static double classify_block(stats_state *state, double *values, uint64_t count)
 
 static void sum_by_lanes(stats_state *state, const double *values, uint64_t count) {
   double *sum = state->sum.lanes, *squares = state->squares.lanes;
-  for (uint64_t i = 0; i < count; ++i) {
-    sum[i % TM_SUM_LANES] += values[i];
+  const bool exact = state->format.squares_are_exact;
+  for (uint64_t i = 0; i < count; ++i) sum[i % TM_SUM_LANES] += values[i];
+  for (uint64_t i = 0; i < count && exact; ++i) squares[i % TM_SUM_LANES] += values[i] * values[i];
+  for (uint64_t i = 0; i < count && !exact; ++i) {
     squares[i % TM_SUM_LANES] = fma(values[i], values[i], squares[i % TM_SUM_LANES]);
   }
 }

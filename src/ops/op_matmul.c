@@ -281,7 +281,7 @@ static tm_factor_scale scale_of(const tm_operation *operation, void *const *poin
 static tm_factor factor_of(const tm_operation *operation, void *const *pointers, uint32_t input, uint64_t batch) {
   const tm_operand *x = &operation->operands[input];
   const factor_axes axes = axes_of(operation, input);
-  tm_factor factor = { .along_k = tm_stream_along(x, axes.k), .outer_step_bytes = x->strides_bytes[axes.outer] };
+  tm_factor factor = { .along_k = tm_stream_along(x, axes.k), .along_outer = tm_stream_along(x, axes.outer) };
   factor.address = batch_address(tm_output_of(operation), batch, x, pointers[input]);
   if (operation->op == TM_OP_MATMUL_SCALED) factor.scale = scale_of(operation, pointers, input, batch);
   return factor;

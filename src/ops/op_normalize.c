@@ -145,14 +145,12 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   const tm_operand rows[2] = { without_axis(x, axis), without_axis(y, axis) };
   void *const row_pointers[2] = { pointers[X], pointers[operation->input_count] };
   tm_walk walk = tm_walk_begin(&rows[0], rows, row_pointers, 2, begin);
+  row r = { .operation = operation, .pointers = pointers, .count = x->dims[axis] };
+  r.x = tm_stream_along(x, axis);
+  r.y = tm_stream_along(y, axis);
   for (uint64_t unit = begin; unit < end; unit++) {
-    const row r = {.operation = operation,
-                   .pointers = pointers,
-                   .x = tm_stream_along(x, axis),
-                   .y = tm_stream_along(y, axis),
-                   .x_address = walk.addresses[0],
-                   .y_address = walk.addresses[1],
-                   .count = x->dims[axis]};
+    r.x_address = walk.addresses[0];
+    r.y_address = walk.addresses[1];
     (operation->op == TM_OP_SOFTMAX ? softmax_row : norm_row)(&r);
     tm_walk_advance(&walk, 1);
   }

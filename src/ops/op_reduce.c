@@ -5,6 +5,7 @@
  * Either way an output sees its terms in row-major order of the reduced axes.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -72,10 +73,15 @@ static void take_sum(const reduction *r, const tm_element_stream *stream, const 
   for (uint64_t i = 0; i < count && into_columns; i++) tm_sum_stream_add(&r->states[i].sum, values[i]);
 }
 
+/* One superblock's sum is a single f64, which the exact accumulator would give back unchanged. */
+static double finish(tm_sum_stream *sum) {
+  return sum->position < TM_SUM_SUPERBLOCK ? tm_sum_of_lanes(sum->lanes) : tm_sum_stream_result(sum);
+}
+
 static void store_sum(const reduction *r, const tm_element_stream *y, char *address, uint64_t count) {
   double values[COLUMNS];
   for (uint64_t i = 0; i < count; i++) {
-    values[i] = tm_sum_stream_result(&r->states[i].sum);
+    values[i] = finish(&r->states[i].sum);
     if (r->operation->op == TM_OP_MEAN) values[i] /= (double)r->reduced_count;
   }
   tm_stream_store(y, values, count, address);
@@ -194,23 +200,24 @@ static const reduce_kernel *kernel_of(const tm_operation *operation) {
   return is_float ? &kernels[i].floats : &kernels[i].integers;
 }
 
+/* The words of a sum are by far its largest part and stay unused within one superblock. */
 static void start(const reduction *r, uint64_t count) {
   const bool is_sum = r->operation->op == TM_OP_SUM || r->operation->op == TM_OP_MEAN;
+  const size_t used = r->reduced_count < TM_SUM_SUPERBLOCK ? offsetof(tm_sum_stream, words) : sizeof(tm_sum_stream);
   for (uint64_t i = 0; i < count; i++) {
-    if (is_sum) memset(&r->states[i], 0, sizeof r->states[i]);
+    if (is_sum) memset(&r->states[i], 0, used);
     else r->states[i].best = (extreme){ .index = -1 };
   }
 }
 
 /* All terms of the `count` outputs whose first one's terms begin at `address`. */
-static void take_all(const reduction *r, const tm_element_stream *columns, char *address, uint64_t count) {
-  void *const pointers[] = { address };
-  tm_walk walk = tm_walk_begin(&r->reduced, &r->reduced, pointers, 1, 0);
+static void take_all(const reduction *r, tm_walk *terms, const tm_element_stream *columns, char *address, uint64_t count) {
+  tm_walk_restart(terms, address);
   for (uint64_t left = r->reduced_count, n; left > 0; left -= n) {
-    n = r->by_columns ? 1 : tm_walk_line(&walk, tm_min_u64(left, TM_RUN));
-    if (r->by_columns) r->kernel->take(r, columns, walk.addresses[0], count, true);
-    else r->kernel->take(r, &walk.streams[0], walk.addresses[0], n, false);
-    tm_walk_advance(&walk, n);
+    n = r->by_columns ? 1 : tm_walk_line(terms, tm_min_u64(left, TM_RUN));
+    if (r->by_columns) r->kernel->take(r, columns, terms->addresses[0], count, true);
+    else r->kernel->take(r, &terms->streams[0], terms->addresses[0], n, false);
+    tm_walk_advance(terms, n);
   }
 }
 
@@ -253,10 +260,11 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   r.states = states;
   const tm_operand views[2] = { r.kept, r.y };
   tm_walk walk = tm_walk_begin(&r.kept, views, pointers, 2, begin);
+  tm_walk terms = tm_walk_begin(&r.reduced, &r.reduced, pointers, 1, 0);
   for (uint64_t left = end - begin, n; left > 0; left -= n) {
     n = tm_walk_line(&walk, tm_min_u64(left, r.by_columns ? COLUMNS : 1));
     start(&r, n);
-    take_all(&r, &walk.streams[0], walk.addresses[0], n);
+    take_all(&r, &terms, &walk.streams[0], walk.addresses[0], n);
     r.kernel->store(&r, &walk.streams[1], walk.addresses[1], n);
     tm_walk_advance(&walk, n);
   }

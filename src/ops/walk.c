@@ -64,6 +64,11 @@ void tm_walk_advance(tm_walk *walk, uint64_t elements) {
   }
 }
 
+void tm_walk_restart(tm_walk *walk, void *pointer) {
+  for (uint32_t axis = 0; axis < walk->rank; axis++) walk->index[axis] = 0;
+  walk->addresses[0] = pointer;
+}
+
 void tm_walk_copy(tm_walk *walk, uint64_t elements) {
   for (uint64_t n; elements > 0; elements -= n) {
     n = tm_walk_line(walk, elements);

@@ -37,6 +37,8 @@ tm_walk tm_walk_begin(const tm_operand *space, const tm_operand *operands, void 
 uint64_t tm_walk_line(const tm_walk *walk, uint64_t limit);
 /* Goes on by `elements`, at most to the end of the line. */
 void tm_walk_advance(tm_walk *walk, uint64_t elements);
+/* Back to element 0 after the last one, with another address for operand 0 (the only one). */
+void tm_walk_restart(tm_walk *walk, void *pointer);
 /* Copies the bits of the next `elements` elements from operand 0 to operand 1. */
 void tm_walk_copy(tm_walk *walk, uint64_t elements);
 

@@ -59,18 +59,23 @@ static inline uint32_t encode_nan(uint64_t bits, layout f) {
   return infinity_of(f) | (payload != 0 ? payload : 1u << (f.mantissa_bits - 1));
 }
 
-/* Rounds a finite magnitude to the nearest code, which may lie beyond the finite ones. */
-static inline uint32_t round_finite(uint64_t magnitude, layout f) {
+/* Below the smallest normal code the distance between codes no longer shrinks with the exponent. */
+static inline uint64_t round_subnormal(uint64_t magnitude, layout f) {
   const int exponent = (int)(magnitude >> 52) - 1023;
-  const int smallest = 1 - bias_of(f);
-  if (exponent > bias_of(f) + 1) return finite_end_of(f);
-  const int shift = 52 - f.mantissa_bits + (exponent < smallest ? smallest - exponent : 0);
+  const int shift = 52 - f.mantissa_bits + 1 - bias_of(f) - exponent;
   if (shift > 53) return 0;
   const uint64_t mantissa = (magnitude & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
-  const uint64_t odd = mantissa >> shift & 1;
-  const uint32_t rounded = (uint32_t)((mantissa + (UINT64_C(1) << (shift - 1)) - 1 + odd) >> shift);
-  /* `rounded` holds the implicit one, so adding it to the exponent below also carries. */
-  return exponent < smallest ? rounded : ((uint32_t)(exponent - smallest) << f.mantissa_bits) + rounded;
+  return (mantissa + (UINT64_C(1) << (shift - 1)) - 1 + (mantissa >> shift & 1)) >> shift;
+}
+
+/* Rounds a magnitude to the nearest code, ties to even; the code of a large one lies beyond the finite ones.  Adding in
+   place carries from the mantissa into the exponent by itself. */
+static inline uint64_t round_magnitude(uint64_t magnitude, layout f) {
+  const uint64_t bias_difference = (uint64_t)(1023 - bias_of(f));
+  const int shift = 52 - f.mantissa_bits;
+  if (magnitude < (bias_difference + 1) << 52) return round_subnormal(magnitude, f);
+  const uint64_t rounded = (magnitude + (UINT64_C(1) << (shift - 1)) - 1 + (magnitude >> shift & 1)) >> shift;
+  return rounded - (bias_difference << f.mantissa_bits);
 }
 
 static inline uint32_t encode_one(double value, layout f, bool saturate) {
@@ -80,14 +85,13 @@ static inline uint32_t encode_one(double value, layout f, bool saturate) {
   const uint32_t sign = (uint32_t)(bits >> 63) << (f.exponent_bits + f.mantissa_bits);
   const uint32_t end = finite_end_of(f);
   if (magnitude > infinity) return sign | encode_nan(bits, f);
-  if (magnitude == infinity) return sign | end;
-  const uint32_t code = round_finite(magnitude, f);
-  if (code < end) return sign | code;
-  return sign | (saturate ? end - 1 : end);
+  const uint64_t code = round_magnitude(magnitude, f);
+  if (code < end) return sign | (uint32_t)code;
+  return sign | (saturate && magnitude != infinity ? end - 1 : end);
 }
 
 /* Written once for all narrow formats; the layout is a constant at each use, so the compiler folds it. */
-#define NARROW_CODEC(name, code_type, layout_name)                                                         \
+#define NARROW_DECODER(name, code_type, layout_name)                                                        \
   static void decode_##name(const void *source, uint64_t elements, double *out_values) {                  \
     const unsigned char *bytes = source;                                                                   \
     for (uint64_t i = 0; i < elements; i++) {                                                              \
@@ -95,7 +99,9 @@ static inline uint32_t encode_one(double value, layout f, bool saturate) {
       memcpy(&code, bytes + i * sizeof code, sizeof code);                                                 \
       out_values[i] = decode_one(code, layout_name);                                                       \
     }                                                                                                      \
-  }                                                                                                        \
+  }
+
+#define NARROW_ENCODERS(name, code_type, layout_name)                                                       \
   static inline void encode_run_##name(const double *values, uint64_t elements, void *out, bool saturate) { \
     unsigned char *bytes = out;                                                                            \
     for (uint64_t i = 0; i < elements; i++) {                                                              \
@@ -110,23 +116,36 @@ static inline uint32_t encode_one(double value, layout f, bool saturate) {
     encode_run_##name(values, elements, out_bytes, true);                                                  \
   }
 
-NARROW_CODEC(f16, uint16_t, layout_f16)
-NARROW_CODEC(bf16, uint16_t, layout_bf16)
-NARROW_CODEC(e4m3fn, uint8_t, layout_e4m3fn)
-NARROW_CODEC(e5m2, uint8_t, layout_e5m2)
+NARROW_DECODER(f16, uint16_t, layout_f16)
+NARROW_DECODER(e4m3fn, uint8_t, layout_e4m3fn)
+NARROW_DECODER(e5m2, uint8_t, layout_e5m2)
+NARROW_ENCODERS(f16, uint16_t, layout_f16)
+NARROW_ENCODERS(bf16, uint16_t, layout_bf16)
+NARROW_ENCODERS(e4m3fn, uint8_t, layout_e4m3fn)
+NARROW_ENCODERS(e5m2, uint8_t, layout_e5m2)
 
 /* The processor converts f32 exactly as wanted, except that it quiets signalling NaN. */
+static inline double widen(uint32_t f32_code) {
+  float value;
+  memcpy(&value, &f32_code, sizeof value);
+  return value != value ? decode_one(f32_code, layout_f32) : (double)value;
+}
+
 static void decode_f32(const void *source, uint64_t elements, double *out_values) {
   const unsigned char *bytes = source;
   for (uint64_t i = 0; i < elements; i++) {
-    float value;
-    memcpy(&value, bytes + i * sizeof value, sizeof value);
-    out_values[i] = (double)value;
-    if (value != value) {
-      uint32_t code;
-      memcpy(&code, bytes + i * sizeof code, sizeof code);
-      out_values[i] = decode_one(code, layout_f32);
-    }
+    uint32_t code;
+    memcpy(&code, bytes + i * sizeof code, sizeof code);
+    out_values[i] = widen(code);
+  }
+}
+
+static void decode_bf16(const void *source, uint64_t elements, double *out_values) {
+  const unsigned char *bytes = source;
+  for (uint64_t i = 0; i < elements; i++) {
+    uint16_t code;
+    memcpy(&code, bytes + i * sizeof code, sizeof code);
+    out_values[i] = widen((uint32_t)code << 16);
   }
 }
 

@@ -21,11 +21,15 @@ static void decode_q8_0(const void *source, uint64_t elements, double *out_value
   }
 }
 
-/* A scale so small that its inverse overflows leaves quotients beyond a byte. */
+/* Rounds halves away from zero; the fraction is exact.  A scale so small that its inverse overflows leaves quotients
+   beyond a byte. */
 static int8_t to_quant(float quotient) {
   if (quotient >= 127.0f) return INT8_MAX;
   if (quotient <= -128.0f) return INT8_MIN;
-  return quotient != quotient ? 0 : (int8_t)roundf(quotient);
+  if (quotient != quotient) return 0;
+  const int whole = (int)quotient;
+  const float fraction = quotient - (float)whole;
+  return (int8_t)(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
 }
 
 /* A block with a value that is not finite keeps no finite scale, so all of it decodes to NaN and the damage shows. */

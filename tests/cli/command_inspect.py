@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """inspect: real files, filters, widths, truncated and hostile ones."""
+
 import json
 import re
 import struct
@@ -9,9 +10,15 @@ import harness
 
 class Inspect(harness.CommandTest):
     def test_real_files(self):
-        for parts in (("fixtures", "gguf", "multiple.gguf"), ("fixtures", "gguf", "single_v2.gguf"), ("fixtures", "gguf", "empty.gguf"),
-                      ("fixtures", "safetensors", "multiple.safetensors"), ("fixtures", "safetensors", "empty.safetensors"),
-                      ("gguf-vocab", "ggml-vocab-bert-bge.gguf"), ("silero-vad", "silero_vad_16k.safetensors")):
+        for parts in (
+            ("fixtures", "gguf", "multiple.gguf"),
+            ("fixtures", "gguf", "single_v2.gguf"),
+            ("fixtures", "gguf", "empty.gguf"),
+            ("fixtures", "safetensors", "multiple.safetensors"),
+            ("fixtures", "safetensors", "empty.safetensors"),
+            ("gguf-vocab", "ggml-vocab-bert-bge.gguf"),
+            ("silero-vad", "silero_vad_16k.safetensors"),
+        ):
             path = self.data_file(*parts)
             document = self.json_of("inspect", path)
             self.assertEqual(len(document["tensors"]), document["tensor_count"])
@@ -22,27 +29,54 @@ class Inspect(harness.CommandTest):
 
     def test_filters(self):
         model = self.small_model()
-        names = [tensor["name"] for tensor in self.json_of("inspect", model, "--tensor", "layers.*", "--exclude", "*bias")["tensors"]]
+        names = [
+            tensor["name"]
+            for tensor in self.json_of("inspect", model, "--tensor", "layers.*", "--exclude", "*bias")["tensors"]
+        ]
         self.assertEqual(names, ["layers.0.weight"])
-        names = [tensor["name"] for tensor in self.json_of("inspect", model, "--sort", "bytes", "--top", "2")["tensors"]]
+        names = [
+            tensor["name"] for tensor in self.json_of("inspect", model, "--sort", "bytes", "--top", "2")["tensors"]
+        ]
         self.assertEqual(names, ["layers.0.weight", "layers.0.bias"])
         err = self.run_command("inspect", model, "--tensor", "layers.0.wieght", code=2)[1]
         self.assertIn('did you mean "layers.0.weight"?', err)
-        self.assertIn('unknown column "byte"; did you mean "bytes"?', self.run_command("inspect", model, "--sort", "byte", code=2)[1])
+        self.assertIn(
+            'unknown column "byte"; did you mean "bytes"?',
+            self.run_command("inspect", model, "--sort", "byte", code=2)[1],
+        )
         self.assertNotIn("layers", self.run_command("inspect", model, "--metadata-only")[0])
 
     def test_width(self):
-        model = self.safetensors("wide.safetensors", {f"model.layers.{i}.a_rather_long_name_of_a_block.self_attention.projection.weight":
-                                                      ("F32", (3, 4), None) for i in range(3)}, {"format": "x" * 300})
+        model = self.safetensors(
+            "wide.safetensors",
+            {
+                f"model.layers.{i}.a_rather_long_name_of_a_block.self_attention.projection.weight": (
+                    "F32",
+                    (3, 4),
+                    None,
+                )
+                for i in range(3)
+            },
+            {"format": "x" * 300},
+        )
         for width in (40, 80, 200):
             for arguments in (["inspect", model], ["stats", model]):
                 out = self.run_command(*arguments, COLUMNS=str(width))[0]
-                table = [line for line in out.splitlines() if re.search(r"f32|dtype|format", line) and str(self.folder) not in line]
+                table = [
+                    line
+                    for line in out.splitlines()
+                    if re.search(r"f32|dtype|format", line) and str(self.folder) not in line
+                ]
                 self.assertTrue(table)
                 self.assertLessEqual(max(map(len, table)), width)
         self.assertIn("...", self.run_command("inspect", model, COLUMNS="60")[0])
-        self.assertIn("a_rather_long_name_of_a_block.self_attention.projection", self.run_command("inspect", model)[0])
-        self.assertIn("a_rather_long_name_of_a_block.self_attention.projection", self.run_command("inspect", model, "--wide", COLUMNS="40")[0])
+        self.assertIn(
+            "a_rather_long_name_of_a_block.self_attention.projection", self.run_command("inspect", model)[0]
+        )
+        self.assertIn(
+            "a_rather_long_name_of_a_block.self_attention.projection",
+            self.run_command("inspect", model, "--wide", COLUMNS="40")[0],
+        )
 
     def test_control_characters_are_escaped(self):
         name = "evil\x1b]0;owned\x07\n\r\u202etxt\\\u009b"
@@ -58,7 +92,9 @@ class Inspect(harness.CommandTest):
         path.write_bytes(whole[:-60])
         out, err = self.run_command("inspect", path, "--json", code=3)
         document = json.loads(out)
-        self.assertEqual([tensor["state"] for tensor in document["tensors"]], ["whole", "whole", "incomplete", "incomplete"])
+        self.assertEqual(
+            [tensor["state"] for tensor in document["tensors"]], ["whole", "whole", "incomplete", "incomplete"]
+        )
         self.assertEqual(document["incomplete_count"], 2)
         self.assert_one_line(err)
         for word in ("truncated", "2 of 4", "t2"):
@@ -70,17 +106,33 @@ class Inspect(harness.CommandTest):
         def header(text, size=None, data=b""):
             text = text.encode() if isinstance(text, str) else text
             return struct.pack("<Q", len(text) if size is None else size) + text + data
+
         one = '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
         files = {
-            "empty": b"", "zero_header": header("", 0), "short": b"\x01\x02", "huge_header": header("{}", 1 << 40), "no_json": header("{]"),
-            "beyond": header(one, data=b"12"), "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
-            "html": b"<!DOCTYPE html><html></html>", "zip": b"PK\x03\x04" + bytes(40), "pickle": b"\x80\x02}q\x00.",
-            "bad_shape": header(one.replace("[1]", "[2]"), data=b"1234"), "overlap": header(
-                '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}', data=bytes(6)),
-            "duplicate": header('{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}',
-                                data=bytes(8)),
-            "overflow": header('{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}', data=bytes(4)),
-            "gguf_counts": b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 1 << 60), "gguf_short": b"GGUF" + struct.pack("<I", 3),
+            "empty": b"",
+            "zero_header": header("", 0),
+            "short": b"\x01\x02",
+            "huge_header": header("{}", 1 << 40),
+            "no_json": header("{]"),
+            "beyond": header(one, data=b"12"),
+            "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+            "html": b"<!DOCTYPE html><html></html>",
+            "zip": b"PK\x03\x04" + bytes(40),
+            "pickle": b"\x80\x02}q\x00.",
+            "bad_shape": header(one.replace("[1]", "[2]"), data=b"1234"),
+            "overlap": header(
+                '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}',
+                data=bytes(6),
+            ),
+            "duplicate": header(
+                '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}',
+                data=bytes(8),
+            ),
+            "overflow": header(
+                '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}', data=bytes(4)
+            ),
+            "gguf_counts": b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 1 << 60),
+            "gguf_short": b"GGUF" + struct.pack("<I", 3),
         }
         for name, data in files.items():
             path = self.folder / (name + ".safetensors")

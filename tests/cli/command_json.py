@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What machines read: one JSON document a command with the promised members, and CSV that a parser takes."""
+
 import csv
 import io
 import json
@@ -22,9 +23,14 @@ class Json(harness.CommandTest):
 
     def test_schemas(self):
         model = self.small_model()
-        for name, arguments in (("backends", []), ("ops", ["add"]), ("inspect", [model]), ("stats", [model]),
-                                ("explain", ["add", "--dtype", "f32", "--shape", "64"]),
-                                ("bench", ["add", "--dtype", "f32", "--shape", "64", "--repeat", "3"])):
+        for name, arguments in (
+            ("backends", []),
+            ("ops", ["add"]),
+            ("inspect", [model]),
+            ("stats", [model]),
+            ("explain", ["add", "--dtype", "f32", "--shape", "64"]),
+            ("bench", ["add", "--dtype", "f32", "--shape", "64", "--repeat", "3"]),
+        ):
             self.assertEqual(self.document(name, *arguments)["schema"], f"tensormorph.{name}/1")
 
     def test_backends(self):
@@ -34,7 +40,9 @@ class Json(harness.CommandTest):
         self.assertEqual((reference["state"], reference["origin"]), ("ready", "built-in"))
         for backend in document["backends"]:
             self.assertIn(backend["state"], states)
-            self.assertLessEqual({"name", "version", "vendor", "build_id", "origin", "state", "reason", "options"}, set(backend))
+            self.assertLessEqual(
+                {"name", "version", "vendor", "build_id", "origin", "state", "reason", "options"}, set(backend)
+            )
             for option in backend["options"]:
                 self.assertEqual(set(option), {"name", "type", "default", "value", "variable", "help"})
                 self.assertEqual(option["variable"], f"TENSORMORPH_{backend['name']}_{option['name']}".upper())
@@ -63,12 +71,20 @@ class Json(harness.CommandTest):
         self.assertEqual(document["metadata"], [{"key": "format", "type": "string", "value": "pt"}])
         self.assertEqual(document["tensor_count"], 3)
         weight = next(tensor for tensor in document["tensors"] if tensor["name"] == "layers.0.weight")
-        self.assertEqual((weight["dtype"], weight["shape"], weight["count"], weight["bytes"], weight["state"]), ("f32", [3, 4], 12, 48, "whole"))
+        self.assertEqual(
+            (weight["dtype"], weight["shape"], weight["count"], weight["bytes"], weight["state"]),
+            ("f32", [3, 4], 12, 48, "whole"),
+        )
         step = next(tensor for tensor in document["tensors"] if tensor["name"] == "step")
         self.assertEqual((step["shape"], step["count"]), ([], 1))
         self.assertNotIn("file", weight)
-        self.assertEqual(document["totals"], [{"dtype": "f32", "tensors": 2, "elements": 16, "bytes": 64},
-                                              {"dtype": "i64", "tensors": 1, "elements": 1, "bytes": 8}])
+        self.assertEqual(
+            document["totals"],
+            [
+                {"dtype": "f32", "tensors": 2, "elements": 16, "bytes": 64},
+                {"dtype": "i64", "tensors": 1, "elements": 1, "bytes": 8},
+            ],
+        )
 
     def test_stats(self):
         document = self.document("stats", self.small_model())
@@ -82,7 +98,10 @@ class Json(harness.CommandTest):
         self.assertEqual(len(two["tensors"]), 6)
 
     def test_undefined_numbers_are_null(self):
-        path = self.safetensors("empty.safetensors", {"none": ("F32", (0, 4), b""), "nan": ("F32", (2,), struct.pack("<2f", math.nan, math.inf))})
+        path = self.safetensors(
+            "empty.safetensors",
+            {"none": ("F32", (0, 4), b""), "nan": ("F32", (2,), struct.pack("<2f", math.nan, math.inf))},
+        )
         for tensor in self.document("stats", path)["tensors"]:
             self.assertEqual([tensor[name] for name in ("min", "max", "mean", "std")], [None] * 4)
         row = next(csv.DictReader(io.StringIO(self.run_command("stats", path, "--csv")[0])))
@@ -96,7 +115,10 @@ class Json(harness.CommandTest):
         self.assertEqual(tensor["name"], 'a\x00\x1b[31m"b')
 
     def test_csv(self):
-        path = self.safetensors("names.safetensors", {'comma, "quote"\nline': ("F32", (2,), struct.pack("<2f", 1, 3)), "plain": ("U8", (), b"\x05")})
+        path = self.safetensors(
+            "names.safetensors",
+            {'comma, "quote"\nline': ("F32", (2,), struct.pack("<2f", 1, 3)), "plain": ("U8", (), b"\x05")},
+        )
         rows = list(csv.DictReader(io.StringIO(self.run_command("stats", path, "--csv")[0], newline="")))
         self.assertEqual(list(rows[0]), STATS_COLUMNS)
         by_name = {row["name"]: row for row in rows}

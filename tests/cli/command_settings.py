@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command line over environment over configuration file; what is wrong there is said with its place."""
+
 import harness
 
 
@@ -48,8 +49,12 @@ class Settings(harness.CommandTest):
         self.run_command("backends", TENSORMORPH_THREADS="", TENSORMORPH_DEVICE="")
 
     def test_bad_config_lines(self):
-        for text, said in (("threads = 2\nnonsense\n", ":2: expected"), ("threds = 2\n", ':1: unknown key "threds"; did you mean "threads"?'),
-                           ("\n\nthreads = x\n", ":3: threads wants a whole number"), ("nobody.option = 1\n", "nobody")):
+        for text, said in (
+            ("threads = 2\nnonsense\n", ":2: expected"),
+            ("threds = 2\n", ':1: unknown key "threds"; did you mean "threads"?'),
+            ("\n\nthreads = x\n", ":3: threads wants a whole number"),
+            ("nobody.option = 1\n", "nobody"),
+        ):
             path = self.config(text)
             err = self.run_command("backends", code=2)[1]
             self.assertIn(said, err)
@@ -58,10 +63,12 @@ class Settings(harness.CommandTest):
             self.assert_one_line(err)
 
     def test_bad_variables(self):
-        for name, value, said in (("TENSORMORPH_THREADS", "x", "TENSORMORPH_THREADS wants a whole number"),
-                                  ("TENSORMORPH_THREDS", "1", "did you mean TENSORMORPH_THREADS?"),
-                                  ("TENSORMORPH_QQQQQQQQ", "1", "unknown variable TENSORMORPH_QQQQQQQQ"),
-                                  ("TENSORMORPH_DEVICE", "refrence", "refrence")):
+        for name, value, said in (
+            ("TENSORMORPH_THREADS", "x", "TENSORMORPH_THREADS wants a whole number"),
+            ("TENSORMORPH_THREDS", "1", "did you mean TENSORMORPH_THREADS?"),
+            ("TENSORMORPH_QQQQQQQQ", "1", "unknown variable TENSORMORPH_QQQQQQQQ"),
+            ("TENSORMORPH_DEVICE", "refrence", "refrence"),
+        ):
             err = self.run_command("backends", code=2, **{name: value})[1]
             self.assertIn(said, err)
             self.assert_one_line(err)

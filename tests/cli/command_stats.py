@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """stats: the figures, the checks that were asked for, and Ctrl-C."""
+
 import json
 import math
 import os
@@ -26,14 +27,19 @@ class Stats(harness.CommandTest):
         path = self.safetensors("values.safetensors", {"x": ("F32", (10, 100), struct.pack("<1000f", *values))})
         row = self.json_of("stats", path)["tensors"][0]
         mean = math.fsum(rounded) / 1000
-        self.assertEqual((row["count"], row["min"], row["max"], row["abs_max"]), (1000, min(rounded), max(rounded), max(map(abs, rounded))))
+        self.assertEqual(
+            (row["count"], row["min"], row["max"], row["abs_max"]),
+            (1000, min(rounded), max(rounded), max(map(abs, rounded))),
+        )
         self.assertAlmostEqual(row["mean"], mean, delta=1e-12)
         self.assertAlmostEqual(row["std"], math.sqrt(math.fsum((v - mean) ** 2 for v in rounded) / 1000), delta=1e-9)
         self.assertAlmostEqual(row["l2"], math.sqrt(math.fsum(v * v for v in rounded)), delta=1e-9)
 
     def test_counts_what_is_not_finite(self):
         data = struct.pack("<8f", math.nan, math.nan, math.inf, -math.inf, 0, -0.0, 1e-40, 2)
-        path = self.safetensors("odd.safetensors", {"clean": ("F32", (1,), struct.pack("<f", 1)), "odd": ("F32", (8,), data)})
+        path = self.safetensors(
+            "odd.safetensors", {"clean": ("F32", (1,), struct.pack("<f", 1)), "odd": ("F32", (8,), data)}
+        )
         odd = next(row for row in self.json_of("stats", path)["tensors"] if row["name"] == "odd")
         self.assertEqual([odd[name] for name in ("nan", "pos_inf", "neg_inf", "zero", "subnormal")], [2, 1, 1, 2, 1])
         out = self.run_command("stats", path)[0]
@@ -50,6 +56,7 @@ class Stats(harness.CommandTest):
 
         def names(*arguments):
             return [row["name"] for row in self.json_of("stats", model, *arguments)["tensors"]]
+
         self.assertEqual(names(), ["layers.0.weight", "layers.0.bias", "step"])
         self.assertEqual(names("--sort", "name"), ["layers.0.bias", "layers.0.weight", "step"])
         self.assertEqual(names("--sort", "-name"), ["step", "layers.0.weight", "layers.0.bias"])
@@ -89,8 +96,12 @@ class Stats(harness.CommandTest):
     def test_required_backend(self):
         model = self.small_model()
         self.run_command("stats", model, "--device", "reference", "--require-backend", "reference")
-        self.assertIn('did you mean "reference"?', self.run_command("stats", model, "--require-backend", "refrence", code=2)[1])
-        others = [backend["name"] for backend in self.json_of("backends")["backends"] if backend["name"] != "reference"]
+        self.assertIn(
+            'did you mean "reference"?', self.run_command("stats", model, "--require-backend", "refrence", code=2)[1]
+        )
+        others = [
+            backend["name"] for backend in self.json_of("backends")["backends"] if backend["name"] != "reference"
+        ]
         if not others:
             self.skipTest("only the reference is built in")
         err = self.run_command("stats", model, "--device", "reference", "--require-backend", others[0], code=1)[1]
@@ -107,8 +118,13 @@ class Stats(harness.CommandTest):
 
     def interrupt(self, signals, *arguments):
         path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
-        process = subprocess.Popen([harness.COMMAND, "stats", path, *arguments], env=self.environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, preexec_fn=child_of_a_terminal)
+        process = subprocess.Popen(
+            [harness.COMMAND, "stats", path, *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=child_of_a_terminal,
+        )
         time.sleep(0.7)
         self.assertIsNone(process.poll(), "it ended before it could be interrupted")
         begin = time.monotonic()
@@ -166,7 +182,7 @@ class Stats(harness.CommandTest):
         self.assertGreaterEqual(len(lines), 3)
         self.assertLess(max(map(len, lines)), 80)
         # the last thing that happens to the line is that it is cleared
-        self.assertRegex(text[text.rindex("%"):], r"\A[^\n]*\r\x1b\[K")
+        self.assertRegex(text[text.rindex("%") :], r"\A[^\n]*\r\x1b\[K")
         code, text = self.read_terminal(["stats", "--quiet", path], 1.0)
         self.assertNotIn("%", text)
 
@@ -178,8 +194,12 @@ class Stats(harness.CommandTest):
 
     def test_file_that_shrinks_meanwhile(self):
         path = self.safetensors("shrinks.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
-        process = subprocess.Popen([harness.COMMAND, "stats", path, "--json"], env=self.environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [harness.COMMAND, "stats", path, "--json"],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         time.sleep(0.5)
         os.truncate(path, 1 << 20)
         out, err = process.communicate(timeout=60)

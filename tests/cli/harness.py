@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the command share: running it in a clean environment, and files to run it on."""
+
 import json
 import os
 import pathlib
@@ -31,8 +32,15 @@ class CommandTest(unittest.TestCase):
 
     def run_command(self, *arguments, code=0, **variables):
         """Runs it, checks the exit code, and returns what it printed as (stdout, stderr)."""
-        done = subprocess.run([COMMAND, *map(str, arguments)], cwd=self.folder, env=self.environment(**variables),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        done = subprocess.run(
+            [COMMAND, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=120,
+        )
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         self.assertEqual(done.returncode, code, f"{arguments}\n--- stdout\n{out[-2000:]}\n--- stderr\n{err[-2000:]}")
         return out, err
@@ -67,11 +75,15 @@ class CommandTest(unittest.TestCase):
 
     def small_model(self, name="model.safetensors", scale=1.0):
         values = [scale * (i - 5) / 4 for i in range(12)]
-        return self.safetensors(name, {
-            "layers.0.weight": ("F32", (3, 4), struct.pack("<12f", *values)),
-            "layers.0.bias": ("F32", (4,), struct.pack("<4f", 1, 0, -0.0, 2)),
-            "step": ("I64", (), struct.pack("<q", -7)),
-        }, {"format": "pt"})
+        return self.safetensors(
+            name,
+            {
+                "layers.0.weight": ("F32", (3, 4), struct.pack("<12f", *values)),
+                "layers.0.bias": ("F32", (4,), struct.pack("<4f", 1, 0, -0.0, 2)),
+                "step": ("I64", (), struct.pack("<q", -7)),
+            },
+            {"format": "pt"},
+        )
 
     def data_file(self, *parts):
         path = DATA.joinpath(*parts)

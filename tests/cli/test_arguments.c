@@ -27,7 +27,8 @@ static parsed parse(char *const *words, bool stop) {
   int    count = 0;
   while (words[count] != NULL) count++;
   assert_int_equal(tm_arguments_init(&result.arguments, count, &result.error), TM_OK);
-  result.status = tm_arguments_parse(&result.arguments, count, words, 0, stop, own, tm_common_flags, &result.next, &result.error);
+  result.status =
+      tm_arguments_parse(&result.arguments, count, words, 0, stop, own, tm_common_flags, &result.next, &result.error);
   return result;
 }
 
@@ -73,11 +74,18 @@ static void stops_at_the_command(void **state) {
 
 static void complains_and_suggests(void **state) {
   (void)state;
-  static const struct { const char *word, *value, *said; } rows[] = {
-    { "--sotr", NULL, "did you mean --sort?" }, { "--devices", NULL, "did you mean --device?" }, { "--xyzzyq", NULL, "--help lists all" },
-    { "--top", "x", "--top wants a whole number, not \"x\"" }, { "--top", NULL, "wants a value" }, { "--csv=1", NULL, "takes no value" },
-    { "--accept", "N9", "N0, N1, N2 or N3" }, { "--size", "1Q", "a size" }, { "-z", NULL, "unknown option -z" },
-    { "--top", "4294967296", "a whole number" }, { "--sort=", NULL, "a value" } };
+  static const struct { const char *word, *value, *said;
+  } rows[] = { { "--sotr", NULL, "did you mean --sort?" },
+               { "--devices", NULL, "did you mean --device?" },
+               { "--xyzzyq", NULL, "--help lists all" },
+               { "--top", "x", "--top wants a whole number, not \"x\"" },
+               { "--top", NULL, "wants a value" },
+               { "--csv=1", NULL, "takes no value" },
+               { "--accept", "N9", "N0, N1, N2 or N3" },
+               { "--size", "1Q", "a size" },
+               { "-z", NULL, "unknown option -z" },
+               { "--top", "4294967296", "a whole number" },
+               { "--sort=", NULL, "a value" } };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     char *words[] = { (char *)(uintptr_t)rows[i].word, (char *)(uintptr_t)rows[i].value, NULL };
     parsed p = parse(words, false);

@@ -38,7 +38,8 @@ static void nests_and_separates(void **state) {
   tm_json_finish(&json);
   assert_string_equal(output_buffer_text(&buffer),
                       "{\n  \"schema\": \"x/1\",\n  \"rows\": [\n    {\"n\": 0, \"shape\": [18446744073709551615]},\n"
-                      "    {\"n\": 1, \"shape\": [18446744073709551615]}\n  ],\n  \"none\": [],\n  \"yes\": true,\n  \"nothing\": null\n}\n");
+                      "    {\"n\": 1, \"shape\": [18446744073709551615]}\n  ],\n  \"none\": [],\n  \"yes\": true,\n  "
+                      "\"nothing\": null\n}\n");
 }
 
 static const char *string_of(const char *text, size_t length) {
@@ -103,6 +104,7 @@ static void a_broken_stream_stays_quiet(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(nests_and_separates), cmocka_unit_test(escapes_strings),
-                                      cmocka_unit_test(numbers_read_back), cmocka_unit_test(a_broken_stream_stays_quiet) };
+                                      cmocka_unit_test(numbers_read_back),
+                                      cmocka_unit_test(a_broken_stream_stays_quiet) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

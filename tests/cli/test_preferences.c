@@ -76,9 +76,18 @@ static void later_layers_win(void **state) {
   tm_error       error = TM_CLI_ERROR_INIT;
   tm_arguments   arguments;
   int            next = 0;
-  write_config(CONFIG, "device = one, two\nno_device = three\nthreads = 3\nmax-memory = 1K\nx.y = config\nx.z = config\nquiet = yes\n");
-  char *environment[] = { "TENSORMORPH_THREADS=4", "TENSORMORPH_DEVICE=four,five", "TENSORMORPH_ACCEPT=", "PATH=/", "TENSORMORPH_COLOR=0",
-                          "TENSORMORPH_X_Y=variable", "TENSORMORPH_PLUGIN=/a:/b", "TENSORMORPH_PLUGIN_PATH=/p", NULL };
+  write_config(
+      CONFIG,
+      "device = one, two\nno_device = three\nthreads = 3\nmax-memory = 1K\nx.y = config\nx.z = config\nquiet = yes\n");
+  char *environment[] = { "TENSORMORPH_THREADS=4",
+                          "TENSORMORPH_DEVICE=four,five",
+                          "TENSORMORPH_ACCEPT=",
+                          "PATH=/",
+                          "TENSORMORPH_COLOR=0",
+                          "TENSORMORPH_X_Y=variable",
+                          "TENSORMORPH_PLUGIN=/a:/b",
+                          "TENSORMORPH_PLUGIN_PATH=/p",
+                          NULL };
   char *words[] = { "--threads=5", "--set", "x.y=flag", "--accept", "N1", "--plugin", "/c:d", NULL };
   tm_preferences_init(&p);
   assert_int_equal(tm_preferences_load_config(&p, CONFIG, &error), TM_OK);
@@ -116,9 +125,12 @@ static void later_layers_win(void **state) {
 
 static void says_where_it_is_wrong(void **state) {
   (void)state;
-  static const struct { const char *config, *said; } rows[] = {
-    { "\nthreds = 2\n", ":2: unknown key \"threds\"; did you mean \"threads\"?" }, { "threads = two\n", ":1: threads wants a whole number" },
-    { "help = 1\n", "unknown key \"help\"" }, { ".x = 1\n", "BACKEND.OPTION" }, { "color = maybe\n", "yes or no" } };
+  static const struct { const char *config, *said;
+  } rows[] = { { "\nthreds = 2\n", ":2: unknown key \"threds\"; did you mean \"threads\"?" },
+               { "threads = two\n", ":1: threads wants a whole number" },
+               { "help = 1\n", "unknown key \"help\"" },
+               { ".x = 1\n", "BACKEND.OPTION" },
+               { "color = maybe\n", "yes or no" } };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     tm_preferences p;
     tm_error       error = TM_CLI_ERROR_INIT;
@@ -160,7 +172,9 @@ static void knows_where_the_file_lies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(reads_assignments), cmocka_unit_test(bad_lines_have_numbers), cmocka_unit_test(later_layers_win),
-    cmocka_unit_test(says_where_it_is_wrong), cmocka_unit_test(missing_files_are_no_error), cmocka_unit_test(knows_where_the_file_lies) };
+    cmocka_unit_test(reads_assignments),          cmocka_unit_test(bad_lines_have_numbers),
+    cmocka_unit_test(later_layers_win),           cmocka_unit_test(says_where_it_is_wrong),
+    cmocka_unit_test(missing_files_are_no_error), cmocka_unit_test(knows_where_the_file_lies)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,7 @@ static void wraps_words(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(neutralizes_controls), cmocka_unit_test(cuts_between_characters),
-                                      cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle), cmocka_unit_test(wraps_words) };
+                                      cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle),
+                                      cmocka_unit_test(wraps_words) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static void parses_sizes(void **state) {
 
 static void refuses_what_is_no_size(void **state) {
   (void)state;
-  static const char *const texts[] = { "", "-1", "K", "1X", "1KK", "0x10", "99999999999999999999", "20000000T", " 1", "1e3", "nan" };
+  static const char *const texts[] = { "",          "-1", "K",   "1X", "1KK", "0x10", "99999999999999999999",
+                                       "20000000T", " 1", "1e3", "nan" };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     uint64_t bytes = 42;
     assert_false(tm_quantity_parse_size(texts[i], &bytes));
@@ -72,6 +73,7 @@ static void prints_for_people(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(parses_sizes), cmocka_unit_test(refuses_what_is_no_size),
-                                      cmocka_unit_test(parses_durations_and_counts), cmocka_unit_test(prints_for_people) };
+                                      cmocka_unit_test(parses_durations_and_counts),
+                                      cmocka_unit_test(prints_for_people) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,11 @@
 #include "row_selection.h"
 #include "table_layout.h"
 
-static const tm_column columns[] = { { "name", TM_COLUMN_TEXT, 0, "" }, { "shape", TM_COLUMN_SHAPE, 0, "" }, { "count", TM_COLUMN_COUNT, 0, "" },
-                                     { "bytes", TM_COLUMN_BYTES, 0, "" }, { "mean", TM_COLUMN_NUMBER, 0, "" } };
+static const tm_column columns[] = { { "name", TM_COLUMN_TEXT, 0, "" },
+                                     { "shape", TM_COLUMN_SHAPE, 0, "" },
+                                     { "count", TM_COLUMN_COUNT, 0, "" },
+                                     { "bytes", TM_COLUMN_BYTES, 0, "" },
+                                     { "mean", TM_COLUMN_NUMBER, 0, "" } };
 static const uint64_t dims[] = { 4096, 64 };
 
 static bool sample_row(const void *source, uint64_t row, tm_cell *cells) {
@@ -33,7 +36,10 @@ static bool sample_row(const void *source, uint64_t row, tm_cell *cells) {
 }
 
 static const tm_rows sample = { columns, 5, sample_row, NULL, 3, NULL };
-static const tm_column_view views[] = { { 0, 10, 0, false, NULL }, { 1, 0, 2, false, NULL }, { 2, 0, 0, true, "n" }, { 3, 0, 3, false, NULL },
+static const tm_column_view views[] = { { 0, 10, 0, false, NULL },
+                                        { 1, 0, 2, false, NULL },
+                                        { 2, 0, 0, true, "n" },
+                                        { 3, 0, 3, false, NULL },
                                         { 4, 0, 1, false, NULL } };
 
 static const char *table(uint32_t width, bool color, uint32_t *out_dropped) {
@@ -86,9 +92,10 @@ static void writes_csv(void **state) {
   output_buffer_init(&buffer);
   tm_rows_print_csv_heading(columns, 5, &buffer.stream);
   for (uint64_t i = 0; sample_row(NULL, i, cells); i++) tm_row_print_csv(columns, 5, cells, &buffer.stream);
-  assert_string_equal(output_buffer_text(&buffer),
-                      "name,shape,count,bytes,mean\r\nlayers.0.attention.weight,4096x64,0,1048576,-0.10000000000000001\r\n"
-                      "\"a,\"\"b\"\"\n\",4096,1000,999,2.5\r\nb,scalar,2000,1048576,\r\n");
+  assert_string_equal(
+      output_buffer_text(&buffer),
+      "name,shape,count,bytes,mean\r\nlayers.0.attention.weight,4096x64,0,1048576,-0.10000000000000001\r\n"
+      "\"a,\"\"b\"\"\n\",4096,1000,999,2.5\r\nb,scalar,2000,1048576,\r\n");
 }
 
 static void writes_json_rows(void **state) {
@@ -184,9 +191,14 @@ static void progress_fits_its_line(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(aligns_columns), cmocka_unit_test(fits_the_width), cmocka_unit_test(colours_only_when_asked),
-    cmocka_unit_test(writes_csv), cmocka_unit_test(writes_json_rows), cmocka_unit_test(sorts_rows),
-    cmocka_unit_test(layout_shrinks_before_it_drops), cmocka_unit_test(selects_columns), cmocka_unit_test(progress_fits_its_line) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(aligns_columns),
+                                      cmocka_unit_test(fits_the_width),
+                                      cmocka_unit_test(colours_only_when_asked),
+                                      cmocka_unit_test(writes_csv),
+                                      cmocka_unit_test(writes_json_rows),
+                                      cmocka_unit_test(sorts_rows),
+                                      cmocka_unit_test(layout_shrinks_before_it_drops),
+                                      cmocka_unit_test(selects_columns),
+                                      cmocka_unit_test(progress_fits_its_line) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

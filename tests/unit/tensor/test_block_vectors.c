@@ -129,11 +129,22 @@ static void zeros_and_tiny_values(void **state) {
   for (int i = 0; i < 32; i++) assert_true(back[i] == 0.0);
 }
 
+/* Halves go away from zero, as the family's reference encoder rounds. */
+static void halves_round_away_from_zero(void **state) {
+  (void)state;
+  double values[32] = { 127, 0.5, -0.5, 2.5, -2.5, 126.5 };
+  unsigned char block[34];
+  tm_codec_find(TM_FORMAT_Q8_0)->encode(values, 32, block);
+  const int8_t expected[] = { 127, 1, -1, 3, -3, 127 };
+  assert_memory_equal(block + 2, expected, sizeof expected);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(matches_the_reference_implementation),
     cmocka_unit_test(a_damaged_block_shows),
     cmocka_unit_test(zeros_and_tiny_values),
+    cmocka_unit_test(halves_round_away_from_zero),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
