@@ -273,7 +273,8 @@ typedef struct tm_run_options {
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
-   operation's default); the rest is filled in, dense.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
+   operation's default); the rest is filled in, dense.  Where the inputs do not say it (fill), the caller gives rank and
+   dims too.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
 tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs, uint32_t input_count,
                       tm_operand *out_outputs, uint32_t output_count, tm_error *error);
 

@@ -18,10 +18,10 @@
 #define BACKEND "cpu"
 #define SEED UINT64_C(20240607)
 #define CASES_PER_CLAIM 24
-#define CASES_PER_CLAIM_STATS 40        /* its order of additions depends on content */
+#define CASES_PER_CLAIM_STATS 100       /* its order of additions depends on content */
 #define TEST_ELEMENTS 8000u
-#define TEST_ELEMENTS_ONE_PASS 120000u
-#define TEST_ELEMENTS_REDUCE 120000u
+#define TEST_ELEMENTS_ONE_PASS 150000u
+#define TEST_ELEMENTS_REDUCE 270000u    /* beyond where threads begin to share a row */
 #define BENCH_ELEMENTS (UINT64_C(1) << 22)
 #define MAX_FAILURES 20
 
