@@ -12,7 +12,7 @@
 #define ACROSS_LINES 1024u      /* at most, likewise: sums of 4 KiB */
 
 /* Bytes of a matrix below which waking other threads costs more than it brings. */
-#define SERIAL_BYTES 262144u
+#define SERIAL_BYTES 524288.0
 
 #define ITEM_NS 10.0
 
@@ -201,12 +201,12 @@ static uint64_t cost_ns(const vector_format *format, const tm_operation *operati
   vector_job job;
   uint32_t operand;
   if (describe(format, operation, &job, &operand) != 0) return 0;
-  const double parts = is_serial(&job) ? 1.0 : (double)lanes;
+  const double parts = is_serial(&job) || lanes == 1 ? 1.0 : (double)lanes;
   const double lines = (double)job.lines * (double)job.problem.batch_count;
   const double bytes = lines * (double)job.problem.k * format->k_bytes / format->block_elements;
   const double move = cpu_move_ns(bytes, parts);
   const double compute = lines * (double)job.problem.k * format->value_ns / parts;
-  return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts);
+  return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 static void compute_items(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
