@@ -62,7 +62,8 @@ uint64_t cpu_cost_ns(double units, double units_per_us, double bytes, uint32_t l
   const double compute = units * 1000.0 / (units_per_us * lanes);
   const double rate = LANE_BYTES_PER_NS * lanes < MEMORY_BYTES_PER_NS ? LANE_BYTES_PER_NS * lanes : MEMORY_BYTES_PER_NS;
   const double memory = bytes / rate;
-  const double ns = compute > memory ? compute : memory;
+  const double work = compute > memory ? compute : memory;
+  const double ns = lanes > 1 && work > CPU_WAKE_NS ? work + CPU_WAKE_NS : work;
   return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);
 }
 

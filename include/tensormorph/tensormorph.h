@@ -11,7 +11,8 @@
  * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations)
  * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
  * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
- * struct_size, set by the caller (= sizeof); only that much is read or written.  A status below 0 is an error; its text
+ * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
+ * longer one must be zero.  A status below 0 is an error; its text
  * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
  *
  * Threads: functions that take a tm_context may be called from any number of threads at once, except tm_context_destroy.
@@ -257,7 +258,7 @@ typedef struct tm_run_report {
   uint32_t level;
   uint32_t numerics;
   uint64_t expected_ns;                 /* corrected cost; 0 if nothing was known */
-  uint64_t measured_ns;                 /* launch until complete */
+  uint64_t measured_ns;                 /* lowering, copies and launch until complete, without what happens once */
   uint32_t retries;                     /* devices that failed before */
   uint32_t fell_back;                   /* 1: a device that had promised to run it did not */
 } tm_run_report;
@@ -266,18 +267,20 @@ typedef struct tm_run_report {
 typedef struct tm_run_options {
   uint32_t struct_size;
   uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
-  uint32_t device_plus_one;             /* 0: any; else only this device, and no fallback */
-  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time */
+  uint32_t device_plus_one;             /* 0: any; else only this device, and no fallback; a lowering's steps may run elsewhere */
+  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time, and stay on the one chosen first */
   tm_run_report *report;                /* NULL: not wanted */
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
-   operation's default); the rest is filled in, dense.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
+   operation's default); the rest is filled in, dense.  Where the inputs do not say it (fill), the caller gives rank and
+   dims too.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
 tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs, uint32_t input_count,
                       tm_operand *out_outputs, uint32_t output_count, tm_error *error);
 
 /* Runs one operation of types.h and returns when the outputs are there.  Operands in the operation's order; outputs
-   must not overlap inputs.  options may be NULL.
+   must not overlap inputs, each other or themselves, and may be partly written when the call fails.  options may be NULL.
+   Now and then a repeated operation goes to a device that may be faster than is known, unless run_to_run is set.
    TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (nobody meets the requirements; the text names every candidate and its reason),
    TM_ERROR_NO_MEMORY, TM_ERROR_CHANGED (an input lies in a mapped file that changed) */
 tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
@@ -409,6 +412,10 @@ typedef struct tm_metadata_description {
 } tm_metadata_description;
 /* TM_OK, TM_END.  key and value live until the next call of this function by the same thread, at least. */
 tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_metadata_description *out_description);
+
+/* What is odd about the files but no error (a key said twice, a total that does not add up): one sentence each.
+   TM_OK, TM_END */
+tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note);
 
 /* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT, TM_ERROR_IO, TM_ERROR_CHANGED */
 tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);

@@ -40,6 +40,7 @@ static tm_status fill(tm_checkpoint *checkpoint, const char *path, uint32_t flag
 }
 
 tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t flags, tm_checkpoint **out_checkpoint, tm_error *error) {
+  if (path == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "no path");
   if ((flags & ~TM_CHECKPOINT_ALLOW_INCOMPLETE) != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown flags 0x%x", flags);
   tm_checkpoint *checkpoint = tm_memory_calloc(&context->memory, 1, sizeof *checkpoint);
   if (checkpoint == NULL || tm_mutex_init(&checkpoint->lock) != TM_OK) {
@@ -155,6 +156,13 @@ tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_m
     description.value_length = text.length;
   }
   tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note) {
+  const char *note = tm_archive_note_at(checkpoint->archive, index);
+  if (note == NULL) return TM_END;
+  *out_note = note;
   return TM_OK;
 }
 

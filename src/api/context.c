@@ -16,6 +16,24 @@ void tm_copy_out(void *out, const void *filled, uint32_t known_bytes) {
   memcpy(out, &room, sizeof room < room ? sizeof room : room);
 }
 
+#define SMALLEST_OPTIONS (2 * sizeof(uint32_t))
+#define LARGEST_OPTIONS 4096u
+
+tm_status tm_copy_in(const void *given, const char *what, void *out_known, uint32_t known_bytes, tm_error *error) {
+  uint32_t size;
+  memcpy(&size, given, sizeof size);
+  if (size < SMALLEST_OPTIONS || size > LARGEST_OPTIONS)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: struct_size is %u; set it to the struct's sizeof", what, size);
+  const unsigned char *bytes = given;
+  for (uint32_t i = known_bytes; i < size; i++)
+    if (bytes[i] != 0)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "%s: byte %u is set, but this library (%s) knows %u only; it is too old", what, i,
+                     tm_version(), known_bytes);
+  memset(out_known, 0, known_bytes);
+  memcpy(out_known, given, size < known_bytes ? size : known_bytes);
+  return TM_OK;
+}
+
 uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uint32_t asked) {
   if (asked != TM_NUMERICS_DEFAULT) return asked;
   return context->worst_numerics != TM_NUMERICS_DEFAULT ? context->worst_numerics : row->default_numerics;
@@ -33,14 +51,10 @@ static tm_status check_options(const tm_context_options *options, tm_error *erro
   return TM_OK;
 }
 
-/* The caller may have been built with a shorter struct; what it does not know is zero. */
 static tm_status read_options(const tm_context_options *given, tm_context_options *out_options, tm_error *error) {
   memset(out_options, 0, sizeof *out_options);
   if (given == NULL) return TM_OK;
-  if (given->struct_size < 2 * sizeof(uint32_t) || given->struct_size > 4096)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: struct_size is %u; set it to sizeof(tm_context_options)",
-                   given->struct_size);
-  memcpy(out_options, given, given->struct_size < sizeof *out_options ? given->struct_size : sizeof *out_options);
+  TM_TRY(tm_copy_in(given, "context options", out_options, sizeof *out_options, error));
   return check_options(out_options, error);
 }
 
@@ -52,6 +66,13 @@ static void init_memory(tm_memory *memory, const tm_context_options *options) {
   memory->context = options->allocator_context;
 }
 
+/* What is kept for speed yields to what is asked for. */
+static void give_back(void *context_pointer) {
+  tm_context *context = context_pointer;
+  tm_placement_table_drop(&context->placements);
+  tm_scratch_drop(&context->scratch);
+}
+
 static tm_status build_scheduler(tm_context *context, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory);
@@ -59,7 +80,10 @@ static tm_status build_scheduler(tm_context *context, tm_error *error) {
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
   context->runner = (tm_runner){ &context->placements, &context->scratch };
-  return status == TM_OK ? TM_OK : tm_fail(error, status, "no memory for the scheduler");
+  if (status != TM_OK) return tm_fail(error, status, "no memory for the scheduler");
+  context->memory.reclaim = give_back;
+  context->memory.reclaim_context = context;
+  return TM_OK;
 }
 
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
@@ -93,6 +117,7 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
 
 void tm_context_destroy(tm_context *context) {
   if (context == NULL) return;
+  context->memory.reclaim = NULL;
   tm_placement_table_deinit(&context->placements);
   tm_scratch_deinit(&context->scratch);
   tm_health_deinit(&context->health);

@@ -25,6 +25,10 @@ struct tm_context {
 /* The class that a call accepts: its own word, else the context's, else the operation's default. */
 uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uint32_t asked);
 
+/* Reads options that the caller may have built with another version: what a shorter struct does not reach is zero, what a
+   longer one says beyond `known_bytes` must be zero.  `what` is for messages.   TM_ERROR_ARGUMENT */
+tm_status tm_copy_in(const void *given, const char *what, void *out_known, uint32_t known_bytes, tm_error *error);
+
 /* Copies a filled struct into the caller's, of which only struct_size bytes exist. */
 void tm_copy_out(void *out, const void *filled, uint32_t known_bytes);
 

@@ -9,11 +9,12 @@
 static tm_status read_options(const tm_stats_options *given, tm_stats_options *out_options, tm_error *error) {
   *out_options = (tm_stats_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (given == NULL) return TM_OK;
-  if (given->struct_size < sizeof *given)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: struct_size is %u; set it to sizeof(tm_stats_options)", given->struct_size);
-  if (given->worst_numerics > TM_NUMERICS_N4 && given->worst_numerics != TM_NUMERICS_DEFAULT)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT", given->worst_numerics);
-  *out_options = *given;
+  TM_TRY(tm_copy_in(given, "stats options", out_options, sizeof *out_options, error));
+  if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
+                   out_options->worst_numerics);
+  if ((out_options->include_count != 0 && out_options->include == NULL) || (out_options->exclude_count != 0 && out_options->exclude == NULL))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: patterns are counted but not given");
   return TM_OK;
 }
 
@@ -21,8 +22,10 @@ tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoi
                              const tm_stats_options *given, tm_job **out_job, tm_error *error) {
   tm_stats_options options;
   TM_TRY(read_options(given, &options, error));
-  if (checkpoint_count == 0 || checkpoint_count > MOST_CHECKPOINTS)
+  if (checkpoints == NULL || checkpoint_count == 0 || checkpoint_count > MOST_CHECKPOINTS)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%u checkpoints, expected 1 to %u", checkpoint_count, MOST_CHECKPOINTS);
+  for (uint32_t i = 0; i < checkpoint_count; i++)
+    if (checkpoints[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "checkpoint %u is none", i);
   tm_job_source *sources = tm_memory_calloc(&context->memory, checkpoint_count, sizeof *sources);
   if (sources == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   for (uint32_t i = 0; i < checkpoint_count; i++) sources[i] = (tm_job_source){ checkpoints[i]->archive, checkpoints[i]->path };

@@ -5,6 +5,7 @@
 #include "api/tensor.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "tensor/format.h"
 #include "tensor/shape.h"
 
 #define LARGEST_ALIGNMENT 64u
@@ -14,19 +15,16 @@ typedef struct call {
   uint32_t    op;
   uint32_t    attribute_bytes;
   const void *attributes;
-  const tm_run_options *options;
+  tm_run_options options;
 } call;
 
 static tm_status read_options(const tm_run_options *given, tm_run_options *out_options, tm_error *error) {
-  memset(out_options, 0, sizeof *out_options);
-  out_options->worst_numerics = TM_NUMERICS_DEFAULT;
+  *out_options = (tm_run_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (given == NULL) return TM_OK;
-  if (given->struct_size < sizeof *out_options)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: struct_size is %u; set it to sizeof(tm_run_options)", given->struct_size);
-  *out_options = *given;
-  if (given->worst_numerics > TM_NUMERICS_N4 && given->worst_numerics != TM_NUMERICS_DEFAULT)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT", given->worst_numerics);
-  return TM_OK;
+  TM_TRY(tm_copy_in(given, "run options", out_options, sizeof *out_options, error));
+  if (out_options->worst_numerics <= TM_NUMERICS_N4 || out_options->worst_numerics == TM_NUMERICS_DEFAULT) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "run options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
+                 out_options->worst_numerics);
 }
 
 /* Shorter attributes than the row's are completed with zeros, the usual choice; longer ones are the row's check to judge. */
@@ -47,16 +45,15 @@ static tm_status begin_request(const tm_context *context, const call *what, uint
   if (input_count > TM_MAX_OPERANDS || output_count > TM_MAX_OPERANDS - input_count)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs and %u outputs, at most %d together", row->name, input_count, output_count,
                    TM_MAX_OPERANDS);
-  tm_run_options options;
-  TM_TRY(read_options(what->options, &options, error));
+  const tm_run_options *options = &what->options;
   memset(request, 0, offsetof(tm_request, operands));
   request->op = what->op;
   request->version = row->version;
-  request->worst_numerics = tm_context_accepts(context, row, options.worst_numerics);
-  request->run_to_run = options.run_to_run != 0;
-  request->only_device = options.device_plus_one == 0 ? TM_ANY_DEVICE : options.device_plus_one - 1;
-  if (options.device_plus_one > context->inventory->device_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: there is no device %u", options.device_plus_one - 1);
+  request->worst_numerics = tm_context_accepts(context, row, options->worst_numerics);
+  request->flags = options->run_to_run != 0 ? TM_REQUEST_RUN_TO_RUN : 0;
+  request->only_device = options->device_plus_one == 0 ? TM_ANY_DEVICE : options->device_plus_one - 1;
+  if (options->device_plus_one > context->inventory->device_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: there is no device %u", options->device_plus_one - 1);
   request->input_count = input_count;
   request->output_count = output_count;
   return take_attributes(request, row, what, error);
@@ -73,7 +70,37 @@ static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *te
   pointers[index] = tensor->data;
 }
 
+static tm_status check_tensors(tm_tensor *const *tensors, uint32_t count, const char *what, tm_error *error) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tensors == NULL || tensors[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u is no tensor", what, i);
+  return TM_OK;
+}
+
 /* ---- what must not overlap ---- */
+
+static uint64_t magnitude(int64_t stride) { return stride < 0 ? UINT64_C(0) - (uint64_t)stride : (uint64_t)stride; }
+
+/* Whether no two elements share a byte.  Axes are taken from the shortest stride on, and each must step over all that the
+   ones before it reach; the few interleaved layouts that fail this without sharing bytes are refused as well. */
+static bool lies_apart(const tm_operand *operand) {
+  if ((operand->flags & TM_OPERAND_CONTIGUOUS) != 0 || operand->element_count == 0) return true;
+  const tm_format_info *info = tm_format_find(operand->format);
+  uint64_t reach = info->block_bytes;
+  uint32_t taken = 0;
+  for (uint32_t round = 0; round < operand->rank; round++) {
+    uint32_t next = operand->rank;
+    for (uint32_t axis = 0; axis < operand->rank; axis++) {
+      if ((taken >> axis & 1u) != 0) continue;
+      if (next == operand->rank || magnitude(operand->strides_bytes[axis]) < magnitude(operand->strides_bytes[next])) next = axis;
+    }
+    taken |= 1u << next;
+    const bool is_last = next + 1 == operand->rank;
+    const uint64_t steps = is_last ? operand->dims[next] / info->block_elements : operand->dims[next];
+    if (steps > 1 && magnitude(operand->strides_bytes[next]) < reach) return false;
+    reach += (steps - 1) * magnitude(operand->strides_bytes[next]);
+  }
+  return true;
+}
 
 static bool overlap(const tm_tensor *a, const tm_tensor *b) {
   if (a->operand.byte_count == 0 || b->operand.byte_count == 0) return false;
@@ -86,6 +113,7 @@ static tm_status check_outputs(tm_tensor *const *inputs, uint32_t input_count, t
                                tm_error *error) {
   for (uint32_t o = 0; o < output_count; o++) {
     if (outputs[o]->read_only) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u lies in a file and cannot be written", o);
+    if (!lies_apart(&outputs[o]->operand)) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps itself", o);
     for (uint32_t i = 0; i < input_count; i++)
       if (overlap(inputs[i], outputs[o])) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps input %u", o, i);
     for (uint32_t other = 0; other < o; other++)
@@ -117,14 +145,17 @@ static void write_report(tm_run_report *report, const tm_run_outcome *outcome) {
 
 tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes, tm_tensor *const *inputs,
                  uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count, const tm_run_options *options, tm_error *error) {
-  const call what = { op, attribute_bytes, attributes, options };
+  call what = { .op = op, .attribute_bytes = attribute_bytes, .attributes = attributes };
+  TM_TRY(read_options(options, &what.options, error));
   tm_request request;
   TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));
+  TM_TRY(check_tensors(inputs, input_count, "input", error));
+  TM_TRY(check_tensors(outputs, output_count, "output", error));
   TM_TRY(check_outputs(inputs, input_count, outputs, output_count, error));
   void *pointers[TM_MAX_OPERANDS];
   for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers);
   for (uint32_t i = 0; i < output_count; i++) take_tensor(&request, input_count + i, outputs[i], pointers);
-  tm_run_report *report = options == NULL ? NULL : options->report;
+  tm_run_report *report = what.options.report;
   tm_run_outcome outcome;
   TM_TRY(tm_runner_run(&context->runner, &request, pointers, report == NULL ? NULL : &outcome, error));
   TM_TRY(check_files(inputs, input_count, error));
@@ -158,7 +189,7 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
   request.version = row->version;
   request.input_count = input_count;
   request.output_count = output_count;
-  const call what = { op, attribute_bytes, attributes, NULL };
+  const call what = { .op = op, .attribute_bytes = attribute_bytes, .attributes = attributes };
   TM_TRY(take_attributes(&request, row, &what, error));
   TM_TRY(take_layouts(&request, inputs, error));
   const tm_operation operation = tm_request_operation(&request);
@@ -168,7 +199,8 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
 tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs,
                      uint32_t input_count, const tm_operand *outputs, uint32_t output_count, const tm_run_options *options,
                      tm_explanation **out_explanation, tm_error *error) {
-  const call what = { op, attribute_bytes, attributes, options };
+  call what = { .op = op, .attribute_bytes = attribute_bytes, .attributes = attributes };
+  TM_TRY(read_options(options, &what.options, error));
   tm_request request;
   memset(&request, 0, sizeof request);
   TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));

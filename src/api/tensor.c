@@ -50,6 +50,7 @@ tm_status tm_tensor_borrow(tm_context *context, const tm_operand *operand, const
 
 tm_status tm_tensor_create(tm_context *context, uint32_t format, uint32_t rank, const uint64_t *dims, tm_tensor **out_tensor, tm_error *error) {
   tm_operand operand;
+  if (rank != 0 && dims == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "rank %u without dims", rank);
   TM_TRY(tm_operand_contiguous(format, rank, dims, &operand, error));
   TM_TRY(tm_tensor_make(context, &operand, out_tensor, error));
   if (operand.byte_count != 0) memset((*out_tensor)->data, 0, operand.byte_count);
@@ -85,15 +86,17 @@ static tm_status check_inside(const tm_operand *operand, const char *data, const
 tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error) {
   tm_operand operand;
   TM_TRY(tm_layout_complete(layout, &operand, error));
-  const uint64_t below = tm_operand_bytes_below(&operand);
-  char *lowest = (char *)data - below;
-  TM_TRY(check_inside(&operand, data, lowest, data_bytes > UINT64_MAX - below ? UINT64_MAX : data_bytes + below, error));
+  operand.flags &= ~TM_OPERAND_CONSTANT;        /* the application may write to its memory whenever nothing runs */
   if (data == NULL && operand.byte_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "no data to wrap");
+  const uint64_t below = tm_operand_bytes_below(&operand);
+  const uint64_t extent = data_bytes > UINT64_MAX - below ? UINT64_MAX : data_bytes + below;
+  char *lowest = below == 0 ? data : (char *)data - below;
+  TM_TRY(check_inside(&operand, data, lowest, extent, error));
   tm_tensor *tensor = NULL;
   TM_TRY(make(context, &operand, &tensor, error));
   tensor->data = data;
   tensor->lowest = lowest;
-  tensor->extent_bytes = data_bytes + below;
+  tensor->extent_bytes = extent;
   *out_tensor = tensor;
   return TM_OK;
 }
@@ -101,11 +104,12 @@ tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *da
 tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t offset_bytes, tm_tensor **out_view, tm_error *error) {
   tm_operand operand;
   TM_TRY(tm_layout_complete(layout, &operand, error));
+  operand.flags = (operand.flags & ~TM_OPERAND_CONSTANT) | (tensor->operand.flags & TM_OPERAND_CONSTANT);
   const uint64_t before = (uint64_t)(tensor->data - tensor->lowest);
   if (offset_bytes > tensor->extent_bytes - before)
     return tm_fail(error, TM_ERROR_ARGUMENT, "a view at offset %llu of a tensor with %llu bytes", (unsigned long long)offset_bytes,
                    (unsigned long long)(tensor->extent_bytes - before));
-  char *data = tensor->data + offset_bytes;
+  char *data = offset_bytes == 0 ? tensor->data : tensor->data + offset_bytes;
   TM_TRY(check_inside(&operand, data, tensor->lowest, tensor->extent_bytes, error));
   tm_tensor *view = NULL;
   TM_TRY(make(tensor->context, &operand, &view, error));

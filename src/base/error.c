@@ -2,14 +2,23 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes of text that the caller's struct has room for; 0: it has none at all. */
+static size_t text_room(const tm_error *error) {
+  if (error == NULL || error->struct_size <= offsetof(tm_error, text)) return 0;
+  const size_t room = error->struct_size - offsetof(tm_error, text);
+  return room < sizeof error->text ? room : sizeof error->text;
+}
+
 static void record(tm_error *error, tm_status status, int64_t native_code, const char *format, va_list arguments) {
-  if (error == NULL || error->struct_size < sizeof *error) return;
+  const size_t room = text_room(error);
+  if (room == 0) return;
   error->code = status;
   error->native_code = native_code;
-  if (vsnprintf(error->text, sizeof error->text, format, arguments) < 0) error->text[0] = '\0';
+  if (vsnprintf(error->text, room, format, arguments) < 0) error->text[0] = '\0';
 }
 
 tm_status tm_fail(tm_error *error, tm_status status, const char *format, ...) {
@@ -29,20 +38,16 @@ tm_status tm_fail_native(tm_error *error, tm_status status, int64_t native_code,
 }
 
 void tm_error_prefix(tm_error *error, const char *format, ...) {
-  if (error == NULL || error->struct_size < sizeof *error) return;
+  const size_t room = text_room(error);
+  if (room == 0) return;
   char prefix[sizeof error->text];
-  char old[sizeof error->text];
+  char whole[sizeof error->text];
   va_list arguments;
   va_start(arguments, format);
   const int length = vsnprintf(prefix, sizeof prefix, format, arguments);
   va_end(arguments);
-  if (length < 0) return;
-  memcpy(old, error->text, sizeof old);
-  const size_t used = strlen(prefix);
-  const char *separator = ": ";
-  memcpy(error->text, prefix, used + 1);
-  strncat(error->text, separator, sizeof error->text - used - 1);
-  strncat(error->text, old, sizeof error->text - strlen(error->text) - 1);
+  if (length < 0 || snprintf(whole, room, "%s: %s", prefix, error->text) < 0) return;
+  memcpy(error->text, whole, strlen(whole) + 1);
 }
 
 const char *tm_status_name(tm_status status) {

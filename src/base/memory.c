@@ -27,6 +27,8 @@ void tm_memory_init(tm_memory *memory, uint64_t limit_bytes) {
   memory->limit_bytes = limit_bytes;
   atomic_init(&memory->used_bytes, 0);
   atomic_init(&memory->peak_bytes, 0);
+  memory->reclaim = NULL;
+  memory->reclaim_context = NULL;
 }
 
 /* Takes `bytes` out of the budget; a failed reservation takes nothing. */
@@ -45,12 +47,23 @@ static bool reserve(tm_memory *memory, uint64_t bytes) {
   return true;
 }
 
-void *tm_memory_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment) {
+void *tm_memory_try_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment) {
   if (alignment < _Alignof(max_align_t)) alignment = _Alignof(max_align_t);
   if (!reserve(memory, bytes)) return NULL;
   void *pointer = memory->alloc(memory->context, tm_max_u64(bytes, 1), alignment);
   if (pointer == NULL) atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
   return pointer;
+}
+
+void tm_memory_reclaim(tm_memory *memory) {
+  if (memory->reclaim != NULL) memory->reclaim(memory->reclaim_context);
+}
+
+void *tm_memory_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment) {
+  void *pointer = tm_memory_try_alloc(memory, bytes, alignment);
+  if (pointer != NULL || memory->reclaim == NULL) return pointer;
+  tm_memory_reclaim(memory);
+  return tm_memory_try_alloc(memory, bytes, alignment);
 }
 
 void *tm_memory_calloc(tm_memory *memory, uint64_t count, uint64_t element_bytes) {

@@ -16,6 +16,10 @@ typedef struct tm_memory {
   uint64_t limit_bytes;                 /* 0 = no limit */
   _Atomic uint64_t used_bytes;
   _Atomic uint64_t peak_bytes;
+  /* Gives back what is only kept for speed, from this same memory; called when there is none left, then it is tried once
+     more.  Any thread may be in it, holding locks of its own; it allocates nothing.  NULL: nothing is kept. */
+  void  (*reclaim)(void *reclaim_context);
+  void   *reclaim_context;
 } tm_memory;
 
 /* The C library's allocator with a limit (0 = none). */
@@ -23,6 +27,10 @@ void tm_memory_init(tm_memory *memory, uint64_t limit_bytes);
 
 /* `bytes` bytes at a multiple of `alignment` (a power of two; 0 = fit for any type), or NULL.  0 bytes give a valid pointer. */
 void *tm_memory_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment);
+/* As tm_memory_alloc, without asking for what is kept: for callers that must not be entered again by the giving back. */
+void *tm_memory_try_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment);
+/* Gives back what is only kept for speed. */
+void tm_memory_reclaim(tm_memory *memory);
 /* As tm_memory_alloc for count elements, zeroed; NULL also when the size overflows. */
 void *tm_memory_calloc(tm_memory *memory, uint64_t count, uint64_t element_bytes);
 /* Grows an array from old_count to new_count elements, keeping its content.  NULL leaves the old one valid. */

@@ -11,23 +11,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/system_error.h"
 
 extern char **environ;
 
 #define NS_PER_MS UINT64_C(1000000)
+#define LONGEST_POLL_MS UINT64_C(1000)
 
 static tm_status spawn(const char *program, char *const *arguments, int output, pid_t *out_child, tm_error *error) {
   posix_spawn_file_actions_t actions;
   int code = posix_spawn_file_actions_init(&actions);
-  if (code != 0) return tm_fail_native(error, TM_ERROR_IO, code, "%s: %s", program, strerror(code));
+  if (code != 0) return tm_fail_native(error, TM_ERROR_IO, code, "%s: %s", program, tm_system_error(code).text);
   code = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   if (code == 0) code = posix_spawn(out_child, program, &actions, NULL, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) return tm_fail_native(error, TM_ERROR_NOT_FOUND, code, "%s: %s", program, strerror(code));
+  if (code != 0) return tm_fail_native(error, TM_ERROR_NOT_FOUND, code, "%s: %s", program, tm_system_error(code).text);
   return TM_OK;
 }
 
@@ -37,9 +40,9 @@ static bool collect(int input, uint64_t deadline_ns, tm_process_result *result) 
     const uint64_t now = tm_now_ns();
     if (now >= deadline_ns) return false;
     struct pollfd waiting = { .fd = input, .events = POLLIN };
-    const int ready = poll(&waiting, 1, (int)((deadline_ns - now) / NS_PER_MS) + 1);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+    const int ready = poll(&waiting, 1, (int)tm_min_u64((deadline_ns - now) / NS_PER_MS + 1, LONGEST_POLL_MS));
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    if (ready < 0) return false;
     char chunk[512];
     const ssize_t got = read(input, chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
@@ -72,14 +75,18 @@ static void reap(pid_t child, uint64_t deadline_ns, bool closed, tm_process_resu
 tm_status tm_process_run(const char *program, const char *first, const char *second, uint64_t timeout_ns,
                          tm_process_result *out_result, tm_error *error) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return tm_fail_native(error, TM_ERROR_IO, errno, "pipe: %s", strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    const int number = errno;
+    return tm_fail_native(error, TM_ERROR_IO, number, "pipe: %s", tm_system_error(number).text);
+  }
   char *arguments[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
   pid_t child = 0;
   tm_status status = spawn(program, arguments, ends[1], &child, error);
   close(ends[1]);
   if (status == TM_OK) {
     memset(out_result, 0, sizeof *out_result);
-    const uint64_t deadline = tm_now_ns() + timeout_ns;
+    const uint64_t now = tm_now_ns();
+    const uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
     const bool closed = collect(ends[0], deadline, out_result);
     reap(child, deadline, closed, out_result);
     out_result->output[out_result->output_length] = '\0';

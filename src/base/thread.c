@@ -2,10 +2,10 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/error.h"
+#include "base/system_error.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -31,5 +31,5 @@ bool tm_condition_wait(tm_condition *condition, tm_mutex *mutex, uint64_t deadli
 tm_status tm_thread_start(tm_thread *thread, void *(*function)(void *), void *argument, tm_error *error) {
   const int code = pthread_create(&thread->native, NULL, function, argument);
   if (code == 0) return TM_OK;
-  return tm_fail_native(error, TM_ERROR_NO_MEMORY, code, "cannot start a thread: %s", strerror(code));
+  return tm_fail_native(error, TM_ERROR_NO_MEMORY, code, "cannot start a thread: %s", tm_system_error(code).text);
 }

@@ -12,6 +12,10 @@
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
 #define MEASURE_ALL_RUNS 32u
 #define MEASURE_ONE_IN 16u
+/* A device's first launches, and the first run of whatever needs a set-up, pay for things that happen once. */
+#define WARM_UP_LAUNCHES 8u
+#define MOST_TRIES 512u
+#define MOST_ASKS 3u            /* answers that keep going stale are as good as none */
 
 /* ---- one candidate, operands as it wants them ---- */
 
@@ -36,7 +40,11 @@ static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candid
   return status;
 }
 
-static bool should_measure(uint64_t runs) { return runs < MEASURE_ALL_RUNS || runs % MEASURE_ONE_IN == 0; }
+/* How many runs this one stands for; 0: it is not measured. */
+static uint64_t measured_runs(uint64_t runs) {
+  if (runs < MEASURE_ALL_RUNS) return 1;
+  return runs % MEASURE_ONE_IN == 0 ? MEASURE_ONE_IN : 0;
+}
 
 /* A device that writes whole units must not reach beyond an output that it shares memory with. */
 static bool works_in_place(const tm_plan_candidate *candidate, void *const *pointers) {
@@ -53,27 +61,36 @@ static bool works_in_place(const tm_plan_candidate *candidate, void *const *poin
   return true;
 }
 
-static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
-                            tm_error *error) {
-  tm_kernel *kernel = NULL;
-  TM_TRY(tm_placement_kernel(placement, candidate, &kernel, error));
+static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
+  if (runs > 0) return true;
+  return candidate->answer.setup_ns == 0 && atomic_load(&candidate->device->launch_count) > WARM_UP_LAUNCHES;
+}
+
+static void learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, uint64_t taken_ns, uint64_t copy_ns,
+                  uint64_t run_count) {
+  tm_placement_learn(runner->table, placement, candidate, taken_ns > copy_ns ? taken_ns - copy_ns : 1, run_count);
+  if (copy_ns != 0 && candidate->basis.copied_bytes != 0)
+    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, copy_ns);
+}
+
+static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, tm_kernel *kernel,
+                            void *const *pointers, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
-  const bool measure = should_measure(runs);
-  const uint64_t begin = measure ? tm_now_ns() : 0;
+  const uint64_t run_count = measured_runs(runs);
+  const uint64_t begin = run_count != 0 ? tm_now_ns() : 0;
   uint64_t copy_ns = 0;
   if (works_in_place(candidate, pointers))
     TM_TRY(run_in_place(runner, candidate, kernel, pointers, error));
   else
     TM_TRY(tm_staging_run(candidate, kernel, pointers, &copy_ns, error));
-  if (!measure || runs == 0) return TM_OK;      /* the first run pays for what happens once */
-  const uint64_t taken = tm_now_ns() - begin;
-  tm_placement_learn(runner->table, candidate, taken > copy_ns ? taken - copy_ns : 1);
-  if (copy_ns != 0)
-    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->copied_bytes, copy_ns);
+  if (run_count != 0 && is_warm(candidate, runs)) learn(runner, placement, candidate, tm_now_ns() - begin, copy_ns, run_count);
   return TM_OK;
 }
 
 /* ---- lowerings: steps before and after, in scratch memory ---- */
+
+/* A step that nobody could run is not the fault of the device that it was made for. */
+static tm_status step_failure(tm_status status) { return status == TM_ERROR_NO_MEMORY ? status : TM_ERROR_PREDECESSOR; }
 
 static tm_status run_steps(const tm_runner *runner, const tm_placement *placement, const tm_plan_candidate *candidate,
                            bool outputs, void *const *original, void *const *changed, tm_error *error) {
@@ -93,13 +110,14 @@ static tm_status run_steps(const tm_runner *runner, const tm_placement *placemen
       pair[0] = changed[step->operand];
       pair[1] = original[step->operand];
     }
-    TM_TRY(tm_runner_run(runner, &request, pair, NULL, error));
+    const tm_status status = tm_runner_run(runner, &request, pair, NULL, error);
+    if (status != TM_OK) return step_failure(status);
   }
   return TM_OK;
 }
 
-static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
-                             tm_error *error) {
+static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, tm_kernel *kernel,
+                             void *const *pointers, tm_error *error) {
   const tm_lowering *lowering = &candidate->lowering;
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   tm_scratch_block blocks[TM_MAX_CHANGES];
@@ -113,7 +131,7 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
     changed[lowering->steps[i].operand] = blocks[i].memory;
   }
   if (status == TM_OK) status = run_steps(runner, placement, candidate, false, pointers, changed, error);
-  if (status == TM_OK) status = run_kernel(runner, placement, candidate, changed, error);
+  if (status == TM_OK) status = run_kernel(runner, placement, candidate, kernel, changed, error);
   if (status == TM_OK) status = run_steps(runner, placement, candidate, true, pointers, changed, error);
   for (uint32_t i = 0; i < lowering->step_count; i++) tm_scratch_give(runner->scratch, blocks[i]);
   return status;
@@ -121,96 +139,124 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
 
 /* ---- trying one after the other ---- */
 
-static tm_status try_candidate(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate,
-                               void *const *pointers, tm_error *error) {
-  if (candidate->lowering.step_count != 0) return run_lowered(runner, placement, candidate, pointers, error);
-  return run_kernel(runner, placement, candidate, pointers, error);
-}
-
-/* Lack of resources and a moved epoch are no broken promise; anything else is. */
-static bool is_forgivable(tm_status status) {
-  return status == TM_ERROR_NO_MEMORY || status == TM_BUSY || status == TM_STALE || status == TM_ERROR_DEVICE_LOST ||
-         status == TM_ERROR_CANCELLED;
-}
-
-static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, tm_status status, const tm_error *error,
-                         tm_run_outcome *outcome) {
-  char text[256];
-  snprintf(text, sizeof text, "%s: %s%s%.180s", candidate->device->name, tm_status_name(status), error->text[0] == '\0' ? "" : ": ",
-           error->text);
-  if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(candidate->device, TM_DEVICE_LOST);
-  if (!is_forgivable(status)) {
-    outcome->fell_back = 1;
-    tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, text);
-  }
-  outcome->retries++;
-  memcpy(outcome->note, text, sizeof outcome->note);
-  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", text);
-}
-
-static tm_status nobody(const tm_placement *placement, const tm_run_outcome *outcome, tm_error *error) {
-  const tm_op_row *row = tm_op_find(placement->request.op);
-  char list[800] = "";
-  for (uint32_t i = 0; i < placement->candidate_count; i++) {
-    const tm_plan_candidate *candidate = &placement->candidates[i];
-    const size_t used = strlen(list);
-    snprintf(list + used, sizeof list - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name,
-             candidate->reason[0] == '\0' ? "failed" : candidate->reason);
-  }
-  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.200s", row == NULL ? "it" : row->name,
-                 list[0] == '\0' ? "there is none" : list, outcome->note[0] == '\0' ? "" : "; last failure: ", outcome->note);
-}
-
-static void report(tm_placement *placement, const tm_plan_candidate *candidate, tm_run_outcome *outcome) {
-  tm_mutex_lock(&placement->lock);
-  outcome->expected_ns = candidate->total_ns;
-  tm_mutex_unlock(&placement->lock);
+/* One try.  measured_ns does not count what happens once: opening and preparing. */
+static tm_status run_candidate(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
+                               tm_run_outcome *outcome, tm_error *error) {
+  tm_kernel *kernel = NULL;
+  TM_TRY(tm_placement_kernel(placement, candidate, &kernel, error));
+  const uint64_t begin = outcome != NULL ? tm_now_ns() : 0;
+  const uint64_t expected_ns = outcome != NULL ? tm_placement_expect(placement, candidate) : 0;
+  if (candidate->lowering.step_count != 0)
+    TM_TRY(run_lowered(runner, placement, candidate, kernel, pointers, error));
+  else
+    TM_TRY(run_kernel(runner, placement, candidate, kernel, pointers, error));
+  if (outcome == NULL) return TM_OK;
+  outcome->measured_ns = tm_now_ns() - begin;
+  outcome->expected_ns = expected_ns;
   outcome->device = candidate->device->index;
   outcome->level = candidate->answer.level;
   outcome->numerics = candidate->answer.numerics;
+  return TM_OK;
 }
 
-/* The way when the first choice failed: the next best, until one runs or none is left. */
-static tm_status fall_back(const tm_runner *runner, tm_placement *placement, void *const *pointers, tm_status status,
-                           tm_run_outcome *outcome, uint32_t *inout_candidate, tm_error *last, tm_error *error) {
-  const uint32_t count = placement->candidate_count;
-  bool *tried = tm_memory_calloc(runner->table->memory, count, sizeof *tried);
-  if (tried == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for another try; %.800s", last->text);
-  while (status != TM_OK) {
-    note_failure(runner, &placement->candidates[*inout_candidate], status, last, outcome);
-    tried[*inout_candidate] = true;
-    *inout_candidate = tm_placement_next(placement, tried);
-    if (*inout_candidate >= count) break;
-    last->text[0] = '\0';
-    status = try_candidate(runner, placement, &placement->candidates[*inout_candidate], pointers, last);
+/* What is kept for speed is given up before a device is. */
+static tm_status try_candidate(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
+                               tm_run_outcome *outcome, tm_error *error) {
+  const tm_status status = run_candidate(runner, placement, candidate, pointers, outcome, error);
+  if (status != TM_ERROR_NO_MEMORY) return status;
+  tm_memory_reclaim(runner->table->memory);
+  return run_candidate(runner, placement, candidate, pointers, outcome, error);
+}
+
+/* Lack of resources, a moved epoch and what others did are no broken promise; anything else is. */
+static bool is_forgivable(tm_status status) {
+  return status == TM_ERROR_NO_MEMORY || status == TM_BUSY || status == TM_STALE || status == TM_ERROR_DEVICE_LOST ||
+         status == TM_ERROR_CANCELLED || status == TM_ERROR_PREDECESSOR;
+}
+
+/* What went wrong so far in one call. */
+typedef struct failures {
+  uint32_t tried[MOST_TRIES];
+  uint32_t tried_count;
+  bool     broke_promise;
+  bool     lacked_memory;
+  char     note[256];           /* the last one */
+} failures;
+
+static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, tm_status status, const tm_error *error, failures *failed) {
+  snprintf(failed->note, sizeof failed->note, "%s: %s%s%.180s", candidate->device->name, tm_status_name(status),
+           error->text[0] == '\0' ? "" : ": ", error->text);
+  if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(candidate->device, TM_DEVICE_LOST);
+  if (status == TM_ERROR_NO_MEMORY) failed->lacked_memory = true;
+  if (!is_forgivable(status)) {
+    failed->broke_promise = true;
+    tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, failed->note);
   }
-  tm_memory_free(runner->table->memory, tried, count * sizeof *tried);
-  if (status == TM_OK) return TM_OK;
-  if (status == TM_ERROR_NO_MEMORY) return tm_fail(error, status, "%.900s", last->text);
-  return nobody(placement, outcome, error);
+  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
+}
+
+static tm_status nobody(const tm_placement *placement, const failures *failed, tm_error *error) {
+  if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
+  const tm_op_row *row = tm_op_find(placement->request.op);
+  char list[760] = "";
+  size_t used = 0;
+  for (uint32_t i = 0; i < placement->candidate_count && used < sizeof list; i++) {
+    const tm_plan_candidate *candidate = &placement->candidates[i];
+    const int length = snprintf(list + used, sizeof list - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name,
+                                candidate->reason[0] == '\0' || tm_candidate_can_run(candidate) ? "failed" : candidate->reason);
+    used += length < 0 ? 0 : (size_t)length;
+  }
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
+                 list[0] == '\0' ? "there is none" : list, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
+}
+
+/* The way after the first failure: the next best, until one runs or none is left. */
+static tm_status fall_back(const tm_runner *runner, tm_placement *placement, uint32_t index, tm_status status, void *const *pointers,
+                           tm_run_outcome *outcome, tm_error *last, tm_error *error) {
+  failures failed = { .tried_count = 0 };
+  while (failed.tried_count < MOST_TRIES) {
+    note_failure(runner, &placement->candidates[index], status, last, &failed);
+    failed.tried[failed.tried_count++] = index;
+    index = tm_placement_next(placement, failed.tried, failed.tried_count);
+    if (index >= placement->candidate_count) break;
+    last->text[0] = '\0';
+    status = try_candidate(runner, placement, &placement->candidates[index], pointers, outcome, last);
+    if (status != TM_OK) continue;
+    if (outcome != NULL) {
+      outcome->retries = failed.tried_count;
+      outcome->fell_back = failed.broke_promise;
+      memcpy(outcome->note, failed.note, sizeof outcome->note);
+    }
+    return TM_OK;
+  }
+  return nobody(placement, &failed, error);
+}
+
+/* TM_STALE only if `may_be_stale`: then the devices are asked again. */
+static tm_status run_best(const tm_runner *runner, tm_placement *placement, bool may_be_stale, void *const *pointers,
+                          tm_run_outcome *outcome, tm_error *error) {
+  const uint32_t index = tm_placement_choose(placement);
+  if (index >= placement->candidate_count) return nobody(placement, &(failures){ .tried_count = 0 }, error);
+  tm_error own;
+  own.struct_size = sizeof own;
+  own.text[0] = '\0';
+  const tm_status status = try_candidate(runner, placement, &placement->candidates[index], pointers, outcome, &own);
+  if (status == TM_OK || (status == TM_STALE && may_be_stale)) return status;
+  return fall_back(runner, placement, index, status, pointers, outcome, &own, error);
 }
 
 tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                         tm_error *error) {
-  tm_placement *placement = NULL;
-  TM_TRY(tm_placement_acquire(runner->table, request, &placement, error));
   tm_run_outcome outcome;
-  memset(&outcome, 0, sizeof outcome);
-  tm_error own = TM_ERROR_INIT;
-  const uint64_t begin = out_outcome != NULL ? tm_now_ns() : 0;
-  uint32_t chosen = atomic_load(&placement->chosen);
-  tm_status status = TM_ERROR_NO_DEVICE;
-  if (chosen >= placement->candidate_count) {
-    status = nobody(placement, &outcome, error);
-  } else {
-    status = try_candidate(runner, placement, &placement->candidates[chosen], pointers, &own);
-    if (status != TM_OK) status = fall_back(runner, placement, pointers, status, &outcome, &chosen, &own, error);
+  if (out_outcome != NULL) memset(&outcome, 0, sizeof outcome);
+  tm_status status = TM_STALE;
+  for (uint32_t ask = 1; status == TM_STALE; ask++) {
+    tm_placement *placement = NULL;
+    TM_TRY(tm_placement_acquire(runner->table, request, &placement, error));
+    status = run_best(runner, placement, ask < MOST_ASKS, pointers, out_outcome == NULL ? NULL : &outcome, error);
+    tm_placement_release(runner->table, placement);
+    if (status == TM_STALE) atomic_fetch_add(&runner->table->market.inventory->generation, 1);
   }
-  if (out_outcome != NULL) {
-    if (status == TM_OK) report(placement, &placement->candidates[chosen], &outcome);
-    outcome.measured_ns = tm_now_ns() - begin;
-    *out_outcome = outcome;
-  }
-  tm_placement_release(runner->table, placement);
+  if (status == TM_OK && out_outcome != NULL) *out_outcome = outcome;
   return status;
 }

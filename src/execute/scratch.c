@@ -17,9 +17,18 @@ tm_status tm_scratch_init(tm_scratch *scratch, tm_memory *memory) {
   return TM_OK;
 }
 
+void tm_scratch_drop(tm_scratch *scratch) {
+  tm_mutex_lock(&scratch->lock);
+  for (int i = 0; i < TM_SCRATCH_KEPT; i++) {
+    tm_memory_free(scratch->memory, scratch->kept[i].memory, scratch->kept[i].bytes);
+    scratch->kept[i] = (tm_scratch_block){ NULL, 0 };
+  }
+  tm_mutex_unlock(&scratch->lock);
+}
+
 void tm_scratch_deinit(tm_scratch *scratch) {
   if (scratch->memory == NULL) return;
-  for (int i = 0; i < TM_SCRATCH_KEPT; i++) tm_memory_free(scratch->memory, scratch->kept[i].memory, scratch->kept[i].bytes);
+  tm_scratch_drop(scratch);
   tm_mutex_deinit(&scratch->lock);
 }
 

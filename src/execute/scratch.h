@@ -29,4 +29,7 @@ void      tm_scratch_deinit(tm_scratch *scratch);
 tm_scratch_block tm_scratch_take(tm_scratch *scratch, uint64_t bytes);
 void             tm_scratch_give(tm_scratch *scratch, tm_scratch_block block);
 
+/* Frees what is kept. */
+void tm_scratch_drop(tm_scratch *scratch);
+
 #endif

@@ -40,11 +40,13 @@ struct tm_job {
 
 /* ---- life ---- */
 
+/* Work that was done before it saw a cancel is done. */
 static void *job_thread(void *argument) {
   tm_job *job = argument;
   tm_error error = TM_ERROR_INIT;
-  tm_status status = job->plan.work->run(job, job->plan.state, &error);
-  if (status == TM_OK && tm_job_is_cancelled(job)) status = TM_ERROR_CANCELLED;
+  tm_mutex_lock(&job->lock);    /* until whoever started it has its handle: the callback may look for it there */
+  tm_mutex_unlock(&job->lock);
+  const tm_status status = job->plan.work->run(job, job->plan.state, &error);
   if (status == TM_ERROR_CANCELLED) (void)tm_fail(&error, status, "cancelled");
   tm_mutex_lock(&job->lock);
   job->status = status;
@@ -96,11 +98,11 @@ tm_status tm_job_start(tm_memory *memory, tm_inventory *inventory, const tm_job_
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   }
   job->started_ns = tm_now_ns();
-  *out_job = job;
+  tm_mutex_lock(&job->lock);
   const tm_status status = tm_thread_start(&job->thread, job_thread, job, error);
-  if (status == TM_OK) return TM_OK;
-  *out_job = NULL;
-  free_job(job);
+  if (status == TM_OK) *out_job = job;
+  tm_mutex_unlock(&job->lock);
+  if (status != TM_OK) free_job(job);
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "tensor/format.h"
@@ -13,10 +14,11 @@
 #include "tensormorph/canonical_sum.h"
 
 /* Tiles are whole superblocks, so that the sums do not depend on their size (canonical_sum.h).  They grow and shrink with
-   what a device makes of them: large enough that starting one costs nothing, small enough to be cancelled between two. */
+   the time that reading and computing one takes: large enough that starting one costs nothing, small enough to be
+   cancelled between two. */
 #define SUPERBLOCK_ELEMENTS UINT64_C(32768)
-#define SMALLEST_TILE_BYTES (UINT64_C(1) << 20)
-#define FIRST_TILE_BYTES (UINT64_C(4) << 20)
+#define SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
+#define FIRST_TILE_BYTES (UINT64_C(1) << 20)
 #define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
 #define SHORT_TILE_NS UINT64_C(4000000)
 #define LONG_TILE_NS UINT64_C(40000000)
@@ -116,7 +118,6 @@ static tm_status run_tile(tm_job *job, stats_state *state, const tm_format_info 
   TM_TRY(tm_runner_run(&state->runner, &request, pointers, &outcome, error));
   tm_op_find(TM_OP_STATS)->combine_words(words, part);
   tm_job_count_use(job, &outcome, bytes);
-  adapt_tile(state, bytes, outcome.measured_ns);
   return TM_OK;
 }
 
@@ -137,8 +138,10 @@ static tm_status run_tiles(tm_job *job, stats_state *state, const tm_selected *i
     const uint64_t offset = begin / info->block_elements * info->block_bytes;
     const uint64_t bytes = elements / info->block_elements * info->block_bytes;
     const void *data = NULL;
+    const uint64_t started = tm_now_ns();
     TM_TRY(tile_data(state, item, offset, bytes, &data, error));
     TM_TRY(run_tile(job, state, info, data, elements, bytes, words, error));
+    adapt_tile(state, bytes, tm_now_ns() - started);
     tm_job_advance(job, bytes, 0);
   }
   return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);

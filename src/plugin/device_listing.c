@@ -33,13 +33,13 @@ static void identity_text(const tm_identity *identity, char text[33]) {
   text[32] = '\0';
 }
 
-/* A device without an identity of its own gets one from build and index: the same at the next start of the same build. */
+/* A device without an identity of its own gets one from build and index: the same at the next start of the same build, and
+   under another name, since ties are broken by it. */
 static void make_uuid(tm_device_slot *device) {
   static const tm_identity none;
   if (!same_identity(&device->info.uuid, &none)) return;
   char text[512];
-  const int length = snprintf(text, sizeof text, "%s/%s/%u", device->backend->name, device->backend->build_id,
-                              device->index_in_backend);
+  const int length = snprintf(text, sizeof text, "%s/%u", device->backend->build_id, device->index_in_backend);
   uint64_t hashes[2] = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) };
   for (int i = 0; i < length && i < (int)sizeof text - 1; i++)
     for (int h = 0; h < 2; h++) hashes[h] = (hashes[h] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);

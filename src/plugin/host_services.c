@@ -41,9 +41,10 @@ static tm_status host_fail(void *context, tm_status status, int64_t native_code,
                         message.data == NULL ? "" : message.data);
 }
 
+/* Giving back what is kept releases kernels; a backend that allocates under a lock of its own would wait for itself. */
 static void *host_alloc(void *context, uint64_t bytes, uint64_t alignment) {
   const tm_backend_slot *slot = context;
-  return tm_memory_alloc(slot->inventory->memory, bytes, alignment);
+  return tm_memory_try_alloc(slot->inventory->memory, bytes, alignment);
 }
 
 static void host_free(void *context, void *memory, uint64_t bytes) {

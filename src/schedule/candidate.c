@@ -9,9 +9,6 @@
 #include "plugin/answer.h"
 #include "plugin/device.h"
 
-/* A step's own candidates: more devices than this are not looked at for a mere copy or cast. */
-#define MOST_STEP_CANDIDATES 8u
-
 uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
 
 bool tm_candidate_can_run(const tm_plan_candidate *candidate) { return candidate->verdict <= TM_VERDICT_SLOWER; }
@@ -28,33 +25,50 @@ static uint64_t scale(uint64_t ns, double factor) {
   return scaled >= (double)TM_LARGEST_COST_NS ? TM_LARGEST_COST_NS : (uint64_t)scaled;
 }
 
-/* Without a declared cost the core's own count of work stands in, at a rate that any device reaches. */
-static uint64_t declared_or_guess(const tm_plan_candidate *candidate) {
-  if (candidate->answer.cost_ns != 0) return candidate->answer.cost_ns;
+/* What the operation costs on the device by its own word.  Without one the core's count of work stands in, at a rate that
+   any device reaches. */
+static tm_price_basis basis_of(const tm_device_slot *device, const tm_operation *operation, uint64_t declared_ns) {
   tm_work work = { 0, 0, 0 };
-  const tm_op_row *row = tm_op_find(candidate->operation.op);
-  if (row != NULL) row->work(&candidate->operation, &work);
-  return 1000 + work.flops / 2 + (work.read_bytes + work.written_bytes) / 4;
+  const tm_op_row *row = tm_op_find(operation->op);
+  if (row != NULL) row->work(operation, &work);
+  const uint64_t bytes = saturating_add(work.read_bytes, work.written_bytes);
+  return (tm_price_basis){
+    .device = device,
+    .key = { device->index, row == NULL ? TM_CLASS_MOVE : row->op_class, tm_correction_bucket_of(operation, &work) },
+    .declared_ns = declared_ns != 0 ? declared_ns : 1000 + work.flops / 2 + bytes / 4,
+    .copied_bytes = device->is_host_memory ? 0 : bytes,
+  };
+}
+
+static uint64_t copy_price(const tm_market *market, const tm_price_basis *basis) {
+  return basis->copied_bytes == 0 ? 0 : tm_correction_copy_ns(market->correction, basis->device->index, basis->copied_bytes);
+}
+
+static uint64_t step_price(const tm_market *market, const tm_price_basis *basis) {
+  const tm_correction_estimate estimate = tm_correction_look(market->correction, &basis->key);
+  return saturating_add(scale(basis->declared_ns, estimate.factor), copy_price(market, basis));
 }
 
 static void price(const tm_market *market, tm_plan_candidate *candidate) {
-  candidate->factor = tm_correction_factor(market->correction, &candidate->key, &candidate->samples);
-  candidate->copy_ns = 0;
-  if (!candidate->device->is_host_memory)
-    candidate->copy_ns = tm_correction_copy_ns(market->correction, candidate->device->index, candidate->copied_bytes);
-  candidate->total_ns = saturating_add(scale(declared_or_guess(candidate), candidate->factor),
+  candidate->estimate = tm_correction_look(market->correction, &candidate->basis.key);
+  candidate->copy_ns = copy_price(market, &candidate->basis);
+  candidate->lowering_ns = 0;
+  for (uint32_t i = 0; i < candidate->lowering.step_count; i++)
+    candidate->lowering_ns = saturating_add(candidate->lowering_ns, step_price(market, &candidate->step_bases[i]));
+  candidate->total_ns = saturating_add(scale(candidate->basis.declared_ns, candidate->estimate.factor),
                                        saturating_add(candidate->lowering_ns, candidate->copy_ns));
 }
 
-static void key_of(tm_plan_candidate *candidate) {
-  const tm_op_row *row = tm_op_find(candidate->operation.op);
-  tm_work work = { 0, 0, 0 };
-  if (row != NULL) row->work(&candidate->operation, &work);
-  candidate->key.device = candidate->device->index;
-  candidate->key.op_class = row == NULL ? TM_CLASS_MOVE : row->op_class;
-  candidate->key.bucket = tm_correction_bucket_of(&candidate->operation, &work);
-  candidate->copied_bytes = work.read_bytes + work.written_bytes;
-  candidate->answer.cost_ns = declared_or_guess(candidate);
+uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
+  return saturating_add(scale(candidate->basis.declared_ns, candidate->estimate.least_factor),
+                        saturating_add(candidate->lowering_ns, candidate->copy_ns));
+}
+
+/* Fixes what the price rests on, and prices. */
+static void take_price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->basis = basis_of(candidate->device, &candidate->operation, candidate->answer.cost_ns);
+  candidate->answer.cost_ns = candidate->basis.declared_ns;
+  price(market, candidate);
 }
 
 /* ---- one device ---- */
@@ -113,59 +127,53 @@ static void ask(tm_plan_candidate *candidate) {
 
 /* ---- lowerings ---- */
 
-/* The cheapest way to carry out one step with what devices can do directly; UINT64_MAX if none can. */
-static uint64_t step_price(const tm_market *market, const tm_operation *original, const tm_lowering_step *step) {
+/* Finds the cheapest way to carry out a step with what devices can do directly; false if none can. */
+static bool find_step(const tm_market *market, const tm_operation *original, const tm_lowering_step *step, tm_price_basis *out_basis) {
   tm_request request;
   tm_lowering_request(step, &original->operands[step->operand], step->operand >= original->input_count, &request);
   tm_operation operation = tm_request_operation(&request);
   tm_op_normalize(&operation, request.operands);
   uint64_t best = UINT64_MAX;
-  for (uint32_t i = 0; i < market->inventory->device_count && i < MOST_STEP_CANDIDATES; i++) {
+  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
     tm_plan_candidate candidate = { .device = market->inventory->devices[i] };
-    if (!tm_device_is_usable(candidate.device)) continue;
     bind_operands(&candidate, &operation);
+    if (!tm_device_is_usable(candidate.device) || is_out(market, TM_ANY_DEVICE, &candidate)) continue;
     ask(&candidate);
     if (!tm_candidate_can_run(&candidate)) continue;
-    key_of(&candidate);
-    price(market, &candidate);
-    best = tm_min_u64(best, candidate.total_ns);
+    const tm_price_basis basis = basis_of(candidate.device, &operation, candidate.answer.cost_ns);
+    const uint64_t total = step_price(market, &basis);
+    if (total >= best) continue;
+    best = total;
+    *out_basis = basis;
   }
-  return best;
+  return best < TM_LARGEST_COST_NS;
 }
 
-/* What a lowering does to the promise: a second rounding costs half an ulp, lost input bits cost it all. */
+/* What a lowering does to the promise: a second rounding costs half an ulp, lost bits cost it all. */
 static void compose_numerics(const tm_lowering *lowering, tm_answer *answer) {
   answer->level = TM_LEVEL_EMULATED;
-  if (lowering->narrows_input) {
+  if (lowering->loses_bits) {
     answer->numerics = TM_NUMERICS_N4;
     answer->numerics_bound = 0;
-  } else if (lowering->narrows_output && answer->numerics <= TM_NUMERICS_N1) {
+  } else if (lowering->rounds_output && answer->numerics <= TM_NUMERICS_N1) {
     answer->numerics_bound = (answer->numerics == TM_NUMERICS_N0 ? 0 : answer->numerics_bound) + 1;
     answer->numerics = TM_NUMERICS_N1;
   }
 }
 
-/* A cast of the output from a wider format rounds a second time even when the wide result is exact. */
-static void mark_output_rounding(const tm_operation *original, tm_lowering *lowering) {
-  for (uint32_t i = 0; i < lowering->step_count; i++)
-    if (lowering->steps[i].op == TM_OP_CAST && lowering->steps[i].operand >= original->input_count)
-      lowering->narrows_output = true;
-}
-
+/* Fills `candidate` with what the device makes of the operation after its proposal; false when that leads nowhere. */
 static bool lower(const tm_market *market, const tm_operation *original, const tm_answer *proposal, tm_plan_candidate *candidate) {
   bind_operands(candidate, original);
   if (!tm_lowering_make(original, proposal, candidate->operands, &candidate->lowering)) return false;
   tm_op_normalize(&candidate->operation, candidate->operands);
+  if (is_out(market, TM_ANY_DEVICE, candidate)) return true;    /* listed, with the reason */
   ask(candidate);
   if (!tm_candidate_can_run(candidate)) return false;
-  mark_output_rounding(original, &candidate->lowering);
   compose_numerics(&candidate->lowering, &candidate->answer);
   if (candidate->answer.numerics > original->worst_numerics) return false;
-  key_of(candidate);
   for (uint32_t i = 0; i < candidate->lowering.step_count; i++)
-    candidate->lowering_ns = saturating_add(candidate->lowering_ns, step_price(market, original, &candidate->lowering.steps[i]));
-  if (candidate->lowering_ns >= TM_LARGEST_COST_NS) return false;
-  price(market, candidate);
+    if (!find_step(market, original, &candidate->lowering.steps[i], &candidate->step_bases[i])) return false;
+  take_price(market, candidate);
   return true;
 }
 
@@ -193,10 +201,7 @@ uint32_t tm_candidates_evaluate(const tm_market *market, const tm_operation *nor
     bind_operands(candidate, normal);
     if (is_out(market, only_device, candidate)) continue;
     ask(candidate);
-    if (tm_candidate_can_run(candidate)) {
-      key_of(candidate);
-      price(market, candidate);
-    }
+    if (tm_candidate_can_run(candidate)) take_price(market, candidate);
     if (!with_lowerings || candidate->answer.change_count == 0) continue;
     tm_plan_candidate *lowered = &candidates[count];
     memset(lowered, 0, sizeof *lowered);
@@ -211,10 +216,16 @@ void tm_candidates_reprice(const tm_market *market, tm_plan_candidate *candidate
     if (tm_candidate_can_run(&candidates[i])) price(market, &candidates[i]);
 }
 
-uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const bool *tried) {
+static bool contains(const uint32_t *indices, uint32_t count, uint32_t index) {
+  for (uint32_t i = 0; i < count; i++)
+    if (indices[i] == index) return true;
+  return false;
+}
+
+uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const uint32_t *tried, uint32_t tried_count) {
   uint32_t best = count;
   for (uint32_t i = 0; i < count; i++) {
-    if (!tm_candidate_can_run(&candidates[i]) || (tried != NULL && tried[i])) continue;
+    if (!tm_candidate_can_run(&candidates[i]) || contains(tried, tried_count, i)) continue;
     if (best == count || before(&candidates[i], &candidates[best])) best = i;
   }
   return best;

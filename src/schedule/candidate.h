@@ -12,6 +12,14 @@
 
 #define TM_CANDIDATE_TEXT_BYTES 256
 
+/* What something costs on a device: as declared, and what the correction is looked up by. */
+typedef struct tm_price_basis {
+  const tm_device_slot *device;
+  tm_correction_key     key;
+  uint64_t              declared_ns;
+  uint64_t              copied_bytes;   /* into and out of the device's own memory */
+} tm_price_basis;
+
 typedef struct tm_plan_candidate {
   tm_device_slot   *device;
   uint32_t          verdict;            /* TM_VERDICT_*; SLOWER until one is chosen */
@@ -20,11 +28,9 @@ typedef struct tm_plan_candidate {
   tm_operand        operands[TM_MAX_OPERANDS];
   tm_answer         answer;             /* numerics composed with those of the lowering */
   tm_lowering       lowering;
-  tm_correction_key key;
-  uint64_t          copied_bytes;       /* into and out of the device's own memory */
-  uint64_t          copy_count;
-  double            factor;
-  uint64_t          samples;
+  tm_price_basis    basis;
+  tm_price_basis    step_bases[TM_MAX_CHANGES]; /* of the cheapest way to carry out each step of the lowering */
+  tm_correction_estimate estimate;
   uint64_t          lowering_ns;
   uint64_t          copy_ns;
   uint64_t          total_ns;
@@ -50,12 +56,15 @@ uint32_t tm_candidate_most(const tm_inventory *inventory);
 uint32_t tm_candidates_evaluate(const tm_market *market, const tm_operation *normal, uint32_t only_device, bool with_lowerings,
                                 tm_plan_candidate *candidates);
 
+/* The least that the candidate may turn out to cost, given how much is known of it. */
+uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate);
+
 /* Prices again with what was learned since. */
 void tm_candidates_reprice(const tm_market *market, tm_plan_candidate *candidates, uint32_t count);
 
-/* Index of the cheapest that can run and is not marked in `tried` (may be NULL); `count` if there is none.  Ties go by what
-   a device is, never by its name or place in the list. */
-uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const bool *tried);
+/* Index of the cheapest that can run and is not one of the indices `tried`; `count` if there is none.  Ties go by what a
+   device is, never by its name or place in the list. */
+uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const uint32_t *tried, uint32_t tried_count);
 
 /* Indices, those that can run first, cheapest first. */
 void tm_candidates_sort(const tm_plan_candidate *candidates, uint32_t count, uint32_t *out_order);

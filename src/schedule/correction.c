@@ -7,11 +7,13 @@
 #include "base/checked.h"
 
 /* Prior spreads of ln(measured / declared): of a device, of a class given the device, of a bucket given the class; and the
-   noise of one measurement.  A shrunk estimate is above + n*s^2 / (n*s^2 + noise^2) * (mean - above). */
-#define DEVICE_SPREAD 1.0
+   noise of one measurement.  With n measurements of mean m and w = n*s^2 / (n*s^2 + noise^2) a level's estimate is
+   above + w * (m - above), and its variance (1-w)*s^2 + (1-w)^2 * (variance above). */
+#define DEVICE_SPREAD 2.0
 #define CLASS_SPREAD 0.5
 #define BUCKET_SPREAD 0.35
 #define NOISE 0.2
+#define HOPE 2.5                /* standard deviations that a guess may be too pessimistic */
 
 #define LARGEST_WEIGHT 64u      /* older measurements fade */
 #define CLIP 1.0                /* one measurement is believed to be off a settled mean by no more than this */
@@ -19,7 +21,7 @@
 #define SETTLED 3u
 #define LARGE_RESIDUAL (2 * NOISE)
 #define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
-#define WORTH_TELLING 0.22      /* a factor of 1.25 */
+#define WORTH_TELLING 0.1       /* a tenth: what is chosen and what is explained must not drift apart further */
 #define LARGEST_LN 14.0         /* a factor of a million: beyond it the declared number carries no information */
 
 #define FIRST_BUCKETS 256u
@@ -84,9 +86,17 @@ uint64_t tm_correction_bucket_of(const tm_operation *operation, const tm_work *w
 
 /* ---- nodes ---- */
 
-static double shrink(double above, const tm_correction_node *node, double spread) {
+/* What a level and those above it say. */
+typedef struct belief {
+  double mean;
+  double variance;
+} belief;
+
+static belief refine(belief above, const tm_correction_node *node, double spread) {
   const double information = node->weight * spread * spread;
-  return above + information / (information + NOISE * NOISE) * (node->mean - above);
+  const double weight = information / (information + NOISE * NOISE);
+  return (belief){ .mean = above.mean + weight * (node->mean - above.mean),
+                   .variance = (1 - weight) * spread * spread + (1 - weight) * (1 - weight) * above.variance };
 }
 
 static double clip(double value, double limit) { return fmax(-limit, fmin(limit, value)); }
@@ -98,8 +108,8 @@ static bool has_drifted(tm_correction_node *node, double residual) {
   return node->drift >= DRIFT_LENGTH || node->drift <= -DRIFT_LENGTH;
 }
 
-/* `above` is what the levels above expect.  Returns whether placements should be told. */
-static bool learn(tm_correction_node *node, double x, double above) {
+/* `above` is what the levels above expect. */
+static void learn(tm_correction_node *node, double x, double above) {
   if (node->weight == 0) node->mean = above;
   double residual = x - node->mean;
   if (node->weight >= SETTLED && has_drifted(node, residual)) {
@@ -112,8 +122,12 @@ static bool learn(tm_correction_node *node, double x, double above) {
   node->samples++;
   if (node->weight < LARGEST_WEIGHT) node->weight++;
   node->mean += residual / node->weight;
-  if (fabs(node->mean - node->published) <= WORTH_TELLING) return false;
-  node->published = node->mean;
+}
+
+/* Whether placements should be told of the estimate. */
+static bool is_news(tm_correction_node *node, double estimate) {
+  if (fabs(estimate - node->published) <= WORTH_TELLING) return false;
+  node->published = estimate;
   return true;
 }
 
@@ -165,50 +179,64 @@ static double ln_ratio(uint64_t measured_ns, uint64_t declared_ns) {
   return clip(x, LARGEST_LN);
 }
 
+static const belief declared = { 0, 0 };
+
+/* Under the lock.  Each level learns against what those above expected before this measurement. */
+static bool learn_levels(tm_correction_node *const levels[3], double x) {
+  static const double spreads[3] = { DEVICE_SPREAD, CLASS_SPREAD, BUCKET_SPREAD };
+  belief before = declared, after = declared;
+  bool tell = false;
+  for (int i = 0; i < 3 && levels[i] != NULL; i++) {
+    const double expected = before.mean;
+    before = refine(before, levels[i], spreads[i]);
+    learn(levels[i], x, expected);
+    after = refine(after, levels[i], spreads[i]);
+    tell |= is_news(levels[i], after.mean);
+  }
+  return tell;
+}
+
 void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, uint64_t declared_ns, uint64_t measured_ns) {
   const double x = ln_ratio(measured_ns, declared_ns);
   tm_mutex_lock(&correction->lock);
-  tm_correction_node *device = &correction->devices[key->device];
-  tm_correction_node *class = class_node(correction, key);
   tm_correction_bucket *bucket = find_or_add(correction, key->device, key->bucket);
-  double above = shrink(0, device, DEVICE_SPREAD);
-  bool tell = learn(device, x, 0);
-  tell |= learn(class, x, above);
-  above = shrink(above, class, CLASS_SPREAD);
-  if (bucket != NULL) tell |= learn(&bucket->node, x, above);
+  tm_correction_node *const levels[3] = { &correction->devices[key->device], class_node(correction, key),
+                                          bucket == NULL ? NULL : &bucket->node };
+  const bool tell = learn_levels(levels, x);
   tm_mutex_unlock(&correction->lock);
   if (tell) atomic_fetch_add(&correction->generation, 1);
 }
 
-double tm_correction_factor(tm_correction *correction, const tm_correction_key *key, uint64_t *out_samples) {
+tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key) {
   tm_mutex_lock(&correction->lock);
   const tm_correction_node *device = &correction->devices[key->device];
   const tm_correction_node *class = class_node(correction, key);
   const tm_correction_bucket *bucket = find(correction->buckets, correction->bucket_capacity, key->device, key->bucket);
-  double estimate = shrink(0, device, DEVICE_SPREAD);
-  estimate = shrink(estimate, class, CLASS_SPREAD);
-  uint64_t samples = class->samples != 0 ? class->samples : device->samples;
-  if (bucket->used != 0) {
-    estimate = shrink(estimate, &bucket->node, BUCKET_SPREAD);
-    samples = bucket->node.samples;
-  }
+  const belief at_class = refine(refine(declared, device, DEVICE_SPREAD), class, CLASS_SPREAD);
+  const belief estimate = refine(at_class, &bucket->node, BUCKET_SPREAD);
+  tm_correction_estimate result = { .samples = class->samples != 0 ? class->samples : device->samples,
+                                    .bucket_samples = bucket->node.samples };
+  if (result.bucket_samples != 0) result.samples = result.bucket_samples;
   tm_mutex_unlock(&correction->lock);
-  *out_samples = samples;
-  return exp(estimate);
+  result.factor = exp(estimate.mean);
+  result.least_factor = exp(estimate.mean - HOPE * sqrt(estimate.variance));
+  return result;
 }
 
 static uint64_t prior_copy_ns(uint64_t bytes) { return COPY_LATENCY_NS + bytes / COPY_BYTES_PER_NS; }
 
 void tm_correction_learn_copy(tm_correction *correction, uint32_t device, uint64_t bytes, uint64_t measured_ns) {
   tm_mutex_lock(&correction->lock);
-  const bool tell = learn(&correction->copies[device], ln_ratio(measured_ns, prior_copy_ns(bytes)), 0);
+  tm_correction_node *node = &correction->copies[device];
+  learn(node, ln_ratio(measured_ns, prior_copy_ns(bytes)), 0);
+  const bool tell = is_news(node, refine(declared, node, DEVICE_SPREAD).mean);
   tm_mutex_unlock(&correction->lock);
   if (tell) atomic_fetch_add(&correction->generation, 1);
 }
 
 uint64_t tm_correction_copy_ns(tm_correction *correction, uint32_t device, uint64_t bytes) {
   tm_mutex_lock(&correction->lock);
-  const double estimate = shrink(0, &correction->copies[device], DEVICE_SPREAD);
+  const belief estimate = refine(declared, &correction->copies[device], DEVICE_SPREAD);
   tm_mutex_unlock(&correction->lock);
-  return (uint64_t)((double)prior_copy_ns(bytes) * exp(estimate));
+  return (uint64_t)((double)prior_copy_ns(bytes) * exp(estimate.mean));
 }

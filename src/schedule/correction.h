@@ -15,7 +15,7 @@
 
 typedef struct tm_correction_node {
   double   mean;                /* of ln(measured / declared) */
-  double   published;           /* the mean that placements were last told of */
+  double   published;           /* the estimate that placements were last told of */
   uint64_t samples;             /* all ever seen */
   uint32_t weight;              /* samples that count: old ones fade at a cap */
   int32_t  drift;               /* consecutive large residuals, signed */
@@ -50,9 +50,14 @@ void      tm_correction_deinit(tm_correction *correction);
 uint64_t tm_correction_bucket_of(const tm_operation *operation, const tm_work *work);
 
 void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, uint64_t declared_ns, uint64_t measured_ns);
-/* The factor to multiply a declared cost with, and the number of measurements of this very bucket or, if it has none, of the
-   nearest level above that has some. */
-double tm_correction_factor(tm_correction *correction, const tm_correction_key *key, uint64_t *out_samples);
+typedef struct tm_correction_estimate {
+  double   factor;              /* to multiply a declared cost with */
+  double   least_factor;        /* what it may well turn out to be when more is known */
+  uint64_t samples;             /* measurements of this very bucket or, if it has none, of the nearest level that has some */
+  uint64_t bucket_samples;
+} tm_correction_estimate;
+
+tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key);
 
 /* The same for copies between the host and a device's own memory. */
 void     tm_correction_learn_copy(tm_correction *correction, uint32_t device, uint64_t bytes, uint64_t measured_ns);

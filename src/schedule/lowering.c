@@ -7,67 +7,95 @@
 #include "tensor/format.h"
 #include "tensor/shape.h"
 
-/* Significant bits of a float format; what a cast keeps or loses is decided by them.  0: not a float we cast. */
-static uint32_t precision(uint32_t format) {
-  switch (format) {
-    case TM_FORMAT_F64: return 53;
-    case TM_FORMAT_F32: return 24;
-    case TM_FORMAT_F16: return 11;
-    case TM_FORMAT_BF16: return 8;
-    case TM_FORMAT_F8_E4M3FN: return 4;
-    case TM_FORMAT_F8_E5M2: return 3;
-    default: return 0;
-  }
+/* Alignment of the memory that steps write to. */
+#define STEP_ALIGNMENT 64u
+
+/* What a float format holds: significant bits, the exponent of its lowest bit, and that of its largest value. */
+typedef struct float_range {
+  uint32_t format;
+  int32_t  precision;
+  int32_t  lowest_bit;
+  int32_t  largest;
+} float_range;
+
+static const float_range ranges[] = {
+  { TM_FORMAT_F64, 53, -1074, 1023 }, { TM_FORMAT_F32, 24, -149, 127 },    { TM_FORMAT_F16, 11, -24, 15 },
+  { TM_FORMAT_BF16, 8, -133, 127 },   { TM_FORMAT_F8_E4M3FN, 4, -9, 8 },   { TM_FORMAT_F8_E5M2, 3, -16, 15 },
+};
+
+static const float_range *range_of(uint32_t format) {
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    if (ranges[i].format == format) return &ranges[i];
+  return NULL;
 }
 
-/* f16 has fewer exponent bits than bf16 although it has more precision: neither holds the other. */
+/* Whether every value of `narrow` survives in `wide`. */
 static bool holds(uint32_t wide, uint32_t narrow) {
-  if (wide == TM_FORMAT_F16 && narrow == TM_FORMAT_BF16) return false;
-  return precision(wide) >= precision(narrow);
+  const float_range *w = range_of(wide), *n = range_of(narrow);
+  return w != NULL && n != NULL && w->precision >= n->precision && w->lowest_bit <= n->lowest_bit && w->largest >= n->largest;
 }
 
-static uint32_t step_op(const tm_change *change, uint32_t format, bool is_output) {
+static bool is_block(uint32_t format) {
+  const tm_format_info *info = tm_format_find(format);
+  return info != NULL && info->kind == TM_KIND_BLOCK;
+}
+
+/* The operand's format after `change`; TM_FORMAT_NONE when it is of a kind that is not lowered. */
+static uint32_t format_after(const tm_change *change, uint32_t format) {
   switch (change->kind) {
-    case TM_CHANGE_CONTIGUOUS:
-    case TM_CHANGE_ALIGN: return TM_OP_COPY;
+    case TM_CHANGE_CONTIGUOUS: return format;
+    case TM_CHANGE_ALIGN: return change->value <= STEP_ALIGNMENT ? format : TM_FORMAT_NONE;
     case TM_CHANGE_CAST:
-      return precision(format) != 0 && precision(change->format) != 0 ? TM_OP_CAST : TM_OP_NONE;
-    case TM_CHANGE_DEQUANTIZE: return is_output ? TM_OP_NONE : TM_OP_DEQUANTIZE;
-    default: return TM_OP_NONE;
+    case TM_CHANGE_DEQUANTIZE: return range_of(change->format) != NULL ? change->format : TM_FORMAT_NONE;
+    default: return TM_FORMAT_NONE;
   }
 }
 
-/* A later change of the same operand replaces a copy: a cast makes it dense and aligned as well. */
-static tm_lowering_step *step_for(tm_lowering *lowering, uint32_t operand) {
-  for (uint32_t i = 0; i < lowering->step_count; i++)
-    if (lowering->steps[i].operand == operand) return &lowering->steps[i];
-  return &lowering->steps[lowering->step_count++];
+/* The operation that leads from one format to the other, on the way in or out. */
+static uint32_t step_op(uint32_t from, uint32_t to, bool is_output) {
+  if (from == to) return TM_OP_COPY;
+  if (is_block(from)) return is_output ? TM_OP_NONE : TM_OP_DEQUANTIZE;
+  return range_of(from) != NULL ? TM_OP_CAST : TM_OP_NONE;
 }
 
-static bool apply(const tm_operation *operation, const tm_change *change, tm_operand *operands, tm_lowering *lowering) {
-  const bool is_output = change->operand >= operation->input_count;
-  tm_operand *operand = &operands[change->operand];
-  const uint32_t op = step_op(change, operand->format, is_output);
-  if (op == TM_OP_NONE) return false;
-  const uint32_t format = op == TM_OP_COPY ? operand->format : change->format;
+/* Figures about a format (which values are subnormal, which bits are equal) are not those of another, and what a cast does
+   with values beyond its target's range is lost when it is done in two. */
+static bool depends_on_format(const tm_operation *operation, bool is_output) {
+  const tm_op_row *row = tm_op_find(operation->op);
+  return row == NULL || row->combine == TM_COMBINE_WORDS || (row->op == TM_OP_CAST && is_output);
+}
+
+static bool add_step(const tm_operation *operation, uint32_t index, uint32_t format, tm_operand *operand, tm_lowering *lowering) {
+  const bool is_output = index >= operation->input_count;
+  const uint32_t op = step_op(operand->format, format, is_output);
+  if (op == TM_OP_NONE || (op != TM_OP_COPY && depends_on_format(operation, is_output))) return false;
   tm_operand changed;
   if (tm_operand_contiguous(format, operand->rank, operand->dims, &changed, NULL) != TM_OK) return false;
   changed.flags |= operand->flags & TM_OPERAND_CONSTANT;
-  changed.alignment = 64;
-  if (op == TM_OP_CAST && is_output) lowering->narrows_output |= !holds(operand->format, format);
-  if (op == TM_OP_CAST && !is_output) lowering->narrows_input |= !holds(format, operand->format);
-  tm_lowering_step *step = step_for(lowering, change->operand);
-  if (op != TM_OP_COPY || step->op == TM_OP_NONE) step->op = op;
-  step->operand = change->operand;
-  step->changed = changed;
+  changed.alignment = STEP_ALIGNMENT;
+  /* Blocks decode to f32 values. */
+  const uint32_t values = op == TM_OP_DEQUANTIZE ? TM_FORMAT_F32 : operand->format;
+  lowering->loses_bits |= op != TM_OP_COPY && !holds(format, values);
+  lowering->rounds_output |= op == TM_OP_CAST && is_output;
+  lowering->steps[lowering->step_count++] = (tm_lowering_step){ .op = op, .operand = index, .changed = changed };
   *operand = changed;
   return true;
 }
 
 bool tm_lowering_make(const tm_operation *operation, const tm_answer *answer, tm_operand *operands, tm_lowering *out_lowering) {
   memset(out_lowering, 0, sizeof *out_lowering);
-  for (uint32_t i = 0; i < answer->change_count; i++)
-    if (!apply(operation, &answer->changes[i], operands, out_lowering)) return false;
+  const uint32_t count = operation->input_count + operation->output_count;
+  for (uint32_t index = 0; index < count; index++) {
+    uint32_t format = operands[index].format;
+    bool is_touched = false;
+    for (uint32_t i = 0; i < answer->change_count; i++) {
+      if (answer->changes[i].operand != index) continue;
+      is_touched = true;
+      format = format_after(&answer->changes[i], format);
+      if (format == TM_FORMAT_NONE) return false;
+    }
+    if (is_touched && !add_step(operation, index, format, &operands[index], out_lowering)) return false;
+  }
   return out_lowering->step_count != 0;
 }
 
@@ -78,7 +106,7 @@ void tm_lowering_request(const tm_lowering_step *step, const tm_operand *origina
   out_request->version = row == NULL ? 1 : row->version;
   out_request->worst_numerics = TM_NUMERICS_N0;
   out_request->only_device = TM_ANY_DEVICE;
-  out_request->operands_as_they_are = 1;
+  out_request->flags = TM_REQUEST_AS_IS;
   out_request->input_count = 1;
   out_request->output_count = 1;
   out_request->attribute_bytes = row == NULL ? 0 : row->attribute_bytes;

@@ -17,13 +17,13 @@ typedef struct tm_lowering_step {
 
 typedef struct tm_lowering {
   uint32_t step_count;
-  bool     narrows_output;              /* results are rounded a second time */
-  bool     narrows_input;               /* bits of an input are lost */
+  bool     rounds_output;               /* results are rounded a second time, to the caller's format */
+  bool     loses_bits;                  /* an operand passes through a format that does not hold its values */
   tm_lowering_step steps[TM_MAX_CHANGES];
 } tm_lowering;
 
-/* Reads the changes of `answer` as steps and applies them to `operands` (those of `operation`).  False when a change is of
-   a kind that is not lowered, or there are none. */
+/* Reads the changes of `answer` as steps and applies them to `operands` (those of `operation`).  False when there are none,
+   when one is of a kind that is not lowered, or when the operation would mean something else with them. */
 bool tm_lowering_make(const tm_operation *operation, const tm_answer *answer, tm_operand *operands, tm_lowering *out_lowering);
 
 /* The request that carries out one step, of an input (caller's -> changed) or an output (changed -> caller's). */

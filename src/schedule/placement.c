@@ -11,7 +11,12 @@
 
 #define SLOTS 1024u
 /* Beyond this many placements those not in use are dropped: a program with ever new shapes must not grow for ever. */
-#define MOST_PLACEMENTS 4096u
+#define MOST_PLACEMENTS 1024u
+
+/* See placement.h. */
+#define EXPLORE_ONE_IN 100u
+#define LONGEST_EXPLORATION_NS UINT64_C(20000000)
+#define TRUSTED_SAMPLES 3u
 
 tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *market, tm_memory *memory) {
   memset(table, 0, sizeof *table);
@@ -67,14 +72,16 @@ static tm_placement *make(tm_placement_table *table, const tm_request *request, 
   placement->references = 1;
   memcpy(&placement->request, request, tm_request_key_bytes(request));
   atomic_init(&placement->learned, atomic_load(&table->market.correction->generation));
+  atomic_init(&placement->explore, TM_EXPLORE_NONE);
   tm_operand normal[TM_MAX_OPERANDS];
-  memcpy(normal, request->operands, sizeof normal);
+  memcpy(normal, placement->request.operands, sizeof normal);
   tm_operation operation = tm_request_operation(&placement->request);
   operation.operands = normal;
   tm_op_normalize(&operation, normal);
-  placement->candidate_count = tm_candidates_evaluate(&table->market, &operation, request->only_device,
-                                                      request->operands_as_they_are == 0, placement->candidates);
-  atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL));
+  const bool with_lowerings = (request->flags & TM_REQUEST_AS_IS) == 0;
+  placement->candidate_count =
+      tm_candidates_evaluate(&table->market, &operation, request->only_device, with_lowerings, placement->candidates);
+  atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_fetch_add(&table->query_count, 1);
   return placement;
 }
@@ -125,12 +132,21 @@ static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh,
   return placement;
 }
 
+void tm_placement_table_drop(tm_placement_table *table) {
+  tm_mutex_lock(&table->lock);
+  sweep(table, 0, true);
+  tm_mutex_unlock(&table->lock);
+}
+
+/* Whoever wants the same bits every time stays where it is: another device may round otherwise. */
+static bool is_pinned(const tm_placement *placement) { return (placement->request.flags & TM_REQUEST_RUN_TO_RUN) != 0; }
+
 /* Looks at prices again after something was learned.  Another thread that does so already is enough. */
 static void refresh(tm_placement_table *table, tm_placement *placement) {
   const uint64_t learned = atomic_load(&table->market.correction->generation);
-  if (atomic_load(&placement->learned) == learned || !tm_mutex_try_lock(&placement->lock)) return;
+  if (atomic_load(&placement->learned) == learned || is_pinned(placement) || !tm_mutex_try_lock(&placement->lock)) return;
   tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
-  atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL));
+  atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_store(&placement->learned, learned);
   tm_mutex_unlock(&placement->lock);
 }
@@ -178,13 +194,70 @@ tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candid
   return status;
 }
 
-uint32_t tm_placement_next(tm_placement *placement, const bool *tried) {
+uint32_t tm_placement_next(tm_placement *placement, const uint32_t *tried, uint32_t tried_count) {
   tm_mutex_lock(&placement->lock);
-  const uint32_t next = tm_candidates_best(placement->candidates, placement->candidate_count, tried);
+  const uint32_t next = tm_candidates_best(placement->candidates, placement->candidate_count, tried, tried_count);
   tm_mutex_unlock(&placement->lock);
   return next;
 }
 
-void tm_placement_learn(tm_placement_table *table, tm_plan_candidate *candidate, uint64_t measured_ns) {
-  tm_correction_learn(table->market.correction, &candidate->key, candidate->answer.cost_ns, measured_ns);
+uint64_t tm_placement_expect(tm_placement *placement, const tm_plan_candidate *candidate) {
+  tm_mutex_lock(&placement->lock);
+  const uint64_t total = candidate->total_ns;
+  tm_mutex_unlock(&placement->lock);
+  return total;
+}
+
+uint32_t tm_placement_choose(tm_placement *placement) {
+  if (atomic_load_explicit(&placement->explore, memory_order_relaxed) != TM_EXPLORE_NONE) {
+    const uint32_t explored = atomic_exchange(&placement->explore, TM_EXPLORE_NONE);
+    if (explored != TM_EXPLORE_NONE) return explored;
+  }
+  return atomic_load(&placement->chosen);
+}
+
+/* ---- trying what may be cheaper than is known ---- */
+
+static bool may_be_cheaper(const tm_plan_candidate *candidate, const tm_plan_candidate *best) {
+  return tm_candidate_can_run(candidate) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
+         candidate->total_ns <= LONGEST_EXPLORATION_NS && tm_candidate_hoped_ns(candidate) < best->total_ns;
+}
+
+/* Under the placement's lock, prices fresh: the cheapest that is worth a try, or TM_EXPLORE_NONE. */
+static uint32_t find_promising(const tm_placement *placement, uint32_t chosen) {
+  uint32_t found = TM_EXPLORE_NONE;
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    const tm_plan_candidate *candidate = &placement->candidates[i];
+    if (i == chosen || !may_be_cheaper(candidate, &placement->candidates[chosen])) continue;
+    if (found == TM_EXPLORE_NONE || candidate->total_ns < placement->candidates[found].total_ns) found = i;
+  }
+  return found;
+}
+
+static void consider_exploring(tm_placement_table *table, tm_placement *placement) {
+  const uint64_t learned = atomic_load(&table->market.correction->generation);
+  if (placement->candidate_count < 2 || is_pinned(placement) || atomic_load(&placement->settled) == learned) return;
+  if (!tm_mutex_try_lock(&placement->lock)) return;
+  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
+  const uint32_t found = chosen == placement->candidate_count ? TM_EXPLORE_NONE : find_promising(placement, chosen);
+  atomic_store(&placement->chosen, chosen);
+  if (found == TM_EXPLORE_NONE) {
+    atomic_store(&placement->settled, learned);
+  } else {
+    const uint64_t cost = placement->candidates[found].total_ns;
+    const uint64_t budget = atomic_load(&table->spent_ns) / EXPLORE_ONE_IN;
+    if (atomic_fetch_add(&table->explored_ns, cost) + cost <= budget)
+      atomic_store(&placement->explore, found);
+    else
+      atomic_fetch_sub(&table->explored_ns, cost);
+  }
+  tm_mutex_unlock(&placement->lock);
+}
+
+void tm_placement_learn(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, uint64_t measured_ns,
+                        uint64_t run_count) {
+  tm_correction_learn(table->market.correction, &candidate->basis.key, candidate->basis.declared_ns, measured_ns);
+  atomic_fetch_add_explicit(&table->spent_ns, measured_ns * run_count, memory_order_relaxed);
+  consider_exploring(table, placement);
 }

@@ -2,7 +2,11 @@
 /*
  * placement.h - requests and where they go.  A placement is made once per distinct request and kept: a repeated request
  * costs one look-up, no question to any backend, no allocation.  It is made anew when an answer may have changed (the
- * inventory's generation), and looks at its prices again when something was learned (the correction's).  [any thread]
+ * inventory's generation), and looks at its prices again when something was learned (the correction's).
+ *
+ * A device that was never seen to run something cannot be corrected, so one that declares too high a cost would never be
+ * used.  One hundredth of the measured time is therefore spent on candidates that may be cheaper than is known: on repeated
+ * requests only, never where it could take long, never where the caller wants the same bits every time.  [any thread]
  */
 #ifndef TM_SCHEDULE_PLACEMENT_H
 #define TM_SCHEDULE_PLACEMENT_H
@@ -15,6 +19,8 @@ typedef struct tm_placement {
   uint64_t             generation;      /* of the inventory */
   _Atomic uint64_t     learned;         /* generation of the correction that the choice rests on */
   _Atomic uint32_t     chosen;          /* candidate index; candidate_count: nobody can */
+  _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
+  _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
   uint32_t             candidate_count;
   uint32_t             candidate_room;
   uint32_t             references;      /* under the table's lock */
@@ -22,6 +28,8 @@ typedef struct tm_placement {
   tm_request           request;
   tm_plan_candidate   *candidates;
 } tm_placement;
+
+#define TM_EXPLORE_NONE UINT32_MAX
 
 typedef struct tm_placement_table {
   tm_market      market;
@@ -31,6 +39,8 @@ typedef struct tm_placement_table {
   uint32_t       slot_count;            /* a power of two */
   uint32_t       count;
   _Atomic uint64_t query_count;         /* placements made: questions asked of all devices */
+  _Atomic uint64_t spent_ns;            /* on all runs, as far as measured */
+  _Atomic uint64_t explored_ns;         /* planned for runs that only try something */
 } tm_placement_table;
 
 tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *market, tm_memory *memory);
@@ -42,13 +52,22 @@ void      tm_placement_table_deinit(tm_placement_table *table);
 tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error);
 void      tm_placement_release(tm_placement_table *table, tm_placement *placement);
 
+/* Drops all placements that are not in use. */
+void      tm_placement_table_drop(tm_placement_table *table);
+
+/* The candidate to run: the cheapest, or now and then one that may be cheaper than is known.  candidate_count: nobody can. */
+uint32_t tm_placement_choose(tm_placement *placement);
+
 /* The candidate's kernel, prepared now if it was not. */
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error);
 
-/* After the candidates marked in `tried`; candidate_count if none is left. */
-uint32_t tm_placement_next(tm_placement *placement, const bool *tried);
+/* The cheapest beside those in `tried`; candidate_count if none is left. */
+uint32_t tm_placement_next(tm_placement *placement, const uint32_t *tried, uint32_t tried_count);
+/* What the candidate is expected to cost as of now. */
+uint64_t tm_placement_expect(tm_placement *placement, const tm_plan_candidate *candidate);
 
-/* Tells what a run of the candidate took. */
-void tm_placement_learn(tm_placement_table *table, tm_plan_candidate *candidate, uint64_t measured_ns);
+/* Tells what a run of the candidate took, without copies; `run_count` runs are judged by this one. */
+void tm_placement_learn(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, uint64_t measured_ns,
+                        uint64_t run_count);
 
 #endif

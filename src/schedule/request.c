@@ -6,7 +6,7 @@ tm_operation tm_request_operation(const tm_request *request) {
     .struct_size = sizeof(tm_operation),
     .op = request->op,
     .version = request->version,
-    .flags = request->run_to_run != 0 ? TM_OPERATION_RUN_TO_RUN : 0,
+    .flags = (request->flags & TM_REQUEST_RUN_TO_RUN) != 0 ? TM_OPERATION_RUN_TO_RUN : 0,
     .worst_numerics = request->worst_numerics,
     .attribute_bytes = request->attribute_bytes,
     .input_count = request->input_count,

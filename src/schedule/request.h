@@ -11,18 +11,19 @@
 
 #define TM_LARGEST_ATTRIBUTES 64u
 
+#define TM_REQUEST_RUN_TO_RUN 0x1u      /* only devices that give equal bits every time */
+#define TM_REQUEST_AS_IS      0x2u      /* a step of a lowering: it is not lowered again, or steps could need themselves */
+
 /* Zero-initialise, so that padding compares equal. */
 typedef struct tm_request {
   uint32_t op;
   uint32_t version;
   uint32_t worst_numerics;
-  uint32_t run_to_run;
+  uint32_t flags;                       /* TM_REQUEST_* */
   uint32_t only_device;                 /* inventory index, or TM_ANY_DEVICE */
   uint32_t input_count;
   uint32_t output_count;
   uint32_t attribute_bytes;
-  uint32_t operands_as_they_are;        /* 1: no lowering, since this is a step of one and must not lead back to itself */
-  uint32_t reserved;
   uint64_t attributes[TM_LARGEST_ATTRIBUTES / 8];
   tm_operand operands[TM_MAX_OPERANDS]; /* inputs, then outputs; only the used ones belong to the key */
 } tm_request;

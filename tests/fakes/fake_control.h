@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_control.h - what a test tells a fake accelerator, through the pointer option "control", and what the fake counts.
+ * It knows neg, add, copy and cast-free work on dense f32 in host memory; zeros mean: yes to all that, exact, cost unknown.
+ */
+#ifndef TM_TESTS_FAKE_CONTROL_H
+#define TM_TESTS_FAKE_CONTROL_H
+
+#include <stdatomic.h>
+
+#include "tensormorph/plugin.h"
+
+typedef struct fake_control {
+  uint64_t    cost_ns;          /* declared */
+  uint64_t    element_cost_ps;  /* declared, a further element */
+  uint64_t    real_ns;          /* what a launch really takes */
+  uint64_t    setup_ns;
+  uint64_t    workspace_bytes;
+  uint32_t    numerics;         /* TM_NUMERICS_* */
+  uint32_t    numerics_flags;
+  double      numerics_bound;
+  uint32_t    only_op;          /* not 0: all other operations are refused */
+  uint32_t    any_format;       /* 1: says yes to every format (and computes nothing useful) */
+  uint32_t    proposes;         /* 1: refusals for layout and format come with changes */
+  uint32_t    proposed_format;  /* of casts; 0: f32 */
+  tm_identity uuid;
+  tm_identity resource;
+  tm_identity memory;           /* all zero: the host's */
+  _Atomic int32_t  prepare_status;      /* what prepare returns instead of working; TM_OK: it works */
+  _Atomic int32_t  launch_status;
+  _Atomic uint64_t queries;     /* operations asked about */
+  _Atomic uint64_t prepares;
+  _Atomic uint64_t releases;
+  _Atomic uint64_t launches;
+  _Atomic uint64_t epoch;
+  const tm_host   *host;        /* set by init */
+} fake_control;
+
+#define FAKE_CONTROL_KEY "control"
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where operations go: by price alone, once per request, anew when answers or prices change, and never by name or order. */
+#include "api/context.h"
+#include "fakes/fake_case.h"
+
+static const char *ran_on(fake_case *one, const tm_run_options *options) {
+  return fake_device_name(one, fake_case_run(one, options).device);
+}
+
+static void set_costs(fake_case *one, uint64_t a, uint64_t b, uint64_t c) {
+  const uint64_t costs[FAKES] = { a, b, c };
+  for (int i = 0; i < FAKES; i++) {
+    one->controls[i].cost_ns = costs[i];
+    one->controls[i].uuid.bytes[0] = (uint8_t)(i + 1);
+    one->controls[i].numerics_flags = TM_NUMERICS_RUN_TO_RUN;
+  }
+}
+
+static uint64_t launches(fake_case *one, int fake) { return atomic_load(&one->controls[fake].launches); }
+
+/* ---- the cheapest, whatever it is called and wherever it stands ---- */
+
+static void the_cheapest_is_chosen_under_any_name_and_order(void **state) {
+  (void)state;
+  static const char *const orders[] = { "abc", "acb", "bac", "bca", "cab", "cba" };
+  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+    fake_case one = { 0 };
+    set_costs(&one, 300, 100, 200);             /* of the first, second and third file, whatever its name */
+    fake_case_open(&one, orders[i], NULL);
+    (void)fake_case_run(&one, NULL);
+    assert_int_equal(launches(&one, 1), 1);
+    assert_int_equal(launches(&one, 0) + launches(&one, 2), 0);
+    fake_case_close(&one);
+  }
+}
+
+static void a_tie_goes_by_identity_under_any_name_and_order(void **state) {
+  (void)state;
+  static const char *const orders[] = { "abc", "bca", "cba" };
+  static const uint8_t identities[][FAKES] = { { 3, 1, 2 }, { 1, 2, 3 }, { 2, 3, 1 } };
+  static const int lowest[] = { 1, 0, 2 };
+  for (size_t o = 0; o < 3; o++)
+    for (size_t i = 0; i < 3; i++) {
+      fake_case one = { 0 };
+      set_costs(&one, 100, 100, 100);
+      for (int f = 0; f < FAKES; f++) one.controls[f].uuid.bytes[0] = identities[i][f];
+      fake_case_open(&one, orders[o], NULL);
+      (void)fake_case_run(&one, NULL);
+      assert_int_equal(launches(&one, lowest[i]), 1);
+      fake_case_close(&one);
+    }
+}
+
+/* A device without a uuid gets one from its build, not from its name. */
+static void made_up_identities_do_not_know_names(void **state) {
+  (void)state;
+  char uuids[2][33];
+  for (int i = 0; i < 2; i++) {
+    fake_case one = { 0 };
+    fake_case_open(&one, i == 0 ? "a" : "b", NULL);
+    tm_device_description description = { .struct_size = sizeof description };
+    assert_int_equal(tm_device_describe(one.context, fake_device_index(&one, i == 0 ? "fake_a:0" : "fake_b:0"), &description), TM_OK);
+    snprintf(uuids[i], sizeof uuids[i], "%s", description.uuid);
+    fake_case_close(&one);
+  }
+  assert_string_equal(uuids[0], uuids[1]);
+}
+
+static void scaling_all_costs_changes_nothing(void **state) {
+  (void)state;
+  static const uint64_t scales[] = { 1, 7, 1000 };
+  for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
+    fake_case one = { 0 };
+    set_costs(&one, 5 * scales[i], 2 * scales[i], 3 * scales[i]);
+    fake_case_open(&one, "abc", "reference");   /* whose cost is not scaled */
+    assert_string_equal(ran_on(&one, NULL), "fake_b:0");
+    fake_case_close(&one);
+  }
+}
+
+static void a_dominated_device_is_never_chosen(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1000, 1000000000, 0);
+  one.controls[1].real_ns = 2000000;
+  fake_case_open(&one, "ab", "reference");
+  for (int i = 0; i < 200; i++) assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+  fake_case_close(&one);
+}
+
+/* ---- who may ---- */
+
+static void an_excluded_device_is_not_used(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 200, 300);
+  fake_case_open(&one, "ab", "fake_a");
+  assert_string_equal(ran_on(&one, NULL), "fake_b:0");
+  assert_int_equal(launches(&one, 0), 0);
+  fake_case_close(&one);
+}
+
+static void only_the_device_asked_for_is_used(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 200, 300);
+  fake_case_open(&one, "ab", NULL);
+  const uint32_t b = fake_device_index(&one, "fake_b:0");
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .device_plus_one = b + 1 };
+  assert_string_equal(ran_on(&one, &options), "fake_b:0");
+  atomic_store(&one.controls[1].launch_status, TM_ERROR_INTERNAL);
+  tm_error error = { .struct_size = sizeof error };
+  assert_int_equal(tm_run(one.context, TM_OP_NEG, NULL, 0, &one.x, 1, &one.y, 1, &options, &error), TM_ERROR_NO_DEVICE);
+  assert_int_equal(launches(&one, 0), 0);
+  fake_case_close(&one);
+}
+
+static void a_weaker_class_is_only_used_when_accepted(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  one.controls[0].numerics = TM_NUMERICS_N1;
+  one.controls[0].numerics_bound = 2;
+  fake_case_open(&one, "a", NULL);
+  tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N0 };
+  assert_string_equal(ran_on(&one, &options), "reference:0");
+  options.worst_numerics = TM_NUMERICS_N1;
+  const tm_run_report report = fake_case_run(&one, &options);
+  assert_string_equal(fake_device_name(&one, report.device), "fake_a:0");
+  assert_int_equal(report.numerics, TM_NUMERICS_N1);
+  fake_case_close(&one);
+}
+
+static void a_device_that_varies_is_not_used_for_equal_bits(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  one.controls[0].numerics_flags = 0;
+  fake_case_open(&one, "a", NULL);
+  assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .run_to_run = 1 };
+  assert_string_equal(ran_on(&one, &options), "reference:0");
+  fake_case_close(&one);
+}
+
+/* ---- once per request ---- */
+
+static void a_repeated_request_asks_nobody(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 0, 0);
+  fake_case_open(&one, "a", NULL);
+  for (int i = 0; i < 50; i++) (void)fake_case_run(&one, NULL);
+  assert_int_equal(atomic_load(&one.controls[0].queries), 1);
+  assert_int_equal(atomic_load(&one.controls[0].prepares), 1);
+  assert_int_equal(atomic_load(&one.context->placements.query_count), 1);
+  tm_memory_usage before = { .struct_size = sizeof before }, after = before;
+  tm_context_memory_usage(one.context, &before);
+  for (int i = 0; i < 50; i++) (void)fake_case_run(&one, NULL);
+  tm_context_memory_usage(one.context, &after);
+  assert_int_equal(after.used_bytes, before.used_bytes);
+  assert_int_equal(after.peak_bytes, before.peak_bytes);
+  fake_case_close(&one);
+  assert_int_equal(atomic_load(&one.controls[0].releases), 1);
+}
+
+static void a_moved_epoch_is_asked_again(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 0, 0);
+  fake_case_open(&one, "a", NULL);
+  assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+  one.controls[0].only_op = TM_OP_ADD;
+  atomic_store(&one.controls[0].epoch, 2);
+  one.controls[0].host->device_event(one.controls[0].host->context, 0, TM_EVENT_EPOCH_MOVED, 2);
+  assert_string_equal(ran_on(&one, NULL), "reference:0");
+  assert_int_equal(atomic_load(&one.controls[0].queries), 2);
+  fake_case_close(&one);
+}
+
+/* The event may be missed: an answer that prepare calls stale is asked for again, and nobody falls back. */
+static void a_stale_answer_is_asked_again(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 0, 0);
+  fake_case_open(&one, "a", NULL);
+  tm_explanation *explanation = NULL;
+  const tm_operand x = *tm_tensor_operand(one.x), y = { .format = TM_FORMAT_F32 };
+  assert_int_equal(tm_explain(one.context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, NULL, &explanation, NULL), TM_OK);
+  tm_explanation_destroy(explanation);
+  (void)fake_case_run(&one, NULL);
+  atomic_store(&one.controls[0].epoch, 2);
+  tm_tensor *const both[] = { one.x, one.x };
+  tm_run_report report = { .struct_size = sizeof report };
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .report = &report };
+  assert_int_equal(tm_run(one.context, TM_OP_ADD, NULL, 0, both, 2, &one.y, 1, &options, NULL), TM_OK);
+  assert_string_equal(fake_device_name(&one, report.device), "fake_a:0");
+  assert_int_equal(report.retries, 0);
+  atomic_store(&one.controls[0].prepare_status, TM_STALE);      /* for ever: then somebody else does it */
+  atomic_fetch_add(&one.context->inventory->generation, 1);
+  assert_string_equal(ran_on(&one, NULL), "reference:0");
+  fake_case_close(&one);
+}
+
+static void many_requests_stay_bounded(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 100, 0, 0);
+  fake_case_open(&one, "a", NULL);
+  float *data = tm_tensor_data(one.x);
+  for (uint64_t count = 1; count <= 3000; count++) {
+    const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 2, .dims = { count % 50 + 1, count / 50 % 20 + 1 },
+                                .strides_bytes = { 4 * (int64_t)(count / 50 % 20 + 1), 4 } };
+    tm_tensor *x = NULL, *y = NULL;
+    assert_int_equal(tm_tensor_wrap(one.context, &layout, data, FAKE_ELEMENTS * 4, &x, NULL), TM_OK);
+    assert_int_equal(tm_tensor_create(one.context, TM_FORMAT_F32, 2, layout.dims, &y, NULL), TM_OK);
+    tm_tensor *const both[] = { x, x };
+    assert_int_equal(tm_run(one.context, count % 2 == 0 ? TM_OP_ADD : TM_OP_MUL, NULL, 0, both, 2, &y, 1, NULL, NULL), TM_OK);
+    tm_tensor_destroy(x);
+    tm_tensor_destroy(y);
+    assert_true(one.context->placements.count <= 1024);
+  }
+  fake_case_close(&one);
+  assert_int_equal(atomic_load(&one.controls[0].releases), atomic_load(&one.controls[0].prepares));
+}
+
+/* ---- prices that are learned ---- */
+
+static void an_optimist_loses_its_place(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1000, 50000, 0);
+  one.controls[0].real_ns = 1000000;            /* a thousand times what it says */
+  one.controls[1].real_ns = 50000;
+  fake_case_open(&one, "ab", "reference");
+  for (int i = 0; i < 30; i++) (void)fake_case_run(&one, NULL);
+  assert_string_equal(ran_on(&one, NULL), "fake_b:0");
+  const uint64_t before = launches(&one, 0);
+  assert_true(before < 15);
+  fake_case_close(&one);
+}
+
+static void a_pessimist_is_found_out(void **state) {
+  (void)state;
+  static const uint64_t lies[] = { 10, 100 };
+  for (int i = 0; i < 2; i++) {
+    fake_case one = { 0 };
+    set_costs(&one, 100000, 5000 * lies[i], 0);
+    one.controls[0].real_ns = 100000;
+    one.controls[1].real_ns = 5000;
+    if (5000 * lies[i] < 100000) one.controls[1].cost_ns = 150000;
+    fake_case_open(&one, "ab", "reference");
+    assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+    int runs = 0;
+    while (strcmp(ran_on(&one, NULL), "fake_b:0") != 0 && runs < 20000) runs++;
+    for (int more = 0; more < 5000; more++) (void)fake_case_run(&one, NULL);
+    const uint64_t before = launches(&one, 1);
+    for (int more = 0; more < 100; more++) (void)fake_case_run(&one, NULL);
+    assert_in_range(launches(&one, 1) - before, 95, 100);
+    fake_case_close(&one);
+  }
+}
+
+/* Trying costs a hundredth of the time at most. */
+static void trying_is_paid_from_a_budget(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 10000, 40000, 0);
+  one.controls[0].real_ns = 10000;
+  one.controls[1].real_ns = 40000;              /* no liar at all */
+  fake_case_open(&one, "ab", "reference");
+  for (int i = 0; i < 3000; i++) (void)fake_case_run(&one, NULL);
+  assert_in_range(launches(&one, 1), 1, 12);
+  fake_case_close(&one);
+}
+
+static void equal_bits_stay_where_they_are(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1000, 50000, 0);
+  one.controls[0].real_ns = 1000000;
+  fake_case_open(&one, "ab", "reference");
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .run_to_run = 1 };
+  for (int i = 0; i < 40; i++) assert_string_equal(ran_on(&one, &options), "fake_a:0");
+  fake_case_close(&one);
+}
+
+static void one_slow_run_does_not_flip(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 10000, 20000, 0);
+  one.controls[0].real_ns = 10000;
+  one.controls[1].real_ns = 20000;
+  fake_case_open(&one, "ab", "reference");
+  for (int i = 0; i < 10; i++) (void)fake_case_run(&one, NULL);
+  one.controls[0].real_ns = 3000000;
+  (void)fake_case_run(&one, NULL);
+  one.controls[0].real_ns = 10000;
+  int elsewhere = 0;
+  for (int i = 0; i < 20; i++) elsewhere += strcmp(ran_on(&one, NULL), "fake_a:0") != 0;
+  assert_in_range(elsewhere, 0, 4);             /* the other may be tried, but stays the other */
+  assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+  fake_case_close(&one);
+}
+
+/* Every run of a program with ever new shapes teaches something. */
+static void shapes_seen_once_are_learned_from(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1000, 0, 0);
+  one.controls[0].real_ns = 50000;
+  fake_case_open(&one, "a", "reference");
+  for (uint64_t count = 100; count < 130; count++) {
+    tm_tensor *x = NULL, *y = NULL;
+    assert_int_equal(tm_tensor_create(one.context, TM_FORMAT_F32, 1, &count, &x, NULL), TM_OK);
+    assert_int_equal(tm_tensor_create(one.context, TM_FORMAT_F32, 1, &count, &y, NULL), TM_OK);
+    tm_run_report report = { .struct_size = sizeof report };
+    const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .report = &report };
+    assert_int_equal(tm_run(one.context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, &options, NULL), TM_OK);
+    if (count == 129) assert_in_range(report.expected_ns, 25000, 200000);
+    tm_tensor_destroy(x);
+    tm_tensor_destroy(y);
+  }
+  fake_case_close(&one);
+}
+
+/* ---- broken promises ---- */
+
+static void a_broken_promise_costs_the_placement(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  atomic_store(&one.controls[0].launch_status, TM_ERROR_INTERNAL);
+  fake_case_open(&one, "a", NULL);
+  const tm_run_report report = fake_case_run(&one, NULL);
+  assert_string_equal(fake_device_name(&one, report.device), "reference:0");
+  assert_int_equal(report.retries, 1);
+  assert_int_equal(report.fell_back, 1);
+  for (int i = 0; i < 10; i++) assert_int_equal(fake_case_run(&one, NULL).retries, 0);
+  assert_int_equal(launches(&one, 0), 1);
+  tm_device_description description = { .struct_size = sizeof description };
+  (void)tm_device_describe(one.context, fake_device_index(&one, "fake_a:0"), &description);
+  assert_int_equal(description.violation_count, 1);
+  fake_case_close(&one);
+}
+
+static void lack_of_memory_is_no_broken_promise(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  atomic_store(&one.controls[0].launch_status, TM_ERROR_NO_MEMORY);
+  fake_case_open(&one, "a", NULL);
+  const tm_run_report report = fake_case_run(&one, NULL);
+  assert_int_equal(report.retries, 1);
+  assert_int_equal(report.fell_back, 0);
+  atomic_store(&one.controls[0].launch_status, TM_OK);
+  assert_string_equal(ran_on(&one, NULL), "fake_a:0");
+  fake_case_close(&one);
+}
+
+static void a_lost_device_is_not_used_again(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  atomic_store(&one.controls[0].launch_status, TM_ERROR_DEVICE_LOST);
+  fake_case_open(&one, "a", NULL);
+  assert_string_equal(ran_on(&one, NULL), "reference:0");
+  atomic_store(&one.controls[0].launch_status, TM_OK);
+  assert_string_equal(ran_on(&one, NULL), "reference:0");
+  tm_device_description description = { .struct_size = sizeof description };
+  (void)tm_device_describe(one.context, fake_device_index(&one, "fake_a:0"), &description);
+  assert_int_equal(description.state, TM_DEVICE_LOST);
+  fake_case_close(&one);
+}
+
+static void nobody_can_names_every_candidate(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 1, 0);
+  one.controls[0].only_op = TM_OP_ADD;
+  atomic_store(&one.controls[1].launch_status, TM_ERROR_INTERNAL);
+  fake_case_open(&one, "ab", "reference");
+  tm_error error = { .struct_size = sizeof error };
+  assert_int_equal(tm_run(one.context, TM_OP_NEG, NULL, 0, &one.x, 1, &one.y, 1, NULL, &error), TM_ERROR_NO_DEVICE);
+  assert_int_equal(error.code, TM_ERROR_NO_DEVICE);
+  assert_non_null(strstr(error.text, "fake_a:0 (the fake does not want it)"));
+  assert_non_null(strstr(error.text, "fake_b:0"));
+  assert_non_null(strstr(error.text, "told to fail"));
+  fake_case_close(&one);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_cheapest_is_chosen_under_any_name_and_order),
+    cmocka_unit_test(a_tie_goes_by_identity_under_any_name_and_order),
+    cmocka_unit_test(made_up_identities_do_not_know_names),
+    cmocka_unit_test(scaling_all_costs_changes_nothing),
+    cmocka_unit_test(a_dominated_device_is_never_chosen),
+    cmocka_unit_test(an_excluded_device_is_not_used),
+    cmocka_unit_test(only_the_device_asked_for_is_used),
+    cmocka_unit_test(a_weaker_class_is_only_used_when_accepted),
+    cmocka_unit_test(a_device_that_varies_is_not_used_for_equal_bits),
+    cmocka_unit_test(a_repeated_request_asks_nobody),
+    cmocka_unit_test(a_moved_epoch_is_asked_again),
+    cmocka_unit_test(a_stale_answer_is_asked_again),
+    cmocka_unit_test(many_requests_stay_bounded),
+    cmocka_unit_test(an_optimist_loses_its_place),
+    cmocka_unit_test(a_pessimist_is_found_out),
+    cmocka_unit_test(trying_is_paid_from_a_budget),
+    cmocka_unit_test(equal_bits_stay_where_they_are),
+    cmocka_unit_test(one_slow_run_does_not_flip),
+    cmocka_unit_test(shapes_seen_once_are_learned_from),
+    cmocka_unit_test(a_broken_promise_costs_the_placement),
+    cmocka_unit_test(lack_of_memory_is_no_broken_promise),
+    cmocka_unit_test(a_lost_device_is_not_used_again),
+    cmocka_unit_test(nobody_can_names_every_candidate),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
