@@ -213,7 +213,7 @@ CAST(f32_to_i32, 4, 4)
 CAST(f16_to_bf16, 2, 2)
 CAST(bf16_to_f16, 2, 2)
 
-#define ELEMENTS_PER_US 5000.0
+#define ELEMENTS_PER_US 7000.0
 
 static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) { return cpu_convert_cost_ns(operation, ELEMENTS_PER_US, lanes); }
 

@@ -297,7 +297,7 @@ static void run(const cpu_call *call) {
 
 /* ---- the row ---- */
 
-#define PAIRS_PER_US 2200.0     /* of one core where memory does not limit it */
+#define PAIRS_PER_US 1600.0     /* of one core where memory does not limit it */
 
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   for (uint32_t i = 0; i < 2; ++i) {
