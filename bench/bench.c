@@ -8,6 +8,7 @@
 #endif
 
 #define PART_BYTES (UINT64_C(1) << 20)
+#define STEP_BYTES 1024u
 
 tm_plugin_query_fn bench_builtin(const char *name) {
   for (uint32_t i = 0; i < tm_builtin_plugin_count; ++i) {
@@ -27,9 +28,11 @@ uint64_t bench_option(int argc, char **argv, const char *name, uint64_t standard
 }
 
 typedef struct memory_job {
-  unsigned char *data;
-  uint64_t       bytes;
-  uint64_t       sums[256];
+  const unsigned char *from;
+  uint64_t             from_bytes;
+  unsigned char       *to;      /* filled, unless to_bytes is 0 */
+  uint64_t             to_bytes;
+  uint64_t             sums[256];
 } memory_job;
 
 #if defined(__x86_64__)
@@ -62,30 +65,42 @@ static uint64_t sum_bytes(const unsigned char *data, uint64_t bytes) {
 static void write_bytes(unsigned char *data, uint64_t bytes) { memset(data, 0x11, bytes); }
 #endif
 
-static void read_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Parts of the larger side; the other one keeps pace. */
+static void touch_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   memory_job *job = argument;
-  const uint64_t from = begin * PART_BYTES, to = end * PART_BYTES < job->bytes ? end * PART_BYTES : job->bytes;
-  job->sums[lane] += sum_bytes(job->data + from, to - from);
+  const uint64_t total = job->from_bytes > job->to_bytes ? job->from_bytes : job->to_bytes;
+  for (uint64_t at = begin * PART_BYTES; at < smaller(end * PART_BYTES, total); at += STEP_BYTES) {
+    const double first = (double)at / (double)total, last = (double)smaller(at + STEP_BYTES, total) / (double)total;
+    const uint64_t read_at = (uint64_t)(first * (double)job->from_bytes), read_to = (uint64_t)(last * (double)job->from_bytes);
+    const uint64_t fill_at = (uint64_t)(first * (double)job->to_bytes), fill_to = (uint64_t)(last * (double)job->to_bytes);
+    job->sums[lane] += sum_bytes(job->from + read_at, read_to - read_at);
+    if (fill_to > fill_at) write_bytes(job->to + fill_at, fill_to - fill_at);
+  }
 }
 
-static void write_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const memory_job *job = argument;
-  const uint64_t from = begin * PART_BYTES, to = end * PART_BYTES < job->bytes ? end * PART_BYTES : job->bytes;
-  (void)lane;
-  write_bytes(job->data + from, to - from);
-}
-
-uint64_t bench_read_sum(kernel_host *host, const void *data, uint64_t bytes) {
-  memory_job job = { (unsigned char *)(uintptr_t)data, bytes, { 0 } };
-  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, read_range, &job);
+uint64_t bench_read_and_fill(kernel_host *host, const void *from, uint64_t from_bytes, void *to, uint64_t to_bytes) {
+  memory_job job = { from, from_bytes, to, to_bytes, { 0 } };
+  const uint64_t total = from_bytes > to_bytes ? from_bytes : to_bytes;
+  kernel_host_parallel_for(host, (total + PART_BYTES - 1) / PART_BYTES, 1, touch_range, &job);
   uint64_t sum = 0;
   for (uint32_t i = 0; i < host->services.lane_count && i < 256; ++i) sum += job.sums[i];
   return sum;
 }
 
-void bench_write(kernel_host *host, void *data, uint64_t bytes) {
-  memory_job job = { data, bytes, { 0 } };
-  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, write_range, &job);
+static void read_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  memory_job *job = argument;
+  const uint64_t from = begin * PART_BYTES, to = smaller(end * PART_BYTES, job->from_bytes);
+  job->sums[lane] += sum_bytes(job->from + from, to - from);
+}
+
+uint64_t bench_read_sum(kernel_host *host, const void *data, uint64_t bytes) {
+  memory_job job = { data, bytes, NULL, 0, { 0 } };
+  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, read_range, &job);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < host->services.lane_count && i < 256; ++i) sum += job.sums[i];
+  return sum;
 }
 
 static int compare_doubles(const void *a, const void *b) {

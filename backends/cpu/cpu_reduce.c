@@ -41,5 +41,5 @@ uint64_t cpu_reduce_cost_ns(const tm_operation *operation, double elements_per_u
   /* A row costs something however short it is; columns are taken together. */
   const double row_ns = has_shape && shape.inner == 1 ? 16.0 : 1.0;
   const double elements = (double)x->element_count + (double)y->element_count * row_ns * elements_per_us / 1000.0;
-  return 100 + cpu_cost_ns(elements, elements_per_us, cpu_operand_bytes(operation), busy);
+  return cpu_cost_ns(elements, elements_per_us, cpu_operand_bytes(operation), busy);
 }

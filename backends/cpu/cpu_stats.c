@@ -106,7 +106,7 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
   return (uint64_t)lanes * sizeof(lane_result);
 }
 
-#define FIXED_NS 400u           /* joining and storing the words */
+#define FIXED_NS 560u           /* joining and storing the words */
 
 /* The rate is in elements a microsecond that one core gets through where memory does not limit it. */
 static uint64_t cost(const tm_operation *operation, uint32_t lanes, double rate) {
