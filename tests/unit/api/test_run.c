@@ -256,7 +256,7 @@ static void every_allocation_may_fail(void **state) {
   for (uint64_t n = first + 1; n <= last; n++) {
     for (int for_ever = 0; for_ever < 2; for_ever++) {
       counting_heap failing = { 0 };
-      if (for_ever) failing.fail_after = n - 1;
+      if (for_ever) failing.fail_from = n;
       else failing.fail_at = n;
       const tm_context_options again = options_with(&failing);
       tm_error error = { .struct_size = sizeof error };
@@ -264,7 +264,7 @@ static void every_allocation_may_fail(void **state) {
       const tm_status status = work(context, &error);
       if (status != TM_OK && status != TM_ERROR_NO_MEMORY) fail_msg("allocation %llu: %d %s", (unsigned long long)n, status, error.text);
       if (for_ever && status == TM_OK) fail_msg("allocation %llu was not needed", (unsigned long long)n);
-      failing.fail_at = failing.fail_after = 0;
+      failing.fail_at = failing.fail_from = 0;
       assert_int_equal(work(context, &error), TM_OK);   /* nothing is broken for good */
       tm_context_destroy(context);
       heap_is_empty(&failing);
