@@ -61,7 +61,7 @@ static tm_status choose_isa(const tm_host *host, uint32_t *out_isa) {
   } else if (string_is(value, "none")) {
     *out_isa = 0;
   } else if (!string_is(value, "avx2")) {
-    return fail(host, TM_ERROR_NO_DEVICE, "option isa: expected auto, avx2 or none");
+    return fail(host, TM_ERROR_ARGUMENT, "option isa: expected auto, avx2 or none");
   } else if ((machine & CPU_ISA_AVX2) == 0) {
     return fail(host, TM_ERROR_NO_DEVICE, "option isa: this processor has no AVX2 with FMA and F16C");
   } else {

@@ -25,6 +25,9 @@ typedef struct row_position {
   int64_t  offset[OPERANDS];
 } row_position;
 
+/* Below, waking the others takes longer than they save. */
+#define LEAST_GRAINS 3u
+
 static uint64_t grain_of(const cpu_span *span) {
   return GRAIN_PICOSECONDS / span->picoseconds / CPU_SPAN_ELEMENTS * CPU_SPAN_ELEMENTS + CPU_SPAN_ELEMENTS;
 }
@@ -64,11 +67,12 @@ uint64_t cpu_span_cost_ns(const cpu_span *span, const tm_operation *operation, u
   const uint64_t run = row_length(operation);
   uint64_t bytes = 0;
   for (uint32_t i = 0; i <= span->input_count; i++) bytes += operation->operands[i].byte_count;
-  const double parts = count <= grain_of(span) ? 1.0 : (double)lanes;
+  const int is_serial = lanes == 1 || count <= LEAST_GRAINS * grain_of(span);
+  const double parts = is_serial ? 1.0 : (double)lanes;
   const double compute = (double)count * span->picoseconds * 1e-3 / parts;
   const double rows = run == 0 ? 0.0 : (double)(count / run) * ROW_NS / parts;
   const double move = cpu_move_ns((double)bytes, parts);
-  return (uint64_t)(rows + (compute > move ? compute : move));
+  return (uint64_t)(rows + (compute > move ? compute : move) + (is_serial ? 0 : CPU_WAKE_NS));
 }
 
 static void position_at(const tm_operation *operation, uint64_t row, row_position *position) {
@@ -153,7 +157,7 @@ void cpu_span_run(const cpu_span *span, const cpu_call *call) {
   walk w = { span, call->operation, call->pointers, row_length(call->operation) };
   const uint64_t count = output_of(call->operation)->element_count;
   if (count == 0) return;
-  if (count <= grain_of(span))
+  if (count <= LEAST_GRAINS * grain_of(span))
     compute_range(&w, 0, count, 0);
   else
     call->host->parallel_for(call->host->context, count, grain_of(span), compute_range, &w);

@@ -58,8 +58,10 @@ typedef struct cpu_row_table {
 /* All tables, ended by NULL (cpu_rows.c). */
 extern const cpu_row_table *const cpu_row_tables[];
 
-/* What calling the backend and waking the host's threads costs, whatever the size (CPU_LAUNCH_NS + the row's formula). */
-#define CPU_LAUNCH_NS 4000u
+/* What calling the backend costs, whatever the size (CPU_LAUNCH_NS + the row's formula). */
+#define CPU_LAUNCH_NS 30u
+/* What waking the host's threads costs: part of the formula of a row that wakes them. */
+#define CPU_WAKE_NS 4000u
 
 /* The usual body of cost_ns: `units` of work at `units_per_us` a lane, and `bytes` of memory traffic at the machine's rate;
    the slower of the two.  Constants are those of a typical server core; the host corrects what it measures. */

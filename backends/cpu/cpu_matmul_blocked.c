@@ -8,12 +8,14 @@
 
 /* Multiplications below which waking other threads costs more than it brings, and above which a matrix of a batch is
    shared by all threads rather than given to one. */
-#define SERIAL_PRODUCTS 200000.0
+#define SERIAL_PRODUCTS 800000.0
 #define SHARED_PRODUCTS 64e6
 
-/* Packing a value of a, and the bookkeeping of a tile. */
+/* Packing a value of a; the bookkeeping of a tile, of one that hangs over the edge, and of a matrix. */
 #define PACK_ROW_NS 0.35
-#define TILE_NS     25.0
+#define TILE_NS     12.0
+#define EDGE_NS     50.0
+#define MATRIX_NS   60.0
 
 /* What one lane, or all of them, work on: one block of a against all of b. */
 typedef struct block {
@@ -247,16 +249,26 @@ uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation 
   return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/* Whole tiles, also where they hang over; a is packed once, b once for each block of rows. */
+/* Nanoseconds of one matrix on one lane.  Whole tiles are counted also where they hang over; a is packed once, b once for
+   each block of rows. */
+static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p) {
+  const uint64_t columns = columns_of(kernel);
+  const double k = (double)p->k, depths = (double)divide_up(p->k + 1, MATMUL_DEPTH);
+  const double row_panels = (double)divide_up(p->m, MATMUL_TILE_ROWS), column_panels = (double)divide_up(p->n, columns);
+  const double tiles = row_panels * column_panels;
+  const double edges = tiles - (double)(p->m / MATMUL_TILE_ROWS) * (double)(p->n / columns);
+  const double products = tiles * (double)(MATMUL_TILE_ROWS * columns) * k * kernel->product_ns;
+  const double packed_a = row_panels * MATMUL_TILE_ROWS * k * PACK_ROW_NS;
+  const double packed_b = column_panels * (double)columns * k * kernel->b->pack_ns * (double)divide_up(p->m, MATMUL_ROWS);
+  const double finished = kernel->finish != NULL ? (double)p->m * (10.0 + 0.5 * (double)p->n) : 0.0;
+  return MATRIX_NS + products + packed_a + packed_b + (tiles * TILE_NS + edges * EDGE_NS) * depths + finished;
+}
+
 uint64_t cpu_matmul_cost_ns(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes) {
   const cpu_matmul_problem p = describe(kernel, operation);
-  const double row_panels = (double)divide_up(p.m, MATMUL_TILE_ROWS);
-  const double column_panels = (double)divide_up(p.n, columns_of(kernel));
-  const double tile_products = (double)(MATMUL_TILE_ROWS * columns_of(kernel)) * (double)p.k;
-  const double tiles = row_panels * column_panels * (tile_products * kernel->product_ns + TILE_NS * (double)divide_up(p.k + 1, MATMUL_DEPTH));
-  const double packed_a = row_panels * MATMUL_TILE_ROWS * (double)p.k * PACK_ROW_NS;
-  const double packed_b = column_panels * (double)columns_of(kernel) * (double)p.k * kernel->b->pack_ns;
-  const double row_blocks = (double)divide_up(p.m, MATMUL_ROWS);
-  const double parts = is_serial(&p, lanes) ? 1.0 : (double)lanes;
-  return (uint64_t)((tiles + packed_a + packed_b * row_blocks) * (double)p.batch_count / parts);
+  const double work = matrix_ns(kernel, &p) * (double)p.batch_count;
+  if (is_serial(&p, lanes)) return (uint64_t)work;
+  const double blocks = (double)divide_up(p.m, MATMUL_ROWS) * (double)divide_up(p.k, MATMUL_DEPTH);
+  const double wakes = hands_out_whole(&p, lanes) ? 1.0 : 2.0 * blocks * (double)p.batch_count;
+  return (uint64_t)(work / lanes + wakes * CPU_WAKE_NS);
 }

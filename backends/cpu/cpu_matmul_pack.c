@@ -101,7 +101,7 @@ DEFINE_PACK(f16, 2)
       put_transposed(in, 8, to + k * step, step, keep);                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
-  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.6 };
+  const cpu_matmul_format cpu_matmul_##T = { pack_##T, 32, BYTES, 0.42 };
 
 DEFINE_PACK_BLOCKS(q8_0, 34)
 DEFINE_PACK_BLOCKS(q4_0, 18)
@@ -117,18 +117,21 @@ static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, v
     }
   }
 }
-const cpu_matmul_format cpu_matmul_f64 = { pack_f64, 1, 8, 0.6 };
+const cpu_matmul_format cpu_matmul_f64 = { pack_f64, 1, 8, 0.42 };
 
 /* i8: two k make one packed value, each widened to 16 bits; an odd last k is paired with zero. */
+CPU_INLINE_AVX2 __m256 load_along_i8(const char *p, uint64_t count) {
+  const __m128i bytes = count == 16 ? _mm_loadu_si128((const __m128i *)(const void *)p) : load_part_bytes(p, count);
+  return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(bytes));
+}
+
 CPU_AVX2 static void pack_dense_k_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to, uint64_t step,
                                      uint32_t keep) {
   for (uint64_t k = 0; k < depth; k += 16) {
     const uint64_t count = depth - k < 16 ? depth - k : 16;
     lines8 in;
     for (uint64_t i = 0; i < 8; i++) {
-      int8_t part[16] = { 0 };
-      if (i < lines) memcpy(part, element(matrix, i, k), count);
-      in.line[i] = _mm256_castsi256_ps(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)part)));
+      in.line[i] = i < lines ? load_along_i8(element(matrix, i, k), count) : _mm256_setzero_ps();
     }
     put_transposed(in, (count + 1) / 2, to + k / 2 * step, step, keep);
   }
@@ -147,10 +150,7 @@ CPU_AVX2 static void pack_strided_i8(const cpu_matrix *matrix, uint64_t lines, u
 }
 
 CPU_INLINE_AVX2 __m128i load_lines_i8(const char *p, uint64_t lines) {
-  if (lines == 8) return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
-  int8_t part[8] = { 0 };
-  memcpy(part, p, lines);
-  return _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)part));
+  return _mm_cvtepi8_epi16(load_part_bytes(p, lines));
 }
 
 CPU_AVX2 static void pack_dense_lines_i8(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, float *to,

@@ -38,21 +38,37 @@ static int64_t scale_step(const tm_operation *operation, uint32_t input) {
   return scale->rank == 0 || scale->dims[axis] == 1 ? 0 : scale->strides_bytes[axis];
 }
 
+/* Scales of columns [j, j + n), n <= 4. */
+CPU_INLINE_AVX2 __m256d load_scales(const char *scales, uint64_t j, uint64_t n, int64_t step) {
+  if (step == sizeof(float) && n == 4) return _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)scales + j));
+  float few[4] = { 0 };
+  for (uint64_t i = 0; i < n; i++) memcpy(&few[i], scales + (int64_t)(j + i) * step, sizeof(float));
+  return _mm256_cvtps_pd(_mm_loadu_ps(few));
+}
+
+/* Exact sums times a's and b's scale, in f64. */
+CPU_INLINE_AVX2 __m128 scaled(__m128i sums, __m256d a, __m256d b) {
+  return _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_mul_pd(a, b), _mm256_cvtepi32_pd(sums)));
+}
+
 CPU_AVX2 static void scale_row(const cpu_matmul_row *row, const void *sums, void *y) {
   const tm_operation *operation = row->call->operation;
-  const char *b_scale = row->call->pointers[B_SCALE];
+  const char *scales = row->call->pointers[B_SCALE];
   const int64_t step = scale_step(operation, 1);
-  float a_scale;
+  const uint64_t n = row->problem->n;
+  float a_scale, b_scale;
   memcpy(&a_scale, (const char *)row->call->pointers[A_SCALE] + (int64_t)row->row * scale_step(operation, 0), sizeof(a_scale));
-  const __m256d a = _mm256_set1_pd((double)a_scale);
-  for (uint64_t j = 0; j < row->problem->n; j += 4) {
-    const uint64_t n = row->problem->n - j < 4 ? row->problem->n - j : 4;
-    float b[4] = { 0 };
-    for (uint64_t i = 0; i < n; i++) memcpy(&b[i], b_scale + (int64_t)(j + i) * step, sizeof(float));
-    const __m128i sum = _mm_maskload_epi32((const int32_t *)sums + j, _mm256_castsi256_si128(first_lanes_32(n)));
-    const __m256d scale = _mm256_mul_pd(a, _mm256_cvtps_pd(_mm_loadu_ps(b)));
-    const __m128 scaled = _mm256_cvtpd_ps(_mm256_mul_pd(scale, _mm256_cvtepi32_pd(sum)));
-    _mm_maskstore_ps((float *)y + j, _mm256_castsi256_si128(first_lanes_32(n)), scaled);
+  memcpy(&b_scale, scales, sizeof(b_scale));
+  const __m256d a = _mm256_set1_pd((double)a_scale), shared = _mm256_set1_pd((double)b_scale);
+  uint64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const __m128i four = _mm_loadu_si128((const __m128i *)(const void *)((const int32_t *)sums + j));
+    _mm_storeu_ps((float *)y + j, scaled(four, a, step == 0 ? shared : load_scales(scales, j, 4, step)));
+  }
+  if (j < n) {
+    const __m128i some = _mm256_castsi256_si128(first_lanes_32(n - j));
+    const __m128i few = _mm_maskload_epi32((const int32_t *)sums + j, some);
+    _mm_maskstore_ps((float *)y + j, some, scaled(few, a, load_scales(scales, j, n - j, step)));
   }
 }
 

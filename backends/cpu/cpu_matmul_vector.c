@@ -12,7 +12,7 @@
 #define ACROSS_LINES 1024u      /* at most, likewise: sums of 4 KiB */
 
 /* Bytes of a matrix below which waking other threads costs more than it brings. */
-#define SERIAL_BYTES 262144u
+#define SERIAL_BYTES 524288.0
 
 #define ITEM_NS 10.0
 
@@ -149,9 +149,15 @@ DEFINE_DOT(q4_0)
     uint64_t k = 0;                                                                                                   \
     for (; k + 4 <= depth; k += 4, row += 4 * matrix->k_bytes) {                                                      \
       const char *const rows[4] = { row, row + matrix->k_bytes, row + 2 * matrix->k_bytes, row + 3 * matrix->k_bytes }; \
-      add_rows_##T(rows, vector + k, lines, sums);                                                                    \
+      float x[4];                                                                                                     \
+      memcpy(x, vector + k, sizeof(x));                                                                               \
+      add_rows_##T(rows, x, lines, sums);                                                                             \
     }                                                                                                                 \
-    for (; k < depth; k++, row += matrix->k_bytes) add_row_##T(row, vector[k], lines, sums);                          \
+    for (; k < depth; k++, row += matrix->k_bytes) {                                                                  \
+      float x;                                                                                                        \
+      memcpy(&x, vector + k, sizeof(x));                                                                              \
+      add_row_##T(row, x, lines, sums);                                                                               \
+    }                                                                                                                 \
     for (uint64_t i = 0; i < lines; i++) memcpy(y + (int64_t)i * y_bytes, &sums[i], sizeof(float));                   \
   }
 DEFINE_ACROSS(f32)
@@ -195,12 +201,12 @@ static uint64_t cost_ns(const vector_format *format, const tm_operation *operati
   vector_job job;
   uint32_t operand;
   if (describe(format, operation, &job, &operand) != 0) return 0;
-  const double parts = is_serial(&job) ? 1.0 : (double)lanes;
+  const double parts = is_serial(&job) || lanes == 1 ? 1.0 : (double)lanes;
   const double lines = (double)job.lines * (double)job.problem.batch_count;
   const double bytes = lines * (double)job.problem.k * format->k_bytes / format->block_elements;
   const double move = cpu_move_ns(bytes, parts);
   const double compute = lines * (double)job.problem.k * format->value_ns / parts;
-  return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts);
+  return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 static void compute_items(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {

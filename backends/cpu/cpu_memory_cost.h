@@ -11,7 +11,7 @@
 #define CPU_NEAR_BYTES_PER_NS 60.0
 #define CPU_FAR_BYTES         16777216.0
 #define CPU_FAR_BYTES_PER_NS  45.0
-#define CPU_MEMORY_BYTES_PER_NS 13.0
+#define CPU_MEMORY_BYTES_PER_NS 16.0
 
 /* `lanes` threads, each with its part of `bytes`, which are in the nearest place that holds them all. */
 static inline double cpu_move_ns(double bytes, double lanes) {

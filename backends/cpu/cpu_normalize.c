@@ -9,6 +9,8 @@
 
 /* Elements that one thread takes at least. */
 #define GRAIN_ELEMENTS 8192u
+/* Elements below which waking other threads costs more than it brings. */
+#define SERIAL_ELEMENTS 32768u
 
 #define ROW_NS 40.0
 
@@ -162,10 +164,10 @@ static uint64_t cost_ns(double element_ns, const tm_operation *operation, uint32
   const double elements = (double)operation->operands[0].element_count;
   const double rows = elements / (double)(row_length(operation) > 0 ? row_length(operation) : 1);
   const double bytes = (double)operation->operands[0].byte_count * 2.0;
-  const double parts = elements <= GRAIN_ELEMENTS || rows < 2.0 ? 1.0 : (double)lanes < rows ? (double)lanes : rows;
+  const double parts = elements <= SERIAL_ELEMENTS || rows < 2.0 ? 1.0 : (double)lanes < rows ? (double)lanes : rows;
   const double move = cpu_move_ns(bytes, parts);
   const double compute = elements * element_ns / parts;
-  return (uint64_t)((compute > move ? compute : move) + rows * ROW_NS / parts);
+  return (uint64_t)((compute > move ? compute : move) + rows * ROW_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 static void compute_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
@@ -186,7 +188,7 @@ static void run(row_fn compute, const cpu_call *call) {
   job.weights.scale = inputs > 1 ? call->pointers[1] : NULL;
   job.weights.shift = inputs > 2 ? call->pointers[2] : NULL;
   if (operation->op != TM_OP_SOFTMAX) job.weights.epsilon = ((const tm_norm_attributes *)operation->attributes)->epsilon;
-  if (x->element_count <= GRAIN_ELEMENTS)
+  if (x->element_count <= SERIAL_ELEMENTS)
     compute_rows(&job, 0, rows, 0);
   else
     call->host->parallel_for(call->host->context, rows, GRAIN_ELEMENTS / job.n + 1, compute_rows, &job);
@@ -198,8 +200,8 @@ static void run(row_fn compute, const cpu_call *call) {
  */
 #define KERNELS(X, T, FORMAT, SOFTMAX_BOUND, SOFTMAX_NS)                                                              \
   X(softmax, T, SOFTMAX, SOFTMAX_NS, axis, N1, SOFTMAX_BOUND, FORMAT, FORMAT)                                         \
-  X(rms_norm, T, RMS_NORM, 0.3, norm, N1, 1.0, FORMAT, FORMAT, FORMAT)                                                \
-  X(layer_norm, T, LAYER_NORM, 0.45, norm, N2, 4.0, FORMAT, FORMAT, FORMAT, FORMAT)
+  X(rms_norm, T, RMS_NORM, 0.2, norm, N1, 1.0, FORMAT, FORMAT, FORMAT)                                                \
+  X(layer_norm, T, LAYER_NORM, 0.33, norm, N2, 4.0, FORMAT, FORMAT, FORMAT, FORMAT)
 #define ALL_KERNELS(X)                                                                                                \
   KERNELS(X, f32, TM_FORMAT_F32, 2.0, 1.2)                                                                            \
   KERNELS(X, bf16, TM_FORMAT_BF16, 1.0, 2.0)                                                                          \

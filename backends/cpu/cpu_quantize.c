@@ -52,38 +52,45 @@ DEQUANTIZE(q4_0_to_bf16, 1, TO_BF16, 2)
 
 /* ---- quantize ---- */
 
+/* Scalars, not an array: gcc 12 keeps an array of vectors on the stack. */
 typedef struct block_values {
-  __m256 x[4];
+  __m256 a, b, c, d;
 } block_values;
 
 typedef enum source { FROM_F32, FROM_F16, FROM_BF16 } source;
 
+CPU_INLINE __m256 load_values(source s, const unsigned char *from, int quarter) {
+  if (s == FROM_F32) return cpu_load_ps(from + 32 * quarter);
+  return s == FROM_F16 ? _mm256_cvtph_ps(cpu_load128(from + 16 * quarter)) : cpu_widen_bf16(cpu_load128(from + 16 * quarter));
+}
 CPU_INLINE block_values load_block(source s, const unsigned char *from) {
-  block_values b;
-  for (int i = 0; i < 4; ++i) {
-    b.x[i] = s == FROM_F32   ? cpu_load_ps(from + 32 * i)
-             : s == FROM_F16 ? _mm256_cvtph_ps(cpu_load128(from + 16 * i))
-                             : cpu_widen_bf16(cpu_load128(from + 16 * i));
-  }
-  return b;
+  return (block_values){ load_values(s, from, 0), load_values(s, from, 1), load_values(s, from, 2), load_values(s, from, 3) };
 }
 
 CPU_INLINE __m256 absolute(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+CPU_INLINE __m256i magnitude_bits(__m256 x) { return _mm256_castps_si256(absolute(x)); }
 
 /* The largest magnitude; an infinity or a NaN if there is one, and then which one does not matter: see odd_magnitude. */
-CPU_INLINE float largest_magnitude(const block_values *b) {
-  __m256i most = _mm256_castps_si256(absolute(b->x[0]));
-  for (int i = 1; i < 4; ++i) most = _mm256_max_epi32(most, _mm256_castps_si256(absolute(b->x[i])));
+CPU_INLINE float largest_magnitude(const block_values *v) {
+  const __m256i most = _mm256_max_epi32(_mm256_max_epi32(magnitude_bits(v->a), magnitude_bits(v->b)),
+                                        _mm256_max_epi32(magnitude_bits(v->c), magnitude_bits(v->d)));
   __m128i half = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
   half = _mm_max_epi32(half, _mm_unpackhi_epi64(half, half));
   half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 1));
   return _mm_cvtss_f32(_mm_castsi128_ps(half));
 }
 
+CPU_INLINE void store_block(const block_values *v, float *to) {
+  _mm256_storeu_ps(to, v->a);
+  _mm256_storeu_ps(to + 8, v->b);
+  _mm256_storeu_ps(to + 16, v->c);
+  _mm256_storeu_ps(to + 24, v->d);
+}
+
 /* Of a block that is not finite: the magnitude of its first NaN, else infinity. */
-static CPU_AVX2 float odd_magnitude(const block_values *b) {
+static __attribute__((noinline)) CPU_AVX2 float odd_magnitude(const block_values *v) {
   float values[ELEMENTS];
-  for (int i = 0; i < 4; ++i) _mm256_storeu_ps(values + 8 * i, b->x[i]);
+  store_block(v, values);
   for (uint32_t i = 0; i < ELEMENTS; ++i) {
     if (values[i] != values[i]) return fabsf(values[i]);
   }
@@ -113,28 +120,30 @@ CPU_INLINE __m256i round_quant(__m256 x, __m256 inverse) {
   return _mm256_cvtps_epi32(_mm256_add_ps(whole, _mm256_and_ps(away, one)));
 }
 
-CPU_INLINE void encode_q8_0(const block_values *b, unsigned char *to) {
-  float largest = largest_magnitude(b);
+CPU_INLINE void encode_q8_0(const block_values *v, unsigned char *to) {
+  float largest = largest_magnitude(v);
   const int finite = largest < HUGE_VALF;
-  if (!finite) largest = odd_magnitude(b);
+  if (!finite) largest = odd_magnitude(v);
   const float d = largest / 127.0f, inverse = d != 0.0f && finite ? 1.0f / d : 0.0f;
   const __m256 factor = _mm256_set1_ps(inverse);
   store_scale(to, d);
-  cpu_store(to + 2, finite ? pack_bytes(round_quant(b->x[0], factor), round_quant(b->x[1], factor), round_quant(b->x[2], factor),
-                                        round_quant(b->x[3], factor))
+  cpu_store(to + 2, finite ? pack_bytes(round_quant(v->a, factor), round_quant(v->b, factor), round_quant(v->c, factor),
+                                        round_quant(v->d, factor))
                            : _mm256_setzero_si256());
 }
 
+CPU_INLINE uint32_t where_equal(__m256 x, __m256 magnitude) {
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(absolute(x), magnitude, _CMP_EQ_OQ));
+}
+
 /* The first value of the largest magnitude; of zeros +0. */
-CPU_INLINE float signed_extreme(const block_values *b, float largest) {
+CPU_INLINE float signed_extreme(const block_values *v, float largest) {
   float values[ELEMENTS];
-  uint32_t found = 0;
   if (largest == 0.0f || largest != largest) return largest;
-  for (int i = 0; i < 4; ++i) {
-    const __m256 equal = _mm256_cmp_ps(absolute(b->x[i]), _mm256_set1_ps(largest), _CMP_EQ_OQ);
-    found |= (uint32_t)_mm256_movemask_ps(equal) << (8 * i);
-    _mm256_storeu_ps(values + 8 * i, b->x[i]);
-  }
+  const __m256 wanted = _mm256_set1_ps(largest);
+  const uint32_t found = where_equal(v->a, wanted) | where_equal(v->b, wanted) << 8 | where_equal(v->c, wanted) << 16 |
+                         where_equal(v->d, wanted) << 24;
+  store_block(v, values);
   return values[__builtin_ctz(found)];
 }
 
@@ -143,13 +152,13 @@ CPU_INLINE __m256i nibble_quant(__m256 x, __m256 inverse) {
   return _mm256_cvttps_epi32(_mm256_min_ps(_mm256_max_ps(shifted, _mm256_setzero_ps()), _mm256_set1_ps(15.0f)));
 }
 
-CPU_INLINE void encode_q4_0(const block_values *b, unsigned char *to) {
-  float largest = largest_magnitude(b);
-  if (!(largest < HUGE_VALF)) largest = odd_magnitude(b);
-  const float d = signed_extreme(b, largest) / -8.0f, inverse = d != 0.0f ? 1.0f / d : 0.0f;
+CPU_INLINE void encode_q4_0(const block_values *v, unsigned char *to) {
+  float largest = largest_magnitude(v);
+  if (!(largest < HUGE_VALF)) largest = odd_magnitude(v);
+  const float d = signed_extreme(v, largest) / -8.0f, inverse = d != 0.0f ? 1.0f / d : 0.0f;
   const __m256 factor = _mm256_set1_ps(inverse);
-  const __m256i quants = fabsf(d) < HUGE_VALF ? pack_bytes(nibble_quant(b->x[0], factor), nibble_quant(b->x[1], factor),
-                                                           nibble_quant(b->x[2], factor), nibble_quant(b->x[3], factor))
+  const __m256i quants = fabsf(d) < HUGE_VALF ? pack_bytes(nibble_quant(v->a, factor), nibble_quant(v->b, factor),
+                                                           nibble_quant(v->c, factor), nibble_quant(v->d, factor))
                                               : _mm256_set1_epi8(8);
   store_scale(to, d);
   const __m128i high = _mm_slli_epi16(_mm256_extracti128_si256(quants, 1), 4);
@@ -161,9 +170,9 @@ CPU_INLINE void quantize(source s, int is_q4, const unsigned char *from, unsigne
   for (; blocks > 0; --blocks, from += from_bytes, to += to_bytes) {
     CPU_PREFETCH(from);
     CPU_PREFETCH(from + 64);
-    const block_values b = load_block(s, from);
-    if (is_q4) encode_q4_0(&b, to);
-    else encode_q8_0(&b, to);
+    const block_values values = load_block(s, from);
+    if (is_q4) encode_q4_0(&values, to);
+    else encode_q8_0(&values, to);
   }
 }
 

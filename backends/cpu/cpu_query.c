@@ -62,7 +62,8 @@ uint64_t cpu_cost_ns(double units, double units_per_us, double bytes, uint32_t l
   const double compute = units * 1000.0 / (units_per_us * lanes);
   const double rate = LANE_BYTES_PER_NS * lanes < MEMORY_BYTES_PER_NS ? LANE_BYTES_PER_NS * lanes : MEMORY_BYTES_PER_NS;
   const double memory = bytes / rate;
-  const double ns = compute > memory ? compute : memory;
+  const double work = compute > memory ? compute : memory;
+  const double ns = lanes > 1 && work > CPU_WAKE_NS ? work + CPU_WAKE_NS : work;
   return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);
 }
 
@@ -175,7 +176,10 @@ static void propose_changes(const cpu_offer *offer, const verdict *refusal, cons
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t wanted = i < CPU_ROW_FORMATS ? refusal->row->formats[i] : TM_FORMAT_NONE;
     if (wanted != TM_FORMAT_NONE && wanted != changed[i].format) {
-      if (!refusal->row->castable) return;
+      if (!refusal->row->castable) {
+        answer->change_count = 0;       /* copies alone would not help */
+        return;
+      }
       add_change(answer, changed[i].format >= TM_FORMAT_GGUF ? TM_CHANGE_DEQUANTIZE : TM_CHANGE_CAST, i, wanted);
       if (!densify(&changed[i], wanted)) answer->change_count = TM_MAX_CHANGES + 1;
     } else if ((changed[i].flags & TM_OPERAND_CONTIGUOUS) == 0) {

@@ -7,6 +7,8 @@ extern const cpu_row_table cpu_rows_stats;
 extern const cpu_row_table cpu_rows_compare_tensors;
 extern const cpu_row_table cpu_rows_cast;
 extern const cpu_row_table cpu_rows_quantize;
+extern const cpu_row_table cpu_rows_reduce_sum;
+extern const cpu_row_table cpu_rows_reduce_extreme;
 extern const cpu_row_table cpu_rows_arithmetic;
 extern const cpu_row_table cpu_rows_select;
 extern const cpu_row_table cpu_rows_compare;
@@ -24,6 +26,8 @@ const cpu_row_table *const cpu_row_tables[] = {
   &cpu_rows_compare_tensors,
   &cpu_rows_cast,
   &cpu_rows_quantize,
+  &cpu_rows_reduce_sum,
+  &cpu_rows_reduce_extreme,
   &cpu_rows_arithmetic,
   &cpu_rows_select,
   &cpu_rows_compare,

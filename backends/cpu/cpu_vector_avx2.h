@@ -4,7 +4,7 @@
  * the elements asked for; narrowing rounds to nearest, ties to even, once.
  *
  * For each format T: load_T(p, i) and store_T(p, i, v) move elements [i, i + 8); load_part_T and store_part_T move the
- * first n < 8 of them (a partial load fills with zeros).
+ * first n <= 8 of them (a partial load fills with zeros).
  */
 #ifndef CPU_VECTOR_AVX2_H
 #define CPU_VECTOR_AVX2_H
@@ -34,6 +34,40 @@
 #define CPU_LANES_i8    32u
 #define CPU_LANES_w16   16u
 #define CPU_LANES_16    8u
+
+/* The first n <= 16 bytes at p, zeros behind.  Put together in registers: to read back what was just stored in pieces takes
+   the processor longer than all of this. */
+CPU_INLINE_AVX2 uint64_t load_few_bytes(const char *p, uint64_t n) {
+  uint64_t value = 0, shift = 0;
+  if (n & 4) {
+    uint32_t four;
+    memcpy(&four, p, sizeof(four));
+    value = four;
+    shift = 32;
+  }
+  if (n & 2) {
+    uint16_t two;
+    memcpy(&two, p + shift / 8, sizeof(two));
+    value |= (uint64_t)two << shift;
+    shift += 16;
+  }
+  if (n & 1) value |= (uint64_t)(uint8_t)p[shift / 8] << shift;
+  return value;
+}
+CPU_INLINE_AVX2 __m128i load_part_bytes(const void *bytes, uint64_t n) {
+  const char *p = bytes;
+  uint64_t low;
+  if (n == 16) return _mm_loadu_si128((const __m128i *)bytes);
+  if (n < 8) return _mm_cvtsi64_si128((long long)load_few_bytes(p, n));
+  memcpy(&low, p, sizeof(low));
+  return _mm_set_epi64x((long long)load_few_bytes(p + 8, n - 8), (long long)low);
+}
+/* The same for n < 32. */
+CPU_INLINE_AVX2 __m256i load_part_long(const void *bytes, uint64_t n) {
+  if (n < 16) return _mm256_zextsi128_si256(load_part_bytes(bytes, n));
+  const __m128i low = _mm_loadu_si128((const __m128i *)bytes);
+  return _mm256_set_m128i(load_part_bytes((const char *)bytes + 16, n - 16), low);
+}
 
 /* All ones in the first n of eight (four) lanes. */
 CPU_INLINE_AVX2 __m256i first_lanes_32(uint64_t n) {
@@ -87,9 +121,7 @@ CPU_INLINE_AVX2 void store_i8(void *p, uint64_t i, __m256i v) {
   _mm256_storeu_si256((__m256i *)(void *)((int8_t *)p + i), v);
 }
 CPU_INLINE_AVX2 __m256i load_part_i8(const void *p, uint64_t i, uint64_t n) {
-  int8_t part[32] = { 0 };
-  memcpy(part, (const int8_t *)p + i, n);
-  return load_i8(part, 0);
+  return load_part_long((const int8_t *)p + i, n);
 }
 CPU_INLINE_AVX2 void store_part_i8(void *p, uint64_t i, __m256i v, uint64_t n) {
   int8_t part[32];
@@ -105,9 +137,7 @@ CPU_INLINE_AVX2 void store_w16(void *p, uint64_t i, __m256i v) {
   _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)p + i), v);
 }
 CPU_INLINE_AVX2 __m256i load_part_w16(const void *p, uint64_t i, uint64_t n) {
-  uint16_t part[16] = { 0 };
-  memcpy(part, (const uint16_t *)p + i, n * sizeof(uint16_t));
-  return load_w16(part, 0);
+  return load_part_long((const uint16_t *)p + i, n * sizeof(uint16_t));
 }
 CPU_INLINE_AVX2 void store_part_w16(void *p, uint64_t i, __m256i v, uint64_t n) {
   uint16_t part[16];
@@ -123,9 +153,7 @@ CPU_INLINE_AVX2 void store_16(void *p, uint64_t i, __m128i v) {
   _mm_storeu_si128((__m128i *)(void *)((uint16_t *)p + i), v);
 }
 CPU_INLINE_AVX2 __m128i load_part_16(const void *p, uint64_t i, uint64_t n) {
-  uint16_t part[8] = { 0 };
-  memcpy(part, (const uint16_t *)p + i, n * sizeof(uint16_t));
-  return load_16(part, 0);
+  return load_part_bytes((const uint16_t *)p + i, n * sizeof(uint16_t));
 }
 CPU_INLINE_AVX2 void store_part_16(void *p, uint64_t i, __m128i v, uint64_t n) {
   uint16_t part[8];

@@ -333,7 +333,8 @@ typedef struct tm_accelerator_backend_plugin {
 
   /* [host] Once, first.  Finds drivers, allocates state; opens no device.  `host` outlives the backend.  A missing driver
      is no error of the process: return TM_ERROR_NO_DEVICE with the reason through fail, and the backend is listed as
-     unavailable.   Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
+     unavailable.  TM_ERROR_ARGUMENT: the value of an option means nothing; the user is told and nothing is loaded.
+     Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
   /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit.  Default: nothing. */
   void (*shutdown)(tm_backend *backend);

@@ -273,7 +273,8 @@ typedef struct tm_run_options {
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
-   operation's default); the rest is filled in, dense.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
+   operation's default); the rest is filled in, dense.  Where the inputs do not say it (fill), the caller gives rank and
+   dims too.   TM_ERROR_ARGUMENT says which operand is wrong and how. */
 tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_bytes, const tm_operand *inputs, uint32_t input_count,
                       tm_operand *out_outputs, uint32_t output_count, tm_error *error);
 
@@ -411,6 +412,10 @@ typedef struct tm_metadata_description {
 } tm_metadata_description;
 /* TM_OK, TM_END.  key and value live until the next call of this function by the same thread, at least. */
 tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_metadata_description *out_description);
+
+/* What is odd about the files but no error (a key said twice, a total that does not add up): one sentence each.
+   TM_OK, TM_END */
+tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note);
 
 /* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT, TM_ERROR_IO, TM_ERROR_CHANGED */
 tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);

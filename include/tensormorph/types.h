@@ -158,7 +158,9 @@ typedef struct tm_operand {
  * numpy rule, expressed by equal ranks and zero strides once the host has prepared the operands.  Arithmetic on float
  * formats is that of the real numbers followed by one rounding to the output's format (nearest, ties to even) unless
  * the row says otherwise; NaN and infinities follow IEEE 754.  Integer add, sub, mul, neg and abs wrap; x/0 is 0.
- * Every operation is total: each input bit pattern has a defined result.
+ * Every operation is total: each input bit pattern has a defined result, but for one thing: the sign and payload of a
+ * NaN that was computed.  Where an operand itself is the result (moves, neg, abs, relu, clamp, where, min, max, and lerp's
+ * exact cases) all its bits are kept, also those of a NaN.
  */
 #define TM_OP_NONE               0u
 /* moving: bits are kept */
@@ -169,7 +171,8 @@ typedef struct tm_operand {
 #define TM_OP_CONVERT            5u  /* x -> y: between a public format and a backend's private one, same dims */
 /* changing format */
 #define TM_OP_CAST               6u  /* x -> y, same dims, plain or 4-bit formats; tm_cast_attributes */
-#define TM_OP_QUANTIZE           7u  /* x (f32|f16|bf16|f64) -> y (block format), same dims; the family's reference encoder */
+#define TM_OP_QUANTIZE           7u  /* x (f32|f16|bf16|f64) -> y (block format), same dims; the family's reference encoder; a block with a value that
+                                         is not finite in f32 decodes to NaN throughout */
 #define TM_OP_DEQUANTIZE         8u  /* x (block format) -> y (float format), same dims */
 /* elementwise, two operands, broadcast: a, b -> y, all of one format */
 #define TM_OP_ADD               16u
@@ -192,13 +195,14 @@ typedef struct tm_operand {
 /* elementwise, three operands, broadcast */
 #define TM_OP_CLAMP             48u  /* x, low, high -> y: x < low ? low : x > high ? high : x; NaN passes */
 #define TM_OP_WHERE             49u  /* condition (bool), a, b -> y */
-#define TM_OP_LERP              50u  /* a, b, t -> y: a + t*(b - a); t = 0 gives a, t = 1 gives b, a = b gives a, bit for bit */
+#define TM_OP_LERP              50u  /* a, b, t -> y: a + t*(b - a); t = 0 or a = b gives a, else t = 1 gives b, bit for bit;
+                                         computed in f64 (three roundings), then rounded to y's format */
 /* reductions over axes: x -> y; tm_reduce_attributes */
 #define TM_OP_SUM               64u  /* floats: canonical order (canonical_sum.h); integers wrap in 64 bits, then in y's format */
 #define TM_OP_MEAN              65u  /* floats: canonical sum / count, one rounding; of nothing: NaN */
-#define TM_OP_MIN               66u  /* NaN wins (the first one's bits); of nothing: +Inf or the largest integer; -0 < +0 */
-#define TM_OP_MAX               67u  /* NaN wins (the first one's bits); of nothing: -Inf or the smallest integer */
-#define TM_OP_ARGMAX            68u  /* -> i64, over exactly one axis; NaN is the largest; the first wins a tie; of nothing: -1 */
+#define TM_OP_MIN               66u  /* NaN wins (the first one's bits); of nothing: +Inf (f8_e4m3fn: NaN) or the largest integer; -0 < +0 */
+#define TM_OP_MAX               67u  /* NaN wins (the first one's bits); of nothing: -Inf (f8_e4m3fn: NaN) or the smallest integer; -0 < +0 */
+#define TM_OP_ARGMAX            68u  /* -> i64, over exactly one axis; NaN is the largest; the first wins a tie, -0 ties with +0; of nothing: -1 */
 /* one pass over a whole tensor: results in 64-bit words, exact partial results that can be combined */
 #define TM_OP_STATS             72u  /* x -> u64[TM_STATS_WORDS] */
 #define TM_OP_COMPARE_TENSORS   73u  /* a, b -> u64[TM_COMPARISON_WORDS], same dims */
@@ -226,7 +230,9 @@ typedef struct tm_axis_attributes {
 
 typedef struct tm_cast_attributes {
   uint32_t saturate;            /* 1: a finite float beyond the target's range becomes its largest finite value instead of Inf or NaN.
-                                   Float to integer always saturates and NaN gives 0; integer to integer keeps the low bits */
+                                   Float to integer truncates towards zero, always saturates, and NaN gives 0; integer to
+                                   integer keeps the low bits; to bool: x != 0, so NaN is true.  A NaN that stays a float keeps
+                                   its sign and upper payload and becomes quiet.  The same format: bits are kept */
   uint32_t reserved;
 } tm_cast_attributes;
 

@@ -69,22 +69,25 @@ static const tm_backend_slot *find_loaded(const tm_inventory *inventory, const t
   return NULL;
 }
 
-/* TM_ERROR_NO_DEVICE is the backend's way to say that its driver is missing. */
-static void initialize(tm_backend_slot *slot, const tm_context_options *options) {
+/* TM_ERROR_NO_DEVICE is the backend's way to say that its driver is missing, TM_ERROR_ARGUMENT that the user gave one of
+   its options a value that means nothing: that alone is the user's mistake and returned. */
+static tm_status initialize(tm_backend_slot *slot, const tm_context_options *options, tm_error *out_error) {
   tm_error error = TM_ERROR_INIT;
   tm_call_frame frame;
   tm_call_enter(&frame, &error);
   tm_status status = slot->table.init(&slot->host, &slot->handle);
   tm_call_leave(&frame);
   slot->initialized = status == TM_OK;
+  if (status == TM_ERROR_ARGUMENT) return tm_fail(out_error, status, "backend %s: %.900s", slot->name, error.text);
   if (status == TM_OK) status = tm_device_listing_append(slot, options, &error);
   if (status == TM_OK && slot->device_count == 0) {
     status = TM_ERROR_NO_DEVICE;
     (void)tm_fail(&error, status, "it found no device");
   }
-  if (status == TM_OK) return;
+  if (status == TM_OK) return TM_OK;
   if (error.text[0] == '\0') (void)tm_fail(&error, status, "it could not start: %s", tm_status_name(status));
   set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : TM_BACKEND_REFUSED, error.text);
+  return TM_OK;
 }
 
 /* From a header on, built-ins and files go the same way.  Only the user's mistakes and lack of memory are returned. */
@@ -114,8 +117,7 @@ static tm_status bring_up(loading *load, tm_backend_slot *slot, const tm_plugin_
   }
   TM_TRY(tm_settings_apply(load->options, slot, error));
   tm_host_services_init(slot);
-  initialize(slot, load->options);
-  return TM_OK;
+  return initialize(slot, load->options, error);
 }
 
 static tm_status load_builtins(loading *load, tm_error *error) {

@@ -62,7 +62,7 @@ static void reference_shutdown(tm_backend *backend) {
 static tm_status reference_device_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   (void)backend;
   if (index != 0) return TM_END;
-  *out_info = (tm_device_info){
+  const tm_device_info info = {
     .struct_size = out_info->struct_size,
     .flags = TM_DEVICE_SYNCHRONOUS,
     .resource = TM_HOST_CORES,
@@ -73,6 +73,7 @@ static tm_status reference_device_info(tm_backend *backend, uint32_t index, tm_d
     .memory_count = 1,
     .memories = memories,
   };
+  memcpy(out_info, &info, tm_min_u64(sizeof info, info.struct_size));
   return TM_OK;
 }
 
@@ -91,16 +92,33 @@ static uint64_t estimate_ns(const tm_op_row *row, const tm_operation *operation,
   return LAUNCH_NS + (compute / 2 + move / 2) / lanes * 2;
 }
 
+/* A longer struct than ours comes from a later host; what it appended may only be ignored if it is zero. */
+static bool has_unknown_tail(const tm_operation *operation) {
+  const unsigned char *bytes = (const unsigned char *)operation;
+  for (uint64_t i = sizeof *operation; i < operation->struct_size; i++)
+    if (bytes[i] != 0) return true;
+  return operation->struct_size < sizeof *operation;
+}
+
+static void refuse(tm_answer *out_answer, uint32_t reason, const char *text) {
+  out_answer->reasons = reason;
+  out_answer->text = (tm_string){ text, strlen(text) };
+}
+
 static void answer_one(const tm_backend *backend, const tm_operation *operation, tm_answer *out_answer) {
   out_answer->epoch = 1;
   out_answer->operand = TM_NO_OPERAND;
   const tm_op_row *row = tm_op_find(operation->op);
-  const bool knows = row != NULL && row->version == operation->version && row->reference != NULL;
-  const bool meets = (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) == 0;
-  if (!knows || !meets) {
-    static const char text[] = "only a backend with a kernel for it can do this";
-    out_answer->reasons = knows ? TM_REASON_DEMAND : TM_REASON_OPERATION;
-    out_answer->text = (tm_string){ text, sizeof text - 1 };
+  if (row == NULL || row->version != operation->version || row->reference == NULL) {
+    refuse(out_answer, TM_REASON_OPERATION, "only a backend with a kernel for it can do this");
+    return;
+  }
+  if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0 || has_unknown_tail(operation)) {
+    refuse(out_answer, TM_REASON_DEMAND, "a demand that it does not know");
+    return;
+  }
+  if (operation->attribute_bytes != row->attribute_bytes) {
+    refuse(out_answer, TM_REASON_ATTRIBUTE, "attributes of another size than it knows");
     return;
   }
   out_answer->level = TM_LEVEL_NATIVE;
@@ -114,7 +132,11 @@ static void answer_one(const tm_backend *backend, const tm_operation *operation,
 static tm_status reference_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                                  tm_answer *const *out_answers) {
   (void)index;
-  for (uint32_t i = 0; i < count; i++) answer_one(backend, operations[i], out_answers[i]);
+  for (uint32_t i = 0; i < count; i++) {
+    tm_answer answer = { .struct_size = out_answers[i]->struct_size };
+    answer_one(backend, operations[i], &answer);
+    memcpy(out_answers[i], &answer, tm_min_u64(sizeof answer, answer.struct_size));
+  }
   return TM_OK;
 }
 

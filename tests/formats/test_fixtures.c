@@ -179,7 +179,7 @@ static void both_readers_agree(void **state) {
 static void truncated_fixtures_are_refused(void **state) {
   (void)state;
   for (size_t i = 0; i < FIXTURE_COUNT; i++) {
-    uint64_t size;
+    uint64_t size = 0;
     unsigned char *bytes = scratch_slurp(full_path(&fixtures[i]), &size);
     assert_non_null(bytes);
     const uint64_t enough = fixtures[i].needed_bytes == 0 ? size : fixtures[i].needed_bytes;
@@ -203,7 +203,7 @@ static void damaged_fixtures_do_no_harm(void **state) {
   (void)state;
   static const unsigned char wrong[] = { 0x00, 0xff, 0x80, 0x7f, '"' };
   for (size_t i = 0; i < FIXTURE_COUNT; i++) {
-    uint64_t size;
+    uint64_t size = 0;
     unsigned char *bytes = scratch_slurp(full_path(&fixtures[i]), &size);
     assert_non_null(bytes);
     for (uint64_t at = 0; size < 4096 && at < size; at++) {

@@ -157,9 +157,15 @@ static inline bool shape_gelu(kernel_case *c, uint64_t *state, uint64_t limit) {
   return shape_same(c, state, limit);
 }
 
+/* Now and then one long row, or a few of them, which threads share. */
 static inline bool shape_reduce(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK];
-  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  uint32_t rank = random_dims(c, state, 1, limit, dims);
+  if (random_below(state, 8) == 0) {
+    rank = 1 + (uint32_t)random_below(state, 2);
+    dims[0] = 1 + random_below(state, 2);
+    dims[rank - 1] = limit - random_below(state, 1000);
+  }
   const uint32_t one = 1u << random_below(state, rank);
   const uint32_t some = c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one : one | (uint32_t)random_below(state, 1u << rank);
   c->attributes.reduce = (tm_reduce_attributes){ some, (uint32_t)random_below(state, 2) };
@@ -305,7 +311,7 @@ static inline void random_block(uint32_t format, temper t, double scale, uint64_
     memcpy(to, &bits, sizeof bits);
     return;
   }
-  if (t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
+  if (t == TEMPER_BITS || !info->has_arithmetic || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
   for (uint32_t i = 0; i < info->block_elements; ++i) {
     values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
     if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;

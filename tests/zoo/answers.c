@@ -57,7 +57,7 @@ static tm_status query_nonsense(tm_backend *backend, uint32_t index, const tm_op
 
 static tm_status prepare_if_able(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                                  tm_kernel **out_kernel) {
-  return zoo_can(operation) ? zoo_prepare(device, operation, answer, out_kernel) : TM_UNSUPPORTED;
+  return zoo_refuses(operation) == 0 ? zoo_prepare(device, operation, answer, out_kernel) : TM_UNSUPPORTED;
 }
 
 static tm_status launch_without_workspace(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {

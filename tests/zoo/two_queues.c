@@ -103,18 +103,15 @@ static void far_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, ui
 static uint64_t element_bytes(uint32_t format) { return format == TM_FORMAT_F32 ? 4 : format == TM_FORMAT_U8 ? 1 : 0; }
 
 /* Besides the zoo's usual: copies of any layout, also of single bytes. */
-static int far_can(const tm_operation *operation) {
-  if (operation->op != TM_OP_COPY || operation->version != 1) return zoo_can(operation);
-  return element_bytes(operation->operands[0].format) != 0 && (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) == 0;
+static uint32_t far_refuses(const tm_operation *operation) {
+  if (operation->op != TM_OP_COPY || zoo_strange(operation) != 0) return zoo_refuses(operation);
+  return element_bytes(operation->operands[0].format) != 0 ? 0 : TM_REASON_FORMAT;
 }
 
 static tm_status far_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                            tm_answer *const *out_answers) {
   (void)backend, (void)index;
-  for (uint32_t i = 0; i < count; i++) {
-    if (far_can(operations[i])) zoo_accept(out_answers[i]);
-    else out_answers[i]->reasons = TM_REASON_OPERATION;
-  }
+  for (uint32_t i = 0; i < count; i++) zoo_reply(out_answers[i], far_refuses(operations[i]));
   return TM_OK;
 }
 

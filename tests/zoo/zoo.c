@@ -39,15 +39,30 @@ tm_status zoo_device_info(tm_backend *backend, uint32_t index, tm_device_info *o
   return TM_OK;
 }
 
-int zoo_can(const tm_operation *operation) {
-  const uint32_t count = operation->input_count + operation->output_count;
+static int is_zero(const void *data, uint64_t from, uint64_t to) {
+  const unsigned char *bytes = data;
+  for (uint64_t i = from; i < to; i++)
+    if (bytes[i] != 0) return 0;
+  return 1;
+}
+
+uint32_t zoo_strange(const tm_operation *operation) {
   const int known = operation->op == TM_OP_NEG || operation->op == TM_OP_ADD || operation->op == TM_OP_COPY;
-  if (!known || operation->version != 1 || (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0) return 0;
-  for (uint32_t i = 0; i < count; i++) {
+  if (!is_zero(operation, sizeof *operation, operation->struct_size)) return TM_REASON_DEMAND;
+  if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0) return TM_REASON_DEMAND;
+  if (!is_zero(operation->attributes, 0, operation->attribute_bytes)) return TM_REASON_ATTRIBUTE;
+  return known && operation->version == 1 ? 0 : TM_REASON_OPERATION;
+}
+
+uint32_t zoo_refuses(const tm_operation *operation) {
+  uint32_t reasons = zoo_strange(operation);
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
     const tm_operand *operand = &operation->operands[i];
-    if (operand->format != TM_FORMAT_F32 || (operand->flags & TM_OPERAND_CONTIGUOUS) == 0 || operand->alignment < 4) return 0;
+    if (operand->format != TM_FORMAT_F32) reasons |= TM_REASON_FORMAT;
+    if ((operand->flags & TM_OPERAND_CONTIGUOUS) == 0) reasons |= TM_REASON_LAYOUT;
+    if (operand->alignment < 4) reasons |= TM_REASON_ALIGNMENT;
   }
-  return (operation->flags & TM_OPERATION_ALL_SAME_SHAPE) != 0;
+  return (operation->flags & TM_OPERATION_ALL_SAME_SHAPE) != 0 ? reasons : reasons | TM_REASON_SHAPE;
 }
 
 void zoo_accept(tm_answer *out_answer) {
@@ -59,13 +74,16 @@ void zoo_accept(tm_answer *out_answer) {
   out_answer->epoch = 1;
 }
 
+void zoo_reply(tm_answer *out_answer, uint32_t reasons) {
+  tm_answer answer = { .struct_size = out_answer->struct_size, .reasons = reasons, .operand = TM_NO_OPERAND, .epoch = 1 };
+  if (reasons == 0) zoo_accept(&answer);
+  memcpy(out_answer, &answer, sizeof answer < answer.struct_size ? sizeof answer : answer.struct_size);
+}
+
 tm_status zoo_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                     tm_answer *const *out_answers) {
   (void)backend, (void)index;
-  for (uint32_t i = 0; i < count; i++) {
-    if (zoo_can(operations[i])) zoo_accept(out_answers[i]);
-    else out_answers[i]->reasons = TM_REASON_OPERATION;
-  }
+  for (uint32_t i = 0; i < count; i++) zoo_reply(out_answers[i], zoo_refuses(operations[i]));
   return TM_OK;
 }
 

@@ -32,10 +32,14 @@ tm_status zoo_prepare(tm_device *device, const tm_operation *operation, const tm
 void      zoo_release(tm_device *device, tm_kernel *kernel);
 tm_status zoo_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);
 
-/* Whether the honest backend can do it. */
-int zoo_can(const tm_operation *operation);
+/* Why it is not even looked at (TM_REASON_*): unknown operation, version, demand, appended field; 0 if it is. */
+uint32_t zoo_strange(const tm_operation *operation);
+/* Why the honest backend cannot do it; 0 if it can. */
+uint32_t zoo_refuses(const tm_operation *operation);
 /* A yes: native, bit-equal, for one nanosecond. */
 void zoo_accept(tm_answer *out_answer);
+/* A yes if there are no reasons, else a no; writes no more than the answer's struct_size. */
+void zoo_reply(tm_answer *out_answer, uint32_t reasons);
 /* The kernel's arithmetic on host addresses. */
 void zoo_compute(const tm_kernel *kernel, const float *a, const float *b, float *y);
 /* The device handle is the backend's. */

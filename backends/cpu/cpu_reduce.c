@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu_reduce.h"
+
+int cpu_reduce_shape_of(const tm_operation *operation, cpu_reduce_shape *out_shape) {
+  const tm_operand *x = &operation->operands[0];
+  const tm_reduce_attributes *attributes = operation->attributes;
+  cpu_reduce_shape shape = { 1, 1, 1 };
+  if (x->element_count == 0) return 0;
+  int stage = 0;                /* 0 before the reduced axes, 1 among them, 2 behind them */
+  for (uint32_t i = 0; i < x->rank; ++i) {
+    const int is_reduced = (attributes->axes >> i & 1u) != 0;
+    if (x->dims[i] == 1) continue;
+    if (stage == 2 && is_reduced) return 0;
+    if (stage == 1 && !is_reduced) stage = 2;
+    if (stage == 0 && is_reduced) stage = 1;
+    if (stage == 0) shape.outer *= x->dims[i];
+    else if (stage == 1) shape.reduced *= x->dims[i];
+    else shape.inner *= x->dims[i];
+  }
+  *out_shape = shape;
+  return 1;
+}
+
+uint32_t cpu_reduce_refuses(const tm_operation *operation, uint32_t *out_operand) {
+  cpu_reduce_shape shape;
+  const uint32_t reasons = cpu_refuses_strided(operation, out_operand);
+  if (reasons != 0) return reasons;
+  *out_operand = 0;
+  return cpu_reduce_shape_of(operation, &shape) ? 0 : TM_REASON_SHAPE;
+}
+
+int cpu_reduce_shares_rows(const cpu_reduce_shape *shape, uint32_t lanes) {
+  return shape->inner == 1 && shape->outer < 2 * (uint64_t)lanes && shape->reduced >= CPU_REDUCE_LONG;
+}
+
+uint64_t cpu_reduce_cost_ns(const tm_operation *operation, double elements_per_us, uint32_t lanes) {
+  const uint64_t count = operation->operands[0].element_count;
+  return 100 + cpu_cost_ns((double)count, elements_per_us, cpu_operand_bytes(operation), count < CPU_REDUCE_PART ? 1 : lanes);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance run on the animals of the zoo: it passes those that keep their word and says what the others did. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "conformance/campaign.h"
+#include "plugin/library.h"
+#include "plugin/table.h"
+
+#define ZOO(name) TM_BINARY_DIR "/tests/zoo/" name ".so"
+
+typedef struct expectation {
+  const char *path;
+  uint32_t    op;
+  uint32_t    format;
+  const char *failure;          /* NULL: it keeps its word */
+} expectation;
+
+static const expectation expectations[] = {
+  { ZOO("honest"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("honest"), TM_OP_ADD, TM_FORMAT_F32, NULL },
+  { ZOO("greased"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("old"), TM_OP_COPY, TM_FORMAT_F32, NULL },
+  { ZOO("busy"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("slow"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("two_queues"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("two_queues"), TM_OP_COPY, TM_FORMAT_U8, NULL },
+  { ZOO("wrong"), TM_OP_NEG, TM_FORMAT_F32, "element " },
+  { ZOO("liar"), TM_OP_MATMUL, TM_FORMAT_F32, "says yes to an unknown demand" },
+  { ZOO("liar"), TM_OP_NEG, TM_FORMAT_F16, "says yes to an unknown demand" },
+  { ZOO("answers"), TM_OP_NEG, TM_FORMAT_F32, "answers with level 77" },
+  { ZOO("leaker"), TM_OP_NEG, TM_FORMAT_F32, "allocated memory beyond" },
+  { ZOO("float_mode"), TM_OP_NEG, TM_FORMAT_F32, "floating-point mode" },
+  { ZOO("lost"), TM_OP_NEG, TM_FORMAT_F32, "launch gave -5" },
+  { ZOO("out_of_memory"), TM_OP_NEG, TM_FORMAT_F32, "prepare gave -3" },
+};
+#define EXPECTATIONS (sizeof expectations / sizeof expectations[0])
+
+static void load(const char *path, tm_accelerator_backend_plugin *out_table) {
+  const tm_log silent = { NULL, NULL };
+  const tm_plugin_header *header = NULL;
+  tm_error error = TM_ERROR_INIT;
+  if (tm_plugin_library_load(path, &silent, &header, &error) != TM_OK ||
+      tm_plugin_table_accept(header, path, out_table, &error) != TM_OK)
+    fail_msg("%s: %s", path, error.text);
+}
+
+static void expect(const expectation *e) {
+  tm_accelerator_backend_plugin table;
+  load(e->path, &table);
+  combination only = { .row = tm_op_find(e->op), .inputs = tm_op_find(e->op)->input_min };
+  for (uint32_t i = 0; i <= only.inputs; i++) only.formats[i] = e->format;
+  const campaign c = { .subject = { .table = &table }, .seed = 3, .cases = 24, .only_op = e->op, .only = &only };
+  report r;
+  assert_true(campaign_run(&c, &r));
+  bool said = false;
+  for (uint32_t i = 0; i < r.count; i++) said |= e->failure != NULL && strstr(r.claims[i].failure, e->failure) != NULL;
+  if (e->failure == NULL && (r.failure_count != 0 || r.count == 0))
+    fail_msg("%s fails: %s", e->path, r.count == 0 ? "no claim" : r.claims[0].failure);
+  if (e->failure != NULL && !said)
+    fail_msg("%s: expected '%s', found '%s'", e->path, e->failure, r.count == 0 ? "no claim" : r.claims[0].failure);
+  report_free(&r);
+}
+
+static void animals_are_told_apart(void **state) {
+  (void)state;
+  for (size_t i = 0; i < EXPECTATIONS; i++) expect(&expectations[i]);
+}
+
+/* ---- a crash is one case's failure ---- */
+
+static tm_status launch_crashing(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  (void)device, (void)launch, (void)out_ticket;
+  raise(SIGSEGV);
+  return TM_OK;
+}
+
+static void a_crash_names_its_case(void **state) {
+  (void)state;
+  tm_accelerator_backend_plugin table;
+  load(ZOO("honest"), &table);
+  table.launch = launch_crashing;
+  const campaign c = { .subject = { .table = &table }, .seed = 3, .cases = 8, .only_op = TM_OP_NEG };
+  report r;
+  assert_true(campaign_run(&c, &r));
+  assert_int_equal(r.count, 1);
+  assert_non_null(strstr(r.claims[0].failure, "signal 11; case 0"));
+  assert_int_equal(r.claims[0].which.formats[0], TM_FORMAT_F32);
+  report_free(&r);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(animals_are_told_apart),
+    cmocka_unit_test(a_crash_names_its_case),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trial.h - a claim put to the test: prepared, launched and compared, with guards around everything that may be written. */
+#ifndef CONFORMANCE_TRIAL_H
+#define CONFORMANCE_TRIAL_H
+
+#include "conformance/question.h"
+#include "conformance/subject.h"
+
+#define TRIAL_TEXT 320
+
+typedef struct trial {
+  bool   failed;
+  char   text[TRIAL_TEXT];      /* the first thing that was wrong */
+  double worst;                 /* see closeness.h */
+} trial;
+
+/* Records the first failure; returns false. */
+bool trial_fail(trial *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Runs the question that `answer` said yes to.  Data follows from the seed. */
+void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t seed);
+
+#endif
