@@ -112,16 +112,18 @@ static tm_status host_cache_put(void *context, tm_string key, const void *data, 
   return tm_kernel_cache_put(&slot->inventory->kernel_cache, slot->build_id, key, data, bytes);
 }
 
-/* May come from any thread at any time, also before the devices are listed: then there is nothing to tell yet. */
+/* May come from any thread at any time, also while the lists are made: then they must not be read, and what is missed shows
+   at the first use of the device. */
 static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
   const tm_backend_slot *slot = context;
-  if (index >= slot->device_count) return;
+  if (!atomic_load(&slot->inventory->is_whole) || index >= slot->device_count) return;
   tm_device_slot *device = slot->inventory->devices[slot->first_device + index];
   uint64_t known = atomic_load(&device->epoch);
   while (known < epoch && !atomic_compare_exchange_weak(&device->epoch, &known, epoch)) {
   }
   if (event == TM_EVENT_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
-  atomic_fetch_add(&slot->inventory->generation, 1);
+  /* An event without news must not make everybody ask again. */
+  if (known < epoch) atomic_fetch_add(&slot->inventory->generation, 1);
 }
 
 /* No trace is kept; the calls cost nothing then. */

@@ -260,6 +260,7 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   inventory->log = log;
   tm_arena_init(&inventory->arena, memory);
   atomic_init(&inventory->generation, 1);
+  atomic_init(&inventory->is_whole, false);
   tm_status status = tm_kernel_cache_init(&inventory->kernel_cache, memory);
   if (status != TM_OK) {
     tm_memory_free(memory, inventory, sizeof *inventory);
@@ -268,10 +269,12 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   loading load = { .inventory = inventory, .options = request->options };
   status = load_all(&load, request->search_folders, error);
   tm_memory_free(memory, load.files, load.file_count * sizeof *load.files);
-  if (status == TM_OK)
+  if (status == TM_OK) {
+    atomic_store(&inventory->is_whole, true);
     *out_inventory = inventory;
-  else
+  } else {
     tm_inventory_destroy(inventory);
+  }
   return status;
 }
 

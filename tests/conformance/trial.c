@@ -12,6 +12,7 @@
 #define GUARD_BYTES 192u
 #define BASE_ALIGNMENT 4096u
 #define WORKSPACE_ALIGNMENT 64u
+#define MOST_ALLOCATIONS 16u            /* of one prepare, that are made to fail one after the other */
 
 bool trial_fail(trial *t, const char *format, ...) {
   if (t->failed) return false;
@@ -357,4 +358,18 @@ void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer,
   image_free(&b, &b.workspace);
   if (atomic_load(&s->memory.used_bytes) > used) (void)trial_fail(t, "keeps %llu bytes of the host's memory after release",
                                                                   (unsigned long long)(atomic_load(&s->memory.used_bytes) - used));
+}
+
+void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer) {
+  const uint64_t used = atomic_load(&s->memory.used_bytes);
+  tm_status status = TM_ERROR_NO_MEMORY;
+  for (uint64_t left = 0; left < MOST_ALLOCATIONS && status == TM_ERROR_NO_MEMORY && !t->failed; left++) {
+    tm_kernel *kernel = NULL;
+    atomic_store(&s->allocations_left, left);
+    status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
+    atomic_store(&s->allocations_left, UINT64_MAX);
+    if (status == TM_OK) s->table.release(s->device, kernel);
+    else if (status != TM_ERROR_NO_MEMORY) trial_fail(t, "prepare gave %d when the host had no memory", status);
+    if (atomic_load(&s->memory.used_bytes) > used) trial_fail(t, "keeps memory of a prepare that ran out of it");
+  }
 }
