@@ -143,6 +143,17 @@ static void print_summary(const inspection *inspect) {
   tm_printable_wrap(inspect->invocation->output, text, 0, terminal->width);
 }
 
+static void print_notes(const inspection *inspect) {
+  const char *note = NULL;
+  char        text[1024];
+  for (uint64_t i = 0; tm_checkpoint_note(inspect->checkpoint, i, &note) == TM_OK; i++) {
+    if (i == 0) print_heading(inspect, "notes");
+    tm_printable_escape(note, strlen(note), text, sizeof text);
+    tm_output_repeat(inspect->invocation->output, ' ', 2);
+    tm_printable_wrap(inspect->invocation->output, text, 2, inspect->invocation->terminal.width);
+  }
+}
+
 static void print_tables(const inspection *inspect, const tm_rows *rows) {
   tm_output_stream   *stream = inspect->invocation->output;
   const tm_terminal  *terminal = &inspect->invocation->terminal;
@@ -156,6 +167,7 @@ static void print_tables(const inspection *inspect, const tm_rows *rows) {
     print_heading(inspect, "metadata");
     tm_rows_print_table(&metadata, metadata_views, 3, &look, stream);
   }
+  if (!inspect->invocation->preferences.quiet) print_notes(inspect);
   if (wants(inspect, "metadata-only")) return;
   if (rows->count > 0) {
     print_heading(inspect, "tensors");
@@ -190,6 +202,13 @@ static void print_files_json(const inspection *inspect, tm_json_writer *json) {
   tm_json_end_array(json);
 }
 
+static void print_notes_json(const inspection *inspect, tm_json_writer *json) {
+  const char *note = NULL;
+  tm_json_begin_array(json, "notes", false);
+  for (uint64_t i = 0; tm_checkpoint_note(inspect->checkpoint, i, &note) == TM_OK; i++) tm_json_text(json, NULL, note);
+  tm_json_end_array(json);
+}
+
 static void print_json(const inspection *inspect, const tm_rows *rows) {
   const tm_rows metadata = { metadata_columns, 3, metadata_row, inspect, inspect->about.metadata_count, NULL };
   const tm_rows totals = tm_format_totals_rows(&inspect->totals);
@@ -205,6 +224,7 @@ static void print_json(const inspection *inspect, const tm_rows *rows) {
   tm_json_count(&json, "tensor_count", inspect->about.tensor_count);
   tm_json_count(&json, "incomplete_count", inspect->about.incomplete_count);
   print_files_json(inspect, &json);
+  print_notes_json(inspect, &json);
   print_rows_json("metadata", &metadata, 0, &json);
   if (!wants(inspect, "metadata-only")) {
     print_rows_json("tensors", rows, no_file, &json);

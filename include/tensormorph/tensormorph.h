@@ -413,6 +413,10 @@ typedef struct tm_metadata_description {
 /* TM_OK, TM_END.  key and value live until the next call of this function by the same thread, at least. */
 tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_metadata_description *out_description);
 
+/* What is odd about the files but no error (a key said twice, a total that does not add up): one sentence each.
+   TM_OK, TM_END */
+tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note);
+
 /* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT, TM_ERROR_IO, TM_ERROR_CHANGED */
 tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);
 /* The tensor as an operand: without a copy from a mapped file, else read into memory of the context. */

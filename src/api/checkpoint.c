@@ -159,6 +159,13 @@ tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_m
   return TM_OK;
 }
 
+tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note) {
+  const char *note = tm_archive_note_at(checkpoint->archive, index);
+  if (note == NULL) return TM_END;
+  *out_note = note;
+  return TM_OK;
+}
+
 /* ---- bytes ---- */
 
 tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error) {

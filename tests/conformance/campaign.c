@@ -229,7 +229,13 @@ static progress *share(void) {
 
 static bool run_operation(const campaign *c, const tm_op_row *row, progress *shared, report *r) {
   combination_list list;
-  bool good = combination_list_make(row, &list);
+  combination only = { .row = row };
+  if (c->only != NULL) only = *c->only;
+  bool good = c->only == NULL && combination_list_make(row, &list);
+  if (c->only != NULL) {
+    list = (combination_list){ &only, 1, 1 };
+    good = only.row == row;
+  }
   for (uint32_t form = 0; form < FORMS && good; form++) {
     const runner run = { c, &list, shared, r, form };
     for (uint32_t next = 0; next < list.count && good;) {
@@ -238,7 +244,7 @@ static bool run_operation(const campaign *c, const tm_op_row *row, progress *sha
     }
     if (c->stop_at_first && r->failure_count != 0) break;
   }
-  combination_list_free(&list);
+  if (c->only == NULL) combination_list_free(&list);
   return good;
 }
 

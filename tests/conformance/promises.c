@@ -10,6 +10,9 @@
 #define LARGE_PRODUCT (UINT64_C(1) << 32)
 /* Below this a fixed working area may well exceed an operand. */
 #define LEAST_EXPANDED_BYTES (UINT64_C(2) << 20)
+/* Shapes are log-uniform, so large ones are rare; questions are cheap. */
+#define LARGE_TRIES 400
+#define LARGE_ENOUGH 6
 
 /* ---- one answer ---- */
 
@@ -243,12 +246,13 @@ void promises_check_scale(trial *t, subject *s, const combination *which, const 
                           uint64_t seed) {
   uint64_t state = seed;
   const uint64_t elements = is_product(which->row->op) ? LARGE_PRODUCT : LARGE_ELEMENTS;
-  for (int i = 0; i < 24 && !t->failed; i++) {
+  for (int i = 0, large_count = 0; i < LARGE_TRIES && large_count < LARGE_ENOUGH && !t->failed; i++) {
     question q;
     if (!question_make_plain(&q, which, elements, random_u64(&state))) continue;
     const tm_answer large = subject_ask(s, &q.c.operation);
     if (large.level == TM_LEVEL_REFUSED) continue;
     check_cost(t, small, answer, &q, &large);
+    large_count += q.c.operands[0].byte_count > LEAST_EXPANDED_BYTES && q.c.operands[which->inputs - 1].byte_count > LEAST_EXPANDED_BYTES / 4;
     const uint64_t expanded = expanded_bytes(&q.c);
     if (large.level == TM_LEVEL_NATIVE && expanded >= LEAST_EXPANDED_BYTES && large.workspace_bytes >= expanded)
       trial_fail(t, "claims to be native with a workspace of %llu bytes; the operand would take %llu expanded",

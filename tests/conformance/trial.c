@@ -110,17 +110,71 @@ static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
   for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
 }
 
+/* ---- sums that cancel ---- */
+
+/* Makes the second half of an axis the first one again, negated if asked. */
+static void mirror(const tm_operand *operand, uint32_t axis, uint32_t along, char *from, bool negate) {
+  const tm_format_info *info = tm_format_find(operand->format);
+  if (axis == operand->rank) {
+    const tm_codec *codec = tm_codec_find(operand->format);
+    const uint64_t half = (axis == along + 1 ? operand->dims[along] / info->block_elements : operand->dims[along]) / 2;
+    char *to = from + (int64_t)half * operand->strides_bytes[along];
+    double value[256];
+    memmove(to, from, info->block_bytes);
+    if (!negate || codec == NULL) return;
+    codec->decode(from, info->block_elements, value);
+    for (uint32_t i = 0; i < info->block_elements; i++) value[i] = -value[i];
+    codec->encode(value, info->block_elements, to);
+    return;
+  }
+  uint64_t steps = axis + 1 == operand->rank ? operand->dims[axis] / info->block_elements : operand->dims[axis];
+  if (axis == along) steps /= 2;
+  for (uint64_t i = 0; i < steps; i++) mirror(operand, axis + 1, along, from + (int64_t)i * operand->strides_bytes[axis], negate);
+}
+
+/* The axis that a sum of this operation runs along; UINT32_MAX if it has none. */
+static uint32_t summed_axis(const kernel_case *c, uint32_t input) {
+  const tm_operand *x = &c->operands[input];
+  const uint32_t op = c->operation.op;
+  if (op == TM_OP_MATMUL || op == TM_OP_MATMUL_SCALED) {
+    const tm_matmul_attributes *attributes = c->operation.attributes;
+    const bool k_is_last = input == 0 ? attributes->transpose_a == 0 : attributes->transpose_b != 0;
+    return input > 1 ? UINT32_MAX : k_is_last ? x->rank - 1 : x->rank - 2;
+  }
+  if (op != TM_OP_SUM && op != TM_OP_MEAN) return UINT32_MAX;
+  const uint32_t axes = c->attributes.reduce.axes;
+  return axes == 0 ? UINT32_MAX : (uint32_t)__builtin_ctz(axes);
+}
+
+/* Each term meets its negative, so that what is left is rounding: the hardest data for a bound on sums. */
+static void make_cancelling(const bench *b) {
+  const kernel_case *c = &b->q->c;
+  for (uint32_t i = 0; i < b->inputs; i++) {
+    const uint32_t along = summed_axis(c, i);
+    if (along < c->operands[i].rank && c->operands[i].element_count != 0)
+      mirror(&c->operands[i], 0, along, (char *)b->operands[i].bytes + b->operands[i].first, i == 0);
+  }
+}
+
+/* Equal values say little about a sum: there they are replaced by values that cancel. */
+static bool is_cancelling(const bench *b) { return b->q->temper == TEMPER_CONSTANT && summed_axis(&b->q->c, 0) != UINT32_MAX; }
+
+static temper temper_of(const bench *b) { return is_cancelling(b) ? TEMPER_PLAIN : b->q->temper; }
+
 static bool make_inputs(bench *b, uint64_t *state) {
   const kernel_case *c = &b->q->c;
   for (uint32_t i = 0; i < b->inputs; i++) {
     image *one = &b->operands[i];
     if (!image_for(one, b->s, &c->operands[i], false)) return false;
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
-    buffer_fill(&view, &c->operands[i], b->q->temper, state);
+    buffer_fill(&view, &c->operands[i], temper_of(b), state);
     if (b->q->sweeps) fill_in_order(&view, &c->operands[i]);
     if (c->operation.op == TM_OP_GATHER && i == 1) fill_indices(b, one, state);
-    if (!image_copy(&b->copies[i], one)) return false;
-    b->pointers[i] = b->copies[i].bytes + one->first;
+  }
+  if (is_cancelling(b)) make_cancelling(b);
+  for (uint32_t i = 0; i < b->inputs; i++) {
+    if (!image_copy(&b->copies[i], &b->operands[i])) return false;
+    b->pointers[i] = b->copies[i].bytes + b->copies[i].first;
   }
   return true;
 }
