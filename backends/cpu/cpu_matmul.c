@@ -5,7 +5,7 @@
 
 #define DEFINE_NARROW(T, BYTES)                                                                                       \
   CPU_AVX2 static void narrow_row_##T(const cpu_matmul_row *row, const void *sums, void *y) {                         \
-    const uint64_t n = row->problem->n;                                                                               \
+    const uint64_t n = row->n;                                                                               \
     uint64_t i = 0;                                                                                                   \
     for (; i + 8 <= n; i += 8) store_##T(y, i, load_f32(sums, i));                                                    \
     if (i < n) store_part_##T(y, i, load_part_f32(sums, i, n - i), n - i);                                            \

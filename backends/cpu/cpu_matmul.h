@@ -2,9 +2,9 @@
 /*
  * cpu_matmul.h - the parts that the matmul kernels share.
  *
- * The blocked product: a block of a (MATMUL_ROWS x MATMUL_DEPTH) is packed once into the workspace, as panels of 6 rows.
- * Each thread then takes panels of 16 columns of b, widens or decodes one into 16 KiB of its own stack, and sweeps all
- * row panels with it:
+ * The blocked product of one thread: a block of a (MATMUL_ROWS x MATMUL_DEPTH at most) is packed into the workspace, as
+ * panels of 6 rows.  Then one panel of 16 columns of b after the other is widened or decoded into 16 KiB of stack, and
+ * all row panels are swept with it:
  *
  *        K                16 columns            registers: 6 x 16 of y
  *    +-------+           +--+
@@ -63,11 +63,10 @@ void cpu_matmul_tile_f32(const void *a, const void *b, uint64_t depth, void *y, 
 void cpu_matmul_tile_f64(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
 void cpu_matmul_tile_i8(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
 
-/* Where a finished row of sums goes. */
+/* A finished part of a row: elements [column, column + n) of y's row `row`. */
 typedef struct cpu_matmul_row {
-  const cpu_call           *call;
-  const cpu_matmul_problem *problem;
-  uint64_t                  batch, row;
+  const cpu_call *call;
+  uint64_t        row, column, n;
 } cpu_matmul_row;
 
 /* A blocked product. */

@@ -53,9 +53,9 @@ CPU_INLINE_AVX2 __m128 scaled(__m128i sums, __m256d a, __m256d b) {
 
 CPU_AVX2 static void scale_row(const cpu_matmul_row *row, const void *sums, void *y) {
   const tm_operation *operation = row->call->operation;
-  const char *scales = row->call->pointers[B_SCALE];
   const int64_t step = scale_step(operation, 1);
-  const uint64_t n = row->problem->n;
+  const char *scales = (const char *)row->call->pointers[B_SCALE] + (int64_t)row->column * step;
+  const uint64_t n = row->n;
   float a_scale, b_scale;
   memcpy(&a_scale, (const char *)row->call->pointers[A_SCALE] + (int64_t)row->row * scale_step(operation, 0), sizeof(a_scale));
   memcpy(&b_scale, scales, sizeof(b_scale));
