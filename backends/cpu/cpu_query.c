@@ -165,31 +165,31 @@ static void add_change(tm_answer *answer, uint32_t kind, uint32_t operand, uint3
   answer->change_count++;
 }
 
+/* Adds what operand `i` needs to fit the row and changes it so; 0 if nothing would help. */
+static int change_operand(const cpu_row *row, uint32_t i, tm_operand *operand, tm_answer *answer) {
+  const uint32_t wanted = i < CPU_ROW_FORMATS ? row->formats[i] : TM_FORMAT_NONE;
+  if (wanted != TM_FORMAT_NONE && wanted != operand->format) {
+    add_change(answer, operand->format >= TM_FORMAT_GGUF ? TM_CHANGE_DEQUANTIZE : TM_CHANGE_CAST, i, wanted);
+    return row->castable && densify(operand, wanted);
+  }
+  if ((operand->flags & TM_OPERAND_CONTIGUOUS) != 0) return 1;
+  add_change(answer, TM_CHANGE_CONTIGUOUS, i, TM_FORMAT_NONE);
+  return densify(operand, TM_FORMAT_NONE);
+}
+
 /* Casts and copies that turn the refusal into a yes, if there are any: they are applied to a copy of the operands, and
    the row is asked again, so nothing is proposed that would not help. */
 static void propose_changes(const cpu_offer *offer, const verdict *refusal, const tm_operation *operation, tm_answer *answer) {
   tm_operand changed[TM_MAX_OPERANDS];
   tm_operation then = *operation;
   const uint32_t count = operation->input_count + operation->output_count;
+  int helps = 1;
   memcpy(changed, operation->operands, count * sizeof *changed);
   then.operands = changed;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t wanted = i < CPU_ROW_FORMATS ? refusal->row->formats[i] : TM_FORMAT_NONE;
-    if (wanted != TM_FORMAT_NONE && wanted != changed[i].format) {
-      if (!refusal->row->castable) {
-        answer->change_count = 0;       /* copies alone would not help */
-        return;
-      }
-      add_change(answer, changed[i].format >= TM_FORMAT_GGUF ? TM_CHANGE_DEQUANTIZE : TM_CHANGE_CAST, i, wanted);
-      if (!densify(&changed[i], wanted)) answer->change_count = TM_MAX_CHANGES + 1;
-    } else if ((changed[i].flags & TM_OPERAND_CONTIGUOUS) == 0) {
-      add_change(answer, TM_CHANGE_CONTIGUOUS, i, TM_FORMAT_NONE);
-      if (!densify(&changed[i], TM_FORMAT_NONE)) answer->change_count = TM_MAX_CHANGES + 1;
-    }
-  }
   then.flags |= TM_OPERATION_ALL_CONTIGUOUS;
-  verdict again;
-  judge(offer, refusal->row, &then, &again);
+  for (uint32_t i = 0; i < count && helps; ++i) helps = change_operand(refusal->row, i, &changed[i], answer);
+  verdict again = { .reached = STAGE_OPERATION };
+  if (helps) judge(offer, refusal->row, &then, &again);
   if (again.reached == STAGE_YES && answer->change_count <= TM_MAX_CHANGES) return;
   answer->change_count = 0;
   memset(answer->changes, 0, sizeof answer->changes);

@@ -3,6 +3,7 @@
 #include "cpu_kernel.h"
 
 #if defined(__x86_64__)
+extern const cpu_row_table cpu_rows_move;
 extern const cpu_row_table cpu_rows_stats;
 extern const cpu_row_table cpu_rows_compare_tensors;
 extern const cpu_row_table cpu_rows_cast;
@@ -22,6 +23,7 @@ extern const cpu_row_table cpu_rows_normalize;
 
 const cpu_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
+  &cpu_rows_move,
   &cpu_rows_stats,
   &cpu_rows_compare_tensors,
   &cpu_rows_cast,

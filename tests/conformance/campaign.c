@@ -71,6 +71,7 @@ static bool test_case(const campaign *c, subject *s, const combination *which, u
   if (accepted) {
     if (is_first && !t.failed) promises_check_strangers(&t, s, &q, &answer, seed);
     if (is_first && !t.failed) promises_check_scale(&t, s, which, &q, &answer, seed);
+    if (is_first && !t.failed) trial_run_out_of_memory(&t, s, &q, &answer);
     if (!t.failed) trial_run(&t, s, &q, &answer, seed);
   } else {
     r->refusal_count++;

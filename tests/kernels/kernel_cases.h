@@ -134,7 +134,7 @@ static inline bool shape_gather(kernel_case *c, uint64_t *state, uint64_t limit)
   uint64_t dims[TM_MAX_RANK], indices[2];
   const uint32_t rank = random_dims(c, state, 1, limit, dims);
   c->attributes.axis.axis = (uint32_t)random_below(state, rank);
-  for (int i = 0; i < 2; ++i) indices[i] = random_extent(state, 12);
+  for (int i = 0; i < 2; ++i) indices[i] = random_extent(state, 8 + limit / 4096);
   return make_operand(c, 0, rank, dims) && make_operand(c, 1, (uint32_t)random_below(state, 3), indices);
 }
 
@@ -257,18 +257,35 @@ static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inpu
   return tm_op_infer_outputs(&c->operation, &c->operands[inputs], NULL) == TM_OK;
 }
 
-/* Spreads a plain operand out: gaps between outer rows, every second element, or backwards. */
+/* The strides of a dense tensor whose axes stand in reverse order, so a transposed view. */
+static inline void reverse_strides(tm_operand *operand, uint32_t element_bytes) {
+  uint64_t stride = element_bytes;
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    operand->strides_bytes[i] = (int64_t)stride;
+    stride *= operand->dims[i];
+  }
+}
+
+static inline void case_transpose(tm_operand *operand) {
+  reverse_strides(operand, tm_format_find(operand->format)->block_bytes);
+  tm_operand_derive(operand, NULL);
+}
+
+/* Spreads a plain operand out: gaps between outer rows, every second element, transposed, or backwards. */
 static inline void case_spread(tm_operand *operand, uint64_t *state) {
   const tm_format_info *info = tm_format_find(operand->format);
   if (operand->rank == 0 || operand->element_count == 0) return;
   const tm_operand dense = *operand;
   const uint32_t last = operand->rank - 1;
-  switch (random_below(state, 3)) {
+  switch (random_below(state, 4)) {
     case 0:
       for (uint32_t i = 0; i < last; ++i) operand->strides_bytes[i] *= 2;
       break;
     case 1:
       for (uint32_t i = 0; info->block_elements == 1 && i <= last; ++i) operand->strides_bytes[i] *= 2;
+      break;
+    case 2:
+      if (info->block_elements == 1) reverse_strides(operand, info->block_bytes);
       break;
     default:
       if (last > 0 || info->block_elements == 1) operand->strides_bytes[0] = -operand->strides_bytes[0];
@@ -311,7 +328,7 @@ static inline void random_block(uint32_t format, temper t, double scale, uint64_
     memcpy(to, &bits, sizeof bits);
     return;
   }
-  if (t == TEMPER_BITS || !info->has_arithmetic || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
+  if (!info->has_arithmetic || t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
   for (uint32_t i = 0; i < info->block_elements; ++i) {
     values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
     if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;
