@@ -233,8 +233,8 @@ uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation 
   return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/* Nanoseconds of one matrix, all parts together.  Whole tiles are counted also where they hang over; a is packed once for
-   each part along the columns, b once for each along the rows. */
+/* Nanoseconds of one matrix, all parts together.  Whole tiles are counted also where they hang over; a is packed
+   once for each part along the columns, b once for each along the rows. */
 static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p, const partition *parts) {
   const uint64_t columns = columns_of(kernel);
   const double k = (double)p->k, depths = (double)divide_up(p->k + 1, MATMUL_DEPTH);

@@ -301,13 +301,13 @@ static void run_gather(const cpu_call *call) {
 
 static uint64_t copy_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[1];
-  return 50 + cpu_cost_ns((double)y->element_count, 1500.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
+  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
 }
 
 static uint64_t gather_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[2];
   const double lines = (double)operation->operands[1].element_count;
-  return 50 + cpu_cost_ns(lines, 50.0, 2 * (double)y->byte_count, y->byte_count <= PART_BYTES ? 1 : lanes);
+  return 50 + cpu_cost_ns(lines, 300.0, 2 * (double)y->byte_count, y->byte_count <= PART_BYTES ? 1 : lanes);
 }
 
 #define MOVE_FLAGS .isa = CPU_ISA_AVX2, .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N0,                    \
