@@ -54,7 +54,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Parts of nearly equal size, each at most `largest` and a multiple of `granule`. */
 static uint64_t even_part(uint64_t total, uint64_t largest, uint64_t granule) {
-  const uint64_t parts = divide_up(total, largest);
+  const uint64_t parts = total == 0 ? 0 : divide_up(total, largest);
   return parts == 0 ? granule : divide_up(divide_up(total, parts), granule) * granule;
 }
 
