@@ -6,10 +6,11 @@
 #define PANEL_BYTES (MATMUL_DEPTH * MATMUL_TILE_COLUMNS * 4u)
 #define TILE_BYTES  (MATMUL_TILE_ROWS * MATMUL_TILE_COLUMNS * 4u)
 
-/* Multiplications below which waking other threads costs more than it brings, and above which a matrix of a batch is
-   shared by all threads rather than given to one. */
+/* Multiplications below which waking other threads costs more than it brings, and the least part of a matrix that one
+   thread gets, since each packs for itself. */
 #define SERIAL_PRODUCTS 800000.0
-#define SHARED_PRODUCTS 64e6
+#define LEAST_ROWS      48u
+#define LEAST_COLUMNS   64u
 
 /* Packing a value of a; the bookkeeping of a tile, of one that hangs over the edge, and of a matrix. */
 #define PACK_ROW_NS 0.35
@@ -17,35 +18,48 @@
 #define EDGE_NS     50.0
 #define MATRIX_NS   60.0
 
-/* What one lane, or all of them, work on: one block of a against all of b. */
-typedef struct block {
-  const cpu_matmul_kernel  *kernel;
-  const cpu_matmul_problem *problem;    /* with k counted in packed values */
-  const cpu_call           *call;
-  const char *a, *b;
-  char       *y;
-  char       *packed;                   /* the block of a: panels of 6 rows */
-  char       *sums;                     /* of the block's rows: y itself, or what follows the packed block */
-  int64_t     sum_row_bytes;
-  uint64_t    batch;
-  uint64_t    columns;                  /* of a tile */
-  uint64_t    row, rows;
-  uint64_t    k, depth, elements;       /* elements along K in this block, of which depth packed values are made */
-  uint64_t    row_groups;               /* into which the sweep over a is cut when b has too few panels for all lanes */
-} block;
+/*
+ * The work is cut into parts of y, rows by columns, that are computed each by one thread from beginning to end: threads
+ * meet only once, at the end of the product.  K is cut the same way for all, so bits do not depend on the parts.
+ */
+typedef struct partition {
+  uint64_t rows, columns;               /* of a part */
+  uint64_t row_parts, column_parts;     /* of one matrix */
+  uint64_t depth;                       /* of a block along K */
+} partition;
+
+/* What is the same for all parts. */
+typedef struct product {
+  const cpu_matmul_kernel *kernel;
+  const cpu_call          *call;
+  cpu_matmul_problem       problem;     /* with k counted in packed values */
+  partition                parts;
+  uint64_t                 elements;    /* K */
+  uint64_t                 tile_columns;
+} product;
+
+/* One part, and the block along K that is at work. */
+typedef struct part {
+  const product *whole;
+  const char    *a, *b;                 /* its first row and column */
+  char          *packed;                /* the block of a: panels of 6 rows */
+  char          *sums;                  /* y itself, or what follows the packed block */
+  int64_t        sum_row_bytes;
+  uint64_t       rows, columns;
+  uint64_t       k, depth, elements;    /* elements along K in this block, of which depth packed values are made */
+} part;
 
 static uint64_t divide_up(uint64_t value, uint64_t by) { return value / by + (value % by != 0); }
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Parts of nearly equal size, each at most `largest` and a multiple of `granule`. */
 static uint64_t even_part(uint64_t total, uint64_t largest, uint64_t granule) {
-  const uint64_t parts = divide_up(total, largest);
+  const uint64_t parts = total == 0 ? 0 : divide_up(total, largest);
   return parts == 0 ? granule : divide_up(divide_up(total, parts), granule) * granule;
 }
 
-static uint64_t depth_of(const cpu_matmul_problem *p) { return even_part(p->k, MATMUL_DEPTH, 32); }
-static uint64_t rows_of(const cpu_matmul_problem *p) { return even_part(p->m, MATMUL_ROWS, MATMUL_TILE_ROWS); }
 static uint64_t columns_of(const cpu_matmul_kernel *kernel) { return MATMUL_TILE_COLUMNS * 4u / kernel->sum_bytes; }
+static uint64_t in_place(const cpu_matmul_kernel *kernel) { return kernel->y_bytes == kernel->sum_bytes; }
 
 static cpu_matmul_problem describe(const cpu_matmul_kernel *kernel, const tm_operation *operation) {
   cpu_matmul_problem p = cpu_matmul_describe(operation);
@@ -53,184 +67,154 @@ static cpu_matmul_problem describe(const cpu_matmul_kernel *kernel, const tm_ope
   return p;
 }
 
-/* ---- one block ---- */
+static int is_serial(const cpu_matmul_problem *p, uint32_t lanes) {
+  const double products = (double)p->m * (double)p->n * (double)p->k * (double)p->batch_count;
+  return lanes == 1 || products < SERIAL_PRODUCTS;
+}
 
-static void pack_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const block *w = argument;
-  const cpu_matmul_problem *p = w->problem;
-  const int64_t along_k = (int64_t)(w->k * w->kernel->k_unit) * p->a_k_bytes;
-  (void)lane;
-  for (uint64_t panel = begin; panel < end; panel++) {
-    const uint64_t first = panel * MATMUL_TILE_ROWS;
-    const cpu_matrix lines = { w->a + (int64_t)(w->row + first) * p->a_line_bytes + along_k, p->a_line_bytes, p->a_k_bytes };
-    w->kernel->a->pack(&lines, least(w->rows - first, MATMUL_TILE_ROWS), w->elements,
-                       w->packed + first * w->depth * w->kernel->sum_bytes, MATMUL_TILE_ROWS, MATMUL_TILE_ROWS);
+/* As many parts as threads, if the batch and the blocks of rows do not give as many; the longer side is cut. */
+static partition partition_of(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p, uint32_t lanes) {
+  const uint64_t tile_columns = columns_of(kernel);
+  const uint64_t wanted = is_serial(p, lanes) ? 1 : lanes;
+  uint64_t blocks = divide_up(p->m, MATMUL_ROWS), cuts = 1;
+  if (blocks > 1) blocks = divide_up(blocks, wanted) * wanted;
+  const uint64_t parts = blocks * p->batch_count;
+  if (parts < wanted && parts > 0) cuts = divide_up(wanted, parts);
+  if (p->m > p->n) {
+    blocks *= least(cuts, divide_up(p->m, LEAST_ROWS * blocks));
+    cuts = 1;
+  }
+  cuts = least(cuts, divide_up(p->n, LEAST_COLUMNS));
+  partition result = { .rows = even_part(p->m, divide_up(p->m, blocks > 0 ? blocks : 1), MATMUL_TILE_ROWS),
+                       .columns = even_part(p->n, divide_up(p->n, cuts > 0 ? cuts : 1), tile_columns),
+                       .depth = even_part(p->k, MATMUL_DEPTH, 32) };
+  result.row_parts = divide_up(p->m, result.rows);
+  result.column_parts = divide_up(p->n, result.columns);
+  return result;
+}
+
+/* Workspace of one lane. */
+static uint64_t lane_bytes(const cpu_matmul_kernel *kernel, const partition *parts) {
+  const uint64_t packed = parts->rows * parts->depth * kernel->sum_bytes;
+  const uint64_t sums = in_place(kernel) ? 0 : parts->rows * parts->columns * kernel->sum_bytes;
+  return divide_up(packed + sums, 64) * 64;
+}
+
+static void pack_rows(const part *w) {
+  const cpu_matmul_problem *p = &w->whole->problem;
+  const cpu_matmul_kernel *kernel = w->whole->kernel;
+  const char *a = w->a + (int64_t)(w->k * kernel->k_unit) * p->a_k_bytes;
+  for (uint64_t row = 0; row < w->rows; row += MATMUL_TILE_ROWS) {
+    const cpu_matrix lines = { a + (int64_t)row * p->a_line_bytes, p->a_line_bytes, p->a_k_bytes };
+    kernel->a->pack(&lines, least(w->rows - row, MATMUL_TILE_ROWS), w->elements,
+                    w->packed + row * w->depth * kernel->sum_bytes, MATMUL_TILE_ROWS, MATMUL_TILE_ROWS);
   }
 }
 
-static void pack_columns(const block *w, uint64_t column, uint64_t columns, char *panel) {
-  const cpu_matmul_problem *p = w->problem;
-  const cpu_matmul_format *b = w->kernel->b;
-  const uint64_t k = w->k * w->kernel->k_unit;
+static void pack_columns(const part *w, uint64_t column, uint64_t columns, char *panel) {
+  const cpu_matmul_problem *p = &w->whole->problem;
+  const cpu_matmul_format *b = w->whole->kernel->b;
+  const uint64_t step = w->whole->tile_columns, k = w->k * w->whole->kernel->k_unit;
   const int64_t along_k = b->block_elements == 1 ? (int64_t)k * p->b_k_bytes
                                                  : (int64_t)(k / b->block_elements * b->block_bytes);
-  for (uint64_t part = 0; part < w->columns; part += 8) {
-    const uint64_t lines = columns > part ? least(columns - part, 8) : 0;
-    const cpu_matrix matrix = { w->b + (int64_t)(column + part) * p->b_line_bytes + along_k, p->b_line_bytes, p->b_k_bytes };
-    b->pack(&matrix, lines, w->elements, panel + part * w->kernel->sum_bytes, w->columns, 8);
+  for (uint64_t first = 0; first < step; first += 8) {
+    const uint64_t lines = columns > first ? least(columns - first, 8) : 0;
+    const char *base = w->b + (int64_t)(column + first) * p->b_line_bytes + along_k;
+    const cpu_matrix matrix = { base, p->b_line_bytes, p->b_k_bytes };
+    b->pack(&matrix, lines, w->elements, panel + first * w->whole->kernel->sum_bytes, step, 8);
   }
 }
 
 /* A tile that hangs over the edge is computed beside the sums, and only what exists of it is kept. */
-static void edge_tile(const block *w, const char *a, const char *panel, char *sums, uint64_t rows, uint64_t columns) {
+static void edge_tile(const part *w, const char *a, const char *panel, char *sums, uint64_t rows, uint64_t columns) {
+  const cpu_matmul_kernel *kernel = w->whole->kernel;
   _Alignas(32) char whole[TILE_BYTES] = { 0 };
-  const uint64_t step = w->columns * w->kernel->sum_bytes, bytes = columns * w->kernel->sum_bytes;
+  const uint64_t step = w->whole->tile_columns * kernel->sum_bytes, bytes = columns * kernel->sum_bytes;
   for (uint64_t i = 0; i < rows && w->k > 0; i++) memcpy(whole + i * step, sums + (int64_t)i * w->sum_row_bytes, bytes);
-  w->kernel->tile(a, panel, w->depth, whole, (int64_t)step, w->k > 0);
+  kernel->tile(a, panel, w->depth, whole, (int64_t)step, w->k > 0);
   for (uint64_t i = 0; i < rows; i++) memcpy(sums + (int64_t)i * w->sum_row_bytes, whole + i * step, bytes);
 }
 
-/* Sweeps the row panels [begin, end) with one panel of columns. */
-static void sweep(const block *w, const char *panel, uint64_t column, uint64_t columns, uint64_t begin, uint64_t end) {
-  for (uint64_t i = begin; i < end; i++) {
-    const uint64_t first = i * MATMUL_TILE_ROWS;
-    const uint64_t rows = least(w->rows - first, MATMUL_TILE_ROWS);
-    const char *a = w->packed + first * w->depth * w->kernel->sum_bytes;
-    char *sums = w->sums + (int64_t)first * w->sum_row_bytes + column * w->kernel->sum_bytes;
-    if (rows == MATMUL_TILE_ROWS && columns == w->columns)
-      w->kernel->tile(a, panel, w->depth, sums, w->sum_row_bytes, w->k > 0);
+/* All row panels times one panel of columns. */
+static void sweep(const part *w, const char *panel, uint64_t column, uint64_t columns) {
+  const cpu_matmul_kernel *kernel = w->whole->kernel;
+  for (uint64_t row = 0; row < w->rows; row += MATMUL_TILE_ROWS) {
+    const uint64_t rows = least(w->rows - row, MATMUL_TILE_ROWS);
+    const char *a = w->packed + row * w->depth * kernel->sum_bytes;
+    char *sums = w->sums + (int64_t)row * w->sum_row_bytes + column * kernel->sum_bytes;
+    if (rows == MATMUL_TILE_ROWS && columns == w->whole->tile_columns)
+      kernel->tile(a, panel, w->depth, sums, w->sum_row_bytes, w->k > 0);
     else
       edge_tile(w, a, panel, sums, rows, columns);
   }
 }
 
-static void multiply(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const block *w = argument;
+static void add_products(part *w) {
+  const product *whole = w->whole;
   _Alignas(64) char panel[PANEL_BYTES];
-  const uint64_t row_panels = divide_up(w->rows, MATMUL_TILE_ROWS);
-  uint64_t packed = UINT64_MAX;
-  (void)lane;
-  for (uint64_t i = begin; i < end; i++) {
-    const uint64_t column = i / w->row_groups * w->columns;
-    const uint64_t columns = least(w->problem->n - column, w->columns);
-    const uint64_t group = i % w->row_groups;
-    if (packed != column) pack_columns(w, column, columns, panel);
-    packed = column;
-    sweep(w, panel, column, columns, row_panels * group / w->row_groups, row_panels * (group + 1) / w->row_groups);
-  }
-}
-
-static void finish_rows(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const block *w = argument;
-  (void)lane;
-  for (uint64_t i = begin; i < end; i++) {
-    const cpu_matmul_row row = { w->call, w->problem, w->batch, w->row + i };
-    w->kernel->finish(&row, w->sums + (int64_t)i * w->sum_row_bytes,
-                      w->y + (int64_t)(w->row + i) * w->problem->y_row_bytes);
-  }
-}
-
-/* ---- one matrix ---- */
-
-static void in_parts(const block *w, uint32_t lanes, uint64_t count, uint64_t grain, tm_range_fn function, block *argument) {
-  const tm_host *host = w->call->host;
-  if (lanes == 1)
-    function(argument, 0, count, 0);
-  else
-    host->parallel_for(host->context, count, grain, function, argument);
-}
-
-static void place_sums(block *w) {
-  if (w->kernel->y_bytes == w->kernel->sum_bytes) {
-    w->sums = w->y + (int64_t)w->row * w->problem->y_row_bytes;
-    w->sum_row_bytes = w->problem->y_row_bytes;
-  } else {
-    w->sums = w->packed + rows_of(w->problem) * depth_of(w->problem) * w->kernel->sum_bytes;
-    w->sum_row_bytes = (int64_t)(w->problem->n * w->kernel->sum_bytes);
-  }
-}
-
-/* `lanes` 1 keeps all of it on this thread. */
-static void multiply_matrix(block *w, uint32_t lanes, uint64_t elements) {
-  const cpu_matmul_problem *p = w->problem;
-  const uint64_t column_panels = divide_up(p->n, w->columns);
-  const uint64_t rows = rows_of(p), depth = depth_of(p);
-  for (w->row = 0; w->row < p->m; w->row += rows) {
-    w->rows = least(p->m - w->row, rows);
-    place_sums(w);
-    const uint64_t row_panels = divide_up(w->rows, MATMUL_TILE_ROWS);
-    const uint64_t wanted = lanes == 1 ? 1 : divide_up(4 * (uint64_t)lanes, column_panels);
-    w->row_groups = least(wanted, row_panels);
-    for (w->k = 0; w->k < p->k; w->k += depth) {
-      w->depth = least(p->k - w->k, depth);
-      w->elements = least(elements - w->k * w->kernel->k_unit, w->depth * w->kernel->k_unit);
-      in_parts(w, lanes, row_panels, 4, pack_rows, w);
-      in_parts(w, lanes, column_panels * w->row_groups, 1, multiply, w);
+  for (w->k = 0; w->k < whole->problem.k; w->k += whole->parts.depth) {
+    w->depth = least(whole->problem.k - w->k, whole->parts.depth);
+    w->elements = least(whole->elements - w->k * whole->kernel->k_unit, w->depth * whole->kernel->k_unit);
+    pack_rows(w);
+    for (uint64_t column = 0; column < w->columns; column += whole->tile_columns) {
+      const uint64_t columns = least(w->columns - column, whole->tile_columns);
+      pack_columns(w, column, columns, panel);
+      sweep(w, panel, column, columns);
     }
-    for (uint64_t i = 0; i < w->rows && p->k == 0; i++)
-      memset(w->sums + (int64_t)i * w->sum_row_bytes, 0, p->n * w->kernel->sum_bytes);
-    if (w->kernel->finish != NULL) in_parts(w, lanes, w->rows, 8, finish_rows, w);
+  }
+  for (uint64_t i = 0; i < w->rows && whole->problem.k == 0; i++)
+    memset(w->sums + (int64_t)i * w->sum_row_bytes, 0, w->columns * whole->kernel->sum_bytes);
+}
+
+/* Part `index` of all: column parts of a block of rows follow each other, then the next block, then the next matrix. */
+static void compute_part(const product *whole, uint64_t index, char *workspace) {
+  const cpu_matmul_problem *p = &whole->problem;
+  const partition *parts = &whole->parts;
+  const uint64_t column = index % parts->column_parts * parts->columns;
+  const uint64_t row = index / parts->column_parts % parts->row_parts * parts->rows;
+  const uint64_t batch = index / parts->column_parts / parts->row_parts;
+  int64_t offsets[3];
+  cpu_matmul_batch_offsets(p, batch, offsets);
+  part w = { .whole = whole, .packed = workspace, .rows = least(p->m - row, parts->rows),
+             .columns = least(p->n - column, parts->columns) };
+  w.a = (const char *)whole->call->pointers[0] + offsets[0] + (int64_t)row * p->a_line_bytes;
+  w.b = (const char *)whole->call->pointers[1] + offsets[1] + (int64_t)column * p->b_line_bytes;
+  char *y = (char *)whole->call->pointers[whole->call->operation->input_count] + offsets[2];
+  y += (int64_t)row * p->y_row_bytes + (int64_t)(column * whole->kernel->y_bytes);
+  w.sums = in_place(whole->kernel) ? y : workspace + parts->rows * parts->depth * whole->kernel->sum_bytes;
+  w.sum_row_bytes = in_place(whole->kernel) ? p->y_row_bytes : (int64_t)(parts->columns * whole->kernel->sum_bytes);
+  add_products(&w);
+  for (uint64_t i = 0; i < w.rows && whole->kernel->finish != NULL; i++) {
+    const cpu_matmul_row place = { whole->call, row + i, column, w.columns };
+    whole->kernel->finish(&place, w.sums + (int64_t)i * w.sum_row_bytes, y + (int64_t)i * p->y_row_bytes);
   }
 }
 
-/* ---- the batch ---- */
-
-static double products_of(const cpu_matmul_problem *p) { return (double)p->m * (double)p->n * (double)p->k; }
-
-static int is_serial(const cpu_matmul_problem *p, uint32_t lanes) {
-  return lanes == 1 || products_of(p) * (double)p->batch_count < SERIAL_PRODUCTS;
-}
-
-/* Small matrices in number are handed out whole; large ones are shared by all lanes. */
-static int hands_out_whole(const cpu_matmul_problem *p, uint32_t lanes) {
-  return !is_serial(p, lanes) && p->batch_count >= 2 * (uint64_t)lanes && products_of(p) < SHARED_PRODUCTS;
-}
-
-/* Workspace of one matrix. */
-static uint64_t matrix_bytes(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p) {
-  const uint64_t packed = rows_of(p) * depth_of(p) * kernel->sum_bytes;
-  const uint64_t sums = kernel->y_bytes == kernel->sum_bytes ? 0 : rows_of(p) * p->n * kernel->sum_bytes;
-  return divide_up(packed + sums, 64) * 64;
-}
-
-static void multiply_batches(const block *shared, uint64_t begin, uint64_t end, uint32_t lanes, char *workspace) {
-  const uint64_t elements = cpu_matmul_describe(shared->call->operation).k;
-  for (uint64_t batch = begin; batch < end; batch++) {
-    block w = *shared;
-    int64_t offsets[3];
-    cpu_matmul_batch_offsets(w.problem, batch, offsets);
-    w.a += offsets[0];
-    w.b += offsets[1];
-    w.y += offsets[2];
-    w.batch = batch;
-    w.packed = workspace;
-    multiply_matrix(&w, lanes, elements);
-  }
-}
-
-static void multiply_some_batches(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const block *w = argument;
-  multiply_batches(w, begin, end, 1, w->packed + lane * matrix_bytes(w->kernel, w->problem));
+static void compute_parts(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const product *whole = argument;
+  char *workspace = (char *)whole->call->workspace + lane * lane_bytes(whole->kernel, &whole->parts);
+  for (uint64_t i = begin; i < end; i++) compute_part(whole, i, workspace);
 }
 
 void cpu_matmul_run(const cpu_matmul_kernel *kernel, const cpu_call *call) {
-  const cpu_matmul_problem problem = describe(kernel, call->operation);
   const tm_host *host = call->host;
-  const uint32_t lanes = host->lane_count;
-  block w = { .kernel = kernel, .problem = &problem, .call = call, .a = call->pointers[0], .b = call->pointers[1],
-              .y = call->pointers[call->operation->input_count], .packed = call->workspace, .columns = columns_of(kernel) };
-  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
-  if (hands_out_whole(&problem, lanes))
-    host->parallel_for(host->context, problem.batch_count, 1, multiply_some_batches, &w);
+  product whole = { .kernel = kernel, .call = call, .problem = describe(kernel, call->operation),
+                    .elements = cpu_matmul_describe(call->operation).k, .tile_columns = columns_of(kernel) };
+  if (whole.problem.m == 0 || whole.problem.n == 0 || whole.problem.batch_count == 0) return;
+  whole.parts = partition_of(kernel, &whole.problem, host->lane_count);
+  const uint64_t count = whole.parts.row_parts * whole.parts.column_parts * whole.problem.batch_count;
+  if (count == 1 || is_serial(&whole.problem, host->lane_count))
+    compute_parts(&whole, 0, count, 0);
   else
-    multiply_batches(&w, 0, problem.batch_count, is_serial(&problem, lanes) ? 1 : lanes, w.packed);
+    host->parallel_for(host->context, count, 1, compute_parts, &whole);
 }
 
 /* ---- what the rows say ---- */
 
 uint64_t cpu_matmul_workspace(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes) {
   const cpu_matmul_problem p = describe(kernel, operation);
-  return (hands_out_whole(&p, lanes) ? lanes : 1) * matrix_bytes(kernel, &p);
+  const partition parts = partition_of(kernel, &p, lanes);
+  return (is_serial(&p, lanes) ? 1 : lanes) * lane_bytes(kernel, &parts);
 }
 
 uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t *out_operand) {
@@ -249,26 +233,27 @@ uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation 
   return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/* Nanoseconds of one matrix on one lane.  Whole tiles are counted also where they hang over; a is packed once, b once for
-   each block of rows. */
-static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p) {
+/* Nanoseconds of one matrix, all parts together.  Whole tiles are counted also where they hang over; a is packed
+   once for each part along the columns, b once for each along the rows. */
+static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p, const partition *parts) {
   const uint64_t columns = columns_of(kernel);
   const double k = (double)p->k, depths = (double)divide_up(p->k + 1, MATMUL_DEPTH);
   const double row_panels = (double)divide_up(p->m, MATMUL_TILE_ROWS), column_panels = (double)divide_up(p->n, columns);
   const double tiles = row_panels * column_panels;
   const double edges = tiles - (double)(p->m / MATMUL_TILE_ROWS) * (double)(p->n / columns);
   const double products = tiles * (double)(MATMUL_TILE_ROWS * columns) * k * kernel->product_ns;
-  const double packed_a = row_panels * MATMUL_TILE_ROWS * k * PACK_ROW_NS;
-  const double packed_b = column_panels * (double)columns * k * kernel->b->pack_ns * (double)divide_up(p->m, MATMUL_ROWS);
+  const double packed_a = row_panels * MATMUL_TILE_ROWS * k * PACK_ROW_NS * (double)parts->column_parts;
+  const double packed_b = column_panels * (double)columns * k * kernel->b->pack_ns * (double)parts->row_parts;
   const double finished = kernel->finish != NULL ? (double)p->m * (10.0 + 0.5 * (double)p->n) : 0.0;
   return MATRIX_NS + products + packed_a + packed_b + (tiles * TILE_NS + edges * EDGE_NS) * depths + finished;
 }
 
 uint64_t cpu_matmul_cost_ns(const cpu_matmul_kernel *kernel, const tm_operation *operation, uint32_t lanes) {
   const cpu_matmul_problem p = describe(kernel, operation);
-  const double work = matrix_ns(kernel, &p) * (double)p.batch_count;
-  if (is_serial(&p, lanes)) return (uint64_t)work;
-  const double blocks = (double)divide_up(p.m, MATMUL_ROWS) * (double)divide_up(p.k, MATMUL_DEPTH);
-  const double wakes = hands_out_whole(&p, lanes) ? 1.0 : 2.0 * blocks * (double)p.batch_count;
-  return (uint64_t)(work / lanes + wakes * CPU_WAKE_NS);
+  const partition parts = partition_of(kernel, &p, lanes);
+  const uint64_t count = parts.row_parts * parts.column_parts * p.batch_count;
+  const double work = matrix_ns(kernel, &p, &parts) * (double)p.batch_count;
+  if (count <= 1 || is_serial(&p, lanes)) return (uint64_t)work;
+  const double turns = (double)divide_up(count, lanes) / (double)count;
+  return (uint64_t)(work * turns + CPU_WAKE_NS);
 }

@@ -292,6 +292,7 @@ static void run_gather(const cpu_call *call) {
     .wide_indices = indices->format == TM_FORMAT_I64,
   };
   uint64_t outer = 1;
+  if (call->operation->operands[2].element_count == 0) return;  /* strides of what is empty say nothing */
   for (uint32_t i = 0; i < axis; ++i) outer *= x->dims[i];
   call->host->parallel_for(call->host->context, outer * job.index_count, PART_BYTES / (job.inner_bytes + 1) + 1, gather_range, &job);
 }

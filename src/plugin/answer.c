@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "tensor/format.h"
 
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
 #define LONGEST_TEXT 256u
@@ -15,8 +16,15 @@ static void refuse(tm_answer *answer, uint32_t reason, const char *text) {
   answer->text = (tm_string){ text, strlen(text) };
 }
 
+/* The bound of class N2 is counted in steps of the accumulator: without one it bounds nothing. */
+static bool has_accumulator(const tm_answer *answer) {
+  const tm_format_info *info = tm_format_find(answer->accumulator);
+  return answer->numerics != TM_NUMERICS_N2 || (info != NULL && info->kind == TM_KIND_FLOAT && info->has_arithmetic);
+}
+
 static void check_numerics(const tm_operation *operation, tm_answer *answer) {
-  const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && answer->growth <= TM_GROWTH_LINEAR;
+  const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && answer->growth <= TM_GROWTH_LINEAR &&
+                     has_accumulator(answer);
   if (!sound) {                 /* a NaN bound fails the comparison above, too */
     answer->numerics = TM_NUMERICS_N4;
     answer->numerics_bound = 0;

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "plugin/host_services.h"
 #include "plugin/settings.h"
 
@@ -53,8 +54,10 @@ static uint32_t sound_alignment(uint32_t claimed) {
 }
 
 static const char *keep_string(tm_arena *arena, tm_string string) {
+  char text[LONGEST_NAME];
   const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
-  return tm_arena_string(arena, is_sound ? string.data : "", is_sound ? tm_min_u64(string.length, LONGEST_NAME) : 0);
+  const uint64_t length = tm_text_escape(is_sound ? string.data : "", is_sound ? string.length : 0, text, sizeof text);
+  return tm_arena_string(arena, text, length);
 }
 
 /* What cannot be made sound by cutting. */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #define LONGEST_MESSAGE 900
 #define LONGEST_SOUND_MESSAGE 65536u    /* what claims to be longer is no text, and is not read */
@@ -24,21 +25,23 @@ void tm_call_leave(const tm_call_frame *frame) {
   current_error = frame->outer;
 }
 
-static int printable_length(tm_string message) {
-  if (message.data == NULL || message.length > LONGEST_SOUND_MESSAGE) return 0;
-  return message.length > LONGEST_MESSAGE ? LONGEST_MESSAGE : (int)message.length;
+/* A backend's words may be any bytes; they end up in terminals and JSON. */
+static const char *readable(tm_string message, char text[LONGEST_MESSAGE]) {
+  const bool is_sound = message.data != NULL && message.length <= LONGEST_SOUND_MESSAGE;
+  (void)tm_text_escape(is_sound ? message.data : "", is_sound ? message.length : 0, text, LONGEST_MESSAGE);
+  return text;
 }
 
 static void host_log(void *context, uint32_t level, tm_string message) {
   const tm_backend_slot *slot = context;
-  tm_log_write(&slot->inventory->log, level, "%s: %.*s", slot->name, printable_length(message),
-               message.data == NULL ? "" : message.data);
+  char text[LONGEST_MESSAGE];
+  tm_log_write(&slot->inventory->log, level, "%s: %s", slot->name, readable(message, text));
 }
 
 static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
   (void)context;
-  return tm_fail_native(current_error, status, native_code, "%.*s", printable_length(message),
-                        message.data == NULL ? "" : message.data);
+  char text[LONGEST_MESSAGE];
+  return tm_fail_native(current_error, status, native_code, "%s", readable(message, text));
 }
 
 /* Giving back what is kept releases kernels; a backend that allocates under a lock of its own would wait for itself. */
@@ -109,16 +112,18 @@ static tm_status host_cache_put(void *context, tm_string key, const void *data, 
   return tm_kernel_cache_put(&slot->inventory->kernel_cache, slot->build_id, key, data, bytes);
 }
 
-/* May come from any thread at any time, also before the devices are listed: then there is nothing to tell yet. */
+/* May come from any thread at any time, also while the lists are made: then they must not be read, and what is missed shows
+   at the first use of the device. */
 static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
   const tm_backend_slot *slot = context;
-  if (index >= slot->device_count) return;
+  if (!atomic_load(&slot->inventory->is_whole) || index >= slot->device_count) return;
   tm_device_slot *device = slot->inventory->devices[slot->first_device + index];
   uint64_t known = atomic_load(&device->epoch);
   while (known < epoch && !atomic_compare_exchange_weak(&device->epoch, &known, epoch)) {
   }
   if (event == TM_EVENT_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
-  atomic_fetch_add(&slot->inventory->generation, 1);
+  /* An event without news must not make everybody ask again. */
+  if (known < epoch) atomic_fetch_add(&slot->inventory->generation, 1);
 }
 
 /* No trace is kept; the calls cost nothing then. */

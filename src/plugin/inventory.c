@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/device.h"
 #include "plugin/device_listing.h"
@@ -18,6 +19,7 @@
 
 #define PATH_VARIABLE "TENSORMORPH_PLUGIN_PATH"
 #define LONGEST_NAME 64
+#define LONGEST_WORDS 256
 #define BUILT_IN "built-in"
 
 /* Files loaded so far, so that the same one under another name is seen. */
@@ -50,12 +52,19 @@ static void set_state(tm_backend_slot *slot, uint32_t state, const char *reason)
   slot->reason = kept == NULL ? "" : kept;
 }
 
+/* For people, so without what a terminal would obey. */
+static const char *keep_words(tm_arena *arena, tm_string words) {
+  char text[LONGEST_WORDS];
+  const uint64_t length = tm_text_escape(words.length == 0 ? "" : words.data, words.length, text, sizeof text);
+  return tm_arena_string(arena, text, length);
+}
+
 static tm_status take_header(tm_backend_slot *slot, const tm_plugin_header *header, tm_error *error) {
   tm_arena *arena = &slot->inventory->arena;
   slot->name = tm_arena_string(arena, header->name.data, header->name.length);
-  slot->version = tm_arena_string(arena, header->version.data, header->version.length);
-  slot->vendor = tm_arena_string(arena, header->vendor.data, header->vendor.length);
-  slot->build_id = tm_arena_string(arena, header->build_id.data, header->build_id.length);
+  slot->version = keep_words(arena, header->version);
+  slot->vendor = keep_words(arena, header->vendor);
+  slot->build_id = keep_words(arena, header->build_id);
   if (slot->name == NULL || slot->version == NULL || slot->vendor == NULL || slot->build_id == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of backends");
   return TM_OK;
@@ -251,6 +260,7 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   inventory->log = log;
   tm_arena_init(&inventory->arena, memory);
   atomic_init(&inventory->generation, 1);
+  atomic_init(&inventory->is_whole, false);
   tm_status status = tm_kernel_cache_init(&inventory->kernel_cache, memory);
   if (status != TM_OK) {
     tm_memory_free(memory, inventory, sizeof *inventory);
@@ -259,10 +269,12 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   loading load = { .inventory = inventory, .options = request->options };
   status = load_all(&load, request->search_folders, error);
   tm_memory_free(memory, load.files, load.file_count * sizeof *load.files);
-  if (status == TM_OK)
+  if (status == TM_OK) {
+    atomic_store(&inventory->is_whole, true);
     *out_inventory = inventory;
-  else
+  } else {
     tm_inventory_destroy(inventory);
+  }
   return status;
 }
 

@@ -81,6 +81,7 @@ struct tm_inventory {
   tm_device_slot  **devices;
   uint32_t         backend_count;
   uint32_t         device_count;
+  _Atomic bool     is_whole;            /* filled; until then what backends tell of their devices is not looked up */
   _Atomic uint64_t generation;          /* moves when any answer may have changed: epochs, states */
 };
 

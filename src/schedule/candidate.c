@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
 
@@ -86,8 +87,8 @@ static void say(tm_plan_candidate *candidate, const char *text) {
 
 static void say_answer(tm_plan_candidate *candidate) {
   const tm_answer *answer = &candidate->answer;
-  snprintf(candidate->reason, sizeof candidate->reason, "%.*s", (int)answer->text.length,
-           answer->text.data == NULL ? "" : answer->text.data);
+  (void)tm_text_escape(answer->text.data == NULL ? "" : answer->text.data, answer->text.length, candidate->reason,
+                       sizeof candidate->reason);
 }
 
 static void judge(tm_plan_candidate *candidate) {

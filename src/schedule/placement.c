@@ -38,7 +38,7 @@ static void destroy(tm_placement_table *table, tm_placement *placement) {
     if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
   }
   tm_mutex_deinit(&placement->lock);
-  tm_memory_free(table->memory, placement->candidates, placement->candidate_room * sizeof *placement->candidates);
+  tm_memory_free(table->memory, placement->candidates, placement->candidate_count * sizeof *placement->candidates);
   tm_memory_free(table->memory, placement, sizeof *placement);
 }
 
@@ -57,13 +57,32 @@ void tm_placement_table_deinit(tm_placement_table *table) {
 
 /* ---- making one ---- */
 
+/* Fills placement->candidates, no more of them than there are. */
+static bool evaluate(tm_placement_table *table, tm_placement *placement) {
+  const uint32_t room = tm_candidate_most(table->market.inventory);
+  tm_plan_candidate *all = tm_memory_calloc(table->memory, room, sizeof *all);
+  if (all == NULL) return false;
+  tm_operand normal[TM_MAX_OPERANDS];
+  memcpy(normal, placement->request.operands, sizeof normal);
+  tm_operation operation = tm_request_operation(&placement->request);
+  operation.operands = normal;
+  tm_op_normalize(&operation, normal);
+  const bool with_lowerings = (placement->request.flags & TM_REQUEST_AS_IS) == 0;
+  const uint32_t count = tm_candidates_evaluate(&table->market, &operation, placement->request.only_device, with_lowerings, all);
+  placement->candidates = tm_memory_alloc(table->memory, count * sizeof *all, 0);
+  placement->candidate_count = placement->candidates == NULL ? 0 : count;
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    memcpy(&placement->candidates[i], &all[i], sizeof *all);
+    placement->candidates[i].operation.operands = placement->candidates[i].operands;
+  }
+  tm_memory_free(table->memory, all, room * sizeof *all);
+  return placement->candidates != NULL;
+}
+
 static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
   tm_placement *placement = tm_memory_calloc(table->memory, 1, sizeof *placement);
   if (placement == NULL) return NULL;
-  placement->candidate_room = tm_candidate_most(table->market.inventory);
-  placement->candidates = tm_memory_calloc(table->memory, placement->candidate_room, sizeof *placement->candidates);
-  if (placement->candidates == NULL || tm_mutex_init(&placement->lock) != TM_OK) {
-    tm_memory_free(table->memory, placement->candidates, placement->candidate_room * sizeof *placement->candidates);
+  if (tm_mutex_init(&placement->lock) != TM_OK) {
     tm_memory_free(table->memory, placement, sizeof *placement);
     return NULL;
   }
@@ -73,14 +92,10 @@ static tm_placement *make(tm_placement_table *table, const tm_request *request, 
   memcpy(&placement->request, request, tm_request_key_bytes(request));
   atomic_init(&placement->learned, atomic_load(&table->market.correction->generation));
   atomic_init(&placement->explore, TM_EXPLORE_NONE);
-  tm_operand normal[TM_MAX_OPERANDS];
-  memcpy(normal, placement->request.operands, sizeof normal);
-  tm_operation operation = tm_request_operation(&placement->request);
-  operation.operands = normal;
-  tm_op_normalize(&operation, normal);
-  const bool with_lowerings = (request->flags & TM_REQUEST_AS_IS) == 0;
-  placement->candidate_count =
-      tm_candidates_evaluate(&table->market, &operation, request->only_device, with_lowerings, placement->candidates);
+  if (!evaluate(table, placement)) {
+    destroy(table, placement);
+    return NULL;
+  }
   atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_fetch_add(&table->query_count, 1);
   return placement;

@@ -22,7 +22,6 @@ typedef struct tm_placement {
   _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
   uint32_t             candidate_count;
-  uint32_t             candidate_room;
   uint32_t             references;      /* under the table's lock */
   tm_mutex             lock;            /* prices and preparation */
   tm_request           request;

@@ -71,6 +71,7 @@ static bool test_case(const campaign *c, subject *s, const combination *which, u
   if (accepted) {
     if (is_first && !t.failed) promises_check_strangers(&t, s, &q, &answer, seed);
     if (is_first && !t.failed) promises_check_scale(&t, s, which, &q, &answer, seed);
+    if (is_first && !t.failed) trial_run_out_of_memory(&t, s, &q, &answer);
     if (!t.failed) trial_run(&t, s, &q, &answer, seed);
   } else {
     r->refusal_count++;
@@ -180,6 +181,7 @@ static void receive(int from, report *r) {
 
 /* The row of a case that ended its process has level and class of a refusal: nothing else is known of it. */
 static void note_death(const runner *run, int status) {
+  if (run->shared->combination >= run->list->count) return;
   const combination *which = &run->list->items[run->shared->combination];
   const tm_answer unknown = { .level = TM_LEVEL_REFUSED };
   report_claim *claim = report_row(run->report, which, &unknown);

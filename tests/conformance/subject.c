@@ -22,6 +22,8 @@ static tm_status host_fail(void *context, tm_status status, int64_t native_code,
 static void *host_alloc(void *context, uint64_t bytes, uint64_t alignment) {
   subject *s = context;
   atomic_fetch_add(&s->allocation_count, 1);
+  if (atomic_load(&s->allocations_left) == 0) return NULL;
+  atomic_fetch_sub(&s->allocations_left, 1);
   return tm_memory_alloc(&s->memory, bytes, alignment);
 }
 
@@ -126,6 +128,7 @@ static tm_status find_device(subject *s) {
 tm_status subject_open(subject *s, const subject_options *options) {
   memset(s, 0, sizeof *s);
   tm_memory_init(&s->memory, 0);
+  atomic_init(&s->allocations_left, UINT64_MAX);
   s->table = *options->table;
   s->settings = options->settings;
   s->device_index = options->device_index;

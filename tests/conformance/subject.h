@@ -33,6 +33,7 @@ typedef struct subject {
   tm_device_info  info;
   tm_memory_space space;
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
+  _Atomic uint64_t allocations_left;    /* before the host has no more memory */
   char            text[200];            /* what it said through fail last */
 } subject;
 

@@ -8,10 +8,10 @@
 
 #include "base/float_mode.h"
 #include "conformance/closeness.h"
+#include "conformance/image.h"
 
-#define GUARD_BYTES 192u
-#define BASE_ALIGNMENT 4096u
 #define WORKSPACE_ALIGNMENT 64u
+#define MOST_ALLOCATIONS 16u            /* of one prepare, that are made to fail one after the other */
 
 bool trial_fail(trial *t, const char *format, ...) {
   if (t->failed) return false;
@@ -21,61 +21,6 @@ bool trial_fail(trial *t, const char *format, ...) {
   va_end(arguments);
   t->failed = true;
   return false;
-}
-
-/* ---- images: an operand's bytes between guards ---- */
-
-typedef struct image {
-  unsigned char *bytes;
-  uint64_t       size;
-  uint64_t       lowest;        /* offset of the first byte that the operand touches */
-  uint64_t       first;         /* offset of its first element */
-  uint64_t       touched;       /* from lowest on; rounded up to whole stores for an output */
-  tm_buffer     *buffer;
-} image;
-
-static uint64_t common_multiple(uint64_t a, uint64_t b) {
-  uint64_t x = a, y = b;
-  while (y != 0) {
-    const uint64_t rest = x % y;
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
-
-static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
-/* An odd multiple of a unit: aligned as declared, and no better where the granules allow it. */
-static uint64_t odd_multiple(uint64_t least, uint64_t unit) {
-  const uint64_t count = (least + unit - 1) / unit;
-  return (count | 1) * unit;
-}
-
-static bool image_make(image *one, const subject *s, uint64_t below, uint64_t bytes, uint64_t alignment, bool is_written) {
-  const uint64_t stores = is_written ? s->space.store_granule : 1;
-  const uint64_t unit = common_multiple(common_multiple(s->space.offset_granule, stores), alignment);
-  memset(one, 0, sizeof *one);
-  one->first = odd_multiple(GUARD_BYTES + below, unit);
-  one->lowest = one->first - below;
-  one->touched = round_up(bytes, stores);
-  one->size = round_up(one->lowest + one->touched + GUARD_BYTES, BASE_ALIGNMENT);
-  one->bytes = aligned_alloc(BASE_ALIGNMENT, one->size);
-  if (one->bytes == NULL) return false;
-  memset(one->bytes, CASE_GUARD, one->size);
-  return true;
-}
-
-static bool image_for(image *one, const subject *s, const tm_operand *operand, bool is_written) {
-  return image_make(one, s, tm_operand_bytes_below(operand), operand->byte_count, operand->alignment, is_written);
-}
-
-static bool image_copy(image *to, const image *from) {
-  *to = *from;
-  to->buffer = NULL;
-  to->bytes = aligned_alloc(BASE_ALIGNMENT, from->size);
-  if (to->bytes != NULL) memcpy(to->bytes, from->bytes, from->size);
-  return to->bytes != NULL;
 }
 
 /* ---- the state of one trial ---- */
@@ -95,83 +40,10 @@ typedef struct bench {
   tm_kernel      *kernel;
 } bench;
 
-static void fill_indices(const bench *b, const image *one, uint64_t *state) {
-  const kernel_case *c = &b->q->c;
-  const uint64_t extent = c->operands[0].dims[c->attributes.axis.axis];
-  const uint32_t bytes = tm_format_find(c->operands[1].format)->block_bytes;
-  for (uint64_t at = 0; at + bytes <= c->operands[1].byte_count; at += bytes) {
-    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
-    memcpy(one->bytes + one->lowest + at, &index, bytes);
-  }
-}
-
-static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
-  const uint64_t step = operand->byte_count / operand->element_count;
-  for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
-}
-
-/* ---- sums that cancel ---- */
-
-/* Makes the second half of an axis the first one again, negated if asked. */
-static void mirror(const tm_operand *operand, uint32_t axis, uint32_t along, char *from, bool negate) {
-  const tm_format_info *info = tm_format_find(operand->format);
-  if (axis == operand->rank) {
-    const tm_codec *codec = tm_codec_find(operand->format);
-    const uint64_t half = (axis == along + 1 ? operand->dims[along] / info->block_elements : operand->dims[along]) / 2;
-    char *to = from + (int64_t)half * operand->strides_bytes[along];
-    double value[256];
-    memmove(to, from, info->block_bytes);
-    if (!negate || codec == NULL) return;
-    codec->decode(from, info->block_elements, value);
-    for (uint32_t i = 0; i < info->block_elements; i++) value[i] = -value[i];
-    codec->encode(value, info->block_elements, to);
-    return;
-  }
-  uint64_t steps = axis + 1 == operand->rank ? operand->dims[axis] / info->block_elements : operand->dims[axis];
-  if (axis == along) steps /= 2;
-  for (uint64_t i = 0; i < steps; i++) mirror(operand, axis + 1, along, from + (int64_t)i * operand->strides_bytes[axis], negate);
-}
-
-/* The axis that a sum of this operation runs along; UINT32_MAX if it has none. */
-static uint32_t summed_axis(const kernel_case *c, uint32_t input) {
-  const tm_operand *x = &c->operands[input];
-  const uint32_t op = c->operation.op;
-  if (op == TM_OP_MATMUL || op == TM_OP_MATMUL_SCALED) {
-    const tm_matmul_attributes *attributes = c->operation.attributes;
-    const bool k_is_last = input == 0 ? attributes->transpose_a == 0 : attributes->transpose_b != 0;
-    return input > 1 ? UINT32_MAX : k_is_last ? x->rank - 1 : x->rank - 2;
-  }
-  if (op != TM_OP_SUM && op != TM_OP_MEAN) return UINT32_MAX;
-  const uint32_t axes = c->attributes.reduce.axes;
-  return axes == 0 ? UINT32_MAX : (uint32_t)__builtin_ctz(axes);
-}
-
-/* Each term meets its negative, so that what is left is rounding: the hardest data for a bound on sums. */
-static void make_cancelling(const bench *b) {
-  const kernel_case *c = &b->q->c;
-  for (uint32_t i = 0; i < b->inputs; i++) {
-    const uint32_t along = summed_axis(c, i);
-    if (along < c->operands[i].rank && c->operands[i].element_count != 0)
-      mirror(&c->operands[i], 0, along, (char *)b->operands[i].bytes + b->operands[i].first, i == 0);
-  }
-}
-
-/* Equal values say little about a sum: there they are replaced by values that cancel. */
-static bool is_cancelling(const bench *b) { return b->q->temper == TEMPER_CONSTANT && summed_axis(&b->q->c, 0) != UINT32_MAX; }
-
-static temper temper_of(const bench *b) { return is_cancelling(b) ? TEMPER_PLAIN : b->q->temper; }
-
 static bool make_inputs(bench *b, uint64_t *state) {
-  const kernel_case *c = &b->q->c;
-  for (uint32_t i = 0; i < b->inputs; i++) {
-    image *one = &b->operands[i];
-    if (!image_for(one, b->s, &c->operands[i], false)) return false;
-    const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
-    buffer_fill(&view, &c->operands[i], temper_of(b), state);
-    if (b->q->sweeps) fill_in_order(&view, &c->operands[i]);
-    if (c->operation.op == TM_OP_GATHER && i == 1) fill_indices(b, one, state);
-  }
-  if (is_cancelling(b)) make_cancelling(b);
+  for (uint32_t i = 0; i < b->inputs; i++)
+    if (!image_for(&b->operands[i], b->s, &b->q->c.operands[i], false)) return false;
+  image_fill_inputs(b->operands, b->q, state);
   for (uint32_t i = 0; i < b->inputs; i++) {
     if (!image_copy(&b->copies[i], &b->operands[i])) return false;
     b->pointers[i] = b->copies[i].bytes + b->copies[i].first;
@@ -206,7 +78,7 @@ static bool upload(bench *b, image *one) {
 }
 
 static tm_binding bind(const image *one) {
-  return (tm_binding){ one->buffer, one->first, one->size - one->first - GUARD_BYTES };
+  return (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
 }
 
 static bool make_workspace(bench *b) {
@@ -329,6 +201,42 @@ static bool repeats(bench *b) {
          trial_fail(b->t, "a second run gave other bits, against its promise");
 }
 
+/* ---- outputs in the place of inputs ---- */
+
+static bool lies_like(const tm_operand *a, const tm_operand *b) {
+  const tm_format_info *x = tm_format_find(a->format), *y = tm_format_find(b->format);
+  return x->block_bytes == y->block_bytes && x->block_elements == y->block_elements && a->rank == b->rank && a->byte_count != 0 &&
+         a->alignment <= b->alignment && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+         memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
+}
+
+/* The output written over the input, as the answer allows. */
+static bool works_over(bench *b, uint32_t input) {
+  image over;
+  tm_binding bindings[CASE_MAX_OPERANDS + 1];
+  if (!image_copy(&over, &b->copies[input])) return trial_fail(b->t, "no memory");
+  bool good = upload(b, &over);
+  for (uint32_t i = 0; good && i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? &over : &b->operands[i]);
+  bindings[b->inputs + 1] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
+  tm_status status = TM_OK;
+  if (good) status = subject_launch(b->s, 0, b->kernel, bindings, b->inputs + 1 + (b->answer->workspace_bytes != 0));
+  if (good && status == TM_OK) status = subject_collect(b->s, over.buffer, over.bytes, over.size);
+  if (good && status != TM_OK) good = trial_fail(b->t, "launch over input %u gave %d", input, status);
+  good = good && is_close_enough(b, &over);
+  subject_buffer_free(b->s, over.buffer, over.size);
+  free(over.bytes);
+  return good || trial_fail(b->t, "not over input %u, against its promise", input);
+}
+
+static bool keeps_alias_promises(bench *b) {
+  const tm_operand *y = &b->q->c.operands[b->inputs];
+  for (uint32_t i = 0; i < b->inputs && i < 8; i++) {
+    if ((b->answer->alias_mask >> i & 1u) == 0 || !lies_like(y, &b->q->c.operands[i])) continue;
+    if (!works_over(b, i)) return false;
+  }
+  return true;
+}
+
 static bool run_and_judge(bench *b, uint64_t *state) {
   if (!make_inputs(b, state) || !make_expected(b)) return trial_fail(b->t, "no memory for the operands");
   for (uint32_t i = 0; i < b->inputs; i++)
@@ -336,12 +244,21 @@ static bool run_and_judge(bench *b, uint64_t *state) {
   if (!make_workspace(b) || !prepare(b) || !launch_once(b)) return false;
   const image *output = &b->operands[b->inputs];
   return guards_are_whole(b, output, "output") && gaps_are_whole(b, output) && is_close_enough(b, output) &&
-         inputs_are_unchanged(b) && workspace_is_kept(b) && repeats(b);
+         inputs_are_unchanged(b) && workspace_is_kept(b) && repeats(b) && keeps_alias_promises(b);
 }
 
 static void image_free(bench *b, image *one) {
   subject_buffer_free(b->s, one->buffer, one->size);
   free(one->bytes);
+}
+
+/* Memory may be kept for the next time; what the next time does not use again is lost. */
+static void check_leak(trial *t, subject *s, const question *q, const tm_answer *answer) {
+  tm_kernel *kernel = NULL;
+  const uint64_t used = atomic_load(&s->memory.used_bytes);
+  if (s->table.prepare(s->device, &q->c.operation, answer, &kernel) == TM_OK) s->table.release(s->device, kernel);
+  const uint64_t then = atomic_load(&s->memory.used_bytes);
+  if (then > used) trial_fail(t, "keeps %llu bytes more with each prepare and release", (unsigned long long)(then - used));
 }
 
 void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t seed) {
@@ -355,6 +272,27 @@ void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer,
   image_free(&b, &b.expected);
   image_free(&b, &b.earlier);
   image_free(&b, &b.workspace);
-  if (atomic_load(&s->memory.used_bytes) > used) (void)trial_fail(t, "keeps %llu bytes of the host's memory after release",
-                                                                  (unsigned long long)(atomic_load(&s->memory.used_bytes) - used));
+  if (!t->failed && atomic_load(&s->memory.used_bytes) > used) check_leak(t, s, q, answer);
+}
+
+/* One prepare with so many allocations before the host has no more. */
+static tm_status prepare_with(subject *s, const question *q, const tm_answer *answer, uint64_t allocations) {
+  tm_kernel *kernel = NULL;
+  atomic_store(&s->allocations_left, allocations);
+  const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
+  atomic_store(&s->allocations_left, UINT64_MAX);
+  if (status == TM_OK) s->table.release(s->device, kernel);
+  return status;
+}
+
+void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer) {
+  tm_status status = TM_ERROR_NO_MEMORY;
+  for (uint64_t left = 0; left < MOST_ALLOCATIONS && status == TM_ERROR_NO_MEMORY && !t->failed; left++) {
+    (void)prepare_with(s, q, answer, left);
+    const uint64_t used = atomic_load(&s->memory.used_bytes);
+    status = prepare_with(s, q, answer, left);
+    if (status != TM_OK && status != TM_ERROR_NO_MEMORY) trial_fail(t, "prepare gave %d when the host had no memory", status);
+    if (status == TM_ERROR_NO_MEMORY && atomic_load(&s->memory.used_bytes) > used)
+      trial_fail(t, "loses memory in a prepare that runs out of it");
+  }
 }

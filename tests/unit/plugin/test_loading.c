@@ -102,6 +102,17 @@ static void endless_devices_are_cut(void **state) {
   tm_context_destroy(context);
 }
 
+/* Its events come from another thread while the lists of backends and devices still grow. */
+static void events_may_come_at_any_time(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("eager"), ZOO("device_endless_devices"), ZOO("honest") };
+  const tm_context_options options = options_with(paths, 3);
+  tm_context *context = open_context(&options);
+  assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_eager:0")).fell_back, 0);
+  expect_honest_unharmed(context);
+  tm_context_destroy(context);
+}
+
 /* ---- files that look like plugins ---- */
 
 typedef struct file_case {
@@ -304,6 +315,7 @@ int main(void) {
     cmocka_unit_test(a_hanging_constructor_is_given_up),
     cmocka_unit_test(unusual_ones_are_accepted),
     cmocka_unit_test(endless_devices_are_cut),
+    cmocka_unit_test(events_may_come_at_any_time),
     cmocka_unit_test(truncated_objects_are_refused),
     cmocka_unit_test(other_architectures_are_refused),
     cmocka_unit_test(files_of_everybody_are_refused),

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/image.h"
+
+#define BASE_ALIGNMENT 4096u
+
+/* ---- room ---- */
+
+static uint64_t common_multiple(uint64_t a, uint64_t b) {
+  uint64_t x = a, y = b;
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/* An odd multiple of a unit: aligned as declared, and no better where the granules allow it. */
+static uint64_t odd_multiple(uint64_t least, uint64_t unit) {
+  const uint64_t count = (least + unit - 1) / unit;
+  return (count | 1) * unit;
+}
+
+bool image_make(image *one, const subject *s, uint64_t below, uint64_t bytes, uint64_t alignment, bool is_written) {
+  const uint64_t stores = is_written ? s->space.store_granule : 1;
+  const uint64_t unit = common_multiple(common_multiple(s->space.offset_granule, stores), alignment);
+  memset(one, 0, sizeof *one);
+  one->first = odd_multiple(IMAGE_GUARD_BYTES + below, unit);
+  one->lowest = one->first - below;
+  one->touched = round_up(bytes, stores);
+  one->size = round_up(one->lowest + one->touched + IMAGE_GUARD_BYTES, BASE_ALIGNMENT);
+  one->bytes = aligned_alloc(BASE_ALIGNMENT, one->size);
+  if (one->bytes == NULL) return false;
+  memset(one->bytes, CASE_GUARD, one->size);
+  return true;
+}
+
+bool image_for(image *one, const subject *s, const tm_operand *operand, bool is_written) {
+  return image_make(one, s, tm_operand_bytes_below(operand), operand->byte_count, operand->alignment, is_written);
+}
+
+bool image_copy(image *to, const image *from) {
+  *to = *from;
+  to->buffer = NULL;
+  to->bytes = aligned_alloc(BASE_ALIGNMENT, from->size);
+  if (to->bytes != NULL) memcpy(to->bytes, from->bytes, from->size);
+  return to->bytes != NULL;
+}
+
+/* ---- data ---- */
+
+static void fill_indices(const kernel_case *c, const image *one, uint64_t *state) {
+  const uint64_t extent = c->operands[0].dims[c->attributes.axis.axis];
+  const uint32_t bytes = tm_format_find(c->operands[1].format)->block_bytes;
+  for (uint64_t at = 0; at + bytes <= c->operands[1].byte_count; at += bytes) {
+    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
+    memcpy(one->bytes + one->lowest + at, &index, bytes);
+  }
+}
+
+static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
+  const uint64_t step = operand->byte_count / operand->element_count;
+  for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
+}
+
+/* ---- sums that cancel ---- */
+
+/* Makes the second half of an axis the first one again, negated if asked. */
+static void mirror(const tm_operand *operand, uint32_t axis, uint32_t along, char *from, bool negate) {
+  const tm_format_info *info = tm_format_find(operand->format);
+  if (axis == operand->rank) {
+    const tm_codec *codec = tm_codec_find(operand->format);
+    const uint64_t half = (axis == along + 1 ? operand->dims[along] / info->block_elements : operand->dims[along]) / 2;
+    char *to = from + (int64_t)half * operand->strides_bytes[along];
+    double value[256];
+    memmove(to, from, info->block_bytes);
+    if (!negate || codec == NULL) return;
+    codec->decode(from, info->block_elements, value);
+    for (uint32_t i = 0; i < info->block_elements; i++) value[i] = -value[i];
+    codec->encode(value, info->block_elements, to);
+    return;
+  }
+  uint64_t steps = axis + 1 == operand->rank ? operand->dims[axis] / info->block_elements : operand->dims[axis];
+  if (axis == along) steps /= 2;
+  for (uint64_t i = 0; i < steps; i++) mirror(operand, axis + 1, along, from + (int64_t)i * operand->strides_bytes[axis], negate);
+}
+
+/* The axis that a sum of this operation runs along; UINT32_MAX if it has none. */
+static uint32_t summed_axis(const kernel_case *c, uint32_t input) {
+  const tm_operand *x = &c->operands[input];
+  const uint32_t op = c->operation.op;
+  if (op == TM_OP_MATMUL || op == TM_OP_MATMUL_SCALED) {
+    const tm_matmul_attributes *attributes = c->operation.attributes;
+    const bool k_is_last = input == 0 ? attributes->transpose_a == 0 : attributes->transpose_b != 0;
+    return input > 1 ? UINT32_MAX : k_is_last ? x->rank - 1 : x->rank - 2;
+  }
+  if (op != TM_OP_SUM && op != TM_OP_MEAN) return UINT32_MAX;
+  const uint32_t axes = c->attributes.reduce.axes;
+  return axes == 0 ? UINT32_MAX : (uint32_t)__builtin_ctz(axes);
+}
+
+/* Each term meets its negative, so that what is left is rounding: the hardest data for a bound on sums. */
+static void make_cancelling(const kernel_case *c, image *inputs) {
+  for (uint32_t i = 0; i < c->operation.input_count; i++) {
+    const uint32_t along = summed_axis(c, i);
+    if (along < c->operands[i].rank && c->operands[i].element_count != 0)
+      mirror(&c->operands[i], 0, along, (char *)inputs[i].bytes + inputs[i].first, i == 0);
+  }
+}
+
+/* Equal values say little about a sum: there they are replaced by values that cancel. */
+static bool is_cancelling(const question *q) { return q->temper == TEMPER_CONSTANT && summed_axis(&q->c, 0) != UINT32_MAX; }
+
+void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
+  const kernel_case *c = &q->c;
+  for (uint32_t i = 0; i < c->operation.input_count; i++) {
+    const image *one = &inputs[i];
+    const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
+    buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
+    if (q->sweeps) fill_in_order(&view, &c->operands[i]);
+    if (c->operation.op == TM_OP_GATHER && i == 1) fill_indices(c, one, state);
+  }
+  if (is_cancelling(q)) make_cancelling(c, inputs);
+}
