@@ -3,10 +3,11 @@
  * add, sub, mul, div, sqrt of floats, exactly rounded; add, sub, mul of integers.
  *
  * bf16 and f16 are widened to f32, computed there, and narrowed: two roundings that together equal one.  f32 carries 24
- * bits, at least 2p + 2 for p = 8 (bf16) and p = 11 (f16), which is enough for + - * / and sqrt while results are normal.
- * Below that: sums are exact.  An f16 product has 22 bits and is exact in f32.  A bf16 product has 16 bits; to be rounded
- * by f32 (at 2^-149) across or onto a tie of bf16 (an odd multiple of 2^-134) it would need 17, or be 255 * 257.  A quotient a/b that is no tie h = k * 2^-134
- * differs from it by |a - h b| / b >= 2^-143 (f16: by 2^-22 of itself), more than f32 rounds away.  sqrt is never subnormal.
+ * bits, at least 2p + 2 for p = 8 (bf16) and p = 11 (f16), which is enough for + - * / and sqrt while results are
+ * normal.  Below that: sums are exact.  An f16 product has 22 bits and is exact in f32.  A bf16 product has 16 bits; to
+ * be rounded by f32 (at 2^-149) across or onto a tie of bf16 (an odd multiple of 2^-134) it would need 17, or be 255 *
+ * 257.  A quotient a/b that is no tie h = k * 2^-134 differs from it by |a - h b| / b >= 2^-143 (f16: by 2^-22 of
+ * itself), more than f32 rounds away.  sqrt is never subnormal.
  *
  * NaN: arithmetic on a NaN gives a quiet NaN whose payload is not part of the promise.  What only moves bits
  * (cpu_elementwise_select.c) keeps payloads.

@@ -24,7 +24,8 @@ CPU_INLINE_AVX2 __m256 join_masks(__m256d low, __m256d high) {
              _mm256_cmp_pd(load_f64(left, i + 4), load_f64(right, i + 4), PREDICATE))
 #define COMPARED_PART_f64(T, PREDICATE)                                                                               \
   join_masks(_mm256_cmp_pd(load_part_f64(left, i, n), load_part_f64(right, i, n), PREDICATE),                         \
-             _mm256_cmp_pd(load_part_f64(left, i + 4, n > 4 ? n - 4 : 0), load_part_f64(right, i + 4, n > 4 ? n - 4 : 0), \
+             _mm256_cmp_pd(load_part_f64(left, i + 4, n > 4 ? n - 4 : 0),                                             \
+                           load_part_f64(right, i + 4, n > 4 ? n - 4 : 0),                                            \
                            PREDICATE))
 
 #define LOOP_COMPARE(NAME, T, WHOLE, PART, PREDICATE)                                                                 \
@@ -74,7 +75,8 @@ CPU_INLINE_AVX2 __m256 join_masks(__m256d low, __m256d high) {
 KERNELS(DEFINE_COMPARE)
 
 #define ROW(T, FORMAT, BYTES, PICOSECONDS, WHOLE, PART)                                                               \
-  CPU_EXACT_ROW(TM_OP_COMPARE, "compare_" #T, compare_##T, sizeof(tm_compare_attributes), 0, FORMAT, FORMAT, TM_FORMAT_BOOL),
+  CPU_EXACT_ROW(TM_OP_COMPARE, "compare_" #T, compare_##T, sizeof(tm_compare_attributes), 0, FORMAT, FORMAT,          \
+                TM_FORMAT_BOOL),
 static const cpu_row rows[] = { KERNELS(ROW) };
 
 const cpu_row_table cpu_rows_compare = { rows, sizeof(rows) / sizeof(rows[0]) };

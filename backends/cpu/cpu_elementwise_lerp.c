@@ -10,7 +10,8 @@ CPU_INLINE_AVX2 __m256d line_pd(__m256d a, __m256d b, __m256d t) {
 }
 
 CPU_INLINE_AVX2 __m256d lerp_pd(__m256d a, __m256d b, __m256d t) {
-  const __m256d take_a = _mm256_or_pd(_mm256_cmp_pd(t, _mm256_setzero_pd(), _CMP_EQ_OQ), _mm256_cmp_pd(a, b, _CMP_EQ_OQ));
+  const __m256d is_start = _mm256_cmp_pd(t, _mm256_setzero_pd(), _CMP_EQ_OQ);
+  const __m256d take_a = _mm256_or_pd(is_start, _mm256_cmp_pd(a, b, _CMP_EQ_OQ));
   const __m256d take_b = _mm256_cmp_pd(t, _mm256_set1_pd(1.0), _CMP_EQ_OQ);
   return _mm256_blendv_pd(_mm256_blendv_pd(line_pd(a, b, t), b, take_b), a, take_a);
 }

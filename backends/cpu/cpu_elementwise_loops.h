@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cpu_elementwise_loops.h - the loop around an expression: whole vectors, then what is left.  Each macro defines
- * span_<name>_<T> and the functions that its row needs.  In EXPRESSION the operands are `a`, `b`, `c`; `attributes` are the operation's.
+ * span_<name>_<T> and the functions that its row needs.  In EXPRESSION the operands are `a`, `b`, `c`; `attributes` are
+ * the operation's.
  */
 #ifndef CPU_ELEMENTWISE_LOOPS_H
 #define CPU_ELEMENTWISE_LOOPS_H
@@ -65,7 +66,8 @@
   static const cpu_span span_##NAME##_##T = { NAME##_##T, 3, { BYTES, BYTES, BYTES, BYTES }, PICOSECONDS };           \
   CPU_SPAN_ROW_FUNCTIONS(NAME##_##T)
 
-#define CPU_ALIASES_1 0x1u      /* the output may lie where the input lies: every element is read before it is written */
+/* The output may lie where an input lies: every element is read before it is written. */
+#define CPU_ALIASES_1 0x1u
 #define CPU_ALIASES_2 0x3u
 #define CPU_ALIASES_3 0x7u
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu_memory_cost.h"
+#include "cpu_vector_avx2.h"
 
 #define OPERANDS (CPU_SPAN_INPUTS + 1)
 
@@ -12,11 +13,16 @@
 
 #define ROW_NS 12.0
 
+/* Rows shorter than this cost more to find than to compute; the reference is as good at that. */
+#define LEAST_RUN 8u
+
 typedef struct walk {
   const cpu_span     *span;
   const tm_operation *operation;
   void *const        *pointers;
-  uint64_t            run;              /* extent of the last axis */
+  uint64_t            run;              /* elements of a row */
+  uint32_t            outer_rank;       /* axes that are walked; 0 if all is one row */
+  uint32_t            repeats;          /* bit i: input i has one element a row */
 } walk;
 
 /* Where the walk stands: an odometer over the outer axes and the byte offset of the current row in each operand. */
@@ -40,9 +46,20 @@ static const tm_operand *output_of(const tm_operation *operation) {
   return &operation->operands[operation->input_count];
 }
 
+/* Are all operands one long row? */
+static int is_dense(const tm_operation *operation) {
+  for (uint32_t i = 0; i < operand_count(operation); i++) {
+    const tm_operand *operand = &operation->operands[i];
+    if ((operand->flags & TM_OPERAND_CONTIGUOUS) == 0) return 0;
+    if (operand->element_count != output_of(operation)->element_count) return 0;
+  }
+  return 1;
+}
+
 static uint64_t row_length(const tm_operation *operation) {
   const tm_operand *output = output_of(operation);
-  return output->rank == 0 ? 1 : output->dims[output->rank - 1];
+  if (output->rank == 0 || is_dense(operation)) return output->element_count;
+  return output->dims[output->rank - 1];
 }
 
 static int64_t last_stride(const tm_operand *operand) {
@@ -50,8 +67,10 @@ static int64_t last_stride(const tm_operand *operand) {
 }
 
 uint32_t cpu_span_refuses(const cpu_span *span, const tm_operation *operation, uint32_t *out_operand) {
-  const uint64_t run = row_length(operation);
-  for (uint32_t i = 0; i <= span->input_count && run > 1; i++) {
+  const uint64_t run = row_length(operation), count = output_of(operation)->element_count;
+  *out_operand = TM_NO_OPERAND;
+  if (run < LEAST_RUN && run < count) return TM_REASON_SHAPE;
+  for (uint32_t i = 0; i <= span->input_count && run > 1 && !is_dense(operation); i++) {
     const int64_t stride = last_stride(&operation->operands[i]);
     const int repeats = stride == 0 && i < span->input_count;
     if (stride == (int64_t)span->element_bytes[i] || repeats) continue;
@@ -75,10 +94,11 @@ uint64_t cpu_span_cost_ns(const cpu_span *span, const tm_operation *operation, u
   return (uint64_t)(rows + (compute > move ? compute : move) + (is_serial ? 0 : CPU_WAKE_NS));
 }
 
-static void position_at(const tm_operation *operation, uint64_t row, row_position *position) {
-  memset(position, 0, sizeof(*position));
+static void position_at(const walk *w, uint64_t row, row_position *position) {
+  const tm_operation *operation = w->operation;
   const tm_operand *output = output_of(operation);
-  for (uint32_t axis = output->rank > 0 ? output->rank - 1 : 0; axis-- > 0;) {
+  memset(position, 0, sizeof(*position));
+  for (uint32_t axis = w->outer_rank; axis-- > 0;) {
     const uint64_t index = row % output->dims[axis];
     row /= output->dims[axis];
     position->index[axis] = index;
@@ -87,9 +107,10 @@ static void position_at(const tm_operation *operation, uint64_t row, row_positio
   }
 }
 
-static void next_row(const tm_operation *operation, row_position *position) {
+static void next_row(const walk *w, row_position *position) {
+  const tm_operation *operation = w->operation;
   const tm_operand *output = output_of(operation);
-  for (uint32_t axis = output->rank > 0 ? output->rank - 1 : 0; axis-- > 0;) {
+  for (uint32_t axis = w->outer_rank; axis-- > 0;) {
     const uint64_t extent = output->dims[axis];
     const int carries = ++position->index[axis] == extent;
     const int64_t steps = carries ? 1 - (int64_t)extent : 1;
@@ -100,15 +121,14 @@ static void next_row(const tm_operation *operation, row_position *position) {
   }
 }
 
-/* Fills `count` elements with copies of the one at `value`. */
-static void expand(void *to, const void *value, uint32_t bytes, uint64_t count) {
-  memcpy(to, value, bytes);
-  const uint64_t total = count * bytes;
-  for (uint64_t done = bytes; done < total;) {
-    const uint64_t part = done <= total - done ? done : total - done;
-    memcpy((char *)to + done, to, part);
-    done += part;
-  }
+/* Fills `count` elements with copies of the one at `value`, and the rest of the last 32 bytes. */
+CPU_AVX2 static void expand(char *to, const char *value, uint32_t bytes, uint64_t count) {
+  const __m128i element = load_part_bytes(value, bytes);
+  const __m256i copies = bytes == 8   ? _mm256_broadcastq_epi64(element)
+                         : bytes == 4 ? _mm256_broadcastd_epi32(element)
+                         : bytes == 2 ? _mm256_broadcastw_epi16(element)
+                                      : _mm256_broadcastb_epi8(element);
+  for (uint64_t at = 0; at < count * bytes; at += 32) _mm256_store_si256((__m256i *)(void *)(to + at), copies);
 }
 
 /* Computes elements [begin, end) of the row at `position`. */
@@ -121,7 +141,7 @@ static void compute_row(const walk *w, const row_position *position, uint64_t be
   for (uint32_t i = 0; i < span->input_count; i++) {
     const uint32_t bytes = span->element_bytes[i];
     const char *row = (const char *)w->pointers[i] + position->offset[i];
-    const int repeats = w->run > 1 && last_stride(&w->operation->operands[i]) == 0;
+    const int repeats = (w->repeats >> i & 1) != 0;
     if (repeats) expand(repeated[i], row, bytes, longest);
     from[i] = repeats ? repeated[i] : row + begin * bytes;
     step[i] = repeats ? 0 : bytes;
@@ -142,21 +162,31 @@ static void compute_range(void *argument, uint64_t begin, uint64_t end, uint32_t
   const walk *w = argument;
   (void)lane;
   row_position position;
-  position_at(w->operation, begin / w->run, &position);
+  position_at(w, begin / w->run, &position);
   uint64_t column = begin % w->run;
   while (begin < end) {
     const uint64_t count = w->run - column < end - begin ? w->run - column : end - begin;
     compute_row(w, &position, column, column + count);
     begin += count;
     column = 0;
-    if (begin < end) next_row(w->operation, &position);
+    if (begin < end) next_row(w, &position);
   }
 }
 
+static walk walk_of(const cpu_span *span, const cpu_call *call) {
+  const tm_operation *operation = call->operation;
+  walk w = { .span = span, .operation = operation, .pointers = call->pointers, .run = row_length(operation) };
+  if (is_dense(operation) || output_of(operation)->rank == 0) return w;
+  w.outer_rank = output_of(operation)->rank - 1;
+  for (uint32_t i = 0; i < span->input_count && w.run > 1; i++)
+    if (last_stride(&operation->operands[i]) == 0) w.repeats |= 1u << i;
+  return w;
+}
+
 void cpu_span_run(const cpu_span *span, const cpu_call *call) {
-  walk w = { span, call->operation, call->pointers, row_length(call->operation) };
   const uint64_t count = output_of(call->operation)->element_count;
   if (count == 0) return;
+  walk w = walk_of(span, call);
   if (count <= LEAST_GRAINS * grain_of(span))
     compute_range(&w, 0, count, 0);
   else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_elementwise_span.h - walks an elementwise operation over its operands, so that a kernel only ever sees short dense
- * runs.  Broadcast and outer strides of any kind are dealt with here, once for all operations and formats.
+ * cpu_elementwise_span.h - walks an elementwise operation over its operands, so that a kernel only ever sees short
+ * dense runs.  Broadcast and outer strides of any kind are dealt with here, once for all operations and formats.
  */
 #ifndef CPU_ELEMENTWISE_SPAN_H
 #define CPU_ELEMENTWISE_SPAN_H

@@ -5,7 +5,7 @@
 
 #define DEFINE_NARROW(T, BYTES)                                                                                       \
   CPU_AVX2 static void narrow_row_##T(const cpu_matmul_row *row, const void *sums, void *y) {                         \
-    const uint64_t n = row->n;                                                                               \
+    const uint64_t n = row->n;                                                                                        \
     uint64_t i = 0;                                                                                                   \
     for (; i + 8 <= n; i += 8) store_##T(y, i, load_f32(sums, i));                                                    \
     if (i < n) store_part_##T(y, i, load_part_f32(sums, i, n - i), n - i);                                            \
@@ -19,9 +19,11 @@ DEFINE_NARROW(f16, 2)
 
 /*
  * Roundings that a product meets in a sum of n: one with each addition (they are fused), and one more for each block
- * along K after the first, of at least 136 terms: in all at most 1.01 * n, of half an eps each.
+ * along K after the first, of at least 136 terms: in all at most 1.01 * n, of half an eps each.  The bound is relative,
+ * while sums of subnormal numbers are rounded to a fixed unit: FLUSHES says so.
  */
 #define BOUND 0.51
+#define FLAGS (TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_FLUSHES)
 
 /* name, formats of a, b, y; packing of a, b; tile; bytes of a sum and of y, k unit; cost; finish; level. */
 #define FLOAT_KERNELS(X)                                                                                              \
@@ -41,10 +43,16 @@ DEFINE_NARROW(f16, 2)
   CPU_MATMUL_ROW_FUNCTIONS(NAME)
 FLOAT_KERNELS(FLOAT_KERNEL)
 
-static const cpu_matmul_kernel kernel_f64 = { &cpu_matmul_f64, &cpu_matmul_f64, cpu_matmul_tile_f64, 8, 1, 8, F64_NS, NULL };
+static const cpu_matmul_kernel kernel_f64 = {
+  .a = &cpu_matmul_f64, .b = &cpu_matmul_f64, .tile = cpu_matmul_tile_f64, .sum_bytes = 8, .k_unit = 1, .y_bytes = 8,
+  .product_ns = F64_NS,
+};
 CPU_MATMUL_ROW_FUNCTIONS(f64)
 
-static const cpu_matmul_kernel kernel_i8 = { &cpu_matmul_i8, &cpu_matmul_i8, cpu_matmul_tile_i8, 4, 2, 4, I8_NS, NULL };
+static const cpu_matmul_kernel kernel_i8 = {
+  .a = &cpu_matmul_i8, .b = &cpu_matmul_i8, .tile = cpu_matmul_tile_i8, .sum_bytes = 4, .k_unit = 2, .y_bytes = 4,
+  .product_ns = I8_NS,
+};
 CPU_MATMUL_ROW_FUNCTIONS(i8)
 
 #define ROW_HEAD(NAME, A, B, Y)                                                                                       \
@@ -54,13 +62,13 @@ CPU_MATMUL_ROW_FUNCTIONS(i8)
 
 /* a in a narrow format is widened into the workspace, which can be as large as a whole: that is emulation. */
 #define FLOAT_ROW(NAME, A, B, Y, PACK_A, PACK_B, Y_BYTES, FINISH, LEVEL)                                              \
-  { ROW_HEAD(NAME, A, B, Y), .level = LEVEL, .numerics = TM_NUMERICS_N2, .numerics_flags = TM_NUMERICS_RUN_TO_RUN,    \
+  { ROW_HEAD(NAME, A, B, Y), .level = LEVEL, .numerics = TM_NUMERICS_N2, .numerics_flags = FLAGS,                     \
     .numerics_bound = BOUND, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32 },
 
 static const cpu_row rows[] = {
   FLOAT_KERNELS(FLOAT_ROW)
   { ROW_HEAD(f64, F64, F64, F64), .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N2, .numerics_bound = 1.01,
-    .numerics_flags = TM_NUMERICS_RUN_TO_RUN, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F64 },
+    .numerics_flags = FLAGS, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F64 },
   { ROW_HEAD(i8, I8, I8, I32), .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N0,
     .numerics_flags = TM_NUMERICS_RUN_TO_RUN },
 };

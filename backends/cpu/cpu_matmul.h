@@ -23,10 +23,10 @@
 #define MATMUL_TILE_ROWS    6u
 #define MATMUL_TILE_COLUMNS 16u         /* of 4-byte sums; 8 of 8-byte sums */
 #define MATMUL_DEPTH        256u        /* of a block along K; a multiple of 32, the length of a quantized block */
-#define MATMUL_ROWS         576u        /* of a block of a: 576 x 256 f32 are 576 KiB, half of a usual second-level cache */
+#define MATMUL_ROWS         576u        /* of a block of a: 576 x 256 f32 are 576 KiB, half of a second-level cache */
 
-/* One matrix of a batch: element (line, k) lies at base + line * line_bytes + k * k_bytes.  The lines of a are its rows,
-   those of b its columns; for a block format k_bytes is unused and k counts inside the line. */
+/* One matrix of a batch: element (line, k) lies at base + line * line_bytes + k * k_bytes.  The lines of a are its
+   rows, those of b its columns; for a block format k_bytes is unused and k counts inside the line. */
 typedef struct cpu_matrix {
   const void *base;
   int64_t     line_bytes;
@@ -41,9 +41,10 @@ typedef struct cpu_matmul_problem {
   int64_t  a_line_bytes, a_k_bytes, b_line_bytes, b_k_bytes, y_row_bytes, y_column_bytes;
 } cpu_matmul_problem;
 
-/* Packs lines [0, lines) (at most 8) of `matrix`, k from 0 to depth, side by side: to[k * step + line] in units of the sums'
-   size; `keep` values (6 or 8) are written for each k, zeros beyond `lines`. */
-typedef void (*cpu_pack_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step, uint32_t keep);
+/* Packs lines [0, lines) (at most 8) of `matrix`, k from 0 to depth, side by side: to[k * step + line] in units of
+   the sums' size; `keep` values (6 or 8) are written for each k, zeros beyond `lines`. */
+typedef void (*cpu_pack_fn)(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *to, uint64_t step,
+                            uint32_t keep);
 
 /* A format that a blocked product can read. */
 typedef struct cpu_matmul_format {
@@ -56,12 +57,17 @@ typedef struct cpu_matmul_format {
 extern const cpu_matmul_format cpu_matmul_f32, cpu_matmul_bf16, cpu_matmul_f16, cpu_matmul_q8_0, cpu_matmul_q4_0,
     cpu_matmul_f64, cpu_matmul_i8;
 
-/* y[i][j] (+)= sum over k of a[k * 6 + i] * b[k * columns + j], for all of a tile; the rows of y lie y_row_bytes apart. */
-typedef void (*cpu_tile_fn)(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+/* y[i][j] (+)= sum over k of a[k * 6 + i] * b[k * columns + j], for all of a tile; the rows of y lie y_row_bytes
+   apart. */
+typedef void (*cpu_tile_fn)(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes,
+                            uint32_t accumulate);
 
-void cpu_matmul_tile_f32(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
-void cpu_matmul_tile_f64(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
-void cpu_matmul_tile_i8(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes, uint32_t accumulate);
+void cpu_matmul_tile_f32(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes,
+                         uint32_t accumulate);
+void cpu_matmul_tile_f64(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes,
+                         uint32_t accumulate);
+void cpu_matmul_tile_i8(const void *a, const void *b, uint64_t depth, void *y, int64_t y_row_bytes,
+                         uint32_t accumulate);
 
 /* A finished part of a row: elements [column, column + n) of y's row `row`. */
 typedef struct cpu_matmul_row {
@@ -75,7 +81,7 @@ typedef struct cpu_matmul_kernel {
   cpu_tile_fn tile;
   uint32_t    sum_bytes;                /* of a sum, and of a packed value */
   uint32_t    k_unit;                   /* elements along K in one packed value */
-  uint32_t    y_bytes;                  /* of an element of y; where it is not sum_bytes, sums lie in the workspace first */
+  uint32_t    y_bytes;                  /* of an element of y; if not sum_bytes, sums lie in the workspace first */
   double      product_ns;
   /* Turns n sums into elements of y, which may lie in the same place.  NULL: they are elements of y. */
   void (*finish)(const cpu_matmul_row *row, const void *sums, void *y);

@@ -54,7 +54,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Parts of nearly equal size, each at most `largest` and a multiple of `granule`. */
 static uint64_t even_part(uint64_t total, uint64_t largest, uint64_t granule) {
-  const uint64_t parts = divide_up(total, largest);
+  const uint64_t parts = total == 0 ? 0 : divide_up(total, largest);
   return parts == 0 ? granule : divide_up(divide_up(total, parts), granule) * granule;
 }
 
@@ -233,8 +233,8 @@ uint32_t cpu_matmul_refuses(const cpu_matmul_kernel *kernel, const tm_operation 
   return p.n <= 1 || p.y_column_bytes == kernel->y_bytes ? 0 : TM_REASON_LAYOUT;
 }
 
-/* Nanoseconds of one matrix, all parts together.  Whole tiles are counted also where they hang over; a is packed once for
-   each part along the columns, b once for each along the rows. */
+/* Nanoseconds of one matrix, all parts together.  Whole tiles are counted also where they hang over; a is packed
+   once for each part along the columns, b once for each along the rows. */
 static double matrix_ns(const cpu_matmul_kernel *kernel, const cpu_matmul_problem *p, const partition *parts) {
   const uint64_t columns = columns_of(kernel);
   const double k = (double)p->k, depths = (double)divide_up(p->k + 1, MATMUL_DEPTH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packing for the blocked matmul: eight lines side by side, k by k, widened or decoded to f32.  Lines that are dense along
- * k are read eight elements at a time and transposed in registers.
+ * Packing for the blocked matmul: eight lines side by side, k by k, widened or decoded to f32.  Lines that are dense
+ * along k are read eight elements at a time and transposed in registers.
  */
 #include "cpu_matmul.h"
 #include "cpu_matmul_decode.h"
@@ -107,7 +107,8 @@ DEFINE_PACK_BLOCKS(q8_0, 34)
 DEFINE_PACK_BLOCKS(q4_0, 18)
 
 /* f64 stays f64.  Its products are rare enough for a plain loop. */
-static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step, uint32_t keep) {
+static void pack_f64(const cpu_matrix *matrix, uint64_t lines, uint64_t depth, void *packed, uint64_t step,
+                     uint32_t keep) {
   double *to = packed;
   for (uint64_t k = 0; k < depth; k++) {
     for (uint32_t i = 0; i < keep; i++) {

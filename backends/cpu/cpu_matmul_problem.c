@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_matmul.h"
 
-/* The stride of an operand on the batch axis that is `from_end` axes before the matrix's two; what is not there repeats. */
+/* The stride of an operand on the batch axis that is `from_end` axes before the matrix's two; what is not there
+   repeats. */
 static int64_t batch_stride(const tm_operand *operand, uint32_t from_end) {
   if (operand->rank < from_end + 3) return 0;
   const uint32_t axis = operand->rank - 3 - from_end;
@@ -12,8 +13,8 @@ cpu_matmul_problem cpu_matmul_describe(const tm_operation *operation) {
   const tm_operand *a = &operation->operands[0], *b = &operation->operands[1];
   const tm_operand *y = &operation->operands[operation->input_count];
   const tm_matmul_attributes *attributes = operation->attributes;
-  const uint32_t a_line = a->rank - (attributes->transpose_a ? 1 : 2), a_k = a->rank - (attributes->transpose_a ? 2 : 1);
-  const uint32_t b_line = b->rank - (attributes->transpose_b ? 2 : 1), b_k = b->rank - (attributes->transpose_b ? 1 : 2);
+  const uint32_t a_line = a->rank - (attributes->transpose_a ? 1 : 2), a_k = 2 * a->rank - 3 - a_line;
+  const uint32_t b_line = b->rank - (attributes->transpose_b ? 2 : 1), b_k = 2 * b->rank - 3 - b_line;
   cpu_matmul_problem problem = {
     .operation = operation, .m = y->dims[y->rank - 2], .n = y->dims[y->rank - 1], .k = a->dims[a_k],
     .batch_count = 1, .batch_rank = y->rank - 2,

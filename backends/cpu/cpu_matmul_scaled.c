@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul_scaled of i8 by i8 into f32, with one scale for a tensor or one for each row of a and column of b.  Scales then
- * stand outside the sum, which is an exact integer, so y = (a_scale * b_scale) * sum is nearly correctly rounded.
+ * matmul_scaled of i8 by i8 into f32, with one scale for a tensor or one for each row of a and column of b.  Scales
+ * then stand outside the sum, which is an exact integer, so y = (a_scale * b_scale) * sum is nearly correctly rounded.
  */
 #include "cpu_matmul.h"
 #include "cpu_vector_avx2.h"
@@ -57,7 +57,8 @@ CPU_AVX2 static void scale_row(const cpu_matmul_row *row, const void *sums, void
   const char *scales = (const char *)row->call->pointers[B_SCALE] + (int64_t)row->column * step;
   const uint64_t n = row->n;
   float a_scale, b_scale;
-  memcpy(&a_scale, (const char *)row->call->pointers[A_SCALE] + (int64_t)row->row * scale_step(operation, 0), sizeof(a_scale));
+  const char *a_scales = row->call->pointers[A_SCALE];
+  memcpy(&a_scale, a_scales + (int64_t)row->row * scale_step(operation, 0), sizeof(a_scale));
   memcpy(&b_scale, scales, sizeof(b_scale));
   const __m256d a = _mm256_set1_pd((double)a_scale), shared = _mm256_set1_pd((double)b_scale);
   uint64_t j = 0;
@@ -72,7 +73,10 @@ CPU_AVX2 static void scale_row(const cpu_matmul_row *row, const void *sums, void
   }
 }
 
-static const cpu_matmul_kernel kernel_scaled = { &cpu_matmul_i8, &cpu_matmul_i8, cpu_matmul_tile_i8, 4, 2, 4, PRODUCT_NS, scale_row };
+static const cpu_matmul_kernel kernel_scaled = {
+  .a = &cpu_matmul_i8, .b = &cpu_matmul_i8, .tile = cpu_matmul_tile_i8, .sum_bytes = 4, .k_unit = 2, .y_bytes = 4,
+  .product_ns = PRODUCT_NS, .finish = scale_row,
+};
 
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   const uint32_t reasons = cpu_matmul_refuses(&kernel_scaled, operation, out_operand);
@@ -93,11 +97,12 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
 }
 static void run(const cpu_call *call) { cpu_matmul_run(&kernel_scaled, call); }
 
-/* The product of the scales is exact in f64, so one rounding there meets the sum; the reference's own are counted too. */
+/* The product of the scales is exact in f64, so one rounding there meets the sum; the reference's own are counted too.
+   Below f32's normal numbers half a unit in the last place is more than a share of the result: hence FLUSHES. */
 static const cpu_row rows[] = {
   { .op = TM_OP_MATMUL_SCALED, .formats = { TM_FORMAT_I8, TM_FORMAT_I8, TM_FORMAT_F32, TM_FORMAT_F32, TM_FORMAT_F32 },
     .attribute_bytes = sizeof(tm_matmul_scaled_attributes), .isa = CPU_ISA_AVX2, .level = TM_LEVEL_NATIVE,
-    .numerics = TM_NUMERICS_N2, .numerics_flags = TM_NUMERICS_RUN_TO_RUN, .numerics_bound = 2.0,
+    .numerics = TM_NUMERICS_N2, .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_FLUSHES, .numerics_bound = 2.0,
     .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F64, .name = "cpu_matmul_scaled_i8__avx2",
     .refuses = refuses, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .run = run },
 };

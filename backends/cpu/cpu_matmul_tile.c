@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The register tiles: 6 x 2 vectors of sums in 12 registers, two for b, the rest for what is broadcast from a.  Each sum is
- * named, because arrays of vectors end up in memory when an optimizer does not unroll the loops over them.
+ * The register tiles: 6 x 2 vectors of sums in 12 registers, two for b, the rest for what is broadcast from a.  Each
+ * sum is named, because arrays of vectors end up in memory when an optimizer does not unroll the loops over them.
  */
 #include "cpu_matmul.h"
 #include "cpu_vector_avx2.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * matmul with one row or one column: a matrix of lines times a vector.  Every weight is used once, so it is read where it
- * lies, and the speed is that of memory.  Lines that are dense along k are summed four at a time; of a matrix that is
- * dense across its lines, four k at a time are added to sums in the first-level cache.
+ * matmul with one row or one column: a matrix of lines times a vector.  Every weight is used once, so it is read where
+ * it lies, and the speed is that of memory.  Lines that are dense along k are summed four at a time; of a matrix that
+ * is dense across its lines, four k at a time are added to sums in the first-level cache.
  */
 #include "cpu_matmul.h"
 #include "cpu_matmul_decode.h"
@@ -17,7 +17,8 @@
 #define ITEM_NS 10.0
 
 /* Sums `lines` lines, up to DOT_LINES or ACROSS_LINES. */
-typedef void (*vector_fn)(const cpu_matrix *matrix, uint64_t lines, const float *vector, uint64_t depth, char *y, int64_t y_bytes);
+typedef void (*vector_fn)(const cpu_matrix *matrix, uint64_t lines, const float *vector, uint64_t depth, char *y,
+                          int64_t y_bytes);
 
 /* How a format is read along k and, if it can be, across the lines. */
 typedef struct vector_format {
@@ -148,7 +149,8 @@ DEFINE_DOT(q4_0)
     const char *row = matrix->base;                                                                                   \
     uint64_t k = 0;                                                                                                   \
     for (; k + 4 <= depth; k += 4, row += 4 * matrix->k_bytes) {                                                      \
-      const char *const rows[4] = { row, row + matrix->k_bytes, row + 2 * matrix->k_bytes, row + 3 * matrix->k_bytes }; \
+      const int64_t step = matrix->k_bytes;                                                                           \
+      const char *const rows[4] = { row, row + step, row + 2 * step, row + 3 * step };                                \
       float x[4];                                                                                                     \
       memcpy(x, vector + k, sizeof(x));                                                                               \
       add_rows_##T(rows, x, lines, sums);                                                                             \
@@ -164,7 +166,8 @@ DEFINE_ACROSS(f32)
 DEFINE_ACROSS(bf16)
 DEFINE_ACROSS(f16)
 
-static uint32_t describe(const vector_format *format, const tm_operation *operation, vector_job *job, uint32_t *out_operand) {
+static uint32_t describe(const vector_format *format, const tm_operation *operation, vector_job *job,
+                         uint32_t *out_operand) {
   const tm_matmul_attributes *attributes = operation->attributes;
   if (attributes == NULL) return TM_REASON_ATTRIBUTE;
   for (*out_operand = 0; *out_operand < 3; ++*out_operand)
@@ -183,7 +186,8 @@ static uint32_t describe(const vector_format *format, const tm_operation *operat
   *out_operand = 1 - job->matrix;
   if (job->vector_bytes != sizeof(float) && p.k > 1) return TM_REASON_LAYOUT;
   *out_operand = job->matrix;
-  job->compute = job->k_bytes == format->k_bytes ? format->dot : job->line_bytes == format->k_bytes ? format->across : NULL;
+  if (job->k_bytes == format->k_bytes) job->compute = format->dot;
+  else if (job->line_bytes == format->k_bytes) job->compute = format->across;
   return job->compute != NULL ? 0 : TM_REASON_LAYOUT;
 }
 
@@ -206,7 +210,8 @@ static uint64_t cost_ns(const vector_format *format, const tm_operation *operati
   const double bytes = lines * (double)job.problem.k * format->k_bytes / format->block_elements;
   const double move = cpu_move_ns(bytes, parts);
   const double compute = lines * (double)job.problem.k * format->value_ns / parts;
-  return (uint64_t)((compute > move ? compute : move) + lines / 4.0 * ITEM_NS / parts + (parts > 1.0 ? CPU_WAKE_NS : 0));
+  const double items = lines / 4.0 * ITEM_NS / parts;
+  return (uint64_t)((compute > move ? compute : move) + items + (parts > 1.0 ? CPU_WAKE_NS : 0));
 }
 
 static void compute_items(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
@@ -219,8 +224,9 @@ static void compute_items(void *argument, uint64_t begin, uint64_t end, uint32_t
     const cpu_matrix matrix = { (const char *)job->call->pointers[job->matrix] + offsets[job->matrix] +
                                     (int64_t)line * job->line_bytes, job->line_bytes, job->k_bytes };
     const char *vector = (const char *)job->call->pointers[1 - job->matrix] + offsets[1 - job->matrix];
-    job->compute(&matrix, least(job->lines - line, job->item_lines), (const float *)(const void *)vector, job->problem.k,
-                 (char *)job->call->pointers[2] + offsets[2] + (int64_t)line * job->y_bytes, job->y_bytes);
+    char *y = (char *)job->call->pointers[2] + offsets[2] + (int64_t)line * job->y_bytes;
+    job->compute(&matrix, least(job->lines - line, job->item_lines), (const float *)(const void *)vector,
+                 job->problem.k, y, job->y_bytes);
   }
 }
 
@@ -246,7 +252,8 @@ static void run(const vector_format *format, const cpu_call *call) {
     call->host->parallel_for(call->host->context, count, 1, compute_items, &job);
 }
 
-/* Roundings on the way of a product: one with each addition that it meets, so at most n of eps / 2. */
+/* Roundings on the way of a product: one with each addition that it meets, so at most n of eps / 2; FLUSHES as for
+   blocks. */
 #define BOUND 0.51
 
 #define KERNELS(X)                                                                                                    \
@@ -270,8 +277,9 @@ KERNELS(ROW_FUNCTIONS)
 #define ROW(T, FORMAT, DOT, ACROSS, K_BYTES, ELEMENTS, VALUE_NS)                                                      \
   { .op = TM_OP_MATMUL, .formats = { TM_FORMAT_F32, TM_FORMAT_##FORMAT, TM_FORMAT_F32 },                              \
     .attribute_bytes = sizeof(tm_matmul_attributes), .isa = CPU_ISA_AVX2, .level = TM_LEVEL_NATIVE,                   \
-    .numerics = TM_NUMERICS_N2, .numerics_flags = TM_NUMERICS_RUN_TO_RUN, .numerics_bound = BOUND,                    \
-    .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32, .name = "cpu_matmul_vector_" #T "__avx2",               \
+    .numerics = TM_NUMERICS_N2, .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_FLUSHES,                       \
+    .numerics_bound = BOUND, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32,                                \
+    .name = "cpu_matmul_vector_" #T "__avx2",                                                                         \
     .refuses = refuses_##T, .cost_ns = cost_##T, .run = run_##T },
 static const cpu_row rows[] = { KERNELS(ROW) };
 

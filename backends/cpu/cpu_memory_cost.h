@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_memory_cost.h - the time to move bytes between the caches and a core, for cost formulas.  Rates are those of a usual
- * server core: second-level cache of 1 MiB a core, 16 MiB of the third level to itself, and a memory that one core cannot
- * saturate but three can.
+ * cpu_memory_cost.h - the time to move bytes between the caches and a core, for cost formulas.  Rates are those of a
+ * usual server core: second-level cache of 1 MiB a core, 16 MiB of the third level to itself, and a memory that one
+ * core cannot saturate but three can.
  */
 #ifndef CPU_MEMORY_COST_H
 #define CPU_MEMORY_COST_H

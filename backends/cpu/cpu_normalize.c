@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * softmax, layer_norm and rms_norm along a dense last axis of f32, bf16 and f16.  All arithmetic is in f64 and rounded to
- * f32 (then to the format), so results are those of the reference but for the last bit.  A row stays in the cache between
- * the passes over it.
+ * softmax, layer_norm and rms_norm along a dense last axis of f32, bf16 and f16.  All arithmetic is in f64 and rounded
+ * to f32 (then to the format), so results are those of the reference but for the last bit.  A row stays in the cache
+ * between the passes over it.
  */
 #include "cpu_memory_cost.h"
 #include "cpu_transcendental_math.h"
@@ -38,11 +38,15 @@ typedef struct pair {
 
 CPU_INLINE_AVX2 pair widen_pair(__m256 v) { return (pair){ low_half(v), high_half(v) }; }
 CPU_INLINE_AVX2 __m256 narrow_pair(pair v) { return _mm256_set_m128(_mm256_cvtpd_ps(v.high), _mm256_cvtpd_ps(v.low)); }
-CPU_INLINE_AVX2 pair add_pairs(pair a, pair b) { return (pair){ _mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high) }; }
+CPU_INLINE_AVX2 pair add_pairs(pair a, pair b) {
+  return (pair){ _mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high) };
+}
 CPU_INLINE_AVX2 pair add_squares(pair v, pair sum) {
   return (pair){ _mm256_fmadd_pd(v.low, v.low, sum.low), _mm256_fmadd_pd(v.high, v.high, sum.high) };
 }
-CPU_INLINE_AVX2 pair multiply_pairs(pair a, pair b) { return (pair){ _mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high) }; }
+CPU_INLINE_AVX2 pair multiply_pairs(pair a, pair b) {
+  return (pair){ _mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high) };
+}
 CPU_INLINE_AVX2 pair minus(pair v, __m256d c) { return (pair){ _mm256_sub_pd(v.low, c), _mm256_sub_pd(v.high, c) }; }
 CPU_INLINE_AVX2 pair times(pair v, __m256d c) { return (pair){ _mm256_mul_pd(v.low, c), _mm256_mul_pd(v.high, c) }; }
 CPU_INLINE_AVX2 pair exp_pair(pair v) { return (pair){ exp_pd(v.low), exp_pd(v.high) }; }
@@ -101,7 +105,8 @@ DEFINE_ROW_ACCESS(f16)
     for (uint64_t i = 0; i < n; i += 8) put_##T(y, i, n, narrow_pair(times(KEPT(T), inverse)));                       \
   }
 
-/* f32 keeps the exponentials where the results will be; shorter formats would lose their digits and compute them again. */
+/* f32 keeps the exponentials where the results will be; shorter formats would lose their digits and compute them
+   again. */
 #define KEEP_IN_Y(y, i, n, e)    put_f32(y, i, n, narrow_pair(e));
 #define KEEP_NOTHING(y, i, n, e)
 #define KEPT_IN_Y(T)             widen_pair(get_f32(y, i, n, 0.0f))
@@ -188,7 +193,8 @@ static void run(row_fn compute, const cpu_call *call) {
   job.x_row_bytes = job.y_row_bytes = x->byte_count / rows;
   job.weights.scale = inputs > 1 ? call->pointers[1] : NULL;
   job.weights.shift = inputs > 2 ? call->pointers[2] : NULL;
-  if (operation->op != TM_OP_SOFTMAX) job.weights.epsilon = ((const tm_norm_attributes *)operation->attributes)->epsilon;
+  const tm_norm_attributes *norm = operation->attributes;
+  if (operation->op != TM_OP_SOFTMAX) job.weights.epsilon = norm->epsilon;
   if (x->element_count <= SERIAL_ELEMENTS)
     compute_rows(&job, 0, rows, 0);
   else
@@ -196,8 +202,9 @@ static void run(row_fn compute, const cpu_call *call) {
 }
 
 /*
- * softmax: an exponential kept in f32 is off by half an ulp, which can be one of the quotient; the division rounds again.
- * rms_norm: f64 all the way.  layer_norm: as well, but scale and shift may cancel, which only a bound on the terms covers.
+ * softmax: an exponential kept in f32 is off by half an ulp, which can be one of the quotient; the division rounds
+ * again.  rms_norm: f64 all the way.  layer_norm: as well, but scale and shift may cancel, which only a bound on the
+ * terms covers.
  */
 #define KERNELS(X, T, FORMAT, SOFTMAX_BOUND, SOFTMAX_NS, RMS_NS, LAYER_NS)                                            \
   X(softmax, T, SOFTMAX, SOFTMAX_NS, axis, N1, SOFTMAX_BOUND, FORMAT, FORMAT)                                         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exp, log, tanh, sigmoid, erf, gelu, silu on f32, bf16 and f16, computed in f64 and rounded to f32 (then to the format).
- * Over all 2^32 f32 no result is more than 1 ulp from the reference; 1 in 10,000 differs at most, and of gelu 2 in 1,000,
- * because half a subnormal number is a tie.
+ * exp, log, tanh, sigmoid, erf, gelu, silu on f32, bf16 and f16, computed in f64 and rounded to f32 (then to the
+ * format).  Over all 2^32 f32 no result is more than 1 ulp from the reference; 1 in 10,000 differs at most, and of gelu
+ * 2 in 1,000, because half a subnormal number is a tie.
  */
 #include "cpu_elementwise_loops.h"
 #include "cpu_transcendental_math.h"
@@ -14,13 +14,14 @@
 
 #define KERNELS(X)                                                                                                    \
   FORMATS(X, TM_OP_EXP, exp, 950)                                                                                     \
-  FORMATS(X, TM_OP_LOG, log, 1000)                                                                                   \
+  FORMATS(X, TM_OP_LOG, log, 1000)                                                                                    \
   FORMATS(X, TM_OP_TANH, tanh, 1400)                                                                                  \
   FORMATS(X, TM_OP_SIGMOID, sigmoid, 1050)                                                                            \
   FORMATS(X, TM_OP_ERF, erf, 1400)                                                                                    \
   FORMATS(X, TM_OP_SILU, silu, 1150)
 
-#define LOOP(OP, NAME, T, FORMAT, BYTES, PICOSECONDS) CPU_LOOP_1(NAME, T, BYTES, PICOSECONDS, CPU_EACH_HALF(NAME##_pd, a))
+#define LOOP(OP, NAME, T, FORMAT, BYTES, PICOSECONDS)                                                                 \
+  CPU_LOOP_1(NAME, T, BYTES, PICOSECONDS, CPU_EACH_HALF(NAME##_pd, a))
 KERNELS(LOOP)
 
 #define LOOP_GELU(OP, NAME, T, FORMAT, BYTES, PICOSECONDS)                                                            \

@@ -3,8 +3,8 @@
  * cpu_transcendental_math.h - functions of four f64 each, exact to 1e-11, which is what results that are rounded to
  * f32 or less need: computing in f64 makes reduction, cancellation, overflow and subnormal results a matter of course.
  *
- * The polynomials minimize the largest relative error (Remez exchange in 50-digit arithmetic); the error is said at each.
- * NaN goes through everywhere: x86's min and max give their second operand when one is NaN.
+ * The polynomials minimize the largest relative error (Remez exchange in 50-digit arithmetic); the error is said at
+ * each.  NaN goes through everywhere: x86's min and max give their second operand when one is NaN.
  */
 #ifndef CPU_TRANSCENDENTAL_MATH_H
 #define CPU_TRANSCENDENTAL_MATH_H
@@ -15,7 +15,8 @@
 
 #define NEXT(x, coefficient) sum = _mm256_fmadd_pd(sum, x, _mm256_set1_pd(coefficient));
 
-/* Arguments of exp beyond this give f64 values that are 0 or Inf in every shorter format, even times or over such a value. */
+/* Arguments of exp beyond this give f64 values that are 0 or Inf in every shorter format, even times or over such a
+   value. */
 #define EXP_LIMIT 708.0
 
 CPU_INLINE_AVX2 __m256d clamp_symmetric(__m256d x, double limit) {
@@ -38,7 +39,8 @@ typedef struct split_exp {
   __m256d power, rest;
 } split_exp;
 
-/* Adding 1.5 * 2^52 rounds to an integer and leaves that integer in the low bits, from where it is moved to the exponent. */
+/* Adding 1.5 * 2^52 rounds to an integer and leaves that integer in the low bits, from where it is moved to the
+   exponent. */
 CPU_INLINE_AVX2 split_exp split(__m256d x) {
   const __m256d rounder = _mm256_set1_pd(0x1.8p52);
   const __m256d in_range = clamp_symmetric(x, EXP_LIMIT);
@@ -63,15 +65,15 @@ CPU_INLINE_AVX2 __m256d atanh_quotient(__m256d y) {
   return sum;
 }
 
-/* x = 2^e * m with m from sqrt(1/2) to sqrt(2); log(m) = 2 * atanh((m - 1) / (m + 1)).  x came from a shorter format, so it
-   is never subnormal here.  The exponent is counted from 1024 up to keep it positive. */
+/* x = 2^e * m with m from sqrt(1/2) to sqrt(2); log(m) = 2 * atanh((m - 1) / (m + 1)).  x came from a shorter
+   format, so it is never subnormal here.  The exponent is counted from 1024 up to keep it positive. */
 CPU_INLINE_AVX2 __m256d log_pd(__m256d x) {
   const __m256i root_half = _mm256_set1_epi64x(0x3fe6a09e667f3bcd), bias = _mm256_set1_epi64x(INT64_C(1024) << 52);
   const __m256i bits = _mm256_castpd_si256(x);
   const __m256i e = _mm256_srli_epi64(_mm256_add_epi64(_mm256_sub_epi64(bits, root_half), bias), 52);
   const __m256d m = _mm256_castsi256_pd(_mm256_add_epi64(_mm256_sub_epi64(bits, _mm256_slli_epi64(e, 52)), bias));
-  const __m256d exponent = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(e, _mm256_castpd_si256(_mm256_set1_pd(0x1p52)))),
-                                         _mm256_set1_pd(0x1p52 + 1024.0));
+  const __m256i shifted = _mm256_or_si256(e, _mm256_castpd_si256(_mm256_set1_pd(0x1p52)));
+  const __m256d exponent = _mm256_sub_pd(_mm256_castsi256_pd(shifted), _mm256_set1_pd(0x1p52 + 1024.0));
   const __m256d one = _mm256_set1_pd(1.0);
   const __m256d s = _mm256_div_pd(_mm256_sub_pd(m, one), _mm256_add_pd(m, one));
   const __m256d log_m = _mm256_mul_pd(s, atanh_quotient(_mm256_mul_pd(s, s)));
@@ -79,7 +81,8 @@ CPU_INLINE_AVX2 __m256d log_pd(__m256d x) {
   const __m256d infinity = _mm256_set1_pd(HUGE_VAL);
   const __m256d negative = _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_LT_OQ);
   const __m256d or_itself = _mm256_blendv_pd(regular, x, _mm256_cmp_pd(x, infinity, _CMP_NLT_UQ));
-  const __m256d or_pole = _mm256_blendv_pd(or_itself, _mm256_set1_pd(-HUGE_VAL), _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ));
+  const __m256d is_zero = _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ);
+  const __m256d or_pole = _mm256_blendv_pd(or_itself, _mm256_set1_pd(-HUGE_VAL), is_zero);
   return _mm256_or_pd(or_pole, negative);
 }
 

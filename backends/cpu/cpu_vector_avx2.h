@@ -35,8 +35,8 @@
 #define CPU_LANES_w16   16u
 #define CPU_LANES_16    8u
 
-/* The first n <= 16 bytes at p, zeros behind.  Put together in registers: to read back what was just stored in pieces takes
-   the processor longer than all of this. */
+/* The first n <= 16 bytes at p, zeros behind.  Put together in registers: to read back what was just stored in
+   pieces takes the processor longer than all of this. */
 CPU_INLINE_AVX2 uint64_t load_few_bytes(const char *p, uint64_t n) {
   uint64_t value = 0, shift = 0;
   if (n & 4) {
@@ -183,7 +183,9 @@ CPU_INLINE_AVX2 __m256 widen_f16(__m128i x) {
   __asm__("" : "+x"(v));
   return v;
 }
-CPU_INLINE_AVX2 __m128i narrow_f16(__m256 v) { return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+CPU_INLINE_AVX2 __m128i narrow_f16(__m256 v) {
+  return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 
 #define CPU_HALF_FORMAT(T)                                                                                            \
   CPU_INLINE_AVX2 __m256 load_##T(const void *p, uint64_t i) { return widen_##T(load_16(p, i)); }                     \

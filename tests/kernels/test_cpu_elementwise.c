@@ -169,12 +169,32 @@ static void test_in_place(void **state) {
   kernel_host_close(&host);
 }
 
+/* Rows of three are left to the reference, unless they lie one behind the other in all operands. */
+static void test_short_rows(void **state) {
+  (void)state;
+  const uint64_t dims[2] = { 1000, 3 }, one_row[2] = { 1, 3 };
+  kernel_host host;
+  if (!probe_open(&host, 1, 0)) skip();
+  for (int broadcast = 0; broadcast < 2; ++broadcast) {
+    probe p = probe_of(TM_OP_ADD, NULL, 0);
+    probe_input(&p, TM_FORMAT_F32, 2, dims, NULL);
+    probe_input(&p, TM_FORMAT_F32, 2, broadcast ? one_row : dims, NULL);
+    probe_finish(&p, TM_FORMAT_NONE);
+    const tm_answer answer = kernel_host_query(&host, &p.operation);
+    assert_int_equal(answer.level, broadcast ? TM_LEVEL_REFUSED : TM_LEVEL_NATIVE);
+    if (broadcast) assert_true((answer.reasons & TM_REASON_SHAPE) != 0);
+    probe_free(&p);
+  }
+  kernel_host_close(&host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_halves_round_once),
     cmocka_unit_test(test_lerp_of_halves_rounds_once),
     cmocka_unit_test(test_broadcasts),
     cmocka_unit_test(test_in_place),
+    cmocka_unit_test(test_short_rows),
   };
   print_message("seed %llu\n", (unsigned long long)SEED);
   return cmocka_run_group_tests(tests, NULL, NULL);
