@@ -27,9 +27,11 @@ uint64_t bench_option(int argc, char **argv, const char *name, uint64_t standard
 }
 
 typedef struct memory_job {
-  unsigned char *data;
-  uint64_t       bytes;
-  uint64_t       sums[256];
+  const unsigned char *from;
+  uint64_t             from_bytes;
+  unsigned char       *to;      /* filled, unless to_bytes is 0 */
+  uint64_t             to_bytes;
+  uint64_t             sums[256];
 } memory_job;
 
 #if defined(__x86_64__)
@@ -45,13 +47,22 @@ __attribute__((target("avx2"))) static uint64_t sum_bytes(const unsigned char *d
   return parts[0] + parts[1] + parts[2] + parts[3];
 }
 
-__attribute__((target("avx2"))) static void write_bytes(unsigned char *data, uint64_t bytes) {
-  const __m256i value = _mm256_set1_epi8(0x11);
-  uint64_t i = 0;
-  while (i < bytes && ((uintptr_t)(data + i) & 31) != 0) data[i++] = 0x11;
-  for (; i + 32 <= bytes; i += 32) _mm256_stream_si256((__m256i *)(void *)(data + i), value);
-  for (; i < bytes; ++i) data[i] = 0x11;
+/* One line of the output, then as much of the input as keeps pace with it. */
+__attribute__((target("avx2"))) static uint64_t read_and_fill(const unsigned char *from, uint64_t from_bytes, unsigned char *to,
+                                                              uint64_t to_bytes) {
+  const __m128i value = _mm_set1_epi8(0x11);
+  __m256i sum = _mm256_setzero_si256();
+  uint64_t read = 0;
+  for (uint64_t i = 0; i + 64 <= to_bytes; i += 64) {
+    for (int k = 0; k < 4; ++k) _mm_stream_si128((__m128i *)(void *)(to + i + 16 * k), value);
+    _mm_prefetch((const char *)from + read + 2048, _MM_HINT_T0);
+    const uint64_t target = (i + 64) * from_bytes / to_bytes;
+    for (; read + 32 <= target; read += 32) sum = _mm256_add_epi64(sum, _mm256_loadu_si256((const __m256i_u *)(from + read)));
+  }
   _mm_sfence();
+  uint64_t parts[4];
+  _mm256_storeu_si256((__m256i_u *)parts, sum);
+  return parts[0] + parts[1] + parts[2] + parts[3];
 }
 #else
 static uint64_t sum_bytes(const unsigned char *data, uint64_t bytes) {
@@ -59,33 +70,44 @@ static uint64_t sum_bytes(const unsigned char *data, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; ++i) sum += data[i];
   return sum;
 }
-static void write_bytes(unsigned char *data, uint64_t bytes) { memset(data, 0x11, bytes); }
+static uint64_t read_and_fill(const unsigned char *from, uint64_t from_bytes, unsigned char *to, uint64_t to_bytes) {
+  memset(to, 0x11, to_bytes);
+  return sum_bytes(from, from_bytes);
+}
 #endif
 
-static void read_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Parts of the output, each with its share of the input. */
+static void touch_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   memory_job *job = argument;
-  const uint64_t from = begin * PART_BYTES, to = end * PART_BYTES < job->bytes ? end * PART_BYTES : job->bytes;
-  job->sums[lane] += sum_bytes(job->data + from, to - from);
+  const double share = (double)job->from_bytes / (double)job->to_bytes;
+  for (uint64_t part = begin; part < end; ++part) {
+    const uint64_t at = part * PART_BYTES, bytes = smaller(PART_BYTES, job->to_bytes - at);
+    job->sums[lane] += read_and_fill(job->from + (uint64_t)(share * (double)at), (uint64_t)(share * (double)bytes), job->to + at, bytes);
+  }
 }
 
-static void write_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
-  const memory_job *job = argument;
-  const uint64_t from = begin * PART_BYTES, to = end * PART_BYTES < job->bytes ? end * PART_BYTES : job->bytes;
-  (void)lane;
-  write_bytes(job->data + from, to - from);
-}
-
-uint64_t bench_read_sum(kernel_host *host, const void *data, uint64_t bytes) {
-  memory_job job = { (unsigned char *)(uintptr_t)data, bytes, { 0 } };
-  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, read_range, &job);
+uint64_t bench_read_and_fill(kernel_host *host, const void *from, uint64_t from_bytes, void *to, uint64_t to_bytes) {
+  memory_job job = { from, from_bytes, to, to_bytes, { 0 } };
+  kernel_host_parallel_for(host, (to_bytes + PART_BYTES - 1) / PART_BYTES, 1, touch_range, &job);
   uint64_t sum = 0;
   for (uint32_t i = 0; i < host->services.lane_count && i < 256; ++i) sum += job.sums[i];
   return sum;
 }
 
-void bench_write(kernel_host *host, void *data, uint64_t bytes) {
-  memory_job job = { data, bytes, { 0 } };
-  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, write_range, &job);
+static void read_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  memory_job *job = argument;
+  const uint64_t from = begin * PART_BYTES, to = smaller(end * PART_BYTES, job->from_bytes);
+  job->sums[lane] += sum_bytes(job->from + from, to - from);
+}
+
+uint64_t bench_read_sum(kernel_host *host, const void *data, uint64_t bytes) {
+  memory_job job = { data, bytes, NULL, 0, { 0 } };
+  kernel_host_parallel_for(host, (bytes + PART_BYTES - 1) / PART_BYTES, 1, read_range, &job);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < host->services.lane_count && i < 256; ++i) sum += job.sums[i];
+  return sum;
 }
 
 static int compare_doubles(const void *a, const void *b) {

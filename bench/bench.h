@@ -20,8 +20,9 @@ uint64_t bench_option(int argc, char **argv, const char *name, uint64_t standard
 
 /* A sum of all bytes as 64-bit words, vectors and software prefetch, over the host's lanes: the speed of memory. */
 uint64_t bench_read_sum(kernel_host *host, const void *data, uint64_t bytes);
-/* memset of all bytes by streaming stores over the host's lanes. */
-void bench_write(kernel_host *host, void *data, uint64_t bytes);
+/* The traffic of a conversion without its arithmetic: reads all of `from` and fills all of `to`, aligned to 16 bytes, by
+   streaming stores, in turns of a line. */
+uint64_t bench_read_and_fill(kernel_host *host, const void *from, uint64_t from_bytes, void *to, uint64_t to_bytes);
 
 double bench_median(const double *values, uint32_t count);
 

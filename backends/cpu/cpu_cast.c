@@ -13,8 +13,7 @@
 typedef void (*step_fn)(const unsigned char *from, unsigned char *to, cpu_store_kind kind, int saturate);
 
 CPU_INLINE void put(unsigned char *to, __m256i v, cpu_store_kind kind) {
-  if (kind == CPU_STORE_STREAMED) _mm256_stream_si256((__m256i *)(void *)to, v);
-  else cpu_store(to, v);
+  cpu_put((float *)(void *)to, _mm256_castsi256_ps(v), kind);
 }
 CPU_INLINE void put_half(unsigned char *to, __m128i v, cpu_store_kind kind) {
   if (kind == CPU_STORE_STREAMED) _mm_stream_si128((__m128i *)(void *)to, v);
@@ -213,7 +212,7 @@ CAST(f32_to_i32, 4, 4)
 CAST(f16_to_bf16, 2, 2)
 CAST(bf16_to_f16, 2, 2)
 
-#define ELEMENTS_PER_US 5000.0
+#define ELEMENTS_PER_US 10000.0
 
 static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) { return cpu_convert_cost_ns(operation, ELEMENTS_PER_US, lanes); }
 

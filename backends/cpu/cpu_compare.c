@@ -297,7 +297,7 @@ static void run(const cpu_call *call) {
 
 /* ---- the row ---- */
 
-#define PAIRS_PER_US 2200.0     /* of one core where memory does not limit it */
+#define PAIRS_PER_US 1600.0     /* of one core where memory does not limit it */
 
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   for (uint32_t i = 0; i < 2; ++i) {
@@ -309,7 +309,7 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
 
 static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
   const uint64_t count = operation->operands[0].element_count;
-  return 700 + cpu_cost_ns((double)count, PAIRS_PER_US, cpu_operand_bytes(operation), count <= TM_SUM_SUPERBLOCK ? 1 : lanes);
+  return 950 + cpu_cost_ns((double)count, PAIRS_PER_US, cpu_operand_bytes(operation), count <= TM_SUM_SUPERBLOCK ? 1 : lanes);
 }
 
 static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {

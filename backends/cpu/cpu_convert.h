@@ -15,7 +15,7 @@ typedef struct cpu_convert_shape {
   uint32_t to_bytes;
 } cpu_convert_shape;
 
-/* Converts `units` units.  With CPU_STORE_STREAMED, `to` is aligned to 32 bytes. */
+/* Converts `units` units.  With CPU_STORE_STREAMED, `to` is aligned to 16 bytes. */
 typedef void (*cpu_convert_fn)(const unsigned char *from, unsigned char *to, uint64_t units, cpu_store_kind kind);
 
 void cpu_convert(const cpu_call *call, cpu_convert_fn function, cpu_convert_shape shape);

@@ -14,12 +14,17 @@
 #define CPU_Q8_0_BYTES     34u
 #define CPU_Q4_0_BYTES     18u
 
-/* Where decoded vectors go.  Streamed stores pass by the caches: the address is aligned to 32 bytes then. */
+/* Where decoded vectors go.  Streamed stores pass by the caches.  They are halves of vectors, so that an address aligned
+   to 16 bytes, as allocators give it, will do. */
 typedef enum cpu_store_kind { CPU_STORE_PLAIN, CPU_STORE_STREAMED } cpu_store_kind;
 
 CPU_INLINE void cpu_put(float *to, __m256 x, cpu_store_kind kind) {
-  if (kind == CPU_STORE_STREAMED) _mm256_stream_ps(to, x);
-  else _mm256_storeu_ps(to, x);
+  if (kind == CPU_STORE_PLAIN) {
+    _mm256_storeu_ps(to, x);
+  } else {
+    _mm_stream_ps(to, _mm256_castps256_ps128(x));
+    _mm_stream_ps(to + 4, _mm256_extractf128_ps(x, 1));
+  }
 }
 
 CPU_INLINE __m256 cpu_widen_bf16(__m128i v) {

@@ -292,6 +292,7 @@ static void run_gather(const cpu_call *call) {
     .wide_indices = indices->format == TM_FORMAT_I64,
   };
   uint64_t outer = 1;
+  if (call->operation->operands[2].element_count == 0) return;  /* strides of what is empty say nothing */
   for (uint32_t i = 0; i < axis; ++i) outer *= x->dims[i];
   call->host->parallel_for(call->host->context, outer * job.index_count, PART_BYTES / (job.inner_bytes + 1) + 1, gather_range, &job);
 }
@@ -300,13 +301,13 @@ static void run_gather(const cpu_call *call) {
 
 static uint64_t copy_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[1];
-  return 50 + cpu_cost_ns((double)y->element_count, 1500.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
+  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
 }
 
 static uint64_t gather_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[2];
   const double lines = (double)operation->operands[1].element_count;
-  return 50 + cpu_cost_ns(lines, 50.0, 2 * (double)y->byte_count, y->byte_count <= PART_BYTES ? 1 : lanes);
+  return 50 + cpu_cost_ns(lines, 300.0, 2 * (double)y->byte_count, y->byte_count <= PART_BYTES ? 1 : lanes);
 }
 
 #define MOVE_FLAGS .isa = CPU_ISA_AVX2, .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N0,                    \

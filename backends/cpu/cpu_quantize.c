@@ -196,7 +196,7 @@ QUANTIZE(bf16_to_q4_0, FROM_BF16, 2, 1)
 
 /* ---- rows ---- */
 
-#define DECODED_PER_US 6000.0
+#define DECODED_PER_US 13000.0
 #define ENCODED_PER_US 2000.0
 
 static uint64_t dequantize_cost_ns(const tm_operation *operation, uint32_t lanes) {

@@ -7,12 +7,10 @@
 
 #include <string.h>
 
+#include "cpu_memory_cost.h"
+
 #define KNOWN_VERSION 1u
 #define KNOWN_DEMANDS TM_OPERATION_RUN_TO_RUN
-
-/* Memory traffic that one lane and all lanes together reach, in bytes a nanosecond. */
-#define LANE_BYTES_PER_NS 12.0
-#define MEMORY_BYTES_PER_NS 30.0
 
 typedef enum stage { STAGE_OPERATION, STAGE_ISA, STAGE_FORMATS, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_OWN, STAGE_YES } stage;
 
@@ -60,8 +58,7 @@ double cpu_operand_bytes(const tm_operation *operation) {
 
 uint64_t cpu_cost_ns(double units, double units_per_us, double bytes, uint32_t lanes) {
   const double compute = units * 1000.0 / (units_per_us * lanes);
-  const double rate = LANE_BYTES_PER_NS * lanes < MEMORY_BYTES_PER_NS ? LANE_BYTES_PER_NS * lanes : MEMORY_BYTES_PER_NS;
-  const double memory = bytes / rate;
+  const double memory = cpu_move_ns(bytes, lanes);
   const double work = compute > memory ? compute : memory;
   const double ns = lanes > 1 && work > CPU_WAKE_NS ? work + CPU_WAKE_NS : work;
   return ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);

@@ -34,6 +34,12 @@ int cpu_reduce_shares_rows(const cpu_reduce_shape *shape, uint32_t lanes) {
 }
 
 uint64_t cpu_reduce_cost_ns(const tm_operation *operation, double elements_per_us, uint32_t lanes) {
-  const uint64_t count = operation->operands[0].element_count;
-  return 100 + cpu_cost_ns((double)count, elements_per_us, cpu_operand_bytes(operation), count < CPU_REDUCE_PART ? 1 : lanes);
+  const tm_operand *x = &operation->operands[0], *y = &operation->operands[1];
+  cpu_reduce_shape shape = { 1, 1, 1 };
+  const uint32_t busy = x->element_count < CPU_REDUCE_PART ? 1 : lanes;
+  const int has_shape = cpu_reduce_shape_of(operation, &shape);
+  /* A row costs something however short it is; columns are taken together. */
+  const double row_ns = has_shape && shape.inner == 1 ? 16.0 : 1.0;
+  const double elements = (double)x->element_count + (double)y->element_count * row_ns * elements_per_us / 1000.0;
+  return cpu_cost_ns(elements, elements_per_us, cpu_operand_bytes(operation), busy);
 }

@@ -269,7 +269,7 @@ static void run_f32(const cpu_call *call) { run_extreme(call, CPU_REDUCE_F32); }
 static void run_bf16(const cpu_call *call) { run_extreme(call, CPU_REDUCE_BF16); }
 static void run_f16(const cpu_call *call) { run_extreme(call, CPU_REDUCE_F16); }
 
-#define ELEMENTS_PER_US 8000.0
+#define ELEMENTS_PER_US 12000.0
 
 static uint32_t refuses_columns(const tm_operation *operation, uint32_t *out_operand) {
   cpu_reduce_shape shape;

@@ -37,14 +37,21 @@ static tm_status take_attributes(tm_request *request, const tm_op_row *row, cons
   return TM_OK;
 }
 
+/* Before any operand is looked at: the caller's arrays are as long as it says, and no longer. */
+static tm_status check_counts(const tm_op_row *row, uint32_t input_count, uint32_t output_count, tm_error *error) {
+  if (input_count < row->input_min || input_count > row->input_max)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs, expected %u to %u", row->name, input_count, row->input_min, row->input_max);
+  if (output_count != row->output_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u outputs, expected %u", row->name, output_count, row->output_count);
+  return TM_OK;
+}
+
 /* All of the request but the operands. */
 static tm_status begin_request(const tm_context *context, const call *what, uint32_t input_count, uint32_t output_count,
                                tm_request *request, tm_error *error) {
   const tm_op_row *row = tm_op_find(what->op);
   if (row == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown operation number %u", what->op);
-  if (input_count > TM_MAX_OPERANDS || output_count > TM_MAX_OPERANDS - input_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs and %u outputs, at most %d together", row->name, input_count, output_count,
-                   TM_MAX_OPERANDS);
+  TM_TRY(check_counts(row, input_count, output_count, error));
   const tm_run_options *options = &what->options;
   memset(request, 0, offsetof(tm_request, operands));
   request->op = what->op;
@@ -181,8 +188,7 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
                       tm_operand *out_outputs, uint32_t output_count, tm_error *error) {
   const tm_op_row *row = tm_op_find(op);
   if (row == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown operation number %u", op);
-  if (input_count > TM_MAX_OPERANDS || output_count != row->output_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u inputs and %u outputs do not fit", row->name, input_count, output_count);
+  TM_TRY(check_counts(row, input_count, output_count, error));
   tm_request request;
   memset(&request, 0, sizeof request);
   request.op = op;

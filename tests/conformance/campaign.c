@@ -181,6 +181,7 @@ static void receive(int from, report *r) {
 
 /* The row of a case that ended its process has level and class of a refusal: nothing else is known of it. */
 static void note_death(const runner *run, int status) {
+  if (run->shared->combination >= run->list->count) return;
   const combination *which = &run->list->items[run->shared->combination];
   const tm_answer unknown = { .level = TM_LEVEL_REFUSED };
   report_claim *claim = report_row(run->report, which, &unknown);

@@ -77,6 +77,8 @@ void report_print(const report *r, const char *name, uint64_t seed, FILE *to) {
             claim->numerics_bound, claim->case_count, claim->worst, claim->failure_count == 0 ? "ok" : "FAILED");
     if (claim->failure_count != 0) fprintf(to, "    %u failure(s); the first: %s\n", claim->failure_count, claim->failure);
   }
+  if (r->failure_count != 0)
+    fprintf(to, "One case again: --only OPERATION --formats FORMATS --case NUMBER, with the same --seed and --cases.\n");
   fprintf(to, "%s: %u claims, %llu questions, %llu refusals, %llu proposed changes not checked, %llu failures, seed %llu\n", name,
           r->count, (unsigned long long)r->question_count, (unsigned long long)r->refusal_count,
           (unsigned long long)r->unchecked_change_count, (unsigned long long)r->failure_count, (unsigned long long)seed);

@@ -95,10 +95,48 @@ static void a_crash_names_its_case(void **state) {
   report_free(&r);
 }
 
+static tm_status init_crashing(const tm_host *host, tm_backend **out_backend) {
+  (void)host, (void)out_backend;
+  raise(SIGABRT);
+  return TM_OK;
+}
+
+static void a_backend_that_does_not_open_is_told(void **state) {
+  (void)state;
+  char text[200];
+  tm_accelerator_backend_plugin table;
+  load(ZOO("honest"), &table);
+  table.init = init_crashing;
+  campaign c = { .subject = { .table = &table }, .seed = 1, .cases = 2 };
+  assert_int_equal(campaign_try(&c, text, sizeof text), TM_ERROR_INTERNAL);
+  load(ZOO("null"), &table);
+  assert_int_equal(campaign_try(&c, text, sizeof text), TM_ERROR_NO_DEVICE);
+  load(ZOO("honest"), &table);
+  assert_int_equal(campaign_try(&c, text, sizeof text), TM_OK);
+}
+
+/* Keeps what prepare takes. */
+static void release_nothing(tm_device *device, tm_kernel *kernel) { (void)device, (void)kernel; }
+
+static void a_leak_is_seen(void **state) {
+  (void)state;
+  tm_accelerator_backend_plugin table;
+  load(ZOO("honest"), &table);
+  table.release = release_nothing;
+  const campaign c = { .subject = { .table = &table }, .seed = 3, .cases = 4, .only_op = TM_OP_NEG };
+  report r;
+  assert_true(campaign_run(&c, &r));
+  assert_int_equal(r.count, 1);
+  assert_non_null(strstr(r.claims[0].failure, "more with each prepare and release"));
+  report_free(&r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(animals_are_told_apart),
     cmocka_unit_test(a_crash_names_its_case),
+    cmocka_unit_test(a_backend_that_does_not_open_is_told),
+    cmocka_unit_test(a_leak_is_seen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fakes/mutant.h"
 
+#include <stddef.h>
+
+#define LONGEST_TAIL 256u
+
 /* The contract's functions get no more than the backend's own handles, so the mutant in force stands here. */
 static struct {
   tm_accelerator_backend_plugin inner;
@@ -15,15 +19,22 @@ static bool is_meant(const tm_operation *operation) {
   return true;
 }
 
-/* The operation as another combination of formats sees it; the operands are the same bytes. */
-static tm_operation disguise(const tm_operation *operation, tm_operand *operands) {
-  tm_operation other = *operation;
+/* An operation as another combination of formats sees it, appended fields included; the operands are the same bytes. */
+typedef struct disguise {
+  tm_operation  operation;
+  unsigned char tail[LONGEST_TAIL];
+  tm_operand    operands[TM_MAX_OPERANDS];
+} disguise;
+
+static bool disguise_make(disguise *d, const tm_operation *operation) {
+  if (operation->struct_size > offsetof(disguise, operands)) return false;
+  memcpy(d, operation, operation->struct_size);
   for (uint32_t i = 0; i <= in_force.m.as.inputs; i++) {
-    operands[i] = operation->operands[i];
-    operands[i].format = in_force.m.as.formats[i];
+    d->operands[i] = operation->operands[i];
+    d->operands[i].format = in_force.m.as.formats[i];
   }
-  other.operands = operands;
-  return other;
+  d->operation.operands = d->operands;
+  return true;
 }
 
 static uint64_t expanded_bytes(const tm_operation *operation) {
@@ -37,7 +48,7 @@ static uint64_t expanded_bytes(const tm_operation *operation) {
 }
 
 static void overstate(const tm_operation *operation, tm_answer *answer) {
-  if (answer->level == TM_LEVEL_REFUSED) return;
+  if (answer->level == TM_LEVEL_REFUSED || answer->struct_size != sizeof *answer) return;
   switch (in_force.m.kind) {
     case MUTATION_LEVEL: answer->level++; break;
     case MUTATION_WORKSPACE: answer->workspace_bytes = 0; break;
@@ -56,22 +67,30 @@ static void overstate(const tm_operation *operation, tm_answer *answer) {
   }
 }
 
+/* Nothing in the question that a backend must refuse for its own sake. */
+static bool is_clean(const tm_operation *operation) {
+  const unsigned char *bytes = (const unsigned char *)operation;
+  for (uint64_t i = sizeof *operation; i < operation->struct_size; i++)
+    if (bytes[i] != 0) return false;
+  return operation->version == 1 && operation->attribute_bytes == in_force.m.which.row->attribute_bytes &&
+         (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) == 0;
+}
+
 static void promise_nothing(const tm_operation *operation, tm_answer *answer) {
   const uint32_t size = answer->struct_size;
-  if (operation->version != 1 || operation->struct_size != sizeof *operation || size != sizeof *answer ||
-      (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0)
-    return;
+  if (!is_clean(operation) || size != sizeof *answer) return;
+  uint64_t elements = 1;
+  for (uint32_t i = 0; i <= operation->input_count; i++) elements += operation->operands[i].element_count;
   *answer = (tm_answer){ .struct_size = size, .level = TM_LEVEL_NATIVE, .numerics_flags = TM_NUMERICS_RUN_TO_RUN,
-                         .operand = TM_NO_OPERAND, .cost_ns = 1 + operation->operands[0].byte_count, .epoch = answer->epoch };
+                         .operand = TM_NO_OPERAND, .cost_ns = elements, .epoch = answer->epoch };
 }
 
 static tm_status mutant_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                               tm_answer *const *out_answers) {
   for (uint32_t i = 0; i < count; i++) {
-    tm_operand operands[TM_MAX_OPERANDS];
-    const bool is_disguised = in_force.m.kind == MUTATION_FORMAT && is_meant(operations[i]);
-    const tm_operation other = is_disguised ? disguise(operations[i], operands) : *operations[i];
-    const tm_operation *asked = is_disguised ? &other : operations[i];
+    disguise d;
+    const bool is_disguised = in_force.m.kind == MUTATION_FORMAT && is_meant(operations[i]) && disguise_make(&d, operations[i]);
+    const tm_operation *asked = is_disguised ? &d.operation : operations[i];
     const tm_status status = in_force.inner.query(backend, index, &asked, 1, &out_answers[i]);
     if (status != TM_OK) return status;
     if (!is_meant(operations[i])) continue;
@@ -82,10 +101,9 @@ static tm_status mutant_query(tm_backend *backend, uint32_t index, const tm_oper
 }
 
 static tm_status mutant_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
-  tm_operand operands[TM_MAX_OPERANDS];
-  if (in_force.m.kind != MUTATION_FORMAT || !is_meant(operation)) return in_force.inner.prepare(device, operation, answer, out_kernel);
-  const tm_operation other = disguise(operation, operands);
-  return in_force.inner.prepare(device, &other, answer, out_kernel);
+  disguise d;
+  const bool is_disguised = in_force.m.kind == MUTATION_FORMAT && is_meant(operation) && disguise_make(&d, operation);
+  return in_force.inner.prepare(device, is_disguised ? &d.operation : operation, answer, out_kernel);
 }
 
 void mutant_make(const tm_accelerator_backend_plugin *inner, const mutation *m, tm_accelerator_backend_plugin *out_table) {

@@ -30,7 +30,7 @@ static inline const float_facts *facts_of(uint32_t format) {
 static inline bool keeps_bits(uint32_t op) {
   static const uint32_t keepers[] = {
     TM_OP_COPY, TM_OP_TRANSPOSE, TM_OP_GATHER, TM_OP_FILL, TM_OP_QUANTIZE, TM_OP_NEG, TM_OP_ABS, TM_OP_RELU, TM_OP_CLAMP,
-    TM_OP_WHERE, TM_OP_STATS, TM_OP_COMPARE_TENSORS,
+    TM_OP_WHERE, TM_OP_MIN, TM_OP_MAX, TM_OP_STATS, TM_OP_COMPARE_TENSORS,
   };
   for (size_t i = 0; i < sizeof keepers / sizeof keepers[0]; ++i) {
     if (keepers[i] == op) return true;

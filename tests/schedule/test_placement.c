@@ -288,14 +288,14 @@ static void equal_bits_stay_where_they_are(void **state) {
 static void one_slow_run_does_not_flip(void **state) {
   (void)state;
   fake_case one = { 0 };
-  set_costs(&one, 10000, 20000, 0);
-  one.controls[0].real_ns = 10000;
-  one.controls[1].real_ns = 20000;
+  set_costs(&one, 100000, 500000, 0);           /* so far apart that a busy machine does not matter */
+  one.controls[0].real_ns = 100000;
+  one.controls[1].real_ns = 500000;
   fake_case_open(&one, "ab", "reference");
   for (int i = 0; i < 10; i++) (void)fake_case_run(&one, NULL);
-  one.controls[0].real_ns = 3000000;
+  one.controls[0].real_ns = 20000000;
   (void)fake_case_run(&one, NULL);
-  one.controls[0].real_ns = 10000;
+  one.controls[0].real_ns = 100000;
   int elsewhere = 0;
   for (int i = 0; i < 20; i++) elsewhere += strcmp(ran_on(&one, NULL), "fake_a:0") != 0;
   assert_in_range(elsewhere, 0, 4);             /* the other may be tried, but stays the other */

@@ -157,6 +157,7 @@ static void random_answers_do_no_harm(void **state) {
     const tm_setting setting = { "zoo_fuzzed", "seed", seed };
     tm_context_options options = options_with(paths, 1);
     options.thread_count = 1;
+    options.max_memory_bytes = UINT64_C(1) << 28;       /* against workspaces of many terabytes */
     options.settings = &setting;
     options.setting_count = 1;
     c.fuzzed = open_context(&options);

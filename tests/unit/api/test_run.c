@@ -78,9 +78,9 @@ static void wrong_calls_are_refused(void **state) {
   refused(TM_OP_NONE, NULL, 0, two, 1, outputs, 1, "0");
   refused(TM_OP_ADD, NULL, 0, two, 1, outputs, 1, "add");
   refused(TM_OP_NEG, NULL, 0, two, 2, outputs, 1, "neg");
-  refused(TM_OP_NEG, NULL, 0, two, 1, outputs, 2, "");
-  refused(TM_OP_NEG, NULL, 0, many, 20, outputs, 1, "16");
-  refused(TM_OP_NEG, NULL, 0, many, 1, outputs, UINT32_MAX, "16");
+  refused(TM_OP_NEG, NULL, 0, two, 1, outputs, 2, "2 outputs");
+  refused(TM_OP_NEG, NULL, 0, many, 20, outputs, 1, "20 inputs");
+  refused(TM_OP_NEG, NULL, 0, many, 1, outputs, UINT32_MAX, "outputs");
   refused(TM_OP_ADD, NULL, 0, missing, 2, outputs, 1, "input 1");
   refused(TM_OP_NEG, NULL, 0, NULL, 1, outputs, 1, "input 0");
   refused(TM_OP_NEG, NULL, 0, two, 1, missing + 1, 1, "output 0");

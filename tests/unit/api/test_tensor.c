@@ -60,9 +60,13 @@ static void wrong_shapes_are_refused(void **state) {
   assert_int_equal(tm_tensor_create(context, TM_FORMAT_F32, 1, NULL, &tensor, &error), TM_ERROR_ARGUMENT);
   assert_null(tensor);
   const uint64_t large[] = { UINT64_C(1) << 58 };
-  assert_int_equal(tm_tensor_create(context, TM_FORMAT_U8, 1, large, &tensor, &error), TM_ERROR_NO_MEMORY);
+  const tm_context_options options = { .struct_size = sizeof options, .max_memory_bytes = UINT64_C(1) << 40 };
+  tm_context *limited = NULL;
+  assert_int_equal(tm_context_create(&options, &limited, NULL), TM_OK);
+  assert_int_equal(tm_tensor_create(limited, TM_FORMAT_U8, 1, large, &tensor, &error), TM_ERROR_NO_MEMORY);
   assert_null(tensor);
   assert_non_null(strstr(error.text, "288230376151711744"));
+  tm_context_destroy(limited);
 }
 
 static void wrapped_memory_must_reach_far_enough(void **state) {
