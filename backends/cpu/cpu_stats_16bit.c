@@ -158,29 +158,41 @@ CPU_INLINE void count_small(half_format f, const unsigned char *data, cpu_stats_
   state->subnormal += cpu_sum_epi16(small) - zeros;
 }
 
-CPU_INLINE __m256i finite_mask(half_format f, __m256i v) {
-  return _mm256_cmpgt_epi16(_mm256_set1_epi16(f.infinite), _mm256_and_si256(v, _mm256_set1_epi16(MAGNITUDE)));
+CPU_INLINE __m256i magnitude_of(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi16(MAGNITUDE)); }
+CPU_INLINE __m256i finite_mask(half_format f, __m256i v) { return _mm256_cmpgt_epi16(_mm256_set1_epi16(f.infinite), magnitude_of(v)); }
+CPU_INLINE __m256i count(__m256i counter, __m256i mask) { return _mm256_sub_epi16(counter, mask); }
+
+/* Takes only what `finite` selects; elsewhere each extreme meets itself. */
+CPU_INLINE void widen_where(extremes *e, __m256i v, __m256i finite) {
+  e->signed_min = _mm256_min_epi16(e->signed_min, _mm256_blendv_epi8(e->signed_min, v, finite));
+  e->signed_max = _mm256_max_epi16(e->signed_max, _mm256_blendv_epi8(e->signed_max, v, finite));
+  e->unsigned_min = _mm256_min_epu16(e->unsigned_min, _mm256_blendv_epi8(e->unsigned_min, v, finite));
+  e->unsigned_max = _mm256_max_epu16(e->unsigned_max, _mm256_and_si256(v, finite));
 }
 
-/* Counts what is not finite; returns the extremes of the rest. */
-CPU_INLINE extremes masked_counts(half_format f, const unsigned char *data, cpu_stats_state *state) {
-  const __m256i infinite = _mm256_set1_epi16(f.infinite), sign = _mm256_set1_epi16(INT16_MIN);
-  __m256i nan = _mm256_setzero_si256(), pos = nan, neg = nan;
+/* Counts everything there is to count; gives the extremes of what is finite. */
+CPU_INLINE void masked_counts(half_format f, const unsigned char *data, cpu_stats_state *state, extremes *out) {
+  const __m256i infinite = _mm256_set1_epi16(f.infinite), none = _mm256_setzero_si256();
+  __m256i nan = none, pos = none, finite_count = none, zero = none, small = none;
   extremes e = no_extremes();
   for (int i = 0; i < BLOCK_VECTORS; ++i) {
-    const __m256i v = cpu_load(data + 32 * i), finite = finite_mask(f, v);
-    nan = _mm256_sub_epi16(nan, _mm256_cmpgt_epi16(_mm256_and_si256(v, _mm256_set1_epi16(MAGNITUDE)), infinite));
-    pos = _mm256_sub_epi16(pos, _mm256_cmpeq_epi16(v, infinite));
-    neg = _mm256_sub_epi16(neg, _mm256_cmpeq_epi16(v, _mm256_or_si256(infinite, sign)));
-    e.signed_min = _mm256_min_epi16(e.signed_min, _mm256_blendv_epi8(e.signed_min, v, finite));
-    e.signed_max = _mm256_max_epi16(e.signed_max, _mm256_blendv_epi8(e.signed_max, v, finite));
-    e.unsigned_min = _mm256_min_epu16(e.unsigned_min, _mm256_blendv_epi8(e.unsigned_min, v, finite));
-    e.unsigned_max = _mm256_max_epu16(e.unsigned_max, _mm256_and_si256(v, finite));
+    if (i % 2 == 0) CPU_PREFETCH(data + 32 * i);
+    const __m256i v = cpu_load(data + 32 * i), magnitude = magnitude_of(v), finite = _mm256_cmpgt_epi16(infinite, magnitude);
+    widen_where(&e, v, finite);
+    pin(&e);
+    finite_count = count(finite_count, finite);
+    nan = count(nan, _mm256_cmpgt_epi16(magnitude, infinite));
+    pos = count(pos, _mm256_cmpeq_epi16(v, infinite));
+    zero = count(zero, _mm256_cmpeq_epi16(magnitude, none));
+    small = count(small, _mm256_cmpgt_epi16(_mm256_set1_epi16(f.smallest_normal), magnitude));
   }
-  state->nan += cpu_sum_epi16(nan);
-  state->pos_inf += cpu_sum_epi16(pos);
-  state->neg_inf += cpu_sum_epi16(neg);
-  return e;
+  const uint64_t nans = cpu_sum_epi16(nan), positives = cpu_sum_epi16(pos), zeros = cpu_sum_epi16(zero);
+  state->nan += nans;
+  state->pos_inf += positives;
+  state->neg_inf += TM_SUM_BLOCK - cpu_sum_epi16(finite_count) - nans - positives;
+  state->zero += zeros;
+  state->subnormal += cpu_sum_epi16(small) - zeros;
+  *out = e;
 }
 
 /* What is excluded becomes +0, which changes no chain and no lane: they start at +0 and so are never -0. */
@@ -193,32 +205,25 @@ CPU_INLINE void masked_chains(half_format f, const unsigned char *data, cpu_stat
   end_chains(&c, state);
 }
 
-CPU_INLINE void lane_8(double *sum, double *squares, __m256 x) {
-  const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x)), high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
-  _mm256_storeu_pd(sum, _mm256_add_pd(cpu_load_pd(sum), low));
-  _mm256_storeu_pd(sum + 4, _mm256_add_pd(cpu_load_pd(sum + 4), high));
-  _mm256_storeu_pd(squares, _mm256_fmadd_pd(low, low, cpu_load_pd(squares)));
-  _mm256_storeu_pd(squares + 4, _mm256_fmadd_pd(high, high, cpu_load_pd(squares + 4)));
+CPU_INLINE void lane_4(__m256d *sum, __m256d *squares, __m128 x) {
+  const __m256d wide = _mm256_cvtps_pd(x);
+  *sum = _mm256_add_pd(*sum, wide);
+  *squares = _mm256_fmadd_pd(wide, wide, *squares);
 }
 
-CPU_INLINE void masked_lanes(half_format f, const unsigned char *data, cpu_stats_state *state) {
+/* All 16 lanes of a half of them at a time: with both, and what is on its way, registers would not do. */
+CPU_INLINE void masked_lanes_of_half(half_format f, int second, const unsigned char *data, double *sums, double *squares) {
+  __m256d a = cpu_load_pd(sums), b = cpu_load_pd(sums + 4), c = cpu_load_pd(squares), d = cpu_load_pd(squares + 4);
   for (int i = 0; i < BLOCK_VECTORS; ++i) {
-    const __m256i v = cpu_load(data + 32 * i);
-    const __m256i kept = _mm256_and_si256(v, finite_mask(f, v));
-    lane_8(state->sum, state->squares, first_half(f, kept));
-    lane_8(state->sum + 8, state->squares + 8, second_half(f, kept));
+    const __m256i v = cpu_load(data + 32 * i), kept = _mm256_and_si256(v, finite_mask(f, v));
+    const __m256 x = second ? second_half(f, kept) : first_half(f, kept);
+    lane_4(&a, &c, _mm256_castps256_ps128(x));
+    lane_4(&b, &d, _mm256_extractf128_ps(x, 1));
   }
-}
-
-CPU_INLINE void masked_block(half_format f, const unsigned char *data, cpu_stats_state *state, extremes *all) {
-  const extremes e = masked_counts(f, data, state);
-  count_small(f, data, state);
-  if (allows_chains(f, largest_magnitudes(&e))) {
-    masked_chains(f, data, state);
-  } else {
-    masked_lanes(f, data, state);
-  }
-  merge(all, &e);
+  _mm256_storeu_pd(sums, a);
+  _mm256_storeu_pd(sums + 4, b);
+  _mm256_storeu_pd(squares, c);
+  _mm256_storeu_pd(squares + 4, d);
 }
 
 static CPU_AVX2 double value_of(int is_f16, uint16_t bits) {
@@ -253,45 +258,69 @@ static void reorder(double *lanes) {
   for (int l = 0; l < TM_SUM_LANES; ++l) lanes[l] = old[l / 2 + (l % 2) * (TM_SUM_LANES / 2)];
 }
 
-typedef verdict (*fast_fn)(const unsigned char *data, cpu_stats_state *state, extremes *all);
+/* The passes over a block, each a function of its own so that the compiler gives its loop all registers. */
+typedef struct passes {
+  verdict (*fast)(const unsigned char *data, cpu_stats_state *state, extremes *all);
+  void    (*small)(const unsigned char *data, cpu_stats_state *state);
+  void    (*counts)(const unsigned char *data, cpu_stats_state *state, extremes *out);
+  void    (*chains)(const unsigned char *data, cpu_stats_state *state);
+  void    (*lanes)(const unsigned char *data, cpu_stats_state *state);
+} passes;
 
-/* Each a function of its own, so that the compiler gives the loop all registers. */
 #define NOINLINE static __attribute__((noinline)) CPU_AVX2
-NOINLINE verdict fast_bf16(const unsigned char *data, cpu_stats_state *state, extremes *all) { return fast_block(BF16, data, state, all); }
-NOINLINE verdict fast_f16(const unsigned char *data, cpu_stats_state *state, extremes *all) { return fast_block(F16, data, state, all); }
-NOINLINE verdict fast_f8_e4m3(const unsigned char *data, cpu_stats_state *state, extremes *all) { return fast_block(F8_E4M3, data, state, all); }
+#define PASSES(name, f)                                                                                                    \
+  NOINLINE verdict fast_##name(const unsigned char *data, cpu_stats_state *state, extremes *all) { return fast_block(f, data, state, all); } \
+  NOINLINE void small_##name(const unsigned char *data, cpu_stats_state *state) { count_small(f, data, state); }           \
+  NOINLINE void counts_##name(const unsigned char *data, cpu_stats_state *state, extremes *out) { masked_counts(f, data, state, out); } \
+  NOINLINE void chains_##name(const unsigned char *data, cpu_stats_state *state) { masked_chains(f, data, state); }        \
+  NOINLINE void lanes_##name(const unsigned char *data, cpu_stats_state *state) {                                          \
+    masked_lanes_of_half(f, 0, data, state->sum, state->squares);                                                          \
+    masked_lanes_of_half(f, 1, data, state->sum + 8, state->squares + 8);                                                  \
+  }                                                                                                                        \
+  static const passes name = { fast_##name, small_##name, counts_##name, chains_##name, lanes_##name };
+PASSES(bf16_passes, BF16)
+PASSES(f16_passes, F16)
+PASSES(e4m3_passes, F8_E4M3)
 
-/* One block, by the fast pass unless `found` says that the block before was bad; the last, short one comes filled up with
-   NaN, which are excluded and then not counted. */
-CPU_INLINE verdict whole_block(half_format f, fast_fn fast, const unsigned char *data, verdict found, cpu_stats_state *state, extremes *all) {
-  if (found != NEEDS_CARE) found = fast(data, state, all);
-  if (found == NEEDS_CARE) masked_block(f, data, state, all);
-  if (found == HAS_SMALL) count_small(f, data, state);
+CPU_INLINE void masked_block(half_format f, const passes *p, const unsigned char *data, cpu_stats_state *state, extremes *all) {
+  extremes e;
+  p->counts(data, state, &e);
+  if (allows_chains(f, largest_magnitudes(&e))) p->chains(data, state);
+  else p->lanes(data, state);
+  merge(all, &e);
+}
+
+/* One block, by the fast pass unless `found` says that the block before was bad. */
+CPU_INLINE verdict whole_block(half_format f, const passes *p, const unsigned char *data, verdict found, cpu_stats_state *state, extremes *all) {
+  if (found != NEEDS_CARE) found = p->fast(data, state, all);
+  if (found == NEEDS_CARE) masked_block(f, p, data, state, all);
+  if (found == HAS_SMALL) p->small(data, state);
   return found;
 }
 
-CPU_INLINE void short_block(half_format f, const unsigned char *data, uint64_t count, cpu_stats_state *state, extremes *all) {
+/* The last block is filled up with NaN, which are excluded and then not counted. */
+CPU_INLINE void short_block(half_format f, const passes *p, const unsigned char *data, uint64_t elements, cpu_stats_state *state, extremes *all) {
   uint16_t padded[TM_SUM_BLOCK];
-  memcpy(padded, data, count * sizeof padded[0]);
-  for (uint64_t i = count; i < TM_SUM_BLOCK; ++i) padded[i] = MAGNITUDE;
-  masked_block(f, (const unsigned char *)padded, state, all);
-  state->nan -= TM_SUM_BLOCK - count;
+  memcpy(padded, data, elements * sizeof padded[0]);
+  for (uint64_t i = elements; i < TM_SUM_BLOCK; ++i) padded[i] = MAGNITUDE;
+  masked_block(f, p, (const unsigned char *)padded, state, all);
+  state->nan -= TM_SUM_BLOCK - elements;
 }
 
-CPU_INLINE void superblock(half_format f, fast_fn fast, const unsigned char *data, uint64_t count, cpu_stats_state *state) {
+CPU_INLINE void superblock(half_format f, const passes *p, const unsigned char *data, uint64_t elements, cpu_stats_state *state) {
   extremes all = no_extremes();
   verdict found = CLEAN;
-  for (; count >= TM_SUM_BLOCK; count -= TM_SUM_BLOCK, data += BLOCK_BYTES) found = whole_block(f, fast, data, found, state, &all);
-  if (count > 0) short_block(f, data, count, state, &all);
+  for (; elements >= TM_SUM_BLOCK; elements -= TM_SUM_BLOCK, data += BLOCK_BYTES) found = whole_block(f, p, data, found, state, &all);
+  if (elements > 0) short_block(f, p, data, elements, state, &all);
   reduce_extremes(f.is_f16, &all, state);
 }
 
-CPU_AVX2 void cpu_stats_f16(const unsigned char *data, uint64_t count, cpu_stats_state *state) {
-  superblock(F16, fast_f16, data, count, state);
+CPU_AVX2 void cpu_stats_f16(const unsigned char *data, uint64_t elements, cpu_stats_state *state) {
+  superblock(F16, &f16_passes, data, elements, state);
 }
 
-CPU_AVX2 void cpu_stats_bf16(const unsigned char *data, uint64_t count, cpu_stats_state *state) {
-  superblock(BF16, fast_bf16, data, count, state);
+CPU_AVX2 void cpu_stats_bf16(const unsigned char *data, uint64_t elements, cpu_stats_state *state) {
+  superblock(BF16, &bf16_passes, data, elements, state);
   reorder(state->sum);
   reorder(state->squares);
 }
@@ -304,49 +333,46 @@ CPU_INLINE void widen_e5m2(const unsigned char *data, uint16_t *out) {
   }
 }
 
-/* The bits of e4m3, moved to those of an f16, give its value times 2^-8, subnormals included; multiplied back in f32 it is
-   exact in f16 too.  0x7f is NaN. */
+/* A normal e4m3 has its bits 7 places higher in an f16, and an exponent that counts from 8 less.  The seven subnormal
+   magnitudes, normal in f16, have only their upper byte set there: a table.  0x7f is NaN. */
 CPU_INLINE void widen_e4m3(const unsigned char *data, uint16_t *out) {
-  const __m256 scale = _mm256_set1_ps(256.0f);
+  const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0x18, 0x1c, 0x1e, 0x20, 0x21, 0x22, 0x23, 0, 0, 0, 0, 0, 0, 0, 0));
   for (int i = 0; i < TM_SUM_BLOCK; i += 16) {
     if (i % 64 == 0) CPU_PREFETCH(data + i);
-    const __m256i v = _mm256_cvtepu8_epi16(cpu_load128(data + i));
-    const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
+    const __m256i v = _mm256_cvtepu8_epi16(cpu_load128(data + i)), magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
     const __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(v, magnitude), 8);
-    const __m256i small = _mm256_slli_epi16(magnitude, 7);
-    const __m256i nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f));
-    const __m128i low = _mm256_cvtps_ph(_mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(small)), scale), 0);
-    const __m128i high = _mm256_cvtps_ph(_mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(small, 1)), scale), 0);
-    const __m256i value = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-    const __m256i total = _mm256_blendv_epi8(value, _mm256_set1_epi16(MAGNITUDE), nan);
-    cpu_store(out + i, _mm256_or_si256(total, sign));
+    const __m256i normal = _mm256_add_epi16(_mm256_slli_epi16(magnitude, 7), _mm256_set1_epi16(0x2000));
+    const __m256i subnormal = _mm256_slli_epi16(_mm256_shuffle_epi8(upper, magnitude), 8);
+    const __m256i value = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi16(_mm256_set1_epi16(8), magnitude));
+    const __m256i nan = _mm256_and_si256(_mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f)), _mm256_set1_epi16(MAGNITUDE));
+    cpu_store(out + i, _mm256_or_si256(_mm256_or_si256(value, nan), sign));
   }
 }
 
-CPU_INLINE void superblock_8bit(half_format f, fast_fn fast, int is_e4m3, const unsigned char *data, uint64_t count,
+CPU_INLINE void superblock_8bit(half_format f, const passes *p, int is_e4m3, const unsigned char *data, uint64_t elements,
                                 cpu_stats_state *state) {
   uint16_t wide[TM_SUM_BLOCK];
   unsigned char last[TM_SUM_BLOCK] = { 0 };
   extremes all = no_extremes();
   verdict found = CLEAN;
-  while (count > 0) {
-    const uint64_t now = count < TM_SUM_BLOCK ? count : TM_SUM_BLOCK;
+  while (elements > 0) {
+    const uint64_t now = elements < TM_SUM_BLOCK ? elements : TM_SUM_BLOCK;
     if (now < TM_SUM_BLOCK) memcpy(last, data, now);
     const unsigned char *source = now < TM_SUM_BLOCK ? last : data;
     if (is_e4m3) widen_e4m3(source, wide);
     else widen_e5m2(source, wide);
-    if (now < TM_SUM_BLOCK) short_block(f, (const unsigned char *)wide, now, state, &all);
-    else found = whole_block(f, fast, (const unsigned char *)wide, found, state, &all);
+    if (now < TM_SUM_BLOCK) short_block(f, p, (const unsigned char *)wide, now, state, &all);
+    else found = whole_block(f, p, (const unsigned char *)wide, found, state, &all);
     data += now;
-    count -= now;
+    elements -= now;
   }
   reduce_extremes(f.is_f16, &all, state);
 }
 
-CPU_AVX2 void cpu_stats_f8_e4m3fn(const unsigned char *data, uint64_t count, cpu_stats_state *state) {
-  superblock_8bit(F8_E4M3, fast_f8_e4m3, 1, data, count, state);
+CPU_AVX2 void cpu_stats_f8_e4m3fn(const unsigned char *data, uint64_t elements, cpu_stats_state *state) {
+  superblock_8bit(F8_E4M3, &e4m3_passes, 1, data, elements, state);
 }
 
-CPU_AVX2 void cpu_stats_f8_e5m2(const unsigned char *data, uint64_t count, cpu_stats_state *state) {
-  superblock_8bit(F16, fast_f16, 0, data, count, state);
+CPU_AVX2 void cpu_stats_f8_e5m2(const unsigned char *data, uint64_t elements, cpu_stats_state *state) {
+  superblock_8bit(F16, &f16_passes, 0, data, elements, state);
 }

@@ -116,28 +116,40 @@ static __attribute__((noinline)) CPU_AVX2 void count_small(const unsigned char *
   state->subnormal += cpu_sum_epi32(small) - zeros;
 }
 
-CPU_INLINE __m256i finite_mask(__m256i v) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(INFINITE), _mm256_and_si256(v, _mm256_set1_epi32(MAGNITUDE)));
+CPU_INLINE __m256i magnitude_of(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi32(MAGNITUDE)); }
+CPU_INLINE __m256i finite_mask(__m256i v) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(INFINITE), magnitude_of(v)); }
+CPU_INLINE __m256i count(__m256i counter, __m256i mask) { return _mm256_sub_epi32(counter, mask); }
+
+/* Takes only what `finite` selects; elsewhere each extreme meets itself. */
+CPU_INLINE void widen_where(extremes *e, __m256i v, __m256i finite) {
+  e->signed_min = _mm256_min_epi32(e->signed_min, _mm256_blendv_epi8(e->signed_min, v, finite));
+  e->signed_max = _mm256_max_epi32(e->signed_max, _mm256_blendv_epi8(e->signed_max, v, finite));
+  e->unsigned_min = _mm256_min_epu32(e->unsigned_min, _mm256_blendv_epi8(e->unsigned_min, v, finite));
+  e->unsigned_max = _mm256_max_epu32(e->unsigned_max, _mm256_and_si256(v, finite));
 }
 
+/* Counts everything there is to count. */
 static __attribute__((noinline)) CPU_AVX2 void masked_counts(const unsigned char *data, cpu_stats_state *state, extremes *all) {
-  const __m256i infinite = _mm256_set1_epi32(INFINITE), minus = _mm256_set1_epi32((int32_t)0xff800000);
-  __m256i nan = _mm256_setzero_si256(), pos = nan, neg = nan;
+  const __m256i infinite = _mm256_set1_epi32(INFINITE), none = _mm256_setzero_si256();
+  __m256i nan = none, pos = none, finite_count = none, zero = none, small = none;
   extremes e = no_extremes();
   for (int i = 0; i < BLOCK_VECTORS; ++i) {
-    const __m256i v = cpu_load(data + 32 * i), finite = finite_mask(v);
-    const __m256i magnitude = _mm256_and_si256(v, _mm256_set1_epi32(MAGNITUDE));
-    nan = _mm256_sub_epi32(nan, _mm256_cmpgt_epi32(magnitude, infinite));
-    pos = _mm256_sub_epi32(pos, _mm256_cmpeq_epi32(v, infinite));
-    neg = _mm256_sub_epi32(neg, _mm256_cmpeq_epi32(v, minus));
-    e.signed_min = _mm256_min_epi32(e.signed_min, _mm256_blendv_epi8(e.signed_min, v, finite));
-    e.signed_max = _mm256_max_epi32(e.signed_max, _mm256_blendv_epi8(e.signed_max, v, finite));
-    e.unsigned_min = _mm256_min_epu32(e.unsigned_min, _mm256_blendv_epi8(e.unsigned_min, v, finite));
-    e.unsigned_max = _mm256_max_epu32(e.unsigned_max, _mm256_and_si256(v, finite));
+    if (i % 2 == 0) CPU_PREFETCH(data + 32 * i);
+    const __m256i v = cpu_load(data + 32 * i), magnitude = magnitude_of(v), finite = _mm256_cmpgt_epi32(infinite, magnitude);
+    widen_where(&e, v, finite);
+    pin(&e);
+    finite_count = count(finite_count, finite);
+    nan = count(nan, _mm256_cmpgt_epi32(magnitude, infinite));
+    pos = count(pos, _mm256_cmpeq_epi32(v, infinite));
+    zero = count(zero, _mm256_cmpeq_epi32(magnitude, none));
+    small = count(small, _mm256_cmpgt_epi32(_mm256_set1_epi32(SMALLEST_NORMAL), magnitude));
   }
-  state->nan += cpu_sum_epi32(nan);
-  state->pos_inf += cpu_sum_epi32(pos);
-  state->neg_inf += cpu_sum_epi32(neg);
+  const uint64_t nans = cpu_sum_epi32(nan), positives = cpu_sum_epi32(pos), zeros = cpu_sum_epi32(zero);
+  state->nan += nans;
+  state->pos_inf += positives;
+  state->neg_inf += TM_SUM_BLOCK - cpu_sum_epi32(finite_count) - nans - positives;
+  state->zero += zeros;
+  state->subnormal += cpu_sum_epi32(small) - zeros;
   merge(all, &e);
 }
 
@@ -158,7 +170,6 @@ static __attribute__((noinline)) CPU_AVX2 void masked_sums(const unsigned char *
 
 static void masked_block(const unsigned char *data, cpu_stats_state *state, extremes *all) {
   masked_counts(data, state, all);
-  count_small(data, state);
   masked_sums(data, state);
 }
 

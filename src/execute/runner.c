@@ -66,24 +66,32 @@ static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
   return candidate->answer.setup_ns == 0 && atomic_load(&candidate->device->launch_count) > WARM_UP_LAUNCHES;
 }
 
-static void learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, uint64_t taken_ns, uint64_t copy_ns,
-                  uint64_t run_count) {
-  tm_placement_learn(runner->table, placement, candidate, taken_ns > copy_ns ? taken_ns - copy_ns : 1, run_count);
-  if (copy_ns != 0 && candidate->basis.copied_bytes != 0)
-    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, copy_ns);
+/* One run of a kernel, as far as it was measured. */
+typedef struct kernel_run {
+  uint64_t run_count;           /* runs that this one stands for; 0: nothing is to be learned from it */
+  uint64_t taken_ns;            /* copies included */
+  uint64_t copy_ns;
+} kernel_run;
+
+static void learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, const kernel_run *run) {
+  const uint64_t kernel_ns = run->taken_ns > run->copy_ns ? run->taken_ns - run->copy_ns : 1;
+  tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
+  if (run->copy_ns != 0 && candidate->basis.copied_bytes != 0)
+    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, run->copy_ns);
 }
 
-static tm_status run_kernel(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, tm_kernel *kernel,
-                            void *const *pointers, tm_error *error) {
+static tm_status run_kernel(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers, bool is_timed,
+                            kernel_run *out_run, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
   const uint64_t run_count = measured_runs(runs);
-  const uint64_t begin = run_count != 0 ? tm_now_ns() : 0;
+  const bool measure = is_timed || run_count != 0;
+  const uint64_t begin = measure ? tm_now_ns() : 0;
   uint64_t copy_ns = 0;
   if (works_in_place(candidate, pointers))
     TM_TRY(run_in_place(runner, candidate, kernel, pointers, error));
   else
     TM_TRY(tm_staging_run(candidate, kernel, pointers, &copy_ns, error));
-  if (run_count != 0 && is_warm(candidate, runs)) learn(runner, placement, candidate, tm_now_ns() - begin, copy_ns, run_count);
+  *out_run = (kernel_run){ run_count != 0 && is_warm(candidate, runs) ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
   return TM_OK;
 }
 
@@ -117,7 +125,7 @@ static tm_status run_steps(const tm_runner *runner, const tm_placement *placemen
 }
 
 static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, tm_kernel *kernel,
-                             void *const *pointers, tm_error *error) {
+                             void *const *pointers, kernel_run *out_run, tm_error *error) {
   const tm_lowering *lowering = &candidate->lowering;
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   tm_scratch_block blocks[TM_MAX_CHANGES];
@@ -131,7 +139,7 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
     changed[lowering->steps[i].operand] = blocks[i].memory;
   }
   if (status == TM_OK) status = run_steps(runner, placement, candidate, false, pointers, changed, error);
-  if (status == TM_OK) status = run_kernel(runner, placement, candidate, kernel, changed, error);
+  if (status == TM_OK) status = run_kernel(runner, candidate, kernel, changed, false, out_run, error);
   if (status == TM_OK) status = run_steps(runner, placement, candidate, true, pointers, changed, error);
   for (uint32_t i = 0; i < lowering->step_count; i++) tm_scratch_give(runner->scratch, blocks[i]);
   return status;
@@ -139,19 +147,23 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
 
 /* ---- trying one after the other ---- */
 
-/* One try.  measured_ns does not count what happens once: opening and preparing. */
+/* One try.  measured_ns counts neither what happens once, opening and preparing, nor what is learned from it. */
 static tm_status run_candidate(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                                tm_run_outcome *outcome, tm_error *error) {
   tm_kernel *kernel = NULL;
   TM_TRY(tm_placement_kernel(placement, candidate, &kernel, error));
-  const uint64_t begin = outcome != NULL ? tm_now_ns() : 0;
   const uint64_t expected_ns = outcome != NULL ? tm_placement_expect(placement, candidate) : 0;
-  if (candidate->lowering.step_count != 0)
-    TM_TRY(run_lowered(runner, placement, candidate, kernel, pointers, error));
-  else
-    TM_TRY(run_kernel(runner, placement, candidate, kernel, pointers, error));
+  kernel_run run;
+  if (candidate->lowering.step_count == 0) {
+    TM_TRY(run_kernel(runner, candidate, kernel, pointers, outcome != NULL, &run, error));
+    if (outcome != NULL) outcome->measured_ns = run.taken_ns;
+  } else {
+    const uint64_t begin = outcome != NULL ? tm_now_ns() : 0;
+    TM_TRY(run_lowered(runner, placement, candidate, kernel, pointers, &run, error));
+    if (outcome != NULL) outcome->measured_ns = tm_now_ns() - begin;
+  }
+  if (run.run_count != 0) learn(runner, placement, candidate, &run);
   if (outcome == NULL) return TM_OK;
-  outcome->measured_ns = tm_now_ns() - begin;
   outcome->expected_ns = expected_ns;
   outcome->device = candidate->device->index;
   outcome->level = candidate->answer.level;
