@@ -219,13 +219,41 @@ tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buf
   return TM_OK;
 }
 
+struct tm_parked_buffer {
+  struct tm_parked_buffer *next;
+  tm_buffer *buffer;
+  uint64_t   bytes;
+};
+
+/* Without memory for the note the buffer is lost, which is better than freed too early. */
+static void park(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
+  struct tm_parked_buffer *one = tm_memory_alloc(device->backend->inventory->memory, sizeof *one, 0);
+  if (one == NULL) return;
+  tm_mutex_lock(&device->parking);
+  *one = (struct tm_parked_buffer){ device->parked, buffer, bytes };
+  device->parked = one;
+  tm_mutex_unlock(&device->parking);
+}
+
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
-  if (buffer == NULL || atomic_load(&device->is_stuck)) return;         /* it may still be written */
+  if (buffer == NULL) return;
   device_call call = { .buffer = buffer, .bytes = bytes };
-  if (host_makes_buffers(device))
+  if (atomic_load(&device->is_stuck))
+    park(device, buffer, bytes);
+  else if (host_makes_buffers(device))
     tm_memory_free(device->backend->inventory->memory, buffer, bytes);
   else
     (void)invoke(device, do_buffer_destroy, &call);
+}
+
+void tm_device_free_parked(tm_device_slot *device) {
+  tm_memory *memory = device->backend->inventory->memory;
+  while (device->parked != NULL) {
+    struct tm_parked_buffer *one = device->parked;
+    device->parked = one->next;
+    if (host_makes_buffers(device)) tm_memory_free(memory, one->buffer, one->bytes);
+    tm_memory_free(memory, one, sizeof *one);
+  }
 }
 
 /* ---- queues ---- */
@@ -269,6 +297,7 @@ static tm_status give_up_on(tm_device_slot *device, const char *what, tm_error *
 
 /* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
 static tm_status collect(tm_device_slot *device, device_call *call) {
+  if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
   if (call->ticket.value == 0) return give_up_on(device, "it gave no ticket", call->error);
   const tm_status outcome = invoke(device, do_wait, call);
   if (outcome > TM_OK) return give_up_on(device, "a wait for ever ended without the work's end", call->error);

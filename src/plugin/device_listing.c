@@ -123,7 +123,7 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
   tm_arena *arena = &device->backend->inventory->arena;
   device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
-  if (device->queues == NULL)
+  if (device->queues == NULL || tm_mutex_init(&device->parking) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
   for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
   return TM_OK;
@@ -188,5 +188,6 @@ tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_optio
 }
 
 void tm_device_listing_free(tm_device_slot *device) {
+  tm_mutex_deinit(&device->parking);
   for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
 }

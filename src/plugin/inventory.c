@@ -295,14 +295,14 @@ static void shut_down(tm_backend_slot *slot) {
 
 void tm_inventory_destroy(tm_inventory *inventory) {
   if (inventory == NULL) return;
-  for (uint32_t i = 0; i < inventory->device_count; i++) {
-    tm_device_slot *device = inventory->devices[i];
-    tm_device_close(device);
-    tm_device_listing_free(device);
-  }
+  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i]);
   for (uint32_t i = inventory->backend_count; i-- > 0;) {
     shut_down(inventory->backends[i]);
     tm_mutex_deinit(&inventory->backends[i]->opening);
+  }
+  for (uint32_t i = 0; i < inventory->device_count; i++) {
+    tm_device_free_parked(inventory->devices[i]);
+    tm_device_listing_free(inventory->devices[i]);
   }
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   tm_memory *memory = inventory->memory;

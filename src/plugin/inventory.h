@@ -66,7 +66,9 @@ typedef struct tm_device_slot {
   _Atomic uint64_t launch_count;
   _Atomic uint64_t violation_count;
   const char      *excluded_reason;     /* NULL: it is not */
-  _Atomic bool     is_stuck;            /* its work may never end: what it may still touch is never freed */
+  _Atomic bool     is_stuck;            /* its work may never end: what it may still touch stays until shutdown */
+  tm_mutex         parking;
+  struct tm_parked_buffer *parked;      /* such buffers, as far as the host made them */
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
   tm_device_thread *thread;             /* NULL: calls come from any thread */
