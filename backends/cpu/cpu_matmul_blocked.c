@@ -54,8 +54,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Parts of nearly equal size, each at most `largest` and a multiple of `granule`. */
 static uint64_t even_part(uint64_t total, uint64_t largest, uint64_t granule) {
-  const uint64_t parts = total == 0 ? 0 : divide_up(total, largest);
-  return parts == 0 ? granule : divide_up(divide_up(total, parts), granule) * granule;
+  if (total == 0) return granule;
+  return divide_up(divide_up(total, divide_up(total, largest)), granule) * granule;
 }
 
 static uint64_t columns_of(const cpu_matmul_kernel *kernel) { return MATMUL_TILE_COLUMNS * 4u / kernel->sum_bytes; }

@@ -150,6 +150,7 @@ static int make_plan(const tm_operation *operation, copy_plan *plan) {
   if (plan->element_bytes == 0 || x->element_count == 0) return 0;
   for (uint32_t i = 0; i < y->rank; ++i) {
     const uint32_t from = operation->op == TM_OP_TRANSPOSE ? attributes->permutation[i] : i;
+    if (from >= x->rank) return 0;
     append_axis(plan, (copy_axis){ y->dims[i], x->strides_bytes[from], y->strides_bytes[i] });
   }
   if (plan->rank == 0) {

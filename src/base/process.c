@@ -63,9 +63,9 @@ static void reap(pid_t child, uint64_t deadline_ns, bool closed, tm_process_resu
   if (done == 0) {
     result->timed_out = true;
     kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return;
+    do {
+      done = waitpid(child, &status, 0);
+    } while (done < 0 && errno == EINTR);
   }
   if (done < 0) return;
   if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);

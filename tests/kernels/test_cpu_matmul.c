@@ -197,23 +197,26 @@ static void test_vectors(void **state) {
   close_hosts(hosts);
 }
 
-/* Of nothing, a sum is 0. */
-static void test_empty_sums(void **state) {
+/* Of nothing, a sum is 0; and there may be nothing to compute. */
+static void test_empty_shapes(void **state) {
   (void)state;
   static const char *const rows[] = { "cpu_matmul_f32_f32__avx2", "cpu_matmul_bf16_bf16__avx2", "cpu_matmul_i8__avx2" };
   static const uint32_t formats[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_I8 };
+  static const uint64_t shapes[][4] = { { 1, 7, 19, 0 }, { 1, 0, 19, 5 }, { 1, 7, 0, 5 }, { 0, 7, 19, 5 }, { 3, 0, 0, 0 } };
   const tm_matmul_attributes attributes = { 0, 0 };
-  const uint64_t dims_a[] = { 7, 0 }, dims_b[] = { 0, 19 };
   kernel_host host;
   if (!probe_open(&host, 2, 0)) skip();
-  for (int r = 0; r < 3; ++r) {
-    probe p = probe_of(TM_OP_MATMUL, &attributes, sizeof attributes);
-    probe_input(&p, formats[r], 2, dims_a, "");
-    probe_input(&p, formats[r], 2, dims_b, "");
-    probe_finish(&p, TM_FORMAT_NONE);
-    probe_run(&p, &host, rows[r]);
-    for (uint64_t i = 0; i < probe_result_count(&p); ++i) assert_true(result_at(&p, i) == 0);
-    probe_free(&p);
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (int r = 0; r < 3; ++r) {
+      const uint64_t dims_a[] = { shapes[i][0], shapes[i][1], shapes[i][3] }, dims_b[] = { shapes[i][0], shapes[i][3], shapes[i][2] };
+      probe p = probe_of(TM_OP_MATMUL, &attributes, sizeof attributes);
+      probe_input(&p, formats[r], 3, dims_a, "");
+      probe_input(&p, formats[r], 3, dims_b, "");
+      probe_finish(&p, TM_FORMAT_NONE);
+      probe_run(&p, &host, rows[r]);
+      for (uint64_t k = 0; k < probe_result_count(&p); ++k) assert_true(result_at(&p, k) == 0);
+      probe_free(&p);
+    }
   }
   kernel_host_close(&host);
 }
@@ -301,7 +304,7 @@ static void test_native_rows_have_no_room_to_expand(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rests_of_tiles), cmocka_unit_test(test_large_shapes), cmocka_unit_test(test_vectors),
-    cmocka_unit_test(test_empty_sums),     cmocka_unit_test(test_extreme_bytes), cmocka_unit_test(test_scaled),
+    cmocka_unit_test(test_empty_shapes),   cmocka_unit_test(test_extreme_bytes), cmocka_unit_test(test_scaled),
     cmocka_unit_test(test_native_rows_have_no_room_to_expand),
   };
   print_message("seed %llu\n", (unsigned long long)SEED);
