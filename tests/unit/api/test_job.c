@@ -144,10 +144,14 @@ static void wrong_calls_are_refused(void **state) {
   open_fixture(&f, TWO_TENSORS, TWO_TENSORS_BYTES, 0, false);
   tm_job *job = NULL;
   tm_checkpoint *const none[] = { NULL };
+  static const char *const hole[] = { "*", NULL };
   const tm_stats_options wrong[] = {
     { .struct_size = 0, .worst_numerics = TM_NUMERICS_DEFAULT },
     { .struct_size = sizeof wrong[0], .worst_numerics = 8 },
     { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .include_count = 1 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .exclude_count = 1 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .include = hole, .include_count = 2 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .exclude = hole, .exclude_count = 2 },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_int_equal(tm_job_start_stats(f.context, &f.checkpoint, 1, &wrong[i], &job, NULL), TM_ERROR_ARGUMENT);
