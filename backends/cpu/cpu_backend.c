@@ -165,7 +165,8 @@ static void *binding_address(const tm_binding *binding) {
   return (void *)((uintptr_t)binding->buffer + (uintptr_t)binding->offset);
 }
 
-/* The declared size has room for this, since the contract promises no alignment. */
+/* plugin.h aligns a workspace like a buffer.  The declared size has room to align it again, so that a host that takes its
+   workspaces out of a larger block loses nothing but those bytes. */
 static void *align_workspace(void *address) {
   return (void *)(((uintptr_t)address + CPU_WORKSPACE_ALIGNMENT - 1) & ~(uintptr_t)(CPU_WORKSPACE_ALIGNMENT - 1));
 }

@@ -315,7 +315,7 @@ typedef struct tm_candidate {
   uint64_t    sample_count;             /* measurements behind the correction */
   uint64_t    lowering_ns;              /* of the steps named in lowering */
   uint64_t    copy_ns;                  /* operands into and results out of the device's memory */
-  uint64_t    setup_ns;                 /* opening and preparing, as far as it is still to be paid; not in total_ns */
+  uint64_t    setup_ns;                 /* what a first run pays once: preparing, and opening if the device is not; not in total_ns */
   uint64_t    workspace_bytes;
   uint64_t    total_ns;                 /* declared * correction + lowering + copies: what is compared */
   const char *reason;                   /* a sentence for people */

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "plugin/host_services.h"
 #include "plugin/settings.h"
+#include "plugin/sized_struct.h"
 
 #define MOST_DEVICES 256u
 #define MOST_QUEUES 256u
@@ -47,12 +48,6 @@ static void make_uuid(tm_device_slot *device) {
   memcpy(device->info.uuid.bytes, hashes, sizeof hashes);
 }
 
-static uint32_t sound_alignment(uint32_t claimed) {
-  uint32_t alignment = 1;
-  while (alignment < claimed && alignment < LARGEST_ALIGNMENT) alignment *= 2;
-  return alignment;
-}
-
 static const char *keep_string(tm_arena *arena, tm_string string) {
   char text[LONGEST_NAME];
   const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
@@ -75,10 +70,16 @@ static tm_status check_claims(const tm_device_slot *device, tm_error *error) {
   return TM_OK;
 }
 
+/* 0 means that it needs none. */
+static bool is_alignment(uint32_t claimed) { return (claimed & (claimed - 1)) == 0 && claimed <= LARGEST_ALIGNMENT; }
+
 static tm_status check_memory(const tm_device_slot *device, uint32_t index, tm_error *error) {
   const tm_memory_space *space = device->info.memories[index];
-  if (space == NULL || space->struct_size < sizeof *space)
+  if (space == NULL || space->struct_size < TM_MEMORY_SPACE_BYTES_MINOR_1)
     return tm_fail(error, TM_ERROR_CORRUPT, "device %u: its memory %u is not sound", device->index_in_backend, index);
+  if (!is_alignment(space->alignment))
+    return tm_fail(error, TM_ERROR_CORRUPT, "device %u: its memory %u has an alignment of %u bytes, expected a power of two up to %u",
+                   device->index_in_backend, index, space->alignment, LARGEST_ALIGNMENT);
   if (space->offset_granule <= LARGEST_SOUND_GRANULE && space->store_granule <= LARGEST_SOUND_GRANULE) return TM_OK;
   return tm_fail(error, TM_ERROR_CORRUPT, "device %u: its memory %u has granules of %u and %u bytes, expected at most %u",
                  device->index_in_backend, index, space->offset_granule, space->store_granule, LARGEST_SOUND_GRANULE);
@@ -94,8 +95,9 @@ static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
     TM_TRY(check_memory(device, i, error));
     const tm_memory_space *claimed = info->memories[i];
     tm_memory_space *space = &device->memories[i];
-    *space = *claimed;
-    space->alignment = sound_alignment(claimed->alignment);
+    tm_sized_struct_take(space, sizeof *space, claimed, claimed->struct_size);
+    space->struct_size = sizeof *space;
+    space->alignment = (uint32_t)tm_max_u64(1, claimed->alignment);
     space->offset_granule = (uint32_t)tm_max_u64(1, claimed->offset_granule);
     space->store_granule = (uint32_t)tm_max_u64(1, claimed->store_granule);
     const char *name = keep_string(&device->backend->inventory->arena, claimed->name);
@@ -123,7 +125,7 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
   tm_arena *arena = &device->backend->inventory->arena;
   device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
-  if (device->queues == NULL || tm_mutex_init(&device->opening) != TM_OK)
+  if (device->queues == NULL || tm_mutex_init(&device->parking) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
   for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
   return TM_OK;
@@ -138,8 +140,8 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   identity_text(&device->info.uuid, device->uuid_text);
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
-  const bool excluded = tm_settings_exclude_device(options, device->backend->name, device->name) != NULL;
-  atomic_init(&device->state, excluded ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
+  device->excluded_reason = tm_settings_exclude_device(options, device->backend->name, device->name);
+  atomic_init(&device->state, device->excluded_reason != NULL ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
   return TM_OK;
 }
 
@@ -188,6 +190,6 @@ tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_optio
 }
 
 void tm_device_listing_free(tm_device_slot *device) {
+  tm_mutex_deinit(&device->parking);
   for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
-  tm_mutex_deinit(&device->opening);
 }

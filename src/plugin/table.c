@@ -5,6 +5,7 @@
 
 #include "base/dynamic_library.h"
 #include "base/error.h"
+#include "plugin/sized_struct.h"
 
 #define LONGEST_NAME 64u
 #define LONGEST_STRING 4096u
@@ -242,12 +243,13 @@ static const tm_accelerator_backend_plugin *find_table(const tm_plugin_header *h
   return NULL;
 }
 
+/* Options are read where they lie, so no more of them than every minor has. */
 static tm_status check_options(const tm_accelerator_backend_plugin *table, tm_error *error) {
   if (table->option_count > MOST_OPTIONS || (table->option_count != 0 && table->options == NULL))
     return tm_fail(error, TM_ERROR_CORRUPT, "its list of options is not sound");
   for (uint32_t i = 0; i < table->option_count; i++) {
     const tm_option *option = table->options[i];
-    if (option == NULL || option->struct_size < sizeof *option)
+    if (option == NULL || option->struct_size < TM_OPTION_BYTES_MINOR_1)
       return tm_fail(error, TM_ERROR_CORRUPT, "its option %u is not sound", i);
     TM_TRY(check_name(option->name, error));
     TM_TRY(check_string("option's default", option->default_value, error));
@@ -268,8 +270,7 @@ tm_status tm_plugin_table_accept(const tm_plugin_header *header, const char *pat
     return tm_fail(error, TM_ERROR_CORRUPT, "its table has a size of %u bytes, expected %zu to %u", offered->struct_size, least,
                    LARGEST_TABLE);
   tm_accelerator_backend_plugin table;
-  memset(&table, 0, sizeof table);
-  memcpy(&table, offered, offered->struct_size < sizeof table ? offered->struct_size : sizeof table);
+  tm_sized_struct_take(&table, sizeof table, offered, offered->struct_size);
   table.struct_size = sizeof table;
   TM_TRY(check_options(&table, error));
   for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) TM_TRY(fill_slot(&table, &slots[i], path, error));

@@ -26,7 +26,7 @@ static bool check_yes(trial *t, const tm_operation *operation, const tm_answer *
     return trial_fail(t, "class N%u has the bound %g", answer->numerics, answer->numerics_bound);
   if ((operation->flags & TM_OPERATION_RUN_TO_RUN) != 0 && (answer->numerics_flags & TM_NUMERICS_RUN_TO_RUN) == 0)
     return trial_fail(t, "says yes to equal bits every time without promising them");
-  if (answer->cost_ns == 0 || answer->cost_ns > LARGEST_COST_NS)
+  if (answer->cost_ns > LARGEST_COST_NS)        /* 0 says that it is not known */
     return trial_fail(t, "declares a cost of %llu ns", (unsigned long long)answer->cost_ns);
   return answer->launch_ns <= answer->cost_ns || trial_fail(t, "its launch alone costs more than the whole");
 }
@@ -92,7 +92,6 @@ void promises_check_changes(trial *t, subject *s, const question *q, const tm_an
 static bool must_refuse(trial *t, subject *s, const tm_operation *operation, uint32_t reason, const char *what) {
   tm_answer answer;
   const tm_status status = subject_query(s, operation, &answer);
-  if (status == TM_UNSUPPORTED) return true;
   if (status != TM_OK) return trial_fail(t, "query gave %d on %s", status, what);
   if (answer.level != TM_LEVEL_REFUSED) return trial_fail(t, "says yes to %s", what);
   if (reason != 0 && (answer.reasons & reason) == 0) return trial_fail(t, "refuses %s for another reason (0x%x)", what, answer.reasons);
@@ -237,7 +236,8 @@ static bool is_much_more(const kernel_case *large, const kernel_case *small) {
 }
 
 static void check_cost(trial *t, const question *small, const tm_answer *answer, const question *large, const tm_answer *then) {
-  if (!is_much_more(&large->c, &small->c) || then->cost_ns >= answer->cost_ns / 2) return;
+  const bool is_unknown = answer->cost_ns == 0 || then->cost_ns == 0;
+  if (is_unknown || !is_much_more(&large->c, &small->c) || then->cost_ns >= answer->cost_ns / 2) return;
   trial_fail(t, "declares %llu ns for this and %llu ns for sixteen times as much", (unsigned long long)answer->cost_ns,
              (unsigned long long)then->cost_ns);
 }

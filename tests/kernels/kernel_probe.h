@@ -34,12 +34,13 @@ static inline tm_plugin_query_fn probe_entry(void) {
   return NULL;
 }
 
-/* Opens the backend or says why it cannot be tested here. */
+/* Opens the backend, or says why this machine cannot test it; any other failure of init fails the test. */
 static inline bool probe_open(kernel_host *host, uint32_t lanes, uint32_t threads) {
   const tm_plugin_query_fn entry = probe_entry();
   assert_non_null(entry);
   kernel_host_open(host, entry, "avx2", lanes, threads);
   if (host->status == TM_OK) return true;
+  if (host->status != TM_ERROR_NO_DEVICE) fail_msg("init gave %d: %s", host->status, host->text);
   print_message("skipped: %s\n", host->text);
   return false;
 }

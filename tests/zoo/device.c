@@ -48,7 +48,7 @@ static tm_status strange_status(uint32_t index, tm_device_info *out_info) {
 static tm_status absurd_memory(uint32_t index, tm_device_info *out_info) {
   static const tm_memory_space absurd = {
     .struct_size = sizeof absurd, .flags = 0xffffffffu, .identity = TM_HOST_MEMORY, .name = { NULL, UINT64_MAX },
-    .total_bytes = UINT64_MAX, .alignment = 0xffffffffu, .offset_granule = 0xffffffffu, .store_granule = 0xffffffffu,
+    .total_bytes = UINT64_MAX, .alignment = 64, .offset_granule = 0xffffffffu, .store_granule = 0xffffffffu,
   };
   static const tm_memory_space *const list[] = { &absurd };
   out_info->memories = list;
@@ -58,10 +58,43 @@ static tm_status absurd_memory(uint32_t index, tm_device_info *out_info) {
   return index == 0 ? TM_OK : TM_END;
 }
 
+static tm_status only_memory(uint32_t index, tm_device_info *out_info, const tm_memory_space *const *list) {
+  out_info->memories = list;
+  return index == 0 ? TM_OK : TM_END;
+}
+
+static tm_status short_memory(uint32_t index, tm_device_info *out_info) {
+  static const tm_memory_space space = {
+    .struct_size = offsetof(tm_memory_space, reserved), .flags = TM_MEMORY_HOST_POINTER, .identity = TM_HOST_MEMORY,
+    .name = TM_STRING("host memory"), .alignment = 1, .offset_granule = 1, .store_granule = 1,
+  };
+  static const tm_memory_space *const list[] = { &space };
+  return only_memory(index, out_info, list);
+}
+
+static tm_status huge_alignment(uint32_t index, tm_device_info *out_info) {
+  static const tm_memory_space space = {
+    .struct_size = sizeof space, .flags = TM_MEMORY_HOST_POINTER, .identity = TM_HOST_MEMORY,
+    .name = TM_STRING("host memory"), .alignment = 1u << 22, .offset_granule = 1, .store_granule = 1,
+  };
+  static const tm_memory_space *const list[] = { &space };
+  return only_memory(index, out_info, list);
+}
+
+static tm_status odd_alignment(uint32_t index, tm_device_info *out_info) {
+  static const tm_memory_space space = {
+    .struct_size = sizeof space, .flags = TM_MEMORY_HOST_POINTER, .identity = TM_HOST_MEMORY,
+    .name = TM_STRING("host memory"), .alignment = 48, .offset_granule = 1, .store_granule = 1,
+  };
+  static const tm_memory_space *const list[] = { &space };
+  return only_memory(index, out_info, list);
+}
+
 static tm_status garbage_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   (void)zoo_device_info(backend, 0, out_info);
   static tm_status (*const all[])(uint32_t, tm_device_info *) = {
     all_ones, no_list, null_memory, no_memory, endless_names, endless_devices, strange_status, absurd_memory,
+    short_memory, huge_alignment, odd_alignment,
   };
   return all[ZOO_GARBAGE](index, out_info);
 }

@@ -40,6 +40,9 @@
 #ifndef ZOO_TABLE_SIZE
 #define ZOO_TABLE_SIZE sizeof(tm_accelerator_backend_plugin)
 #endif
+#ifndef ZOO_OPTION_SIZE
+#define ZOO_OPTION_SIZE sizeof(tm_option)
+#endif
 #ifndef ZOO_ENTER
 #define ZOO_ENTER()
 #endif
@@ -50,8 +53,14 @@
 /* A function of another library. */
 #define OUTSIDE_LAUNCH ((tm_status (*)(tm_device *, const tm_launch *, tm_ticket *))abort)
 
+static const tm_option option = {
+  .struct_size = ZOO_OPTION_SIZE, .type = TM_OPTION_SWITCH, .name = TM_STRING("gear"), .default_value = TM_STRING("0"),
+  .help = TM_STRING("Does nothing."),
+};
+static const tm_option *const options[] = { &option };
+
 static const tm_accelerator_backend_plugin table = {
-  .struct_size = ZOO_TABLE_SIZE, .init = zoo_init, .shutdown = zoo_shutdown, .device_info = zoo_device_info,
+  .struct_size = ZOO_TABLE_SIZE, .option_count = 1, .options = options, .init = zoo_init, .shutdown = zoo_shutdown, .device_info = zoo_device_info,
   .query = zoo_query, .prepare = zoo_prepare, .release = zoo_release, .launch = ZOO_LAUNCH,
 };
 
