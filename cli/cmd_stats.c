@@ -37,6 +37,7 @@ typedef struct stats_run {
   uint32_t         column_count;
   tm_row_selection selection;
   tm_json_writer   json;
+  bool             has_begun;   /* the document */
   uint64_t         printed;     /* rows that were printed while the job ran */
   int              signal_number;
   tm_status        status;      /* how the job ended */
@@ -59,7 +60,10 @@ static uint32_t skipped_columns(const stats_run *stats) {
 
 /* ------------------------------------------------------------------------------------------- rows for machines ---- */
 
+/* Not before there is something to say: a job that finds nothing to do leaves no half of a document. */
 static void begin_document(stats_run *stats) {
+  if (stats->has_begun) return;
+  stats->has_begun = true;
   if (is_json(stats)) {
     tm_json_init(&stats->json, stats->invocation->output);
     tm_json_begin_object(&stats->json, NULL, false);
@@ -88,6 +92,7 @@ static void print_finished_rows(stats_run *stats) {
   const uint64_t finished = tm_job_row_count(stats->job);
   const uint64_t end = finished < stats->selection.top ? finished : stats->selection.top;
   if (stats->printed == end) return;
+  begin_document(stats);
   for (; stats->printed < end && stats_row(stats->job, stats->printed, cells); stats->printed++)
     print_machine_row(stats, cells);
   tm_output_flush(stats->invocation->output);
@@ -182,6 +187,7 @@ static tm_job_report report_of(const stats_run *stats) {
 
 static void print_result(stats_run *stats, const tm_rows *rows) {
   tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
+  begin_document(stats);
   if (is_json(stats)) {
     report = report_of(stats);
     if (tm_row_selection_needs_all(&stats->selection)) print_sorted_rows(stats, rows);
@@ -219,10 +225,20 @@ static int judge(stats_run *stats) {
   return stats->unopened.code != TM_OK ? TM_EXIT_TROUBLE : exit_code;
 }
 
+/* A pattern that matches nothing is a mistyped name; a job that got as far as its files has totals. */
+static bool matched_nothing(const stats_run *stats) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_job_progress(stats->job, &progress);
+  return stats->status == TM_ERROR_NOT_FOUND && progress.items_total == 0;
+}
+
 static int run_job(stats_run *stats) {
-  begin_document(stats);
   wait_for_job(stats);
   tm_interrupt_release();
+  if (matched_nothing(stats)) {
+    tm_complain(&stats->error);
+    return TM_EXIT_USAGE;
+  }
   tm_rows   rows = { stats->columns, stats->column_count, stats_row, stats->job, tm_job_row_count(stats->job), NULL };
   uint64_t *order = NULL;
   tm_error  error = TM_CLI_ERROR_INIT;
@@ -258,8 +274,7 @@ static int start_job(stats_run *stats) {
   tm_interrupt_release();
   tm_job_destroy(stats->job);
   tm_name_filter_deinit(&filter);
-  /* A pattern that matches nothing is a mistyped name. */
-  return status == TM_ERROR_NOT_FOUND ? TM_EXIT_USAGE : exit_code;
+  return exit_code;
 }
 
 /* A file that cannot be opened is told at once and costs the others nothing. */

@@ -100,9 +100,11 @@ class Stats(harness.CommandTest):
     def test_what_matches_nothing(self):
         model = self.small_model()
         for arguments in (["--tensor", "nothing.*"], ["--tensor", "layers.*", "--tensor", "layers.0.wieght"]):
-            err = self.run_command("stats", model, *arguments, code=2)[1]
-            self.assert_one_line(err)
-            self.assertIn(arguments[-1], err)
+            for form in ([], ["--json"], ["--csv"], ["--fail-on-nonfinite"]):
+                out, err = self.run_command("stats", model, *arguments, *form, code=2)
+                self.assert_one_line(err)
+                self.assertIn(arguments[-1], err)
+                self.assertEqual(out, "")
         err = self.run_command("stats", model, "--sort", "meen", code=2)[1]
         self.assertIn('did you mean "mean"?', err)
         self.run_command("stats", model, "--columns", "name,nothing", code=2)
