@@ -129,10 +129,18 @@ static tm_status check_outputs(tm_tensor *const *inputs, uint32_t input_count, t
   return TM_OK;
 }
 
+static bool is_in_file(const tm_tensor *tensor) { return tensor->checkpoint != NULL && tensor->owned == NULL; }
+
+static bool any_in_file(tm_tensor *const *inputs, uint32_t input_count) {
+  bool found = false;
+  for (uint32_t i = 0; i < input_count; i++) found |= is_in_file(inputs[i]);
+  return found;
+}
+
 /* A mapped file that was truncated meanwhile read as zeros: the result is worthless and must not look like one. */
 static tm_status check_files(tm_tensor *const *inputs, uint32_t input_count, tm_error *error) {
   for (uint32_t i = 0; i < input_count; i++)
-    if (inputs[i]->checkpoint != NULL && inputs[i]->owned == NULL) TM_TRY(tm_checkpoint_verify(inputs[i]->checkpoint, error));
+    if (is_in_file(inputs[i])) TM_TRY(tm_checkpoint_verify(inputs[i]->checkpoint, error));
   return TM_OK;
 }
 
@@ -162,6 +170,7 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   void *pointers[TM_MAX_OPERANDS];
   for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers);
   for (uint32_t i = 0; i < output_count; i++) take_tensor(&request, input_count + i, outputs[i], pointers);
+  if (any_in_file(inputs, input_count)) request.flags |= TM_REQUEST_UNMEASURED;
   tm_run_report *report = what.options.report;
   tm_run_outcome outcome;
   TM_TRY(tm_runner_run(&context->runner, &request, pointers, report == NULL ? NULL : &outcome, error));

@@ -80,8 +80,9 @@ static tm_status check_inside(const tm_operand *operand, const char *data, const
   const bool inside = operand->byte_count == 0 ||
                       (below <= before && before - below <= extent && operand->byte_count <= extent - (before - below));
   if (inside) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "the layout reaches %llu bytes from %llu before its first element, but only %llu bytes are there",
-                 (unsigned long long)operand->byte_count, (unsigned long long)below, (unsigned long long)extent);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "the layout reaches from %llu bytes before its first element to %llu after it; there are %llu before and %llu after",
+                 (unsigned long long)below, (unsigned long long)(operand->byte_count - below), (unsigned long long)before,
+                 (unsigned long long)(extent - before));
 }
 
 tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error) {

@@ -40,18 +40,25 @@ static bool reserve(tm_memory *memory, uint64_t bytes) {
     if (memory->limit_bytes != 0 && wanted > memory->limit_bytes) return false;
   } while (!atomic_compare_exchange_weak_explicit(&memory->used_bytes, &used, wanted, memory_order_relaxed,
                                                   memory_order_relaxed));
-  uint64_t peak = atomic_load_explicit(&memory->peak_bytes, memory_order_relaxed);
-  while (peak < wanted && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, wanted,
-                                                                 memory_order_relaxed, memory_order_relaxed)) {
-  }
   return true;
+}
+
+static void raise_peak(tm_memory *memory) {
+  const uint64_t used = atomic_load_explicit(&memory->used_bytes, memory_order_relaxed);
+  uint64_t peak = atomic_load_explicit(&memory->peak_bytes, memory_order_relaxed);
+  while (peak < used && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, used, memory_order_relaxed,
+                                                               memory_order_relaxed)) {
+  }
 }
 
 void *tm_memory_try_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment) {
   if (alignment < _Alignof(max_align_t)) alignment = _Alignof(max_align_t);
   if (!reserve(memory, bytes)) return NULL;
   void *pointer = memory->alloc(memory->context, tm_max_u64(bytes, 1), alignment);
-  if (pointer == NULL) atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
+  if (pointer == NULL)
+    atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
+  else
+    raise_peak(memory);
   return pointer;
 }
 

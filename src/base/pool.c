@@ -14,13 +14,17 @@ typedef struct run_state run_state;
 
 struct tm_pool {
   tm_memory      *memory;
-  pthreadpool_t   threads;      /* NULL with one lane */
+  pthreadpool_t   threads;      /* NULL until they are needed */
   uint32_t        lane_count;
   tm_mutex        in_use;
   _Atomic(run_state *) current; /* the run under the lock; what publishes it to the lanes */
 };
 
 /* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
+/* More lanes than this help nobody and cost everybody: waking them takes turns on the cores that there are. */
+#define LANES_PER_CORE 4u
+#define LEAST_LIMIT 16u
+
 #define PARTS_PER_LANE 4u
 
 /* Which pool's work this thread is in: nested calls must run inline or they would wait for themselves. */
@@ -49,20 +53,14 @@ tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_p
   tm_pool *pool = tm_memory_calloc(memory, 1, sizeof *pool);
   if (pool == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the thread pool");
   pool->memory = memory;
-  pool->lane_count = lane_count == 0 ? usable_cores() : lane_count;
-  if (tm_mutex_init(&pool->in_use) != TM_OK) goto free_pool;
-  if (pool->lane_count > 1) {
-    pool->threads = pthreadpool_create(pool->lane_count);
-    if (pool->threads == NULL) goto destroy_mutex;
+  const uint32_t most = (uint32_t)tm_max_u64(LEAST_LIMIT, LANES_PER_CORE * (uint64_t)usable_cores());
+  pool->lane_count = lane_count == 0 ? usable_cores() : (uint32_t)tm_min_u64(lane_count, most);
+  if (tm_mutex_init(&pool->in_use) != TM_OK) {
+    tm_memory_free(memory, pool, sizeof *pool);
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the thread pool");
   }
   *out_pool = pool;
   return TM_OK;
-
-destroy_mutex:
-  tm_mutex_deinit(&pool->in_use);
-free_pool:
-  tm_memory_free(memory, pool, sizeof *pool);
-  return tm_fail(error, TM_ERROR_NO_MEMORY, "cannot start %u threads; ask for fewer", lane_count);
 }
 
 void tm_pool_destroy(tm_pool *pool) {
@@ -95,11 +93,23 @@ static void run_inline(tm_pool_fn function, void *argument, uint64_t count) {
   inside_pool = was_inside;
 }
 
+/* Under the lock.  Threads are started when something is first shared out: a program that computes nothing has none.  A
+   system that gives no threads leaves the work to the caller. */
+static bool has_threads(tm_pool *pool) {
+  if (pool->threads == NULL) pool->threads = pthreadpool_create(pool->lane_count);
+  return pool->threads != NULL;
+}
+
 void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn function, void *argument) {
   if (count == 0) return;
   if (grain == 0) grain = 1;
   const uint64_t grains = tm_divide_up(count, grain);
-  if (grains == 1 || pool->threads == NULL || inside_pool || !tm_mutex_try_lock(&pool->in_use)) {
+  if (grains == 1 || pool->lane_count == 1 || inside_pool || !tm_mutex_try_lock(&pool->in_use)) {
+    run_inline(function, argument, count);
+    return;
+  }
+  if (!has_threads(pool)) {
+    tm_mutex_unlock(&pool->in_use);
     run_inline(function, argument, count);
     return;
   }

@@ -11,7 +11,8 @@
 typedef struct tm_pool tm_pool;
 typedef void (*tm_pool_fn)(void *argument, uint64_t begin, uint64_t end, uint32_t lane);
 
-/* lane_count 0: one a core that this process may use.  Threads are started here.  TM_ERROR_NO_MEMORY */
+/* lane_count 0: one a core that this process may use; at most 4 a core, or 16.  Threads start when first needed.
+   TM_ERROR_NO_MEMORY */
 tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_pool, tm_error *error);
 void      tm_pool_destroy(tm_pool *pool);
 uint32_t  tm_pool_lane_count(const tm_pool *pool);

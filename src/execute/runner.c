@@ -185,7 +185,7 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
     if (outcome != NULL) outcome->measured_ns = tm_now_ns() - begin;
   }
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
-  if (run.run_count != 0) learn(runner, placement, candidate, &run);
+  if (run.run_count != 0 && (placement->request.flags & TM_REQUEST_UNMEASURED) == 0) learn(runner, placement, candidate, &run);
   if (outcome == NULL) return TM_OK;
   outcome->expected_ns = expected_ns;
   outcome->device = candidate->device->index;

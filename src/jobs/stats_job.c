@@ -23,6 +23,14 @@
 #define SHORT_TILE_NS UINT64_C(4000000)
 #define LONG_TILE_NS UINT64_C(40000000)
 
+/* Where the mean is large beside the deviation, the difference of the mean square and the squared mean has lost what it was
+   to tell.  Then the tensor is read again and its distance from the mean is summed: see centred_pass.  It is when the
+   relative error of a mean square, times how much larger it is than the variance, exceeds this. */
+#define VARIANCE_TOLERANCE 2e-7
+#define WIDE_SUM_ERROR 1e-13    /* f64 lanes */
+#define SHORT_SUM_ERROR 1.2e-8  /* f32 chains: canonical_sum.h */
+#define CENTRED_TILE_ELEMENTS (8 * SUPERBLOCK_ELEMENTS)
+
 enum { FILE_COLUMN, NAME, DTYPE, SHAPE, COUNT, NAN_COUNT, POS_INF, NEG_INF, ZERO, SUBNORMAL, MIN, MAX, ABS_MAX, MEAN, STD, L2,
        COLUMN_COUNT };
 
@@ -109,11 +117,12 @@ static tm_status tile_data(stats_state *state, const tm_selected *item, uint64_t
   return tm_archive_read(archive, item->tensor, offset, state->buffer.memory, bytes, error);
 }
 
-static tm_status run_tile(tm_job *job, stats_state *state, const tm_format_info *info, const void *data, uint64_t elements,
+static tm_status run_tile(tm_job *job, stats_state *state, uint32_t format, const void *data, uint64_t elements, bool is_in_file,
                           uint64_t bytes, uint64_t *words, tm_error *error) {
   tm_request request;
   make_request(state, &request);
-  TM_TRY(tm_operand_contiguous(info->format, 1, &elements, &request.operands[0], error));
+  if (is_in_file) request.flags |= TM_REQUEST_UNMEASURED;
+  TM_TRY(tm_operand_contiguous(format, 1, &elements, &request.operands[0], error));
   request.operands[0].alignment = alignment_of(data);
   uint64_t part[TM_STATS_WORDS];
   void *pointers[2] = { (void *)(uintptr_t)data, part };
@@ -143,11 +152,79 @@ static tm_status run_tiles(tm_job *job, stats_state *state, const tm_selected *i
     const void *data = NULL;
     const uint64_t started = tm_now_ns();
     TM_TRY(tile_data(state, item, offset, bytes, &data, error));
-    TM_TRY(run_tile(job, state, info, data, elements, bytes, words, error));
+    TM_TRY(run_tile(job, state, info->format, data, elements, data != state->buffer.memory, bytes, words, error));
     adapt_tile(state, bytes, tm_now_ns() - started);
     tm_job_advance(job, bytes, 0);
   }
   return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);
+}
+
+/* ---- the distance from the mean ---- */
+
+/* One operation with one input and one more, 0-d, operand if `point` is not NULL; exact, like everything that bytes of a
+   result depend on. */
+static tm_status run_exact(stats_state *state, uint32_t op, uint32_t format, const void *data, const double *point, double *out_values,
+                           uint64_t elements, tm_error *error) {
+  tm_request request;
+  memset(&request, 0, sizeof request);
+  const tm_op_row *row = tm_op_find(op);
+  request.op = op;
+  request.version = row->version;
+  request.attribute_bytes = row->attribute_bytes;
+  request.worst_numerics = TM_NUMERICS_N0;
+  request.only_device = TM_ANY_DEVICE;
+  request.input_count = point == NULL ? 1 : 2;
+  request.output_count = 1;
+  const uint32_t result = request.input_count;
+  TM_TRY(tm_operand_contiguous(format, 1, &elements, &request.operands[0], error));
+  if (point != NULL) TM_TRY(tm_operand_contiguous(TM_FORMAT_F64, 0, NULL, &request.operands[1], error));
+  TM_TRY(tm_operand_contiguous(TM_FORMAT_F64, 1, &elements, &request.operands[result], error));
+  void *pointers[3] = { (void *)(uintptr_t)data, (void *)(uintptr_t)point, NULL };
+  pointers[result] = out_values;
+  for (uint32_t i = 0; i <= result; i++) request.operands[i].alignment = alignment_of(pointers[i]);
+  return tm_runner_run(&state->runner, &request, pointers, NULL, error);
+}
+
+/* x - centre of a tile as f64, in `distances`; `wide` has room for the values. */
+static tm_status take_distances(stats_state *state, const tm_format_info *info, const void *data, uint64_t elements, double centre,
+                                double *wide, double *distances, tm_error *error) {
+  const void *values = data;
+  if (info->format != TM_FORMAT_F64) {
+    const uint32_t op = info->kind == TM_KIND_BLOCK ? TM_OP_DEQUANTIZE : TM_OP_CAST;
+    TM_TRY(run_exact(state, op, info->format, data, NULL, wide, elements, error));
+    values = wide;
+  }
+  return run_exact(state, TM_OP_SUB, TM_FORMAT_F64, values, &centre, distances, elements, error);
+}
+
+static tm_status centred_tiles(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, double centre,
+                               double *wide, double *distances, uint64_t *words, tm_error *error) {
+  const uint64_t count = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor)->element_count;
+  uint64_t elements;
+  for (uint64_t begin = 0; begin < count; begin += elements) {
+    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+    elements = tm_min_u64(CENTRED_TILE_ELEMENTS, count - begin);
+    const uint64_t offset = begin / info->block_elements * info->block_bytes;
+    const uint64_t bytes = elements / info->block_elements * info->block_bytes;
+    const void *data = NULL;
+    TM_TRY(tile_data(state, item, offset, bytes, &data, error));
+    TM_TRY(take_distances(state, info, data, elements, centre, wide, distances, error));
+    TM_TRY(run_tile(job, state, TM_FORMAT_F64, distances, elements, false, 0, words, error));
+  }
+  return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);
+}
+
+/* The statistics of x - centre. */
+static tm_status centred_pass(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, double centre,
+                              uint64_t *out_words, tm_error *error) {
+  const uint64_t bytes = CENTRED_TILE_ELEMENTS * sizeof(double);
+  const tm_scratch_block block = tm_scratch_take(state->runner.scratch, 2 * bytes);
+  if (block.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)(2 * bytes));
+  double *wide = block.memory;
+  init_words(out_words);
+  const tm_status status = centred_tiles(job, state, item, info, centre, wide, wide + CENTRED_TILE_ELEMENTS, out_words, error);
+  tm_scratch_give(state->runner.scratch, block);
+  return status;
 }
 
 /* ---- figures ---- */
@@ -158,11 +235,44 @@ static double word_number(const uint64_t *words, uint32_t word) {
   return number;
 }
 
-/* The exact sums make this safe up to the rounding of the squares; a constant tensor has exactly none. */
-static double deviation(const uint64_t *words, double finite, double mean) {
-  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) return 0;
-  const double variance = tm_sum_read(words + TM_STATS_SUM_SQUARES) / finite - mean * mean;
-  return isnan(variance) ? variance : sqrt(fmax(variance, 0));
+/* Moments of the finite values. */
+typedef struct moments {
+  double count;
+  double mean;
+  double variance;
+} moments;
+
+static moments moments_of(const uint64_t *words) {
+  moments m = { .count = (double)(words[TM_STATS_COUNT] - words[TM_STATS_NAN] - words[TM_STATS_POS_INF] - words[TM_STATS_NEG_INF]) };
+  if (m.count == 0) return m;
+  m.mean = tm_sum_read(words + TM_STATS_SUM) / m.count;
+  m.variance = tm_sum_read(words + TM_STATS_SUM_SQUARES) / m.count - m.mean * m.mean;
+  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) m.variance = 0;
+  return m;
+}
+
+static bool sums_in_short_chains(const tm_format_info *info) {
+  return info->kind == TM_KIND_BLOCK || (info->kind == TM_KIND_FLOAT && info->block_bytes < 4);
+}
+
+static bool must_centre(const tm_format_info *info, const uint64_t *words, const moments *m) {
+  if (m->count == 0 || !isfinite(m->mean) || !isfinite(m->variance)) return false;
+  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) return false;
+  const double error = sums_in_short_chains(info) ? SHORT_SUM_ERROR : WIDE_SUM_ERROR;
+  return m->mean * m->mean * error > VARIANCE_TOLERANCE * m->variance;
+}
+
+/* Mean and variance, by a second pass where the first cannot tell. */
+static tm_status find_moments(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, const uint64_t *words,
+                              moments *out_moments, tm_error *error) {
+  *out_moments = moments_of(words);
+  if (!must_centre(info, words, out_moments)) return TM_OK;
+  uint64_t distances[TM_STATS_WORDS];
+  TM_TRY(centred_pass(job, state, item, info, out_moments->mean, distances, error));
+  const moments centred = moments_of(distances);
+  out_moments->mean += centred.mean;
+  out_moments->variance = centred.variance;
+  return TM_OK;
 }
 
 static void put_number(tm_cell *cell, double number) {
@@ -175,16 +285,14 @@ static void put_text(tm_cell *cell, const char *text, uint64_t length) {
   *cell = (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .text = text, .count = length };
 }
 
-static void put_figures(tm_cell *cells, const uint64_t *words) {
+static void put_figures(tm_cell *cells, const uint64_t *words, const moments *m) {
   for (uint32_t i = 0; i <= TM_STATS_SUBNORMAL; i++) put_count(&cells[COUNT + i], words[i]);
-  const uint64_t finite = words[TM_STATS_COUNT] - words[TM_STATS_NAN] - words[TM_STATS_POS_INF] - words[TM_STATS_NEG_INF];
-  if (finite == 0) return;
-  const double mean = tm_sum_read(words + TM_STATS_SUM) / (double)finite;
+  if (m->count == 0) return;
   put_number(&cells[MIN], word_number(words, TM_STATS_MIN));
   put_number(&cells[MAX], word_number(words, TM_STATS_MAX));
   put_number(&cells[ABS_MAX], word_number(words, TM_STATS_ABS_MAX));
-  put_number(&cells[MEAN], mean);
-  put_number(&cells[STD], deviation(words, (double)finite, mean));
+  put_number(&cells[MEAN], m->mean);
+  put_number(&cells[STD], isnan(m->variance) ? m->variance : sqrt(fmax(m->variance, 0)));
   put_number(&cells[L2], sqrt(tm_sum_read(words + TM_STATS_SUM_SQUARES)));
 }
 
@@ -216,6 +324,16 @@ static bool has_no_figures(tm_job *job, const tm_archive_tensor *tensor, const t
   return true;
 }
 
+/* Finite values whose squares or sum are beyond the range of f64. */
+static void note_what_does_not_fit(tm_job *job, const tm_archive_tensor *tensor, const tm_cell *cells, double finite_count) {
+  if (finite_count == 0 || (cells[MEAN].defined && cells[STD].defined && cells[L2].defined)) return;
+  char note[512];
+  char name[256];
+  tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
+  snprintf(note, sizeof note, "%s: its sums are beyond the range of f64; figures that rest on them are left out", name);
+  tm_job_add_note(job, note);
+}
+
 static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *item, tm_error *error) {
   const tm_archive_tensor *tensor = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor);
   const tm_format_info *info = tm_format_find(tensor->format);
@@ -225,14 +343,17 @@ static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *
     tm_job_advance(job, tensor->bytes, 0);
   } else {
     uint64_t words[TM_STATS_WORDS];
-    const tm_status status = run_tiles(job, state, item, tensor, info, words, error);
+    moments m;
+    tm_status status = run_tiles(job, state, item, tensor, info, words, error);
+    if (status == TM_OK) status = find_moments(job, state, item, info, words, &m, error);
     if (status != TM_OK) {
       char name[256];
       tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
       tm_error_prefix(error, "tensor '%s'", name);
       return status;
     }
-    put_figures(cells, words);
+    put_figures(cells, words, &m);
+    note_what_does_not_fit(job, tensor, cells, m.count);
   }
   TM_TRY(tm_job_add_row(job, cells, error));
   tm_job_advance(job, 0, 1);

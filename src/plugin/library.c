@@ -43,7 +43,7 @@ static tm_status judge_probe(const char *path, const tm_process_result *result, 
   if (result->output_length == 0)
     return tm_fail(error, TM_ERROR_CORRUPT, "%s: loading it ends the process with exit code %d (tried in a process of its own)",
                    path, result->exit_code);
-  return tm_fail(error, TM_ERROR_CORRUPT, "%s", result->output);
+  return tm_fail(error, TM_ERROR_CORRUPT, "%.*s", (int)strcspn(result->output, "\n"), result->output);
 }
 
 static tm_status probe(const char *path, const tm_log *log, tm_error *error) {

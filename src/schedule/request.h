@@ -12,6 +12,7 @@
 #define TM_LARGEST_ATTRIBUTES 64u
 
 #define TM_REQUEST_RUN_TO_RUN 0x1u      /* only devices that give equal bits every time */
+#define TM_REQUEST_UNMEASURED 0x4u      /* operands lie in a file's pages: what it takes says little of the device */
 #define TM_REQUEST_AS_IS      0x2u      /* a step of a lowering: it is not lowered again, or steps could need themselves */
 
 /* Zero-initialise, so that padding compares equal. */
