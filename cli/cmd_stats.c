@@ -311,7 +311,8 @@ static int run(tm_invocation *invocation) {
     return tm_complain(&stats.error);
   int exit_code = TM_EXIT_OK;
   if (check_backend_name(stats.context, tm_arguments_value(&invocation->arguments, "require-backend"), &stats.error) !=
-      TM_OK)
+          TM_OK ||
+      tm_session_require_device(stats.context, &stats.error) != TM_OK)
     exit_code = tm_complain(&stats.error);
   else
     exit_code = open_and_run(&stats);

@@ -222,7 +222,7 @@ typedef struct tm_support {
   uint32_t struct_size;
   uint32_t level;                       /* TM_LEVEL_* */
   uint32_t numerics;                    /* TM_NUMERICS_* */
-  uint32_t reasons;                     /* plugin.h TM_REASON_*, when refused */
+  uint32_t reasons;                     /* plugin.h TM_REASON_*, when refused; 0: the device is not ready and was not asked */
   double   numerics_bound;
 } tm_support;
 tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, uint32_t format, tm_support *out_support);

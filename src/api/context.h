@@ -15,6 +15,7 @@ struct tm_context {
   uint64_t           max_header_bytes;
   tm_pool           *pool;
   tm_inventory      *inventory;
+  const char       **exclusions;        /* by device: why it is not to be used; NULL where it is.  Static texts */
   tm_correction      correction;
   tm_health          health;
   tm_placement_table placements;
