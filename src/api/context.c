@@ -10,13 +10,6 @@
 #define MOST_THREADS 1024u
 #define KNOWN_FLAGS (TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | TM_CONTEXT_REPRODUCIBLE)
 
-void tm_copy_out(void *out, const void *filled, uint32_t known_bytes) {
-  uint32_t room;
-  memcpy(&room, out, sizeof room);
-  memcpy(out, filled, room < known_bytes ? room : known_bytes);
-  memcpy(out, &room, sizeof room < room ? sizeof room : room);
-}
-
 #define SMALLEST_OPTIONS (2 * sizeof(uint32_t))
 #define LARGEST_OPTIONS 4096u
 

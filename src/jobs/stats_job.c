@@ -74,11 +74,6 @@ static void make_request(const stats_state *state, tm_request *request) {
   request->operands[1].alignment = 8;
 }
 
-static uint32_t alignment_of(const void *pointer) {
-  const uintptr_t address = (uintptr_t)pointer;
-  return (uint32_t)tm_min_u64(address & (~address + 1), 64);
-}
-
 static uint64_t tile_elements(const stats_state *state, const tm_format_info *info) {
   const uint64_t superblock_bytes = SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
   return tm_max_u64(1, state->tile_bytes / superblock_bytes) * SUPERBLOCK_ELEMENTS;
@@ -114,7 +109,7 @@ static tm_status run_tile(tm_job *job, stats_state *state, const tm_format_info 
   tm_request request;
   make_request(state, &request);
   TM_TRY(tm_operand_contiguous(info->format, 1, &elements, &request.operands[0], error));
-  request.operands[0].alignment = alignment_of(data);
+  request.operands[0].alignment = tm_alignment_of(data);
   uint64_t part[TM_STATS_WORDS];
   void *pointers[2] = { (void *)(uintptr_t)data, part };
   tm_run_outcome outcome;
