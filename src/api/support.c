@@ -119,7 +119,7 @@ tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, ui
   if (info == NULL || !info->has_arithmetic || !find_request(context, op, format, &request)) return TM_UNSUPPORTED;
   tm_answer answer = { .level = TM_LEVEL_REFUSED };
   tm_device_slot *slot = context->inventory->devices[device];
-  if (atomic_load(&slot->state) == TM_DEVICE_READY) {
+  if (tm_device_is_usable(slot)) {
     tm_operation operation = tm_request_operation(&request);
     tm_op_normalize(&operation, request.operands);
     const tm_operation *pointer = &operation;
