@@ -20,17 +20,39 @@
  *
  * Threads.  [any] any thread, also several at once.  [host] one thread at a time for the whole backend.  [queue] one
  * thread at a time per queue; different queues concurrently.  A device flagged TM_DEVICE_OPENING_THREAD gets every call
- * that names it from the thread that opened it.
+ * that takes its tm_device, close included, from the thread that called open; device_info and query name a device by its
+ * index and keep their own tags.
  *
  * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
  * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
  *
- * Layout.  No enum, bool, long or bit-field crosses the line.  Each struct starts with struct_size, set by whoever
- * allocates it: read or write only that much.  Bytes of an input struct beyond what you know must be zero, or answer
- * TM_UNSUPPORTED.  Flags come as facts (ignore unknown ones) and demands (refuse unknown ones).  Structs and tables grow
- * at their end only.  A backend must not touch what belongs to the process: signal and terminate handlers, locale,
- * working directory, environment, standard streams, the floating-point mode (the host restores that one after a launch).
- * It must not abort, exit, throw, or print; it has no destructors and no atexit.
+ * Layout.  No enum, bool, long or bit-field crosses the line.  Structs and tables grow at their end only, and start with
+ * struct_size, set by whoever allocates them: read or write only that much.  Seven small structs do not and never change
+ * within a major, because they lie in arrays or inside other structs, where a size of their own would help nobody:
+ * tm_operand, tm_change, tm_binding, tm_ticket, tm_trait, tm_identity, tm_string.  (The sizes of attributes stand in
+ * tm_operation, that of the plugin's header in its header_size.)  Bytes of an input struct beyond what you know must be
+ * zero; else query refuses that operation with TM_REASON_DEMAND, and prepare, launch and the transfers return
+ * TM_UNSUPPORTED.  Attributes likewise, with TM_REASON_ATTRIBUTE.  Flags come as facts (ignore unknown ones) and demands
+ * (refuse unknown ones).
+ *
+ * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a plugin
+ * with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096 bytes, more
+ * than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown flag, more than
+ * 64 memories, or a memory with an alignment over 2^21 or a granule over 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories
+ * to 8, the text of an answer to 256 bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace
+ * over 2^46 bytes counts as a no.  The cache of compiled kernels holds 64 MiB, of all backends together.
+ *
+ * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it
+ * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
+ * trace_begin, trace_end.  Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
+ * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
+ * device: resource, driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, setup_key, moved_bytes, energy_nj,
+ * alias_mask.  Of a launch or transfer: the host sends no waits.  Changes: TM_CHANGE_PAD, TM_CHANGE_SPLIT_ABOVE,
+ * TM_CHANGE_REDUCE_RANK, TM_CHANGE_CONVERT, and TM_CHANGE_ALIGN above 64 bytes; an answer with one of them is not lowered.
+ *
+ * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
+ * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,
+ * exit, throw, or print; it has no destructors and no atexit.
  */
 #ifndef TENSORMORPH_PLUGIN_H
 #define TENSORMORPH_PLUGIN_H
@@ -66,7 +88,8 @@ typedef struct tm_buffer  tm_buffer;    /* device memory */
 #define TM_EVENT_EPOCH_MOVED 1u /* answers given before may differ now (memory pressure, power mode, a reset) */
 #define TM_EVENT_DEVICE_LOST 2u
 
-/* Runs part [begin, end) of a range on one of the host's threads; lane < tm_host.lane_count is never in use twice at once. */
+/* Runs part [begin, end) of a range on one of the host's threads.  lane < tm_host.lane_count; within one call of
+   parallel_for no lane is in use twice at once, but two calls at a time (of two queues, say) both have a lane 0. */
 typedef void (*tm_range_fn)(void *argument, uint64_t begin, uint64_t end, uint32_t lane);
 
 /*
@@ -80,13 +103,15 @@ typedef struct tm_host {
   /* Writes one line to the application's log. */
   void (*log)(void *context, uint32_t level, tm_string message);
   /* Says why the call that is running on this thread fails, and returns `status` so that it can be returned at once.
-     native_code is the driver's own number, or 0.  The text is copied. */
+     native_code is the driver's own number, or 0.  The text is copied.  What is said outside a call, in a lane of
+     parallel_for, in query or in a function without a status is dropped. */
   tm_status (*fail)(void *context, tm_status status, int64_t native_code, tm_string message);
-  /* Memory counted against the application's limit; alignment is a power of two.  NULL when there is none. */
+  /* Memory counted against the application's limit; alignment is a power of two.  NULL when there is none; 0 bytes give
+     a pointer too, to be freed like any other.  free takes the bytes that were asked for, and NULL. */
   void *(*alloc)(void *context, uint64_t bytes, uint64_t alignment);
   void  (*free)(void *context, void *memory, uint64_t bytes);
   /* Splits [0, count) at multiples of grain (0 is taken as 1) over the one pool that everybody shares and returns when
-     all is done.  A call from inside a call runs inline, as lane 0 of its own. */
+     all is done.  Runs inline, as lane 0, when called from inside a call and while another thread's call has the pool. */
   void (*parallel_for)(void *context, uint64_t count, uint64_t grain, tm_range_fn function, void *argument);
   /* Monotonic time. */
   uint64_t (*now_ns)(void *context);
@@ -100,7 +125,8 @@ typedef struct tm_host {
      TM_ERROR_LIMIT. */
   tm_status (*cache_get)(void *context, tm_string key, void *out_data, uint64_t *inout_bytes);
   tm_status (*cache_put)(void *context, tm_string key, const void *data, uint64_t bytes);
-  /* Tells that device `index` changed.  From now on queries and prepares carry `epoch`, which must have grown. */
+  /* Tells that device `index` changed.  From now on its answers carry `epoch`, which must have grown.  prepare sees the
+     epoch of an older answer in that answer, and may return TM_STALE. */
   void (*device_event)(void *context, uint32_t index, uint32_t event, uint64_t epoch);
   /* Marks a span in the application's trace, if one is kept; end takes what begin returned. */
   uint64_t (*trace_begin)(void *context, tm_string name);
@@ -135,7 +161,11 @@ typedef struct tm_identity {
 #define TM_MEMORY_IMPORT_PAGES     0x4u /* ... if it starts at a page and spans whole pages */
 #define TM_MEMORY_IMPORT_READ_ONLY 0x8u /* ... and read-only mappings too */
 
-/* A place where operands lie.  Space 0 is where launches expect them. */
+/*
+ * A place where operands lie.  Space 0 is where launches expect them.  If it is the host's memory (TM_HOST_MEMORY with
+ * TM_MEMORY_HOST_POINTER), operands are used where the application has them: then a tm_buffer may be any address, not only
+ * one that buffer_create gave, and is aligned as the operand says.
+ */
 typedef struct tm_memory_space {
   uint32_t    struct_size;
   uint32_t    flags;                    /* TM_MEMORY_* (facts) */
@@ -144,14 +174,14 @@ typedef struct tm_memory_space {
   uint64_t    total_bytes;
   uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
   uint64_t    largest_binding_bytes;    /* 0 = no limit known */
-  uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two, at least 1 */
+  uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two; 0 counts as 1 */
   uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
   uint32_t    store_granule;            /* the device writes whole units of this many bytes: outputs are padded to it; at least 1 */
   uint32_t    reserved;
 } tm_memory_space;
 
 #define TM_DEVICE_SYNCHRONOUS       0x1u /* launch and transfers compute before they return */
-#define TM_DEVICE_OPENING_THREAD    0x2u /* every call that names the device must come from the thread that opened it */
+#define TM_DEVICE_OPENING_THREAD    0x2u /* every call that takes the tm_device must come from the thread that opened it */
 #define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it */
 
 typedef struct tm_device_info {
@@ -160,11 +190,11 @@ typedef struct tm_device_info {
   tm_identity uuid;                     /* this very device, also after a restart; all zero: made from build id and index */
   tm_identity resource;                 /* equal and non-zero: the same silicon, so one queue of time (TM_HOST_CORES) */
   tm_string   name;                     /* for people; no decision reads it */
-  tm_string   driver_version;           /* for people, and part of what a measured cost is kept under */
+  tm_string   driver_version;           /* for people, and to tell measured costs apart */
   uint64_t    epoch;                    /* grows whenever answers may change */
   uint64_t    open_ns;                  /* estimated time of open, priced as set-up */
   uint64_t    cost_model_id;            /* changes when the cost formulas change: learned corrections are then dropped */
-  uint32_t    queue_count;              /* at least 1; queues are numbered from 0 */
+  uint32_t    queue_count;              /* queues are numbered from 0; 0 counts as 1 */
   uint32_t    memory_count;             /* at least 1 */
   const tm_memory_space *const *memories;
 } tm_device_info;
@@ -219,7 +249,8 @@ typedef struct tm_operation {
 #define TM_REASON_DEMAND     0x400u     /* a demand that it does not know or cannot meet */
 #define TM_REASON_CONSTANT   0x800u     /* `operand` must be constant */
 
-/* What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper. */
+/* What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper.  The
+   host may make them, and asks about the changed operation before it does. */
 #define TM_CHANGE_CONTIGUOUS  1u        /* make `operand` contiguous */
 #define TM_CHANGE_ALIGN       2u        /* align its addresses to `value` bytes */
 #define TM_CHANGE_PAD         3u        /* pad `axis` to a multiple of `value` */
@@ -242,7 +273,8 @@ typedef struct tm_change {
 #define TM_ANSWER_GUESSED   0x2u        /* the cost formula is a guess: give it little weight */
 
 /*
- * What a device says of one operation.  The host zeroes it and sets struct_size; zero is a refusal, cost 0 is unknown.
+ * What a device says of one operation.  The host zeroes it, sets struct_size and sets operand to TM_NO_OPERAND; level 0 is
+ * a refusal.  A yes with cost 0 says that the cost is not known: the host then makes an estimate of its own.
  * Time is that of a warm run on the device itself, operands in place: no copies, no queueing, no first use.
  */
 typedef struct tm_answer {
@@ -266,7 +298,7 @@ typedef struct tm_answer {
   uint64_t  workspace_bytes;            /* scratch the host must bind as the last binding, aligned like a buffer; 0: no such binding */
   uint64_t  moved_bytes;                /* between device memory and the compute units */
   uint64_t  energy_nj;                  /* nanojoule */
-  uint64_t  epoch;                      /* the device's epoch that this answer holds for */
+  uint64_t  epoch;                      /* the device's epoch that this answer holds for; 0: the one the host knows */
   uint64_t  alias_mask;                 /* bit (output * 8 + input): that output may be bound to that input's exact memory (inputs and outputs 0..7) */
   tm_change changes[TM_MAX_CHANGES];
 } tm_answer;
@@ -285,10 +317,15 @@ typedef struct tm_ticket {
   uint64_t value;
 } tm_ticket;
 
+/*
+ * Where an operand lies.  buffer + offset is its element with index 0 on every axis.  With a negative stride other elements
+ * lie below it, and where the buffer is host memory also below `buffer`; dims and strides alone say how far.
+ */
 typedef struct tm_binding {
   tm_buffer *buffer;
-  uint64_t   offset;                    /* bytes; the address of the element with index 0 on every axis */
-  uint64_t   length;                    /* bytes of the buffer that belong to this operand, counted from offset when no stride is negative */
+  uint64_t   offset;                    /* bytes */
+  uint64_t   length;                    /* bytes from offset upwards that hold all that lies there, whole store units included;
+                                           with a negative stride it may be larger, so it bounds nothing then */
 } tm_binding;
 
 /* Wait lists name earlier tickets of queues of the same device only; a ticket not yet issued is TM_ERROR_ARGUMENT. */
@@ -324,7 +361,9 @@ typedef struct tm_transfer {
 
 /*
  * The trait "tensormorph.accelerator-backend", revision 1.  All functions are called after init and before shutdown.
- * Every one may report its reason through tm_host.fail.  Statuses not named may not be returned.
+ * Every one that returns a status may report its reason through tm_host.fail.  Statuses not named may not be returned.  A
+ * device that was lost is not used any more, but still gets cancel for its queues, release, buffer_destroy and close for
+ * what it had.
  */
 typedef struct tm_accelerator_backend_plugin {
   uint32_t struct_size;
@@ -333,7 +372,8 @@ typedef struct tm_accelerator_backend_plugin {
 
   /* [host] Once, first.  Finds drivers, allocates state; opens no device.  `host` outlives the backend.  A missing driver
      is no error of the process: return TM_ERROR_NO_DEVICE with the reason through fail, and the backend is listed as
-     unavailable.  TM_ERROR_ARGUMENT: the value of an option means nothing; the user is told and nothing is loaded.
+     unavailable.  TM_ERROR_ARGUMENT: a value that the user gave one of its options means nothing; the user is told and
+     nothing is loaded.  Without such an option it is a failure like the others, and the backend is listed as refused.
      Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
   /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit.  Default: nothing. */
@@ -351,8 +391,11 @@ typedef struct tm_accelerator_backend_plugin {
      allocation, microseconds; the same question in the same epoch gets the same answer.   TM_OK, TM_ERROR_DEVICE_LOST */
   tm_status (*query)(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                      tm_answer *const *out_answers);
-  /* [any] MANDATORY.  Makes the operation runnable; `answer` is the one that query gave for it.  Called once a
-     signature; may compile.   TM_OK, TM_STALE, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, with
+     its epoch: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other requirements
+     of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by itself.
+     TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
+     query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                        tm_kernel **out_kernel);
   /* [any] No launch of the kernel is pending.  Default: nothing. */
@@ -368,24 +411,27 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] No work on it is pending.  `imported` tells which of the two made it.  Default as above. */
   void (*buffer_destroy)(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported);
 
-  /* [queue] Enqueue a transfer; never wait for the device.  Default on TM_MEMORY_HOST_POINTER spaces: memcpy now.
-     TM_OK, TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+  /* [queue] Enqueue a transfer; never wait for the device.  Tickets as for launch.  Default on TM_MEMORY_HOST_POINTER
+     spaces: memcpy now.
+     TM_OK, TM_UNSUPPORTED (bytes that it does not know), TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*upload)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
   tm_status (*download)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
   tm_status (*copy)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
 
   /* [queue] MANDATORY.  Enqueues one kernel; all structs, waits and bindings are copied before it returns.  Never waits for the
      device: a full queue is TM_BUSY with nothing enqueued.  Only a TM_DEVICE_SYNCHRONOUS device computes inside the
-     call and may leave the ticket untouched.  Inputs are never written; outputs lie apart from inputs except where
-     alias_mask allowed it.  No allocation beyond the declared workspace.
-     TM_OK, TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
+     call and may leave the ticket untouched; a ticket of value 0 from any other is a broken promise.  Inputs are never
+     written; outputs lie apart from inputs except where alias_mask allowed it.  No allocation beyond the declared
+     workspace.
+     TM_OK, TM_UNSUPPORTED (bytes that it does not know), TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*launch)(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);
   /* [queue] Makes enqueued work start without a wait; wait implies it.  Default: nothing.   TM_OK, TM_ERROR_DEVICE_LOST */
   tm_status (*flush)(tm_device *device, uint32_t queue);
   /* [any] Waits until all tickets are complete; timeout TM_WAIT_POLL asks only.  Gives the first error among them: the
      code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED.  A
      failed queue stays failed until cancel.  May be repeated.  A ticket completes as lost only when host memory is no
-     longer touched.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
+     longer touched.  TM_PENDING only once the timeout has passed, so never from TM_WAIT_FOREVER; that and any other
+     positive status is a broken promise.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
   tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
   /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable
      again and old errors are forgotten.  Default: TM_OK.   TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */
