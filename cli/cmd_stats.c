@@ -311,7 +311,8 @@ static int run(tm_invocation *invocation) {
     return tm_complain(&stats.error);
   int exit_code = TM_EXIT_OK;
   if (check_backend_name(stats.context, tm_arguments_value(&invocation->arguments, "require-backend"), &stats.error) !=
-      TM_OK)
+          TM_OK ||
+      tm_session_require_device(stats.context, &stats.error) != TM_OK)
     exit_code = tm_complain(&stats.error);
   else
     exit_code = open_and_run(&stats);
@@ -335,7 +336,7 @@ const tm_command tm_command_stats = {
   .operands = "FILE...",
   .operand_min = 1,
   .operand_max = UINT32_MAX,
-  .summary = "exact statistics of every tensor, in one pass over the files",
+  .summary = "statistics of every tensor, as fast as the files can be read",
   .notes =
       "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. min, max, "
       "abs_max, mean, std and l2 are of the finite values; std is the population's. Columns that say something "

@@ -21,4 +21,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
 /* "TENSORMORPH_<BACKEND>_<OPTION>", upper case, with '_' for what cannot stand in a variable's name. */
 void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity);
 
+/* For commands that compute: some device must be left.   TM_ERROR_NO_DEVICE, with what became of each backend */
+tm_status tm_session_require_device(tm_context *context, tm_error *error);
+
 #endif

@@ -11,7 +11,7 @@ complete -c tensormorph -f
 complete -c tensormorph -n $none -a backends -d "backends and their devices"
 complete -c tensormorph -n $none -a ops -d "operations, and what each device makes of them"
 complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkpoint"
-complete -c tensormorph -n $none -a stats -d "exact statistics of every tensor"
+complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
 complete -c tensormorph -n $none -a help -d "what there is, or what a command does"

@@ -15,9 +15,10 @@
  * longer one must be zero.  A status below 0 is an error; its text
  * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
  *
- * Threads: functions that take a tm_context may be called from any number of threads at once, except tm_context_destroy.
- * One tensor may be read by many calls at once but written by one.  Functions on a job may be called from any thread at
- * once, except tm_job_destroy.
+ * Threads: nothing belongs to the thread that made it.  [any thread] at the head of a section means that its functions may
+ * be called from any number of threads at once, on the same object too; what makes an exception is named there.  A function
+ * that destroys or closes is called once, when no other call on that object runs or follows.  What is pointed to stays
+ * unchanged by others during a call.
  */
 #ifndef TENSORMORPH_TENSORMORPH_H
 #define TENSORMORPH_TENSORMORPH_H
@@ -38,13 +39,14 @@ extern "C" {
 #define TM_VERSION_MINOR 1
 #define TM_VERSION_PATCH 0
 
-/* "0.1.0", of the library that is running. */
+/* [any thread] "0.1.0", of the library that is running. */
 const char *tm_version(void);
-/* "ok", "corrupt", ...; never NULL. */
+/* [any thread] "ok", "corrupt", ...; never NULL. */
 const char *tm_status_text(tm_status status);
 
 /* ------------------------------------------------------------------------------------------------------ context ---- */
 
+/* [any thread] tm_context_destroy is the exception: all calls with the context have returned. */
 typedef struct tm_context tm_context;
 
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
@@ -97,7 +99,8 @@ typedef struct tm_context_options {
 } tm_context_options;
 
 /* Loads backends and lists their devices; opens none.  options may be NULL.
-   TM_ERROR_ARGUMENT (unknown option, device or backend, with a suggestion), TM_ERROR_NO_MEMORY */
+   TM_ERROR_ARGUMENT (unknown option, device or backend, with a suggestion; a list that is counted but not given, or has a
+   hole), TM_ERROR_NO_MEMORY */
 tm_status tm_context_create(const tm_context_options *options, tm_context **out_context, tm_error *error);
 /* All children are gone. */
 void tm_context_destroy(tm_context *context);
@@ -112,6 +115,9 @@ typedef struct tm_memory_usage {
 void tm_context_memory_usage(const tm_context *context, tm_memory_usage *out_usage);
 
 /* --------------------------------------------------------------------------------------------- backends, devices ---- */
+
+/* [any thread] How many there are, their names and texts are fixed for a context; states and counters are those of the
+   moment, and may have moved when the call returns. */
 
 #define TM_BACKEND_READY       0u
 #define TM_BACKEND_UNAVAILABLE 1u       /* loaded, but no device or driver: reason */
@@ -132,7 +138,7 @@ typedef struct tm_backend_description {
   uint32_t    option_count;
 } tm_backend_description;
 
-/* TM_OK, TM_END past the last.  The numbering is fixed for a context. */
+/* TM_OK, TM_END past the last. */
 tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description);
 
 typedef struct tm_option_description {
@@ -143,6 +149,7 @@ typedef struct tm_option_description {
   const char *value;                    /* in force */
   const char *help;
 } tm_option_description;
+/* TM_OK, TM_END (past the last backend, past its last option; one that is not loaded has none) */
 tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description);
 
 #define TM_DEVICE_READY       0u
@@ -167,6 +174,7 @@ typedef struct tm_device_description {
   uint64_t    launch_count;             /* operations run so far */
   uint64_t    violation_count;          /* broken promises so far */
 } tm_device_description;
+/* TM_OK, TM_END past the last. */
 tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_description *out_description);
 
 typedef struct tm_memory_description {
@@ -179,9 +187,12 @@ typedef struct tm_memory_description {
   uint32_t    alignment;
   uint32_t    offset_granule;
 } tm_memory_description;
+/* TM_OK, TM_END (past the last device, past its last memory) */
 tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description);
 
 /* ------------------------------------------------------------------------------------------ formats, operations ---- */
+
+/* [any thread] Constant tables, but for tm_support_query, which asks a device. */
 
 typedef struct tm_format_description {
   uint32_t    struct_size;
@@ -192,7 +203,7 @@ typedef struct tm_format_description {
   int32_t     gguf_type;                /* -1: none */
   uint32_t    has_arithmetic;           /* 1: operations can compute with it */
 } tm_format_description;
-/* [any thread] TM_OK, TM_END */
+/* TM_OK, TM_END past the last. */
 tm_status tm_format_describe(uint32_t index, tm_format_description *out_description);
 /* TM_FORMAT_* by name ("bf16", "q4_0"; case does not matter), TM_FORMAT_NONE if unknown. */
 uint32_t tm_format_lookup(const char *name);
@@ -211,24 +222,27 @@ typedef struct tm_op_description {
   uint32_t    output_count;
   uint32_t    attribute_bytes;
 } tm_op_description;
-/* [any thread] TM_OK, TM_END */
+/* TM_OK, TM_END past the last. */
 tm_status tm_op_describe(uint32_t index, tm_op_description *out_description);
 /* TM_OP_* by name, TM_OP_NONE if unknown. */
 uint32_t tm_op_lookup(const char *name);
 
-/* How `device` answers for `op` with `format` operands on a plain, contiguous, medium-sized example.  TM_UNSUPPORTED when
-   the operation does not take the format at all. */
 typedef struct tm_support {
   uint32_t struct_size;
   uint32_t level;                       /* TM_LEVEL_* */
   uint32_t numerics;                    /* TM_NUMERICS_* */
-  uint32_t reasons;                     /* plugin.h TM_REASON_*, when refused */
+  uint32_t reasons;                     /* plugin.h TM_REASON_*, when refused; 0: the device is not ready and was not asked */
   double   numerics_bound;
 } tm_support;
+/* How `device` answers for `op` with `format` operands on a plain, contiguous, medium-sized example.  One that is lost,
+   quarantined or excluded is not asked and counts as refusing.
+   TM_OK (also when it refuses), TM_END past the last device, TM_UNSUPPORTED (the operation does not take the format at all) */
 tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, uint32_t format, tm_support *out_support);
 
 /* ------------------------------------------------------------------------------------------------------ tensors ---- */
 
+/* [any thread] Any number of calls may read one tensor's elements at once, but while one writes them no other call uses
+   them, through a view of the same memory neither.  The library does not check that. */
 typedef struct tm_tensor tm_tensor;
 
 /* Dense, aligned to 64 bytes, filled with zero bytes; counted against the context's memory.
@@ -236,9 +250,12 @@ typedef struct tm_tensor tm_tensor;
 tm_status tm_tensor_create(tm_context *context, uint32_t format, uint32_t rank, const uint64_t *dims, tm_tensor **out_tensor, tm_error *error);
 /* Uses memory of the application without a copy; it must hold what layout's dims and strides reach (data = address of the
    element with index 0 everywhere) and outlive the tensor.  Of layout only format, rank, dims and strides_bytes are read;
-   all strides 0 with more than one element mean contiguous. */
+   all strides 0 with more than one element mean contiguous.
+   TM_ERROR_ARGUMENT (an unknown format, a shape that it does not take, no data, or less than the layout reaches),
+   TM_ERROR_NO_MEMORY */
 tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error);
-/* A view of the same memory, offset_bytes from the tensor's first element; it must stay inside. */
+/* A view of the same memory, offset_bytes from the tensor's first element; it must stay inside.  layout as for
+   tm_tensor_wrap.   TM_ERROR_ARGUMENT (as there, or it reaches outside), TM_ERROR_NO_MEMORY */
 tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t offset_bytes, tm_tensor **out_view, tm_error *error);
 void tm_tensor_destroy(tm_tensor *tensor);
 /* Format, dims, strides, counts; lives as long as the tensor. */
@@ -247,6 +264,8 @@ const tm_operand *tm_tensor_operand(const tm_tensor *tensor);
 void *tm_tensor_data(tm_tensor *tensor);
 
 /* --------------------------------------------------------------------------------------------------- operations ---- */
+
+/* [any thread] Operations of several threads run side by side, as far as devices can. */
 
 #define TM_ANY_DEVICE 0xffffffffu
 #define TM_NUMERICS_DEFAULT 0xffffffffu
@@ -268,7 +287,9 @@ typedef struct tm_run_options {
   uint32_t struct_size;
   uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
   uint32_t device_plus_one;             /* 0: any; else only this device, and no fallback; a lowering's steps may run elsewhere */
-  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time, and stay on the one chosen first */
+  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time, and the same one as long as
+                                           its placement is kept: that ends when memory runs short, when it fails, or when a
+                                           device or its answers change */
   tm_run_report *report;                /* NULL: not wanted */
 } tm_run_options;
 
@@ -289,6 +310,7 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
 
 /* -------------------------------------------------------------------------------------------------- explanation ---- */
 
+/* [any thread] An explanation never changes once it is made. */
 typedef struct tm_explanation tm_explanation;
 
 #define TM_VERDICT_CHOSEN      0u
@@ -336,24 +358,27 @@ typedef struct tm_explanation_summary {
 } tm_explanation_summary;
 
 /* Places the operation without running it.  Constant operands (weights) carry TM_OPERAND_CONSTANT in flags; formats,
-   dims and strides as for tm_tensor_wrap.  outputs as for tm_op_infer.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+   dims and strides as for tm_tensor_wrap.  outputs as for tm_op_infer.  That nobody can is an explanation too.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
                      const tm_operand *inputs, uint32_t input_count, const tm_operand *outputs, uint32_t output_count,
                      const tm_run_options *options, tm_explanation **out_explanation, tm_error *error);
 void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_summary *out_summary);
-/* Candidates, cheapest first, then those that cannot; TM_OK, TM_END. */
+/* Candidates, cheapest first, then those that cannot.   TM_OK, TM_END past the last. */
 tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate);
 void tm_explanation_destroy(tm_explanation *explanation);
 
 /* -------------------------------------------------------------------------------------------------- checkpoints ---- */
 
+/* [any thread] What is told of a checkpoint is fixed when it is opened; its bytes are looked at anew by every read, so each
+   one may find that the file has changed. */
 typedef struct tm_checkpoint tm_checkpoint;
 
 #define TM_CHECKPOINT_ALLOW_INCOMPLETE 0x1u     /* open a truncated file; its incomplete tensors are flagged */
 
 /* A safetensors or GGUF file, the index of a sharded set, or a folder with one of them.
-   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what, where, expected, found), TM_ERROR_LIMIT (header too large),
-   TM_ERROR_NO_MEMORY */
+   TM_ERROR_ARGUMENT (no path, unknown flags), TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what, where, expected,
+   found), TM_ERROR_LIMIT (header too large), TM_ERROR_NO_MEMORY */
 tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t flags, tm_checkpoint **out_checkpoint, tm_error *error);
 void tm_checkpoint_close(tm_checkpoint *checkpoint);
 
@@ -376,6 +401,7 @@ typedef struct tm_file_description {
   const char *path;
   uint64_t    bytes;
 } tm_file_description;
+/* TM_OK, TM_END past the last. */
 tm_status tm_checkpoint_file(const tm_checkpoint *checkpoint, uint32_t file, tm_file_description *out_description);
 
 #define TM_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */
@@ -396,9 +422,9 @@ typedef struct tm_tensor_description {
   uint32_t    file;
   uint32_t    reserved;
 } tm_tensor_description;
-/* TM_OK, TM_END; file order. */
+/* In file order.   TM_OK, TM_END past the last. */
 tm_status tm_checkpoint_tensor(const tm_checkpoint *checkpoint, uint64_t index, tm_tensor_description *out_description);
-/* The index of the tensor of that name.  TM_ERROR_NOT_FOUND */
+/* The index of the tensor of that name.   TM_OK, TM_ERROR_NOT_FOUND */
 tm_status tm_checkpoint_find(const tm_checkpoint *checkpoint, const char *name, uint64_t *out_index);
 
 typedef struct tm_metadata_description {
@@ -407,25 +433,30 @@ typedef struct tm_metadata_description {
   const char *key;
   uint64_t    key_length;
   const char *type;                     /* "string", "u32", "array of string[30522]" */
-  const char *value;                    /* as text; long ones are cut and end in "..." */
+  const char *value;                    /* a string whole; anything else as text, cut and ending in "..." if it is long */
   uint64_t    value_length;
 } tm_metadata_description;
-/* TM_OK, TM_END.  key and value live until the next call of this function by the same thread, at least. */
+/* The first call for an entry prints its value and keeps the text, which lives as long as the checkpoint.
+   TM_OK, TM_END past the last, TM_ERROR_NO_MEMORY */
 tm_status tm_checkpoint_metadata(tm_checkpoint *checkpoint, uint64_t index, tm_metadata_description *out_description);
 
 /* What is odd about the files but no error (a key said twice, a total that does not add up): one sentence each.
-   TM_OK, TM_END */
+   TM_OK, TM_END past the last. */
 tm_status tm_checkpoint_note(const tm_checkpoint *checkpoint, uint64_t index, const char **out_note);
 
-/* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT, TM_ERROR_IO, TM_ERROR_CHANGED */
+/* Reads bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT (no such tensor, or outside of it),
+   TM_ERROR_CORRUPT (the file ends before them), TM_ERROR_IO, TM_ERROR_CHANGED */
 tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes, tm_error *error);
-/* The tensor as an operand: without a copy from a mapped file, else read into memory of the context. */
+/* The tensor as an operand: without a copy from a mapped file, else read into memory of the context.
+   TM_ERROR_ARGUMENT (no such tensor; a type that is unknown to this version, more than TM_MAX_RANK axes), TM_ERROR_CORRUPT
+   (the file ends before the tensor does), TM_ERROR_IO, TM_ERROR_CHANGED, TM_ERROR_NO_MEMORY */
 tm_status tm_checkpoint_load(tm_checkpoint *checkpoint, uint64_t index, tm_tensor **out_tensor, tm_error *error);
-/* TM_ERROR_CHANGED when a file is not what it was when it was opened. */
+/* TM_OK, TM_ERROR_CHANGED (a file is not what it was when it was opened), TM_ERROR_IO */
 tm_status tm_checkpoint_verify(tm_checkpoint *checkpoint, tm_error *error);
 
 /* -------------------------------------------------------------------------------------------------------- jobs ---- */
 
+/* [any thread] tm_job_destroy is the exception.  Rows, notes and figures may be read while the job runs. */
 typedef struct tm_job tm_job;
 
 #define TM_COLUMN_TEXT    1u

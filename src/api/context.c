@@ -4,17 +4,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plugin/settings.h"
 
 #define DEFAULT_MAX_HEADER_BYTES UINT64_C(100000000)
 #define MOST_THREADS 1024u
 #define KNOWN_FLAGS (TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | TM_CONTEXT_REPRODUCIBLE)
-
-void tm_copy_out(void *out, const void *filled, uint32_t known_bytes) {
-  uint32_t room;
-  memcpy(&room, out, sizeof room);
-  memcpy(out, filled, room < known_bytes ? room : known_bytes);
-  memcpy(out, &room, sizeof room < room ? sizeof room : room);
-}
 
 #define SMALLEST_OPTIONS (2 * sizeof(uint32_t))
 #define LARGEST_OPTIONS 4096u
@@ -123,10 +117,21 @@ static tm_status build_scheduler(tm_context *context, tm_error *error) {
   return TM_OK;
 }
 
+/* The options do not outlive this call, so what they say about devices is kept. */
+static tm_status keep_exclusions(tm_context *context, const tm_context_options *options, tm_error *error) {
+  const tm_inventory *inventory = context->inventory;
+  context->exclusions = tm_memory_calloc(&context->memory, inventory->device_count, sizeof *context->exclusions);
+  if (context->exclusions == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
+  for (uint32_t i = 0; i < inventory->device_count; i++)
+    context->exclusions[i] = tm_settings_exclude_device(options, inventory->devices[i]->backend->name, inventory->devices[i]->name);
+  return TM_OK;
+}
+
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
   const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0 };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
+  TM_TRY(keep_exclusions(context, options, error));
   return build_scheduler(context, error);
 }
 
@@ -159,6 +164,8 @@ void tm_context_destroy(tm_context *context) {
   tm_scratch_deinit(&context->scratch);
   tm_health_deinit(&context->health);
   tm_correction_deinit(&context->correction);
+  const uint64_t device_count = context->inventory == NULL ? 0 : context->inventory->device_count;
+  tm_memory_free(&context->memory, context->exclusions, device_count * sizeof *context->exclusions);
   tm_inventory_destroy(context->inventory);
   tm_pool_destroy(context->pool);
   const tm_memory memory = context->memory;

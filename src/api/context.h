@@ -3,6 +3,7 @@
 #ifndef TM_API_CONTEXT_H
 #define TM_API_CONTEXT_H
 
+#include "base/struct_copy.h"
 #include "execute/runner.h"
 #include "schedule/explanation.h"
 
@@ -15,6 +16,7 @@ struct tm_context {
   uint64_t           max_header_bytes;
   tm_pool           *pool;
   tm_inventory      *inventory;
+  const char       **exclusions;        /* by device: why it is not to be used; NULL where it is.  Static texts */
   tm_correction      correction;
   tm_health          health;
   tm_placement_table placements;
@@ -28,8 +30,5 @@ uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uin
 /* Reads options that the caller may have built with another version: what a shorter struct does not reach is zero, what a
    longer one says beyond `known_bytes` must be zero.  `what` is for messages.   TM_ERROR_ARGUMENT */
 tm_status tm_copy_in(const void *given, const char *what, void *out_known, uint32_t known_bytes, tm_error *error);
-
-/* Copies a filled struct into the caller's, of which only struct_size bytes exist. */
-void tm_copy_out(void *out, const void *filled, uint32_t known_bytes);
 
 #endif

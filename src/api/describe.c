@@ -43,11 +43,11 @@ tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint
   return TM_OK;
 }
 
-static const char *device_reason(uint32_t state) {
+static const char *device_reason(const tm_context *context, uint32_t device, uint32_t state) {
   switch (state) {
     case TM_DEVICE_LOST: return "it was lost while it was used";
     case TM_DEVICE_QUARANTINED: return "it broke too many promises";
-    case TM_DEVICE_EXCLUDED: return "excluded by request";
+    case TM_DEVICE_EXCLUDED: return or_empty(context->exclusions[device]);
     default: return "";
   }
 }
@@ -64,7 +64,7 @@ tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_des
     .name = slot->name,
     .description = slot->description,
     .driver_version = slot->driver_version,
-    .reason = device_reason(state),
+    .reason = device_reason(context, device, state),
     .uuid = slot->uuid_text,
     .resource = slot->resource_text,
     .queue_count = slot->info.queue_count,

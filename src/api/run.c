@@ -3,12 +3,9 @@
 #include <string.h>
 
 #include "api/tensor.h"
-#include "base/checked.h"
 #include "base/error.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
-
-#define LARGEST_ALIGNMENT 64u
 
 /* Everything about a call that is not an operand. */
 typedef struct call {
@@ -66,14 +63,9 @@ static tm_status begin_request(const tm_context *context, const call *what, uint
   return take_attributes(request, row, what, error);
 }
 
-static uint32_t alignment_of(const void *pointer) {
-  const uintptr_t address = (uintptr_t)pointer;
-  return address == 0 ? LARGEST_ALIGNMENT : (uint32_t)tm_min_u64(address & (~address + 1), LARGEST_ALIGNMENT);
-}
-
 static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *tensor, void **pointers) {
   request->operands[index] = tensor->operand;
-  request->operands[index].alignment = alignment_of(tensor->data);
+  request->operands[index].alignment = tm_alignment_of(tensor->data);
   pointers[index] = tensor->data;
 }
 
@@ -186,7 +178,7 @@ static tm_status take_layouts(tm_request *request, const tm_operand *inputs, con
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s are counted but not given", inputs == NULL ? "inputs" : "outputs");
   for (uint32_t i = 0; i < request->input_count; i++) {
     const tm_status status = tm_layout_complete(&inputs[i], &request->operands[i], error);
-    request->operands[i].alignment = LARGEST_ALIGNMENT;
+    request->operands[i].alignment = TM_BEST_ALIGNMENT;
     if (status != TM_OK) {
       tm_error_prefix(error, "input %u", i);
       return status;
@@ -226,6 +218,6 @@ tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, u
   memcpy(results, outputs, output_count * sizeof *results);
   const tm_operation operation = tm_request_operation(&request);
   TM_TRY(tm_op_infer_outputs(&operation, results, error));
-  for (uint32_t i = 0; i < output_count; i++) results[i].alignment = LARGEST_ALIGNMENT;
+  for (uint32_t i = 0; i < output_count; i++) results[i].alignment = TM_BEST_ALIGNMENT;
   return tm_explanation_make(&context->placements.market, &context->memory, &request, out_explanation, error);
 }

@@ -117,11 +117,14 @@ tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, ui
   const tm_format_info *info = tm_format_find(format);
   tm_request request;
   if (info == NULL || !info->has_arithmetic || !find_request(context, op, format, &request)) return TM_UNSUPPORTED;
-  tm_operation operation = tm_request_operation(&request);
-  tm_op_normalize(&operation, request.operands);
-  const tm_operation *pointer = &operation;
-  tm_answer answer;
-  tm_device_query(context->inventory->devices[device], &pointer, 1, &answer);
+  tm_answer answer = { .level = TM_LEVEL_REFUSED };
+  tm_device_slot *slot = context->inventory->devices[device];
+  if (tm_device_is_usable(slot)) {
+    tm_operation operation = tm_request_operation(&request);
+    tm_op_normalize(&operation, request.operands);
+    const tm_operation *pointer = &operation;
+    tm_device_query(slot, &pointer, 1, &answer);
+  }
   const tm_support support = {
     .struct_size = out_support->struct_size,
     .level = answer.level,

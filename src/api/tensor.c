@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
-#define ALIGNMENT 64u
-
 static tm_status make(tm_context *context, const tm_operand *operand, tm_tensor **out_tensor, tm_error *error) {
   tm_tensor *tensor = tm_memory_calloc(&context->memory, 1, sizeof *tensor);
   if (tensor == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor");
@@ -21,7 +19,7 @@ static tm_status make(tm_context *context, const tm_operand *operand, tm_tensor 
 tm_status tm_tensor_make(tm_context *context, const tm_operand *operand, tm_tensor **out_tensor, tm_error *error) {
   tm_tensor *tensor = NULL;
   TM_TRY(make(context, operand, &tensor, error));
-  void *memory = tm_memory_alloc(&context->memory, operand->byte_count, ALIGNMENT);
+  void *memory = tm_memory_alloc(&context->memory, operand->byte_count, TM_BEST_ALIGNMENT);
   if (memory == NULL) {
     tm_tensor_destroy(tensor);
     char dims[128];

@@ -96,3 +96,8 @@ void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes) {
   memory->free(memory->context, pointer, tm_max_u64(bytes, 1));
   atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
 }
+
+uint32_t tm_alignment_of(const void *pointer) {
+  const uintptr_t address = (uintptr_t)pointer;
+  return address == 0 ? TM_BEST_ALIGNMENT : (uint32_t)tm_min_u64(address & (~address + 1), TM_BEST_ALIGNMENT);
+}

@@ -38,4 +38,9 @@ void *tm_memory_grow(tm_memory *memory, void *old, uint64_t old_count, uint64_t 
 /* `bytes` is what was asked for.  NULL is accepted. */
 void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes);
 
+/* What every tensor gets; larger ones make no difference to a computation. */
+#define TM_BEST_ALIGNMENT 64u
+/* The alignment that an address happens to have; NULL, the address of no bytes, has the largest. */
+uint32_t tm_alignment_of(const void *pointer);
+
 #endif

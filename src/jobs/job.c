@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/struct_copy.h"
 
 #define MOST_NOTES 1000u
 #define ROWS_PER_CHUNK 256u
@@ -160,7 +161,7 @@ void tm_job_progress(const tm_job *const_job, tm_progress *out_progress) {
     .items_total = atomic_load(&job->items_total),
     .elapsed_ns = until - job->started_ns,
   };
-  memcpy(out_progress, &progress, progress.struct_size < sizeof progress ? progress.struct_size : sizeof progress);
+  tm_copy_out(out_progress, &progress, sizeof progress);
 }
 
 /* ---- rows ---- */
@@ -262,10 +263,9 @@ tm_status tm_job_device_usage(const tm_job *const_job, uint32_t index, tm_device
     if (job->usage[device].operation_count == 0) continue;
     if (index-- != 0) continue;
     tm_device_usage usage = job->usage[device];
-    usage.struct_size = out_usage->struct_size;
     usage.device = device;
     usage.device_name = job->inventory->devices[device]->name;
-    memcpy(out_usage, &usage, usage.struct_size < sizeof usage ? usage.struct_size : sizeof usage);
+    tm_copy_out(out_usage, &usage, sizeof usage);
     status = TM_OK;
   }
   tm_mutex_unlock(&job->lock);

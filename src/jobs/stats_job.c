@@ -82,11 +82,6 @@ static void make_request(const stats_state *state, tm_request *request) {
   request->operands[1].alignment = 8;
 }
 
-static uint32_t alignment_of(const void *pointer) {
-  const uintptr_t address = (uintptr_t)pointer;
-  return (uint32_t)tm_min_u64(address & (~address + 1), 64);
-}
-
 static uint64_t tile_elements(const stats_state *state, const tm_format_info *info) {
   const uint64_t superblock_bytes = SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
   return tm_max_u64(1, state->tile_bytes / superblock_bytes) * SUPERBLOCK_ELEMENTS;
@@ -123,7 +118,7 @@ static tm_status run_tile(tm_job *job, stats_state *state, uint32_t format, cons
   make_request(state, &request);
   if (is_in_file) request.flags |= TM_REQUEST_UNMEASURED;
   TM_TRY(tm_operand_contiguous(format, 1, &elements, &request.operands[0], error));
-  request.operands[0].alignment = alignment_of(data);
+  request.operands[0].alignment = tm_alignment_of(data);
   uint64_t part[TM_STATS_WORDS];
   void *pointers[2] = { (void *)(uintptr_t)data, part };
   tm_run_outcome outcome;
@@ -181,7 +176,7 @@ static tm_status run_exact(stats_state *state, uint32_t op, uint32_t format, con
   TM_TRY(tm_operand_contiguous(TM_FORMAT_F64, 1, &elements, &request.operands[result], error));
   void *pointers[3] = { (void *)(uintptr_t)data, (void *)(uintptr_t)point, NULL };
   pointers[result] = out_values;
-  for (uint32_t i = 0; i <= result; i++) request.operands[i].alignment = alignment_of(pointers[i]);
+  for (uint32_t i = 0; i <= result; i++) request.operands[i].alignment = tm_alignment_of(pointers[i]);
   return tm_runner_run(&state->runner, &request, pointers, NULL, error);
 }
 

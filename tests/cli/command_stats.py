@@ -109,6 +109,14 @@ class Stats(harness.CommandTest):
         self.assertIn('did you mean "mean"?', err)
         self.run_command("stats", model, "--columns", "name,nothing", code=2)
 
+    def test_no_device_is_left(self):
+        model = self.small_model()
+        for device in ("reference", "reference:0"):
+            out, err = self.run_command("stats", model, "--device", "reference", "--no-device", device, code=3)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+            self.assertRegex(err, r"no device is left.*reference[^;]*: excluded by request")
+
     def test_several_files(self):
         paths = [self.small_model("a.safetensors"), self.small_model("b.safetensors", 2)]
         rows = self.json_of("stats", *paths)["tensors"]

@@ -32,6 +32,15 @@ static void allocations_are_aligned_and_counted(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+static void addresses_tell_their_alignment(void **state) {
+  (void)state;
+  _Alignas(128) static const char bytes[256];
+  static const uint32_t expected[][2] = { { 0, 64 }, { 1, 1 }, { 2, 2 }, { 3, 1 }, { 8, 8 }, { 24, 8 }, { 32, 32 }, { 64, 64 }, { 96, 32 }, { 128, 64 } };
+  for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+    assert_int_equal(tm_alignment_of(bytes + expected[i][0]), expected[i][1]);
+  assert_int_equal(tm_alignment_of(NULL), 64);
+}
+
 static void nothing_is_a_block_too(void **state) {
   (void)state;
   tm_memory memory;
@@ -190,6 +199,7 @@ static void sizes_do_not_wrap(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(allocations_are_aligned_and_counted),
+    cmocka_unit_test(addresses_tell_their_alignment),
     cmocka_unit_test(nothing_is_a_block_too),
     cmocka_unit_test(the_limit_holds_to_the_byte),
     cmocka_unit_test(absurd_sizes_give_nothing),
