@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "finite_check.h"
 #include "interrupt.h"
 #include "job_report.h"
 #include "name_filter.h"
@@ -36,10 +37,13 @@ typedef struct stats_run {
   uint32_t         column_count;
   tm_row_selection selection;
   tm_json_writer   json;
+  bool             has_begun;   /* the document */
   uint64_t         printed;     /* rows that were printed while the job ran */
   int              signal_number;
   tm_status        status;      /* how the job ended */
   tm_error         error;
+  tm_error         unopened;    /* of the first file that could not be opened; its code is TM_OK if all could */
+  tm_finite_check  finite;
 } stats_run;
 
 static bool stats_row(const void *source, uint64_t row, tm_cell *cells) {
@@ -51,12 +55,15 @@ static bool is_json(const stats_run *stats) { return stats->invocation->preferen
 /* With one file its name says nothing in every row. */
 static uint32_t skipped_columns(const stats_run *stats) {
   const uint32_t file = tm_column_find(stats->columns, stats->column_count, "file");
-  return stats->checkpoint_count > 1 || file == TM_NO_COLUMN ? 0 : 1u << file;
+  return stats->invocation->arguments.operand_count > 1 || file == TM_NO_COLUMN ? 0 : 1u << file;
 }
 
 /* ------------------------------------------------------------------------------------------- rows for machines ---- */
 
+/* Not before there is something to say: a job that finds nothing to do leaves no half of a document. */
 static void begin_document(stats_run *stats) {
+  if (stats->has_begun) return;
+  stats->has_begun = true;
   if (is_json(stats)) {
     tm_json_init(&stats->json, stats->invocation->output);
     tm_json_begin_object(&stats->json, NULL, false);
@@ -85,6 +92,7 @@ static void print_finished_rows(stats_run *stats) {
   const uint64_t finished = tm_job_row_count(stats->job);
   const uint64_t end = finished < stats->selection.top ? finished : stats->selection.top;
   if (stats->printed == end) return;
+  begin_document(stats);
   for (; stats->printed < end && stats_row(stats->job, stats->printed, cells); stats->printed++)
     print_machine_row(stats, cells);
   tm_output_flush(stats->invocation->output);
@@ -128,37 +136,6 @@ static void wait_for_job(stats_run *stats) {
 
 /* ------------------------------------------------------------------------------------------------------ checks ---- */
 
-static uint64_t count_of(const stats_run *stats, const tm_cell *cells, const char *column) {
-  const uint32_t index = tm_column_find(stats->columns, stats->column_count, column);
-  return index != TM_NO_COLUMN && cells[index].defined ? cells[index].count : 0;
-}
-
-/* How many tensors hold a NaN or an infinity; *out_first is the row of the first one. */
-static uint64_t count_nonfinite(const stats_run *stats, uint64_t *out_first) {
-  tm_cell  cells[TM_MAX_COLUMNS];
-  uint64_t found = 0;
-  for (uint64_t row = 0; stats_row(stats->job, row, cells); row++)
-    if (count_of(stats, cells, "nan") + count_of(stats, cells, "pos_inf") + count_of(stats, cells, "neg_inf") != 0 &&
-        found++ == 0)
-      *out_first = row;
-  return found;
-}
-
-/* --fail-on-nonfinite */
-static int check_finite(const stats_run *stats) {
-  tm_cell        cells[TM_MAX_COLUMNS];
-  uint64_t       first = 0;
-  char           escaped[512];
-  const uint64_t found = count_nonfinite(stats, &first);
-  if (found == 0 || !stats_row(stats->job, first, cells)) return TM_EXIT_OK;
-  const tm_cell *name = &cells[tm_column_find(stats->columns, stats->column_count, "name")];
-  tm_printable_escape(name->text, (size_t)name->count, escaped, sizeof escaped);
-  return tm_complain_as(
-      TM_EXIT_FOUND, "%llu tensor%s with NaN or infinities; the first is %s: %llu NaN, %llu +Inf, %llu -Inf",
-      (unsigned long long)found, found == 1 ? "" : "s", escaped, (unsigned long long)count_of(stats, cells, "nan"),
-      (unsigned long long)count_of(stats, cells, "pos_inf"), (unsigned long long)count_of(stats, cells, "neg_inf"));
-}
-
 static bool is_device_of(const char *device, const char *backend) {
   const size_t length = strlen(backend);
   return strncmp(device, backend, length) == 0 && (device[length] == ':' || device[length] == '\0');
@@ -196,17 +173,23 @@ static void print_table(stats_run *stats, const tm_rows *rows, const tm_job_repo
   const tm_terminal  *terminal = &stats->invocation->terminal;
   const tm_table_look look = { .width = terminal->width, .color = terminal->color };
   tm_output_stream   *stream = stats->invocation->output;
-  uint64_t            first = 0;
   if (rows->count > 0) tm_row_selection_print(&stats->selection, rows, styles, STYLE_COUNT, look, stream);
   tm_job_report_print(report, !stats->invocation->preferences.quiet, terminal->width, stream);
-  const bool whole = stats->status == TM_OK && tm_job_row_count(stats->job) > 0;
-  if (whole && !stats->invocation->preferences.quiet && count_nonfinite(stats, &first) == 0)
-    tm_output_text(stream, "no NaN, no infinities\n");
+  if (stats->status == TM_OK && !stats->invocation->preferences.quiet) tm_finite_check_print(&stats->finite, stream);
+}
+
+/* A document that lacks a file that was asked for is not complete, however well the others went. */
+static tm_job_report report_of(const stats_run *stats) {
+  const bool lacks_file = stats->status == TM_OK && stats->unopened.code != TM_OK;
+  return (tm_job_report){ stats->job, lacks_file ? stats->unopened.code : stats->status,
+                          lacks_file ? &stats->unopened : &stats->error, stats->signal_number != 0 };
 }
 
 static void print_result(stats_run *stats, const tm_rows *rows) {
-  const tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
+  tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
+  begin_document(stats);
   if (is_json(stats)) {
+    report = report_of(stats);
     if (tm_row_selection_needs_all(&stats->selection)) print_sorted_rows(stats, rows);
     tm_json_end_array(&stats->json);
     tm_job_report_print_json(&report, &stats->json);
@@ -236,19 +219,31 @@ static int judge(stats_run *stats) {
     return TM_EXIT_TROUBLE;
   }
   if (backend != NULL) exit_code = check_backend(stats, backend);
-  if (tm_arguments_has(&stats->invocation->arguments, "fail-on-nonfinite") && check_finite(stats) != TM_EXIT_OK)
+  if (tm_arguments_has(&stats->invocation->arguments, "fail-on-nonfinite") &&
+      tm_finite_check_judge(&stats->finite, stats->job) != TM_EXIT_OK)
     exit_code = TM_EXIT_FOUND;
-  return exit_code;
+  return stats->unopened.code != TM_OK ? TM_EXIT_TROUBLE : exit_code;
+}
+
+/* A pattern that matches nothing is a mistyped name; a job that got as far as its files has totals. */
+static bool matched_nothing(const stats_run *stats) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_job_progress(stats->job, &progress);
+  return stats->status == TM_ERROR_NOT_FOUND && progress.items_total == 0;
 }
 
 static int run_job(stats_run *stats) {
-  begin_document(stats);
   wait_for_job(stats);
   tm_interrupt_release();
+  if (matched_nothing(stats)) {
+    tm_complain(&stats->error);
+    return TM_EXIT_USAGE;
+  }
   tm_rows   rows = { stats->columns, stats->column_count, stats_row, stats->job, tm_job_row_count(stats->job), NULL };
   uint64_t *order = NULL;
   tm_error  error = TM_CLI_ERROR_INIT;
   if (tm_row_selection_apply(&stats->selection, &rows, &order, &error) != TM_OK) return tm_complain(&error);
+  tm_finite_check_make(&stats->finite, stats->job);
   print_result(stats, &rows);
   free(order);
   return judge(stats);
@@ -279,24 +274,29 @@ static int start_job(stats_run *stats) {
   tm_interrupt_release();
   tm_job_destroy(stats->job);
   tm_name_filter_deinit(&filter);
-  /* A pattern that matches nothing is a mistyped name. */
-  return status == TM_ERROR_NOT_FOUND ? TM_EXIT_USAGE : exit_code;
+  return exit_code;
+}
+
+/* A file that cannot be opened is told at once and costs the others nothing. */
+static void open_files(stats_run *stats) {
+  const tm_arguments *arguments = &stats->invocation->arguments;
+  for (uint32_t i = 0; i < arguments->operand_count; i++) {
+    tm_error        error = TM_CLI_ERROR_INIT;
+    tm_checkpoint **next = &stats->checkpoints[stats->checkpoint_count];
+    if (tm_checkpoint_open(stats->context, arguments->operands[i], 0, next, &error) == TM_OK) {
+      stats->checkpoint_count++;
+    } else {
+      tm_complain(&error);
+      if (stats->unopened.code == TM_OK) stats->unopened = error;
+    }
+  }
 }
 
 static int open_and_run(stats_run *stats) {
-  const tm_arguments *arguments = &stats->invocation->arguments;
-  stats->checkpoints = calloc(arguments->operand_count, sizeof *stats->checkpoints);
+  stats->checkpoints = calloc(stats->invocation->arguments.operand_count, sizeof *stats->checkpoints);
   if (stats->checkpoints == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
-  int exit_code = TM_EXIT_OK;
-  for (uint32_t i = 0; i < arguments->operand_count && exit_code == TM_EXIT_OK; i++) {
-    if (tm_checkpoint_open(stats->context, arguments->operands[i], 0, &stats->checkpoints[i], &stats->error) != TM_OK) {
-      tm_complain(&stats->error);
-      exit_code = TM_EXIT_TROUBLE;
-    } else {
-      stats->checkpoint_count++;
-    }
-  }
-  if (exit_code == TM_EXIT_OK) exit_code = start_job(stats);
+  open_files(stats);
+  const int exit_code = stats->checkpoint_count > 0 ? start_job(stats) : TM_EXIT_TROUBLE;
   for (uint32_t i = 0; i < stats->checkpoint_count; i++) tm_checkpoint_close(stats->checkpoints[i]);
   free(stats->checkpoints);
   return exit_code;
@@ -306,7 +306,7 @@ static int run(tm_invocation *invocation) {
   const bool             reproducible = tm_arguments_has(&invocation->arguments, "reproducible");
   const tm_session_needs needs = { .flags = reproducible ? TM_CONTEXT_REPRODUCIBLE : 0,
                                    .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
-  stats_run stats = { .invocation = invocation, .error = TM_CLI_ERROR_INIT };
+  stats_run stats = { .invocation = invocation, .error = TM_CLI_ERROR_INIT, .unopened = TM_CLI_ERROR_INIT };
   if (tm_session_open(&invocation->preferences, &needs, &stats.context, &stats.error) != TM_OK)
     return tm_complain(&stats.error);
   int exit_code = TM_EXIT_OK;
@@ -325,7 +325,7 @@ static const tm_flag flags[] = {
   { "reproducible", 0, TM_FLAG_SWITCH, false, NULL,
     "only devices whose results are equal to the reference, bit for bit" },
   { "require-backend", 0, TM_FLAG_TEXT, false, "NAME", "exit with 1 if work ran on any other backend" },
-  { "fail-on-nonfinite", 0, TM_FLAG_SWITCH, false, NULL, "exit with 1 if any tensor holds NaN or infinities" },
+  { "fail-on-nonfinite", 0, TM_FLAG_SWITCH, false, NULL, "exit with 1 if any tensor holds NaN or infinities, or could not be examined for them" },
   { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };

@@ -153,7 +153,9 @@ static int make_plan(const tm_operation *operation, copy_plan *plan) {
     if (from >= x->rank) return 0;
     append_axis(plan, (copy_axis){ y->dims[i], x->strides_bytes[from], y->strides_bytes[i] });
   }
-  if (plan->rank == 0) append_axis(plan, (copy_axis){ 2, (int64_t)plan->element_bytes, (int64_t)plan->element_bytes }), plan->axes[0].extent = 1;
+  if (plan->rank == 0) {
+    plan->axes[plan->rank++] = (copy_axis){ 1, (int64_t)plan->element_bytes, (int64_t)plan->element_bytes };
+  }
   for (uint32_t i = 0; i < plan->rank; ++i) {
     if (plan->axes[i].x_stride == (int64_t)plan->element_bytes) plan->fastest_x = i;
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exp, log, tanh, sigmoid, erf, gelu, silu on f32, bf16 and f16, computed in f64 and rounded to f32 (then to the
- * format).  Over all 2^32 f32 no result is more than 1 ulp from the reference; 1 in 10,000 differs at most, and of gelu
+ * format).  Over all 2^32 f32 (the tanh form of gelu: over 4 million) no result is more than 1 ulp from the reference; 1 in 10,000 differs at most, and of gelu
  * 2 in 1,000, because half a subnormal number is a tie.
  */
 #include "cpu_elementwise_loops.h"

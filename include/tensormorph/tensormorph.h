@@ -315,7 +315,7 @@ typedef struct tm_candidate {
   uint64_t    sample_count;             /* measurements behind the correction */
   uint64_t    lowering_ns;              /* of the steps named in lowering */
   uint64_t    copy_ns;                  /* operands into and results out of the device's memory */
-  uint64_t    setup_ns;                 /* opening and preparing, as far as it is still to be paid; not in total_ns */
+  uint64_t    setup_ns;                 /* what a first run pays once: preparing, and opening if the device is not; not in total_ns */
   uint64_t    workspace_bytes;
   uint64_t    total_ns;                 /* declared * correction + lowering + copies: what is compared */
   const char *reason;                   /* a sentence for people */
@@ -454,8 +454,8 @@ typedef struct tm_cell {
 typedef struct tm_progress {
   uint32_t struct_size;
   uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
-  uint64_t bytes_done;
-  uint64_t bytes_total;
+  uint64_t bytes_done;                  /* never more than the total */
+  uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
   uint64_t items_done;                  /* tensors */
   uint64_t items_total;
   uint64_t elapsed_ns;
@@ -488,15 +488,19 @@ typedef struct tm_stats_options {
 /*
  * Statistics of every tensor, in one pass, in file order.  Columns: file, name, dtype, shape, count, nan, pos_inf,
  * neg_inf, zero, subnormal, min, max, abs_max, mean, std, l2 (the last six of the finite values; std is the population's).
- * A tensor whose type has no arithmetic gets a row with undefined figures and a note.  Returns at once; the checkpoints
- * outlive the job.  options may be NULL.
- * TM_ERROR_ARGUMENT, TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion), TM_ERROR_NO_MEMORY
+ * A tensor whose type has no arithmetic gets a row with undefined figures and a note.  options may be NULL; options and
+ * patterns are copied, the checkpoints outlive the job.
+ * Returns at once, whatever the number of tensors: the job itself finds out which ones are meant.  So a pattern that matches
+ * nothing makes the job end, before any row and with totals still 0, and tm_job_wait returns TM_ERROR_NOT_FOUND with a
+ * suggestion in its text.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
  */
 tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
                              const tm_stats_options *options, tm_job **out_job, tm_error *error);
 
-/* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended: TM_OK,
-   TM_ERROR_CANCELLED, TM_ERROR_CHANGED, ...; error gets the text. */
+/* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended, however often it is asked:
+   TM_OK, TM_ERROR_CANCELLED, TM_ERROR_NOT_FOUND (a pattern that matches nothing), TM_ERROR_CHANGED, TM_ERROR_IO,
+   TM_ERROR_NO_DEVICE, TM_ERROR_NO_MEMORY, ...; error gets the text. */
 tm_status tm_job_wait(tm_job *job, uint64_t timeout_ns, tm_error *error);
 /* Asks it to end soon (within 100 ms); returns at once.  Safe to call from a signal handler. */
 void tm_job_cancel(tm_job *job);

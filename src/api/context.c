@@ -39,6 +39,43 @@ uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uin
   return context->worst_numerics != TM_NUMERICS_DEFAULT ? context->worst_numerics : row->default_numerics;
 }
 
+static tm_status check_texts(const char *what, const char *const *texts, uint32_t count, tm_error *error) {
+  if (count != 0 && texts == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: %u %s counted, but there is no list of them", count, what);
+  for (uint32_t i = 0; i < count; i++)
+    if (texts[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "context options: %s: number %u is NULL", what, i);
+  return TM_OK;
+}
+
+static tm_status check_settings(const tm_setting *settings, uint32_t count, tm_error *error) {
+  if (count != 0 && settings == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: %u settings counted, but there is no list of them", count);
+  for (uint32_t i = 0; i < count; i++) {
+    const char *const texts[] = { settings[i].backend, settings[i].name, settings[i].value };
+    TM_TRY(check_texts("texts of a setting (backend, name, value)", texts, 3, error));
+  }
+  return TM_OK;
+}
+
+/* The pointer itself may be NULL: what that means is the backend's business. */
+static tm_status check_pointers(const tm_named_pointer *pointers, uint32_t count, tm_error *error) {
+  if (count != 0 && pointers == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "context options: %u pointers counted, but there is no list of them", count);
+  for (uint32_t i = 0; i < count; i++) {
+    const char *const texts[] = { pointers[i].backend, pointers[i].name };
+    TM_TRY(check_texts("texts of a pointer (backend, name)", texts, 2, error));
+  }
+  return TM_OK;
+}
+
+static tm_status check_lists(const tm_context_options *options, tm_error *error) {
+  TM_TRY(check_texts("plugin paths", options->plugin_paths, options->plugin_path_count, error));
+  TM_TRY(check_texts("devices", options->devices, options->device_count, error));
+  TM_TRY(check_texts("excluded devices", options->excluded_devices, options->excluded_device_count, error));
+  TM_TRY(check_settings(options->settings, options->setting_count, error));
+  return check_pointers(options->pointers, options->pointer_count, error);
+}
+
 static tm_status check_options(const tm_context_options *options, tm_error *error) {
   if ((options->flags & ~KNOWN_FLAGS) != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "context options: unknown flags 0x%x", options->flags & ~KNOWN_FLAGS);
@@ -48,7 +85,7 @@ static tm_status check_options(const tm_context_options *options, tm_error *erro
     return tm_fail(error, TM_ERROR_ARGUMENT, "context options: unknown numerics class");
   if ((options->alloc == NULL) != (options->free == NULL))
     return tm_fail(error, TM_ERROR_ARGUMENT, "context options: alloc and free come together");
-  return TM_OK;
+  return check_lists(options, error);
 }
 
 static tm_status read_options(const tm_context_options *given, tm_context_options *out_options, tm_error *error) {

@@ -6,6 +6,13 @@
 
 #define MOST_CHECKPOINTS 100000u
 
+static tm_status check_patterns(const char *const *patterns, uint32_t count, tm_error *error) {
+  for (uint32_t i = 0; i < count; i++)
+    if (patterns == NULL || patterns[i] == NULL)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: %u patterns counted, but number %u is not given", count, i);
+  return TM_OK;
+}
+
 static tm_status read_options(const tm_stats_options *given, tm_stats_options *out_options, tm_error *error) {
   *out_options = (tm_stats_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (given == NULL) return TM_OK;
@@ -13,9 +20,8 @@ static tm_status read_options(const tm_stats_options *given, tm_stats_options *o
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
     return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
                    out_options->worst_numerics);
-  if ((out_options->include_count != 0 && out_options->include == NULL) || (out_options->exclude_count != 0 && out_options->exclude == NULL))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "stats options: patterns are counted but not given");
-  return TM_OK;
+  TM_TRY(check_patterns(out_options->include, out_options->include_count, error));
+  return check_patterns(out_options->exclude, out_options->exclude_count, error);
 }
 
 tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,

@@ -172,7 +172,9 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
 
 /* ---- without running ---- */
 
-static tm_status take_layouts(tm_request *request, const tm_operand *inputs, tm_error *error) {
+static tm_status take_layouts(tm_request *request, const tm_operand *inputs, const tm_operand *outputs, tm_error *error) {
+  if ((inputs == NULL && request->input_count != 0) || (outputs == NULL && request->output_count != 0))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s are counted but not given", inputs == NULL ? "inputs" : "outputs");
   for (uint32_t i = 0; i < request->input_count; i++) {
     const tm_status status = tm_layout_complete(&inputs[i], &request->operands[i], error);
     request->operands[i].alignment = LARGEST_ALIGNMENT;
@@ -197,7 +199,7 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
   request.output_count = output_count;
   const call what = { .op = op, .attribute_bytes = attribute_bytes, .attributes = attributes };
   TM_TRY(take_attributes(&request, row, &what, error));
-  TM_TRY(take_layouts(&request, inputs, error));
+  TM_TRY(take_layouts(&request, inputs, out_outputs, error));
   const tm_operation operation = tm_request_operation(&request);
   return tm_op_infer_outputs(&operation, out_outputs, error);
 }
@@ -210,7 +212,7 @@ tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, u
   tm_request request;
   memset(&request, 0, sizeof request);
   TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));
-  TM_TRY(take_layouts(&request, inputs, error));
+  TM_TRY(take_layouts(&request, inputs, outputs, error));
   tm_operand *results = request.operands + input_count;
   memcpy(results, outputs, output_count * sizeof *results);
   const tm_operation operation = tm_request_operation(&request);

@@ -58,6 +58,7 @@ tm_status tm_tensor_create(tm_context *context, uint32_t format, uint32_t rank, 
 }
 
 tm_status tm_layout_complete(const tm_operand *layout, tm_operand *out_operand, tm_error *error) {
+  if (layout == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there is no layout");
   if (layout->rank > TM_MAX_RANK)
     return tm_fail(error, TM_ERROR_ARGUMENT, "rank %u is more than %d", layout->rank, TM_MAX_RANK);
   bool has_strides = false;

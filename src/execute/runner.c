@@ -19,6 +19,17 @@
 
 /* ---- one candidate, operands as it wants them ---- */
 
+/* Aligned and padded like a buffer of the device's memory. */
+static tm_scratch_block take_workspace(const tm_runner *runner, const tm_plan_candidate *candidate, tm_binding *out_binding) {
+  const tm_memory_space *space = &candidate->device->memories[0];
+  const uint64_t slack = space->alignment > TM_SCRATCH_ALIGNMENT ? space->alignment : 0;
+  const uint64_t bytes = candidate->answer.workspace_bytes;
+  const tm_scratch_block block = tm_scratch_take(runner->scratch, bytes + slack + space->store_granule - 1);
+  const uintptr_t start = ((uintptr_t)block.memory + space->alignment - 1) & ~((uintptr_t)space->alignment - 1);
+  *out_binding = (tm_binding){ (tm_buffer *)start, 0, bytes };
+  return block;
+}
+
 static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
                               tm_error *error) {
   const tm_operation *operation = &candidate->operation;
@@ -27,11 +38,11 @@ static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candid
   for (uint32_t i = 0; i < count; i++) bindings[i] = (tm_binding){ pointers[i], 0, candidate->operands[i].byte_count };
   tm_scratch_block workspace = { NULL, 0 };
   if (candidate->answer.workspace_bytes != 0) {
-    workspace = tm_scratch_take(runner->scratch, candidate->answer.workspace_bytes);
+    workspace = take_workspace(runner, candidate, &bindings[count]);
     if (workspace.memory == NULL)
       return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a workspace of %llu bytes",
                      (unsigned long long)candidate->answer.workspace_bytes);
-    bindings[count++] = (tm_binding){ workspace.memory, 0, candidate->answer.workspace_bytes };
+    count++;
   }
   const uint32_t queue = tm_device_queue_acquire(candidate->device);
   const tm_status status = tm_device_run(candidate->device, queue, kernel, bindings, count, error);
@@ -46,17 +57,18 @@ static uint64_t measured_runs(uint64_t runs) {
   return runs % MEASURE_ONE_IN == 0 ? MEASURE_ONE_IN : 0;
 }
 
-/* A device that writes whole units must not reach beyond an output that it shares memory with. */
+/* Operands lie where the application has them: on a device that is particular about it they may have to be moved first.
+   One that writes whole units must not reach beyond an output that it shares memory with. */
 static bool works_in_place(const tm_plan_candidate *candidate, void *const *pointers) {
-  const tm_device_slot *device = candidate->device;
-  const uint32_t granule = device->memories[0].store_granule;
-  if (!device->is_host_memory) return false;
+  const tm_memory_space *space = &candidate->device->memories[0];
+  if (!candidate->device->is_host_memory) return false;
   const tm_operation *operation = &candidate->operation;
-  for (uint32_t i = operation->input_count; granule > 1 && i < operation->input_count + operation->output_count; i++) {
-    const tm_operand *output = &candidate->operands[i];
-    const bool whole = (output->flags & TM_OPERAND_CONTIGUOUS) != 0 && output->byte_count % granule == 0 &&
-                       (uintptr_t)pointers[i] % granule == 0;
-    if (!whole) return false;
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
+    const tm_operand *operand = &candidate->operands[i];
+    const bool is_whole = (operand->flags & TM_OPERAND_CONTIGUOUS) != 0 && operand->byte_count % space->store_granule == 0 &&
+                          (uintptr_t)pointers[i] % space->store_granule == 0;
+    if (operand->byte_count != 0 && (uintptr_t)pointers[i] % space->alignment != 0) return false;
+    if (i >= operation->input_count && space->store_granule > 1 && !is_whole) return false;
   }
   return true;
 }
@@ -100,8 +112,16 @@ static tm_status run_kernel(const tm_runner *runner, tm_plan_candidate *candidat
 /* A step that nobody could run is not the fault of the device that it was made for. */
 static tm_status step_failure(tm_status status) { return status == TM_ERROR_NO_MEMORY ? status : TM_ERROR_PREDECESSOR; }
 
-static tm_status run_steps(const tm_runner *runner, const tm_placement *placement, const tm_plan_candidate *candidate,
-                           bool outputs, void *const *original, void *const *changed, tm_error *error) {
+/* What happened to a step happened to the whole. */
+static void merge_outcome(const tm_run_outcome *step, tm_run_outcome *outcome) {
+  if (outcome == NULL || step->retries == 0) return;
+  outcome->retries += step->retries;
+  outcome->fell_back |= step->fell_back;
+  memcpy(outcome->note, step->note, sizeof outcome->note);
+}
+
+static tm_status run_steps(const tm_runner *runner, const tm_placement *placement, const tm_plan_candidate *candidate, bool outputs,
+                           void *const *original, void *const *changed, tm_run_outcome *outcome, tm_error *error) {
   const tm_operation whole = tm_request_operation(&placement->request);
   tm_operand normal[TM_MAX_OPERANDS];
   memcpy(normal, placement->request.operands, sizeof normal);
@@ -118,14 +138,16 @@ static tm_status run_steps(const tm_runner *runner, const tm_placement *placemen
       pair[0] = changed[step->operand];
       pair[1] = original[step->operand];
     }
-    const tm_status status = tm_runner_run(runner, &request, pair, NULL, error);
+    tm_run_outcome step_outcome;
+    const tm_status status = tm_runner_run(runner, &request, pair, outcome == NULL ? NULL : &step_outcome, error);
     if (status != TM_OK) return step_failure(status);
+    if (outcome != NULL) merge_outcome(&step_outcome, outcome);
   }
   return TM_OK;
 }
 
 static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, tm_kernel *kernel,
-                             void *const *pointers, kernel_run *out_run, tm_error *error) {
+                             void *const *pointers, kernel_run *out_run, tm_run_outcome *outcome, tm_error *error) {
   const tm_lowering *lowering = &candidate->lowering;
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   tm_scratch_block blocks[TM_MAX_CHANGES];
@@ -138,9 +160,9 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
     if (blocks[i].memory == NULL) status = tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an intermediate tensor");
     changed[lowering->steps[i].operand] = blocks[i].memory;
   }
-  if (status == TM_OK) status = run_steps(runner, placement, candidate, false, pointers, changed, error);
+  if (status == TM_OK) status = run_steps(runner, placement, candidate, false, pointers, changed, outcome, error);
   if (status == TM_OK) status = run_kernel(runner, candidate, kernel, changed, false, out_run, error);
-  if (status == TM_OK) status = run_steps(runner, placement, candidate, true, pointers, changed, error);
+  if (status == TM_OK) status = run_steps(runner, placement, candidate, true, pointers, changed, outcome, error);
   for (uint32_t i = 0; i < lowering->step_count; i++) tm_scratch_give(runner->scratch, blocks[i]);
   return status;
 }
@@ -159,9 +181,10 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
     if (outcome != NULL) outcome->measured_ns = run.taken_ns;
   } else {
     const uint64_t begin = outcome != NULL ? tm_now_ns() : 0;
-    TM_TRY(run_lowered(runner, placement, candidate, kernel, pointers, &run, error));
+    TM_TRY(run_lowered(runner, placement, candidate, kernel, pointers, &run, outcome, error));
     if (outcome != NULL) outcome->measured_ns = tm_now_ns() - begin;
   }
+  if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if (run.run_count != 0) learn(runner, placement, candidate, &run);
   if (outcome == NULL) return TM_OK;
   outcome->expected_ns = expected_ns;
@@ -171,13 +194,15 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
   return TM_OK;
 }
 
-/* What is kept for speed is given up before a device is. */
+/* What is kept for speed is given up before a device is; one that keeps lacking memory comes last for a while. */
 static tm_status try_candidate(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                                tm_run_outcome *outcome, tm_error *error) {
-  const tm_status status = run_candidate(runner, placement, candidate, pointers, outcome, error);
+  tm_status status = run_candidate(runner, placement, candidate, pointers, outcome, error);
   if (status != TM_ERROR_NO_MEMORY) return status;
   tm_memory_reclaim(runner->table->memory);
-  return run_candidate(runner, placement, candidate, pointers, outcome, error);
+  status = run_candidate(runner, placement, candidate, pointers, outcome, error);
+  if (status == TM_ERROR_NO_MEMORY) tm_placement_demote(placement, candidate);
+  return status;
 }
 
 /* Lack of resources, a moved epoch and what others did are no broken promise; anything else is. */
@@ -190,6 +215,7 @@ static bool is_forgivable(tm_status status) {
 typedef struct failures {
   uint32_t tried[MOST_TRIES];
   uint32_t tried_count;
+  uint32_t retries;
   bool     broke_promise;
   bool     lacked_memory;
   char     note[256];           /* the last one */
@@ -205,6 +231,12 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
     tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, failed->note);
   }
   tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
+}
+
+/* A device that broke a promise gets no second try within the call, however it would go about it. */
+static void give_up_device(const tm_placement *placement, const tm_device_slot *device, failures *failed) {
+  for (uint32_t i = 0; i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
+    if (placement->candidates[i].device == device) failed->tried[failed->tried_count++] = i;
 }
 
 static tm_status nobody(const tm_placement *placement, const failures *failed, tm_error *error) {
@@ -227,16 +259,21 @@ static tm_status fall_back(const tm_runner *runner, tm_placement *placement, uin
                            tm_run_outcome *outcome, tm_error *last, tm_error *error) {
   failures failed = { .tried_count = 0 };
   while (failed.tried_count < MOST_TRIES) {
+    const tm_plan_candidate *candidate = &placement->candidates[index];
     note_failure(runner, &placement->candidates[index], status, last, &failed);
-    failed.tried[failed.tried_count++] = index;
+    if (atomic_load(&candidate->device->is_stuck) && candidate->device->is_host_memory)
+      return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still write to the outputs", failed.note);
+    if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
+    if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
+    failed.retries++;
     index = tm_placement_next(placement, failed.tried, failed.tried_count);
     if (index >= placement->candidate_count) break;
     last->text[0] = '\0';
     status = try_candidate(runner, placement, &placement->candidates[index], pointers, outcome, last);
     if (status != TM_OK) continue;
     if (outcome != NULL) {
-      outcome->retries = failed.tried_count;
-      outcome->fell_back = failed.broke_promise;
+      outcome->retries += failed.retries;
+      outcome->fell_back |= failed.broke_promise;
       memcpy(outcome->note, failed.note, sizeof outcome->note);
     }
     return TM_OK;

@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 
-#define ALIGNMENT 64u
 /* Blocks beyond this are given back to the system: keeping them could hold most of a small machine's memory. */
 #define LARGEST_KEPT_BYTES (UINT64_C(32) << 20)
 
@@ -53,8 +52,8 @@ tm_scratch_block tm_scratch_take(tm_scratch *scratch, uint64_t bytes) {
   }
   tm_mutex_unlock(&scratch->lock);
   if (block.memory != NULL) return block;
-  const uint64_t rounded = tm_max_u64(ALIGNMENT, bytes);
-  block.memory = tm_memory_alloc(scratch->memory, rounded, ALIGNMENT);
+  const uint64_t rounded = tm_max_u64(TM_SCRATCH_ALIGNMENT, bytes);
+  block.memory = tm_memory_alloc(scratch->memory, rounded, TM_SCRATCH_ALIGNMENT);
   block.bytes = block.memory == NULL ? 0 : rounded;
   return block;
 }

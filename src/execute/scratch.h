@@ -10,6 +10,7 @@
 #include "base/thread.h"
 
 #define TM_SCRATCH_KEPT 8
+#define TM_SCRATCH_ALIGNMENT 64u
 
 typedef struct tm_scratch_block {
   void    *memory;

@@ -21,6 +21,8 @@ struct tm_job {
   tm_thread     thread;
   uint64_t      started_ns;
   _Atomic uint32_t cancelled;
+  _Atomic uint64_t bytes_total;
+  _Atomic uint64_t items_total;
   _Atomic uint64_t bytes_done;
   _Atomic uint64_t items_done;
   _Atomic uint64_t row_count;
@@ -131,9 +133,14 @@ bool tm_job_is_cancelled(const tm_job *job) { return atomic_load_explicit(&job->
 
 /* ---- progress ---- */
 
+void tm_job_set_totals(tm_job *job, uint64_t bytes, uint64_t items) {
+  atomic_store(&job->bytes_total, bytes);
+  atomic_store(&job->items_total, items);
+}
+
 void tm_job_advance(tm_job *job, uint64_t bytes, uint64_t items) {
-  atomic_fetch_add_explicit(&job->bytes_done, bytes, memory_order_relaxed);
-  atomic_fetch_add_explicit(&job->items_done, items, memory_order_relaxed);
+  atomic_fetch_add_explicit(&job->bytes_done, bytes, memory_order_release);
+  atomic_fetch_add_explicit(&job->items_done, items, memory_order_release);
 }
 
 void tm_job_progress(const tm_job *const_job, tm_progress *out_progress) {
@@ -142,13 +149,15 @@ void tm_job_progress(const tm_job *const_job, tm_progress *out_progress) {
   const bool finished = job->has_ended;
   const uint64_t until = finished ? job->ended_ns : tm_now_ns();
   tm_mutex_unlock(&job->lock);
+  /* What is done is read before the totals, so that it is never more than they. */
+  const uint64_t bytes_done = atomic_load(&job->bytes_done), items_done = atomic_load(&job->items_done);
   const tm_progress progress = {
     .struct_size = out_progress->struct_size,
     .finished = finished,
-    .bytes_done = atomic_load(&job->bytes_done),
-    .bytes_total = job->plan.bytes_total,
-    .items_done = atomic_load(&job->items_done),
-    .items_total = job->plan.items_total,
+    .bytes_done = bytes_done,
+    .bytes_total = atomic_load(&job->bytes_total),
+    .items_done = items_done,
+    .items_total = atomic_load(&job->items_total),
     .elapsed_ns = until - job->started_ns,
   };
   memcpy(out_progress, &progress, progress.struct_size < sizeof progress ? progress.struct_size : sizeof progress);

@@ -24,8 +24,6 @@ typedef struct tm_job_work {
 typedef struct tm_job_plan {
   const tm_job_work *work;
   void              *state;
-  uint64_t           bytes_total;
-  uint64_t           items_total;
   tm_job_complete_fn complete;
   void              *complete_context;
 } tm_job_plan;
@@ -42,6 +40,8 @@ tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error);
 void tm_job_add_note(tm_job *job, const char *text);
 /* Counts an operation on a device. */
 void tm_job_count_use(tm_job *job, const tm_run_outcome *outcome, uint64_t bytes);
+/* How much there is to do, as soon as that is known; until then progress shows totals of 0. */
+void tm_job_set_totals(tm_job *job, uint64_t bytes, uint64_t items);
 void tm_job_advance(tm_job *job, uint64_t bytes, uint64_t items);
 
 #endif

@@ -33,15 +33,23 @@ static bool append(tm_selection *selection, uint32_t source, uint64_t tensor) {
   return true;
 }
 
-static bool matches_something(const tm_job_source *sources, uint32_t source_count, const char *pattern) {
+/* Names that are matched between two looks at whether the job is cancelled: fractions of a millisecond. */
+#define NAMES_BETWEEN_LOOKS 1024u
+
+static bool shall_end(const tm_job *job, uint64_t name) { return name % NAMES_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job); }
+
+/* TM_OK or TM_END, else TM_ERROR_CANCELLED. */
+static tm_status match_something(const tm_job *job, const tm_job_source *sources, uint32_t source_count, const char *pattern) {
+  const uint64_t length = strlen(pattern);
   for (uint32_t s = 0; s < source_count; s++) {
     const uint64_t count = tm_archive_tensor_count(sources[s].archive);
     for (uint64_t i = 0; i < count; i++) {
+      if (shall_end(job, i)) return TM_ERROR_CANCELLED;
       const tm_string name = tm_archive_tensor_at(sources[s].archive, i)->name;
-      if (tm_glob_match(pattern, strlen(pattern), name.data, name.length)) return true;
+      if (tm_glob_match(pattern, length, name.data, name.length)) return TM_OK;
     }
   }
-  return false;
+  return TM_END;
 }
 
 static tm_status nothing_matches(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *pattern,
@@ -62,32 +70,58 @@ static tm_status nothing_matches(tm_memory *memory, const tm_job_source *sources
   return tm_fail(error, TM_ERROR_NOT_FOUND, "no tensor matches '%.200s'; patterns use * ? [..] and match whole names", pattern);
 }
 
-static tm_status check_patterns(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *const *patterns,
-                                uint32_t count, tm_error *error) {
-  for (uint32_t i = 0; i < count; i++)
-    if (!matches_something(sources, source_count, patterns[i]))
-      return nothing_matches(memory, sources, source_count, patterns[i], error);
+static tm_status check_patterns(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
+                                const char *const *patterns, uint32_t count, tm_error *error) {
+  for (uint32_t i = 0; i < count; i++) {
+    const tm_status status = match_something(job, sources, source_count, patterns[i]);
+    if (status == TM_END) return nothing_matches(memory, sources, source_count, patterns[i], error);
+    if (status != TM_OK) return status;
+  }
   return TM_OK;
 }
 
-tm_status tm_selection_make(tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
-                            const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error) {
-  TM_TRY(check_patterns(memory, sources, source_count, rules->include, rules->include_count, error));
-  TM_TRY(check_patterns(memory, sources, source_count, rules->exclude, rules->exclude_count, error));
-  tm_selection selection = { .memory = memory };
-  for (uint32_t s = 0; s < source_count; s++) {
-    const uint64_t count = tm_archive_tensor_count(sources[s].archive);
-    for (uint64_t i = 0; i < count; i++) {
-      const tm_archive_tensor *tensor = tm_archive_tensor_at(sources[s].archive, i);
-      if (!is_selected(rules, tensor->name)) continue;
-      if (!append(&selection, s, i)) {
-        tm_selection_deinit(&selection);
-        return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
-      }
-      selection.bytes += tensor->bytes;
-    }
+static tm_status select_from(const tm_job *job, const tm_archive *archive, uint32_t source, const tm_selection_rules *rules,
+                             tm_selection *selection, tm_error *error) {
+  const uint64_t count = tm_archive_tensor_count(archive);
+  for (uint64_t i = 0; i < count; i++) {
+    if (shall_end(job, i)) return TM_ERROR_CANCELLED;
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
+    if (!is_selected(rules, tensor->name)) continue;
+    if (!append(selection, source, i)) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
+    selection->bytes += tensor->bytes;
   }
-  *out_selection = selection;
+  return TM_OK;
+}
+
+tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
+                            const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error) {
+  TM_TRY(check_patterns(job, memory, sources, source_count, rules->include, rules->include_count, error));
+  TM_TRY(check_patterns(job, memory, sources, source_count, rules->exclude, rules->exclude_count, error));
+  tm_selection selection = { .memory = memory };
+  tm_status status = TM_OK;
+  for (uint32_t s = 0; s < source_count && status == TM_OK; s++)
+    status = select_from(job, sources[s].archive, s, rules, &selection, error);
+  if (status == TM_OK)
+    *out_selection = selection;
+  else
+    tm_selection_deinit(&selection);
+  return status;
+}
+
+static const char *const *copy_patterns(const char *const *patterns, uint32_t count, tm_arena *arena) {
+  const char **copies = tm_arena_calloc(arena, count, sizeof *copies);
+  for (uint32_t i = 0; copies != NULL && i < count; i++) {
+    copies[i] = tm_arena_string(arena, patterns[i], strlen(patterns[i]));
+    if (copies[i] == NULL) return NULL;
+  }
+  return copies;
+}
+
+tm_status tm_selection_rules_copy(const tm_selection_rules *rules, tm_arena *arena, tm_selection_rules *out_rules, tm_error *error) {
+  const char *const *include = copy_patterns(rules->include, rules->include_count, arena);
+  const char *const *exclude = include == NULL ? NULL : copy_patterns(rules->exclude, rules->exclude_count, arena);
+  if (exclude == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the patterns");
+  *out_rules = (tm_selection_rules){ include, exclude, rules->include_count, rules->exclude_count };
   return TM_OK;
 }
 

@@ -47,7 +47,10 @@ static const tm_column columns[COLUMN_COUNT] = {
 
 typedef struct stats_state {
   tm_runner        runner;
-  tm_selection     selection;
+  tm_memory       *memory;
+  tm_arena         arena;               /* the patterns */
+  tm_selection_rules rules;
+  tm_selection     selection;           /* made by the job's thread */
   tm_job_source   *sources;
   uint32_t         source_count;
   uint32_t         worst_numerics;
@@ -240,7 +243,8 @@ static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *
 
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
-  tm_status status = TM_OK;
+  tm_status status = tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error);
+  if (status == TM_OK) tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   for (uint64_t i = 0; i < state->selection.count && status == TM_OK; i++) {
     if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
     status = run_tensor(job, state, &state->selection.items[i], error);
@@ -252,6 +256,7 @@ static void destroy_state(tm_memory *memory, void *state_pointer) {
   stats_state *state = state_pointer;
   tm_scratch_give(state->runner.scratch, state->buffer);
   tm_selection_deinit(&state->selection);
+  tm_arena_deinit(&state->arena);
   tm_memory_free(memory, state->sources, state->source_count * sizeof *state->sources);
   tm_memory_free(memory, state, sizeof *state);
 }
@@ -263,23 +268,26 @@ static const tm_job_work stats_work = {
   .destroy = destroy_state,
 };
 
+static tm_status fill_state(stats_state *state, tm_memory *memory, const tm_stats_request *request, tm_error *error) {
+  state->sources = tm_memory_calloc(memory, request->source_count, sizeof *state->sources);
+  if (state->sources == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  memcpy(state->sources, request->sources, request->source_count * sizeof *state->sources);
+  return tm_selection_rules_copy(&request->rules, &state->arena, &state->rules, error);
+}
+
 tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const tm_runner *runner, const tm_stats_request *request,
                              tm_job **out_job, tm_error *error) {
-  tm_selection selection;
-  TM_TRY(tm_selection_make(memory, request->sources, request->source_count, &request->rules, &selection, error));
   stats_state *state = tm_memory_calloc(memory, 1, sizeof *state);
-  tm_job_source *sources = tm_memory_calloc(memory, request->source_count, sizeof *sources);
-  if (state == NULL || sources == NULL) {
-    tm_memory_free(memory, state, sizeof *state);
-    tm_memory_free(memory, sources, request->source_count * sizeof *sources);
-    tm_selection_deinit(&selection);
-    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  *state = (stats_state){ .runner = *runner, .memory = memory, .selection = { .memory = memory }, .source_count = request->source_count,
+                          .worst_numerics = request->worst_numerics, .tile_bytes = FIRST_TILE_BYTES };
+  tm_arena_init(&state->arena, memory);
+  const tm_status status = fill_state(state, memory, request, error);
+  if (status != TM_OK) {
+    destroy_state(memory, state);
+    return status;
   }
-  memcpy(sources, request->sources, request->source_count * sizeof *sources);
-  *state = (stats_state){ .runner = *runner, .selection = selection, .sources = sources,
-                          .source_count = request->source_count, .worst_numerics = request->worst_numerics,
-                          .tile_bytes = FIRST_TILE_BYTES };
-  const tm_job_plan plan = { .work = &stats_work, .state = state, .bytes_total = selection.bytes, .items_total = selection.count,
-                             .complete = request->complete, .complete_context = request->complete_context };
+  const tm_job_plan plan = { .work = &stats_work, .state = state, .complete = request->complete,
+                             .complete_context = request->complete_context };
   return tm_job_start(memory, inventory, &plan, out_job, error);
 }

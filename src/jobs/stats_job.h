@@ -10,12 +10,12 @@ typedef struct tm_stats_request {
   const tm_job_source *sources;         /* copied */
   uint32_t             source_count;
   uint32_t             worst_numerics;  /* TM_NUMERICS_* */
-  tm_selection_rules   rules;
+  tm_selection_rules   rules;           /* copied */
   tm_job_complete_fn   complete;
   void                *complete_context;
 } tm_stats_request;
 
-/* TM_ERROR_NOT_FOUND, TM_ERROR_NO_MEMORY */
+/* Which tensors it is about is found out on the job's thread.   TM_ERROR_NO_MEMORY */
 tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const tm_runner *runner, const tm_stats_request *request,
                              tm_job **out_job, tm_error *error);
 

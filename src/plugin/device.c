@@ -137,12 +137,14 @@ static void do_launch(void *argument) {
   call->status = table_of(call)->launch(call->handle, call->launch, &call->ticket);
 }
 
-/* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
 static void do_wait(void *argument) {
   device_call *call = argument;
   call->status = table_of(call)->wait(call->handle, &call->ticket, 1, TM_WAIT_FOREVER);
-  if (call->status >= 0) return;
-  while (table_of(call)->cancel(call->handle, call->ticket.queue) == TM_BUSY) tm_sleep_ns(BUSY_PAUSE_NS);
+}
+
+static void do_cancel(void *argument) {
+  device_call *call = argument;
+  call->status = table_of(call)->cancel(call->handle, call->ticket.queue);
 }
 
 /* ---- opening and preparing ---- */
@@ -159,9 +161,9 @@ static tm_status open_locked(tm_device_slot *device, tm_error *error) {
 
 static tm_status open_once(tm_device_slot *device, tm_error *error) {
   if (atomic_load_explicit(&device->is_open, memory_order_acquire)) return TM_OK;
-  tm_mutex_lock(&device->opening);
+  tm_mutex_lock(&device->backend->opening);
   const tm_status status = atomic_load(&device->is_open) ? TM_OK : open_locked(device, error);
-  tm_mutex_unlock(&device->opening);
+  tm_mutex_unlock(&device->backend->opening);
   if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
   return status;
 }
@@ -217,13 +219,41 @@ tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buf
   return TM_OK;
 }
 
+struct tm_parked_buffer {
+  struct tm_parked_buffer *next;
+  tm_buffer *buffer;
+  uint64_t   bytes;
+};
+
+/* Without memory for the note the buffer is lost, which is better than freed too early. */
+static void park(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
+  struct tm_parked_buffer *one = tm_memory_alloc(device->backend->inventory->memory, sizeof *one, 0);
+  if (one == NULL) return;
+  tm_mutex_lock(&device->parking);
+  *one = (struct tm_parked_buffer){ device->parked, buffer, bytes };
+  device->parked = one;
+  tm_mutex_unlock(&device->parking);
+}
+
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
   if (buffer == NULL) return;
   device_call call = { .buffer = buffer, .bytes = bytes };
-  if (host_makes_buffers(device))
+  if (atomic_load(&device->is_stuck))
+    park(device, buffer, bytes);
+  else if (host_makes_buffers(device))
     tm_memory_free(device->backend->inventory->memory, buffer, bytes);
   else
     (void)invoke(device, do_buffer_destroy, &call);
+}
+
+void tm_device_free_parked(tm_device_slot *device) {
+  tm_memory *memory = device->backend->inventory->memory;
+  while (device->parked != NULL) {
+    struct tm_parked_buffer *one = device->parked;
+    device->parked = one->next;
+    if (host_makes_buffers(device)) tm_memory_free(memory, one->buffer, one->bytes);
+    tm_memory_free(memory, one, sizeof *one);
+  }
 }
 
 /* ---- queues ---- */
@@ -246,18 +276,43 @@ uint32_t tm_device_queue_acquire(tm_device_slot *device) {
 
 void tm_device_queue_release(tm_device_slot *device, uint32_t queue) { tm_mutex_unlock(&device->queues[queue]); }
 
-/* Enqueues, trying again for a while when the queue is full, and waits for the end. */
-static tm_status enqueue_and_wait(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
-  call->ticket.queue = call->queue;
+/* Calls until the answer is not BUSY, or patience ends. */
+static tm_status invoke_patiently(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
   uint64_t give_up = 0;
   while (invoke(device, body, call) == TM_BUSY) {
     const uint64_t now = tm_now_ns();
     if (give_up == 0) give_up = now + BUSY_PATIENCE_NS;
-    if (now >= give_up) return TM_BUSY;
+    if (now >= give_up) break;
     tm_sleep_ns(BUSY_PAUSE_NS);
   }
-  if (call->status != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return call->status;
-  return invoke(device, do_wait, call);
+  return call->status;
+}
+
+/* Nobody knows when its work will end: it is not used again, and what it may still touch is never freed. */
+static tm_status give_up_on(tm_device_slot *device, const char *what, tm_error *error) {
+  atomic_store(&device->is_stuck, true);
+  tm_inventory_retire(device, TM_DEVICE_QUARANTINED);
+  return tm_fail(error, TM_ERROR_INTERNAL, "%s, so its work may still be running", what);
+}
+
+/* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
+static tm_status collect(tm_device_slot *device, device_call *call) {
+  if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
+  if (call->ticket.value == 0) return give_up_on(device, "it gave no ticket", call->error);
+  const tm_status outcome = invoke(device, do_wait, call);
+  if (outcome > TM_OK) return give_up_on(device, "a wait for ever ended without the work's end", call->error);
+  if (outcome == TM_OK) return TM_OK;
+  device_call cancelling = { .queue = call->queue, .ticket = call->ticket };
+  if (invoke_patiently(device, do_cancel, &cancelling) == TM_BUSY)
+    return give_up_on(device, "its queue cannot be cancelled", call->error);
+  return outcome;
+}
+
+/* Enqueues, trying again for a while when the queue is full, and waits for the end. */
+static tm_status enqueue_and_wait(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
+  call->ticket.queue = call->queue;
+  if (invoke_patiently(device, body, call) != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return call->status;
+  return collect(device, call);
 }
 
 tm_status tm_device_upload(tm_device_slot *device, uint32_t queue, tm_buffer *destination, uint64_t offset, const void *host,

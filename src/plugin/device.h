@@ -24,7 +24,10 @@ void tm_device_close(tm_device_slot *device);
 
 /* Memory in space 0 of a device that is not host memory. */
 tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error);
+/* What a device that is stuck may still write is kept until tm_device_free_parked. */
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes);
+/* After the backend was shut down. */
+void tm_device_free_parked(tm_device_slot *device);
 
 /* One use of a queue: everything between acquire and release runs in order on it. */
 uint32_t tm_device_queue_acquire(tm_device_slot *device);

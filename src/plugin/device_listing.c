@@ -125,7 +125,7 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
   tm_arena *arena = &device->backend->inventory->arena;
   device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
-  if (device->queues == NULL || tm_mutex_init(&device->opening) != TM_OK)
+  if (device->queues == NULL || tm_mutex_init(&device->parking) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
   for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
   return TM_OK;
@@ -140,8 +140,8 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   identity_text(&device->info.uuid, device->uuid_text);
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
-  const bool excluded = tm_settings_exclude_device(options, device->backend->name, device->name) != NULL;
-  atomic_init(&device->state, excluded ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
+  device->excluded_reason = tm_settings_exclude_device(options, device->backend->name, device->name);
+  atomic_init(&device->state, device->excluded_reason != NULL ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
   return TM_OK;
 }
 
@@ -190,6 +190,6 @@ tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_optio
 }
 
 void tm_device_listing_free(tm_device_slot *device) {
+  tm_mutex_deinit(&device->parking);
   for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
-  tm_mutex_deinit(&device->opening);
 }

@@ -35,7 +35,7 @@ static tm_backend_slot *add_slot(tm_inventory *inventory, const char *name, cons
   tm_backend_slot **grown = slot == NULL ? NULL
                                          : tm_memory_grow(inventory->memory, inventory->backends, inventory->backend_count,
                                                           inventory->backend_count + 1, sizeof *grown);
-  if (grown == NULL) return NULL;
+  if (grown == NULL || tm_mutex_init(&slot->opening) != TM_OK) return NULL;
   slot->inventory = inventory;
   slot->index = inventory->backend_count;
   slot->name = tm_arena_string(&inventory->arena, name, strlen(name));
@@ -78,8 +78,14 @@ static const tm_backend_slot *find_loaded(const tm_inventory *inventory, const t
   return NULL;
 }
 
+static bool has_settings(const tm_context_options *options, const char *backend) {
+  for (uint32_t i = 0; i < options->setting_count; i++)
+    if (strcmp(options->settings[i].backend, backend) == 0) return true;
+  return false;
+}
+
 /* TM_ERROR_NO_DEVICE is the backend's way to say that its driver is missing, TM_ERROR_ARGUMENT that the user gave one of
-   its options a value that means nothing: that alone is the user's mistake and returned. */
+   its options a value that means nothing: that alone is the user's mistake and returned, if there is such a value. */
 static tm_status initialize(tm_backend_slot *slot, const tm_context_options *options, tm_error *out_error) {
   tm_error error = TM_ERROR_INIT;
   tm_call_frame frame;
@@ -87,7 +93,8 @@ static tm_status initialize(tm_backend_slot *slot, const tm_context_options *opt
   tm_status status = slot->table.init(&slot->host, &slot->handle);
   tm_call_leave(&frame);
   slot->initialized = status == TM_OK;
-  if (status == TM_ERROR_ARGUMENT) return tm_fail(out_error, status, "backend %s: %.900s", slot->name, error.text);
+  if (status == TM_ERROR_ARGUMENT && has_settings(options, slot->name))
+    return tm_fail(out_error, status, "backend %s: %.900s", slot->name, error.text);
   if (status == TM_OK) status = tm_device_listing_append(slot, options, &error);
   if (status == TM_OK && slot->device_count == 0) {
     status = TM_ERROR_NO_DEVICE;
@@ -288,12 +295,15 @@ static void shut_down(tm_backend_slot *slot) {
 
 void tm_inventory_destroy(tm_inventory *inventory) {
   if (inventory == NULL) return;
-  for (uint32_t i = 0; i < inventory->device_count; i++) {
-    tm_device_slot *device = inventory->devices[i];
-    tm_device_close(device);
-    tm_device_listing_free(device);
+  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i]);
+  for (uint32_t i = inventory->backend_count; i-- > 0;) {
+    shut_down(inventory->backends[i]);
+    tm_mutex_deinit(&inventory->backends[i]->opening);
   }
-  for (uint32_t i = inventory->backend_count; i-- > 0;) shut_down(inventory->backends[i]);
+  for (uint32_t i = 0; i < inventory->device_count; i++) {
+    tm_device_free_parked(inventory->devices[i]);
+    tm_device_listing_free(inventory->devices[i]);
+  }
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   tm_memory *memory = inventory->memory;
   tm_memory_free(memory, inventory->devices, inventory->device_count * sizeof *inventory->devices);

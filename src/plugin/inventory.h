@@ -42,6 +42,7 @@ typedef struct tm_backend_slot {
   tm_host       host;
   tm_backend   *handle;
   bool          initialized;
+  tm_mutex      opening;                /* of its devices, one at a time */
   tm_accelerator_backend_plugin table;
 } tm_backend_slot;
 
@@ -64,7 +65,10 @@ typedef struct tm_device_slot {
   _Atomic uint64_t epoch;
   _Atomic uint64_t launch_count;
   _Atomic uint64_t violation_count;
-  tm_mutex         opening;
+  const char      *excluded_reason;     /* NULL: it is not */
+  _Atomic bool     is_stuck;            /* its work may never end: what it may still touch stays until shutdown */
+  tm_mutex         parking;
+  struct tm_parked_buffer *parked;      /* such buffers, as far as the host made them */
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
   tm_device_thread *thread;             /* NULL: calls come from any thread */

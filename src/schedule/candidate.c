@@ -113,7 +113,7 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
     say(candidate, reason);
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
-    say(candidate, state == TM_DEVICE_EXCLUDED ? "excluded by request" : "another device was asked for");
+    say(candidate, device->excluded_reason != NULL ? device->excluded_reason : "another device was asked for");
   } else {
     return false;
   }
@@ -122,7 +122,8 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
 
 static void ask(tm_plan_candidate *candidate) {
   const tm_operation *operation = &candidate->operation;
-  tm_device_query(candidate->device, &operation, 1, &candidate->answer);
+  tm_device_query(candidate->device, &operation, 1, &candidate->promise);
+  candidate->answer = candidate->promise;
   judge(candidate);
 }
 
@@ -184,6 +185,7 @@ static bool lower(const tm_market *market, const tm_operation *original, const t
 static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
   if (tm_candidate_can_run(a) != tm_candidate_can_run(b)) return tm_candidate_can_run(a);
   if (!tm_candidate_can_run(a)) return false;
+  if (atomic_load(&a->is_starved) != atomic_load(&b->is_starved)) return !atomic_load(&a->is_starved);
   if (a->total_ns != b->total_ns) return a->total_ns < b->total_ns;
   const int by_uuid = memcmp(&a->device->info.uuid, &b->device->info.uuid, sizeof(tm_identity));
   if (by_uuid != 0) return by_uuid < 0;
@@ -226,7 +228,8 @@ static bool contains(const uint32_t *indices, uint32_t count, uint32_t index) {
 uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const uint32_t *tried, uint32_t tried_count) {
   uint32_t best = count;
   for (uint32_t i = 0; i < count; i++) {
-    if (!tm_candidate_can_run(&candidates[i]) || contains(tried, tried_count, i)) continue;
+    if (!tm_candidate_can_run(&candidates[i]) || !tm_device_is_usable(candidates[i].device)) continue;
+    if (contains(tried, tried_count, i)) continue;
     if (best == count || before(&candidates[i], &candidates[best])) best = i;
   }
   return best;

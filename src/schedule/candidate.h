@@ -26,7 +26,8 @@ typedef struct tm_plan_candidate {
   uint32_t          padding;
   tm_operation      operation;          /* as the device sees it; operands points below */
   tm_operand        operands[TM_MAX_OPERANDS];
-  tm_answer         answer;             /* numerics composed with those of the lowering */
+  tm_answer         promise;            /* what the device answered: prepare gets it back as it was */
+  tm_answer         answer;             /* the same, with a cost where none was given and composed with the lowering */
   tm_lowering       lowering;
   tm_price_basis    basis;
   tm_price_basis    step_bases[TM_MAX_CHANGES]; /* of the cheapest way to carry out each step of the lowering */
@@ -37,6 +38,8 @@ typedef struct tm_plan_candidate {
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
   _Atomic uint64_t  runs;
+  _Atomic uint32_t  lacks;              /* times in a row that it lacked memory */
+  _Atomic bool      is_starved;         /* it lacked memory more than once: others come first for a while */
   char              reason[TM_CANDIDATE_TEXT_BYTES];
 } tm_plan_candidate;
 
@@ -62,7 +65,7 @@ uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate);
 /* Prices again with what was learned since. */
 void tm_candidates_reprice(const tm_market *market, tm_plan_candidate *candidates, uint32_t count);
 
-/* Index of the cheapest that can run and is not one of the indices `tried`; `count` if there is none.  Ties go by what a
+/* Index of the cheapest that can run, on a device that is still usable, and is not one of the indices `tried`; `count` if there is none.  Ties go by what a
    device is, never by its name or place in the list. */
 uint32_t tm_candidates_best(const tm_plan_candidate *candidates, uint32_t count, const uint32_t *tried, uint32_t tried_count);
 

@@ -29,6 +29,7 @@
 
 /* The prior for copies to a memory that is not the host's. */
 #define COPY_LATENCY_NS UINT64_C(10000)
+#define LONGEST_COPY_NS 1e15
 #define COPY_BYTES_PER_NS UINT64_C(6)
 
 struct tm_correction_bucket {
@@ -238,5 +239,5 @@ uint64_t tm_correction_copy_ns(tm_correction *correction, uint32_t device, uint6
   tm_mutex_lock(&correction->lock);
   const belief estimate = refine(declared, &correction->copies[device], DEVICE_SPREAD);
   tm_mutex_unlock(&correction->lock);
-  return (uint64_t)((double)prior_copy_ns(bytes) * exp(estimate.mean));
+  return (uint64_t)fmin((double)prior_copy_ns(bytes) * exp(estimate.mean), LONGEST_COPY_NS);
 }

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "plugin/answer.h"
 
 static tm_operation normal_operation(const tm_request *request, tm_operand normal[TM_MAX_OPERANDS]) {
   tm_operation operation = tm_request_operation(request);
@@ -105,6 +107,12 @@ void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_
   memcpy(out_summary, &summary, summary.struct_size < sizeof summary ? summary.struct_size : sizeof summary);
 }
 
+/* What a first run pays once: preparing, and opening if nothing did yet. */
+static uint64_t setup_ns(const tm_plan_candidate *candidate) {
+  const uint64_t open_ns = atomic_load(&candidate->device->is_open) ? 0 : candidate->device->info.open_ns;
+  return candidate->answer.setup_ns + tm_min_u64(open_ns, TM_LARGEST_COST_NS);
+}
+
 tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate) {
   if (index >= explanation->candidate_count) return TM_END;
   const tm_plan_candidate *from = &explanation->candidates[explanation->order[index]];
@@ -126,7 +134,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .sample_count = from->estimate.samples,
     .lowering_ns = from->lowering_ns,
     .copy_ns = from->copy_ns,
-    .setup_ns = from->answer.setup_ns + (atomic_load(&from->device->is_open) ? 0 : from->device->info.open_ns),
+    .setup_ns = setup_ns(from),
     .workspace_bytes = from->answer.workspace_bytes,
     .total_ns = from->total_ns,
     .reason = from->reason,

@@ -13,6 +13,10 @@
 /* Beyond this many placements those not in use are dropped: a program with ever new shapes must not grow for ever. */
 #define MOST_PLACEMENTS 1024u
 
+/* Choices that a starved candidate is passed over, doubled each time that it was no better afterwards. */
+#define FIRST_PATIENCE 16u
+#define MOST_DOUBLINGS 8u
+
 /* See placement.h. */
 #define EXPLORE_ONE_IN 100u
 #define LONGEST_EXPLORATION_NS UINT64_C(20000000)
@@ -197,7 +201,7 @@ tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candid
     tm_mutex_lock(&placement->lock);
     if (!atomic_load(&candidate->is_prepared)) {
       tm_kernel *kernel = NULL;
-      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->answer, &kernel, error);
+      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, &kernel, error);
       if (status == TM_OK) {
         atomic_store(&candidate->kernel, kernel);
         atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
@@ -216,6 +220,27 @@ uint32_t tm_placement_next(tm_placement *placement, const uint32_t *tried, uint3
   return next;
 }
 
+static void choose_again(tm_placement *placement) {
+  atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
+}
+
+void tm_placement_demote(tm_placement *placement, tm_plan_candidate *candidate) {
+  const uint32_t lacks = atomic_fetch_add(&candidate->lacks, 1) + 1;
+  if (lacks < 2) return;
+  tm_mutex_lock(&placement->lock);
+  atomic_store(&candidate->is_starved, true);
+  atomic_store(&placement->patience, FIRST_PATIENCE << (lacks - 2 < MOST_DOUBLINGS ? lacks - 2 : MOST_DOUBLINGS));
+  choose_again(placement);
+  tm_mutex_unlock(&placement->lock);
+}
+
+static void forgive_starved(tm_placement *placement) {
+  tm_mutex_lock(&placement->lock);
+  for (uint32_t i = 0; i < placement->candidate_count; i++) atomic_store(&placement->candidates[i].is_starved, false);
+  choose_again(placement);
+  tm_mutex_unlock(&placement->lock);
+}
+
 uint64_t tm_placement_expect(tm_placement *placement, const tm_plan_candidate *candidate) {
   tm_mutex_lock(&placement->lock);
   const uint64_t total = candidate->total_ns;
@@ -224,6 +249,9 @@ uint64_t tm_placement_expect(tm_placement *placement, const tm_plan_candidate *c
 }
 
 uint32_t tm_placement_choose(tm_placement *placement) {
+  uint32_t patience = atomic_load_explicit(&placement->patience, memory_order_relaxed);
+  if (patience != 0 && atomic_compare_exchange_strong(&placement->patience, &patience, patience - 1) && patience == 1)
+    forgive_starved(placement);
   if (atomic_load_explicit(&placement->explore, memory_order_relaxed) != TM_EXPLORE_NONE) {
     const uint32_t explored = atomic_exchange(&placement->explore, TM_EXPLORE_NONE);
     if (explored != TM_EXPLORE_NONE) return explored;
@@ -234,7 +262,7 @@ uint32_t tm_placement_choose(tm_placement *placement) {
 /* ---- trying what may be cheaper than is known ---- */
 
 static bool may_be_cheaper(const tm_plan_candidate *candidate, const tm_plan_candidate *best) {
-  return tm_candidate_can_run(candidate) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
+  return tm_candidate_can_run(candidate) && !atomic_load(&candidate->is_starved) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
          candidate->total_ns <= LONGEST_EXPLORATION_NS && tm_candidate_hoped_ns(candidate) < best->total_ns;
 }
 

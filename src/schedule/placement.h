@@ -18,6 +18,7 @@ typedef struct tm_placement {
   uint64_t             hash;
   uint64_t             generation;      /* of the inventory */
   _Atomic uint64_t     learned;         /* generation of the correction that the choice rests on */
+  _Atomic uint32_t     patience;        /* choices until starved candidates are looked at again; 0: none is */
   _Atomic uint32_t     chosen;          /* candidate index; candidate_count: nobody can */
   _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
@@ -59,6 +60,9 @@ uint32_t tm_placement_choose(tm_placement *placement);
 
 /* The candidate's kernel, prepared now if it was not. */
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error);
+
+/* A candidate that lacks memory twice in a row comes last for a number of choices, ever more of them if that was no help. */
+void tm_placement_demote(tm_placement *placement, tm_plan_candidate *candidate);
 
 /* The cheapest beside those in `tried`; candidate_count if none is left. */
 uint32_t tm_placement_next(tm_placement *placement, const uint32_t *tried, uint32_t tried_count);

@@ -51,6 +51,34 @@ class Stats(harness.CommandTest):
         self.run_command("stats", clean, "--fail-on-nonfinite")
         self.assertNotIn("nan", self.run_command("stats", clean)[0])
 
+    def test_what_was_not_examined_is_not_vouched_for(self):
+        clean = ("F32", (1,), struct.pack("<f", 1))
+        unknown = {f"c{i}": ("C64", (2,), bytes(16)) for i in range(3)}
+        for tensors, counts in (({"x": clean, **unknown}, "3 of 4"), (unknown, "3 of 3")):
+            path = self.safetensors("unknown.safetensors", tensors)
+            out = self.run_command("stats", path)[0]
+            self.assertNotIn("no NaN", out)
+            self.assertIn(f"{counts} tensors not examined", out)
+            for form in ([], ["--json"], ["--csv"], ["--top", "1"], ["--quiet"]):
+                err = self.run_command("stats", path, "--fail-on-nonfinite", *form, code=1)[1]
+                self.assertIn(f"{counts} tensors could not be examined (type c64)", err)
+        path = self.safetensors("both.safetensors", {"bad": ("F32", (1,), struct.pack("<f", math.nan)), **unknown})
+        err = self.run_command("stats", path, "--fail-on-nonfinite", code=1)[1]
+        self.assertIn("the first is bad: 1 NaN", err)
+        self.assertIn("3 of 4 tensors could not be examined", err)
+        path = self.safetensors("known.safetensors", {"x": clean, "empty": ("F32", (0,), b""), "i": ("I8", (1,), b"a")})
+        self.assertIn("no NaN, no infinities", self.run_command("stats", path, "--fail-on-nonfinite")[0])
+
+    def test_block_types_without_arithmetic_are_not_vouched_for(self):
+        name = b"blk.0"
+        tensor = struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 256, 12, 0)
+        head = struct.pack("<4sIQQ", b"GGUF", 3, 1, 0) + tensor
+        path = self.folder / "q4_k.gguf"
+        path.write_bytes(head + bytes(-len(head) % 32) + bytes(160))
+        self.assertNotIn("no NaN", self.run_command("stats", path)[0])
+        err = self.run_command("stats", path, "--fail-on-nonfinite", code=1)[1]
+        self.assertIn("1 of 1 tensor could not be examined (type q4_k)", err)
+
     def test_selection(self):
         model = self.small_model()
 
@@ -72,9 +100,11 @@ class Stats(harness.CommandTest):
     def test_what_matches_nothing(self):
         model = self.small_model()
         for arguments in (["--tensor", "nothing.*"], ["--tensor", "layers.*", "--tensor", "layers.0.wieght"]):
-            err = self.run_command("stats", model, *arguments, code=2)[1]
-            self.assert_one_line(err)
-            self.assertIn(arguments[-1], err)
+            for form in ([], ["--json"], ["--csv"], ["--fail-on-nonfinite"]):
+                out, err = self.run_command("stats", model, *arguments, *form, code=2)
+                self.assert_one_line(err)
+                self.assertIn(arguments[-1], err)
+                self.assertEqual(out, "")
         err = self.run_command("stats", model, "--sort", "meen", code=2)[1]
         self.assertIn('did you mean "mean"?', err)
         self.run_command("stats", model, "--columns", "name,nothing", code=2)
@@ -85,8 +115,22 @@ class Stats(harness.CommandTest):
         self.assertEqual([row["file"].split("/")[-1] for row in rows], ["a.safetensors"] * 3 + ["b.safetensors"] * 3)
         self.assertIn("file", self.run_command("stats", *paths)[0].splitlines()[0])
         self.assertNotIn("file", self.run_command("stats", paths[0])[0].splitlines()[0])
-        err = self.run_command("stats", paths[0], "missing.safetensors", code=3)[1]
-        self.assertIn("missing.safetensors", err)
+
+    def test_a_bad_file_costs_the_others_nothing(self):
+        good, bad = self.small_model("good.safetensors"), self.folder / "bad.safetensors"
+        bad.write_bytes(b"<html>")
+        for files in ([good, bad], [bad, good], [good, "missing.safetensors"], [bad, good, "missing.safetensors"]):
+            out, err = self.run_command("stats", *files, code=3)
+            self.assertIn("layers.0.weight", out)
+            for file in files:
+                self.assertEqual(str(file) in err, file != good, err)
+            document = self.json_of("stats", *files, code=3)
+            self.assertEqual([row["file"] for row in document["tensors"]], [str(good)] * 3)
+            self.assertFalse(document["complete"])
+            self.assertTrue(document["error"])
+            self.assertEqual(len(self.run_command("stats", *files, "--csv", code=3)[0].splitlines()), 4)
+        out, err = self.run_command("stats", bad, "missing.safetensors", code=3)
+        self.assertEqual((out, len(err.splitlines())), ("", 2))
 
     def test_below_the_table(self):
         out = self.run_command("stats", self.small_model(), "--device", "reference")[0]

@@ -358,6 +358,22 @@ static void lack_of_memory_is_no_broken_promise(void **state) {
   fake_case_close(&one);
 }
 
+/* A device that never has memory is passed over for a while instead of being asked, in vain, each time. */
+static void lasting_lack_of_memory_costs_the_placement_for_a_while(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  set_costs(&one, 1, 0, 0);
+  atomic_store(&one.controls[0].launch_status, TM_ERROR_NO_MEMORY);
+  fake_case_open(&one, "a", NULL);
+  for (int i = 0; i < 1000; i++) assert_string_equal(ran_on(&one, NULL), "reference:0");
+  assert_in_range(launches(&one, 0), 2, 30);
+  atomic_store(&one.controls[0].launch_status, TM_OK);
+  int waited = 0;
+  while (strcmp(ran_on(&one, NULL), "fake_a:0") != 0 && waited < 5000) waited++;
+  assert_in_range(waited, 0, 4100);
+  fake_case_close(&one);
+}
+
 static void a_lost_device_is_not_used_again(void **state) {
   (void)state;
   fake_case one = { 0 };
@@ -412,6 +428,7 @@ int main(void) {
     cmocka_unit_test(shapes_seen_once_are_learned_from),
     cmocka_unit_test(a_broken_promise_costs_the_placement),
     cmocka_unit_test(lack_of_memory_is_no_broken_promise),
+    cmocka_unit_test(lasting_lack_of_memory_costs_the_placement_for_a_while),
     cmocka_unit_test(a_lost_device_is_not_used_again),
     cmocka_unit_test(nobody_can_names_every_candidate),
   };

@@ -205,6 +205,20 @@ static void a_moody_device_fails_with_its_reason(void **state) {
   assert_int_equal(run_on(c->zoo, TM_OP_ADD, TM_ANY_DEVICE).retries < 300, 1);
 }
 
+/* Nobody knows when its work will end: it is not asked again, and what it may still write is not freed under it. */
+static void an_unfinished_device_is_given_up(void **state) {
+  const zoo_case *c = *state;
+  static const char *const names[] = { "zoo_impatient:0", "zoo_ticketless:0" };
+  for (size_t i = 0; i < 2; i++) {
+    tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
+    tm_error error = TM_ERROR_INIT;
+    options.device_plus_one = device_of(c->zoo, names[i]) + 1;
+    assert_int_equal(run_checked(c->zoo, TM_OP_COPY, &options, &error), TM_ERROR_NO_DEVICE);
+    assert_int_equal(describe_device(c->zoo, names[i]).state, TM_DEVICE_QUARANTINED);
+    assert_int_equal(describe_device(c->zoo, names[i]).launch_count, 1);
+  }
+}
+
 static void rounding_stays_to_nearest_in_all_threads(void **state) {
   const zoo_case *c = *state;
   for (int i = 0; i < 5; i++) (void)run_on(c->zoo, TM_OP_NEG, device_of(c->zoo, "zoo_float_mode:0"));
@@ -329,6 +343,7 @@ int main(void) {
     cmocka_unit_test(everybody_is_listed),
     cmocka_unit_test(results_are_those_of_the_reference),
     cmocka_unit_test(a_moody_device_fails_with_its_reason),
+    cmocka_unit_test(an_unfinished_device_is_given_up),
     cmocka_unit_test(rounding_stays_to_nearest_in_all_threads),
     cmocka_unit_test(far_memory_takes_any_layout),
     cmocka_unit_test(a_job_falls_back_and_says_so),

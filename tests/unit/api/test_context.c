@@ -69,6 +69,41 @@ static void wrong_options_are_refused_with_a_reason(void **state) {
   }
 }
 
+static void lists_with_holes_are_refused(void **state) {
+  (void)state;
+  static const char *const hole[] = { "reference", NULL };
+  static const tm_setting settings[][2] = {
+    { { "reference", "x", "1" }, { NULL, "x", "1" } }, { { NULL, NULL, NULL } }, { { "reference", NULL, "1" } }, { { "reference", "x", NULL } }
+  };
+  static const tm_named_pointer pointers[] = { { NULL, "x", NULL }, { "reference", NULL, NULL } };
+#define OPTIONS .struct_size = sizeof(tm_context_options)
+  const tm_context_options wrong[] = {
+    { OPTIONS, .devices = NULL, .device_count = 1 },
+    { OPTIONS, .devices = hole, .device_count = 2 },
+    { OPTIONS, .devices = hole + 1, .device_count = 1 },
+    { OPTIONS, .excluded_devices = NULL, .excluded_device_count = 1 },
+    { OPTIONS, .excluded_devices = hole, .excluded_device_count = 2 },
+    { OPTIONS, .plugin_paths = NULL, .plugin_path_count = 1 },
+    { OPTIONS, .plugin_paths = hole + 1, .plugin_path_count = 1 },
+    { OPTIONS, .settings = NULL, .setting_count = 1 },
+    { OPTIONS, .settings = settings[0] + 1, .setting_count = 1 },
+    { OPTIONS, .settings = settings[1], .setting_count = 1 },
+    { OPTIONS, .settings = settings[2], .setting_count = 1 },
+    { OPTIONS, .settings = settings[3], .setting_count = 1 },
+    { OPTIONS, .pointers = NULL, .pointer_count = 1 },
+    { OPTIONS, .pointers = pointers, .pointer_count = 1 },
+    { OPTIONS, .pointers = pointers + 1, .pointer_count = 1 },
+  };
+#undef OPTIONS
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    tm_error error = { .struct_size = sizeof error };
+    tm_context *context = NULL;
+    assert_int_equal(tm_context_create(&wrong[i], &context, &error), TM_ERROR_ARGUMENT);
+    assert_null(context);
+    assert_non_null(strstr(error.text, "context options"));
+  }
+}
+
 static void an_error_is_written_as_far_as_it_reaches(void **state) {
   (void)state;
   const tm_context_options options = { .struct_size = sizeof options, .flags = 0x80000000u };
@@ -258,6 +293,7 @@ int main(void) {
     cmocka_unit_test(defaults_are_enough),
     cmocka_unit_test(options_of_other_versions),
     cmocka_unit_test(wrong_options_are_refused_with_a_reason),
+    cmocka_unit_test(lists_with_holes_are_refused),
     cmocka_unit_test(an_error_is_written_as_far_as_it_reaches),
     cmocka_unit_test(out_structs_are_filled_as_far_as_they_reach),
     cmocka_unit_test(every_byte_comes_from_the_allocator_and_goes_back),

@@ -16,6 +16,11 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
+static int by_number(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
 typedef struct fixture {
   scratch        files;
   counting_heap  heap;
@@ -131,10 +136,73 @@ static void patterns_choose(void **state) {
   tm_job_destroy(job);
   options.exclude = mistyped;
   tm_error error = { .struct_size = sizeof error };
-  job = NULL;
-  assert_int_equal(tm_job_start_stats(f.context, &f.checkpoint, 1, &options, &job, &error), TM_ERROR_NOT_FOUND);
-  assert_null(job);
+  job = start(&f, &options);
+  assert_int_equal(tm_job_wait(job, FOREVER, &error), TM_ERROR_NOT_FOUND);
   assert_non_null(strstr(error.text, "v.weight"));
+  assert_int_equal(tm_job_row_count(job), 0);
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_job_progress(job, &progress);
+  assert_int_equal(progress.finished, 1);
+  assert_int_equal(progress.items_total, 0);
+  tm_job_destroy(job);
+  close_fixture(&f);
+}
+
+static void patterns_are_the_callers_again_at_once(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, TWO_TENSORS, TWO_TENSORS_BYTES, 0, false);
+  for (int i = 0; i < 50; i++) {
+    char pattern[] = "*.weight";
+    const char *patterns[] = { pattern };
+    tm_stats_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .include = patterns, .include_count = 1 };
+    tm_job *job = start(&f, &options);
+    memset(pattern, 'x', sizeof pattern - 1);
+    patterns[0] = NULL;
+    assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+    assert_int_equal(tm_job_row_count(job), 1);
+    tm_job_destroy(job);
+  }
+  close_fixture(&f);
+}
+
+/* A header of `count` tensors of no elements, named t0, t1, ...; the caller frees it. */
+static char *header_of_many(uint64_t count) {
+  char *header = malloc((size_t)(count * 80 + 2));
+  assert_non_null(header);
+  size_t used = 1;
+  header[0] = '{';
+  for (uint64_t i = 0; i < count; i++)
+    used += (size_t)snprintf(header + used, 80, "%s\"t%llu\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i == 0 ? "" : ",",
+                             (unsigned long long)i);
+  memcpy(header + used, "}", 2);
+  return header;
+}
+
+/* Medians, because this machine may have other things to do: starting must not look at the tensors, and choosing among
+   them must be cancelled like everything else. */
+static void starting_does_not_take_longer_with_more_tensors(void **state) {
+  (void)state;
+  static const char *const last[] = { "*[!0-9]999999", "t*[5-9]" };
+  char *header = header_of_many(300000);
+  fixture f;
+  open_fixture(&f, header, 0, 0, false);
+  free(header);
+  tm_stats_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .include = last, .include_count = 2 };
+  uint64_t starts[9], cancels[9];
+  for (int i = 0; i < 9; i++) {
+    const uint64_t begin = now_ns();
+    tm_job *job = start(&f, i % 2 == 0 ? NULL : &options);
+    starts[i] = now_ns() - begin;
+    tm_job_cancel(job);
+    (void)tm_job_wait(job, FOREVER, NULL);
+    cancels[i] = now_ns() - begin - starts[i];
+    tm_job_destroy(job);
+  }
+  qsort(starts, 9, sizeof starts[0], by_number);
+  qsort(cancels, 9, sizeof cancels[0], by_number);
+  if (starts[4] > 10 * MS) fail_msg("starting took %llu us", (unsigned long long)(starts[4] / 1000));
+  if (cancels[4] > 100 * MS) fail_msg("cancelling took %llu us", (unsigned long long)(cancels[4] / 1000));
   close_fixture(&f);
 }
 
@@ -144,10 +212,14 @@ static void wrong_calls_are_refused(void **state) {
   open_fixture(&f, TWO_TENSORS, TWO_TENSORS_BYTES, 0, false);
   tm_job *job = NULL;
   tm_checkpoint *const none[] = { NULL };
+  static const char *const hole[] = { "*", NULL };
   const tm_stats_options wrong[] = {
     { .struct_size = 0, .worst_numerics = TM_NUMERICS_DEFAULT },
     { .struct_size = sizeof wrong[0], .worst_numerics = 8 },
     { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .include_count = 1 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .exclude_count = 1 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .include = hole, .include_count = 2 },
+    { .struct_size = sizeof wrong[0], .worst_numerics = TM_NUMERICS_DEFAULT, .exclude = hole, .exclude_count = 2 },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_int_equal(tm_job_start_stats(f.context, &f.checkpoint, 1, &wrong[i], &job, NULL), TM_ERROR_ARGUMENT);
@@ -421,6 +493,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(rows_hold_the_figures),
     cmocka_unit_test(patterns_choose),
+    cmocka_unit_test(patterns_are_the_callers_again_at_once),
+    cmocka_unit_test(starting_does_not_take_longer_with_more_tensors),
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(types_without_arithmetic_get_a_row_and_a_note),
     cmocka_unit_test(empty_tensors_have_no_mean),

@@ -93,6 +93,27 @@ static void wrong_calls_are_refused(void **state) {
   tm_tensor_destroy(half);
 }
 
+static void missing_layouts_are_refused(void **state) {
+  (void)state;
+  tm_error error = { .struct_size = sizeof error };
+  const tm_operand input = *tm_tensor_operand(f.a);
+  tm_operand output = { 0 };
+  tm_explanation *explanation = NULL;
+  tm_tensor *tensor = NULL;
+  assert_int_equal(tm_op_infer(TM_OP_NEG, NULL, 0, NULL, 1, &output, 1, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "inputs"));
+  assert_int_equal(tm_op_infer(TM_OP_NEG, NULL, 0, &input, 1, NULL, 1, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "outputs"));
+  assert_int_equal(tm_explain(f.context, TM_OP_NEG, NULL, 0, NULL, 1, &output, 1, NULL, &explanation, &error), TM_ERROR_ARGUMENT);
+  assert_int_equal(tm_explain(f.context, TM_OP_NEG, NULL, 0, &input, 1, NULL, 1, NULL, &explanation, &error), TM_ERROR_ARGUMENT);
+  refused(TM_OP_NEG, NULL, 0, NULL, 1, &f.y, 1, "input 0");
+  refused(TM_OP_NEG, NULL, 0, &f.a, 1, NULL, 1, "output 0");
+  assert_int_equal(tm_tensor_wrap(f.context, NULL, &output, sizeof output, &tensor, &error), TM_ERROR_ARGUMENT);
+  assert_int_equal(tm_tensor_view(f.a, NULL, 0, &tensor, &error), TM_ERROR_ARGUMENT);
+  assert_null(explanation);
+  assert_null(tensor);
+}
+
 static void options_are_read_as_far_as_they_reach(void **state) {
   (void)state;
   tm_error error = { .struct_size = sizeof error };
@@ -333,6 +354,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_runs_and_reports),
     cmocka_unit_test(wrong_calls_are_refused),
+    cmocka_unit_test(missing_layouts_are_refused),
     cmocka_unit_test(options_are_read_as_far_as_they_reach),
     cmocka_unit_test(outputs_must_not_overlap),
     cmocka_unit_test(scalars_and_empty_tensors_run),
