@@ -35,12 +35,13 @@
  * TM_UNSUPPORTED.  Attributes likewise, with TM_REASON_ATTRIBUTE.  Flags come as facts (ignore unknown ones) and demands
  * (refuse unknown ones).
  *
- * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a plugin
- * with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096 bytes, more
- * than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown flag, more than
- * 64 memories, or a memory with an alignment over 2^21 or a granule over 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories
- * to 8, the text of an answer to 256 bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace
- * over 2^46 bytes counts as a no.  The cache of compiled kernels holds 64 MiB, of all backends together.
+ * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a
+ * plugin with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096
+ * bytes, more than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown
+ * flag, more than 64 memories, or a memory with an alignment over 2^21 or that is no power of two, or a granule over
+ * 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories to 8, the text of an answer to 256
+ * bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace over 2^46 bytes counts as a no.
+ * The cache of compiled kernels holds 64 MiB, of all backends together.
  *
  * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
@@ -392,8 +393,9 @@ typedef struct tm_accelerator_backend_plugin {
   tm_status (*query)(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                      tm_answer *const *out_answers);
   /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, its
-     epoch filled in: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other requirements
-     of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by itself.
+     epoch filled in: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other
+     requirements of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by
+     itself.
      TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
      query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
