@@ -35,12 +35,13 @@
  * TM_UNSUPPORTED.  Attributes likewise, with TM_REASON_ATTRIBUTE.  Flags come as facts (ignore unknown ones) and demands
  * (refuse unknown ones).
  *
- * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a plugin
- * with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096 bytes, more
- * than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown flag, more than
- * 64 memories, or a memory with an alignment over 2^21 or a granule over 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories
- * to 8, the text of an answer to 256 bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace
- * over 2^46 bytes counts as a no.  The cache of compiled kernels holds 64 MiB, of all backends together.
+ * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a
+ * plugin with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096
+ * bytes, more than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown
+ * flag, more than 64 memories, or a memory with an alignment over 2^21 or that is no power of two, or a granule over
+ * 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories to 8, the text of an answer to 256
+ * bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace over 2^46 bytes counts as a no.
+ * The cache of compiled kernels holds 64 MiB, of all backends together.
  *
  * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
@@ -163,8 +164,8 @@ typedef struct tm_identity {
 
 /*
  * A place where operands lie.  Space 0 is where launches expect them.  If it is the host's memory (TM_HOST_MEMORY with
- * TM_MEMORY_HOST_POINTER), operands are used where the application has them: then a tm_buffer may be any address, not only
- * one that buffer_create gave, and is aligned as the operand says.
+ * TM_MEMORY_HOST_POINTER), operands are used where the application has them: then a tm_buffer may be any address that is a
+ * multiple of `alignment`, not only one that buffer_create gave.
  */
 typedef struct tm_memory_space {
   uint32_t    struct_size;
@@ -391,9 +392,10 @@ typedef struct tm_accelerator_backend_plugin {
      allocation, microseconds; the same question in the same epoch gets the same answer.   TM_OK, TM_ERROR_DEVICE_LOST */
   tm_status (*query)(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                      tm_answer *const *out_answers);
-  /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, with
-     its epoch: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other requirements
-     of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by itself.
+  /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, its
+     epoch filled in: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other
+     requirements of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by
+     itself.
      TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
      query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
@@ -411,8 +413,8 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] No work on it is pending.  `imported` tells which of the two made it.  Default as above. */
   void (*buffer_destroy)(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported);
 
-  /* [queue] Enqueue a transfer; never wait for the device.  Tickets as for launch.  Default on TM_MEMORY_HOST_POINTER
-     spaces: memcpy now.
+  /* [queue] Enqueue a transfer; never wait for the device.  What is copied inside the call may leave the ticket untouched:
+     value 0 is complete.  Default on TM_MEMORY_HOST_POINTER spaces: memcpy now.
      TM_OK, TM_UNSUPPORTED (bytes that it does not know), TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*upload)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
   tm_status (*download)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
@@ -420,7 +422,7 @@ typedef struct tm_accelerator_backend_plugin {
 
   /* [queue] MANDATORY.  Enqueues one kernel; all structs, waits and bindings are copied before it returns.  Never waits for the
      device: a full queue is TM_BUSY with nothing enqueued.  Only a TM_DEVICE_SYNCHRONOUS device computes inside the
-     call and may leave the ticket untouched; a ticket of value 0 from any other is a broken promise.  Inputs are never
+     call and may leave the ticket untouched; from any other a ticket of value 0 is a broken promise.  Inputs are never
      written; outputs lie apart from inputs except where alias_mask allowed it.  No allocation beyond the declared
      workspace.
      TM_OK, TM_UNSUPPORTED (bytes that it does not know), TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
@@ -431,7 +433,8 @@ typedef struct tm_accelerator_backend_plugin {
      code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED.  A
      failed queue stays failed until cancel.  May be repeated.  A ticket completes as lost only when host memory is no
      longer touched.  TM_PENDING only once the timeout has passed, so never from TM_WAIT_FOREVER; that and any other
-     positive status is a broken promise.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
+     positive status is a broken promise, after which the device is not used again and buffers that its work may still
+     touch are not destroyed.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
   tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
   /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable
      again and old errors are forgotten.  Default: TM_OK.   TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */

@@ -29,6 +29,7 @@ static const expectation expectations[] = {
   { ZOO("old"), TM_OP_COPY, TM_FORMAT_F32, NULL },
   { ZOO("busy"), TM_OP_NEG, TM_FORMAT_F32, NULL },
   { ZOO("slow"), TM_OP_NEG, TM_FORMAT_F32, NULL },
+  { ZOO("unpriced"), TM_OP_NEG, TM_FORMAT_F32, NULL },
   { ZOO("two_queues"), TM_OP_NEG, TM_FORMAT_F32, NULL },
   { ZOO("two_queues"), TM_OP_COPY, TM_FORMAT_U8, NULL },
   { ZOO("wrong"), TM_OP_NEG, TM_FORMAT_F32, "element " },
