@@ -2,9 +2,12 @@
 #include "config_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "complain.h"
 
@@ -66,13 +69,34 @@ static tm_status read_all(const char *path, FILE *file, char **out_text, size_t 
   return TM_OK;
 }
 
+/* Opened without waiting: a FIFO would keep the command for ever.  One that this user may not read belongs to somebody else
+   (sudo, a container) and is passed over with a word. */
+static tm_status open_config(const char *path, FILE **out_file, tm_error *error) {
+  struct stat found;
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return TM_OK;
+    if (errno != EACCES) return tm_refuse(error, TM_ERROR_IO, "%s: %s", path, strerror(errno));
+    (void)tm_complain_as(TM_EXIT_OK, "%s: %s; going on without it", path, strerror(errno));
+    return TM_OK;
+  }
+  if (fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) {
+    close(descriptor);
+    return tm_refuse(error, TM_ERROR_IO, "%s: not a regular file", path);
+  }
+  *out_file = fdopen(descriptor, "rb");
+  if (*out_file != NULL) return TM_OK;
+  close(descriptor);
+  return tm_refuse(error, TM_ERROR_IO, "%s: %s", path, strerror(errno));
+}
+
 tm_status tm_config_read(const char *path, char **out_text, size_t *out_length, tm_error *error) {
+  FILE *file = NULL;
   *out_text = NULL;
   *out_length = 0;
-  FILE *file = fopen(path, "rb");
-  if (file == NULL && (errno == ENOENT || errno == ENOTDIR)) return TM_OK;
-  if (file == NULL) return tm_refuse(error, TM_ERROR_IO, "%s: %s", path, strerror(errno));
-  const tm_status status = read_all(path, file, out_text, out_length, error);
+  tm_status status = open_config(path, &file, error);
+  if (status != TM_OK || file == NULL) return status;
+  status = read_all(path, file, out_text, out_length, error);
   fclose(file);
   return status;
 }

@@ -153,7 +153,7 @@ static tm_status set_common(tm_preferences *preferences, tm_preference_layer lay
 }
 
 /* --help makes no sense outside the command line, and backends' options have their own form there. */
-static bool is_lasting(const tm_flag *flag) {
+bool tm_preference_is_lasting(const tm_flag *flag) {
   return strcmp(flag->name, "help") != 0 && strcmp(flag->name, "set") != 0;
 }
 
@@ -172,14 +172,14 @@ static tm_status set_from_config(void *context, unsigned line, const char *key, 
   for (char *c = name; *c != '\0'; c++)
     if (*c == '_') *c = '-';
   const tm_flag *flag = find_common(name);
-  if (flag != NULL && is_lasting(flag)) {
+  if (flag != NULL && tm_preference_is_lasting(flag)) {
     const tm_status status = tm_flag_check(flag, where, value, error);
     return status != TM_OK ? status : set_common(config->preferences, TM_LAYER_CONFIG, flag, where, value, error);
   }
   tm_nearest_name nearest;
   tm_nearest_name_init(&nearest, name);
   for (flag = tm_common_flags; flag->name != NULL; flag++)
-    if (is_lasting(flag)) tm_nearest_name_offer(&nearest, flag->name);
+    if (tm_preference_is_lasting(flag)) tm_nearest_name_offer(&nearest, flag->name);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s:%u: unknown key \"%.60s\"%s%s%s", config->path, line, key,
                    nearest.best != NULL ? "; did you mean \"" : "", nearest.best != NULL ? nearest.best : "",
                    nearest.best != NULL ? "\"?" : "");
@@ -205,7 +205,7 @@ static const tm_flag *find_variable(const char *name, size_t length) {
   }
   key[used] = '\0';
   const tm_flag *flag = find_common(key);
-  return flag != NULL && is_lasting(flag) ? flag : NULL;
+  return flag != NULL && tm_preference_is_lasting(flag) ? flag : NULL;
 }
 
 static bool is_library_variable(const char *name) {

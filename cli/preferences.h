@@ -49,6 +49,9 @@ typedef struct tm_preferences {
   uint32_t  owned_count;
 } tm_preferences;
 
+/* Whether a common option can also be given by a variable or in the file. */
+bool tm_preference_is_lasting(const tm_flag *flag);
+
 /* One source after the other, least important first.  `environment` is a NULL-terminated list of "NAME=value".
    Each: TM_ERROR_ARGUMENT (with the place and a suggestion), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 void      tm_preferences_init(tm_preferences *preferences);

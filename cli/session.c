@@ -72,6 +72,7 @@ static bool may_be_of(const tm_backend_description *backend, const tm_backend_va
 
 static void offer_common(tm_nearest_name *nearest) {
   for (const tm_flag *flag = tm_common_flags; flag->name != NULL; flag++) {
+    if (!tm_preference_is_lasting(flag)) continue;
     char name[128];
     snprintf(name, sizeof name, "TENSORMORPH_%s", flag->name);
     for (char *c = name; *c != '\0'; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
@@ -95,6 +96,17 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
 }
 
+/* A plugin that the user named and that is not used must not go by unsaid. */
+static void note_refused_plugins(const tm_preferences *preferences, tm_context *context) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; !preferences->quiet && tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.state != TM_BACKEND_REFUSED) continue;
+    for (uint32_t p = 0; p < preferences->plugins.count; p++)
+      if (strcmp(backend.origin, preferences->plugins.names[p]) == 0)
+        (void)tm_complain_as(TM_EXIT_OK, "plugin %.300s is not used: %.500s", backend.origin, backend.reason);
+  }
+}
+
 tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
                           tm_error *error) {
   tm_context *context = NULL;
@@ -102,6 +114,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;
+    note_refused_plugins(preferences, context);
     return TM_OK;
   }
   /* Where a variable's name splits into backend and option is known only now; options count from the start, so again.
@@ -110,7 +123,9 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
     status = resolve_variable(preferences, context, &preferences->variables[i], error);
   tm_context_destroy(context);
   preferences->variable_count = 0;
-  return status == TM_OK ? create(preferences, needs, out_context, error) : status;
+  if (status == TM_OK) status = create(preferences, needs, out_context, error);
+  if (status == TM_OK) note_refused_plugins(preferences, *out_context);
+  return status;
 }
 
 /* "; reference: excluded by request", as far as there is room. */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command line over environment over configuration file; what is wrong there is said with its place."""
 
+import os
+import unittest
+
 import harness
 
 
@@ -47,6 +50,30 @@ class Settings(harness.CommandTest):
 
     def test_empty_variable_is_none(self):
         self.run_command("backends", TENSORMORPH_THREADS="", TENSORMORPH_DEVICE="")
+
+    def test_config_that_is_no_file(self):
+        path = self.config("")
+        path.unlink()
+        os.mkfifo(path)
+        self.assert_one_line(self.run_command("backends", code=3)[1])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_config_of_somebody_else(self):
+        path = self.config("json = yes\n")
+        path.chmod(0)
+        out, err = self.run_command("backends")
+        self.assertIn("going on without it", err)
+        self.assertNotIn("schema", out)
+
+    def test_refused_plugin_is_said(self):
+        out, err = self.run_command("ops", "add", "--plugin", "/nonexistent/plugin.so")
+        self.assertIn("add", out)
+        self.assertIn("/nonexistent/plugin.so is not used", err)
+        self.assertEqual(self.run_command("ops", "add", "--plugin", "/nonexistent/plugin.so", "--quiet")[1], "")
+
+    def test_no_suggestion_that_leads_nowhere(self):
+        err = self.run_command("backends", code=2, TENSORMORPH_SET="cpu.isa=none")[1]
+        self.assertNotIn("did you mean TENSORMORPH_SET", err)
 
     def test_bad_config_lines(self):
         for text, said in (
