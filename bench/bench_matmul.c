@@ -96,6 +96,8 @@ static double time_one(uint32_t number, const peer *peers, const kernel_run *run
 
 /* Threads of a library go on spinning for a while after their work (OpenBLAS for 2^26 cycles): the next one waits for that. */
 #define SPIN_NS UINT64_C(40000000)
+/* And this long each warms up before it is timed: cores that slept meanwhile wake slowly. */
+#define WARM_NS UINT64_C(20000000)
 
 static int prepare(kernel_host *host, kernel_run *run, const product *x, tm_operand *operands, const tm_matmul_attributes *attributes) {
   const uint64_t dims[2] = { (uint64_t)x->size, (uint64_t)x->size };
@@ -121,7 +123,7 @@ static void compare(kernel_host *host, const peer *peers, const product *x, uint
     for (uint32_t i = 0; i <= LIBRARIES; ++i) {
       if (i > 0 && peers[i - 1].handle == NULL) continue;
       tm_sleep_ns(SPIN_NS);
-      (void)time_one(i, peers, &run, x);        /* wakes the cores that slept meanwhile */
+      for (const uint64_t until = tm_now_ns() + WARM_NS; tm_now_ns() < until;) (void)time_one(i, peers, &run, x);
       const double s = time_one(i, peers, &run, x);
       if (round > 0) seconds[i][round - 1] = s;
     }
