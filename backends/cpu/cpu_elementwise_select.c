@@ -52,7 +52,6 @@ CPU_LOOP_1(neg, f32, 4, 60, _mm256_xor_ps(a, sign_ps()))
 CPU_LOOP_1(neg, f64, 8, 120, _mm256_xor_pd(a, sign_pd()))
 CPU_LOOP_1(neg, w16, 2, 30, _mm256_xor_si256(a, sign_w16()))
 CPU_LOOP_1(abs, f32, 4, 60, _mm256_andnot_ps(sign_ps(), a))
-CPU_LOOP_1(abs, f64, 8, 120, _mm256_andnot_pd(sign_pd(), a))
 CPU_LOOP_1(abs, w16, 2, 30, _mm256_andnot_si256(sign_w16(), a))
 CPU_LOOP_1(relu, f32, 4, 60, relu_ps(a))
 CPU_LOOP_1(relu, f64, 8, 120, relu_pd(a))
@@ -115,7 +114,6 @@ static const cpu_row rows[] = {
   ROW_1(TM_OP_NEG, "neg_bf16", neg_w16, TM_FORMAT_BF16),
   ROW_1(TM_OP_NEG, "neg_f16", neg_w16, TM_FORMAT_F16),
   ROW_1(TM_OP_ABS, "abs_f32", abs_f32, TM_FORMAT_F32),
-  ROW_1(TM_OP_ABS, "abs_f64", abs_f64, TM_FORMAT_F64),
   ROW_1(TM_OP_ABS, "abs_bf16", abs_w16, TM_FORMAT_BF16),
   ROW_1(TM_OP_ABS, "abs_f16", abs_w16, TM_FORMAT_F16),
   ROW_1(TM_OP_RELU, "relu_f32", relu_f32, TM_FORMAT_F32),
