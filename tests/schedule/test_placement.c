@@ -265,12 +265,12 @@ static void a_pessimist_is_found_out(void **state) {
 static void trying_is_paid_from_a_budget(void **state) {
   (void)state;
   fake_case one = { 0 };
-  set_costs(&one, 10000, 40000, 0);
-  one.controls[0].real_ns = 10000;
-  one.controls[1].real_ns = 40000;              /* no liar at all */
+  set_costs(&one, 200000, 1600000, 0);          /* so far apart that a busy machine does not matter */
+  one.controls[0].real_ns = 200000;
+  one.controls[1].real_ns = 1600000;            /* no liar at all */
   fake_case_open(&one, "ab", "reference");
   for (int i = 0; i < 3000; i++) (void)fake_case_run(&one, NULL);
-  assert_in_range(launches(&one, 1), 1, 12);
+  assert_in_range(launches(&one, 1), 1, 60);
   fake_case_close(&one);
 }
 
