@@ -49,7 +49,8 @@
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
  * device: resource, driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, setup_key, moved_bytes, energy_nj,
  * alias_mask.  Of a launch or transfer: the host sends no waits.  Changes: TM_CHANGE_PAD, TM_CHANGE_SPLIT_ABOVE,
- * TM_CHANGE_REDUCE_RANK, TM_CHANGE_CONVERT, and TM_CHANGE_ALIGN above 64 bytes; an answer with one of them is not lowered.
+ * TM_CHANGE_REDUCE_RANK, TM_CHANGE_CONVERT, TM_CHANGE_QUANTIZE, and TM_CHANGE_ALIGN above 64 bytes; an answer with one of
+ * them is not lowered.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,
@@ -71,7 +72,7 @@ extern "C" {
 #define TM_ABI_MINOR 1u         /* grows when something is appended; a host loads every minor of its major */
 
 /* A hash over every offset and size below, of the minor that a plugin was built with. */
-#define TM_LAYOUT_FINGERPRINT UINT64_C(0xa7bdbbc283315a4b)
+#define TM_LAYOUT_FINGERPRINT UINT64_C(0xcf501bc41893ebf0)
 
 /* Handles.  The backend defines the structs behind them as it likes; the host only carries the pointers. */
 typedef struct tm_backend tm_backend;   /* one loaded backend, from init to shutdown */
@@ -250,16 +251,26 @@ typedef struct tm_operation {
 #define TM_REASON_DEMAND     0x400u     /* a demand that it does not know or cannot meet */
 #define TM_REASON_CONSTANT   0x800u     /* `operand` must be constant */
 
-/* What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper.  The
-   host may make them, and asks about the changed operation before it does. */
+/*
+ * What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper.  The
+ * host may make them, and asks about the changed operation before it does; where that is refused with further changes, it
+ * makes those too, once.  Of one operand they are applied in the order of these numbers, whatever their order in the list;
+ * a split is made first of all, and the parts are asked about anew.
+ */
 #define TM_CHANGE_CONTIGUOUS  1u        /* make `operand` contiguous */
 #define TM_CHANGE_ALIGN       2u        /* align its addresses to `value` bytes */
-#define TM_CHANGE_PAD         3u        /* pad `axis` to a multiple of `value` */
+#define TM_CHANGE_PAD         3u        /* pad `axis` to a multiple of `value`, of all operands that share the axis; the host
+                                           pads with what does not change the result, and crops what is too much of it */
 #define TM_CHANGE_CAST        4u        /* cast it to `format` */
 #define TM_CHANGE_DEQUANTIZE  5u        /* dequantize it to `format` */
-#define TM_CHANGE_SPLIT_ABOVE 6u        /* split `axis` into parts of at most `value` elements */
+#define TM_CHANGE_SPLIT_ABOVE 6u        /* split `axis` into parts of at most `value` elements, of all operands that share it */
 #define TM_CHANGE_REDUCE_RANK 7u        /* present it with rank `value` or less */
-#define TM_CHANGE_CONVERT     8u        /* convert it to the private `format` */
+#define TM_CHANGE_CONVERT     8u        /* convert it, a constant, to the private `format`, in which it takes `value` bytes.
+                                           The device must claim TM_OP_CONVERT from the one to the other.  The host keeps the
+                                           result for further launches as long as it has room */
+#define TM_CHANGE_QUANTIZE    9u        /* a float operand a or b of a matmul: to integers of `format` (i8) with one f32 scale a
+                                           row of a or a column of b, so that the device multiplies integers into an i32 and
+                                           the host rescales that; asks for both operands, or for the one that is a float */
 typedef struct tm_change {
   uint32_t kind;                        /* TM_CHANGE_* */
   uint32_t operand;                     /* index into tm_operation.operands */

@@ -96,6 +96,9 @@ typedef struct tm_context_options {
   /* NULL: dropped.  Called from any thread, several at once; level 0 debug, 1 info, 2 warning, 3 error. */
   void (*log)(void *log_context, uint32_t level, const char *message);
   void  *log_context;
+  /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
+     Created if missing, shared by any number of processes.  NULL: nothing is kept. */
+  const char *state_folder;
 } tm_context_options;
 
 /* Loads backends and lists their devices; opens none.  options may be NULL.

@@ -121,7 +121,8 @@ typedef struct tm_string {
 #define TM_FORMAT_Q1_0      0x129u
 #define TM_FORMAT_Q2_0      0x12au
 
-/* From here on a number is private to one build of one backend: a packed layout that only it can read. */
+/* From here on a number is private to one build of one backend: a packed layout that only it can read.  An operand in it has
+   the rank and dims of what was converted, strides of zero, and the byte_count that the backend asked for. */
 #define TM_FORMAT_PRIVATE 0x80000000u
 
 /* ---------------------------------------------------------------------------------------------------- operands ---- */

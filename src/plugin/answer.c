@@ -41,7 +41,7 @@ static void check_numerics(const tm_operation *operation, tm_answer *answer) {
 }
 
 static bool change_is_sound(const tm_operation *operation, const tm_change *change) {
-  return change->kind >= TM_CHANGE_CONTIGUOUS && change->kind <= TM_CHANGE_CONVERT &&
+  return change->kind >= TM_CHANGE_CONTIGUOUS && change->kind <= TM_CHANGE_QUANTIZE &&
          change->operand < operation->input_count + operation->output_count && change->axis < TM_MAX_RANK;
 }
 
