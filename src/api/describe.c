@@ -8,6 +8,11 @@
 
 static const char *or_empty(const char *text) { return text == NULL ? "" : text; }
 
+/* One that hung while it was used has its reason beside the one from the start. */
+static const char *backend_reason(const tm_backend_slot *slot) {
+  return atomic_load(&slot->state) == TM_BACKEND_QUARANTINED ? slot->stuck_reason : or_empty(slot->reason);
+}
+
 tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description) {
   if (backend >= context->inventory->backend_count) return TM_END;
   const tm_backend_slot *slot = context->inventory->backends[backend];
@@ -19,7 +24,7 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .vendor = slot->vendor,
     .build_id = slot->build_id,
     .origin = slot->origin,
-    .reason = or_empty(slot->reason),
+    .reason = backend_reason(slot),
     .device_count = slot->device_count,
     .option_count = slot->option_values == NULL ? 0 : slot->table.option_count,
   };
@@ -44,9 +49,11 @@ tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint
 }
 
 static const char *device_reason(const tm_context *context, uint32_t device, uint32_t state) {
+  const tm_device_slot *slot = context->inventory->devices[device];
   switch (state) {
     case TM_DEVICE_LOST: return "it was lost while it was used";
-    case TM_DEVICE_QUARANTINED: return "it broke too many promises";
+    case TM_DEVICE_QUARANTINED:
+      return atomic_load(&slot->is_stuck) ? slot->stuck_reason : "it broke too many promises";
     case TM_DEVICE_EXCLUDED: return or_empty(context->exclusions[device]);
     default: return "";
   }

@@ -65,8 +65,9 @@ uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
                         saturating_add(candidate->lowering_ns, candidate->copy_ns));
 }
 
-/* Fixes what the price rests on, and prices. */
+/* For one that can run: fixes what the price rests on, and prices. */
 static void take_price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
   candidate->basis = basis_of(candidate->device, &candidate->operation, candidate->answer.cost_ns);
   candidate->answer.cost_ns = candidate->basis.declared_ns;
   price(market, candidate);
