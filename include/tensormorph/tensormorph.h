@@ -198,6 +198,26 @@ typedef struct tm_memory_description {
 /* TM_OK, TM_END (past the last device, past its last memory) */
 tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description);
 
+/* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
+   ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
+typedef struct tm_violation_description {
+  uint32_t    struct_size;
+  uint32_t    device;                   /* index for tm_device_describe */
+  const char *device_name;
+  uint32_t    op;                       /* TM_OP_NONE: the device as such */
+  uint32_t    remembered;               /* 1: it was broken before this context was made, too */
+  const char *op_name;                  /* "" for the device as such */
+  const char *formats;                  /* of the operands ("f32,q4_0,f32"); "": all */
+  const char *reason;
+  uint64_t    count;
+} tm_violation_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
+/* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
+   not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
+   TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
+tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
+
 /* ------------------------------------------------------------------------------------------ formats, operations ---- */
 
 /* [any thread] Constant tables, but for tm_support_query, which asks a device. */

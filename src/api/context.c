@@ -105,9 +105,9 @@ static void give_back(void *context_pointer) {
   tm_scratch_drop(&context->scratch);
 }
 
-static tm_status build_scheduler(tm_context *context, tm_error *error) {
+static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
-  if (status == TM_OK) status = tm_health_init(&context->health, &context->memory);
+  if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
   const tm_market market = { context->inventory, &context->correction, &context->health };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
@@ -136,7 +136,7 @@ static tm_status build(tm_context *context, const tm_context_options *options, t
   const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0, context->crash_marks };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
   TM_TRY(keep_exclusions(context, options, error));
-  return build_scheduler(context, error);
+  return build_scheduler(context, options->state_folder, error);
 }
 
 tm_status tm_context_create(const tm_context_options *given, tm_context **out_context, tm_error *error) {

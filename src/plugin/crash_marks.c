@@ -124,6 +124,8 @@ static bool read_kind(const char *op, const char *formats, tm_work_kind *out_kin
 /* Anything may stand in a file. */
 static void visit_text(char *text, tm_mark_visit_fn visit, void *context) {
   char *fields[MARK_FIELDS];
+  for (const char *c = text; *c != '\0'; c++)
+    if ((unsigned char)*c < ' ' && *c != '\t') return;
   for (int i = 0; i < MARK_FIELDS; i++) {
     fields[i] = text;
     text += strcspn(text, "\t");

@@ -109,8 +109,8 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
   if (state == TM_DEVICE_LOST) {
     say(candidate, "the device is lost");
   } else if (state == TM_DEVICE_QUARANTINED) {
-    say(candidate, "the device broke too many promises");
-  } else if (tm_health_is_quarantined(market->health, device->index, &candidate->operation, reason)) {
+    say(candidate, atomic_load(&device->is_stuck) ? device->stuck_reason : "the device broke too many promises");
+  } else if (tm_health_is_quarantined(market->health, device, &candidate->operation, reason)) {
     say(candidate, reason);
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
