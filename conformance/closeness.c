@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/closeness.h"
 
-#include "kernels/kernel_compare.h"
+#include "conformance/kernel_compare.h"
 
 typedef struct element {
   uint64_t             index;           /* of the block, row-major */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "kernel_cases.h"
+#include "conformance/kernel_cases.h"
 
 typedef struct float_facts {
   uint32_t format;

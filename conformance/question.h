@@ -3,7 +3,7 @@
 #ifndef CONFORMANCE_QUESTION_H
 #define CONFORMANCE_QUESTION_H
 
-#include "kernels/kernel_cases.h"
+#include "conformance/kernel_cases.h"
 
 /* An operation with the formats of its operands; the output is the last. */
 typedef struct combination {
