@@ -59,12 +59,11 @@ static bool add_inputs(combination_list *list, combination *one) {
   return true;
 }
 
-bool combination_list_make(const tm_op_row *row, combination_list *out_list) {
-  *out_list = (combination_list){ NULL, 0, 0 };
+bool combination_list_add(combination_list *list, const tm_op_row *row) {
   if (row->reference == NULL) return true;
   for (uint32_t inputs = row->input_min; inputs <= row->input_max; inputs++) {
     combination one = { .row = row, .inputs = inputs };
-    if (!add_inputs(out_list, &one)) return false;
+    if (!add_inputs(list, &one)) return false;
   }
   return true;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensormorph-conformance [NAME | --plugin FILE] [OPTION...] - holds a backend to its claims.  Its table of claims is the
- * support table of the backend.
+ * tensormorph-conformance [NAME | FILE] [OPTION...] - holds a backend to its claims, device by device.  Its table of claims
+ * is the backend's support table.  `tensormorph plugin check` runs it.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "conformance/campaign.h"
+#include "base/text.h"
+#include "conformance/check_arguments.h"
+#include "conformance/printout.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/library.h"
 #include "plugin/reference.h"
@@ -18,99 +21,9 @@
 #define EXIT_USAGE 2
 #define EXIT_TROUBLE 3
 #define EXIT_SKIPPED 77
+#define LONGEST_WORDS 256
 
-static const char usage[] =
-    "usage: tensormorph-conformance [NAME | --plugin FILE] [OPTION...]\n"
-    "  NAME            a built-in backend, or 'reference' (the default)\n"
-    "  --plugin FILE   a loadable backend\n"
-    "  --device N      index of the device, 0 if not given\n"
-    "  --set A=B       value of one of the backend's options; repeatable\n"
-    "  --seed N        of all random numbers, 1 if not given\n"
-    "  --cases N       for each combination of formats that is claimed, 48 if not given\n"
-    "  --only OP       this operation only\n"
-    "  --formats A,B.. of all operands in order, with --only: this combination only\n"
-    "  --case N        this case only\n"
-    "  --json          the report as one document\n"
-    "Exit code: 0 all claims hold, 1 some do not, 2 usage, 3 it does not load, 77 it has no device here.\n";
-
-typedef struct arguments {
-  const char *name;
-  const char *plugin;
-  const char *formats;
-  bool        json;
-  campaign    campaign;
-} arguments;
-
-static bool read_number(const char *text, uint64_t most, uint64_t *out_number) {
-  char *end = NULL;
-  const unsigned long long number = strtoull(text, &end, 0);
-  *out_number = number;
-  return end != text && *end == '\0' && number <= most;
-}
-
-/* One option with its value; false if it is none or the value is wrong. */
-static bool take_option(arguments *a, const char *option, const char *value) {
-  uint64_t number = 0;
-  subject_settings *settings = &a->campaign.subject.settings;
-  if (value == NULL) return false;
-  if (strcmp(option, "--plugin") == 0) {
-    a->plugin = value;
-  } else if (strcmp(option, "--formats") == 0) {
-    a->formats = value;
-  } else if (strcmp(option, "--set") == 0 && settings->count < SUBJECT_SETTINGS) {
-    settings->words[settings->count++] = value;
-  } else if (strcmp(option, "--only") == 0) {
-    const tm_op_row *row = tm_op_by_name(value, strlen(value));
-    if (row == NULL) return false;
-    a->campaign.only_op = row->op;
-  } else if (strcmp(option, "--seed") == 0 && read_number(value, UINT64_MAX, &number)) {
-    a->campaign.seed = number;
-  } else if (strcmp(option, "--cases") == 0 && read_number(value, 1000000, &number) && number >= 2) {
-    a->campaign.cases = (uint32_t)number;
-  } else if (strcmp(option, "--case") == 0 && read_number(value, 1000000, &number)) {
-    a->campaign.only_case_plus_one = (uint32_t)number + 1;
-  } else if (strcmp(option, "--device") == 0 && read_number(value, 255, &number)) {
-    a->campaign.subject.device_index = (uint32_t)number;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-static bool read_arguments(int count, char **words, arguments *out) {
-  *out = (arguments){ .campaign = { .seed = 1, .cases = 48 } };
-  for (int i = 1; i < count; i++) {
-    if (strcmp(words[i], "--json") == 0) {
-      out->json = true;
-    } else if (words[i][0] != '-') {
-      if (out->name != NULL) return false;
-      out->name = words[i];
-    } else {
-      if (!take_option(out, words[i], i + 1 < count ? words[i + 1] : NULL)) return false;
-      i++;
-    }
-  }
-  if (out->name == NULL) out->name = out->plugin != NULL ? out->plugin : TM_REFERENCE_NAME;
-  return out->plugin == NULL || out->name == out->plugin;
-}
-
-/* "f32,q8_0,f32" for the operation of --only. */
-static bool read_formats(const arguments *a, combination *out) {
-  const char *text = a->formats;
-  uint32_t count = 0;
-  *out = (combination){ .row = tm_op_find(a->campaign.only_op) };
-  while (*text != '\0' && count < CASE_MAX_OPERANDS) {
-    const size_t length = strcspn(text, ",");
-    const tm_format_info *info = tm_format_by_name(text, length);
-    if (info == NULL) return false;
-    out->formats[count++] = info->format;
-    text += length + (text[length] == ',');
-  }
-  out->inputs = count - 1;
-  return out->row != NULL && count >= 2;
-}
-
-static tm_status find_header(const arguments *a, const tm_plugin_header **out_header, tm_error *error) {
+static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
   const tm_log silent = { NULL, NULL };
   tm_file_identity identity;
   if (a->plugin != NULL) {
@@ -126,46 +39,96 @@ static tm_status find_header(const arguments *a, const tm_plugin_header **out_he
     *out_header = tm_builtin_plugins[i].query(TM_ABI_MAJOR, TM_ABI_MINOR);
     return TM_OK;
   }
-  return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no built-in backend %s", a->name);
+  return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no built-in backend %s; a plugin is named by its file", a->name);
 }
 
-static int run(arguments *a) {
+/* ---- one device ---- */
+
+static void draw_progress(void *context, uint64_t done, uint64_t total, const char *what) {
+  const campaign *c = context;
+  fprintf(stderr, "\r\x1b[Kdevice %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done, (unsigned long long)total);
+}
+
+static void clear_progress(const check_arguments *a) {
+  if (a->campaign.progress != NULL) fputs("\r\x1b[K", stderr);
+}
+
+typedef struct checking {
+  check_arguments *arguments;
+  char name[LONGEST_WORDS];
+  char version[LONGEST_WORDS];
+  uint32_t device_count;        /* checked so far */
+  bool failed;
+} checking;
+
+static bool check_device(checking *all, const campaign_opening *opening) {
+  check_arguments *a = all->arguments;
+  const campaign *c = &a->campaign;
+  report r;
+  const bool ran = campaign_run(c, &r);
+  clear_progress(a);
+  if (!ran) {
+    fprintf(stderr, "tensormorph-conformance: device %u of %s does not open any more\n", c->subject.device_index, all->name);
+    return false;
+  }
+  const printout_heading heading = {
+    .backend = all->name, .version = all->version, .origin = a->plugin != NULL ? a->plugin : "built-in",
+    .device_name = opening->device_name, .command = a->called, .device_index = c->subject.device_index, .cases = c->cases, .seed = c->seed,
+    .budget_ns = c->budget_ns,
+  };
+  if (a->json && all->device_count > 0) fputs(",\n", stdout);
+  (a->json ? printout_json : printout_table)(&r, &heading, stdout);
+  all->failed |= r.failure_count != 0;
+  all->device_count++;
+  report_free(&r);
+  return true;
+}
+
+/* A device that cannot be opened says why; the others are checked all the same. */
+static int check_devices(checking *all) {
+  check_arguments *a = all->arguments;
+  const uint32_t first = a->only_device ? a->campaign.subject.device_index : 0;
+  int trouble = 0;
+  if (a->json) fputs("{\"schema\":\"tensormorph.conformance/2\",\"devices\":[\n", stdout);
+  for (uint32_t device = first, end = first + 1; device < end; device++) {
+    campaign_opening opening;
+    a->campaign.subject.device_index = device;
+    campaign_open(&a->campaign, &opening);
+    if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
+    if (opening.status == TM_OK && check_device(all, &opening)) continue;
+    if (opening.status != TM_OK)
+      fprintf(stderr, "tensormorph-conformance: %s:%u cannot be used here: %s%s%s\n", all->name, device, tm_status_name(opening.status),
+              opening.text[0] != '\0' ? ": " : "", opening.text);
+    trouble = opening.status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
+  }
+  if (a->json) fputs("\n]}\n", stdout);
+  return all->failed ? EXIT_FAILED : trouble;
+}
+
+/* ---- all ---- */
+
+static int run(check_arguments *a) {
   tm_error error = TM_ERROR_INIT;
   const tm_plugin_header *header = NULL;
   tm_accelerator_backend_plugin table;
-  char text[256];
-  report r;
+  checking all = { .arguments = a };
   if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
     fprintf(stderr, "tensormorph-conformance: %s\n", error.text);
     return EXIT_TROUBLE;
   }
+  snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);
+  (void)tm_text_escape(header->version.length == 0 ? "" : header->version.data, header->version.length, all.version, sizeof all.version);
   a->campaign.subject.table = &table;
-  const tm_status status = campaign_try(&a->campaign, text, sizeof text);
-  if (status != TM_OK) {
-    fprintf(stderr, "tensormorph-conformance: %s cannot be used here: %s: %s\n", a->name, tm_status_name(status), text);
-    return status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
+  if (!check_arguments_take_settings(a, all.name)) return EXIT_USAGE;
+  if (!a->quiet && isatty(STDERR_FILENO)) {
+    a->campaign.progress = draw_progress;
+    a->campaign.progress_context = &a->campaign;
   }
-  if (!campaign_run(&a->campaign, &r)) {
-    fprintf(stderr, "tensormorph-conformance: no process for the trials\n");
-    return EXIT_TROUBLE;
-  }
-  (a->json ? report_print_json : report_print)(&r, a->name, a->campaign.seed, stdout);
-  const bool failed = r.failure_count != 0;
-  report_free(&r);
-  return failed ? EXIT_FAILED : 0;
+  return check_devices(&all);
 }
 
 int main(int count, char **words) {
-  arguments a;
-  combination only;
-  bool good = read_arguments(count, words, &a);
-  if (good && a.formats != NULL) {
-    good = read_formats(&a, &only);
-    a.campaign.only = &only;
-  }
-  if (!good) {
-    fputs(usage, stderr);
-    return EXIT_USAGE;
-  }
+  check_arguments a;
+  if (!check_arguments_read(count, words, &a)) return EXIT_USAGE;
   return run(&a);
 }

@@ -4,7 +4,10 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "conformance/changes.h"
+
 #define LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
+#define MOST_ROUNDS 2u                  /* of changes, one after the other */
 #define TAIL_BYTES 32u
 #define LARGE_ELEMENTS (UINT64_C(1) << 26)
 #define LARGE_PRODUCT (UINT64_C(1) << 32)
@@ -32,7 +35,9 @@ static bool check_yes(trial *t, const tm_operation *operation, const tm_answer *
 }
 
 void promises_check_answer(trial *t, subject *s, const question *q, const tm_answer *answer) {
-  const tm_operation *operation = &q->c.operation;
+  asked_operation asked;
+  question_asked(q, &asked);
+  const tm_operation *operation = &asked.operation;
   if (answer->change_count > TM_MAX_CHANGES) trial_fail(t, "proposes %u changes", answer->change_count);
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
   if (answer->epoch != 0 && answer->epoch != s->info.epoch)
@@ -45,46 +50,47 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
 
 /* ---- changes ---- */
 
-typedef enum applied { APPLIED, IMPOSSIBLE, UNKNOWN_KIND } applied;
-
-static applied apply(const kernel_case *c, const tm_change *change, tm_operand *operands) {
-  const uint32_t count = c->operation.input_count + 1;
-  if (change->operand >= count) return IMPOSSIBLE;
-  tm_operand *operand = &operands[change->operand];
-  const tm_operand before = *operand;
-  uint32_t format = before.format;
-  switch (change->kind) {
-    case TM_CHANGE_CONTIGUOUS: break;
-    case TM_CHANGE_ALIGN:
-      if (change->value > before.alignment) operand->alignment = (uint32_t)change->value;
-      return change->value <= 64 ? APPLIED : UNKNOWN_KIND;
-    case TM_CHANGE_CAST:
-    case TM_CHANGE_DEQUANTIZE: format = change->format; break;
-    default: return UNKNOWN_KIND;
+/* A private format is only of use if it can be converted to. */
+static bool can_be_packed(trial *t, subject *s, const question *q) {
+  for (uint32_t i = 0; i < q->c.operation.input_count; i++) {
+    asked_operation packing;
+    if (q->packed[i].format == TM_FORMAT_NONE) continue;
+    question_packing(q, i, &packing);
+    if (subject_ask(s, &packing.operation).level == TM_LEVEL_REFUSED)
+      return trial_fail(t, "proposes the private format 0x%x for operand %u and refuses to convert to it", q->packed[i].format, i);
   }
-  if (tm_operand_contiguous(format, before.rank, before.dims, operand, NULL) != TM_OK) return IMPOSSIBLE;
-  operand->alignment = 64;
-  operand->flags |= before.flags & TM_OPERAND_CONSTANT;
-  return APPLIED;
+  return true;
 }
 
-void promises_check_changes(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t *inout_unchecked) {
-  tm_operand operands[CASE_MAX_OPERANDS];
-  tm_operation changed = q->c.operation;
-  if (answer->change_count == 0 || answer->change_count > TM_MAX_CHANGES) return;
-  memcpy(operands, q->c.operands, sizeof operands);
-  changed.operands = operands;
-  for (uint32_t i = 0; i < answer->change_count; i++) {
-    switch (apply(&q->c, &answer->changes[i], operands)) {
-      case APPLIED: break;
-      case UNKNOWN_KIND: (*inout_unchecked)++; return;
-      case IMPOSSIBLE: trial_fail(t, "proposes a change of kind %u that cannot be made", answer->changes[i].kind); return;
+/* One round of changes; a part, and integers in the place of floats, may need a second one. */
+static bool follow(trial *t, subject *s, const question *q, const tm_answer *answer, uint32_t rounds, way_out *out_way,
+                   uint64_t *inout_unchecked) {
+  changes made;
+  const changes_result result = changes_make(q, answer, &made);
+  if (result == CHANGES_UNKNOWN) (*inout_unchecked)++;
+  if (result == CHANGES_IMPOSSIBLE) return trial_fail(t, "proposes %s", made.text);
+  if (result != CHANGES_MADE) return false;
+  const tm_answer then = subject_ask_question(s, &made.changed);
+  if (then.level != TM_LEVEL_REFUSED) {
+    if (made.has_last_part && subject_ask_question(s, &made.last_part).level == TM_LEVEL_REFUSED && rounds > 0) {
+      const tm_answer last = subject_ask_question(s, &made.last_part);
+      if (last.change_count == 0) return trial_fail(t, "accepts the first part of a split that it proposes, but not the last");
     }
+    question_copy(&made.changed, &out_way->changed);
+    out_way->answer = then;
+    out_way->is_found = can_be_packed(t, s, &made.changed);
+    return out_way->is_found;
   }
-  tm_op_normalize(&changed, operands);
-  const tm_answer then = subject_ask(s, &changed);
-  if (then.level == TM_LEVEL_REFUSED)
-    trial_fail(t, "the %u changes it proposes do not make it acceptable (reasons then: 0x%x)", answer->change_count, then.reasons);
+  if (made.is_other_operation && rounds > 0 && then.change_count != 0 && then.change_count <= TM_MAX_CHANGES)
+    return follow(t, s, &made.changed, &then, rounds - 1, out_way, inout_unchecked);
+  return trial_fail(t, "the %u changes it proposes do not make it acceptable (reasons then: 0x%x)", answer->change_count, then.reasons);
+}
+
+void promises_check_changes(trial *t, subject *s, const question *q, const tm_answer *answer, way_out *out_way,
+                            uint64_t *inout_unchecked) {
+  out_way->is_found = false;
+  if (answer->change_count == 0 || answer->change_count > TM_MAX_CHANGES) return;
+  (void)follow(t, s, q, answer, MOST_ROUNDS, out_way, inout_unchecked);
 }
 
 /* ---- strangers ---- */

@@ -87,6 +87,11 @@ static void demand_something(kernel_case *c, uint64_t *state) {
   if (random_below(state, 4) == 0) c->operation.flags |= TM_OPERATION_RUN_TO_RUN;
 }
 
+/* Every other question is about weights: all inputs but the first keep their bytes. */
+static void make_constant(kernel_case *c) {
+  for (uint32_t i = 1; i < c->operation.input_count; i++) c->operands[i].flags |= TM_OPERAND_CONSTANT;
+}
+
 /* One operand of at most 16 bits an element has few enough values to try them all. */
 static bool sweep(question *q) {
   kernel_case *c = &q->c;
@@ -105,6 +110,7 @@ static bool begin(question *q, const combination *which, uint64_t elements, uint
   if (!case_make(&q->c, which->row, which->inputs, which->formats, elements, state)) return false;
   q->temper = TEMPER_PLAIN;
   q->sweeps = false;
+  memset(q->packed, 0, sizeof q->packed);
   for (uint32_t i = 0; i <= which->inputs; i++) q->c.operands[i].alignment = 64;
   return true;
 }
@@ -124,6 +130,7 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
     for (uint32_t i = 0; i <= which->inputs; i++) c->operands[i].alignment = random_alignment(&state);
     if (number % 4 == 3) demand_something(c, &state);
   }
+  if (number % 2 == 1) make_constant(c);
   settle(c);
   return tm_op_check(&c->operation, NULL) == TM_OK;
 }
@@ -135,22 +142,79 @@ bool question_make_plain(question *q, const combination *which, uint64_t element
   return true;
 }
 
+/* ---- packed inputs ---- */
+
+bool question_is_packed(const question *q) {
+  for (uint32_t i = 0; i < q->c.operation.input_count; i++)
+    if (q->packed[i].format != TM_FORMAT_NONE) return true;
+  return false;
+}
+
+static void pack(const packed_input *packed, tm_operand *operand) {
+  operand->format = packed->format;
+  operand->byte_count = packed->bytes;
+  memset(operand->strides_bytes, 0, sizeof operand->strides_bytes);
+  operand->flags &= TM_OPERAND_CONSTANT | TM_OPERAND_SCALAR;
+  operand->alignment = 64;
+}
+
+void question_asked(const question *q, asked_operation *out_asked) {
+  const uint32_t count = q->c.operation.input_count + 1;
+  out_asked->operation = q->c.operation;
+  memcpy(out_asked->operands, q->c.operands, sizeof out_asked->operands);
+  out_asked->operation.operands = out_asked->operands;
+  if (!question_is_packed(q)) return;
+  for (uint32_t i = 0; i + 1 < count; i++)
+    if (q->packed[i].format != TM_FORMAT_NONE) pack(&q->packed[i], &out_asked->operands[i]);
+  out_asked->operation.flags &= ~(TM_OPERATION_ALL_CONTIGUOUS | TM_OPERATION_ALL_SAME_FORMAT);
+}
+
+void question_packing(const question *q, uint32_t input, asked_operation *out_asked) {
+  const tm_op_row *row = tm_op_find(TM_OP_CONVERT);
+  memset(out_asked, 0, sizeof *out_asked);
+  out_asked->operands[0] = q->c.operands[input];
+  out_asked->operands[1] = q->c.operands[input];
+  pack(&q->packed[input], &out_asked->operands[1]);
+  out_asked->operation = (tm_operation){
+    .struct_size = sizeof out_asked->operation, .op = row->op, .version = row->version, .worst_numerics = TM_NUMERICS_N4,
+    .flags = TM_OPERATION_ALL_SAME_SHAPE, .input_count = 1, .output_count = 1, .operands = out_asked->operands,
+  };
+}
+
+void question_copy(const question *from, question *out_to) {
+  *out_to = *from;
+  out_to->c.operation.operands = out_to->c.operands;
+  if (from->c.operation.attributes != NULL) out_to->c.operation.attributes = &out_to->c.attributes;
+}
+
+/* ---- in words ---- */
+
+static const char *format_name(uint32_t format, char *text, uint64_t capacity) {
+  const tm_format_info *info = tm_format_find(format);
+  if (info != NULL) return info->name;
+  snprintf(text, capacity, "0x%x", format);
+  return text;
+}
+
 void question_describe(const question *q, char *text, uint64_t capacity) {
   const tm_operation *operation = &q->c.operation;
   uint64_t length = (uint64_t)snprintf(text, capacity, "%s", tm_op_find(operation->op)->name);
   for (uint32_t i = 0; i <= operation->input_count && length < capacity; i++) {
     const tm_operand *operand = &q->c.operands[i];
-    char dims[120];
+    char dims[120], number[16];
     tm_format_dims(operand, dims, sizeof dims);
-    length += (uint64_t)snprintf(text + length, capacity - length, "%s %s%s%s/%u", i == operation->input_count ? " ->" : "",
-                                 tm_format_find(operand->format)->name, dims,
-                                 operand->flags & TM_OPERAND_CONTIGUOUS ? "" : "(view)", operand->alignment);
+    length += (uint64_t)snprintf(text + length, capacity - length, "%s %s%s%s%s/%u", i == operation->input_count ? " ->" : "",
+                                 format_name(operand->format, number, sizeof number), dims,
+                                 operand->flags & TM_OPERAND_CONTIGUOUS ? "" : "(view)",
+                                 q->packed[i].format != TM_FORMAT_NONE ? "(packed)" : "", operand->alignment);
   }
 }
 
 void combination_describe(const combination *which, char *text, uint64_t capacity) {
   uint64_t length = 0;
+  char number[16];
   text[0] = '\0';
   for (uint32_t i = 0; i <= which->inputs && length < capacity; i++)
-    length += (uint64_t)snprintf(text + length, capacity - length, "%s%s", i == 0 ? "" : ",", tm_format_find(which->formats[i])->name);
+    length += (uint64_t)snprintf(text + length, capacity - length, "%s%s", i == 0 ? "" : ",",
+                                 format_name(which->formats[i], number, sizeof number));
 }

@@ -12,11 +12,32 @@ typedef struct combination {
   uint32_t         formats[CASE_MAX_OPERANDS];
 } combination;
 
+/* An input that the device reads in a format of its own. */
+typedef struct packed_input {
+  uint32_t format;              /* TM_FORMAT_NONE: it is as it was */
+  uint32_t reserved;
+  uint64_t bytes;
+} packed_input;
+
 typedef struct question {
-  kernel_case c;
-  temper      temper;
-  bool        sweeps;           /* the input holds every bit pattern of its format once, in order */
+  kernel_case  c;
+  packed_input packed[CASE_MAX_OPERANDS];
+  temper       temper;
+  bool         sweeps;          /* the input holds every bit pattern of its format once, in order */
 } question;
+
+/* The operation as the device is asked about it, packed inputs included. */
+typedef struct asked_operation {
+  tm_operation operation;
+  tm_operand   operands[CASE_MAX_OPERANDS];
+} asked_operation;
+
+void question_asked(const question *q, asked_operation *out_asked);
+bool question_is_packed(const question *q);
+/* The conversion of a packed input: from its public format to the private one. */
+void question_packing(const question *q, uint32_t input, asked_operation *out_asked);
+/* A copy that stands on its own feet. */
+void question_copy(const question *from, question *out_to);
 
 /* Number `number` for the combination; 0 is dense, aligned and without requirements.  Not all numbers make an operation:
    then false. */
@@ -26,7 +47,7 @@ bool question_make_plain(question *q, const combination *which, uint64_t element
 
 /* "matmul f32[3,4] q8_0[2,32](view) -> f32[3,2]" */
 void question_describe(const question *q, char *text, uint64_t capacity);
-/* "f32,q8_0,f32" */
+/* "f32,q8_0,f32"; private formats by their number */
 void combination_describe(const combination *which, char *text, uint64_t capacity);
 
 #endif

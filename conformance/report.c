@@ -54,78 +54,29 @@ bool report_add(report *r, const report_claim *from) {
   }
   claim->case_count += from->case_count;
   claim->failure_count += from->failure_count;
-  if (claim->failure[0] == '\0') memcpy(claim->failure, from->failure, sizeof claim->failure);
+  if (claim->failure[0] == '\0') {
+    memcpy(claim->failure, from->failure, sizeof claim->failure);
+    claim->failed_case = from->failed_case;
+    claim->failed_which = from->failed_which;
+  }
   if (from->worst > claim->worst) claim->worst = from->worst;
   return true;
 }
 
-void report_free(report *r) { free(r->claims); }
-
-static void say_level(const report_claim *claim, char *text, size_t capacity) {
-  static const char *const levels[] = { "refused", "emulated", "native" };
-  snprintf(text, capacity, "%s", claim->level <= TM_LEVEL_NATIVE ? levels[claim->level] : "unknown");
-}
-
-void report_print(const report *r, const char *name, uint64_t seed, FILE *to) {
-  fprintf(to, "%-16s %-30s %-9s %-5s %9s %6s %8s %s\n", "operation", "formats", "level", "class", "bound", "cases", "worst", "result");
-  for (uint32_t i = 0; i < r->count; i++) {
-    const report_claim *claim = &r->claims[i];
-    char formats[160], level[16];
-    combination_describe(&claim->which, formats, sizeof formats);
-    say_level(claim, level, sizeof level);
-    fprintf(to, "%-16s %-30s %-9s N%-4u %9.3g %6u %8.3g %s\n", claim->which.row->name, formats, level, claim->numerics,
-            claim->numerics_bound, claim->case_count, claim->worst, claim->failure_count == 0 ? "ok" : "FAILED");
-    if (claim->failure_count != 0) fprintf(to, "    %u failure(s); the first: %s\n", claim->failure_count, claim->failure);
+bool report_add_check(report *r, const report_check *check) {
+  if (r->check_count == r->check_capacity) {
+    const uint32_t capacity = r->check_capacity == 0 ? 16 : 2 * r->check_capacity;
+    report_check *grown = realloc(r->checks, capacity * sizeof *grown);
+    if (grown == NULL) return false;
+    r->checks = grown;
+    r->check_capacity = capacity;
   }
-  if (r->failure_count != 0)
-    fprintf(to, "One case again: --only OPERATION --formats FORMATS --case NUMBER, with the same --seed and --cases.\n");
-  fprintf(to, "%s: %u claims, %llu questions, %llu refusals, %llu proposed changes not checked, %llu failures, seed %llu\n", name,
-          r->count, (unsigned long long)r->question_count, (unsigned long long)r->refusal_count,
-          (unsigned long long)r->unchecked_change_count, (unsigned long long)r->failure_count, (unsigned long long)seed);
+  r->checks[r->check_count++] = *check;
+  r->failure_count += check->failed;
+  return true;
 }
 
-static void print_json_text(const char *text, FILE *to) {
-  fputc('"', to);
-  for (; *text != '\0'; text++) {
-    const unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\') fprintf(to, "\\%c", c);
-    else if (c < 0x20 || c > 0x7e) fprintf(to, "\\u%04x", c);
-    else fputc(c, to);
-  }
-  fputc('"', to);
-}
-
-/* JSON has no infinity. */
-static void print_json_number(double value, FILE *to) {
-  if (value <= 1e300) fprintf(to, "%.6g", value);
-  else fputs("null", to);
-}
-
-static void print_json_claim(const report_claim *claim, FILE *to) {
-  char level[16];
-  say_level(claim, level, sizeof level);
-  fprintf(to, "{\"operation\":\"%s\",\"formats\":[", claim->which.row->name);
-  for (uint32_t i = 0; i <= claim->which.inputs; i++)
-    fprintf(to, "%s\"%s\"", i == 0 ? "" : ",", tm_format_find(claim->which.formats[i])->name);
-  fprintf(to, "],\"level\":\"%s\",\"numerics\":\"N%u\",\"bound\":", level, claim->numerics);
-  print_json_number(claim->numerics_bound, to);
-  fprintf(to, ",\"run_to_run\":%s,\"cases\":%u,\"worst\":", claim->numerics_flags & TM_NUMERICS_RUN_TO_RUN ? "true" : "false", claim->case_count);
-  print_json_number(claim->worst, to);
-  fprintf(to, ",\"failures\":%u,\"failure\":", claim->failure_count);
-  if (claim->failure_count == 0) fputs("null", to);
-  else print_json_text(claim->failure, to);
-  fputc('}', to);
-}
-
-void report_print_json(const report *r, const char *name, uint64_t seed, FILE *to) {
-  fprintf(to, "{\"schema\":\"tensormorph.conformance/1\",\"backend\":");
-  print_json_text(name, to);
-  fprintf(to, ",\"seed\":%llu,\"questions\":%llu,\"refusals\":%llu,\"unchecked_changes\":%llu,\"failures\":%llu,\"claims\":[\n",
-          (unsigned long long)seed, (unsigned long long)r->question_count, (unsigned long long)r->refusal_count,
-          (unsigned long long)r->unchecked_change_count, (unsigned long long)r->failure_count);
-  for (uint32_t i = 0; i < r->count; i++) {
-    print_json_claim(&r->claims[i], to);
-    fputs(i + 1 < r->count ? ",\n" : "\n", to);
-  }
-  fputs("]}\n", to);
+void report_free(report *r) {
+  free(r->claims);
+  free(r->checks);
 }

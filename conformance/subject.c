@@ -5,17 +5,20 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "plugin/table.h"
 
 #define SERIAL_LANES 3u
 #define BUSY_TRIES 200000
+#define LONGEST_TEXT 190u
 
 static void host_log(void *context, uint32_t level, tm_string message) { (void)context, (void)level, (void)message; }
 
 static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
   subject *s = context;
   (void)native_code;
-  snprintf(s->text, sizeof s->text, "%.*s", message.length > 190 ? 190 : (int)message.length, message.data);
+  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length, s->text,
+                       sizeof s->text);
   return status;
 }
 
@@ -128,7 +131,7 @@ static tm_status find_device(subject *s) {
 tm_status subject_open(subject *s, const subject_options *options) {
   memset(s, 0, sizeof *s);
   tm_memory_init(&s->memory, 0);
-  atomic_init(&s->allocations_left, UINT64_MAX);
+  atomic_init(&s->allocations_left, options->allocations_plus_one == 0 ? UINT64_MAX : options->allocations_plus_one - 1);
   s->table = *options->table;
   s->settings = options->settings;
   s->device_index = options->device_index;
@@ -165,11 +168,26 @@ tm_answer subject_ask(subject *s, const tm_operation *operation) {
   return answer;
 }
 
+tm_answer subject_ask_question(subject *s, const question *q) {
+  asked_operation asked;
+  question_asked(q, &asked);
+  return subject_ask(s, &asked.operation);
+}
+
 /* ---- memory and work ---- */
 
 static tm_status finish(subject *s, tm_status status, const tm_ticket *ticket) {
   if (status != TM_OK || (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
   return s->table.wait(s->device, ticket, 1, TM_WAIT_FOREVER);
+}
+
+tm_status subject_transfer(subject *s, subject_transfer_fn function, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  tm_status status = function(s->device, transfer, out_ticket);
+  for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) {
+    (void)s->table.flush(s->device, transfer->queue);
+    status = function(s->device, transfer, out_ticket);
+  }
+  return finish(s, status, out_ticket);
 }
 
 tm_status subject_buffer(subject *s, void *image, uint64_t bytes, tm_buffer **out_buffer) {
@@ -182,7 +200,7 @@ tm_status subject_buffer(subject *s, void *image, uint64_t bytes, tm_buffer **ou
   tm_status status = s->table.buffer_create(s->device, 0, bytes, &buffer);
   if (status != TM_OK) return status;
   const tm_transfer transfer = { .struct_size = sizeof transfer, .destination = buffer, .host = image, .bytes = bytes };
-  status = finish(s, s->table.upload(s->device, &transfer, &ticket), &ticket);
+  status = subject_transfer(s, s->table.upload, &transfer, &ticket);
   if (status == TM_OK) *out_buffer = buffer;
   else s->table.buffer_destroy(s->device, 0, buffer, bytes, 0);
   return status;
@@ -192,7 +210,7 @@ tm_status subject_collect(subject *s, tm_buffer *buffer, void *image, uint64_t b
   if (s->host_makes_buffers) return TM_OK;
   tm_ticket ticket = { 0, 0, 0 };
   const tm_transfer transfer = { .struct_size = sizeof transfer, .source = buffer, .host = image, .bytes = bytes };
-  return finish(s, s->table.download(s->device, &transfer, &ticket), &ticket);
+  return subject_transfer(s, s->table.download, &transfer, &ticket);
 }
 
 void subject_buffer_free(subject *s, tm_buffer *buffer, uint64_t bytes) {

@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 #include "base/pool.h"
+#include "conformance/question.h"
 #include "tensormorph/plugin.h"
 
-#define SUBJECT_SETTINGS 8
+#define SUBJECT_SETTINGS 64
 
 /* "name=value" of the backend's options. */
 typedef struct subject_settings {
@@ -42,6 +43,7 @@ typedef struct subject_options {
   subject_settings settings;
   uint32_t         device_index;
   uint32_t         threads;             /* 0: serial ranges on 3 lanes */
+  uint64_t         allocations_plus_one; /* that the host has memory for; 0: no limit */
 } subject_options;
 
 /* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
@@ -50,6 +52,7 @@ void      subject_close(subject *s);
 
 /* One question.  A query that fails refuses for lack of resources. */
 tm_answer subject_ask(subject *s, const tm_operation *operation);
+tm_answer subject_ask_question(subject *s, const question *q);
 /* The status that query returns, and the answer. */
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer);
 
@@ -58,6 +61,9 @@ tm_status subject_buffer(subject *s, void *image, uint64_t bytes, tm_buffer **ou
 /* Brings the bytes back into the image. */
 tm_status subject_collect(subject *s, tm_buffer *buffer, void *image, uint64_t bytes);
 void      subject_buffer_free(subject *s, tm_buffer *buffer, uint64_t bytes);
+/* Any transfer, waited for; TM_BUSY is tried again. */
+typedef tm_status (*subject_transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+tm_status subject_transfer(subject *s, subject_transfer_fn function, const tm_transfer *transfer, tm_ticket *out_ticket);
 /* Enqueues, starts and waits. */
 tm_status subject_launch(subject *s, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings, uint32_t count);
 

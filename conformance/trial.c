@@ -36,6 +36,9 @@ typedef struct bench {
   image           expected;
   image           earlier;                      /* the output of the first launch */
   image           workspace;
+  image           packed[CASE_MAX_OPERANDS];    /* inputs in the device's own format */
+  image           packed_copies[CASE_MAX_OPERANDS];
+  asked_operation asked;
   void           *pointers[CASE_MAX_OPERANDS];
   tm_kernel      *kernel;
 } bench;
@@ -67,7 +70,7 @@ static bool may_fail_with(tm_status status) {
 }
 
 static bool prepare(bench *b) {
-  const tm_status status = b->s->table.prepare(b->s->device, &b->q->c.operation, b->answer, &b->kernel);
+  const tm_status status = b->s->table.prepare(b->s->device, &b->asked.operation, b->answer, &b->kernel);
   if (status == TM_OK) return true;
   return trial_fail(b->t, "prepare gave %d after query said yes (%s)", status, may_fail_with(status) ? "no resources" : b->s->text);
 }
@@ -81,12 +84,58 @@ static tm_binding bind(const image *one) {
   return (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
 }
 
-static bool make_workspace(bench *b) {
-  image *one = &b->workspace;
-  if (b->answer->workspace_bytes == 0) return true;
+static bool make_workspace(bench *b, const tm_answer *answer, image *one) {
+  if (answer->workspace_bytes == 0) return true;
   const uint64_t alignment = b->s->space.alignment > WORKSPACE_ALIGNMENT ? b->s->space.alignment : WORKSPACE_ALIGNMENT;
-  if (!image_make(one, b->s, 0, b->answer->workspace_bytes, alignment, true)) return trial_fail(b->t, "no memory for the workspace");
+  if (!image_make(one, b->s, 0, answer->workspace_bytes, alignment, true)) return trial_fail(b->t, "no memory for the workspace");
   return upload(b, one);
+}
+
+static void image_free(bench *b, image *one) {
+  subject_buffer_free(b->s, one->buffer, one->size);
+  free(one->bytes);
+  *one = (image){ .bytes = NULL };
+}
+
+/* ---- packed inputs ---- */
+
+static bool convert(bench *b, const asked_operation *packing, const tm_answer *answer, image *from, image *to) {
+  tm_kernel *kernel = NULL;
+  image workspace = { .bytes = NULL };
+  tm_status status = b->s->table.prepare(b->s->device, &packing->operation, answer, &kernel);
+  if (status != TM_OK) return trial_fail(b->t, "prepare of the conversion to its private format gave %d (%s)", status, b->s->text);
+  bool good = make_workspace(b, answer, &workspace);
+  const tm_binding bindings[] = { bind(from), bind(to), { workspace.buffer, workspace.first, answer->workspace_bytes } };
+  if (good) {
+    status = subject_launch(b->s, 0, kernel, bindings, answer->workspace_bytes != 0 ? 3 : 2);
+    if (status == TM_OK) status = subject_collect(b->s, to->buffer, to->bytes, to->size);
+    good = status == TM_OK || trial_fail(b->t, "the conversion to its private format gave %d (%s)", status, b->s->text);
+  }
+  b->s->table.release(b->s->device, kernel);
+  image_free(b, &workspace);
+  return good;
+}
+
+static bool pack_input(bench *b, uint32_t input) {
+  asked_operation packing;
+  image *to = &b->packed[input];
+  question_packing(b->q, input, &packing);
+  const tm_answer answer = subject_ask(b->s, &packing.operation);
+  if (answer.level == TM_LEVEL_REFUSED) return trial_fail(b->t, "proposes a private format and refuses to convert to it");
+  if (!image_make(to, b->s, 0, b->q->packed[input].bytes, WORKSPACE_ALIGNMENT, true)) return trial_fail(b->t, "no memory");
+  if (!upload(b, to) || !convert(b, &packing, &answer, &b->operands[input], to)) return false;
+  return image_copy(&b->packed_copies[input], to) || trial_fail(b->t, "no memory");
+}
+
+static bool pack_inputs(bench *b) {
+  for (uint32_t i = 0; i < b->inputs; i++)
+    if (b->q->packed[i].format != TM_FORMAT_NONE && !pack_input(b, i)) return false;
+  return true;
+}
+
+/* Where the kernel finds operand i. */
+static const image *operand_image(const bench *b, uint32_t i) {
+  return b->q->packed[i].format != TM_FORMAT_NONE ? &b->packed[i] : &b->operands[i];
 }
 
 /* Any queue will do; which one follows from the question. */
@@ -109,7 +158,7 @@ static bool launch_once(bench *b) {
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
   if (!image_for(output, b->s, &b->q->c.operands[b->inputs], true)) return trial_fail(b->t, "no memory for the output");
   if (!upload(b, output)) return false;
-  for (uint32_t i = 0; i < count; i++) bindings[i] = bind(&b->operands[i]);
+  for (uint32_t i = 0; i < count; i++) bindings[i] = bind(operand_image(b, i));
   bindings[count] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
   const uint64_t allocations = atomic_load(&b->s->allocation_count);
   b->s->text[0] = '\0';
@@ -172,6 +221,18 @@ static bool inputs_are_unchanged(bench *b) {
   return true;
 }
 
+static bool packed_are_whole(bench *b) {
+  for (uint32_t i = 0; i < b->inputs; i++) {
+    image *one = &b->packed[i];
+    if (one->bytes == NULL) continue;
+    const tm_status status = subject_collect(b->s, one->buffer, one->bytes, one->size);
+    if (status != TM_OK) return trial_fail(b->t, "download gave %d", status);
+    if (!guards_are_whole(b, one, "private format's declared size")) return false;
+    if (memcmp(one->bytes, b->packed_copies[i].bytes, one->size) != 0) return trial_fail(b->t, "wrote to packed input %u", i);
+  }
+  return true;
+}
+
 static bool workspace_is_kept(bench *b) {
   image *one = &b->workspace;
   if (one->bytes == NULL) return true;
@@ -216,7 +277,7 @@ static bool works_over(bench *b, uint32_t input) {
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
   if (!image_copy(&over, &b->copies[input])) return trial_fail(b->t, "no memory");
   bool good = upload(b, &over);
-  for (uint32_t i = 0; good && i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? &over : &b->operands[i]);
+  for (uint32_t i = 0; good && i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? &over : operand_image(b, i));
   bindings[b->inputs + 1] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
   tm_status status = TM_OK;
   if (good) status = subject_launch(b->s, 0, b->kernel, bindings, b->inputs + 1 + (b->answer->workspace_bytes != 0));
@@ -232,6 +293,7 @@ static bool keeps_alias_promises(bench *b) {
   const tm_operand *y = &b->q->c.operands[b->inputs];
   for (uint32_t i = 0; i < b->inputs && i < 8; i++) {
     if ((b->answer->alias_mask >> i & 1u) == 0 || !lies_like(y, &b->q->c.operands[i])) continue;
+    if (b->q->packed[i].format != TM_FORMAT_NONE) continue;
     if (!works_over(b, i)) return false;
   }
   return true;
@@ -241,15 +303,10 @@ static bool run_and_judge(bench *b, uint64_t *state) {
   if (!make_inputs(b, state) || !make_expected(b)) return trial_fail(b->t, "no memory for the operands");
   for (uint32_t i = 0; i < b->inputs; i++)
     if (!upload(b, &b->operands[i])) return false;
-  if (!make_workspace(b) || !prepare(b) || !launch_once(b)) return false;
+  if (!pack_inputs(b) || !make_workspace(b, b->answer, &b->workspace) || !prepare(b) || !launch_once(b)) return false;
   const image *output = &b->operands[b->inputs];
   return guards_are_whole(b, output, "output") && gaps_are_whole(b, output) && is_close_enough(b, output) &&
-         inputs_are_unchanged(b) && workspace_is_kept(b) && repeats(b) && keeps_alias_promises(b);
-}
-
-static void image_free(bench *b, image *one) {
-  subject_buffer_free(b->s, one->buffer, one->size);
-  free(one->bytes);
+         inputs_are_unchanged(b) && packed_are_whole(b) && workspace_is_kept(b) && repeats(b) && keeps_alias_promises(b);
 }
 
 /* Memory may be kept for the next time; what the next time does not use again is lost. */
@@ -264,15 +321,20 @@ static void check_leak(trial *t, subject *s, const question *q, const tm_answer 
 void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t seed) {
   bench b = { .t = t, .s = s, .q = q, .answer = answer, .inputs = q->c.operation.input_count };
   uint64_t state = seed;
+  question_asked(q, &b.asked);
   const uint64_t used = atomic_load(&s->memory.used_bytes);
   (void)run_and_judge(&b, &state);
   if (b.kernel != NULL) s->table.release(s->device, b.kernel);
   for (uint32_t i = 0; i <= b.inputs; i++) image_free(&b, &b.operands[i]);
-  for (uint32_t i = 0; i < b.inputs; i++) image_free(&b, &b.copies[i]);
+  for (uint32_t i = 0; i < b.inputs; i++) {
+    image_free(&b, &b.copies[i]);
+    image_free(&b, &b.packed[i]);
+    image_free(&b, &b.packed_copies[i]);
+  }
   image_free(&b, &b.expected);
   image_free(&b, &b.earlier);
   image_free(&b, &b.workspace);
-  if (!t->failed && atomic_load(&s->memory.used_bytes) > used) check_leak(t, s, q, answer);
+  if (!t->failed && !question_is_packed(q) && atomic_load(&s->memory.used_bytes) > used) check_leak(t, s, q, answer);
 }
 
 /* One prepare with so many allocations before the host has no more. */
