@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ static void become_worker(void) {
   const struct rlimit none = { 0, 0 };
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) (void)signal(signals[i], SIG_DFL);
   (void)setrlimit(RLIMIT_CORE, &none);
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 /* Runs `work` in a child that writes to a pipe; its wait status, or -1 when there is no child to be had. */

@@ -31,16 +31,6 @@ typedef struct campaign {
   void              *progress_context;
 } campaign;
 
-typedef struct combination_list {
-  combination *items;
-  uint32_t     count;
-  uint32_t     capacity;
-} combination_list;
-
-/* Appends the combinations of formats that the operation takes at all.  False without memory. */
-bool combination_list_add(combination_list *list, const tm_op_row *row);
-void combination_list_free(combination_list *list);
-
 /* What opening the device said, tried in a worker. */
 typedef struct campaign_opening {
   tm_status status;             /* TM_ERROR_NO_DEVICE and the like */

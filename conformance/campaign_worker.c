@@ -163,7 +163,9 @@ static void survey(const worker *w, subject *s, uint32_t item) {
 static void mind_manners(const worker *w, uint32_t item, report *r) {
   const manner *m = &manners[item];
   if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
-  manner_run run = { .options = &w->campaign->subject, .seed = w->campaign->seed };
+  subject_options options = w->campaign->subject;
+  options.combinations = w->list;
+  manner_run run = { .options = &options, .seed = w->campaign->seed };
   report_check check = { .failed = false };
   snprintf(check.name, sizeof check.name, "%s", m->name);
   if (is_over(w)) manner_skip(&run, "out of time");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which formats an operation takes is found out by its own shape rules: whatever infers is a combination. */
-#include "conformance/campaign.h"
+#include "conformance/question.h"
 
 #define TRIES 4
 

@@ -22,6 +22,8 @@
 #define EXIT_TROUBLE 3
 #define EXIT_SKIPPED 77
 #define LONGEST_WORDS 256
+/* What all devices together may take where each has a budget. */
+#define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
 static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
   const tm_log silent = { NULL, NULL };
@@ -95,6 +97,7 @@ static int check_devices(checking *all) {
     a->campaign.subject.device_index = device;
     campaign_open(&a->campaign, &opening);
     if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
+    if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
       fprintf(stderr, "tensormorph-conformance: %s:%u cannot be used here: %s%s%s\n", all->name, device, tm_status_name(opening.status),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/errand.h"
 
-#include "conformance/campaign.h"
 #include "conformance/closeness.h"
 
 #define ELEMENTS 4096u
@@ -19,14 +18,13 @@ static bool is_accepted(subject *s, const combination *which, uint64_t seed, que
 
 /* One claim an operation, so that the first few are of different kinds. */
 bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer) {
-  const tm_op_row *row;
-  for (uint32_t i = 0; (row = tm_op_at(i)) != NULL; i++) {
-    combination_list list = { NULL, 0, 0 };
-    bool found = false;
-    if (!combination_list_add(&list, row)) return false;
-    for (uint32_t k = 0; k < list.count && !found; k++) found = is_accepted(s, &list.items[k], seed, out_question, out_answer);
-    combination_list_free(&list);
-    if (found && which-- == 0) return true;
+  const combination_list *list = s->combinations;
+  const tm_op_row *done = NULL;
+  for (uint32_t i = 0; list != NULL && i < list->count; i++) {
+    const combination *one = &list->items[i];
+    if (one->row == done || !is_accepted(s, one, seed, out_question, out_answer)) continue;
+    done = one->row;
+    if (which-- == 0) return true;
   }
   return false;
 }

@@ -12,6 +12,16 @@ typedef struct combination {
   uint32_t         formats[CASE_MAX_OPERANDS];
 } combination;
 
+typedef struct combination_list {
+  combination *items;
+  uint32_t     count;
+  uint32_t     capacity;
+} combination_list;
+
+/* Appends the combinations of formats that the operation takes at all.  False without memory. */
+bool combination_list_add(combination_list *list, const tm_op_row *row);
+void combination_list_free(combination_list *list);
+
 /* An input that the device reads in a format of its own. */
 typedef struct packed_input {
   uint32_t format;              /* TM_FORMAT_NONE: it is as it was */

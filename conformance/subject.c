@@ -11,6 +11,10 @@
 #define SERIAL_LANES 3u
 #define BUSY_TRIES 200000
 #define LONGEST_TEXT 190u
+/* The host's limits, as plugin.h has them. */
+#define MOST_MEMORIES 64u
+#define LARGEST_ALIGNMENT (1u << 21)
+#define LARGEST_GRANULE (1u << 20)
 
 static void host_log(void *context, uint32_t level, tm_string message) { (void)context, (void)level, (void)message; }
 
@@ -114,12 +118,34 @@ static void make_services(subject *s) {
 
 static uint32_t at_least_1(uint32_t value) { return value == 0 ? 1 : value; }
 
+static tm_status say(subject *s, tm_status status, const char *text) {
+  snprintf(s->text, sizeof s->text, "%s", text);
+  return status;
+}
+
+/* What the host refuses a backend for. */
+static bool is_sound(subject *s) {
+  const uint32_t known = TM_DEVICE_SYNCHRONOUS | TM_DEVICE_OPENING_THREAD | TM_DEVICE_EXCLUSIVE_PROCESS;
+  const tm_device_info *info = &s->info;
+  if ((info->flags & ~known) != 0) return say(s, TM_OK, "the device has unknown flags") != TM_OK;
+  if (info->memory_count == 0 || info->memory_count > MOST_MEMORIES) return say(s, TM_OK, "the device has no sound number of memories") != TM_OK;
+  for (uint32_t i = 0; i < info->memory_count; i++)
+    if (info->memories == NULL || info->memories[i] == NULL) return say(s, TM_OK, "the device's list of memories is not sound") != TM_OK;
+  const tm_memory_space *space = info->memories[0];
+  if (space->struct_size < sizeof *space) return say(s, TM_OK, "a memory is shorter than every version of its struct") != TM_OK;
+  if ((space->alignment & (space->alignment - 1)) != 0 || space->alignment > LARGEST_ALIGNMENT)
+    return say(s, TM_OK, "the alignment of a memory is no power of two, or too large") != TM_OK;
+  if (space->offset_granule > LARGEST_GRANULE || space->store_granule > LARGEST_GRANULE)
+    return say(s, TM_OK, "a granule of a memory is too large") != TM_OK;
+  return true;
+}
+
 static tm_status find_device(subject *s) {
   s->info = (tm_device_info){ .struct_size = sizeof s->info };
   const tm_status status = s->table.device_info(s->backend, s->device_index, &s->info);
   if (status == TM_END) return TM_ERROR_NO_DEVICE;
-  if (status != TM_OK) return status;
-  if (s->info.memory_count == 0 || s->info.memories == NULL || s->info.memories[0] == NULL) return TM_ERROR_CORRUPT;
+  if (status != TM_OK) return say(s, status, "device_info gave a status that it may not give");
+  if (!is_sound(s)) return TM_ERROR_CORRUPT;
   s->space = *s->info.memories[0];
   s->space.offset_granule = at_least_1(s->space.offset_granule);
   s->space.store_granule = at_least_1(s->space.store_granule);
@@ -134,6 +160,7 @@ tm_status subject_open(subject *s, const subject_options *options) {
   atomic_init(&s->allocations_left, options->allocations_plus_one == 0 ? UINT64_MAX : options->allocations_plus_one - 1);
   s->table = *options->table;
   s->settings = options->settings;
+  s->combinations = options->combinations;
   s->device_index = options->device_index;
   if (options->threads > 1 && tm_pool_create(&s->memory, options->threads, &s->pool, NULL) != TM_OK) return TM_ERROR_NO_MEMORY;
   make_services(s);

@@ -27,6 +27,7 @@ typedef struct subject {
   tm_accelerator_backend_plugin table;  /* complete */
   bool            host_makes_buffers;   /* a buffer is its address */
   subject_settings settings;
+  const combination_list *combinations;
   tm_backend     *backend;
   tm_device      *device;
   uint32_t        device_index;
@@ -44,6 +45,7 @@ typedef struct subject_options {
   uint32_t         device_index;
   uint32_t         threads;             /* 0: serial ranges on 3 lanes */
   uint64_t         allocations_plus_one; /* that the host has memory for; 0: no limit */
+  const combination_list *combinations; /* of all operations; NULL where no errands are run */
 } subject_options;
 
 /* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
