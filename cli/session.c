@@ -20,9 +20,11 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
   tm_setting *settings = calloc(preferences->setting_count + (size_t)1, sizeof *settings);
   if (settings == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
   for (uint32_t i = 0; i < preferences->setting_count; i++) settings[i] = preferences->settings[i].setting;
+  char       state_folder[1024];
+  const bool has_state = tm_preferences_state_path(getenv("XDG_STATE_HOME"), getenv("HOME"), state_folder, sizeof state_folder);
   const tm_context_options options = {
     .struct_size = sizeof options,
-    .flags = TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | needs->flags,
+    .flags = TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | (preferences->strict ? TM_CONTEXT_STRICT : 0) | needs->flags,
     .thread_count = preferences->thread_count,
     .max_memory_bytes = preferences->max_memory_bytes,
     .max_header_bytes = needs->max_header_bytes,
@@ -35,6 +37,8 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
     .excluded_device_count = preferences->excluded_devices.count,
     .settings = settings,
     .setting_count = preferences->setting_count,
+    .state_folder = has_state ? state_folder : NULL,
+    .patience_ns = preferences->patience_ns,
   };
   /* The pool's threads inherit the mask, so a Ctrl-C always reaches the thread that can answer it. */
   tm_interrupt_hold();

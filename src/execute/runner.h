@@ -12,6 +12,8 @@
 typedef struct tm_runner {
   tm_placement_table *table;
   tm_scratch         *scratch;
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
+  bool                is_strict;        /* what the chosen device fails at fails */
 } tm_runner;
 
 /* What happened; the text says what fell back and why ("" if nothing did). */
@@ -28,7 +30,8 @@ typedef struct tm_run_outcome {
 } tm_run_outcome;
 
 /* pointers: addresses of the operands' first elements.  out_outcome may be NULL.
-   TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY */
+   TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY,
+   TM_ERROR_CANCELLED, TM_ERROR_INTERNAL (hung, and may still use the operands); if strict, whatever a device fails with */
 tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                         tm_error *error);
 

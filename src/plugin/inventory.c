@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "plugin/backend_call.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/device.h"
 #include "plugin/device_listing.h"
@@ -88,10 +89,7 @@ static bool has_settings(const tm_context_options *options, const char *backend)
    its options a value that means nothing: that alone is the user's mistake and returned, if there is such a value. */
 static tm_status initialize(tm_backend_slot *slot, const tm_context_options *options, tm_error *out_error) {
   tm_error error = TM_ERROR_INIT;
-  tm_call_frame frame;
-  tm_call_enter(&frame, &error);
-  tm_status status = slot->table.init(&slot->host, &slot->handle);
-  tm_call_leave(&frame);
+  tm_status status = tm_backend_init(slot, &error);
   slot->initialized = status == TM_OK;
   if (status == TM_ERROR_ARGUMENT && has_settings(options, slot->name))
     return tm_fail(out_error, status, "backend %s: %.900s", slot->name, error.text);
@@ -102,7 +100,8 @@ static tm_status initialize(tm_backend_slot *slot, const tm_context_options *opt
   }
   if (status == TM_OK) return TM_OK;
   if (error.text[0] == '\0') (void)tm_fail(&error, status, "it could not start: %s", tm_status_name(status));
-  set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : TM_BACKEND_REFUSED, error.text);
+  const uint32_t refused = atomic_load(&slot->is_stuck) ? TM_BACKEND_QUARANTINED : TM_BACKEND_REFUSED;
+  set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : refused, error.text);
   return TM_OK;
 }
 
@@ -268,48 +267,45 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   tm_arena_init(&inventory->arena, memory);
   atomic_init(&inventory->generation, 1);
   atomic_init(&inventory->is_whole, false);
+  inventory->crash_marks = request->crash_marks;
   tm_status status = tm_kernel_cache_init(&inventory->kernel_cache, memory);
   if (status != TM_OK) {
     tm_memory_free(memory, inventory, sizeof *inventory);
     return tm_fail(error, status, "no memory for the kernel cache");
   }
+  *out_inventory = inventory;
+  TM_TRY(tm_watch_init(&inventory->watch, memory, request->options->patience_ns));
   loading load = { .inventory = inventory, .options = request->options };
   status = load_all(&load, request->search_folders, error);
   tm_memory_free(memory, load.files, load.file_count * sizeof *load.files);
-  if (status == TM_OK) {
-    atomic_store(&inventory->is_whole, true);
-    *out_inventory = inventory;
-  } else {
-    tm_inventory_destroy(inventory);
-  }
+  if (status == TM_OK) atomic_store(&inventory->is_whole, true);
   return status;
 }
 
-static void shut_down(tm_backend_slot *slot) {
-  if (!slot->initialized) return;
-  tm_call_frame frame;
-  tm_call_enter(&frame, NULL);
-  slot->table.shutdown(slot->handle);
-  tm_call_leave(&frame);
+static bool is_stuck(const tm_inventory *inventory) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++)
+    if (atomic_load(&inventory->backends[i]->is_stuck)) return true;
+  return false;
 }
 
-void tm_inventory_destroy(tm_inventory *inventory) {
-  if (inventory == NULL) return;
+bool tm_inventory_destroy(tm_inventory *inventory) {
+  if (inventory == NULL) return true;
   for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i]);
-  for (uint32_t i = inventory->backend_count; i-- > 0;) {
-    shut_down(inventory->backends[i]);
-    tm_mutex_deinit(&inventory->backends[i]->opening);
+  for (uint32_t i = inventory->backend_count; i-- > 0;) tm_backend_shutdown(inventory->backends[i]);
+  tm_watch_deinit(&inventory->watch);
+  if (is_stuck(inventory)) {
+    atomic_store(&inventory->is_gone, true);
+    return false;
   }
-  for (uint32_t i = 0; i < inventory->device_count; i++) {
-    tm_device_free_parked(inventory->devices[i]);
-    tm_device_listing_free(inventory->devices[i]);
-  }
+  for (uint32_t i = 0; i < inventory->backend_count; i++) tm_mutex_deinit(&inventory->backends[i]->opening);
+  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_listing_free(inventory->devices[i]);
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   tm_memory *memory = inventory->memory;
   tm_memory_free(memory, inventory->devices, inventory->device_count * sizeof *inventory->devices);
   tm_memory_free(memory, inventory->backends, inventory->backend_count * sizeof *inventory->backends);
   tm_arena_deinit(&inventory->arena);
   tm_memory_free(memory, inventory, sizeof *inventory);
+  return true;
 }
 
 void tm_inventory_retire(tm_device_slot *device, uint32_t state) {
