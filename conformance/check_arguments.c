@@ -91,6 +91,7 @@ static bool take_option(check_arguments *a, const char *option, const char *valu
     *formats = value;
   } else if (strcmp(option, "--called") == 0) {         /* by the command that runs this program */
     a->called = value;
+    a->speaker = "tensormorph";
   } else if (strcmp(option, "--set") == 0 && a->setting_count < ARGUMENTS_SETTINGS && strchr(value, '=') != NULL) {
     a->settings[a->setting_count++] = value;
   } else if (strcmp(option, "--only") == 0) {
@@ -145,7 +146,7 @@ static bool read_all(int count, char **words, check_arguments *a, const char **f
 
 bool check_arguments_read(int count, char **words, check_arguments *out) {
   const char *formats = NULL;
-  *out = (check_arguments){ .campaign = { .seed = 1, .cases = USUAL_CASES } };
+  *out = (check_arguments){ .speaker = "tensormorph-conformance", .campaign = { .seed = 1, .cases = USUAL_CASES } };
   if (!read_all(count, words, out, &formats)) {
     fputs(usage, stderr);
     return false;
@@ -161,7 +162,7 @@ bool check_arguments_read(int count, char **words, check_arguments *out) {
 static bool add(check_arguments *a, const char *word) {
   subject_settings *settings = &a->campaign.subject.settings;
   if (settings->count == SUBJECT_SETTINGS) {
-    fprintf(stderr, "tensormorph-conformance: more than %u settings\n", SUBJECT_SETTINGS);
+    fprintf(stderr, "%s: more than %u settings\n", a->speaker, SUBJECT_SETTINGS);
     return false;
   }
   settings->words[settings->count++] = word;
@@ -185,7 +186,7 @@ static bool take_setting(check_arguments *a, const char *backend, const char *wo
   if (is_addressed && ((size_t)(dot - word) != length || strncmp(word, backend, length) != 0)) return true;
   const char *own = is_addressed ? dot + 1 : word;
   if (is_option(a->campaign.subject.table, own)) return add(a, own);
-  fprintf(stderr, "tensormorph-conformance: %s has no option %.*s\n", backend, (int)strcspn(own, "="), own);
+  fprintf(stderr, "%s: %s has no option %.*s\n", a->speaker, backend, (int)strcspn(own, "="), own);
   return false;
 }
 

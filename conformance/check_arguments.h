@@ -11,6 +11,7 @@ typedef struct check_arguments {
   const char *name;             /* of a built-in backend */
   const char *plugin;           /* NULL, or a file */
   const char *called;           /* how a person repeats it */
+  const char *speaker;          /* who complains: this program, or the command that runs it */
   bool        json;
   bool        quiet;
   bool        only_device;

@@ -70,7 +70,7 @@ static bool check_device(checking *all, const campaign_opening *opening) {
   const bool ran = campaign_run(c, &r);
   clear_progress(a);
   if (!ran) {
-    fprintf(stderr, "tensormorph-conformance: device %u of %s does not open any more\n", c->subject.device_index, all->name);
+    fprintf(stderr, "%s: device %u of %s does not open any more\n", a->speaker, c->subject.device_index, all->name);
     return false;
   }
   const printout_heading heading = {
@@ -100,7 +100,7 @@ static int check_devices(checking *all) {
     if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
-      fprintf(stderr, "tensormorph-conformance: %s:%u cannot be used here: %s%s%s\n", all->name, device, tm_status_name(opening.status),
+      fprintf(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),
               opening.text[0] != '\0' ? ": " : "", opening.text);
     trouble = opening.status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
   }
@@ -116,7 +116,7 @@ static int run(check_arguments *a) {
   tm_accelerator_backend_plugin table;
   checking all = { .arguments = a };
   if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
-    fprintf(stderr, "tensormorph-conformance: %s\n", error.text);
+    fprintf(stderr, "%s: %s\n", a->speaker, error.text);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);

@@ -87,7 +87,7 @@ static void print_checks(const report *r, FILE *to) {
 }
 
 static void print_coverage(const report *r, const printout_heading *heading, FILE *to) {
-  fprintf(to, "%u of %u claimed combinations reached", r->reached_count, r->claimed_count);
+  fprintf(to, "reached %u of the %u combinations of formats that it takes", r->reached_count, r->claimed_count);
   if (heading->budget_ns != 0) fprintf(to, " within %.3g s", (double)heading->budget_ns / SECOND_NS);
   fprintf(to, "; %llu questions, %llu refusals, seed %llu\n", (unsigned long long)r->question_count, (unsigned long long)r->refusal_count,
           (unsigned long long)heading->seed);
