@@ -13,7 +13,8 @@
 #define PREFIX "TENSORMORPH_"
 
 /* Variables that are the library's own business. */
-static const char *const library_variables[] = { "TENSORMORPH_PLUGIN_PATH", "TENSORMORPH_PROBE" };
+static const char *const library_variables[] = { "TENSORMORPH_PLUGIN_PATH", "TENSORMORPH_PROBE", "TENSORMORPH_CONFORMANCE",
+                                                 "TENSORMORPH_TRACE" };
 
 void tm_preferences_init(tm_preferences *preferences) { memset(preferences, 0, sizeof *preferences); }
 
