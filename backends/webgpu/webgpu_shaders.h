@@ -6,5 +6,6 @@
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
+extern const char webgpu_wgsl_move[];
 
 #endif
