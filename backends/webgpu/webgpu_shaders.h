@@ -6,6 +6,7 @@
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
+extern const char webgpu_wgsl_exact[];
 extern const char webgpu_wgsl_move[];
 
 #endif
