@@ -39,7 +39,7 @@ _tensormorph() {
     esac
   done
 
-  local options="--device --no-device --accept --threads --plugin --max-memory --set --json --color --no-color --quiet --help"
+  local options="--device --no-device --accept --threads --plugin --max-memory --patience --strict --set --json --color --no-color --quiet --help"
   if [[ -z $command ]]; then
     options+=" --version"
   else
@@ -53,7 +53,7 @@ _tensormorph() {
     --plugin)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
-    --threads | --max-memory | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
+    --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     help) words=$commands ;;
