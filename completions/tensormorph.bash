@@ -40,7 +40,7 @@ _tensormorph() {
     esac
   done
 
-  local options="--device --no-device --accept --threads --plugin --max-memory --set --json --color --no-color --quiet --help"
+  local options="--device --no-device --accept --threads --plugin --max-memory --patience --strict --set --json --color --no-color --quiet --help"
   if [[ -z $command ]]; then
     options+=" --version"
   else
@@ -54,7 +54,7 @@ _tensormorph() {
     --plugin | --folder)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
-    --threads | --max-memory | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
+    --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;

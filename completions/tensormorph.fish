@@ -24,6 +24,8 @@ complete -c tensormorph -l accept -x -a "N0 N1 N2 N3" -d "weakest numerics class
 complete -c tensormorph -l threads -x -d "threads to compute with"
 complete -c tensormorph -l plugin -r -F -d "also load this plugin"
 complete -c tensormorph -l max-memory -x -d "fail instead of allocating more"
+complete -c tensormorph -l patience -x -d "what a plugin gets for a call"
+complete -c tensormorph -l strict -d "fail when a device fails"
 complete -c tensormorph -l set -x -d "set an option of a backend"
 complete -c tensormorph -l json -d "print one JSON document"
 complete -c tensormorph -l color -d "colour even if the output is no terminal"

@@ -308,6 +308,8 @@ typedef struct tm_run_report {
   uint64_t measured_ns;                 /* lowering, copies and launch until complete, without what happens once */
   uint32_t retries;                     /* devices that failed before */
   uint32_t fell_back;                   /* 1: a device that had promised to run it did not */
+  uint32_t watched;                     /* 1: one of the device's first runs of the kind, made with care: slower than later ones */
+  uint32_t reserved;
 } tm_run_report;
 
 /* What a run does when the device that was chosen fails.  A device that ran short of memory first gets what is only kept for

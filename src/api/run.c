@@ -148,6 +148,7 @@ static void write_report(tm_run_report *report, const tm_run_outcome *outcome) {
     .measured_ns = outcome->measured_ns,
     .retries = outcome->retries,
     .fell_back = outcome->fell_back,
+    .watched = outcome->watched,
   };
   tm_copy_out(report, &filled, sizeof filled);
 }

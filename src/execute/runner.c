@@ -214,6 +214,7 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
   tm_kernel *kernel = NULL;
   TM_TRY(tm_placement_kernel(placement, candidate, &kernel, error));
   const uint64_t expected_ns = outcome != NULL ? tm_placement_expect(placement, candidate) : 0;
+  const bool is_watched = tm_trial_is_watched(candidate->trial);
   kernel_run run;
   if (candidate->lowering.step_count == 0) {
     TM_TRY(run_kernel(runner, candidate, kernel, pointers, outcome != NULL, &run, error));
@@ -228,6 +229,7 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
   if (outcome == NULL) return TM_OK;
   outcome->expected_ns = expected_ns;
   outcome->device = candidate->device->index;
+  outcome->watched = is_watched;
   outcome->level = candidate->answer.level;
   outcome->numerics = candidate->answer.numerics;
   return TM_OK;

@@ -23,7 +23,7 @@ typedef struct tm_run_outcome {
   uint32_t numerics;
   uint32_t retries;
   uint32_t fell_back;           /* a promise was broken */
-  uint32_t padding;
+  uint32_t watched;             /* the run was one by which the device proves itself */
   uint64_t expected_ns;
   uint64_t measured_ns;
   char     note[256];

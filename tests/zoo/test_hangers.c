@@ -184,6 +184,50 @@ static void who_comes_back_late_finds_nobody(void **state) {
   assert_int_equal(lines.length, said);
 }
 
+/* ---- somebody who wants to go ---- */
+
+static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
+
+/* A job that waits for such a device is cancelled long before its patience is over. */
+static void a_job_can_be_cancelled_meanwhile(void **state) {
+  (void)state;
+  static const char *const paths[] = { ZOO_FOLDER "/greedy/greedy_launch.so", ZOO_FOLDER "/greedy/greedy_work.so" };
+  static const char *const excluded[] = { "cpu", "reference" };
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  made_file made = make_safetensors(one_tensor, sizeof one_tensor - 1, 200000);
+  static char path[1024];
+  snprintf(path, sizeof path, "%s", scratch_write(&folder, "model.safetensors", made.bytes, made.size));
+  free(made.bytes);
+  for (uint32_t i = 0; i < 2; i++) {
+    tm_context_options options = options_with(&paths[i], 1);
+    options.excluded_devices = excluded;
+    options.excluded_device_count = 2;
+    options.patience_ns = UINT64_C(3000000000);
+    options.alloc = keep_alloc;
+    options.free = keep_free;
+    options.allocator_context = &all_blocks;
+    tm_context *context = open_context(&options);
+    tm_checkpoint *checkpoint = NULL;
+    tm_job *job = NULL;
+    tm_error error = TM_ERROR_INIT;
+    if (tm_checkpoint_open(context, path, 0, &checkpoint, &error) != TM_OK) fail_msg("%s", error.text);
+    if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_int_equal(tm_job_wait(job, UINT64_C(200000000), &error), TM_PENDING);
+    const double begin = seconds();
+    tm_job_cancel(job);
+    assert_int_equal(tm_job_wait(job, UINT64_C(5000000000), &error), TM_ERROR_CANCELLED);
+    const double taken = seconds() - begin;
+    if (taken > 1) fail_msg("cancelled after %g s", taken);
+    tm_job_destroy(job);
+    tm_checkpoint_close(checkpoint);
+    const double closing = seconds();
+    tm_context_destroy(context);
+    assert_true(seconds() - closing < 10);
+  }
+  scratch_deinit(&folder);
+}
+
 /* ---- all together ---- */
 
 static tm_tensor *matrix_of(tm_context *context, uint32_t format, uint64_t rows, uint64_t columns) {
@@ -237,7 +281,7 @@ static void everybody_together_gives_reference_results(void **state) {
   assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
   tm_context *reference = open_context(&plain);
   tm_op_description op = { .struct_size = sizeof op };
-  for (int round = 0; round < 5; round++)
+  for (int round = 0; round < 2; round++)
     for (uint32_t i = 0; tm_op_describe(i, &op) == TM_OK; i++) check_op(zoo, reference, &op);
   assert_int_equal(fegetround(), FE_TONEAREST);
   assert_int_equal(describe_device(zoo, "zoo_hangs_in_query:0").state, TM_DEVICE_QUARANTINED);
@@ -268,6 +312,7 @@ int main(void) {
     cmocka_unit_test(the_result_is_there_all_the_same),
     cmocka_unit_test(one_that_does_not_start_is_listed),
     cmocka_unit_test(who_comes_back_late_finds_nobody),
+    cmocka_unit_test(a_job_can_be_cancelled_meanwhile),
     cmocka_unit_test(everybody_together_gives_reference_results),
     cmocka_unit_test(a_device_gets_all_calls_from_its_own_thread),
   };
