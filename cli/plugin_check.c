@@ -23,6 +23,7 @@
 
 typedef struct check_call {
   tm_invocation *invocation;
+  char         program[LONGEST_PATH];
   char         target[LONGEST_PATH];    /* a built-in's name, or a path */
   char         called[LONGEST_CALL];
   const char **words;
@@ -120,7 +121,7 @@ static int make_words(check_call *call) {
   static const char *const names[] = { "--seed", "--cases", "--only", "--formats", "--case", "--deadline", "--budget" };
   const tm_arguments   *arguments = &call->invocation->arguments;
   const tm_preferences *preferences = &call->invocation->preferences;
-  add_word(call, PROGRAM);
+  add_word(call, call->program);        /* with its folder: what lies beside it is found by that */
   add_word(call, call->target);
   add_called(call, "tensormorph plugin check %s", call->target);
   for (uint32_t i = 0; i < call->setting_count; i++) {
@@ -150,11 +151,10 @@ static int find_program(char *path, size_t capacity) {
 }
 
 static int run_program(const check_call *call) {
-  char path[LONGEST_PATH];
-  int  status = 0;
-  if (find_program(path, sizeof path) != TM_EXIT_OK) return TM_EXIT_TROUBLE;
+  int status = 0;
   tm_output_flush(call->invocation->output);
-  if (!tm_companion_run(path, call->words, &status)) return tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", path, strerror(errno));
+  if (!tm_companion_run(call->program, call->words, &status))
+    return tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", call->program, strerror(errno));
   if (WIFSIGNALED(status)) {
     if (WTERMSIG(status) == SIGPIPE) return TM_EXIT_CLOSED_PIPE;
     return tm_complain_as(TM_EXIT_TROUBLE, "the check ended with signal %d", WTERMSIG(status));
@@ -166,7 +166,8 @@ int tm_plugin_check(tm_invocation *invocation, const char *target) {
   check_call *call = calloc(1, sizeof *call);
   if (call == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   call->invocation = invocation;
-  int exit_code = find_target(call, target);
+  int exit_code = find_program(call->program, sizeof call->program);
+  if (exit_code == TM_EXIT_OK) exit_code = find_target(call, target);
   if (exit_code == TM_EXIT_OK) exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   if (exit_code == TM_EXIT_OK) exit_code = run_program(call);
   for (uint32_t i = 0; call->settings != NULL && i < call->setting_count; i++) free(call->settings[i]);

@@ -207,14 +207,21 @@ static void note_dead_check(const watch *w, uint32_t item, const char *how) {
   (void)report_add_check(w->report, &check);
 }
 
+/* Each phase closes the device once, and each may die of it. */
+static void note_dead_closing(const watch *w, const char *how) {
+  report_check check = { .name = "closing", .failed = true };
+  for (uint32_t i = 0; i < w->report->check_count; i++)
+    if (strcmp(w->report->checks[i].name, check.name) == 0) return;
+  snprintf(check.text, sizeof check.text, "%s when the device was closed", how);
+  (void)report_add_check(w->report, &check);
+}
+
 static void note_death(const watch *w, int status) {
   char how[120];
   const uint32_t item = atomic_load(&w->worker->journal->item);
   say_death(w, status, how, sizeof how);
   if (item >= worker_item_count(w->worker)) {
-    report_check check = { .name = "closing", .failed = true };
-    snprintf(check.text, sizeof check.text, "%s when the device was closed", how);
-    (void)report_add_check(w->report, &check);
+    note_dead_closing(w, how);
   } else if (w->worker->phase == PHASE_MANNERS) {
     note_dead_check(w, item, how);
   } else {

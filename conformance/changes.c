@@ -73,7 +73,8 @@ static changes_result make_padded(changes *out, const tm_change *change) {
     tm_operand *operand = &c->operands[i];
     for (uint32_t axis = 0; axis < operand->rank; axis++) {
       if (label == AXES_NONE ? (i != change->operand || axis != change->axis) : a.labels[i][axis] != label) continue;
-      if (operand->dims[axis] == 1) continue;
+      const bool is_scale = c->operation.op == TM_OP_MATMUL_SCALED && i >= 2 && i < c->operation.input_count;
+      if (operand->dims[axis] == 1 && (extent != 1 || is_scale)) continue;      /* it is repeated */
       if (operand->dims[axis] != extent) return CHANGES_UNKNOWN;        /* scales of blocks */
       operand->dims[axis] = padded;
       if (!relayout(operand, operand->format, operand->dims)) return impossible(out, change, "no whole blocks");

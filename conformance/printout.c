@@ -3,8 +3,11 @@
 
 #include <stdlib.h>
 
+#include "conformance/manner.h"
+
 #define FORMATS_WIDTH 56u
 #define SECOND_NS 1e9
+#define MOST_FAILURES 25u
 
 static const char *level_name(uint32_t level) {
   static const char *const names[] = { "refused", "emulated", "native" };
@@ -57,7 +60,9 @@ static void print_line(const report_claim *const *claims, uint32_t count, FILE *
     if (claims[i]->worst > worst) worst = claims[i]->worst;
   }
   join_formats(claims, count, formats, sizeof formats);
-  fprintf(to, "%-16s %-9s N%-4u %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), claims[0]->numerics, count,
+  char numerics[8] = "N?";
+  if (claims[0]->numerics <= TM_NUMERICS_N4) snprintf(numerics, sizeof numerics, "N%u", claims[0]->numerics);
+  fprintf(to, "%-16s %-9s %-5s %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), numerics, count,
           (unsigned long long)cases, worst, failures == 0 ? "ok" : "FAILED", formats);
 }
 
@@ -102,23 +107,31 @@ static void print_repeat(const printout_heading *heading, FILE *to) {
   fprintf(to, "    %s --device %u --seed %llu", heading->command, heading->device_index, (unsigned long long)heading->seed);
 }
 
+/* A backend that breaks thousands of promises is told the first few. */
 static void print_failures(const report *r, const printout_heading *heading, FILE *to) {
+  uint32_t shown = 0, left = 0;
   for (uint32_t i = 0; i < r->check_count; i++) {
     if (!r->checks[i].failed) continue;
     fprintf(to, "FAILED %s: %s\n", r->checks[i].name, r->checks[i].text);
     print_repeat(heading, to);
-    fprintf(to, " --only %s\n", r->checks[i].name);
+    if (manner_by_name(r->checks[i].name) != NULL) fprintf(to, " --only %s", r->checks[i].name);
+    fputc('\n', to);
   }
   for (uint32_t i = 0; i < r->count; i++) {
     const report_claim *claim = &r->claims[i];
     char formats[160], asked[160];
     if (claim->failure_count == 0) continue;
+    if (shown++ >= MOST_FAILURES) {
+      left++;
+      continue;
+    }
     combination_describe(&claim->which, formats, sizeof formats);
     combination_describe(&claim->failed_which, asked, sizeof asked);
     fprintf(to, "FAILED %s %s (%u of %u cases): %s\n", claim->which.row->name, formats, claim->failure_count, claim->case_count, claim->failure);
     print_repeat(heading, to);
     fprintf(to, " --only %s --formats %s --case %u\n", claim->which.row->name, asked, claim->failed_case);
   }
+  if (left != 0) fprintf(to, "... and %u claims more; --json has all\n", left);
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {

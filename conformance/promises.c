@@ -34,14 +34,24 @@ static bool check_yes(trial *t, const tm_operation *operation, const tm_answer *
   return answer->launch_ns <= answer->cost_ns || trial_fail(t, "its launch alone costs more than the whole");
 }
 
+/* One that moves meanwhile may be found in either; what was announced before the question is in force. */
+static void check_epoch(trial *t, subject *s, const tm_answer *answer) {
+  const uint64_t announced = atomic_load(&s->announced_epoch);
+  const bool was_announced = announced > s->info.epoch;
+  if (answer->epoch == 0) return;
+  if (!was_announced && answer->epoch != s->info.epoch)
+    trial_fail(t, "answers for epoch %llu, the device is in %llu", (unsigned long long)answer->epoch, (unsigned long long)s->info.epoch);
+  if (was_announced && answer->epoch <= s->info.epoch)
+    trial_fail(t, "answers for epoch %llu after it announced epoch %llu", (unsigned long long)answer->epoch, (unsigned long long)announced);
+}
+
 void promises_check_answer(trial *t, subject *s, const question *q, const tm_answer *answer) {
   asked_operation asked;
   question_asked(q, &asked);
   const tm_operation *operation = &asked.operation;
   if (answer->change_count > TM_MAX_CHANGES) trial_fail(t, "proposes %u changes", answer->change_count);
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
-  if (answer->epoch != 0 && answer->epoch != s->info.epoch)
-    trial_fail(t, "answers for epoch %llu, the device is in %llu", (unsigned long long)answer->epoch, (unsigned long long)s->info.epoch);
+  check_epoch(t, s, answer);
   if (answer->level != TM_LEVEL_REFUSED) check_yes(t, operation, answer);
   else if (answer->reasons == 0) trial_fail(t, "refuses without a reason");
   const tm_answer again = subject_ask(s, operation);

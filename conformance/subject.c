@@ -94,7 +94,9 @@ static tm_status host_cache_put(void *context, tm_string key, const void *data, 
 }
 
 static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
-  (void)context, (void)index, (void)event, (void)epoch;
+  subject *s = context;
+  (void)event;
+  if (index == s->device_index) atomic_store(&s->announced_epoch, epoch);
 }
 
 static uint64_t host_trace_begin(void *context, tm_string name) {

@@ -34,6 +34,7 @@ typedef struct subject {
   uint32_t        reserved;
   tm_device_info  info;
   tm_memory_space space;
+  _Atomic uint64_t announced_epoch;     /* by device_event */
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
   char            text[200];            /* what it said through fail last */

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "plugin/backend_call.h"
 #include "plugin/builtin_plugins.h"
+#include "plugin/call_trace.h"
 #include "plugin/device.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
@@ -132,6 +133,7 @@ static tm_status bring_up(loading *load, tm_backend_slot *slot, const tm_plugin_
   }
   TM_TRY(tm_settings_apply(load->options, slot, error));
   tm_host_services_init(slot);
+  if (tm_call_trace_is_wanted()) TM_TRY(tm_call_trace_install(slot, error));
   return initialize(slot, load->options, error);
 }
 

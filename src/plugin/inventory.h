@@ -48,6 +48,7 @@ typedef struct tm_backend_slot {
   _Atomic bool  is_stuck;               /* a call never came back: it is not shut down, and nothing of it is freed */
   char          stuck_reason[TM_STUCK_REASON_BYTES];    /* if its state is quarantined; fixed before that is set */
   tm_accelerator_backend_plugin table;
+  const tm_accelerator_backend_plugin *untraced;        /* what `table` logs the calls of; NULL: nothing is logged */
 } tm_backend_slot;
 
 /* Calls that name a device, as far as it must prove itself with each. */

@@ -70,7 +70,7 @@ static tm_status hang_info(tm_backend *backend, uint32_t index, tm_device_info *
   const tm_status status = zoo_device_info(backend, index, out_info);
   if (status != TM_OK) return status;
   out_info->flags = (ZOO_FAR ? 0 : TM_DEVICE_SYNCHRONOUS) | ZOO_FLAGS;
-  if (ZOO_FAR) out_info->memories = far_memories;
+  if (ZOO_FAR && TM_HAS_MEMBER(out_info, tm_device_info, memories)) out_info->memories = far_memories;
   return status;
 }
 
