@@ -6,11 +6,13 @@ extern const webgpu_row_table webgpu_rows_moving;
 extern const webgpu_row_table webgpu_rows_cast;
 extern const webgpu_row_table webgpu_rows_arithmetic;
 extern const webgpu_row_table webgpu_rows_select;
+extern const webgpu_row_table webgpu_rows_transcendental;
 
 const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_moving,
   &webgpu_rows_cast,
   &webgpu_rows_arithmetic,
   &webgpu_rows_select,
+  &webgpu_rows_transcendental,
   0,
 };

@@ -8,5 +8,6 @@ extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
 extern const char webgpu_wgsl_exact[];
 extern const char webgpu_wgsl_move[];
+extern const char webgpu_wgsl_transcendental[];
 
 #endif
