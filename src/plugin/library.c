@@ -14,8 +14,27 @@
 #define PROBE_TIMEOUT_NS (UINT64_C(5) * 1000000000)
 #define LONGEST_PATH 4096
 
+/* Runtimes that a library built like this one gets along with. */
+static uint32_t own_sanitizers(void) {
+  uint32_t own = 0;
+  if ((TM_BUILD_FLAGS & TM_BUILD_ADDRESS_SANITIZER) != 0) own |= TM_SHARED_OBJECT_ADDRESS_SANITIZER;
+  if ((TM_BUILD_FLAGS & TM_BUILD_THREAD_SANITIZER) != 0) own |= TM_SHARED_OBJECT_THREAD_SANITIZER;
+  if ((TM_BUILD_FLAGS & TM_BUILD_MEMORY_SANITIZER) != 0) own |= TM_SHARED_OBJECT_MEMORY_SANITIZER;
+  return own;
+}
+
 tm_status tm_plugin_library_examine(const char *path, tm_file_identity *out_identity, tm_error *error) {
-  return tm_library_examine(path, out_identity, error);
+  tm_shared_object object;
+  TM_TRY(tm_library_examine(path, ENTRY_SYMBOL, &object, error));
+  if (object.entry_count != 1)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: no plugin: it does not export %s itself (of %u exports; it is linked to: %s)", path,
+                   ENTRY_SYMBOL, object.export_count, object.needed[0] == '\0' ? "nothing" : object.needed);
+  if (object.wants_executable_stack)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: it wants an executable stack (link it with -z noexecstack)", path);
+  if ((object.sanitizers & ~own_sanitizers()) != 0)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: built with a sanitizer that this library was not built with (it is linked to: %s)",
+                   path, object.needed);
+  return tm_library_identify(path, out_identity, error);
 }
 
 /* The probe lies in libexec beside the folder of this library or of the program that holds it. */

@@ -34,7 +34,7 @@ static const refusal refusals[] = {
   { ZOO("short_table"), TM_BACKEND_REFUSED, "size of 8 bytes" },
   { ZOO("short_option"), TM_BACKEND_REFUSED, "option 0 is not sound" },
   { ZOO("no_entry"), TM_BACKEND_REFUSED, "does not export tm_plugin_query" },
-  { ZOO("foreign_entry"), TM_BACKEND_REFUSED, "comes from another library" },
+  { ZOO("foreign_entry"), TM_BACKEND_REFUSED, "does not export tm_plugin_query itself" },
   { ZOO("reference_name"), TM_BACKEND_REFUSED, "name" },
   { ZOO("device_all_ones"), TM_BACKEND_REFUSED, "4294967295 memories" },
   { ZOO("device_no_list"), TM_BACKEND_REFUSED, "no memory" },
