@@ -129,7 +129,7 @@ static tm_status keep_exclusions(tm_context *context, const tm_context_options *
 
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
-  const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0 };
+  const tm_inventory_request request = { .options = options, .search_folders = (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0 };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
   TM_TRY(keep_exclusions(context, options, error));
   return build_scheduler(context, error);

@@ -19,9 +19,10 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .vendor = slot->vendor,
     .build_id = slot->build_id,
     .origin = slot->origin,
-    .reason = or_empty(slot->reason),
+    .reason = or_empty(atomic_load(&slot->reason)),
     .device_count = slot->device_count,
-    .option_count = slot->option_values == NULL ? 0 : slot->table.option_count,
+    .option_count = slot->option_count,
+    .note = slot->note,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;
@@ -30,14 +31,15 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
 tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description) {
   if (backend >= context->inventory->backend_count) return TM_END;
   const tm_backend_slot *slot = context->inventory->backends[backend];
-  if (slot->option_values == NULL || option >= slot->table.option_count) return TM_END;
+  if (option >= slot->option_count) return TM_END;
+  const tm_backend_option *one = &slot->options[option];
   const tm_option_description description = {
     .struct_size = out_description->struct_size,
-    .type = slot->table.options[option]->type,
-    .name = slot->option_names[option],
-    .default_value = slot->option_defaults[option],
-    .value = slot->option_values[option],
-    .help = slot->option_helps[option],
+    .type = one->type,
+    .name = one->name,
+    .default_value = one->default_value,
+    .value = one->value,
+    .help = one->help,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

@@ -110,7 +110,8 @@ tm_status tm_library_symbol(void *library, const char *path, const char *symbol,
 bool tm_library_folder(const void *address, char *folder, uint64_t capacity) {
   Dl_info where;
   if (dladdr(address, &where) == 0 || where.dli_fname == NULL) return false;
-  char *full = realpath(where.dli_fname, NULL);
+  /* A program is known by what it was called, which means nothing once the working directory has changed. */
+  char *full = realpath(where.dli_fname[0] == '/' ? where.dli_fname : "/proc/self/exe", NULL);
   if (full == NULL) return false;
   char *slash = strrchr(full, '/');
   const bool fits = slash != NULL && (uint64_t)(slash - full) < capacity;

@@ -204,13 +204,52 @@ static void one_file_is_loaded_once(void **state) {
   file_case_end(&c);
 }
 
-static void one_name_is_loaded_once(void **state) {
+/* Both are used; settings and exclusions mean the one whose whole name they give. */
+static void of_one_name_all_are_loaded(void **state) {
   (void)state;
   const char *paths[] = { ZOO("honest"), ZOO("namesake") };
-  const tm_context_options options = options_with(paths, 2);
+  const tm_setting settings[] = { { "zoo_honest", "gear", "3" }, { "zoo_honest~2", "gear", "7" } };
+  tm_context_options options = options_with(paths, 2);
+  options.settings = settings;
+  options.setting_count = 2;
   tm_context *context = open_context(&options);
   expect_honest_unharmed(context);
-  expect_state(context, ZOO("namesake"), TM_BACKEND_REFUSED, "a backend of this name");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("namesake")).name, "zoo_honest~2");
+  const uint32_t second = device_of(context, "zoo_honest~2:0");
+  assert_int_not_equal(second, TM_ANY_DEVICE);
+  assert_int_equal(run_on(context, TM_OP_NEG, second).device, second);
+  tm_option_description option = { .struct_size = sizeof option };
+  assert_int_equal(tm_backend_option_describe(context, 0, 0, &option), TM_OK);
+  assert_string_equal(option.value, "3");
+  assert_int_equal(tm_backend_option_describe(context, 1, 0, &option), TM_OK);
+  assert_string_equal(option.value, "7");
+  tm_context_destroy(context);
+}
+
+static void one_of_a_name_can_be_excluded(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("honest"), ZOO("namesake") };
+  static const char *const names[] = { "zoo_honest", "zoo_honest~2", "zoo_honest~2:0" };
+  tm_context_options options = options_with(paths, 2);
+  options.excluded_devices = &names[0];
+  options.excluded_device_count = 1;
+  tm_context *context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_EXCLUDED, "by request");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("namesake")).name, "zoo_honest~2");
+  tm_context_destroy(context);
+  options.excluded_devices = &names[1];
+  context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_READY, "");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_EXCLUDED, "by request");
+  tm_context_destroy(context);
+  options.excluded_device_count = 0;
+  options.devices = &names[2];
+  options.device_count = 1;
+  context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_EXCLUDED, "not among");
+  assert_int_equal(describe_device(context, "zoo_honest~2:0").state, TM_DEVICE_READY);
   tm_context_destroy(context);
 }
 
@@ -324,7 +363,8 @@ int main(void) {
     cmocka_unit_test(other_architectures_are_refused),
     cmocka_unit_test(files_of_everybody_are_refused),
     cmocka_unit_test(one_file_is_loaded_once),
-    cmocka_unit_test(one_name_is_loaded_once),
+    cmocka_unit_test(of_one_name_all_are_loaded),
+    cmocka_unit_test(one_of_a_name_can_be_excluded),
     cmocka_unit_test(only_absolute_folders_are_searched),
     cmocka_unit_test(excluded_ones_are_not_loaded),
     cmocka_unit_test(slips_get_a_suggestion),
