@@ -45,6 +45,7 @@ static const refusal refusals[] = {
   { ZOO("device_short_memory"), TM_BACKEND_REFUSED, "memory 0 is not sound" },
   { ZOO("device_huge_alignment"), TM_BACKEND_REFUSED, "alignment of 4194304 bytes" },
   { ZOO("device_odd_alignment"), TM_BACKEND_REFUSED, "alignment of 48 bytes" },
+  { ZOO("executable_stack"), TM_BACKEND_REFUSED, "executable stack" },
   { "/nonexistent/plugin.so", TM_BACKEND_REFUSED, "No such file" },
   { TM_BINARY_DIR, TM_BACKEND_REFUSED, "folder" },
   { TM_SOURCE_DIR "/LICENSE", TM_BACKEND_REFUSED, "no ELF header" },
@@ -77,11 +78,12 @@ static void a_hanging_constructor_is_given_up(void **state) {
 
 static void unusual_ones_are_accepted(void **state) {
   (void)state;
-  const char *paths[] = { ZOO("greased"), ZOO("old"), ZOO("device_endless_names"), ZOO("two_queues"), ZOO("honest") };
-  const tm_context_options options = options_with(paths, 5);
+  const char *paths[] = { ZOO("greased"), ZOO("old"), ZOO("device_endless_names"), ZOO("two_queues"), ZOO("newer_minor"), ZOO("honest") };
+  const tm_context_options options = options_with(paths, 6);
   tm_context *context = open_context(&options);
-  static const char *const devices[] = { "zoo_greased:0", "zoo_old:0", "zoo_device_endless_names:0", "zoo_two_queues:0" };
-  for (size_t i = 0; i < 4; i++) {
+  static const char *const devices[] = { "zoo_greased:0", "zoo_old:0", "zoo_device_endless_names:0", "zoo_two_queues:0",
+                                         "zoo_newer_minor:0" };
+  for (size_t i = 0; i < 5; i++) {
     const uint32_t device = device_of(context, devices[i]);
     assert_int_not_equal(device, TM_ANY_DEVICE);
     assert_int_equal(run_on(context, TM_OP_NEG, device).device, device);
