@@ -4,19 +4,27 @@
 #include <fcntl.h>
 #include <fenv.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plugin/probe_run.h"
 
 #define LONGEST_STEP 200
+#define MOST_VARIABLES 256u
+
+extern char **environ;
 
 /* One program, one plugin: what it is called through, and where it is told. */
 static int output = -1;
 static char subject[LONGEST_STEP];
 static tm_accelerator_backend_plugin real;
 static bool changed_mode;
+static char variables[MOST_VARIABLES][LONGEST_STEP];
+static uint32_t variable_count;
+static atomic_flag variables_in_use = ATOMIC_FLAG_INIT;
 
 void journal_open(void) {
   output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -38,12 +46,45 @@ static void put(const char *bytes, size_t count) {
 
 void journal_write(const tm_field_writer *writer) { put(writer->bytes, (size_t)writer->length); }
 
-/* No allocation: the plugin may have broken the heap. */
-static void put_step(const char *text) {
+/* No allocation: the plugin may have broken the heap.  One write, so that threads do not mix their lines. */
+static void put_line(const char *tag, const char *text) {
   char line[LONGEST_STEP + 64];
-  const int length = snprintf(line, sizeof line, "%zu:" TM_PROBE_STEP "\n%zu:%s\n", strlen(TM_PROBE_STEP), strlen(text), text);
+  const int length = snprintf(line, sizeof line, "%zu:%s\n%zu:%s\n", strlen(tag), tag, strlen(text), text);
   put(line, (size_t)length);
 }
+
+/* ---- variables ---- */
+
+/* What a driver asks the environment for decides what it offers.  Every library that is loaded here finds these two
+   functions before those of the C library, which are the same but for the note. */
+static const char *find_variable(const char *name) {
+  const size_t length = strlen(name);
+  for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+    if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=') return *variable + length + 1;
+  return NULL;
+}
+
+static void note_variable(const char *name) {
+  if (output < 0 || strlen(name) >= LONGEST_STEP) return;
+  while (atomic_flag_test_and_set(&variables_in_use)) {
+  }
+  bool known = variable_count == MOST_VARIABLES;
+  for (uint32_t i = 0; i < variable_count && !known; i++) known = strcmp(variables[i], name) == 0;
+  if (!known) {
+    (void)snprintf(variables[variable_count++], LONGEST_STEP, "%s", name);
+    put_line(TM_PROBE_VARIABLE, name);
+  }
+  atomic_flag_clear(&variables_in_use);
+}
+
+__attribute__((visibility("default"))) char *getenv(const char *name) {
+  note_variable(name);
+  return (char *)(uintptr_t)find_variable(name);
+}
+
+__attribute__((visibility("default"))) char *secure_getenv(const char *name) { return getenv(name); }
+
+/* ---- steps ---- */
 
 void journal_step(const char *format, ...) {
   char text[LONGEST_STEP];
@@ -51,7 +92,7 @@ void journal_step(const char *format, ...) {
   va_start(arguments, format);
   (void)vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  put_step(text);
+  put_line(TM_PROBE_STEP, text);
 }
 
 void journal_subject(const char *format, ...) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensormorph-probe DEPTH FILE NAME [BACKEND.OPTION=VALUE]... - tries a plugin in a process that may crash or hang instead of
- * the application.  Tells each step before it takes it, then what was found (plugin/probe_run.h); ends without running exit
- * handlers of the plugin.  NAME is the one that settings mean it by, or empty.
+ * tensormorph-probe DEPTH FILE BUILT-IN NAME [BACKEND.OPTION=VALUE]... - tries a plugin in a process that may crash or hang
+ * instead of the application.  Tells each step before it takes it, then what was found (plugin/probe_run.h); ends without
+ * running exit handlers of the plugin.  FILE or BUILT-IN is empty; NAME is the one that settings mean it by, or empty.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ typedef struct probe {
   tm_setting        *settings;
   tm_context_options options;
   const char        *path;
+  const char        *builtin;
   const char        *name;
   process_traces     before;
 } probe;
@@ -80,8 +81,9 @@ static tm_status list(probe *p, tm_error *error) {
   const tm_log silent = { NULL, NULL };
   p->options.struct_size = sizeof p->options;
   p->options.plugin_paths = &p->path;
-  p->options.plugin_path_count = 1;
-  const tm_inventory_request request = { .options = &p->options, .is_trial = true, .trial_name = p->name[0] == '\0' ? NULL : p->name,
+  p->options.plugin_path_count = p->path[0] != '\0';
+  const tm_inventory_request request = { .options = &p->options, .is_trial = true,
+                                         .trial_builtin = p->builtin[0] == '\0' ? NULL : p->builtin, .trial_name = p->name[0] == '\0' ? NULL : p->name,
                                          .interpose = journal_interpose };
   TM_TRY(tm_pool_create(&p->memory, 0, &p->pool, error));
   return tm_inventory_create(&p->memory, p->pool, silent, &request, &p->inventory, error);
@@ -115,11 +117,11 @@ static int run(probe *p, const char *depth) {
   tm_error error = TM_ERROR_INIT;
   tm_memory_init(&p->memory, 0);
   process_traces_take(&p->before);
-  if (load(p->path, &error) != TM_OK) return say(p, TM_PROBE_REFUSAL, error.text);
+  if (p->path[0] != '\0' && load(p->path, &error) != TM_OK) return say(p, TM_PROBE_REFUSAL, error.text);
   if (strcmp(depth, TM_PROBE_LOAD) == 0) return say_record(p, NULL, true);
   const tm_status status = list(p, &error);
   if (status == TM_ERROR_ARGUMENT) return say(p, TM_PROBE_ARGUMENT, error.text);
-  if (status != TM_OK) return 3;
+  if (status != TM_OK || p->inventory->backend_count == 0) return 3;
   tm_backend_slot *slot = p->inventory->backends[0];
   bool is_final = true;
   if (strcmp(depth, TM_PROBE_FULL) == 0 && atomic_load(&slot->state) == TM_BACKEND_READY) is_final = try_devices(p, slot);
@@ -159,13 +161,14 @@ static void settle_in(void) {
 
 int main(int argument_count, char **arguments) {
   static probe p;
-  if (argument_count < 4 || !read_settings(&p, argument_count - 4, arguments + 4)) {
-    fputs("usage: tensormorph-probe load|list|full FILE NAME [BACKEND.OPTION=VALUE]...\n", stderr);
+  if (argument_count < 5 || !read_settings(&p, argument_count - 5, arguments + 5)) {
+    fputs("usage: tensormorph-probe load|list|full FILE BUILT-IN NAME [BACKEND.OPTION=VALUE]...\n", stderr);
     return 2;
   }
   settle_in();
   journal_open();
   p.path = arguments[2];
-  p.name = arguments[3];
+  p.builtin = arguments[3];
+  p.name = arguments[4];
   _exit(run(&p, arguments[1]));
 }

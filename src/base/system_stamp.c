@@ -1,44 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system_stamp.h"
 
-#include <stdbool.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-extern char **environ;
-
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define LOADER_CACHE "/etc/ld.so.cache"
 
-/* What comes and goes with a shell's state, a window or a session, and no driver looks at.  A name that ends in * stands for
-   all that begin so.  The library's own variables reach backends as options, which are part of every key themselves. */
-static const char *const passing[] = {
-  "PWD", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS", "LINES", "WINDOWID", "SSH_*", "XDG_SESSION_ID", "TMUX*", "STY", "WINDOW",
-  "PS1", "PS2", "PROMPT*", "TENSORMORPH_*", "HISTFILE", "INVOCATION_ID", "JOURNAL_STREAM",
-};
+/* The dynamic loader reads these before anybody could tell that it did. */
+static const char *const loader_variables[] = { "LD_LIBRARY_PATH", "LD_PRELOAD" };
 
-static bool is_passing(const char *variable) {
-  const size_t length = strcspn(variable, "=");
-  for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++) {
-    const size_t known = strlen(passing[i]);
-    if (passing[i][known - 1] == '*' ? strncmp(variable, passing[i], known - 1) == 0
-                                     : length == known && memcmp(variable, passing[i], known) == 0)
-      return true;
-  }
-  return false;
-}
-
-/* A sum, so that the order of variables makes no difference. */
-static uint64_t environment(void) {
-  uint64_t sum = 0;
-  for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
-    if (!is_passing(*variable)) sum += XXH3_64bits(*variable, strlen(*variable));
-  return sum;
+uint64_t tm_system_stamp_variable(uint64_t stamp, const char *name) {
+  const char *value = getenv(name);
+  const uint64_t named = XXH3_64bits_withSeed(name, strlen(name), stamp);
+  return value == NULL ? named : XXH3_64bits_withSeed(value, strlen(value), named + 1);
 }
 
 static uint64_t content(const char *path) {
@@ -64,6 +45,8 @@ uint64_t tm_system_stamp_file(uint64_t stamp, const char *path) {
 }
 
 uint64_t tm_system_stamp(void) {
-  const uint64_t words[2] = { content(BOOT_ID), environment() };
-  return tm_system_stamp_file(XXH3_64bits(words, sizeof words), LOADER_CACHE);
+  uint64_t stamp = tm_system_stamp_file(content(BOOT_ID), LOADER_CACHE);
+  for (size_t i = 0; i < sizeof loader_variables / sizeof loader_variables[0]; i++)
+    stamp = tm_system_stamp_variable(stamp, loader_variables[i]);
+  return stamp;
 }

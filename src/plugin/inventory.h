@@ -128,7 +128,8 @@ typedef void (*tm_interpose_fn)(void *interpose_context, tm_accelerator_backend_
 typedef struct tm_inventory_request {
   const tm_context_options *options;    /* never NULL */
   bool search_folders;                  /* environment and system folder, too */
-  bool is_trial;                        /* only the named files, loaded here and now: this process is there to try them */
+  bool is_trial;                        /* only the named files, or trial_builtin, here and now: this process is there to try them */
+  const char     *trial_builtin;        /* is_trial; NULL: none */
   const char     *trial_name;           /* is_trial: the name that settings mean it by; NULL: its own */
   tm_interpose_fn interpose;            /* is_trial; NULL: nothing */
   void           *interpose_context;

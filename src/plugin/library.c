@@ -41,14 +41,13 @@ tm_status tm_plugin_library_open(const char *path, const tm_plugin_header **out_
 tm_status tm_plugin_library_load(const char *path, const tm_log *log, const tm_plugin_header **out_header, tm_error *error) {
   const tm_probe_request request = { .path = path, .depth = TM_PROBE_LOAD };
   tm_memory memory;
-  tm_probe_result trial;
+  tm_probe_result result;
   tm_memory_init(&memory, 0);
-  const tm_status status = tm_probe_run(&memory, &request, &trial, error);
-  if (status == TM_OK)
-    tm_probe_deinit(&trial);
-  else if (status == TM_ERROR_NOT_FOUND)
+  const tm_status status = tm_probe_run(&memory, &request, &result, error);
+  tm_probe_deinit(&result);
+  if (status == TM_ERROR_NOT_FOUND)
     tm_log_write(log, TM_LOG_WARNING, "%s is loaded without a trial: %s", path, error == NULL ? "none is possible" : error->text);
-  else
+  else if (status != TM_OK)
     return status;
   return tm_plugin_library_open(path, out_header, error);
 }

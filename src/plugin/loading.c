@@ -93,14 +93,16 @@ static bool recall_builtin(loading *load, tm_backend_slot *slot) {
   return listed;
 }
 
-static tm_status keep_record(loading *load, const tm_backend_slot *slot, tm_error *error) {
-  tm_field_writer writer;
-  tm_field_writer_init(&writer, load->inventory->memory);
-  tm_enumeration_write(slot, &writer);
-  if (!writer.failed) tm_record_store_keep(load->inventory, slot->record, writer.bytes, writer.length);
-  const tm_status status = writer.failed ? no_memory(error) : TM_OK;
-  tm_field_writer_deinit(&writer);
-  return status;
+/* Another process tells which variables its drivers ask for; without knowing that nothing can be kept. */
+static void keep_builtin(loading *load, const tm_backend_slot *slot, const char *builtin) {
+  tm_probe_result result;
+  tm_enumeration_head head;
+  const tm_probe_request request = { .builtin = builtin, .depth = TM_PROBE_LIST, .options = load->options,
+                                     .settings_name = slot->name };
+  const bool ok = tm_probe_run(load->inventory->memory, &request, &result, NULL) == TM_OK && result.is_final &&
+                  tm_enumeration_look(result.record.data, result.record.length, &head) && head.state == TM_BACKEND_READY;
+  if (ok) tm_record_store_keep(load->inventory, slot->record, &result.variables, result.record.data, result.record.length);
+  tm_probe_deinit(&result);
 }
 
 static tm_status load_builtin(loading *load, const tm_builtin_plugin *builtin, tm_error *error) {
@@ -113,9 +115,20 @@ static tm_status load_builtin(loading *load, const tm_builtin_plugin *builtin, t
   if (accepted != TM_OK) return settle(slot, accepted, &reason, error);
   TM_TRY(name_and_set(load, slot, &wanted, error));
   if (!wanted || (may_sleep(load, slot) && recall_builtin(load, slot))) return TM_OK;
+  if (load->request->interpose != NULL) load->request->interpose(load->request->interpose_context, &slot->table);
   TM_TRY(tm_bring_up_start(slot, load->options, error));
-  const bool worth = may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY;
-  return worth ? keep_record(load, slot, error) : TM_OK;
+  if (may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY)
+    keep_builtin(load, slot, builtin->name);
+  return TM_OK;
+}
+
+static tm_status load_builtins(loading *load, tm_error *error) {
+  const char *only = load->request->is_trial ? load->request->trial_builtin : NULL;
+  for (uint32_t i = 0; i < tm_builtin_plugin_count; i++) {
+    if (load->request->is_trial && (only == NULL || strcmp(only, tm_builtin_plugins[i].name) != 0)) continue;
+    TM_TRY(load_builtin(load, &tm_builtin_plugins[i], error));
+  }
+  return TM_OK;
 }
 
 /* ---- files ---- */
@@ -187,11 +200,11 @@ static tm_status take_over(loading *load, candidate_file *file, const char *byte
 }
 
 /* What did harm once is kept too, or each start would try it again. */
-static void keep_refusal(loading *load, const candidate_file *file, const char *reason) {
+static void keep_refusal(loading *load, const candidate_file *file, const tm_field_writer *variables, const char *reason) {
   tm_field_writer writer;
   tm_field_writer_init(&writer, load->inventory->memory);
   tm_enumeration_write_refusal(reason, &writer);
-  if (!writer.failed) tm_record_store_keep(load->inventory, file->slot->record, writer.bytes, writer.length);
+  if (!writer.failed) tm_record_store_keep(load->inventory, file->slot->record, variables, writer.bytes, writer.length);
   tm_field_writer_deinit(&writer);
 }
 
@@ -209,23 +222,22 @@ static tm_status check_words(const candidate_file *file, const tm_enumeration_he
 /* Tries it in another process.  TM_OK: file->record; TM_ERROR_CORRUPT: the reason is in `reason`; TM_ERROR_NOT_FOUND: no
    process can be started; the rest concerns the whole, with its words in `error`. */
 static tm_status try_file(loading *load, candidate_file *file, tm_error *reason, tm_error *error) {
-  tm_probe_result trial;
+  tm_probe_result result;
+  tm_enumeration_head head;
   const bool keeps = load->inventory->records != NULL;
   const tm_probe_request request = { .path = file->slot->path, .depth = keeps ? TM_PROBE_FULL : TM_PROBE_LIST,
                                      .settings_name = file->settings_name, .options = load->options };
-  tm_status status = tm_probe_run(load->inventory->memory, &request, &trial, reason);
-  if (status == TM_ERROR_ARGUMENT) return tm_fail(error, status, "%.1000s", reason->text);
-  if (status == TM_ERROR_NO_MEMORY) return no_memory(error);
-  if (status == TM_ERROR_CORRUPT) keep_refusal(load, file, reason->text);
-  if (status != TM_OK) return status;
-  tm_enumeration_head head;
-  if (!tm_enumeration_look(trial.record.data, trial.record.length, &head))
+  tm_status status = tm_probe_run(load->inventory->memory, &request, &result, reason);
+  if (status == TM_ERROR_ARGUMENT) (void)tm_fail(error, status, "%.1000s", reason->text);
+  if (status == TM_ERROR_NO_MEMORY) (void)no_memory(error);
+  if (status == TM_ERROR_CORRUPT) keep_refusal(load, file, &result.variables, reason->text);
+  if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
   if (status == TM_OK) status = check_words(file, &head, reason);
-  if (status == TM_OK && trial.is_final)
-    tm_record_store_keep(load->inventory, file->slot->record, trial.record.data, trial.record.length);
-  if (status == TM_OK) status = take_over(load, file, trial.record.data, trial.record.length, error);
-  tm_probe_deinit(&trial);
+  if (status == TM_OK && result.is_final)
+    tm_record_store_keep(load->inventory, file->slot->record, &result.variables, result.record.data, result.record.length);
+  if (status == TM_OK) status = take_over(load, file, result.record.data, result.record.length, error);
+  tm_probe_deinit(&result);
   return status;
 }
 
@@ -383,8 +395,8 @@ static tm_status load_reference(loading *load, tm_error *error) {
 static tm_status load_all(loading *load, tm_error *error) {
   for (uint32_t i = 0; i < load->options->plugin_path_count; i++)
     TM_TRY(load_file(load, load->options->plugin_paths[i], true, error));
+  TM_TRY(load_builtins(load, error));
   if (load->request->is_trial) return TM_OK;
-  for (uint32_t i = 0; i < tm_builtin_plugin_count; i++) TM_TRY(load_builtin(load, &tm_builtin_plugins[i], error));
   if (load->request->search_folders) TM_TRY(load_search_path(load, error));
   TM_TRY(load_reference(load, error));
   return tm_settings_check_names(load->options, load->inventory, error);

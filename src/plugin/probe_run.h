@@ -7,6 +7,7 @@
 #ifndef TM_PLUGIN_PROBE_RUN_H
 #define TM_PLUGIN_PROBE_RUN_H
 
+#include "base/fields.h"
 #include "base/process.h"
 #include "plugin/inventory.h"
 
@@ -14,14 +15,16 @@
 #define TM_PROBE_LIST "list"    /* and init, and list its devices */
 #define TM_PROBE_FULL "full"    /* and ask it about operations, and run one of each kind that it claims */
 
-/* Fields of what the process says: TM_PROBE_STEP text, any number of times, then one of the others. */
+/* Fields of what the process says: the first two with a text each, any number of times, then one of the others. */
 #define TM_PROBE_STEP     "step"
+#define TM_PROBE_VARIABLE "variable"    /* of the environment, that was asked for */
 #define TM_PROBE_RECORD   "record"      /* 1 if it holds until something changes, and the record's fields */
 #define TM_PROBE_ARGUMENT "argument"    /* text: the user's mistake */
 #define TM_PROBE_REFUSAL  "refusal"     /* text: why it cannot be loaded */
 
 typedef struct tm_probe_request {
-  const char *path;
+  const char *path;                     /* of a file; NULL: the built-in of that name */
+  const char *builtin;
   const char *depth;                    /* TM_PROBE_LOAD ... */
   const char *settings_name;            /* by which settings mean it; NULL: its own name */
   const tm_context_options *options;    /* its settings; NULL: none */
@@ -29,6 +32,7 @@ typedef struct tm_probe_request {
 
 typedef struct tm_probe_result {
   tm_process_result process;
+  tm_field_writer   variables;          /* names of those that it asked for; also where it came to nothing */
   tm_string record;                     /* part of its output; empty for TM_PROBE_LOAD */
   bool      is_final;                   /* nothing was left out because it was not possible now */
 } tm_probe_result;
@@ -37,8 +41,8 @@ typedef struct tm_probe_result {
 bool tm_probe_is_possible(void);
 
 /* TM_OK; TM_ERROR_CORRUPT: it did harm or is no plugin, with the reason in words; TM_ERROR_ARGUMENT: a setting that it does
-   not take; TM_ERROR_NOT_FOUND: no process can be started here; TM_ERROR_NO_MEMORY.  Deinit only after TM_OK. */
-tm_status tm_probe_run(tm_memory *memory, const tm_probe_request *request, tm_probe_result *out_trial, tm_error *error);
-void      tm_probe_deinit(tm_probe_result *trial);
+   not take; TM_ERROR_NOT_FOUND: no process can be started here; TM_ERROR_NO_MEMORY.  *out_result is to be deinited, whatever is returned. */
+tm_status tm_probe_run(tm_memory *memory, const tm_probe_request *request, tm_probe_result *out_result, tm_error *error);
+void      tm_probe_deinit(tm_probe_result *result);
 
 #endif

@@ -13,7 +13,10 @@
 
 #define FOLDER "backends"
 #define FORM 1u                 /* of names and records; another one finds none of the old */
-#define MOST_RECORDS 256u
+#define MOST_FILES 512u
+#define VARIABLES_BYTES 65536u
+#define LONGEST_VARIABLE 256u
+#define LONGEST_FILE_NAME 64u
 
 #define TEXT_(value) #value
 #define TEXT(value) TEXT_(value)
@@ -74,11 +77,63 @@ void tm_record_store_name(const tm_record_subject *subject, const tm_context_opt
 
 /* ---- files ---- */
 
+/* The variables that a subject asked for in any of its trials, in the order of their first time. */
+static void read_variables(tm_inventory *inventory, const char *name, tm_field_writer *out_names) {
+  void *bytes = NULL;
+  uint64_t length = 0;
+  if (!tm_kept_file_read(inventory->memory, inventory->records, name, VARIABLES_BYTES, &bytes, &length)) return;
+  tm_field_reader reader;
+  tm_field_reader_init(&reader, bytes, length);
+  while (!tm_field_at_end(&reader)) {
+    const tm_string variable = tm_field_read(&reader);
+    if (!reader.failed) tm_field_write(out_names, variable.data, variable.length);
+  }
+  tm_memory_free(inventory->memory, bytes, length);
+}
+
+static bool contains(const tm_field_writer *names, tm_string name) {
+  tm_field_reader reader;
+  tm_field_reader_init(&reader, names->bytes, names->length);
+  while (!tm_field_at_end(&reader)) {
+    const tm_string one = tm_field_read(&reader);
+    if (one.length == name.length && memcmp(one.data, name.data, (size_t)name.length) == 0) return true;
+  }
+  return false;
+}
+
+static void merge(tm_field_writer *names, const tm_field_writer *more) {
+  tm_field_reader reader;
+  tm_field_reader_init(&reader, more->bytes, more->length);
+  while (!tm_field_at_end(&reader)) {
+    const tm_string one = tm_field_read(&reader);
+    if (!reader.failed && !contains(names, one)) tm_field_write(names, one.data, one.length);
+  }
+}
+
+static void record_name(const char *name, const tm_field_writer *names, char out_name[LONGEST_FILE_NAME]) {
+  uint64_t stamp = 0;
+  tm_field_reader reader;
+  tm_field_reader_init(&reader, names->bytes, names->length);
+  while (!tm_field_at_end(&reader)) {
+    char variable[LONGEST_VARIABLE];
+    const tm_string one = tm_field_read(&reader);
+    snprintf(variable, sizeof variable, "%.*s", (int)(one.length < sizeof variable ? one.length : sizeof variable - 1), one.data);
+    stamp = tm_system_stamp_variable(stamp, variable);
+  }
+  snprintf(out_name, LONGEST_FILE_NAME, "%s-%016llx", name, (unsigned long long)stamp);
+}
+
 bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_bytes, uint64_t *out_length) {
   void *bytes = NULL;
+  char file[LONGEST_FILE_NAME];
   tm_enumeration_head head;
+  tm_field_writer names;
   if (inventory->records == NULL) return false;
-  if (!tm_kept_file_read(inventory->memory, inventory->records, name, TM_RECORD_BYTES, &bytes, out_length)) return false;
+  tm_field_writer_init(&names, inventory->memory);
+  read_variables(inventory, name, &names);
+  record_name(name, &names, file);
+  tm_field_writer_deinit(&names);
+  if (!tm_kept_file_read(inventory->memory, inventory->records, file, TM_RECORD_BYTES, &bytes, out_length)) return false;
   if (tm_enumeration_look(bytes, *out_length, &head)) {
     *out_bytes = bytes;
     return true;
@@ -87,13 +142,31 @@ bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_
   return false;
 }
 
-void tm_record_store_keep(tm_inventory *inventory, const char *name, const char *bytes, uint64_t length) {
+void tm_record_store_keep(tm_inventory *inventory, const char *name, const tm_field_writer *variables, const char *bytes,
+                          uint64_t length) {
+  char file[LONGEST_FILE_NAME];
+  tm_field_writer names;
   if (inventory->records == NULL || length > TM_RECORD_BYTES) return;
-  if (!tm_kept_file_write(inventory->records, name, bytes, length))
-    tm_log_write(&inventory->log, TM_LOG_WARNING, "%s: what was found out about a backend cannot be kept", inventory->records);
-  tm_kept_folder_trim(inventory->memory, inventory->records, MOST_RECORDS);
+  tm_field_writer_init(&names, inventory->memory);
+  read_variables(inventory, name, &names);
+  const uint64_t known = names.length;
+  merge(&names, variables);
+  record_name(name, &names, file);
+  const bool ok = !names.failed && names.length <= VARIABLES_BYTES &&
+                  (names.length == known || tm_kept_file_write(inventory->records, name, names.bytes, names.length)) &&
+                  tm_kept_file_write(inventory->records, file, bytes, length);
+  if (!ok) tm_log_write(&inventory->log, TM_LOG_WARNING, "%s: what was found out about a backend cannot be kept", inventory->records);
+  tm_field_writer_deinit(&names);
+  tm_kept_folder_trim(inventory->memory, inventory->records, MOST_FILES);
 }
 
 void tm_record_store_drop(tm_inventory *inventory, const char *name) {
-  if (inventory->records != NULL && name[0] != '\0') tm_kept_file_remove(inventory->records, name);
+  char file[LONGEST_FILE_NAME];
+  tm_field_writer names;
+  if (inventory->records == NULL || name[0] == '\0') return;
+  tm_field_writer_init(&names, inventory->memory);
+  read_variables(inventory, name, &names);
+  record_name(name, &names, file);
+  tm_field_writer_deinit(&names);
+  tm_kept_file_remove(inventory->records, file);
 }

@@ -33,6 +33,7 @@ static tm_status init_writing(const tm_host *host, tm_backend **out_backend) {
     (void)fputs("init\n", file);
     (void)fclose(file);
   }
+  if (getenv("ZOO_DRIVER") != NULL) (void)0;    /* a variable that it might depend on */
   const long delay_ms = strtol(text, NULL, 10);
   if (delay_ms > 0) (void)thrd_sleep(&(struct timespec){ .tv_sec = delay_ms / 1000, .tv_nsec = delay_ms % 1000 * 1000000 }, NULL);
   return zoo_init(host, out_backend);

@@ -205,7 +205,8 @@ static void work_that_is_worth_it_wakes_it(void **state) {
   for (; runs < 20000 && inits(c) == 1; runs++) assert_int_equal(tm_run(context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, &options, NULL), TM_OK);
   assert_int_equal(inits(c), 2);
   assert_true(runs > 1);
-  assert_int_equal(report.device, device_of(context, "zoo_diary:0"));   /* it asks for a nanosecond */
+  const uint32_t first = device_of(context, "zoo_diary:0");             /* it asks for a nanosecond */
+  assert_true(report.device == first || report.device == first + 1);
   tm_tensor_destroy(y);
   tm_tensor_destroy(x);
   tm_context_destroy(context);
@@ -261,13 +262,21 @@ static void another_setting_or_variable_is_tried_anew(void **state) {
   c->settings[2].value = "1";
   tm_context_destroy(open_case(c));
   assert_int_equal(inits(c), 2);
-  assert_int_equal(setenv("SOME_DRIVER_SEES", "7", 1), 0);
+  assert_int_equal(setenv("NOBODY_LOOKS_AT_THIS", "7", 1), 0);
+  tm_context_destroy(open_case(c));
+  assert_int_equal(inits(c), 2);
+  assert_int_equal(setenv("ZOO_DRIVER", "7", 1), 0);
   tm_context_destroy(open_case(c));
   assert_int_equal(inits(c), 3);
-  assert_int_equal(unsetenv("SOME_DRIVER_SEES"), 0);
+  assert_int_equal(setenv("ZOO_DRIVER", "8", 1), 0);
+  tm_context_destroy(open_case(c));
+  assert_int_equal(inits(c), 4);
+  assert_int_equal(unsetenv("ZOO_DRIVER"), 0);
+  assert_int_equal(unsetenv("NOBODY_LOOKS_AT_THIS"), 0);
+  tm_context_destroy(open_case(c));
   c->settings[2].value = "0";
   tm_context_destroy(open_case(c));
-  assert_int_equal(inits(c), 3);        /* all of them are still known */
+  assert_int_equal(inits(c), 4);        /* all of them are still known */
 }
 
 static void another_file_is_tried_anew(void **state) {
@@ -312,14 +321,14 @@ static void each_record(const state_case *c, void (*spoil)(const char *path)) {
   assert_true(count > 0);
 }
 
-static void cut(const char *path) { assert_int_equal(truncate(path, 100), 0); }
+static void cut(const char *path) { assert_int_equal(truncate(path, 30), 0); }
 static void empty(const char *path) { assert_int_equal(truncate(path, 0), 0); }
 static void turn_a_bit(const char *path) {
   FILE *file = fopen(path, "r+b");
   assert_non_null(file);
-  assert_int_equal(fseek(file, 60, SEEK_SET), 0);
+  assert_int_equal(fseek(file, 12, SEEK_SET), 0);
   const int byte = fgetc(file);
-  assert_int_equal(fseek(file, 60, SEEK_SET), 0);
+  assert_int_equal(fseek(file, 12, SEEK_SET), 0);
   assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
   assert_int_equal(fclose(file), 0);
 }
