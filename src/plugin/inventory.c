@@ -52,7 +52,7 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   tm_arena_init(&inventory->arena, memory);
   atomic_init(&inventory->generation, 1);
   atomic_init(&inventory->is_whole, false);
-  atomic_init(&inventory->cheapest_wake_ns, UINT64_MAX);
+  atomic_init(&inventory->next_wake_ns, UINT64_MAX);
   tm_status status = prepare(inventory, error);
   if (status != TM_OK) {
     tm_memory_free(memory, inventory, sizeof *inventory);

@@ -116,7 +116,8 @@ struct tm_inventory {
   const char      *records;             /* folder of what was found the last time; NULL: nothing is kept */
   tm_mutex         waking;              /* one backend at a time */
   _Atomic uint32_t asleep_count;
-  _Atomic uint64_t cheapest_wake_ns;    /* of those that are asleep */
+  _Atomic uint64_t woken_ns;            /* what waking those cost that work was worth */
+  _Atomic uint64_t next_wake_ns;        /* work that the next one is worth, all before it included */
   _Atomic bool     is_whole;            /* filled; until then what backends tell of their devices is not looked up */
   _Atomic uint64_t generation;          /* moves when any answer may have changed: epochs, states */
 };

@@ -29,17 +29,26 @@ static uint64_t price(const tm_backend_slot *slot) {
   return tm_min_u64(tm_max_u64(whole, LEAST_WAKE_NS), LARGEST_WAKE_NS);
 }
 
-static void update_cheapest(tm_inventory *inventory) {
-  uint64_t cheapest = UINT64_MAX;
-  for (uint32_t i = 0; i < inventory->backend_count; i++)
-    if (tm_backend_is_asleep(inventory->backends[i])) cheapest = tm_min_u64(cheapest, price(inventory->backends[i]));
-  atomic_store(&inventory->cheapest_wake_ns, cheapest);
+/* The one that costs least to wake; NULL: all are awake. */
+static tm_backend_slot *find_cheapest(const tm_inventory *inventory) {
+  tm_backend_slot *found = NULL;
+  for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    tm_backend_slot *slot = inventory->backends[i];
+    if (tm_backend_is_asleep(slot) && (found == NULL || price(slot) < price(found))) found = slot;
+  }
+  return found;
+}
+
+/* All waking together must be worth the work: sixteen backends are not woken for what one costs. */
+static void update_next_wake(tm_inventory *inventory) {
+  const tm_backend_slot *next = find_cheapest(inventory);
+  atomic_store(&inventory->next_wake_ns, next == NULL ? UINT64_MAX : atomic_load(&inventory->woken_ns) + price(next));
 }
 
 void tm_backend_put_to_sleep(tm_backend_slot *slot) {
   atomic_store(&slot->is_asleep, true);
   atomic_fetch_add(&slot->inventory->asleep_count, 1);
-  update_cheapest(slot->inventory);
+  update_next_wake(slot->inventory);
 }
 
 /* ---- is it what was listed? ---- */
@@ -137,7 +146,7 @@ static void wake_locked(tm_backend_slot *slot) {
   if (status != TM_OK) give_up(slot, status, &error);
   atomic_store_explicit(&slot->is_asleep, false, memory_order_release);
   atomic_fetch_sub(&slot->inventory->asleep_count, 1);
-  update_cheapest(slot->inventory);
+  update_next_wake(slot->inventory);
   atomic_fetch_add(&slot->inventory->generation, 1);
 }
 
@@ -152,14 +161,22 @@ bool tm_backend_wake(tm_backend_slot *slot) {
 
 bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns) {
   bool any = false;
-  if (atomic_load_explicit(&inventory->asleep_count, memory_order_relaxed) == 0) return false;
-  for (uint32_t i = 0; i < inventory->backend_count; i++) {
-    tm_backend_slot *slot = inventory->backends[i];
-    if (!tm_backend_is_asleep(slot) || price(slot) > work_ns) continue;
+  while (work_ns >= atomic_load(&inventory->next_wake_ns)) {
+    tm_backend_slot *slot = find_cheapest(inventory);
+    if (slot == NULL) break;
+    atomic_fetch_add(&inventory->woken_ns, price(slot));
     (void)tm_backend_wake(slot);
     any = true;
   }
   return any;
 }
 
-bool tm_inventory_wake_all(tm_inventory *inventory) { return tm_inventory_wake_worth(inventory, UINT64_MAX); }
+bool tm_inventory_wake_all(tm_inventory *inventory) {
+  bool any = false;
+  for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    if (!tm_backend_is_asleep(inventory->backends[i])) continue;
+    (void)tm_backend_wake(inventory->backends[i]);
+    any = true;
+  }
+  return any;
+}

@@ -196,7 +196,7 @@ static bool wake_sleepers(tm_placement_table *table, tm_placement *placement) {
   const uint32_t chosen = atomic_load(&placement->chosen);
   const uint64_t cost = chosen == placement->candidate_count ? 0 : tm_placement_expect(placement, &placement->candidates[chosen]);
   const uint64_t placed = atomic_fetch_add(&table->placed_ns, cost) + cost;
-  if (placed < atomic_load(&table->market.inventory->cheapest_wake_ns)) return false;
+  if (placed < atomic_load(&table->market.inventory->next_wake_ns)) return false;
   return tm_inventory_wake_worth(table->market.inventory, placed);
 }
 

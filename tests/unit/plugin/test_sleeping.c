@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With a state folder plugins are tried once and then listed from what is kept; they are loaded when an answer could matter. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -231,6 +232,31 @@ static void a_question_to_it_wakes_it(void **state) {
   assert_int_equal(tm_support_query(context, device_of(context, "zoo_diary:0"), TM_OP_NEG, TM_FORMAT_F32, &support), TM_OK);
   assert_int_equal(support.level, TM_LEVEL_NATIVE);
   assert_int_equal(inits(c), 2);
+  tm_context_destroy(context);
+}
+
+static void *run_many(void *argument) {
+  tm_context *context = argument;
+  tm_support support = { .struct_size = sizeof support };
+  tm_device_description device = { .struct_size = sizeof device };
+  for (uint32_t i = 0; i < 40; i++) {
+    (void)run_on(context, TM_OP_NEG, TM_ANY_DEVICE);
+    (void)tm_device_describe(context, i % 3, &device);
+    (void)backend_of(context, "zoo_diary");
+    if (i == 20) (void)tm_support_query(context, device_of(context, "zoo_diary:1"), TM_OP_ADD, TM_FORMAT_F32, &support);
+  }
+  return NULL;
+}
+
+static void many_threads_wake_it_once(void **state) {
+  const state_case *c = *state;
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  tm_context *context = open_case(c);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, run_many, context), 0);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  assert_int_equal(inits(c), 2);
+  expect_state(context, "zoo_diary", TM_BACKEND_READY, "");
   tm_context_destroy(context);
 }
 
@@ -487,6 +513,7 @@ int main(void) {
     CASE(work_that_is_worth_it_wakes_it),
     CASE(who_asks_for_the_same_bits_wakes_it),
     CASE(a_question_to_it_wakes_it),
+    CASE(many_threads_wake_it_once),
     CASE(what_changed_meanwhile_is_noticed),
     CASE(another_setting_or_variable_is_tried_anew),
     CASE(another_file_is_tried_anew),
