@@ -79,16 +79,21 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   return true;
 }
 
+static void print_words_about(const char *name, const char *words, tm_invocation *invocation) {
+  char text[1200];
+  if (words[0] == '\0') return;
+  tm_printable_clean(words, strlen(words), text, sizeof text);
+  tm_output_format(invocation->output, "%s: ", name);
+  tm_printable_wrap(invocation->output, text, strlen(name) + 2, invocation->terminal.width);
+}
+
 static void print_reasons(tm_context *context, tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   tm_backend_description backend = { .struct_size = sizeof backend };
   tm_device_description  device = { .struct_size = sizeof device };
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
-    if (backend.reason[0] == '\0') continue;
-    char text[1200];
-    tm_printable_clean(backend.reason, strlen(backend.reason), text, sizeof text);
-    tm_output_format(stream, "%s: ", backend.name);
-    tm_printable_wrap(stream, text, strlen(backend.name) + 2, invocation->terminal.width);
+    print_words_about(backend.name, backend.reason, invocation);
+    print_words_about(backend.name, backend.note, invocation);
   }
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
     if (device.reason[0] == '\0') continue;
@@ -158,6 +163,7 @@ static void print_backend_json(tm_context *context, uint32_t index, const tm_bac
   tm_json_text(json, "origin", backend->origin);
   tm_json_text(json, "state", backend_state(backend->state));
   tm_json_text(json, "reason", backend->reason);
+  tm_json_text(json, "note", backend->note);
   tm_json_begin_array(json, "options", false);
   for (uint32_t i = 0; tm_backend_option_describe(context, index, i, &option) == TM_OK; i++) {
     char variable[160];

@@ -105,7 +105,8 @@ typedef struct tm_context_options {
   uint64_t patience_ns;
 } tm_context_options;
 
-/* Loads backends and lists their devices; opens none.  options may be NULL.
+/* Lists backends and their devices; opens none.  What a plugin was seen to offer is taken from the state folder as long as
+   nothing that it may depend on has changed, and the plugin is then loaded when first needed.  options may be NULL.
    TM_ERROR_ARGUMENT (unknown option, device or backend, with a suggestion; a list that is counted but not given, or has a
    hole), TM_ERROR_NO_MEMORY */
 tm_status tm_context_create(const tm_context_options *options, tm_context **out_context, tm_error *error);
@@ -144,6 +145,7 @@ typedef struct tm_backend_description {
   const char *reason;                   /* why it is not ready; "" if it is */
   uint32_t    device_count;
   uint32_t    option_count;
+  const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */

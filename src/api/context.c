@@ -133,7 +133,8 @@ static tm_status build(tm_context *context, const tm_context_options *options, t
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
   if (options->state_folder != NULL)
     TM_TRY(tm_crash_marks_open(&context->memory, options->state_folder, context->log, &context->crash_marks, error));
-  const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0, context->crash_marks };
+  const tm_inventory_request request = { .options = options, .search_folders = (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0,
+                                         .crash_marks = context->crash_marks };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
   TM_TRY(keep_exclusions(context, options, error));
   return build_scheduler(context, options->state_folder, error);

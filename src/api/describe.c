@@ -11,7 +11,7 @@ static const char *or_empty(const char *text) { return text == NULL ? "" : text;
 
 /* One that hung while it was used has its reason beside the one from the start. */
 static const char *backend_reason(const tm_backend_slot *slot) {
-  return atomic_load(&slot->state) == TM_BACKEND_QUARANTINED ? slot->stuck_reason : or_empty(slot->reason);
+  return atomic_load(&slot->state) == TM_BACKEND_QUARANTINED ? slot->stuck_reason : or_empty(atomic_load(&slot->reason));
 }
 
 tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description) {
@@ -27,7 +27,8 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .origin = slot->origin,
     .reason = backend_reason(slot),
     .device_count = slot->device_count,
-    .option_count = slot->option_values == NULL ? 0 : slot->table.option_count,
+    .option_count = slot->option_count,
+    .note = slot->note,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;
@@ -36,14 +37,15 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
 tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description) {
   if (backend >= context->inventory->backend_count) return TM_END;
   const tm_backend_slot *slot = context->inventory->backends[backend];
-  if (slot->option_values == NULL || option >= slot->table.option_count) return TM_END;
+  if (option >= slot->option_count) return TM_END;
+  const tm_backend_option *one = &slot->options[option];
   const tm_option_description description = {
     .struct_size = out_description->struct_size,
-    .type = slot->table.options[option]->type,
-    .name = slot->option_names[option],
-    .default_value = slot->option_defaults[option],
-    .value = slot->option_values[option],
-    .help = slot->option_helps[option],
+    .type = one->type,
+    .name = one->name,
+    .default_value = one->default_value,
+    .value = one->value,
+    .help = one->help,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

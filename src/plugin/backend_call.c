@@ -38,7 +38,9 @@ static void framed(void *argument) {
   tm_call_leave(&frame);
 }
 
-bool tm_backend_is_watched(const tm_backend_slot *slot) { return strcmp(slot->name, TM_REFERENCE_NAME) != 0; }
+bool tm_backend_is_watched(const tm_backend_slot *slot) {
+  return !slot->inventory->is_trial && strcmp(slot->name, TM_REFERENCE_NAME) != 0;
+}
 
 /* False: the call is still out there. */
 static bool make(backend_call *call) {

@@ -15,7 +15,7 @@ tm_status tm_backend_device_info(tm_backend_slot *slot, uint32_t index, tm_devic
 /* If it was initialized; a backend that is stuck stays as it is. */
 void      tm_backend_shutdown(tm_backend_slot *slot);
 
-/* Whether the backend is watched, and its devices too. */
+/* Whether the backend is watched, and its devices too; in a trial the whole process is. */
 bool tm_backend_is_watched(const tm_backend_slot *slot);
 
 #endif

@@ -11,6 +11,7 @@
 #include "plugin/device_call.h"
 #include "plugin/host_services.h"
 #include "plugin/table.h"
+#include "plugin/wake.h"
 
 #define QUERY_BATCH 32u
 #define BUSY_PAUSE_NS UINT64_C(50000)
@@ -74,11 +75,36 @@ static void query_batch(tm_device_slot *device, const tm_operation *const *opera
   if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
 }
 
+/* What it did wrong in its trial is not asked for again. */
+static void refuse_faults(const tm_device_slot *device, const tm_operation *operation, tm_answer *answer) {
+  const tm_backend_slot *backend = device->backend;
+  for (uint32_t i = 0; i < backend->fault_count; i++) {
+    const tm_backend_fault *fault = &backend->faults[i];
+    if (fault->device != device->index_in_backend || fault->op != operation->op || fault->format != operation->operands[0].format) continue;
+    answer->level = TM_LEVEL_REFUSED;
+    answer->reasons = TM_REASON_OPERATION;
+    answer->change_count = 0;
+    answer->text = (tm_string){ fault->text, strlen(fault->text) };
+  }
+}
+
+static void refuse_all(const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
+  for (uint32_t i = 0; i < count; i++) {
+    out_answers[i] = (tm_answer){ .struct_size = sizeof *out_answers, .operand = TM_NO_OPERAND, .reasons = TM_REASON_RESOURCES };
+    tm_answer_make_sound(operations[i], &out_answers[i]);
+  }
+}
+
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
+  if (!tm_backend_wake(device->backend)) {
+    refuse_all(operations, count, out_answers);
+    return;
+  }
   for (uint32_t done = 0; done < count; done += QUERY_BATCH) {
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
     query_batch(device, operations + done, batch, out_answers + done);
   }
+  for (uint32_t i = 0; device->backend->fault_count != 0 && i < count; i++) refuse_faults(device, operations[i], &out_answers[i]);
 }
 
 /* ---- opening and preparing ---- */

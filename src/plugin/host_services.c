@@ -93,10 +93,9 @@ static int same_text(tm_string string, const char *text) {
 
 static tm_status host_config_get(void *context, tm_string key, tm_string *out_value) {
   const tm_backend_slot *slot = context;
-  for (uint32_t i = 0; i < slot->table.option_count; i++) {
-    const tm_string name = slot->table.options[i]->name;
-    if (name.length != key.length || memcmp(name.data, key.data, key.length) != 0) continue;
-    *out_value = (tm_string){ slot->option_values[i], strlen(slot->option_values[i]) };
+  for (uint32_t i = 0; i < slot->option_count; i++) {
+    if (!same_text(key, slot->options[i].name)) continue;
+    *out_value = (tm_string){ slot->options[i].value, strlen(slot->options[i].value) };
     return TM_OK;
   }
   return TM_ERROR_NOT_FOUND;

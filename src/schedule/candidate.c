@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
+#include "plugin/wake.h"
 
 uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
 
@@ -115,6 +116,9 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
     say(candidate, device->excluded_reason != NULL ? device->excluded_reason : "another device was asked for");
+  } else if (only_device != device->index && tm_backend_is_asleep(device->backend)) {
+    candidate->verdict = TM_VERDICT_EXCLUDED;
+    say(candidate, "it is not loaded yet, and loading it would cost more than it could save");
   } else {
     return false;
   }

@@ -66,7 +66,7 @@ static void remember(tm_health *health, const tm_device_slot *device, const tm_w
 
 static const tm_backend_slot *find_backend(const tm_inventory *inventory, const char *name) {
   for (uint32_t i = 0; i < inventory->backend_count; i++)
-    if (inventory->backends[i]->initialized && strcmp(inventory->backends[i]->name, name) == 0) return inventory->backends[i];
+    if (inventory->backends[i]->device_count != 0 && strcmp(inventory->backends[i]->name, name) == 0) return inventory->backends[i];
   return NULL;
 }
 

@@ -57,7 +57,8 @@ class Plugins(harness.CommandTest):
         self.assertEqual(self.violations(crasher), [])
 
     def test_strict(self):
-        liar, model = self.plugin("liar.so"), self.small_model()
+        # Large enough to be worth waking a backend that is known by its record.
+        liar, model = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})
         out = self.run_command("stats", model, "--plugin", liar)[0]
         self.assertIn("zoo_liar:0", out)
         (self.folder / ".local/state/tensormorph/health").unlink()

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the process in launch number ZOO_CRASHES_AT, counted from 1. */
+/* Ends the process, once it is let in, in launch number ZOO_CRASHES_AT, counted from 1. */
 #include <stdlib.h>
 
 #include "zoo.h"
 
 static tm_status launch_crashing(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
-  if (atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 == ZOO_CRASHES_AT) abort();
+  if (!zoo_is_on_trial() && atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 == ZOO_CRASHES_AT) abort();
   return zoo_launch(device, launch, out_ticket);
 }
 

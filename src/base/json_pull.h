@@ -4,8 +4,8 @@
  * Strict RFC 8259: well-formed UTF-8, no lone surrogates, no trailing text; nesting is bounded.  Keys that occur twice are
  * for the caller to notice.  A parser belongs to one thread.
  */
-#ifndef TM_FORMATS_JSON_PULL_H
-#define TM_FORMATS_JSON_PULL_H
+#ifndef TM_BASE_JSON_PULL_H
+#define TM_BASE_JSON_PULL_H
 
 #include <stdbool.h>
 #include <stdint.h>
