@@ -28,6 +28,9 @@ static product_axes axes_of(const tm_operation *operation) {
   return (product_axes){ a - 2 + turned_a, a - 1 - turned_a, b - 2 + turned_b, b - 1 - turned_b };
 }
 
+/* Extents beyond this are no matrix's; below it, rounding up cannot wrap. */
+#define MOST_EXTENT (UINT64_C(1) << 46)
+
 static uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /* ---- a yes ---- */
@@ -52,8 +55,9 @@ static uint64_t key_of(const char *text) {
 
 static void price(const sim_claim *claim, const tm_operation *operation, tm_answer *answer) {
   double bytes = 0;
-  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) bytes += (double)operation->operands[i].byte_count;
-  const double compute = flops_of(operation, claim->loop) / claim->flops_per_second * 1e9, move = bytes / claim->bytes_per_second * 1e9;
+  for (uint32_t i = 0; i < claim->loop->operand_count; i++) bytes += (double)operation->operands[i].byte_count;
+  const double compute = flops_of(operation, claim->loop) / claim->flops_per_second * 1e9;
+  const double move = bytes / claim->bytes_per_second * 1e9;
   answer->launch_ns = claim->launch_ns;
   answer->cost_ns = clamped((double)claim->launch_ns + (compute > move ? compute : move));
   if (answer->cost_ns == 0) answer->cost_ns = 1;        /* 0 would mean that it is not known */
@@ -174,7 +178,8 @@ static void refuse_plain_b(refusal *r, const sim_claim *claim, const tm_operatio
   } else if (is_packed(b)) {
     if (b->byte_count != bytes) r->is_final = 1, say(r, TM_REASON_LAYOUT, B);
   } else if (!quantizes) {
-    propose(r, TM_REASON_FORMAT, (tm_change){ .kind = TM_CHANGE_CONVERT, .operand = B, .format = SIM_PACKED(claim->formats[B]), .value = bytes });
+    const uint32_t format = SIM_PACKED(claim->formats[B]);
+    propose(r, TM_REASON_FORMAT, (tm_change){ .kind = TM_CHANGE_CONVERT, .operand = B, .format = format, .value = bytes });
   }
 }
 
@@ -189,6 +194,12 @@ static int refuse_long_sum(refusal *r, const sim_claim *claim, const tm_operatio
 
 static void refuse_product(refusal *r, const sim_claim *claim, const tm_operation *operation, uint32_t quantizes) {
   const product_axes axes = axes_of(operation);
+  const uint64_t m = operation->operands[A].dims[axes.m], n = operation->operands[B].dims[axes.n];
+  if (m > MOST_EXTENT || n > MOST_EXTENT || operation->operands[A].dims[axes.a_k] > MOST_EXTENT) {
+    say(r, TM_REASON_SIZE, A);
+    r->is_final = 1;
+    return;
+  }
   refuse_multiple(r, operation, A, axes.m, claim->m_multiple);
   refuse_multiple(r, operation, A, axes.a_k, claim->k_multiple);
   refuse_multiple(r, operation, B, axes.n, claim->n_multiple);
@@ -248,7 +259,8 @@ static void judge_packing(const sim_description *description, const tm_operation
     say(&r, x->rank == 2 ? TM_REASON_SHAPE : TM_REASON_RANK, 0);
     return;
   }
-  if ((x->flags & TM_OPERAND_CONTIGUOUS) == 0) propose(&r, TM_REASON_LAYOUT, (tm_change){ .kind = TM_CHANGE_CONTIGUOUS, .operand = 0 });
+  if ((x->flags & TM_OPERAND_CONTIGUOUS) == 0)
+    propose(&r, TM_REASON_LAYOUT, (tm_change){ .kind = TM_CHANGE_CONTIGUOUS, .operand = 0 });
   finish(&r);
   if (answer->reasons != 0) return;
   const sim_claim packing = { .loop = sim_loop_find(TM_OP_CONVERT), .numerics = sim_loop_find(TM_OP_CONVERT)->numerics,
