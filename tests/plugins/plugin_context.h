@@ -19,6 +19,7 @@
 static inline tm_context *make_context(const char *plugin, const tm_setting *setting) {
   const char *const plugins[] = { plugin };
   const tm_context_options options = { .struct_size = sizeof options, .plugin_paths = plugins, .plugin_path_count = 1,
+                                       .thread_count = 2,       /* so that prices do not depend on the machine's cores */
                                        .settings = setting, .setting_count = setting != NULL };
   tm_error error = { .struct_size = sizeof error };
   tm_context *context = NULL;
