@@ -108,8 +108,9 @@ static int is_in(const uint32_t *formats, uint32_t count, uint32_t format) {
   return 0;
 }
 
-/* How an operand can come to the claim's format: 0 it is there, a kind of change, or TM_MAX_CHANGES + 1 if it cannot. */
 #define NO_WAY (TM_CHANGE_QUANTIZE + 1)
+
+/* How an operand comes to the claim's format: 0 if it is there, a kind of change, or NO_WAY. */
 static uint32_t way_to(const sim_claim *claim, const tm_operation *operation, uint32_t index) {
   const uint32_t format = operation->operands[index].format;
   const int is_factor = claim->loop->op == TM_OP_MATMUL && index != Y;
@@ -219,6 +220,11 @@ static int refuse_operand(refusal *r, const tm_operation *operation, uint32_t in
                           uint64_t multiple) {
   const tm_operand *x = &operation->operands[index];
   if (x->element_count <= most) return 0;
+  if (x->rank == 0) {
+    say(r, TM_REASON_SIZE, index);
+    r->is_final = 1;
+    return 1;
+  }
   refuse_extent(r, index, axis, most / (x->element_count / x->dims[axis]) / multiple * multiple);
   return 1;
 }
