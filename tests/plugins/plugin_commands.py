@@ -162,6 +162,15 @@ class Simulator(PluginTest):
         self.assertGreater(row["copy_ns"], 0)
         self.assertGreaterEqual(row["setup_ns"], 120_000_000)
 
+    def test_bench_by_way_of_integers(self):
+        """Weights said to be constant are so when measured, too."""
+        document = self.plugin_json(
+            "simulator", "bench", "matmul", "--dtype", "f32", "--shape", "8x70,70x33", "--constant", "1", "--accept", "N3",
+            "--device", "simulator", "--repeat", "2",
+        )
+        row = next(row for row in document["results"] if row["device"] == "simulator:0")
+        self.assertEqual((row["numerics"], row["level"]), ("N3", "emulated"))
+
     def test_refusals_are_told(self):
         out = self.with_plugin("simulator", "explain", "exp", "--dtype", "f32", "--shape", "100")[0]
         self.assertIn("not among the operations of the description", out)
