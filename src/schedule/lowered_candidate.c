@@ -230,6 +230,7 @@ static bool finish_changed(build *b) {
     memcpy(lowering->inner.attributes, lowering->attributes, sizeof lowering->attributes);
     if (!nest(b, &lowering->inner, 1, true)) return false;
     candidate->verdict = TM_VERDICT_SLOWER;
+    candidate->reason[0] = '\0';
   }
   for (uint32_t i = 0; i < b->lowering->way_count; i++)
     if (!add_way(b, &b->lowering->ways[i])) return false;
@@ -259,21 +260,33 @@ static bool quantize(build *b, const tm_answer *proposal) {
   return finish_quantized(b);
 }
 
-static void bind(build *b) {
+static void begin_again(build *b) {
   const tm_operation operation = tm_request_operation(b->whole);
   tm_candidate_bind(b->candidate, &operation);
+  b->candidate->setup_count = 0;
+  b->candidate->constant_ns = 0;
+  memset(&b->candidate->answer, 0, sizeof b->candidate->answer);
+  memset(b->lowering, 0, sizeof *b->lowering);
+}
+
+/* How much room a packed operand takes is easily said of the operand as it was: then everything else is done first. */
+static bool change_before_packing(build *b, const tm_answer *proposal) {
+  tm_answer rest = *proposal;
+  rest.change_count = 0;
+  for (uint32_t i = 0; i < proposal->change_count; i++)
+    if (proposal->changes[i].kind != TM_CHANGE_CONVERT) rest.changes[rest.change_count++] = proposal->changes[i];
+  begin_again(b);
+  return rest.change_count != 0 && rest.change_count != proposal->change_count && change(b, &rest);
 }
 
 /* Integers first, because their sums split exactly; then parts, which are asked about anew; then the operands. */
 static bool make(build *b, const tm_answer *proposal) {
-  bind(b);
+  begin_again(b);
   if (tm_answer_has_change(proposal, TM_CHANGE_QUANTIZE)) return quantize(b, proposal);
   if (tm_answer_has_change(proposal, TM_CHANGE_SPLIT_ABOVE)) return split(b, proposal);
-  if (change(b, proposal)) return true;
+  if (change(b, proposal) || change_before_packing(b, proposal)) return true;
   if (!tm_answer_has_change(proposal, TM_CHANGE_REDUCE_RANK)) return false;
-  bind(b);
-  b->candidate->setup_count = 0;
-  b->candidate->constant_ns = 0;
+  begin_again(b);
   return split(b, proposal);
 }
 
