@@ -207,11 +207,35 @@ static bool set_constants(build *b, bool keep) {
   return has_any;
 }
 
+/* Refused with further changes: the changed operation becomes a request of its own. */
+static bool change_again(build *b) {
+  tm_lowering *lowering = b->lowering;
+  (void)set_constants(b, true);
+  lowering->has_inner = true;
+  lowering->inner = *b->whole;
+  lowering->inner.flags += TM_REQUEST_ROUND;
+  memcpy(lowering->inner.operands, b->candidate->operands, sizeof lowering->inner.operands);
+  memcpy(lowering->inner.attributes, lowering->attributes, sizeof lowering->attributes);
+  if (!nest(b, &lowering->inner, 1, true)) return false;
+  b->candidate->verdict = TM_VERDICT_SLOWER;
+  b->candidate->reason[0] = '\0';
+  return true;
+}
+
+/* Where a buffer starts in a device's own memory is the device's to say, not the host's to choose. */
+static void bound_alignments(build *b) {
+  const tm_device_slot *device = b->candidate->device;
+  const uint32_t most = device->memories[0].alignment > 64 ? device->memories[0].alignment : 64;
+  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count && !device->is_host_memory; i++)
+    if (b->candidate->operands[i].alignment > most) b->candidate->operands[i].alignment = most;
+}
+
 static bool finish_changed(build *b) {
   tm_plan_candidate *candidate = b->candidate;
   if (has_packed(b->lowering)) candidate->operation.flags &= ~TM_OPERATION_FACTS;
   else tm_op_normalize(&candidate->operation, candidate->operands);
   (void)set_constants(b, false);
+  bound_alignments(b);
   if (tm_candidate_is_out(b->market, TM_ANY_DEVICE, candidate)) return true;    /* listed, with the reason */
   tm_candidate_ask(candidate);
   if ((candidate->answer.reasons & TM_REASON_CONSTANT) != 0 && set_constants(b, true)) tm_candidate_ask(candidate);
@@ -219,18 +243,8 @@ static bool finish_changed(build *b) {
     candidate->basis = changed_basis(b, candidate->answer.cost_ns);
     candidate->times = 1;
     tm_candidate_note_setups(candidate, &candidate->answer);
-  } else {
-    if (candidate->answer.change_count == 0 || has_packed(b->lowering)) return false;
-    tm_lowering *lowering = b->lowering;
-    (void)set_constants(b, true);
-    lowering->has_inner = true;
-    lowering->inner = *b->whole;
-    lowering->inner.flags += TM_REQUEST_ROUND;
-    memcpy(lowering->inner.operands, candidate->operands, sizeof lowering->inner.operands);
-    memcpy(lowering->inner.attributes, lowering->attributes, sizeof lowering->attributes);
-    if (!nest(b, &lowering->inner, 1, true)) return false;
-    candidate->verdict = TM_VERDICT_SLOWER;
-    candidate->reason[0] = '\0';
+  } else if (candidate->answer.change_count == 0 || has_packed(b->lowering) || !change_again(b)) {
+    return false;
   }
   for (uint32_t i = 0; i < b->lowering->way_count; i++)
     if (!add_way(b, &b->lowering->ways[i])) return false;

@@ -2,6 +2,7 @@
 /* A matrix unit that is a stranger: integers only, two axes, K in 32s up to 4096, N in 16s, weights packed in its own memory. */
 #include <math.h>
 
+#include "base/thread.h"
 #include "fakes/picky_case.h"
 
 static const picky_control matrix_unit = {
@@ -268,6 +269,82 @@ static void packing_in_host_memory(void **state) {
   picky_case_close(&one);
 }
 
+/* A device that says what a packed operand takes as it is now is asked again once it is padded. */
+static void packing_after_padding(void **state) {
+  (void)state;
+  picky_case one = { .control = matrix_unit };
+  one.control.is_naive = 1;
+  picky_case_open(&one);
+  product p;
+  make_product(&one, &p, 9, 70, 33, TM_OPERAND_CONSTANT);
+  assert_int_equal(run_and_count(&one, &p), 1);
+  assert_int_equal(run_and_count(&one, &p), 0);
+  free_product(&p);
+  picky_case_close(&one);
+}
+
+/* Without a format of its own, too, a constant that was changed stays one. */
+static void changed_constants_are_kept_where_they_must_be_constant(void **state) {
+  (void)state;
+  picky_case one = { .control = matrix_unit };
+  one.control.rules[8].kind = 0;
+  picky_case_open(&one);
+  product p;
+  tm_status status;
+  make_product(&one, &p, 9, 70, 33, TM_OPERAND_CONSTANT);
+  for (int run = 0; run < 3; run++) {
+    assert_true(measure_error(&one, &p, one.device + 1, &status) < 1e-2);
+    if (status != TM_OK) fail_msg("%s", one.error.text);
+  }
+  assert_int_equal(atomic_load(&one.control.launches), 3);
+  free_product(&p);
+  picky_case_close(&one);
+}
+
+#define THREADS 4
+
+typedef struct worker {
+  picky_case *one;
+  product    *p;
+  tm_tensor  *y;
+  int         failures;
+} worker;
+
+static void *work(void *argument) {
+  worker *w = argument;
+  const picky_call call = call_of(w->p, TM_NUMERICS_N3);
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N3, .device_plus_one = w->one->device + 1 };
+  for (int run = 0; run < 20; run++) {
+    tm_tensor *const inputs[2] = { call.inputs[0], call.inputs[1] };
+    w->failures += tm_run(w->one->context, TM_OP_MATMUL, &plain, sizeof plain, inputs, 2, &w->y, 1, &options, NULL) != TM_OK;
+  }
+  return NULL;
+}
+
+/* Several threads want the same and different copies while memory is short. */
+static void threads_share_copies(void **state) {
+  (void)state;
+  picky_case one = { .control = matrix_unit };
+  one.control.capacity_bytes = 400000;
+  picky_case_open(&one);
+  product p[THREADS];
+  worker workers[THREADS];
+  tm_thread threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    make_product(&one, &p[i], 8, 96, 64 + 16 * (uint64_t)(i % 2), TM_OPERAND_CONSTANT);
+    const picky_call call = call_of(&p[i], TM_NUMERICS_N3);
+    workers[i] = (worker){ &one, &p[i], picky_output(&one, &call), 0 };
+  }
+  for (int i = 0; i < THREADS; i++) assert_int_equal(tm_thread_start(&threads[i], work, &workers[i], NULL), TM_OK);
+  for (int i = 0; i < THREADS; i++) tm_thread_join(&threads[i]);
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_equal(workers[i].failures, 0);
+    tm_tensor_destroy(workers[i].y);
+    free_product(&p[i]);
+  }
+  picky_case_close(&one);
+}
+
 /* ---- numbers that integers are no good for ---- */
 
 typedef void (*spoil_fn)(product *p);
@@ -395,6 +472,9 @@ int main(void) {
     cmocka_unit_test(copies_yield_when_memory_runs_short),
     cmocka_unit_test(copies_go_with_a_lost_device),
     cmocka_unit_test(packing_in_host_memory),
+    cmocka_unit_test(packing_after_padding),
+    cmocka_unit_test(changed_constants_are_kept_where_they_must_be_constant),
+    cmocka_unit_test(threads_share_copies),
     cmocka_unit_test(what_would_be_far_off_goes_elsewhere),
     cmocka_unit_test(zeros_are_zero),
     cmocka_unit_test(a_wrong_product_is_found_out),
