@@ -64,6 +64,7 @@ void tm_checkpoint_close(tm_checkpoint *checkpoint) {
     tm_memory_free(memory, checkpoint->printed_types, count * sizeof *checkpoint->printed_types);
     tm_memory_free(memory, checkpoint->printed_values, count * sizeof *checkpoint->printed_values);
     tm_archive_close(checkpoint->archive);
+    tm_kept_drop(&checkpoint->context->kept, NULL);     /* what was made of its weights; others' are made again */
   }
   if (checkpoint->texts.memory != NULL) tm_arena_deinit(&checkpoint->texts);
   tm_mutex_deinit(&checkpoint->lock);

@@ -75,8 +75,11 @@ static tm_status try_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   tm_status status = run_candidate(c, candidate, error);
   if (status == TM_ERROR_PREDECESSOR && candidate->lowering != NULL) tm_placement_demote(c->placement, candidate);
   if (status != TM_ERROR_NO_MEMORY) return status;
-  tm_memory_reclaim(c->runner->table->memory);
-  status = run_candidate(c, candidate, error);
+  const bool was_tried_twice = candidate->lowering != NULL && candidate->lowering->has_inner;    /* by what is inside */
+  if (!was_tried_twice) {
+    tm_memory_reclaim(c->runner->table->memory);
+    status = run_candidate(c, candidate, error);
+  }
   if (status == TM_ERROR_NO_MEMORY) tm_placement_demote(c->placement, candidate);
   return status;
 }

@@ -33,6 +33,7 @@ typedef struct tm_plan_candidate {
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
+  _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
   _Atomic uint64_t  runs;
   _Atomic uint32_t  lacks;              /* times in a row that it lacked memory, or that its data were no good for it */
   _Atomic bool      is_starved;         /* it did more than once: others come first for a while */

@@ -207,11 +207,35 @@ static bool set_constants(build *b, bool keep) {
   return has_any;
 }
 
+/* Refused with further changes: the changed operation becomes a request of its own. */
+static bool change_again(build *b) {
+  tm_lowering *lowering = b->lowering;
+  (void)set_constants(b, true);
+  lowering->has_inner = true;
+  lowering->inner = *b->whole;
+  lowering->inner.flags += TM_REQUEST_ROUND;
+  memcpy(lowering->inner.operands, b->candidate->operands, sizeof lowering->inner.operands);
+  memcpy(lowering->inner.attributes, lowering->attributes, sizeof lowering->attributes);
+  if (!nest(b, &lowering->inner, 1, true)) return false;
+  b->candidate->verdict = TM_VERDICT_SLOWER;
+  b->candidate->reason[0] = '\0';
+  return true;
+}
+
+/* Where a buffer starts in a device's own memory is the device's to say, not the host's to choose. */
+static void bound_alignments(build *b) {
+  const tm_device_slot *device = b->candidate->device;
+  const uint32_t most = device->memories[0].alignment > 64 ? device->memories[0].alignment : 64;
+  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count && !device->is_host_memory; i++)
+    if (b->candidate->operands[i].alignment > most) b->candidate->operands[i].alignment = most;
+}
+
 static bool finish_changed(build *b) {
   tm_plan_candidate *candidate = b->candidate;
   if (has_packed(b->lowering)) candidate->operation.flags &= ~TM_OPERATION_FACTS;
   else tm_op_normalize(&candidate->operation, candidate->operands);
   (void)set_constants(b, false);
+  bound_alignments(b);
   if (tm_candidate_is_out(b->market, TM_ANY_DEVICE, candidate)) return true;    /* listed, with the reason */
   tm_candidate_ask(candidate);
   if ((candidate->answer.reasons & TM_REASON_CONSTANT) != 0 && set_constants(b, true)) tm_candidate_ask(candidate);
@@ -219,17 +243,8 @@ static bool finish_changed(build *b) {
     candidate->basis = changed_basis(b, candidate->answer.cost_ns);
     candidate->times = 1;
     tm_candidate_note_setups(candidate, &candidate->answer);
-  } else {
-    if (candidate->answer.change_count == 0 || has_packed(b->lowering)) return false;
-    tm_lowering *lowering = b->lowering;
-    (void)set_constants(b, true);
-    lowering->has_inner = true;
-    lowering->inner = *b->whole;
-    lowering->inner.flags += TM_REQUEST_ROUND;
-    memcpy(lowering->inner.operands, candidate->operands, sizeof lowering->inner.operands);
-    memcpy(lowering->inner.attributes, lowering->attributes, sizeof lowering->attributes);
-    if (!nest(b, &lowering->inner, 1, true)) return false;
-    candidate->verdict = TM_VERDICT_SLOWER;
+  } else if (candidate->answer.change_count == 0 || has_packed(b->lowering) || !change_again(b)) {
+    return false;
   }
   for (uint32_t i = 0; i < b->lowering->way_count; i++)
     if (!add_way(b, &b->lowering->ways[i])) return false;
@@ -259,21 +274,33 @@ static bool quantize(build *b, const tm_answer *proposal) {
   return finish_quantized(b);
 }
 
-static void bind(build *b) {
+static void begin_again(build *b) {
   const tm_operation operation = tm_request_operation(b->whole);
   tm_candidate_bind(b->candidate, &operation);
+  b->candidate->setup_count = 0;
+  b->candidate->constant_ns = 0;
+  memset(&b->candidate->answer, 0, sizeof b->candidate->answer);
+  memset(b->lowering, 0, sizeof *b->lowering);
+}
+
+/* How much room a packed operand takes is easily said of the operand as it was: then everything else is done first. */
+static bool change_before_packing(build *b, const tm_answer *proposal) {
+  tm_answer rest = *proposal;
+  rest.change_count = 0;
+  for (uint32_t i = 0; i < proposal->change_count; i++)
+    if (proposal->changes[i].kind != TM_CHANGE_CONVERT) rest.changes[rest.change_count++] = proposal->changes[i];
+  begin_again(b);
+  return rest.change_count != 0 && rest.change_count != proposal->change_count && change(b, &rest);
 }
 
 /* Integers first, because their sums split exactly; then parts, which are asked about anew; then the operands. */
 static bool make(build *b, const tm_answer *proposal) {
-  bind(b);
+  begin_again(b);
   if (tm_answer_has_change(proposal, TM_CHANGE_QUANTIZE)) return quantize(b, proposal);
   if (tm_answer_has_change(proposal, TM_CHANGE_SPLIT_ABOVE)) return split(b, proposal);
-  if (change(b, proposal)) return true;
+  if (change(b, proposal) || change_before_packing(b, proposal)) return true;
   if (!tm_answer_has_change(proposal, TM_CHANGE_REDUCE_RANK)) return false;
-  bind(b);
-  b->candidate->setup_count = 0;
-  b->candidate->constant_ns = 0;
+  begin_again(b);
   return split(b, proposal);
 }
 

@@ -18,6 +18,12 @@
 #define STEP_ALIGNMENT 64u
 #define LARGEST_ALIGNMENT (UINT64_C(1) << 21)
 
+/* What a device asks for must not take the machine's memory: a padded operand may be so large in any case, or so many times
+   what it was; a packed one, which may hold wider numbers, too. */
+#define PADDED_BYTES_IN_ANY_CASE (UINT64_C(256) << 20)
+#define MOST_TIMES_PADDED 4u
+#define MOST_TIMES_PACKED 64u
+
 /* What the changes of one operand come to. */
 typedef struct wish {
   bool     is_touched;
@@ -144,8 +150,15 @@ static bool depends_on_format(const tm_operation *operation, bool is_output) {
   return row == NULL || row->combine == TM_COMBINE_WORDS || (row->op == TM_OP_CAST && is_output);
 }
 
+static bool is_bearable(const tm_operand *padded, const tm_operand *as_it_was) {
+  return padded->byte_count <= PADDED_BYTES_IN_ANY_CASE || padded->byte_count / MOST_TIMES_PADDED <= as_it_was->byte_count;
+}
+
 static bool make_dense(const wish *w, const tm_operand *original, tm_operand_way *way) {
+  tm_operand unpadded;
   if (tm_operand_contiguous(w->format, original->rank, w->dims, &way->dense, NULL) != TM_OK) return false;
+  if (tm_operand_contiguous(w->format, original->rank, original->dims, &unpadded, NULL) != TM_OK) return false;
+  if (!is_bearable(&way->dense, &unpadded)) return false;
   way->dense.alignment = (uint32_t)w->alignment;
   way->dense.flags |= original->flags & TM_OPERAND_CONSTANT;
   way->inside = way->dense;
@@ -210,18 +223,20 @@ static bool reduce_ranks(lowering_work *work, const tm_answer *answer) {
   return true;
 }
 
-static void present(lowering_work *work) {
+static bool present(lowering_work *work) {
   for (uint32_t i = 0; i < work->lowering->way_count; i++) {
     tm_operand_way *way = &work->lowering->ways[i];
     const wish *w = &work->wishes[way->operand];
     way->presented = work->operands[way->operand];
     if (!w->is_packed) continue;
+    if (w->packed_bytes / MOST_TIMES_PACKED > tm_max_u64(PADDED_BYTES_IN_ANY_CASE / MOST_TIMES_PACKED, way->presented.byte_count)) return false;
     way->is_kept = true;
     way->packed = (tm_operand){ .format = w->private_format, .rank = way->presented.rank, .element_count = way->presented.element_count,
                                 .byte_count = w->packed_bytes, .alignment = STEP_ALIGNMENT, .flags = TM_OPERAND_CONSTANT };
     memcpy(way->packed.dims, way->presented.dims, sizeof way->packed.dims);
     work->operands[way->operand] = way->packed;
   }
+  return true;
 }
 
 static void begin(lowering_work *work) {
@@ -248,6 +263,5 @@ bool tm_lowering_change(tm_operation *operation, tm_operand *operands, const tm_
     if (!take_change(&work, &answer->changes[i])) return false;
   const bool reduces = tm_answer_has_change(answer, TM_CHANGE_REDUCE_RANK);
   if (!make_ways(&work) || (reduces && !reduce_ranks(&work, answer))) return false;
-  present(&work);
-  return out_lowering->way_count != 0 || reduces;
+  return present(&work) && (out_lowering->way_count != 0 || reduces);
 }

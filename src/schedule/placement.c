@@ -163,11 +163,18 @@ void tm_placement_table_drop(tm_placement_table *table) {
   tm_mutex_unlock(&table->lock);
 }
 
+/* Under the lock.  What the ledger forgot is to be paid once more. */
+static void reprice(tm_placement_table *table, tm_placement *placement) {
+  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  for (uint32_t i = 0; i < placement->candidate_count && !is_pinned(placement); i++)
+    if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].due.cost_ns != 0) atomic_store(&placement->has_setups, true);
+}
+
 /* Looks at prices again after something was learned.  Another thread that does so already is enough. */
 static void refresh(tm_placement_table *table, tm_placement *placement) {
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   if (atomic_load(&placement->learned) == learned || is_pinned(placement) || !tm_mutex_try_lock(&placement->lock)) return;
-  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  reprice(table, placement);
   atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_store(&placement->learned, learned);
   tm_mutex_unlock(&placement->lock);
@@ -311,9 +318,11 @@ uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement,
   return atomic_load(&placement->chosen);
 }
 
-void tm_placement_pay(tm_placement_table *table, tm_placement *placement, const tm_plan_candidate *candidate, void *const *pointers,
+void tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                       const uint64_t *origins) {
-  if (!atomic_load_explicit(&placement->has_setups, memory_order_relaxed) || !tm_candidate_has_setup(candidate)) return;
+  const bool is_watched = atomic_load_explicit(&placement->has_setups, memory_order_relaxed);
+  if (!tm_candidate_has_setup(candidate) || (!is_watched && atomic_load(&candidate->is_paid))) return;
+  atomic_store(&candidate->is_paid, true);
   tm_candidate_pay(&table->market, candidate, tm_request_constants_key(&placement->request, pointers, origins));
 }
 
@@ -342,7 +351,7 @@ static void consider_exploring(tm_placement_table *table, tm_placement *placemen
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   if (placement->candidate_count < 2 || is_pinned(placement) || atomic_load(&placement->settled) == learned) return;
   if (!tm_mutex_try_lock(&placement->lock)) return;
-  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  reprice(table, placement);
   const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
   const uint32_t found = chosen == placement->candidate_count ? TM_EXPLORE_NONE : find_promising(placement, chosen);
   atomic_store(&placement->chosen, chosen);

@@ -60,7 +60,7 @@ void      tm_placement_table_drop(tm_placement_table *table);
    cheaper than is known.  candidate_count: nobody can.  pointers and origins as for tm_runner_run_from. */
 uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, void *const *pointers, const uint64_t *origins);
 /* It ran, so all that is paid once is paid. */
-void     tm_placement_pay(tm_placement_table *table, tm_placement *placement, const tm_plan_candidate *candidate, void *const *pointers,
+void     tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                           const uint64_t *origins);
 
 /* The candidate's kernel, prepared now if it was not. */
