@@ -55,12 +55,27 @@ static tm_status create_input(tm_context *context, const tm_operand *operand, ui
   return status;
 }
 
+/* Constant is what a tensor is said to be when its memory is wrapped. */
+static tm_status make_constant(tm_context *context, tm_tensor **inout_input, tm_tensor **out_owner, tm_error *error) {
+  tm_operand layout = *tm_tensor_operand(*inout_input);
+  tm_tensor *constant = NULL;
+  layout.flags |= TM_OPERAND_CONSTANT;
+  const tm_status status = tm_tensor_wrap(context, &layout, tm_tensor_data(*inout_input), layout.byte_count, &constant, error);
+  if (status != TM_OK) return status;
+  *out_owner = *inout_input;
+  *inout_input = constant;
+  return TM_OK;
+}
+
 tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *request, tm_bench_inputs *out_inputs,
                                  tm_error *error) {
   tm_status status = TM_OK;
   memset(out_inputs, 0, sizeof *out_inputs);
-  for (uint32_t i = 0; i < request->input_count && status == TM_OK; i++)
+  for (uint32_t i = 0; i < request->input_count && status == TM_OK; i++) {
     status = create_input(context, &request->inputs[i], i + 1, &out_inputs->inputs[i], error);
+    if (status == TM_OK && (request->inputs[i].flags & TM_OPERAND_CONSTANT) != 0)
+      status = make_constant(context, &out_inputs->inputs[i], &out_inputs->owners[i], error);
+  }
   for (uint32_t i = 0; i < request->op.output_count && status == TM_OK; i++)
     status = tm_tensor_create(context, request->outputs[i].format, request->outputs[i].rank, request->outputs[i].dims,
                               &out_inputs->outputs[i], error);
@@ -71,6 +86,7 @@ tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *reque
 void tm_bench_inputs_destroy(tm_bench_inputs *inputs) {
   for (uint32_t i = 0; i < TM_MAX_OPERANDS; i++) {
     tm_tensor_destroy(inputs->inputs[i]);
+    tm_tensor_destroy(inputs->owners[i]);
     tm_tensor_destroy(inputs->outputs[i]);
   }
   memset(inputs, 0, sizeof *inputs);

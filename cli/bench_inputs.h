@@ -7,6 +7,7 @@
 
 typedef struct tm_bench_inputs {
   tm_tensor *inputs[TM_MAX_OPERANDS];
+  tm_tensor *owners[TM_MAX_OPERANDS];   /* of the memory of constant inputs; NULL: the input has its own */
   tm_tensor *outputs[TM_MAX_OPERANDS];
 } tm_bench_inputs;
 

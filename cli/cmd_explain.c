@@ -171,6 +171,8 @@ static void print_candidate_json(const tm_candidate *candidate, tm_json_writer *
   print_cost(json, "lowering_ns", candidate, candidate->lowering_ns);
   print_cost(json, "copy_ns", candidate, candidate->copy_ns);
   print_cost(json, "setup_ns", candidate, candidate->setup_ns);
+  print_cost(json, "earned_ns", candidate, candidate->earned_ns);
+  print_cost(json, "price_ns", candidate, candidate->price_ns);
   print_cost(json, "workspace_bytes", candidate, candidate->workspace_bytes);
   tm_json_end_object(json);
 }
@@ -265,8 +267,8 @@ const tm_command tm_command_explain = {
   .notes =
       "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
       "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n "
-      "measurements, the time to prepare operands (lowering), and copies to and from the device. Set-up is paid "
-      "once and not part of it.",
+      "measurements, the time to prepare operands (lowering), and copies to and from the device. What is paid once "
+      "(setup) counts as well, less the time that earlier runs lost for want of it.",
   .flags = flags,
   .run = run,
 };

@@ -58,7 +58,7 @@ typedef struct canary {
   tm_device_slot   *device;
   tm_request        request;
   tm_operation      operation;
-  tm_plan_candidate candidate;
+  tm_answer         answer;
   tm_memory        *memory;
   void             *inputs[TM_MAX_OPERANDS];
   void             *got;
@@ -133,7 +133,7 @@ static double epsilon_of(uint32_t format) {
 
 /* Generous where the class is: the number of terms is bounded by the elements of an input, their sum by a magnitude of 4. */
 static double tolerance(const canary *c, double expected) {
-  const tm_answer *answer = &c->candidate.answer;
+  const tm_answer *answer = &c->answer;
   const double own = epsilon_of(output_of(c)->format) * fmax(fabs(expected), 0x1p-20);
   if (answer->numerics == TM_NUMERICS_N1) return own * (answer->numerics_bound + 1);
   const double terms = (double)c->request.operands[0].element_count;
@@ -177,7 +177,7 @@ static bool is_near(canary *c) {
 }
 
 static bool is_right(canary *c) {
-  const uint32_t numerics = c->candidate.answer.numerics;
+  const uint32_t numerics = c->answer.numerics;
   if (numerics == TM_NUMERICS_N0) return same_bits(c);
   if (c->operation.op == TM_OP_STATS) return same_counts(c, TM_STATS_SUBNORMAL);
   if (c->operation.op == TM_OP_COMPARE_TENSORS) return same_counts(c, TM_COMPARISON_EQUAL_BITS);
@@ -192,9 +192,10 @@ static tm_status launch(canary *c, tm_error *error) {
   uint64_t copy_ns;
   memcpy(pointers, c->inputs, sizeof pointers);
   pointers[c->operation.input_count] = c->got;
-  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->candidate.promise, NULL, &kernel, error));
+  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->answer, NULL, &kernel, error));
   tm_device_use use = tm_device_use_begin(c->device);
-  const tm_status status = tm_staging_run(&c->candidate, kernel, pointers, &use, &copy_ns, error);
+  const tm_launch_site site = { c->device, kernel, &c->operation, c->answer.workspace_bytes, pointers, NULL, &use };
+  const tm_status status = tm_staging_run(&site, &copy_ns, error);
   tm_device_use_end(&use);
   tm_device_release(c->device, kernel);
   return status;
@@ -237,17 +238,11 @@ static void run_one(canary *c, canary_report *report) {
 static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
   if (!canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
   const tm_operation *pointer = &c->operation;
-  memset(&c->candidate, 0, sizeof c->candidate);
-  c->candidate.device = c->device;
   snprintf(c->name, sizeof c->name, "%s %s", tm_op_find(c->operation.op)->name, tm_format_find(format)->name);
   journal_subject("%s on device %u", c->name, c->device->index_in_backend);
-  tm_device_query(c->device, &pointer, 1, &c->candidate.promise);
+  tm_device_query(c->device, &pointer, 1, &c->answer);
   journal_subject("%s", "");
-  c->candidate.answer = c->candidate.promise;
-  c->candidate.operation = c->operation;
-  memcpy(c->candidate.operands, c->request.operands, sizeof c->candidate.operands);
-  c->candidate.operation.operands = c->candidate.operands;
-  return c->candidate.answer.level != TM_LEVEL_REFUSED && c->candidate.answer.setup_ns <= LONGEST_SETUP_NS;
+  return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= LONGEST_SETUP_NS;
 }
 
 static bool find_claim(canary *c, uint32_t example) {
@@ -260,7 +255,7 @@ static bool find_claim(canary *c, uint32_t example) {
 }
 
 void canary_run(tm_device_slot *device, uint64_t deadline_ns, canary_report *report) {
-  static canary c;              /* a candidate is large */
+  static canary c;              /* large for a stack */
   memset(&c, 0, sizeof c);
   c.device = device;
   c.memory = device->backend->inventory->memory;

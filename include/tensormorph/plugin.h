@@ -53,10 +53,8 @@
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
  * trace_begin, trace_end.  Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
- * device: resource, driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, setup_key, moved_bytes, energy_nj,
- * alias_mask.  Of a launch or transfer: the host sends no waits.  Changes: TM_CHANGE_PAD, TM_CHANGE_SPLIT_ABOVE,
- * TM_CHANGE_REDUCE_RANK, TM_CHANGE_CONVERT, TM_CHANGE_QUANTIZE, and TM_CHANGE_ALIGN above 64 bytes; an answer with one of
- * them is not lowered.
+ * device: resource, driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
+ * Of a launch or transfer: the host sends no waits.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,
@@ -260,8 +258,9 @@ typedef struct tm_operation {
 /*
  * What the caller could change.  On a refusal all of them together make it acceptable; on a yes they make it cheaper.  The
  * host may make them, and asks about the changed operation before it does; where that is refused with further changes, it
- * makes those too, once.  Of one operand they are applied in the order of these numbers, whatever their order in the list;
- * a split is made first of all, and the parts are asked about anew.
+ * makes those too, once.  Of one operand they are applied in the order of these numbers, whatever their order in the list.
+ * But a quantization is made first of all, and what it leaves, a product of integers, is asked about anew; then one split,
+ * and its parts are asked about anew (up to seven splits, one in another).
  */
 #define TM_CHANGE_CONTIGUOUS  1u        /* make `operand` contiguous */
 #define TM_CHANGE_ALIGN       2u        /* align its addresses to `value` bytes */
@@ -273,10 +272,14 @@ typedef struct tm_operation {
 #define TM_CHANGE_REDUCE_RANK 7u        /* present it with rank `value` or less */
 #define TM_CHANGE_CONVERT     8u        /* convert it, a constant, to the private `format`, in which it takes `value` bytes.
                                            The device must claim TM_OP_CONVERT from the one to the other.  The host keeps the
-                                           result for further launches as long as it has room */
+                                           result for further launches as long as it has room.  `value` is meant for the
+                                           operand after all its other changes; where it is not, those are made first, and
+                                           the device is asked again */
 #define TM_CHANGE_QUANTIZE    9u        /* a float operand a or b of a matmul: to integers of `format` (i8) with one f32 scale a
                                            row of a or a column of b, so that the device multiplies integers into an i32 and
-                                           the host rescales that; asks for both operands, or for the one that is a float */
+                                           the host rescales that; asks for both operands, or for the one that is a float.
+                                           Only where the caller accepts N3; the host checks each product, and numbers that
+                                           integers are no good for go elsewhere */
 typedef struct tm_change {
   uint32_t kind;                        /* TM_CHANGE_* */
   uint32_t operand;                     /* index into tm_operation.operands */

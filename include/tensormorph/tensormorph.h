@@ -279,18 +279,20 @@ typedef struct tm_tensor tm_tensor;
    TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_tensor_create(tm_context *context, uint32_t format, uint32_t rank, const uint64_t *dims, tm_tensor **out_tensor, tm_error *error);
 /* Uses memory of the application without a copy; it must hold what layout's dims and strides reach (data = address of the
-   element with index 0 everywhere) and outlive the tensor.  Of layout only format, rank, dims and strides_bytes are read;
-   all strides 0 with more than one element mean contiguous.
+   element with index 0 everywhere) and outlive the tensor.  Of layout only format, rank, dims and strides_bytes are read,
+   and of flags TM_OPERAND_CONSTANT; all strides 0 with more than one element mean contiguous.
+   TM_OPERAND_CONSTANT promises that nobody changes the bytes as long as there is the tensor, its views included.  What a
+   device makes of constants (a packed copy) is kept for further runs; of all other memory nothing is kept.
    TM_ERROR_ARGUMENT (an unknown format, a shape that it does not take, no data, or less than the layout reaches),
    TM_ERROR_NO_MEMORY */
 tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error);
 /* A view of the same memory, offset_bytes from the tensor's first element; it must stay inside.  layout as for
-   tm_tensor_wrap.   TM_ERROR_ARGUMENT (as there, or it reaches outside), TM_ERROR_NO_MEMORY */
+   tm_tensor_wrap; views of a constant are constant.   TM_ERROR_ARGUMENT (as there, or it reaches outside), TM_ERROR_NO_MEMORY */
 tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t offset_bytes, tm_tensor **out_view, tm_error *error);
 void tm_tensor_destroy(tm_tensor *tensor);
 /* Format, dims, strides, counts; lives as long as the tensor. */
 const tm_operand *tm_tensor_operand(const tm_tensor *tensor);
-/* Address of the first element.  Tensors of a mapped checkpoint are read-only. */
+/* Address of the first element.  Tensors of a checkpoint are constants, mapped ones lie in read-only memory. */
 void *tm_tensor_data(tm_tensor *tensor);
 
 /* --------------------------------------------------------------------------------------------------- operations ---- */
@@ -378,10 +380,12 @@ typedef struct tm_candidate {
   uint64_t    sample_count;             /* measurements behind the correction */
   uint64_t    lowering_ns;              /* of the steps named in lowering */
   uint64_t    copy_ns;                  /* operands into and results out of the device's memory */
-  uint64_t    setup_ns;                 /* what a first run pays once: preparing, and opening if the device is not; not in total_ns */
+  uint64_t    setup_ns;                 /* what is still to be paid once: opening, set-up, packing of constants; not in total_ns */
   uint64_t    workspace_bytes;
-  uint64_t    total_ns;                 /* declared * correction + lowering + copies: what is compared */
+  uint64_t    total_ns;                 /* declared * correction + lowering + copies: what each run takes */
   const char *reason;                   /* a sentence for people */
+  uint64_t    earned_ns;                /* of setup_ns: time that earlier runs lost for want of it */
+  uint64_t    price_ns;                 /* total_ns + setup_ns - earned_ns: what is compared */
 } tm_candidate;
 
 typedef struct tm_explanation_summary {

@@ -47,6 +47,7 @@ static matrix_axes axes_of(const tm_operation *operation, uint32_t index) {
 /* Lines of `inner` dense elements, one leading dimension apart.  0 if it does not lie so. */
 static int leading_of(const tm_operand *x, uint32_t outer, uint32_t inner, uint64_t bytes) {
   const uint64_t line = x->dims[inner] == 0 ? 1 : x->dims[inner];
+  if (x->element_count == 0) return (int)line;
   if (x->dims[inner] > 1 && x->strides_bytes[inner] != (int64_t)bytes) return 0;
   if (x->dims[outer] <= 1) return (int)line;
   const int64_t step = x->strides_bytes[outer];

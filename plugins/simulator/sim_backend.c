@@ -59,7 +59,8 @@ static tm_status read_options(tm_backend *backend) {
   if (status != TM_OK) return status;
   const int is_default = file[0] == '\0';
   backend->is_real = real.length == 1 && real.data[0] == '1';
-  if (!sim_lock_folder(folder, backend->lock_folder)) return fail(host, TM_ERROR_ARGUMENT, "option lock_folder: expected a shorter path");
+  if (!sim_lock_folder(folder, backend->lock_folder))
+    return fail(host, TM_ERROR_ARGUMENT, "option lock_folder: expected a shorter path");
   if (is_default) status = find_default(host, file);
   if (status != TM_OK) return status;
   if (sim_description_read(file, &backend->description, text)) return TM_OK;
@@ -100,7 +101,8 @@ static tm_status sim_device_info(tm_backend *backend, uint32_t index, tm_device_
   tm_device_info info = {
     .struct_size = out_info->struct_size, .flags = description->exclusive_process ? TM_DEVICE_EXCLUSIVE_PROCESS : 0,
     .name = { description->name, strlen(description->name) }, .epoch = 1, .open_ns = description->open_ns,
-    .cost_model_id = description->hash, .queue_count = (uint32_t)description->queues, .memory_count = 1, .memories = backend->memories,
+    .cost_model_id = description->hash, .queue_count = (uint32_t)description->queues, .memory_count = 1,
+    .memories = backend->memories,
   };
   memcpy(info.uuid.bytes, "simulator", 8);
   memcpy(info.uuid.bytes + 8, &description->hash, sizeof description->hash);

@@ -39,7 +39,8 @@ static int expect_format(sim_reader *reader, const char *key, const json_t *valu
 
 static int read_list(sim_reader *reader, const char *key, const json_t *list, uint32_t *out_formats, uint32_t *out_count) {
   if (list == NULL) return 1;
-  if (!json_is_array(list) || json_array_size(list) > SIM_MAX_FROM) return sim_complain(reader, key, "a list of up to 8 formats", list);
+  if (!json_is_array(list) || json_array_size(list) > SIM_MAX_FROM)
+    return sim_complain(reader, key, "a list of up to 8 formats", list);
   for (size_t i = 0; i < json_array_size(list); i++)
     if (!expect_format(reader, key, json_array_get(list, i), 0, &out_formats[i])) return 0;
   *out_count = (uint32_t)json_array_size(list);
@@ -64,8 +65,10 @@ static int are_computed(const sim_claim *claim) {
 static int read_formats(sim_reader *reader, const json_t *list, sim_claim *claim) {
   char expected[96];
   const size_t count = json_array_size(list);
-  snprintf(expected, sizeof expected, "a list of 1 format, or of %u for the operands of %s", claim->loop->operand_count, claim->loop->name);
-  if (!json_is_array(list) || (count != 1 && count != claim->loop->operand_count)) return sim_complain(reader, "formats", expected, list);
+  snprintf(expected, sizeof expected, "a list of 1 format, or of %u for the operands of %s", claim->loop->operand_count,
+           claim->loop->name);
+  if (!json_is_array(list) || (count != 1 && count != claim->loop->operand_count))
+    return sim_complain(reader, "formats", expected, list);
   for (uint32_t i = 0; i < claim->loop->operand_count; i++)
     if (!expect_format(reader, "formats", json_array_get(list, count == 1 ? 0 : i), 1, &claim->formats[i])) return 0;
   return are_computed(claim) ||
@@ -100,30 +103,42 @@ static uint32_t index_of(const json_t *value, const char *const *words, uint32_t
   return count;
 }
 
-/* A described device may promise less than the loops keep, never more. */
-static int read_numerics(sim_reader *reader, const json_t *object, sim_claim *claim) {
+static int read_numerics_words(sim_reader *reader, const json_t *object, sim_numerics *said) {
   static const char *const classes[] = { "N0", "N1", "N2", "N3", "N4" }, *const growths[] = { "1", "log2", "n" };
+  const json_t *growth = json_object_get(object, "growth"), *accumulator = json_object_get(object, "accumulator");
+  said->class_number = index_of(json_object_get(object, "class"), classes, 5);
+  if (said->class_number == 5) return sim_complain_of(reader, object, "class", "N0, N1, N2, N3 or N4");
+  if (growth != NULL) said->growth = index_of(growth, growths, 3);
+  if (said->growth == 3) return sim_complain_of(reader, object, "growth", "\"1\", \"log2\" or \"n\"");
+  return accumulator == NULL || expect_format(reader, "accumulator", accumulator, 1, &said->accumulator);
+}
+
+/* A described device may promise less than the loops keep, never more. */
+static int check_numerics(sim_reader *reader, const json_t *object, const sim_loop *loop, const sim_numerics *said) {
+  const int needs_bound = said->class_number >= TM_NUMERICS_N1 && said->class_number <= TM_NUMERICS_N3;
+  char expected[96];
+  snprintf(expected, sizeof expected, "a class no stronger than N%u, which %s has", loop->numerics.class_number, loop->name);
+  if (said->class_number < loop->numerics.class_number) return sim_complain_of(reader, object, "class", expected);
+  if (needs_bound && said->bound == 0) return sim_complain(reader, "bound", "it to be there", NULL);
+  snprintf(expected, sizeof expected, "at least %g, which %s has", loop->numerics.bound, loop->name);
+  const int is_same = said->class_number == loop->numerics.class_number;
+  return !is_same || said->bound >= loop->numerics.bound || sim_complain_of(reader, object, "bound", expected);
+}
+
+static int read_numerics(sim_reader *reader, const json_t *object, sim_claim *claim) {
   const sim_numerics own = claim->loop->numerics;
   sim_numerics said = { .flags = TM_NUMERICS_RUN_TO_RUN, .accumulator = TM_FORMAT_F32, .growth = TM_GROWTH_LINEAR };
-  char expected[96];
+  const size_t place = strlen(reader->place);
   claim->numerics = own;
   if (object == NULL) return 1;
+  snprintf(reader->place + place, sizeof reader->place - place, ".numerics");
   if (!sim_read_object(reader, object, numerics_fields, sizeof numerics_fields / sizeof numerics_fields[0], &said)) return 0;
-  said.class_number = index_of(json_object_get(object, "class"), classes, 5);
-  if (said.class_number == 5) return sim_complain(reader, "numerics.class", "N0, N1, N2, N3 or N4", json_object_get(object, "class"));
-  const json_t *growth = json_object_get(object, "growth"), *accumulator = json_object_get(object, "accumulator");
-  if (growth != NULL) said.growth = index_of(growth, growths, 3);
-  if (said.growth == 3) return sim_complain(reader, "numerics.growth", "\"1\", \"log2\" or \"n\"", growth);
-  if (accumulator != NULL && !expect_format(reader, "numerics.accumulator", accumulator, 1, &said.accumulator)) return 0;
-  const int needs_bound = said.class_number >= TM_NUMERICS_N1 && said.class_number <= TM_NUMERICS_N3;
-  snprintf(expected, sizeof expected, "a class no stronger than N%u, which %s has", own.class_number, claim->loop->name);
-  if (said.class_number < own.class_number) return sim_complain(reader, "numerics.class", expected, json_object_get(object, "class"));
-  if (needs_bound && said.bound == 0) return sim_complain(reader, "numerics.bound", "it to be there", NULL);
-  snprintf(expected, sizeof expected, "at least %g, which %s has", own.bound, claim->loop->name);
-  if (said.class_number == own.class_number && said.bound < own.bound)
-    return sim_complain(reader, "numerics.bound", expected, json_object_get(object, "bound"));
-  if (said.class_number == own.class_number) said = (sim_numerics){ own.class_number, own.flags, said.bound, own.growth, own.accumulator };
+  if (!read_numerics_words(reader, object, &said) || !check_numerics(reader, object, claim->loop, &said)) return 0;
+  reader->place[place] = '\0';
   claim->numerics = said;
+  if (said.class_number != own.class_number) return 1;
+  claim->numerics = own;
+  claim->numerics.bound = said.bound;
   return 1;
 }
 
@@ -155,33 +170,36 @@ static int check_product(sim_reader *reader, const json_t *object, const sim_cla
   static const char *const keys[] = { "m_multiple", "n_multiple", "k_multiple", "k_max", "packs_b", "quantize_from" };
   if (claim->loop->op != TM_OP_MATMUL) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-      if (json_object_get(object, keys[i]) != NULL) return sim_complain(reader, keys[i], "nothing but for a matmul", json_object_get(object, keys[i]));
+      if (json_object_get(object, keys[i]) != NULL)
+        return sim_complain_of(reader, object, keys[i], "nothing but for a matmul");
     return 1;
   }
   if (claim->k_max % claim->k_multiple != 0)
-    return sim_complain(reader, "k_max", "a multiple of k_multiple", json_object_get(object, "k_max"));
-  if (claim->rank_max < 2) return sim_complain(reader, "rank_max", "at least 2 for a matmul", json_object_get(object, "rank_max"));
+    return sim_complain_of(reader, object, "k_max", "a multiple of k_multiple");
+  if (claim->rank_max < 2) return sim_complain_of(reader, object, "rank_max", "at least 2 for a matmul");
   if (claim->quantize_count != 0 && claim->formats[0] != TM_FORMAT_I8)
-    return sim_complain(reader, "quantize_from", "nothing but for a matmul of i8", json_object_get(object, "quantize_from"));
+    return sim_complain_of(reader, object, "quantize_from", "nothing but for a matmul of i8");
   if (!claim->packs_b) return 1;
-  if (claim->rank_max != 2) return sim_complain(reader, "rank_max", "2 with packs_b", json_object_get(object, "rank_max"));
-  if (claim->k_multiple % 16 != 0) return sim_complain(reader, "k_multiple", "a multiple of 16 with packs_b", json_object_get(object, "k_multiple"));
-  if (claim->n_multiple % 16 != 0) return sim_complain(reader, "n_multiple", "a multiple of 16 with packs_b", json_object_get(object, "n_multiple"));
+  if (claim->rank_max != 2) return sim_complain_of(reader, object, "rank_max", "2 with packs_b");
+  if (claim->k_multiple % 16 != 0) return sim_complain_of(reader, object, "k_multiple", "a multiple of 16 with packs_b");
+  if (claim->n_multiple % 16 != 0) return sim_complain_of(reader, object, "n_multiple", "a multiple of 16 with packs_b");
   return 1;
 }
 
 static int read_claim(sim_reader *reader, const json_t *object, const json_t *name, sim_claim *claim) {
   *claim = (sim_claim){ .rank_max = TM_MAX_RANK, .m_multiple = 1, .n_multiple = 1, .k_multiple = 1 };
   claim->loop = expect_loop(reader, name);
+  const json_t *casts = json_object_get(object, "cast_from"), *quantizes = json_object_get(object, "quantize_from");
   return claim->loop != NULL && sim_read_object(reader, object, claim_fields, CLAIM_FIELDS, claim) &&
          read_formats(reader, json_object_get(object, "formats"), claim) &&
-         read_list(reader, "cast_from", json_object_get(object, "cast_from"), claim->cast_from, &claim->cast_count) &&
-         read_list(reader, "quantize_from", json_object_get(object, "quantize_from"), claim->quantize_from, &claim->quantize_count) &&
+         read_list(reader, "cast_from", casts, claim->cast_from, &claim->cast_count) &&
+         read_list(reader, "quantize_from", quantizes, claim->quantize_from, &claim->quantize_count) &&
          read_numerics(reader, json_object_get(object, "numerics"), claim) && check_product(reader, object, claim);
 }
 
 static int read_claims(sim_reader *reader, const json_t *list, sim_description *description) {
-  if (!json_is_array(list) || json_array_size(list) == 0) return sim_complain(reader, "operations", "a list that is not empty", list);
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return sim_complain(reader, "operations", "a list that is not empty", list);
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *object = json_array_get(list, i), *names = json_object_get(object, "names");
     snprintf(reader->place, sizeof reader->place, "operations[%zu]", i);
@@ -231,13 +249,13 @@ static int read_memory(sim_reader *reader, const json_t *object, sim_memory *mem
   snprintf(reader->place, sizeof reader->place, "memory");
   if (!sim_read_object(reader, object, memory_fields, sizeof memory_fields / sizeof memory_fields[0], memory)) return 0;
   if (!is_power_of_two(memory->alignment) || memory->alignment < 4)
-    return sim_complain(reader, "alignment", "a power of two from 4 to 4096", json_object_get(object, "alignment"));
+    return sim_complain_of(reader, object, "alignment", "a power of two from 4 to 4096");
   if (!is_power_of_two(memory->offset_granule) || memory->offset_granule < 4 || memory->offset_granule > memory->alignment)
-    return sim_complain(reader, "offset_granule", granule, json_object_get(object, "offset_granule"));
+    return sim_complain_of(reader, object, "offset_granule", granule);
   if (!is_power_of_two(memory->store_granule))
-    return sim_complain(reader, "store_granule", "a power of two", json_object_get(object, "store_granule"));
+    return sim_complain_of(reader, object, "store_granule", "a power of two");
   if (memory->largest_buffer_bytes > memory->bytes)
-    return sim_complain(reader, "largest_buffer_bytes", "at most bytes", json_object_get(object, "largest_buffer_bytes"));
+    return sim_complain_of(reader, object, "largest_buffer_bytes", "at most bytes");
   reader->place[0] = '\0';
   return 1;
 }
@@ -278,7 +296,8 @@ int sim_description_parse(const char *json, size_t bytes, const char *file, sim_
   memset(out_description, 0, sizeof *out_description);
   json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &error);
   if (root == NULL)
-    snprintf(reader.text, sizeof reader.text, "%.300s: line %d, column %d: expected JSON, found: %s", file, error.line, error.column, error.text);
+    snprintf(reader.text, sizeof reader.text, "%.300s: line %d, column %d: expected JSON, found: %s", file, error.line,
+             error.column, error.text);
   const int is_good = root != NULL && read_device(&reader, root, out_description);
   json_decref(root);
   out_description->hash = hash_of(json, bytes);

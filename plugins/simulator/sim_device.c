@@ -47,8 +47,8 @@ static tm_status lock_process(tm_device *device) {
   if (!backend->description.exclusive_process) return TM_OK;
   const tm_status status = sim_lock_take(backend->lock_folder, backend->description.hash, &device->lock, &error);
   if (status == TM_OK) return TM_OK;
-  snprintf(text, sizeof text, status == TM_BUSY ? "another process has it (lock file in %.400s)" : "no lock file in %.400s (errno %d)",
-           backend->lock_folder, error);
+  if (status == TM_BUSY) snprintf(text, sizeof text, "another process has it (lock file in %.400s)", backend->lock_folder);
+  else snprintf(text, sizeof text, "no lock file in %.400s (errno %d)", backend->lock_folder, error);
   return fail(device, status, error, text);
 }
 
@@ -170,7 +170,8 @@ void sim_device_destroy_buffer(tm_device *device, uint32_t space, tm_buffer *buf
 
 tm_status sim_device_memory_stats(tm_device *device, uint32_t space, tm_memory_stats *out_stats) {
   const uint64_t total = device->backend->description.memory.bytes, used = atomic_load(&device->used_bytes);
-  const tm_memory_stats stats = { .struct_size = out_stats->struct_size, .total_bytes = total, .free_bytes = total - used, .used_bytes = used };
+  const tm_memory_stats stats = { .struct_size = out_stats->struct_size, .total_bytes = total, .free_bytes = total - used,
+                                  .used_bytes = used };
   if (space != 0) return TM_UNSUPPORTED;
   memcpy(out_stats, &stats, stats.struct_size < sizeof stats ? stats.struct_size : sizeof stats);
   return TM_OK;
@@ -188,7 +189,8 @@ static uint64_t transfer_ns(const tm_device *device, uint64_t bytes) {
   return (uint64_t)(ns < MOST_NS ? ns : MOST_NS);
 }
 
-static tm_status transfer(tm_device *device, const tm_transfer *given, char *to, const char *from, int is_sound, tm_ticket *out_ticket) {
+static tm_status transfer(tm_device *device, const tm_transfer *given, char *to, const char *from, int is_sound,
+                          tm_ticket *out_ticket) {
   sim_work work = { .to = to, .from = from, .bytes = given->bytes, .virtual_ns = transfer_ns(device, given->bytes) };
   if (!sim_is_zero(given, sizeof *given, given->struct_size)) return TM_UNSUPPORTED;
   if (!is_sound) return fail(device, TM_ERROR_ARGUMENT, 0, "a transfer beyond its buffer");
@@ -224,7 +226,8 @@ static uint64_t spill_of(const tm_device *device, const tm_operand *y) {
 static tm_status bind(const tm_device *device, const tm_launch *launch, sim_work *work) {
   const uint64_t granule = device->backend->description.memory.offset_granule;
   const uint32_t last = work->task.count - 1;
-  if (launch->binding_count != work->task.count) return fail(device, TM_ERROR_ARGUMENT, 0, "another number of bindings than of operands");
+  if (launch->binding_count != work->task.count)
+    return fail(device, TM_ERROR_ARGUMENT, 0, "another number of bindings than of operands");
   work->spill_bytes = spill_of(device, &work->task.operands[last]);
   for (uint32_t i = 0; i <= last; i++) {
     const tm_binding *binding = &launch->bindings[i];

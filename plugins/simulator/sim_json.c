@@ -25,6 +25,10 @@ int sim_complain(sim_reader *reader, const char *key, const char *expected, cons
   return 0;
 }
 
+int sim_complain_of(sim_reader *reader, const json_t *object, const char *key, const char *expected) {
+  return sim_complain(reader, key, expected, json_object_get(object, key));
+}
+
 /* Keys come from the file: anything may stand in them. */
 static int complain_of_key(sim_reader *reader, const char *key, const sim_field *fields, uint32_t count) {
   char known[400] = { 0 };
@@ -94,8 +98,11 @@ static int is_known(const char *key, const sim_field *fields, uint32_t count) {
 
 int sim_read_object(sim_reader *reader, const json_t *object, const sim_field *fields, uint32_t field_count, void *out) {
   if (!json_is_object(object)) return sim_complain(reader, "", "an object", object);
-  for (void *i = json_object_iter((json_t *)(uintptr_t)object); i != NULL; i = json_object_iter_next((json_t *)(uintptr_t)object, i))
-    if (!is_known(json_object_iter_key(i), fields, field_count)) return complain_of_key(reader, json_object_iter_key(i), fields, field_count);
+  json_t *iterated = (json_t *)(uintptr_t)object;       /* jansson's iterators have no const */
+  for (void *i = json_object_iter(iterated); i != NULL; i = json_object_iter_next(iterated, i)) {
+    const char *key = json_object_iter_key(i);
+    if (!is_known(key, fields, field_count)) return complain_of_key(reader, key, fields, field_count);
+  }
   for (uint32_t i = 0; i < field_count; i++) {
     const json_t *value = json_object_get(object, fields[i].key);
     if (value == NULL && fields[i].is_required) return sim_complain(reader, fields[i].key, "it to be there", NULL);

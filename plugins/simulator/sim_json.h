@@ -41,6 +41,9 @@ typedef struct sim_field {
 /* Always 0, so that it can be returned at once. */
 int sim_complain(sim_reader *reader, const char *key, const char *expected, const json_t *found);
 
+/* Of what stands under a key of `object`, if anything does. */
+int sim_complain_of(sim_reader *reader, const json_t *object, const char *key, const char *expected);
+
 /* Fills *out; 0 and a text in the reader if `object` is none, lacks a field, has an unknown one or a wrong value. */
 int sim_read_object(sim_reader *reader, const json_t *object, const sim_field *fields, uint32_t field_count, void *out);
 

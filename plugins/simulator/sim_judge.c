@@ -28,6 +28,9 @@ static product_axes axes_of(const tm_operation *operation) {
   return (product_axes){ a - 2 + turned_a, a - 1 - turned_a, b - 2 + turned_b, b - 1 - turned_b };
 }
 
+/* Extents beyond this are no matrix's; below it, rounding up cannot wrap. */
+#define MOST_EXTENT (UINT64_C(1) << 46)
+
 static uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 /* ---- a yes ---- */
@@ -52,8 +55,9 @@ static uint64_t key_of(const char *text) {
 
 static void price(const sim_claim *claim, const tm_operation *operation, tm_answer *answer) {
   double bytes = 0;
-  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) bytes += (double)operation->operands[i].byte_count;
-  const double compute = flops_of(operation, claim->loop) / claim->flops_per_second * 1e9, move = bytes / claim->bytes_per_second * 1e9;
+  for (uint32_t i = 0; i < claim->loop->operand_count; i++) bytes += (double)operation->operands[i].byte_count;
+  const double compute = flops_of(operation, claim->loop) / claim->flops_per_second * 1e9;
+  const double move = bytes / claim->bytes_per_second * 1e9;
   answer->launch_ns = claim->launch_ns;
   answer->cost_ns = clamped((double)claim->launch_ns + (compute > move ? compute : move));
   if (answer->cost_ns == 0) answer->cost_ns = 1;        /* 0 would mean that it is not known */
@@ -104,8 +108,9 @@ static int is_in(const uint32_t *formats, uint32_t count, uint32_t format) {
   return 0;
 }
 
-/* How an operand can come to the claim's format: 0 it is there, a kind of change, or TM_MAX_CHANGES + 1 if it cannot. */
 #define NO_WAY (TM_CHANGE_QUANTIZE + 1)
+
+/* How an operand comes to the claim's format: 0 if it is there, a kind of change, or NO_WAY. */
 static uint32_t way_to(const sim_claim *claim, const tm_operation *operation, uint32_t index) {
   const uint32_t format = operation->operands[index].format;
   const int is_factor = claim->loop->op == TM_OP_MATMUL && index != Y;
@@ -174,43 +179,81 @@ static void refuse_plain_b(refusal *r, const sim_claim *claim, const tm_operatio
   } else if (is_packed(b)) {
     if (b->byte_count != bytes) r->is_final = 1, say(r, TM_REASON_LAYOUT, B);
   } else if (!quantizes) {
-    propose(r, TM_REASON_FORMAT, (tm_change){ .kind = TM_CHANGE_CONVERT, .operand = B, .format = SIM_PACKED(claim->formats[B]), .value = bytes });
+    const uint32_t format = SIM_PACKED(claim->formats[B]);
+    propose(r, TM_REASON_FORMAT, (tm_change){ .kind = TM_CHANGE_CONVERT, .operand = B, .format = format, .value = bytes });
   }
 }
 
 /* The parts of a split are asked about anew, so it is all that is said. */
-static int refuse_long_sum(refusal *r, const sim_claim *claim, const tm_operation *operation) {
-  const uint32_t axis = axes_of(operation).a_k;
-  if (claim->k_max == 0 || operation->operands[A].dims[axis] <= claim->k_max) return 0;
+static void refuse_extent(refusal *r, uint32_t operand, uint32_t axis, uint64_t most) {
+  if (most == 0) r->is_final = 1;
   r->count = 0;
-  propose(r, TM_REASON_SIZE, (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = A, .axis = axis, .value = claim->k_max });
-  return 1;
+  propose(r, TM_REASON_SIZE, (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = operand, .axis = axis, .value = most });
 }
 
 static void refuse_product(refusal *r, const sim_claim *claim, const tm_operation *operation, uint32_t quantizes) {
   const product_axes axes = axes_of(operation);
+  const uint64_t m = operation->operands[A].dims[axes.m], n = operation->operands[B].dims[axes.n];
+  if (m > MOST_EXTENT || n > MOST_EXTENT || operation->operands[A].dims[axes.a_k] > MOST_EXTENT) {
+    say(r, TM_REASON_SIZE, A);
+    r->is_final = 1;
+    return;
+  }
   refuse_multiple(r, operation, A, axes.m, claim->m_multiple);
   refuse_multiple(r, operation, A, axes.a_k, claim->k_multiple);
   refuse_multiple(r, operation, B, axes.n, claim->n_multiple);
   refuse_plain_b(r, claim, operation, quantizes);
-  if (!r->is_final) (void)refuse_long_sum(r, claim, operation);
 }
 
-/* A split along the outermost axis, which all of a dense elementwise operation share. */
-static void refuse_large(refusal *r, const sim_claim *claim, const tm_operation *operation) {
-  for (uint32_t i = 0; claim->elements_max != 0 && i < claim->loop->operand_count; i++) {
-    const tm_operand *x = &operation->operands[i];
-    if (x->element_count <= claim->elements_max) continue;
-    say(r, TM_REASON_SIZE, i);
-    const uint64_t part = x->rank == 0 ? 0 : claim->elements_max / (x->element_count / x->dims[0]);
-    r->is_final |= !claim->loop->same_shape || part == 0 || claim->loop->op == TM_OP_SOFTMAX;
-    r->count = 0;
-    propose(r, TM_REASON_SIZE, (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = i, .value = part });
+/* ---- what is too large ---- */
+
+/* Elements of an operand that fit into one buffer, and that the claim takes. */
+static uint64_t most_elements(const sim_description *description, const sim_claim *claim, uint32_t index) {
+  const sim_memory *memory = &description->memory;
+  const uint64_t bytes = memory->largest_buffer_bytes != 0 ? memory->largest_buffer_bytes : memory->bytes;
+  const uint64_t elements = bytes / sim_format_find(claim->formats[index])->bytes;
+  return claim->elements_max != 0 && claim->elements_max < elements ? claim->elements_max : elements;
+}
+
+/* Cuts an operand along an axis until it fits, at a multiple.  0 if it fits as it is. */
+static int refuse_operand(refusal *r, const tm_operation *operation, uint32_t index, uint32_t axis, uint64_t most,
+                          uint64_t multiple) {
+  const tm_operand *x = &operation->operands[index];
+  if (x->element_count <= most) return 0;
+  if (x->rank == 0) {
+    say(r, TM_REASON_SIZE, index);
+    r->is_final = 1;
+    return 1;
+  }
+  refuse_extent(r, index, axis, most / (x->element_count / x->dims[axis]) / multiple * multiple);
+  return 1;
+}
+
+/* M of a and y, N of a b that is not packed yet, then K.  A sum of floats is cut only once they are integers, whose parts
+   add up exactly. */
+static void refuse_large_product(refusal *r, const sim_description *description, const sim_claim *claim,
+                                 const tm_operation *operation) {
+  const product_axes axes = axes_of(operation);
+  const uint32_t y_row = operation->operands[Y].rank - 2;
+  if (refuse_operand(r, operation, A, axes.m, most_elements(description, claim, A), claim->m_multiple)) return;
+  if (refuse_operand(r, operation, Y, y_row, most_elements(description, claim, Y), claim->m_multiple)) return;
+  if (is_packed(&operation->operands[B])) return;
+  if (refuse_operand(r, operation, B, axes.n, most_elements(description, claim, B), claim->n_multiple)) return;
+  if (claim->k_max != 0 && operation->operands[A].dims[axes.a_k] > claim->k_max) refuse_extent(r, A, axes.a_k, claim->k_max);
+}
+
+/* Others are cut along the outermost axis, if their operands share it and nothing couples along it. */
+static void refuse_large(refusal *r, const sim_description *description, const sim_claim *claim, const tm_operation *operation) {
+  const int can_split = claim->loop->same_shape && claim->loop->op != TM_OP_SOFTMAX;
+  for (uint32_t i = 0; i < claim->loop->operand_count; i++) {
+    if (!refuse_operand(r, operation, i, 0, most_elements(description, claim, i), 1)) continue;
+    if (!can_split) r->is_final = 1;
     return;
   }
 }
 
-static void hold_against(const sim_claim *claim, const tm_operation *operation, tm_answer *answer) {
+static void hold_against(const sim_description *description, const sim_claim *claim, const tm_operation *operation,
+                         tm_answer *answer) {
   refusal r = { .answer = answer };
   if (claim->loop->same_shape && claim->loop->operand_count > 2 && (operation->flags & TM_OPERATION_ALL_SAME_SHAPE) == 0)
     say(&r, TM_REASON_SHAPE, TM_NO_OPERAND), r.is_final = 1;
@@ -219,7 +262,8 @@ static void hold_against(const sim_claim *claim, const tm_operation *operation, 
   if (operation->worst_numerics < best) say(&r, TM_REASON_NUMERICS, TM_NO_OPERAND), r.is_final = 1;
   refuse_ranks(&r, claim, operation);
   if (claim->loop->op == TM_OP_MATMUL) refuse_product(&r, claim, operation, quantizes);
-  refuse_large(&r, claim, operation);
+  if (claim->loop->op != TM_OP_MATMUL) refuse_large(&r, description, claim, operation);
+  else if (!quantizes && !r.is_final) refuse_large_product(&r, description, claim, operation);
   finish(&r);
 }
 
@@ -248,7 +292,8 @@ static void judge_packing(const sim_description *description, const tm_operation
     say(&r, x->rank == 2 ? TM_REASON_SHAPE : TM_REASON_RANK, 0);
     return;
   }
-  if ((x->flags & TM_OPERAND_CONTIGUOUS) == 0) propose(&r, TM_REASON_LAYOUT, (tm_change){ .kind = TM_CHANGE_CONTIGUOUS, .operand = 0 });
+  if ((x->flags & TM_OPERAND_CONTIGUOUS) == 0)
+    propose(&r, TM_REASON_LAYOUT, (tm_change){ .kind = TM_CHANGE_CONTIGUOUS, .operand = 0 });
   finish(&r);
   if (answer->reasons != 0) return;
   const sim_claim packing = { .loop = sim_loop_find(TM_OP_CONVERT), .numerics = sim_loop_find(TM_OP_CONVERT)->numerics,
@@ -307,7 +352,7 @@ void sim_judge(const sim_description *description, const tm_operation *operation
     judge_packing(description, operation, out_answer);
   } else if (out_answer->reasons == 0) {
     const sim_claim *claim = choose(description, operation, &has_operation);
-    if (claim != NULL) hold_against(claim, operation, out_answer);
+    if (claim != NULL) hold_against(description, claim, operation, out_answer);
     else out_answer->reasons = has_operation ? TM_REASON_FORMAT : TM_REASON_OPERATION;
     if (out_answer->reasons == 0) accept(claim, operation, out_answer);
   }

@@ -14,7 +14,9 @@ static const tm_operand *output_of(const sim_task *task) { return &task->operand
 
 static uint64_t element_bytes(const sim_task *task) { return sim_format_find(task->operands[0].format)->bytes; }
 
-static void run_copy(const sim_task *task) { memcpy(task->data[1], task->data[0], output_of(task)->element_count * element_bytes(task)); }
+static void run_copy(const sim_task *task) {
+  memcpy(task->data[1], task->data[0], output_of(task)->element_count * element_bytes(task));
+}
 
 static double largest_of(uint32_t format) {
   return format == TM_FORMAT_F16 ? 65504 : format == TM_FORMAT_BF16 ? 0x1.fep127 : 0x1.fffffep127;
@@ -125,7 +127,9 @@ static line line_of(const tm_operand *x, uint32_t axis, uint64_t number) {
   return l;
 }
 
-static double at(const sim_task *task, line l, uint64_t i) { return sim_load(task->operands[0].format, task->data[0], l.first + i * l.step); }
+static double at(const sim_task *task, line l, uint64_t i) {
+  return sim_load(task->operands[0].format, task->data[0], l.first + i * l.step);
+}
 
 static void softmax_line(const sim_task *task, line l) {
   double largest = -HUGE_VAL, sum = 0;
@@ -181,8 +185,10 @@ static double add_up(const sim_task *task, uint32_t axes, uint32_t axis, uint64_
 static void run_sum(const sim_task *task) {
   tm_reduce_attributes attributes;
   memcpy(&attributes, task->attributes, sizeof attributes);
-  for (uint64_t i = 0; i < output_of(task)->element_count; i++)
-    sim_store(output_of(task)->format, task->data[1], i, add_up(task, attributes.axes, 0, first_term(&task->operands[0], attributes.axes, i)));
+  for (uint64_t i = 0; i < output_of(task)->element_count; i++) {
+    const uint64_t first = first_term(&task->operands[0], attributes.axes, i);
+    sim_store(output_of(task)->format, task->data[1], i, add_up(task, attributes.axes, 0, first));
+  }
 }
 
 /* ---- the table ---- */

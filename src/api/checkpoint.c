@@ -64,6 +64,7 @@ void tm_checkpoint_close(tm_checkpoint *checkpoint) {
     tm_memory_free(memory, checkpoint->printed_types, count * sizeof *checkpoint->printed_types);
     tm_memory_free(memory, checkpoint->printed_values, count * sizeof *checkpoint->printed_values);
     tm_archive_close(checkpoint->archive);
+    tm_kept_drop(&checkpoint->context->kept, NULL);     /* what was made of its weights; others' are made again */
   }
   if (checkpoint->texts.memory != NULL) tm_arena_deinit(&checkpoint->texts);
   tm_mutex_deinit(&checkpoint->lock);
@@ -175,6 +176,7 @@ tm_status tm_checkpoint_read(tm_checkpoint *checkpoint, uint64_t index, uint64_t
 static tm_status load_copy(tm_checkpoint *checkpoint, uint64_t index, const tm_operand *operand, tm_tensor **out_tensor, tm_error *error) {
   tm_tensor *tensor = NULL;
   TM_TRY(tm_tensor_make(checkpoint->context, operand, &tensor, error));
+  tensor->read_only = true;
   const tm_status status = tm_archive_read(checkpoint->archive, index, 0, tensor->data, operand->byte_count, error);
   if (status == TM_OK)
     *out_tensor = tensor;

@@ -102,16 +102,19 @@ static void init_memory(tm_memory *memory, const tm_context_options *options) {
 static void give_back(void *context_pointer) {
   tm_context *context = context_pointer;
   tm_placement_table_drop(&context->placements);
+  tm_kept_drop(&context->kept, NULL);
   tm_scratch_drop(&context->scratch);
 }
 
 static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
-  const tm_market market = { context->inventory, &context->correction, &context->health };
+  if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
+  const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
-  context->runner = (tm_runner){ .table = &context->placements, .scratch = &context->scratch,
+  if (status == TM_OK) status = tm_kept_init(&context->kept, &context->memory, &context->setups);
+  context->runner = (tm_runner){ .table = &context->placements, .scratch = &context->scratch, .kept = &context->kept,
                                  .is_strict = (context->flags & TM_CONTEXT_STRICT) != 0 };
   if (status != TM_OK) return tm_fail(error, status, "no memory for the scheduler");
   context->memory.reclaim = give_back;
@@ -166,7 +169,9 @@ void tm_context_destroy(tm_context *context) {
   if (context == NULL) return;
   context->memory.reclaim = NULL;
   tm_placement_table_deinit(&context->placements);
+  tm_kept_deinit(&context->kept);
   tm_scratch_deinit(&context->scratch);
+  tm_setup_ledger_deinit(&context->setups);
   tm_health_deinit(&context->health);
   tm_correction_deinit(&context->correction);
   const uint64_t device_count = context->inventory == NULL ? 0 : context->inventory->device_count;

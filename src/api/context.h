@@ -22,6 +22,8 @@ struct tm_context {
   tm_health          health;
   tm_placement_table placements;
   tm_scratch         scratch;
+  tm_setup_ledger    setups;
+  tm_kept_constants  kept;
   tm_runner          runner;
 };
 

@@ -65,7 +65,8 @@ static tm_status begin_request(const tm_context *context, const call *what, uint
   return take_attributes(request, row, what, error);
 }
 
-static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *tensor, void **pointers) {
+static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *tensor, void **pointers, uint64_t *origins) {
+  origins[index] = tensor->origin;
   request->operands[index] = tensor->operand;
   request->operands[index].alignment = tm_alignment_of(tensor->data);
   pointers[index] = tensor->data;
@@ -114,6 +115,7 @@ static tm_status check_outputs(tm_tensor *const *inputs, uint32_t input_count, t
                                tm_error *error) {
   for (uint32_t o = 0; o < output_count; o++) {
     if (outputs[o]->read_only) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u lies in a file and cannot be written", o);
+    if (outputs[o]->origin != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u is a constant and cannot be written", o);
     if (!lies_apart(&outputs[o]->operand)) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps itself", o);
     for (uint32_t i = 0; i < input_count; i++)
       if (overlap(inputs[i], outputs[o])) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps input %u", o, i);
@@ -163,14 +165,15 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   TM_TRY(check_tensors(outputs, output_count, "output", error));
   TM_TRY(check_outputs(inputs, input_count, outputs, output_count, error));
   void *pointers[TM_MAX_OPERANDS];
-  for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers);
-  for (uint32_t i = 0; i < output_count; i++) take_tensor(&request, input_count + i, outputs[i], pointers);
+  uint64_t origins[TM_MAX_OPERANDS];
+  for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers, origins);
+  for (uint32_t i = 0; i < output_count; i++) take_tensor(&request, input_count + i, outputs[i], pointers, origins);
   if (any_in_file(inputs, input_count)) request.flags |= TM_REQUEST_UNMEASURED;
   tm_run_report *report = what.options.report;
   tm_run_outcome outcome;
   tm_runner runner = context->runner;
   if (what.options.on_failure == TM_ON_FAILURE_STRICT) runner.is_strict = true;
-  TM_TRY(tm_runner_run(&runner, &request, pointers, report == NULL ? NULL : &outcome, error));
+  TM_TRY(tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
   TM_TRY(check_files(inputs, input_count, error));
   if (report != NULL) write_report(report, &outcome);
   return TM_OK;

@@ -12,6 +12,7 @@ static tm_status make(tm_context *context, const tm_operand *operand, tm_tensor 
   if (tensor == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor");
   tensor->context = context;
   tensor->operand = *operand;
+  if ((operand->flags & TM_OPERAND_CONSTANT) != 0) tensor->origin = tm_kept_new_origin(&context->kept);
   *out_tensor = tensor;
   return TM_OK;
 }
@@ -86,7 +87,6 @@ static tm_status check_inside(const tm_operand *operand, const char *data, const
 tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *data, uint64_t data_bytes, tm_tensor **out_tensor, tm_error *error) {
   tm_operand operand;
   TM_TRY(tm_layout_complete(layout, &operand, error));
-  operand.flags &= ~TM_OPERAND_CONSTANT;        /* the application may write to its memory whenever nothing runs */
   if (data == NULL && operand.byte_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "no data to wrap");
   const uint64_t below = tm_operand_bytes_below(&operand);
   const uint64_t extent = data_bytes > UINT64_MAX - below ? UINT64_MAX : data_bytes + below;
@@ -104,7 +104,7 @@ tm_status tm_tensor_wrap(tm_context *context, const tm_operand *layout, void *da
 tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t offset_bytes, tm_tensor **out_view, tm_error *error) {
   tm_operand operand;
   TM_TRY(tm_layout_complete(layout, &operand, error));
-  operand.flags = (operand.flags & ~TM_OPERAND_CONSTANT) | (tensor->operand.flags & TM_OPERAND_CONSTANT);
+  operand.flags |= tensor->operand.flags & TM_OPERAND_CONSTANT;
   const uint64_t before = (uint64_t)(tensor->data - tensor->lowest);
   if (offset_bytes > tensor->extent_bytes - before)
     return tm_fail(error, TM_ERROR_ARGUMENT, "a view at offset %llu of a tensor with %llu bytes", (unsigned long long)offset_bytes,
@@ -118,6 +118,7 @@ tm_status tm_tensor_view(tm_tensor *tensor, const tm_operand *layout, uint64_t o
   view->extent_bytes = tensor->extent_bytes;
   view->checkpoint = tensor->checkpoint;
   view->read_only = tensor->read_only;
+  if (tensor->origin != 0) view->origin = tensor->origin;
   *out_view = view;
   return TM_OK;
 }

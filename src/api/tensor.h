@@ -15,6 +15,7 @@ struct tm_tensor {
   uint64_t    owned_bytes;
   struct tm_checkpoint *checkpoint;     /* whose file it lies in, or NULL */
   bool        read_only;
+  uint64_t    origin;                   /* of a constant: stands for its bytes (execute/runner.h); else 0 */
 };
 
 /* Completes a layout of the application; all strides 0 with more than one element stand for dense. */

@@ -6,12 +6,14 @@
 #ifndef TM_EXECUTE_RUNNER_H
 #define TM_EXECUTE_RUNNER_H
 
+#include "execute/kept_constants.h"
 #include "execute/scratch.h"
 #include "schedule/placement.h"
 
 typedef struct tm_runner {
   tm_placement_table *table;
   tm_scratch         *scratch;
+  tm_kept_constants  *kept;
   const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
   bool                is_strict;        /* what the chosen device fails at fails */
 } tm_runner;
@@ -34,5 +36,10 @@ typedef struct tm_run_outcome {
    TM_ERROR_CANCELLED, TM_ERROR_INTERNAL (hung, and may still use the operands); if strict, whatever a device fails with */
 tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                         tm_error *error);
+
+/* The same for operands of known origin: origins[i] stands for the bytes of a constant operand i (tm_kept_new_origin), for
+   as long as they lie there unchanged; 0 where nobody promised that.  NULL: 0 for all. */
+tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request, void *const *pointers, const uint64_t *origins,
+                             tm_run_outcome *out_outcome, tm_error *error);
 
 #endif

@@ -58,6 +58,12 @@ tm_scratch_block tm_scratch_take(tm_scratch *scratch, uint64_t bytes) {
   return block;
 }
 
+tm_scratch_block tm_scratch_take_aligned(tm_scratch *scratch, uint64_t bytes, uint64_t alignment) {
+  uint64_t with_slack;
+  if (!tm_checked_add(bytes, alignment > TM_SCRATCH_ALIGNMENT ? alignment : 0, &with_slack)) return (tm_scratch_block){ NULL, 0 };
+  return tm_scratch_take(scratch, with_slack);
+}
+
 void tm_scratch_give(tm_scratch *scratch, tm_scratch_block block) {
   if (block.memory == NULL) return;
   if (block.bytes <= LARGEST_KEPT_BYTES) {

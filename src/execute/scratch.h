@@ -30,6 +30,14 @@ void      tm_scratch_deinit(tm_scratch *scratch);
 tm_scratch_block tm_scratch_take(tm_scratch *scratch, uint64_t bytes);
 void             tm_scratch_give(tm_scratch *scratch, tm_scratch_block block);
 
+/* The same, with room to start at a multiple of `alignment`, a power of two: see tm_scratch_start. */
+tm_scratch_block tm_scratch_take_aligned(tm_scratch *scratch, uint64_t bytes, uint64_t alignment);
+/* The first address in the block that is a multiple of `alignment`. */
+static inline void *tm_scratch_start(const tm_scratch_block *block, uint64_t alignment) {
+  const uintptr_t start = (uintptr_t)block->memory;
+  return alignment <= TM_SCRATCH_ALIGNMENT ? block->memory : (void *)((start + alignment - 1) & ~((uintptr_t)alignment - 1));
+}
+
 /* Frees what is kept. */
 void tm_scratch_drop(tm_scratch *scratch);
 

@@ -15,14 +15,14 @@ typedef struct staged {
   uint64_t   start;             /* offset of the lowest byte */
   uint64_t   first;             /* offset of the first element */
   char      *host;              /* address of the lowest byte */
+  bool       is_resident;       /* it was there before, and stays */
 } staged;
 
 typedef struct stage {
-  const tm_plan_candidate *candidate;
+  const tm_launch_site *site;
   tm_device_slot *device;
   staged          operands[TM_MAX_OPERANDS + 1];        /* the last may be the workspace */
   uint32_t        count;
-  tm_device_use  *use;
   uint64_t        copy_ns;
 } stage;
 
@@ -32,7 +32,7 @@ static tm_status make_buffer(stage *s, uint32_t index, uint64_t bytes, tm_error 
   uint64_t padded;
   if (!tm_checked_round_up(tm_max_u64(1, bytes), space->store_granule, &padded))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes", s->device->name, (unsigned long long)bytes);
-  TM_TRY(tm_device_buffer_create(s->use, padded, &one->buffer, error));
+  TM_TRY(tm_device_buffer_create(s->site->use, padded, &one->buffer, error));
   one->buffer_bytes = padded;
   s->count = index + 1;
   return TM_OK;
@@ -53,7 +53,7 @@ static uint64_t common_multiple(uint64_t a, uint64_t b) {
 static tm_status place(stage *s, uint32_t index, uint64_t below, tm_error *error) {
   const tm_memory_space *space = &s->device->memories[0];
   staged *one = &s->operands[index];
-  const uint64_t alignment = tm_max_u64(1, s->candidate->operands[index].alignment);
+  const uint64_t alignment = tm_max_u64(1, s->site->operation->operands[index].alignment);
   const uint64_t unit = common_multiple(common_multiple(space->offset_granule, space->store_granule), alignment);
   uint64_t end;
   if (!tm_checked_round_up(below, unit, &one->first) || !tm_checked_add(one->first - below, one->touched_bytes, &end))
@@ -62,15 +62,24 @@ static tm_status place(stage *s, uint32_t index, uint64_t below, tm_error *error
   return make_buffer(s, index, end, error);
 }
 
-static bool is_output(const stage *s, uint32_t index) { return index >= s->candidate->operation.input_count; }
+static bool is_output(const stage *s, uint32_t index) { return index >= s->site->operation->input_count; }
 
 /* An output with gaps is uploaded too: what lies between its elements belongs to somebody else. */
 static bool must_upload(const stage *s, uint32_t index) {
-  return !is_output(s, index) || (s->candidate->operands[index].flags & TM_OPERAND_CONTIGUOUS) == 0;
+  return !is_output(s, index) || (s->site->operation->operands[index].flags & TM_OPERAND_CONTIGUOUS) == 0;
+}
+
+static bool use_resident(stage *s, uint32_t index) {
+  const tm_resident *resident = s->site->residents == NULL ? NULL : &s->site->residents[index];
+  if (resident == NULL || resident->buffer == NULL) return false;
+  s->operands[index] = (staged){ .buffer = resident->buffer, .buffer_bytes = resident->bytes, .is_resident = true };
+  s->count = index + 1;
+  return true;
 }
 
 static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error *error) {
-  const tm_operand *operand = &s->candidate->operands[index];
+  if (use_resident(s, index)) return TM_OK;
+  const tm_operand *operand = &s->site->operation->operands[index];
   staged *one = &s->operands[index];
   const uint64_t below = tm_operand_bytes_below(operand);
   one->touched_bytes = operand->byte_count;
@@ -78,26 +87,26 @@ static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error
   TM_TRY(place(s, index, below, error));
   if (!must_upload(s, index) || operand->byte_count == 0) return TM_OK;
   const uint64_t begin = tm_now_ns();
-  TM_TRY(tm_device_upload(s->use, one->buffer, one->start, one->host, operand->byte_count, error));
+  TM_TRY(tm_device_upload(s->site->use, one->buffer, one->start, one->host, operand->byte_count, error));
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
 }
 
 static tm_status stage_all(stage *s, void *const *pointers, tm_error *error) {
-  const tm_operation *operation = &s->candidate->operation;
+  const tm_operation *operation = s->site->operation;
   const uint32_t count = operation->input_count + operation->output_count;
   for (uint32_t i = 0; i < count; i++) TM_TRY(stage_operand(s, i, pointers[i], error));
-  if (s->candidate->answer.workspace_bytes != 0) TM_TRY(make_buffer(s, count, s->candidate->answer.workspace_bytes, error));
+  if (s->site->workspace_bytes != 0) TM_TRY(make_buffer(s, count, s->site->workspace_bytes, error));
   return TM_OK;
 }
 
 static tm_status collect(stage *s, tm_error *error) {
-  const tm_operation *operation = &s->candidate->operation;
+  const tm_operation *operation = s->site->operation;
   const uint64_t begin = tm_now_ns();
   for (uint32_t i = operation->input_count; i < operation->input_count + operation->output_count; i++) {
     const staged *one = &s->operands[i];
     if (one->touched_bytes != 0)
-      TM_TRY(tm_device_download(s->use, one->buffer, one->start, one->host, one->touched_bytes, error));
+      TM_TRY(tm_device_download(s->site->use, one->buffer, one->start, one->host, one->touched_bytes, error));
   }
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
@@ -110,15 +119,15 @@ static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_erro
     const staged *one = &s->operands[i];
     bindings[i] = (tm_binding){ one->buffer, one->first, one->buffer_bytes - one->first };
   }
-  TM_TRY(tm_device_run(s->use, kernel, bindings, s->count, error));
+  TM_TRY(tm_device_run(s->site->use, kernel, bindings, s->count, error));
   return collect(s, error);
 }
 
-tm_status tm_staging_run(const tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers, tm_device_use *use,
-                         uint64_t *out_copy_ns, tm_error *error) {
-  stage s = { .candidate = candidate, .device = candidate->device, .use = use };
-  const tm_status status = run(&s, kernel, pointers, error);
-  for (uint32_t i = 0; i < s.count; i++) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);
+tm_status tm_staging_run(const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error) {
+  stage s = { .site = site, .device = site->device };
+  const tm_status status = run(&s, site->kernel, site->pointers, error);
+  for (uint32_t i = 0; i < s.count; i++)
+    if (!s.operands[i].is_resident) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);
   if (status == TM_OK) *out_copy_ns = s.copy_ns;
   return status;
 }

@@ -36,13 +36,16 @@ static bool copy_one(tm_trial_operands *operands, const tm_plan_candidate *candi
   return true;
 }
 
-bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers) {
+bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers,
+                            const tm_resident *residents) {
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   operands->memory = memory;
   operands->count = 0;
   if (!are_small(candidate, count)) return false;
   for (uint32_t i = 0; i < count; i++) {
-    if (copy_one(operands, candidate, i, pointers[i])) continue;
+    operands->pointers[i] = pointers[i];
+    const bool is_resident = residents != NULL && residents[i].buffer != NULL;
+    if (is_resident || copy_one(operands, candidate, i, pointers[i])) continue;
     tm_trial_operands_deinit(operands);
     return false;
   }

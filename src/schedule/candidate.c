@@ -5,11 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/checked.h"
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
 #include "plugin/wake.h"
+#include "schedule/lowered_candidate.h"
 
 uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
 
@@ -17,23 +21,102 @@ bool tm_candidate_can_run(const tm_plan_candidate *candidate) { return candidate
 
 /* ---- what it costs ---- */
 
-static uint64_t saturating_add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return tm_checked_add(a, b, &sum) ? sum : UINT64_MAX;
+static void price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->estimate = tm_correction_look(market->correction, &candidate->basis.key);
+  candidate->copy_ns = tm_cost_times(tm_price_copy_ns(market->correction, &candidate->basis), candidate->times);
+  candidate->lowering_ns = candidate->lowering == NULL ? 0 : tm_bill_price_ns(market->correction, &candidate->lowering->bill);
+  candidate->total_ns = tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.factor),
+                                    tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
+  candidate->due = tm_candidate_due(market, candidate, 0);
 }
 
-static uint64_t scale(uint64_t ns, double factor) {
-  const double scaled = (double)ns * factor;
-  return scaled >= (double)TM_LARGEST_COST_NS ? TM_LARGEST_COST_NS : (uint64_t)scaled;
+uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
+  return tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.least_factor),
+                     tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
 }
 
-/* What the operation costs on the device by its own word.  Without one the core's count of work stands in, at a rate that
-   any device reaches. */
-static tm_price_basis basis_of(const tm_device_slot *device, const tm_operation *operation, uint64_t declared_ns) {
+void tm_candidate_take_price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
+  candidate->answer.cost_ns = tm_cost_times(candidate->basis.declared_ns, candidate->times);
+  price(market, candidate);
+}
+
+/* ---- what it pays once ---- */
+
+enum { SETUP_OPEN = 1, SETUP_SHARED, SETUP_OWN, SETUP_CONSTANTS };
+
+void tm_candidate_add_setup(tm_plan_candidate *candidate, const tm_setup_item *item) {
+  for (uint32_t i = 0; i < candidate->setup_count; i++)
+    if (candidate->setups[i].key == item->key) return;
+  if (candidate->setup_count == TM_CANDIDATE_SETUPS)    /* no room for another: the last stands for both */
+    candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns = tm_cost_add(candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns, item->cost_ns);
+  else
+    candidate->setups[candidate->setup_count++] = *item;
+}
+
+static uint64_t hash_operation(const tm_operation *operation) {
+  const uint32_t count = operation->input_count + operation->output_count;
+  const uint64_t operands = XXH3_64bits(operation->operands, count * sizeof(tm_operand));
+  const uint64_t attributes = operation->attribute_bytes == 0 ? 0 : XXH3_64bits(operation->attributes, operation->attribute_bytes);
+  return tm_setup_key_of(operation->op, operands, attributes);
+}
+
+void tm_candidate_note_setups(tm_plan_candidate *candidate, const tm_answer *answer) {
+  const tm_device_slot *device = candidate->device;
+  const uint64_t open_ns = tm_min_u64(device->info.open_ns, TM_LARGEST_COST_NS), key = answer->setup_key;
+  if (open_ns != 0) tm_candidate_add_setup(candidate, &(tm_setup_item){ tm_setup_key_of(SETUP_OPEN, device->index, 0), open_ns });
+  if (answer->setup_ns == 0) return;
+  const uint64_t own = key != 0 ? tm_setup_key_of(SETUP_SHARED, device->index, key)
+                                : tm_setup_key_of(SETUP_OWN, device->index, hash_operation(&candidate->operation));
+  tm_candidate_add_setup(candidate, &(tm_setup_item){ own, answer->setup_ns });
+}
+
+bool tm_candidate_has_setup(const tm_plan_candidate *candidate) {
+  return candidate->setup_count != 0 || candidate->constant_ns != 0;
+}
+
+/* The items still open, those of the constants last. */
+static uint32_t list_items(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, tm_setup_item *items) {
+  const uint64_t opening = tm_setup_key_of(SETUP_OPEN, candidate->device->index, 0);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < candidate->setup_count; i++)
+    if (candidate->setups[i].key != opening || !atomic_load(&candidate->device->is_open)) items[count++] = candidate->setups[i];
+  if (candidate->constant_ns == 0) return count;
+  const uint64_t generation = atomic_load(&market->setups->kept_generation);
+  const uint64_t which = constants_key == 0 ? 0 : tm_setup_key_of(constants_key, candidate->device->index, generation);
+  items[count++] = (tm_setup_item){ tm_setup_key_of(SETUP_CONSTANTS, which, candidate->operation.op), candidate->constant_ns };
+  return count;
+}
+
+tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key) {
+  tm_setup_item items[TM_CANDIDATE_SETUPS + 1];
+  if (!tm_candidate_has_setup(candidate)) return (tm_setup_due){ 0, 0 };
+  return tm_setup_ledger_due(market->setups, items, list_items(market, candidate, constants_key, items));
+}
+
+void tm_candidate_credit(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, uint64_t ns) {
+  tm_setup_item items[TM_CANDIDATE_SETUPS + 1];
+  tm_setup_ledger_credit(market->setups, items, list_items(market, candidate, constants_key, items), ns);
+}
+
+void tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key) {
+  tm_setup_item items[TM_CANDIDATE_SETUPS + 1];
+  const uint32_t count = list_items(market, candidate, constants_key, items);
+  const bool knows_constants = candidate->constant_ns == 0 || constants_key != 0;
+  tm_setup_ledger_pay(market->setups, items, knows_constants ? count : count - 1);
+}
+
+uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
+  return tm_cost_add(candidate->total_ns, candidate->due.cost_ns - candidate->due.earned_ns);
+}
+
+/* ---- one device ---- */
+
+tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved, uint64_t declared_ns) {
   tm_work work = { 0, 0, 0 };
   const tm_op_row *row = tm_op_find(operation->op);
-  if (row != NULL) row->work(operation, &work);
-  const uint64_t bytes = saturating_add(work.read_bytes, work.written_bytes);
+  if (row != NULL) row->work(moved, &work);
+  const uint64_t bytes = tm_cost_add(work.read_bytes, work.written_bytes);
   return (tm_price_basis){
     .device = device,
     .key = { device->index, row == NULL ? TM_CLASS_MOVE : row->op_class, tm_correction_bucket_of(operation, &work) },
@@ -42,41 +125,7 @@ static tm_price_basis basis_of(const tm_device_slot *device, const tm_operation 
   };
 }
 
-static uint64_t copy_price(const tm_market *market, const tm_price_basis *basis) {
-  return basis->copied_bytes == 0 ? 0 : tm_correction_copy_ns(market->correction, basis->device->index, basis->copied_bytes);
-}
-
-static uint64_t step_price(const tm_market *market, const tm_price_basis *basis) {
-  const tm_correction_estimate estimate = tm_correction_look(market->correction, &basis->key);
-  return saturating_add(scale(basis->declared_ns, estimate.factor), copy_price(market, basis));
-}
-
-static void price(const tm_market *market, tm_plan_candidate *candidate) {
-  candidate->estimate = tm_correction_look(market->correction, &candidate->basis.key);
-  candidate->copy_ns = copy_price(market, &candidate->basis);
-  candidate->lowering_ns = 0;
-  for (uint32_t i = 0; i < candidate->lowering.step_count; i++)
-    candidate->lowering_ns = saturating_add(candidate->lowering_ns, step_price(market, &candidate->step_bases[i]));
-  candidate->total_ns = saturating_add(scale(candidate->basis.declared_ns, candidate->estimate.factor),
-                                       saturating_add(candidate->lowering_ns, candidate->copy_ns));
-}
-
-uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
-  return saturating_add(scale(candidate->basis.declared_ns, candidate->estimate.least_factor),
-                        saturating_add(candidate->lowering_ns, candidate->copy_ns));
-}
-
-/* For one that can run: fixes what the price rests on, and prices. */
-static void take_price(const tm_market *market, tm_plan_candidate *candidate) {
-  candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
-  candidate->basis = basis_of(candidate->device, &candidate->operation, candidate->answer.cost_ns);
-  candidate->answer.cost_ns = candidate->basis.declared_ns;
-  price(market, candidate);
-}
-
-/* ---- one device ---- */
-
-static void bind_operands(tm_plan_candidate *candidate, const tm_operation *operation) {
+void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operation) {
   candidate->operation = *operation;
   const uint32_t count = operation->input_count + operation->output_count;
   memcpy(candidate->operands, operation->operands, count * sizeof(tm_operand));
@@ -102,7 +151,7 @@ static void judge(tm_plan_candidate *candidate) {
 }
 
 /* Devices that are not asked at all say why. */
-static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate) {
+bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate) {
   const tm_device_slot *device = candidate->device;
   const uint32_t state = atomic_load(&device->state);
   char reason[TM_HEALTH_REASON_BYTES];
@@ -125,63 +174,11 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
   return true;
 }
 
-static void ask(tm_plan_candidate *candidate) {
+void tm_candidate_ask(tm_plan_candidate *candidate) {
   const tm_operation *operation = &candidate->operation;
   tm_device_query(candidate->device, &operation, 1, &candidate->promise);
   candidate->answer = candidate->promise;
   judge(candidate);
-}
-
-/* ---- lowerings ---- */
-
-/* Finds the cheapest way to carry out a step with what devices can do directly; false if none can. */
-static bool find_step(const tm_market *market, const tm_operation *original, const tm_lowering_step *step, tm_price_basis *out_basis) {
-  tm_request request;
-  tm_lowering_request(step, &original->operands[step->operand], step->operand >= original->input_count, &request);
-  tm_operation operation = tm_request_operation(&request);
-  tm_op_normalize(&operation, request.operands);
-  uint64_t best = UINT64_MAX;
-  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
-    tm_plan_candidate candidate = { .device = market->inventory->devices[i] };
-    bind_operands(&candidate, &operation);
-    if (!tm_device_is_usable(candidate.device) || is_out(market, TM_ANY_DEVICE, &candidate)) continue;
-    ask(&candidate);
-    if (!tm_candidate_can_run(&candidate)) continue;
-    const tm_price_basis basis = basis_of(candidate.device, &operation, candidate.answer.cost_ns);
-    const uint64_t total = step_price(market, &basis);
-    if (total >= best) continue;
-    best = total;
-    *out_basis = basis;
-  }
-  return best < TM_LARGEST_COST_NS;
-}
-
-/* What a lowering does to the promise: a second rounding costs half an ulp, lost bits cost it all. */
-static void compose_numerics(const tm_lowering *lowering, tm_answer *answer) {
-  answer->level = TM_LEVEL_EMULATED;
-  if (lowering->loses_bits) {
-    answer->numerics = TM_NUMERICS_N4;
-    answer->numerics_bound = 0;
-  } else if (lowering->rounds_output && answer->numerics <= TM_NUMERICS_N1) {
-    answer->numerics_bound = (answer->numerics == TM_NUMERICS_N0 ? 0 : answer->numerics_bound) + 1;
-    answer->numerics = TM_NUMERICS_N1;
-  }
-}
-
-/* Fills `candidate` with what the device makes of the operation after its proposal; false when that leads nowhere. */
-static bool lower(const tm_market *market, const tm_operation *original, const tm_answer *proposal, tm_plan_candidate *candidate) {
-  bind_operands(candidate, original);
-  if (!tm_lowering_make(original, proposal, candidate->operands, &candidate->lowering)) return false;
-  tm_op_normalize(&candidate->operation, candidate->operands);
-  if (is_out(market, TM_ANY_DEVICE, candidate)) return true;    /* listed, with the reason */
-  ask(candidate);
-  if (!tm_candidate_can_run(candidate)) return false;
-  compose_numerics(&candidate->lowering, &candidate->answer);
-  if (candidate->answer.numerics > original->worst_numerics) return false;
-  for (uint32_t i = 0; i < candidate->lowering.step_count; i++)
-    if (!find_step(market, original, &candidate->lowering.steps[i], &candidate->step_bases[i])) return false;
-  take_price(market, candidate);
-  return true;
 }
 
 /* ---- all ---- */
@@ -191,32 +188,65 @@ static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
   if (tm_candidate_can_run(a) != tm_candidate_can_run(b)) return tm_candidate_can_run(a);
   if (!tm_candidate_can_run(a)) return false;
   if (atomic_load(&a->is_starved) != atomic_load(&b->is_starved)) return !atomic_load(&a->is_starved);
-  if (a->total_ns != b->total_ns) return a->total_ns < b->total_ns;
+  const uint64_t a_ns = tm_candidate_price_ns(a), b_ns = tm_candidate_price_ns(b);
+  if (a_ns != b_ns) return a_ns < b_ns;
   const int by_uuid = memcmp(&a->device->info.uuid, &b->device->info.uuid, sizeof(tm_identity));
   if (by_uuid != 0) return by_uuid < 0;
-  return a->lowering.step_count < b->lowering.step_count;
+  return a->lowering == NULL && b->lowering != NULL;
 }
 
-uint32_t tm_candidates_evaluate(const tm_market *market, const tm_operation *normal, uint32_t only_device, bool with_lowerings,
-                                tm_plan_candidate *candidates) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
-    tm_plan_candidate *candidate = &candidates[count];
-    memset(candidate, 0, sizeof *candidate);
-    candidate->device = market->inventory->devices[i];
-    if (atomic_load(&candidate->device->backend->state) != TM_BACKEND_READY) continue;
-    count++;
-    bind_operands(candidate, normal);
-    if (is_out(market, only_device, candidate)) continue;
-    ask(candidate);
-    if (tm_candidate_can_run(candidate)) take_price(market, candidate);
-    if (!with_lowerings || candidate->answer.change_count == 0) continue;
-    tm_plan_candidate *lowered = &candidates[count];
-    memset(lowered, 0, sizeof *lowered);
-    lowered->device = candidate->device;
-    if (lower(market, normal, &candidate->answer, lowered)) count++;
+/* Is it worth asking again with what the device proposed? */
+static bool may_lower(const tm_request *request, const tm_plan_candidate *candidate) {
+  return (request->flags & TM_REQUEST_AS_IS) == 0 && candidate->answer.change_count != 0;
+}
+
+uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request *whole, tm_device_slot *device, tm_plan_candidate *candidates) {
+  tm_plan_candidate *candidate = &candidates[0];
+  const tm_operation normal = tm_request_operation(whole);
+  memset(candidate, 0, sizeof *candidate);
+  candidate->device = device;
+  tm_candidate_bind(candidate, &normal);
+  tm_op_normalize(&candidate->operation, candidate->operands);
+  if (tm_candidate_is_out(market, whole->only_device, candidate)) return 1;
+  tm_candidate_ask(candidate);
+  if (tm_candidate_can_run(candidate)) {
+    candidate->basis = tm_candidate_basis(device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
+    candidate->times = 1;
+    tm_candidate_note_setups(candidate, &candidate->answer);
+    tm_candidate_take_price(market, candidate);
   }
+  if (!may_lower(whole, candidate)) return 1;
+  memset(&candidates[1], 0, sizeof candidates[1]);
+  candidates[1].device = device;
+  return tm_candidate_lower(market, whole, &candidate->answer, &candidates[1]) ? 2 : 1;
+}
+
+/* The one form in which everybody sees a request. */
+static void normalize(const tm_request *request, tm_request *out_whole) {
+  *out_whole = *request;
+  tm_operation operation = tm_request_operation(out_whole);
+  tm_op_normalize(&operation, out_whole->operands);
+}
+
+uint32_t tm_candidates_evaluate(const tm_market *market, const tm_request *request, tm_plan_candidate *candidates) {
+  uint32_t count = 0;
+  tm_request whole;
+  normalize(request, &whole);
+  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
+    tm_device_slot *device = market->inventory->devices[i];
+    if (atomic_load(&device->backend->state) != TM_BACKEND_READY) continue;
+    count += tm_candidates_evaluate_device(market, &whole, device, &candidates[count]);
+  }
+  for (uint32_t i = 0; i < count; i++)          /* what they were made from goes with this call */
+    if (candidates[i].lowering == NULL && request->attribute_bytes != 0) candidates[i].operation.attributes = request->attributes;
   return count;
+}
+
+void tm_candidates_clear(const tm_market *market, tm_plan_candidate *candidates, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    tm_memory_free(market->memory, candidates[i].lowering, sizeof *candidates[i].lowering);
+    candidates[i].lowering = NULL;
+  }
 }
 
 void tm_candidates_reprice(const tm_market *market, tm_plan_candidate *candidates, uint32_t count) {

@@ -9,57 +9,66 @@
 #include "schedule/correction.h"
 #include "schedule/health.h"
 #include "schedule/lowering.h"
+#include "schedule/setup_ledger.h"
 
-#define TM_CANDIDATE_TEXT_BYTES 256
-
-/* What something costs on a device: as declared, and what the correction is looked up by. */
-typedef struct tm_price_basis {
-  const tm_device_slot *device;
-  tm_correction_key     key;
-  uint64_t              declared_ns;
-  uint64_t              copied_bytes;   /* into and out of the device's own memory */
-} tm_price_basis;
+#define TM_CANDIDATE_SETUPS 6
 
 typedef struct tm_plan_candidate {
   tm_device_slot   *device;
   uint32_t          verdict;            /* TM_VERDICT_*; SLOWER until one is chosen */
-  uint32_t          padding;
+  uint32_t          setup_count;
   tm_operation      operation;          /* as the device sees it; operands points below */
   tm_operand        operands[TM_MAX_OPERANDS];
   tm_trial         *trial;              /* of this kind of work on the device; NULL: it need not prove itself */
   tm_answer         promise;            /* what the device answered: prepare gets it back as it was */
   tm_answer         answer;             /* the same, with a cost where none was given and composed with the lowering */
-  tm_lowering       lowering;
+  tm_lowering      *lowering;           /* NULL: there is none; from the market's memory */
   tm_price_basis    basis;
-  tm_price_basis    step_bases[TM_MAX_CHANGES]; /* of the cheapest way to carry out each step of the lowering */
+  uint64_t          times;              /* that the operation runs: parts of a split */
   tm_correction_estimate estimate;
   uint64_t          lowering_ns;
   uint64_t          copy_ns;
   uint64_t          total_ns;
+  tm_setup_item     setups[TM_CANDIDATE_SETUPS];        /* what is to be paid once */
+  uint64_t          constant_ns;        /* the same, once for each set of constants */
+  tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
   _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
+  _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
   _Atomic uint64_t  runs;
-  _Atomic uint32_t  lacks;              /* times in a row that it lacked memory */
-  _Atomic bool      is_starved;         /* it lacked memory more than once: others come first for a while */
+  _Atomic uint32_t  lacks;              /* times in a row that it lacked memory, or that its data were no good for it */
+  _Atomic bool      is_starved;         /* it did more than once: others come first for a while */
   char              reason[TM_CANDIDATE_TEXT_BYTES];
 } tm_plan_candidate;
 
 /* What candidates are made from and priced with. */
 typedef struct tm_market {
-  tm_inventory  *inventory;
-  tm_correction *correction;
-  tm_health     *health;
+  tm_inventory    *inventory;
+  tm_correction   *correction;
+  tm_health       *health;
+  tm_setup_ledger *setups;
+  tm_memory       *memory;
 } tm_market;
 
 /* Largest number of candidates that a request can have on an inventory: each device as it is, and with a lowering. */
 uint32_t tm_candidate_most(const tm_inventory *inventory);
 
-/* Asks every device once, and where it proposes changes once more with them, and prices all that can.  Fills `candidates`
-   (room for tm_candidate_most).  `normal` is the request's operation after tm_op_normalize; its attributes must outlive the
-   candidates.  Returns their number. */
-uint32_t tm_candidates_evaluate(const tm_market *market, const tm_operation *normal, uint32_t only_device, bool with_lowerings,
-                                tm_plan_candidate *candidates);
+/* Asks every device once, and where it proposes changes again with them, and prices all that can.  Fills `candidates`
+   (room for tm_candidate_most), to be cleared after use.  The request's attributes must outlive them.  Returns their number. */
+uint32_t tm_candidates_evaluate(const tm_market *market, const tm_request *request, tm_plan_candidate *candidates);
+/* Frees what hangs off them. */
+void     tm_candidates_clear(const tm_market *market, tm_plan_candidate *candidates, uint32_t count);
+
+/* What the candidate still has to pay once; `constants_key` (see tm_constants_key) says for which constants, 0 if that is not known. */
+tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
+/* Time that went elsewhere because of that. */
+void     tm_candidate_credit(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, uint64_t ns);
+/* It ran. */
+void     tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
+/* Its time and what it has to pay and did not earn yet: what is compared. */
+uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate);
+bool     tm_candidate_has_setup(const tm_plan_candidate *candidate);
 
 /* The least that the candidate may turn out to cost, given how much is known of it. */
 uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate);

@@ -9,19 +9,9 @@
 #include "plugin/answer.h"
 #include "plugin/wake.h"
 
-static tm_operation normal_operation(const tm_request *request, tm_operand normal[TM_MAX_OPERANDS]) {
-  tm_operation operation = tm_request_operation(request);
-  memcpy(normal, request->operands, sizeof request->operands);
-  operation.operands = normal;
-  tm_op_normalize(&operation, normal);
-  return operation;
-}
-
 static void evaluate(const tm_market *market, struct tm_explanation *explanation, const tm_request *request) {
-  tm_operand normal[TM_MAX_OPERANDS];
-  const tm_operation operation = normal_operation(request, normal);
-  explanation->candidate_count =
-      tm_candidates_evaluate(market, &operation, request->only_device, true, explanation->candidates);
+  tm_candidates_clear(market, explanation->candidates, explanation->candidate_count);
+  explanation->candidate_count = tm_candidates_evaluate(market, request, explanation->candidates);
   tm_candidates_sort(explanation->candidates, explanation->candidate_count, explanation->order);
 }
 
@@ -35,7 +25,7 @@ static const tm_plan_candidate *winner(const struct tm_explanation *explanation)
 static void find_flip(const tm_market *market, struct tm_explanation *explanation) {
   const tm_plan_candidate *now = winner(explanation);
   const tm_device_slot *device = now == NULL ? NULL : now->device;
-  const uint64_t total = now == NULL ? 0 : now->total_ns;
+  const uint64_t total = now == NULL ? 0 : tm_candidate_price_ns(now);
   const uint32_t accepted = explanation->request.worst_numerics;
   for (uint32_t distance = 1; distance <= TM_NUMERICS_N4 && explanation->flip[0] == '\0'; distance++) {
     const uint32_t others[2] = { accepted + distance, accepted - distance };
@@ -45,25 +35,18 @@ static void find_flip(const tm_market *market, struct tm_explanation *explanatio
       request.worst_numerics = others[i];
       evaluate(market, explanation, &request);
       const tm_plan_candidate *then = winner(explanation);
-      if (then != NULL && then->device != device && (device == NULL || others[i] < accepted || then->total_ns < total))
+      if (then != NULL && then->device != device && (device == NULL || others[i] < accepted || tm_candidate_price_ns(then) < total))
         snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", others[i],
                  others[i] < accepted ? "only" : "as well", then->device->name);
     }
   }
 }
 
-static void describe_lowerings(struct tm_explanation *explanation) {
-  for (uint32_t i = 0; i < explanation->candidate_count; i++)
-    tm_lowering_describe(&explanation->candidates[i].lowering, explanation->request.input_count, explanation->lowerings[i],
-                         sizeof explanation->lowerings[i]);
-}
-
 static bool allocate(struct tm_explanation *explanation, uint32_t room) {
   explanation->candidate_room = room;
   explanation->candidates = tm_memory_calloc(explanation->memory, room, sizeof *explanation->candidates);
   explanation->order = tm_memory_calloc(explanation->memory, room, sizeof *explanation->order);
-  explanation->lowerings = tm_memory_calloc(explanation->memory, room, sizeof *explanation->lowerings);
-  return explanation->candidates != NULL && explanation->order != NULL && explanation->lowerings != NULL;
+  return explanation->candidates != NULL && explanation->order != NULL;
 }
 
 tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request,
@@ -74,6 +57,7 @@ tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const 
   struct tm_explanation *explanation = tm_memory_calloc(memory, 1, sizeof *explanation);
   if (explanation == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
   explanation->memory = memory;
+  explanation->market = *market;
   explanation->request = *request;
   if (!allocate(explanation, tm_candidate_most(market->inventory))) {
     tm_explanation_destroy(explanation);
@@ -84,7 +68,6 @@ tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const 
   evaluate(market, explanation, &explanation->request);
   find_flip(market, explanation);
   evaluate(market, explanation, &explanation->request);
-  describe_lowerings(explanation);
   *out_explanation = explanation;
   return TM_OK;
 }
@@ -104,15 +87,10 @@ void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_
   };
   if (best != NULL && explanation->candidate_count > 1) {
     const tm_plan_candidate *second = &explanation->candidates[explanation->order[1]];
-    if (tm_candidate_can_run(second) && best->total_ns != 0) summary.margin = (double)second->total_ns / (double)best->total_ns;
+    const uint64_t best_ns = tm_candidate_price_ns(best);
+    if (tm_candidate_can_run(second) && best_ns != 0) summary.margin = (double)tm_candidate_price_ns(second) / (double)best_ns;
   }
   memcpy(out_summary, &summary, summary.struct_size < sizeof summary ? summary.struct_size : sizeof summary);
-}
-
-/* What a first run pays once: preparing, and opening if nothing did yet. */
-static uint64_t setup_ns(const tm_plan_candidate *candidate) {
-  const uint64_t open_ns = atomic_load(&candidate->device->is_open) ? 0 : candidate->device->info.open_ns;
-  return candidate->answer.setup_ns + tm_min_u64(open_ns, TM_LARGEST_COST_NS);
 }
 
 tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate) {
@@ -123,7 +101,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .struct_size = out_candidate->struct_size,
     .device = from->device->index,
     .device_name = from->device->name,
-    .lowering = explanation->lowerings[explanation->order[index]],
+    .lowering = from->lowering == NULL ? "" : from->lowering->text,
     .verdict = can && index == 0 ? TM_VERDICT_CHOSEN : from->verdict,
     .level = from->answer.level,
     .numerics = from->answer.numerics,
@@ -136,10 +114,12 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .sample_count = from->estimate.samples,
     .lowering_ns = from->lowering_ns,
     .copy_ns = from->copy_ns,
-    .setup_ns = setup_ns(from),
+    .setup_ns = from->due.cost_ns,
     .workspace_bytes = from->answer.workspace_bytes,
     .total_ns = from->total_ns,
     .reason = from->reason,
+    .earned_ns = from->due.earned_ns,
+    .price_ns = can ? tm_candidate_price_ns(from) : 0,
   };
   memcpy(out_candidate, &candidate, candidate.struct_size < sizeof candidate ? candidate.struct_size : sizeof candidate);
   return TM_OK;
@@ -149,8 +129,8 @@ void tm_explanation_destroy(tm_explanation *explanation) {
   if (explanation == NULL) return;
   tm_memory *memory = explanation->memory;
   const uint64_t room = explanation->candidate_room;
+  if (explanation->candidates != NULL) tm_candidates_clear(&explanation->market, explanation->candidates, explanation->candidate_count);
   tm_memory_free(memory, explanation->candidates, room * sizeof *explanation->candidates);
   tm_memory_free(memory, explanation->order, room * sizeof *explanation->order);
-  tm_memory_free(memory, explanation->lowerings, room * sizeof *explanation->lowerings);
   tm_memory_free(memory, explanation, sizeof *explanation);
 }

@@ -8,13 +8,13 @@
 
 struct tm_explanation {
   tm_memory         *memory;
+  tm_market          market;
   tm_request         request;
   tm_work            work;
   tm_plan_candidate *candidates;
   uint32_t          *order;
   uint32_t           candidate_count;
   uint32_t           candidate_room;
-  char             (*lowerings)[TM_CANDIDATE_TEXT_BYTES];
   char               flip[TM_CANDIDATE_TEXT_BYTES];
 };
 

@@ -43,6 +43,7 @@ static void destroy(tm_placement_table *table, tm_placement *placement) {
     if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
   }
   tm_mutex_deinit(&placement->lock);
+  tm_candidates_clear(&table->market, placement->candidates, placement->candidate_count);
   tm_memory_free(table->memory, placement->candidates, placement->candidate_count * sizeof *placement->candidates);
   tm_memory_free(table->memory, placement, sizeof *placement);
 }
@@ -67,24 +68,28 @@ static bool evaluate(tm_placement_table *table, tm_placement *placement) {
   const uint32_t room = tm_candidate_most(table->market.inventory);
   tm_plan_candidate *all = tm_memory_calloc(table->memory, room, sizeof *all);
   if (all == NULL) return false;
-  tm_operand normal[TM_MAX_OPERANDS];
-  memcpy(normal, placement->request.operands, sizeof normal);
-  tm_operation operation = tm_request_operation(&placement->request);
-  operation.operands = normal;
-  tm_op_normalize(&operation, normal);
-  const bool with_lowerings = (placement->request.flags & TM_REQUEST_AS_IS) == 0;
-  const uint32_t only_device = placement->request.only_device;
-  uint32_t count = tm_candidates_evaluate(&table->market, &operation, only_device, with_lowerings, all);
-  if (only_device == TM_ANY_DEVICE && tm_candidates_best(all, count, NULL, 0) == count && tm_inventory_wake_all(table->market.inventory))
-    count = tm_candidates_evaluate(&table->market, &operation, only_device, with_lowerings, all);
+  uint32_t count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  if (placement->request.only_device == TM_ANY_DEVICE && tm_candidates_best(all, count, NULL, 0) == count &&
+      tm_inventory_wake_all(table->market.inventory))
+    count = tm_candidates_evaluate(&table->market, &placement->request, all);
   placement->candidates = tm_memory_alloc(table->memory, count * sizeof *all, 0);
   placement->candidate_count = placement->candidates == NULL ? 0 : count;
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     memcpy(&placement->candidates[i], &all[i], sizeof *all);
     placement->candidates[i].operation.operands = placement->candidates[i].operands;
   }
+  if (placement->candidates == NULL) tm_candidates_clear(&table->market, all, count);
   tm_memory_free(table->memory, all, room * sizeof *all);
   return placement->candidates != NULL;
+}
+
+/* Whoever wants the same bits every time stays where it is: another device may round otherwise. */
+static bool is_pinned(const tm_placement *placement) { return (placement->request.flags & TM_REQUEST_RUN_TO_RUN) != 0; }
+
+static bool any_setup(const tm_placement *placement) {
+  for (uint32_t i = 0; i < placement->candidate_count; i++)
+    if (tm_candidate_can_run(&placement->candidates[i]) && tm_candidate_has_setup(&placement->candidates[i])) return true;
+  return false;
 }
 
 static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
@@ -105,6 +110,7 @@ static tm_placement *make(tm_placement_table *table, const tm_request *request, 
     return NULL;
   }
   atomic_init(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
+  atomic_init(&placement->has_setups, !is_pinned(placement) && any_setup(placement));
   atomic_fetch_add(&table->query_count, 1);
   return placement;
 }
@@ -161,14 +167,18 @@ void tm_placement_table_drop(tm_placement_table *table) {
   tm_mutex_unlock(&table->lock);
 }
 
-/* Whoever wants the same bits every time stays where it is: another device may round otherwise. */
-static bool is_pinned(const tm_placement *placement) { return (placement->request.flags & TM_REQUEST_RUN_TO_RUN) != 0; }
+/* Under the lock.  What the ledger forgot is to be paid once more. */
+static void reprice(tm_placement_table *table, tm_placement *placement) {
+  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  for (uint32_t i = 0; i < placement->candidate_count && !is_pinned(placement); i++)
+    if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].due.cost_ns != 0) atomic_store(&placement->has_setups, true);
+}
 
 /* Looks at prices again after something was learned.  Another thread that does so already is enough. */
 static void refresh(tm_placement_table *table, tm_placement *placement) {
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   if (atomic_load(&placement->learned) == learned || is_pinned(placement) || !tm_mutex_try_lock(&placement->lock)) return;
-  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  reprice(table, placement);
   atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_store(&placement->learned, learned);
   tm_mutex_unlock(&placement->lock);
@@ -271,7 +281,54 @@ uint64_t tm_placement_expect(tm_placement *placement, const tm_plan_candidate *c
   return total;
 }
 
-uint32_t tm_placement_choose(tm_placement *placement) {
+/* ---- what is paid once ---- */
+
+/* The candidate of its device that takes least time, whatever it has to pay first. */
+static bool is_fastest_of_device(const tm_placement *placement, uint32_t index) {
+  const tm_plan_candidate *one = &placement->candidates[index];
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    const tm_plan_candidate *other = &placement->candidates[i];
+    if (i == index || other->device != one->device || !tm_candidate_can_run(other)) continue;
+    if (other->total_ns < one->total_ns || (other->total_ns == one->total_ns && i < index)) return false;
+  }
+  return true;
+}
+
+/* Under the lock: looks at what is still to be paid, with the constants of this very run. */
+static bool look_at_setups(tm_placement_table *table, tm_placement *placement, uint64_t constants_key) {
+  bool any_left = false;
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    tm_plan_candidate *candidate = &placement->candidates[i];
+    if (!tm_candidate_can_run(candidate) || !tm_candidate_has_setup(candidate)) continue;
+    candidate->due = tm_candidate_due(&table->market, candidate, constants_key);
+    any_left |= candidate->due.cost_ns != 0 || candidate->constant_ns != 0;
+  }
+  return any_left;
+}
+
+/* Candidates that would have been faster than the choice but for that earn the difference. */
+static void credit_setups(tm_placement_table *table, const tm_placement *placement, uint32_t chosen, uint64_t constants_key) {
+  if (chosen >= placement->candidate_count) return;
+  const uint64_t taken_ns = placement->candidates[chosen].total_ns;
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    const tm_plan_candidate *candidate = &placement->candidates[i];
+    if (!tm_candidate_can_run(candidate) || candidate->due.cost_ns == 0 || candidate->total_ns >= taken_ns) continue;
+    if (i != chosen && tm_device_is_usable(candidate->device) && is_fastest_of_device(placement, i))
+      tm_candidate_credit(&table->market, candidate, constants_key, taken_ns - candidate->total_ns);
+  }
+}
+
+static void weigh_setups(tm_placement_table *table, tm_placement *placement, uint64_t constants_key) {
+  tm_mutex_lock(&placement->lock);
+  const bool any_left = look_at_setups(table, placement, constants_key);
+  const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
+  atomic_store(&placement->chosen, chosen);
+  credit_setups(table, placement, chosen, constants_key);
+  if (!any_left) atomic_store(&placement->has_setups, false);
+  tm_mutex_unlock(&placement->lock);
+}
+
+uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, void *const *pointers, const uint64_t *origins) {
   uint32_t patience = atomic_load_explicit(&placement->patience, memory_order_relaxed);
   if (patience != 0 && atomic_compare_exchange_strong(&placement->patience, &patience, patience - 1) && patience == 1)
     forgive_starved(placement);
@@ -279,14 +336,27 @@ uint32_t tm_placement_choose(tm_placement *placement) {
     const uint32_t explored = atomic_exchange(&placement->explore, TM_EXPLORE_NONE);
     if (explored != TM_EXPLORE_NONE) return explored;
   }
+  if (atomic_load_explicit(&placement->has_setups, memory_order_relaxed))
+    weigh_setups(table, placement, tm_request_constants_key(&placement->request, pointers, origins));
   return atomic_load(&placement->chosen);
+}
+
+void tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
+                      const uint64_t *origins) {
+  const bool is_watched = atomic_load_explicit(&placement->has_setups, memory_order_relaxed);
+  if (!tm_candidate_has_setup(candidate) || (!is_watched && atomic_load(&candidate->is_paid))) return;
+  atomic_store(&candidate->is_paid, true);
+  tm_candidate_pay(&table->market, candidate, tm_request_constants_key(&placement->request, pointers, origins));
 }
 
 /* ---- trying what may be cheaper than is known ---- */
 
+/* A try pays for a set-up that was not paid before, in full. */
+static uint64_t try_cost_ns(const tm_plan_candidate *candidate) { return tm_cost_add(candidate->total_ns, candidate->due.cost_ns); }
+
 static bool may_be_cheaper(const tm_plan_candidate *candidate, const tm_plan_candidate *best) {
   return tm_candidate_can_run(candidate) && !atomic_load(&candidate->is_starved) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
-         candidate->total_ns <= LONGEST_EXPLORATION_NS && tm_candidate_hoped_ns(candidate) < best->total_ns;
+         try_cost_ns(candidate) <= LONGEST_EXPLORATION_NS && tm_candidate_hoped_ns(candidate) < best->total_ns;
 }
 
 /* Under the placement's lock, prices fresh: the cheapest that is worth a try, or TM_EXPLORE_NONE. */
@@ -304,14 +374,14 @@ static void consider_exploring(tm_placement_table *table, tm_placement *placemen
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   if (placement->candidate_count < 2 || is_pinned(placement) || atomic_load(&placement->settled) == learned) return;
   if (!tm_mutex_try_lock(&placement->lock)) return;
-  tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
+  reprice(table, placement);
   const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
   const uint32_t found = chosen == placement->candidate_count ? TM_EXPLORE_NONE : find_promising(placement, chosen);
   atomic_store(&placement->chosen, chosen);
   if (found == TM_EXPLORE_NONE) {
     atomic_store(&placement->settled, learned);
   } else {
-    const uint64_t cost = placement->candidates[found].total_ns;
+    const uint64_t cost = try_cost_ns(&placement->candidates[found]);
     const uint64_t budget = atomic_load(&table->spent_ns) / EXPLORE_ONE_IN;
     if (atomic_fetch_add(&table->explored_ns, cost) + cost <= budget)
       atomic_store(&placement->explore, found);

@@ -20,6 +20,7 @@ typedef struct tm_placement {
   _Atomic uint64_t     learned;         /* generation of the correction that the choice rests on */
   _Atomic uint32_t     patience;        /* choices until starved candidates are looked at again; 0: none is */
   _Atomic uint32_t     chosen;          /* candidate index; candidate_count: nobody can */
+  _Atomic bool         has_setups;      /* a candidate has something to pay once: each choice looks at that */
   _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
   uint32_t             candidate_count;
@@ -56,8 +57,12 @@ void      tm_placement_release(tm_placement_table *table, tm_placement *placemen
 /* Drops all placements that are not in use. */
 void      tm_placement_table_drop(tm_placement_table *table);
 
-/* The candidate to run: the cheapest, or now and then one that may be cheaper than is known.  candidate_count: nobody can. */
-uint32_t tm_placement_choose(tm_placement *placement);
+/* The candidate to run: the cheapest, what it has to pay once included (setup_ledger.h), or now and then one that may be
+   cheaper than is known.  candidate_count: nobody can.  pointers and origins as for tm_runner_run_from. */
+uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, void *const *pointers, const uint64_t *origins);
+/* It ran, so all that is paid once is paid. */
+void     tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
+                          const uint64_t *origins);
 
 /* The candidate's kernel, prepared now if it was not. */
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error);

@@ -15,6 +15,13 @@
 #define TM_REQUEST_UNMEASURED 0x4u      /* operands lie in a file's pages: what it takes says little of the device */
 #define TM_REQUEST_AS_IS      0x2u      /* a step of a lowering: it is not lowered again, or steps could need themselves */
 
+/* What was done already to the operation that this one is part of, so that lowering ends: changes of operands, splits. */
+#define TM_REQUEST_ROUND      0x100u
+#define TM_REQUEST_ROUNDS     0x300u
+#define TM_REQUEST_SPLIT      0x1000u
+#define TM_REQUEST_SPLITS     0x7000u
+#define TM_REQUEST_QUANTIZED  0x10000u
+
 /* Zero-initialise, so that padding compares equal. */
 typedef struct tm_request {
   uint32_t op;
@@ -36,5 +43,9 @@ static inline uint64_t tm_request_key_bytes(const tm_request *request) {
 
 /* The operation that a request stands for; it points into the request. */
 tm_operation tm_request_operation(const tm_request *request);
+
+/* Which constants this is about, as one number: their origins (see execute/runner.h), addresses and
+   layouts.  0: there is none, or not all of them are known. */
+uint64_t tm_request_constants_key(const tm_request *request, void *const *pointers, const uint64_t *origins);
 
 #endif

@@ -140,11 +140,11 @@ static void lost_bits_cost_the_whole_promise(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (uint32_t operand = 0; operand < 2; operand++) {
       tm_operand operands[2] = { dense(cases[i].from), dense(cases[i].from) };
-      const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
-                                       .output_count = 1, .operands = operands };
+      tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
+                                 .output_count = 1, .operands = operands };
       const tm_answer answer = { .change_count = 1, .changes = { { .kind = TM_CHANGE_CAST, .operand = operand, .format = cases[i].through } } };
       tm_lowering lowering;
-      assert_true(tm_lowering_make(&operation, &answer, operands, &lowering));
+      assert_true(tm_lowering_change(&operation, operands, &answer, &lowering));
       assert_int_equal(lowering.loses_bits, cases[i].loses);
       assert_int_equal(lowering.rounds_output, operand == 1);
       assert_int_equal(operands[operand].format, cases[i].through);
@@ -159,19 +159,19 @@ static void figures_about_a_format_are_not_taken_from_another(void **state) {
                              .operands = operands };
   tm_answer answer = { .change_count = 1, .changes = { { .kind = TM_CHANGE_CAST, .operand = 0, .format = TM_FORMAT_F32 } } };
   tm_lowering lowering;
-  assert_false(tm_lowering_make(&operation, &answer, operands, &lowering));
+  assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   operation.op = TM_OP_COMPARE_TENSORS;
   operation.input_count = 2;
-  assert_false(tm_lowering_make(&operation, &answer, operands, &lowering));
+  assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   operation.op = TM_OP_CAST;
   operation.input_count = 1;
   answer.changes[0].operand = 1;
-  assert_false(tm_lowering_make(&operation, &answer, operands, &lowering));
+  assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   answer.changes[0].operand = 0;
-  assert_true(tm_lowering_make(&operation, &answer, operands, &lowering));
+  assert_true(tm_lowering_change(&operation, operands, &answer, &lowering));
   operation.op = TM_OP_STATS;
   answer.changes[0].kind = TM_CHANGE_CONTIGUOUS;
-  assert_true(tm_lowering_make(&operation, &answer, operands, &lowering));
+  assert_true(tm_lowering_change(&operation, operands, &answer, &lowering));
 }
 
 static void changes_of_one_operand_become_one_step(void **state) {
@@ -179,45 +179,46 @@ static void changes_of_one_operand_become_one_step(void **state) {
   static const uint32_t orders[2][2] = { { TM_CHANGE_CONTIGUOUS, TM_CHANGE_CAST }, { TM_CHANGE_CAST, TM_CHANGE_CONTIGUOUS } };
   for (int i = 0; i < 2; i++) {
     tm_operand operands[2] = { dense(TM_FORMAT_F16), dense(TM_FORMAT_F16) };
-    const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
+    tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
                                      .output_count = 1, .operands = operands };
     const tm_answer answer = { .change_count = 2, .changes = { { .kind = orders[i][0], .format = TM_FORMAT_F32 },
                                                                { .kind = orders[i][1], .format = TM_FORMAT_F32 } } };
     tm_lowering lowering;
-    assert_true(tm_lowering_make(&operation, &answer, operands, &lowering));
-    assert_int_equal(lowering.step_count, 1);
-    assert_int_equal(lowering.steps[0].op, TM_OP_CAST);
+    assert_true(tm_lowering_change(&operation, operands, &answer, &lowering));
+    assert_int_equal(lowering.way_count, 1);
+    assert_int_equal(lowering.ways[0].op, TM_OP_CAST);
   }
   /* dequantized and then cast is dequantized to the last format */
   const uint64_t dims[] = { 4, 64 };
   tm_operand operands[2] = { { 0 }, dense(TM_FORMAT_F32) };
   assert_int_equal(tm_operand_contiguous(TM_FORMAT_Q8_0, 2, dims, &operands[0], NULL), TM_OK);
-  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_DEQUANTIZE, .version = 1, .input_count = 1,
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_DEQUANTIZE, .version = 1, .input_count = 1,
                                    .output_count = 1, .operands = operands };
   const tm_answer answer = { .change_count = 2, .changes = { { .kind = TM_CHANGE_DEQUANTIZE, .format = TM_FORMAT_F16 },
                                                              { .kind = TM_CHANGE_CAST, .format = TM_FORMAT_F32 } } };
   tm_lowering lowering;
-  assert_true(tm_lowering_make(&operation, &answer, operands, &lowering));
-  assert_int_equal(lowering.step_count, 1);
-  assert_int_equal(lowering.steps[0].op, TM_OP_DEQUANTIZE);
+  assert_true(tm_lowering_change(&operation, operands, &answer, &lowering));
+  assert_int_equal(lowering.way_count, 1);
+  assert_int_equal(lowering.ways[0].op, TM_OP_DEQUANTIZE);
   assert_false(lowering.loses_bits);
 }
 
 static void changes_that_are_not_lowered_lead_nowhere(void **state) {
   (void)state;
   static const tm_change changes[] = {
-    { .kind = TM_CHANGE_PAD, .value = 64 }, { .kind = TM_CHANGE_SPLIT_ABOVE, .value = 64 }, { .kind = TM_CHANGE_REDUCE_RANK, .value = 1 },
-    { .kind = TM_CHANGE_CONVERT, .format = TM_FORMAT_PRIVATE }, { .kind = TM_CHANGE_CAST, .format = TM_FORMAT_I8 },
-    { .kind = TM_CHANGE_CAST, .format = 12345 }, { .kind = TM_CHANGE_ALIGN, .value = 4096 },
-    { .kind = TM_CHANGE_DEQUANTIZE, .operand = 1, .format = TM_FORMAT_Q8_0 },
+    { .kind = TM_CHANGE_PAD, .value = 0 }, { .kind = TM_CHANGE_PAD, .value = 64, .axis = 2 }, { .kind = TM_CHANGE_PAD, .value = UINT64_MAX },
+    { .kind = TM_CHANGE_SPLIT_ABOVE, .value = 64 }, { .kind = TM_CHANGE_QUANTIZE, .format = TM_FORMAT_I8 },
+    { .kind = TM_CHANGE_CONVERT, .format = TM_FORMAT_PRIVATE, .value = 64 }, { .kind = TM_CHANGE_CAST, .format = TM_FORMAT_I8 },
+    { .kind = TM_CHANGE_CAST, .format = 12345 }, { .kind = TM_CHANGE_ALIGN, .value = 1u << 22 }, { .kind = TM_CHANGE_ALIGN, .value = 48 },
+    { .kind = TM_CHANGE_ALIGN }, { .kind = TM_CHANGE_DEQUANTIZE, .operand = 1, .format = TM_FORMAT_Q8_0 },
   };
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
     tm_operand operands[2] = { dense(TM_FORMAT_F16), dense(TM_FORMAT_F16) };
-    const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
+    tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_NEG, .version = 1, .input_count = 1,
                                      .output_count = 1, .operands = operands };
     const tm_answer answer = { .change_count = 1, .changes = { changes[i] } };
     tm_lowering lowering;
-    assert_false(tm_lowering_make(&operation, &answer, operands, &lowering));
+    assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   }
 }
 

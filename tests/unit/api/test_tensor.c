@@ -96,12 +96,12 @@ static void wrapped_memory_must_reach_far_enough(void **state) {
   assert_int_equal(tm_tensor_wrap(context, &cases[0].layout, NULL, 48, &tensor, NULL), TM_ERROR_ARGUMENT);
 }
 
-/* Only format, rank, dims and strides are read. */
+/* Only format, rank, dims, strides and the promise to leave the bytes alone are read. */
 static void other_fields_of_a_layout_are_ignored(void **state) {
   (void)state;
   float memory[4] = { 0 };
   const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { 4, 7, 7 }, .strides_bytes = { 4, 9, 9 }, .element_count = 99,
-                              .byte_count = 1, .alignment = 4096, .flags = 0xffffffffu };
+                              .byte_count = 1, .alignment = 4096, .flags = 0xffffffffu & ~TM_OPERAND_CONSTANT };
   tm_tensor *tensor = NULL;
   assert_int_equal(tm_tensor_wrap(context, &layout, memory, sizeof memory, &tensor, NULL), TM_OK);
   const tm_operand *operand = tm_tensor_operand(tensor);
@@ -110,6 +110,25 @@ static void other_fields_of_a_layout_are_ignored(void **state) {
   assert_int_equal(operand->flags, TM_OPERAND_CONTIGUOUS);
   assert_int_equal(operand->dims[1], 0);
   tm_tensor_destroy(tensor);
+}
+
+static void a_constant_stays_one_and_is_not_written(void **state) {
+  (void)state;
+  float memory[4] = { 1, 2, 3, 4 }, result[2];
+  const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { 4 }, .flags = TM_OPERAND_CONSTANT };
+  const tm_operand part = { .format = TM_FORMAT_F32, .rank = 1, .dims = { 2 } };
+  tm_tensor *constant = NULL, *view = NULL, *plain = NULL;
+  assert_int_equal(tm_tensor_wrap(context, &layout, memory, sizeof memory, &constant, NULL), TM_OK);
+  assert_int_equal(tm_tensor_view(constant, &part, 8, &view, NULL), TM_OK);
+  assert_int_equal(tm_tensor_wrap(context, &part, result, sizeof result, &plain, NULL), TM_OK);
+  assert_true((tm_tensor_operand(view)->flags & TM_OPERAND_CONSTANT) != 0);
+  assert_int_equal(tm_run(context, TM_OP_NEG, NULL, 0, &view, 1, &plain, 1, NULL, NULL), TM_OK);
+  assert_true(result[0] == -3 && result[1] == -4);
+  assert_int_equal(tm_run(context, TM_OP_NEG, NULL, 0, &plain, 1, &view, 1, NULL, NULL), TM_ERROR_ARGUMENT);
+  assert_true(memory[2] == 3);
+  tm_tensor_destroy(view);
+  tm_tensor_destroy(plain);
+  tm_tensor_destroy(constant);
 }
 
 static void views_stay_inside(void **state) {
@@ -151,6 +170,7 @@ int main(void) {
     cmocka_unit_test(wrong_shapes_are_refused),
     cmocka_unit_test(wrapped_memory_must_reach_far_enough),
     cmocka_unit_test(other_fields_of_a_layout_are_ignored),
+    cmocka_unit_test(a_constant_stays_one_and_is_not_written),
     cmocka_unit_test(views_stay_inside),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);

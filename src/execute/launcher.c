@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execute/launcher.h"
+
+#include "base/error.h"
+#include "execute/staging.h"
+
+/* Aligned and padded like a buffer of the device's memory. */
+static tm_scratch_block take_workspace(tm_scratch *scratch, const tm_launch_site *site, tm_binding *out_binding) {
+  const tm_memory_space *space = &site->device->memories[0];
+  const tm_scratch_block block = tm_scratch_take_aligned(scratch, site->workspace_bytes + space->store_granule - 1, space->alignment);
+  *out_binding = (tm_binding){ block.memory == NULL ? NULL : (tm_buffer *)tm_scratch_start(&block, space->alignment), 0, site->workspace_bytes };
+  return block;
+}
+
+static void *address_of(const tm_launch_site *site, uint32_t index) {
+  const bool is_resident = site->residents != NULL && site->residents[index].buffer != NULL;
+  return is_resident ? (void *)site->residents[index].buffer : site->pointers[index];
+}
+
+static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, tm_error *error) {
+  const tm_operation *operation = site->operation;
+  uint32_t count = operation->input_count + operation->output_count;
+  tm_binding bindings[TM_MAX_OPERANDS + 1];
+  for (uint32_t i = 0; i < count; i++) bindings[i] = (tm_binding){ address_of(site, i), 0, operation->operands[i].byte_count };
+  tm_scratch_block workspace = { NULL, 0 };
+  if (site->workspace_bytes != 0) {
+    workspace = take_workspace(scratch, site, &bindings[count]);
+    if (workspace.memory == NULL)
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a workspace of %llu bytes", (unsigned long long)site->workspace_bytes);
+    count++;
+  }
+  const tm_status status = tm_device_run(site->use, site->kernel, bindings, count, error);
+  if (!site->use->is_abandoned) tm_scratch_give(scratch, workspace);
+  return status;
+}
+
+/* Operands lie where the application has them: on a device that is particular about it they may have to be moved first.
+   One that writes whole units must not reach beyond an output that it shares memory with. */
+static bool works_in_place(const tm_launch_site *site) {
+  const tm_memory_space *space = &site->device->memories[0];
+  if (!site->device->is_host_memory) return false;
+  const tm_operation *operation = site->operation;
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
+    const tm_operand *operand = &operation->operands[i];
+    if (site->residents != NULL && site->residents[i].buffer != NULL) continue;
+    const bool is_whole = (operand->flags & TM_OPERAND_CONTIGUOUS) != 0 && operand->byte_count % space->store_granule == 0 &&
+                          (uintptr_t)site->pointers[i] % space->store_granule == 0;
+    if (operand->byte_count != 0 && (uintptr_t)site->pointers[i] % space->alignment != 0) return false;
+    if (i >= operation->input_count && space->store_granule > 1 && !is_whole) return false;
+  }
+  return true;
+}
+
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error) {
+  if (!works_in_place(site)) return tm_staging_run(site, out_copy_ns, error);
+  TM_TRY(run_in_place(scratch, site, error));
+  *out_copy_ns = 0;
+  return TM_OK;
+}

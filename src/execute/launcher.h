@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher.h - one launch of a prepared kernel, wherever its operands lie: in place, or copied to the device and back. */
+#ifndef TM_EXECUTE_LAUNCHER_H
+#define TM_EXECUTE_LAUNCHER_H
+
+#include "execute/scratch.h"
+#include "plugin/device.h"
+
+/* An operand that lies in the device's memory and stays there. */
+typedef struct tm_resident {
+  tm_buffer *buffer;            /* NULL: it lies in host memory, at its pointer */
+  uint64_t   bytes;
+} tm_resident;
+
+typedef struct tm_launch_site {
+  tm_device_slot     *device;
+  tm_kernel          *kernel;
+  const tm_operation *operation;
+  uint64_t            workspace_bytes;
+  void *const        *pointers; /* host addresses of the operands' first elements */
+  const tm_resident  *residents;/* one an operand; NULL: none is */
+  tm_device_use      *use;      /* of the device */
+} tm_launch_site;
+
+/* Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY */
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error);
+
+#endif

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugins by way of the command: listed, explained, measured, and refused when what they are told means nothing."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import harness
+import make_sim_corpus
+
+PLUGINS = pathlib.Path(os.environ["TM_PLUGINS"])
+PRODUCT = ("matmul", "--dtype", "f32", "--shape", "512x512,512x512")
+
+
+class PluginTest(harness.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.locks = self.folder / "locks"
+
+    def with_plugin(self, name, *arguments, **options):
+        settings = {"TENSORMORPH_SIMULATOR_LOCK_FOLDER": str(self.locks)} if name == "simulator" else {}
+        return self.run_command("--plugin", PLUGINS / f"{name}.so", *arguments, **settings, **options)
+
+    def plugin_json(self, name, *arguments):
+        return harness.json.loads(self.with_plugin(name, *arguments, "--json")[0])
+
+    def candidate(self, document, device):
+        return next(row for row in document["candidates"] if row["device"] == device)
+
+
+class Listed(PluginTest):
+    def test_backends(self):
+        for name in ("minimal", "simulator"):
+            out = self.with_plugin(name, "backends")[0]
+            self.assertRegex(out, rf"(?m)^{name} .* ready ")
+            self.assertRegex(out, rf"(?m)^{name}:0 ")
+
+
+class Minimal(PluginTest):
+    def test_explain_and_bench(self):
+        row = self.candidate(self.plugin_json("minimal", "explain", "mul", "--dtype", "f32", "--shape", "1000"), "minimal:0")
+        self.assertEqual((row["declared_ns"], row["copy_ns"], row["lowering"]), (3000, 0, ""))
+        row = self.candidate(
+            self.plugin_json("minimal", "explain", "mul", "--dtype", "bf16", "--shape", "1000", "--accept", "N1"), "minimal:0"
+        )
+        self.assertEqual(row["lowering"], "cast(a, f32), cast(b, f32), cast(y, f32)")
+        document = self.plugin_json(
+            "minimal", "bench", "add", "--device", "minimal", "--dtype", "f32", "--shape", "1000", "--repeat", "3"
+        )
+        self.assertIn("minimal:0", str(document))
+
+
+class Blas(PluginTest):
+    def setUp(self):
+        super().setUp()
+        self.listing = self.with_plugin("blas", "backends")[0]
+        if " unavailable " in self.listing:
+            self.skipTest(self.listing)
+
+    def test_explain_says_by_how_much(self):
+        document = self.plugin_json("blas", "explain", *PRODUCT)
+        row, chosen = self.candidate(document, "blas:0"), document["candidates"][document["chosen"]]
+        self.assertEqual((row["copy_ns"], row["lowering"]), (0, ""))
+        self.assertGreaterEqual(row["total_ns"], chosen["total_ns"])
+        totals = sorted(row["total_ns"] for row in document["candidates"] if row["total_ns"] is not None)
+        self.assertAlmostEqual(document["margin"], totals[1] / totals[0], places=3)
+
+    def test_the_declared_rate_decides(self):
+        """What is declared is what is explained, as long as nothing was measured."""
+        for gflops, verdict in (("1000000", "chosen"), ("1", "slower")):
+            out = self.with_plugin("blas", "explain", *PRODUCT, "--json", "--set", f"blas.gflops={gflops}")[0]
+            self.assertEqual(self.candidate(harness.json.loads(out), "blas:0")["verdict"], verdict)
+
+    def test_bench(self):
+        document = self.plugin_json("blas", "bench", *PRODUCT, "--device", "blas", "--repeat", "3")
+        self.assertIn("blas:0", str(document))
+
+    def test_options_that_mean_nothing(self):
+        for setting, words in (
+            ("library=/nonexistent", ("option library", "/nonexistent")),
+            ("library=libm.so.6", ("option library", "cblas_sgemm")),
+            ("threads=-1", ("option threads", "from 0 to 1024", "-1")),
+            ("gflops=99999999999", ("option gflops", "99999999999")),
+            ("threads=many", ("blas.threads", "many")),
+        ):
+            err = self.with_plugin("blas", "backends", "--set", f"blas.{setting}", code=2)[1]
+            self.assert_one_line(err)
+            for word in words:
+                self.assertIn(word, err)
+
+
+class BlasMissing(PluginTest):
+    def test_what_was_tried_is_listed(self):
+        """In a file system of its own where no such library is."""
+        script = 'for f in $(find /usr/lib /lib /usr/local/lib \\( -name "lib*blas*.so*" -o -name "libblis*.so*" ' \
+            '-o -name "libmkl_rt*" \\) -not -type d 2>/dev/null); do ' \
+            'mount --bind /dev/null "$(readlink -f "$f")" || exit 77; done; ' \
+            f'exec "{harness.COMMAND}" --plugin "{PLUGINS}/blas.so" backends'
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script], cwd=self.folder,
+                              env=self.environment(), capture_output=True, text=True, timeout=120)
+        if done.returncode == 77 or "unshare" in done.stderr:
+            self.skipTest(f"no file system of its own: {done.stderr.strip()}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^blas .* unavailable ")
+        for word in ("no CBLAS found", "libopenblas.so.0", "libblis.so.4", "libcblas.so.3", "libmkl_rt.so"):
+            self.assertIn(word, " ".join(done.stdout.split()))
+
+
+class Descriptions(PluginTest):
+    def complaint(self, path, code=2):
+        return self.with_plugin("simulator", "backends", "--set", f"simulator.device_file={path}", code=code)[1]
+
+    def test_a_good_one(self):
+        path = self.folder / "good.json"
+        path.write_text(harness.json.dumps(make_sim_corpus.GOOD))
+        self.assertIn("tiny", self.with_plugin("simulator", "backends", "--set", f"simulator.device_file={path}")[0])
+
+    def test_each_kind_of_nonsense(self):
+        path = self.folder / "device.json"
+        for name, (document, words) in make_sim_corpus.BAD.items():
+            with self.subTest(name):
+                path.write_bytes(make_sim_corpus.bytes_of(document))
+                err = self.complaint(path)
+                self.assert_one_line(err)
+                for word in ("backend simulator", "device.json", *words):
+                    self.assertIn(word, err)
+
+    def test_files_that_are_none(self):
+        huge, pipe = self.folder / "huge.json", self.folder / "pipe"
+        with open(huge, "wb") as file:
+            file.truncate(100_000_000)
+        os.mkfifo(pipe)
+        for path, word in (
+            (self.folder / "missing.json", "No such file"),
+            (self.folder, "can be read"),
+            (pipe, "can be read"),
+            (huge, "1 MiB"),
+            ("/dev/zero", "can be read"),
+        ):
+            err = self.complaint(path)
+            self.assert_one_line(err)
+            self.assertIn(word, err)
+            self.assertIn(str(path), err)
+
+    def test_the_default_one_is_missing(self):
+        alone = self.folder / "simulator.so"
+        alone.write_bytes((PLUGINS / "simulator.so").read_bytes())
+        out = " ".join(self.run_command("--plugin", alone, "backends")[0].split())
+        self.assertIn("unavailable", out)
+        self.assertIn("devices/npu.json", out)
+
+
+class Simulator(PluginTest):
+    def test_what_if(self):
+        """A device that is not there, with copies and set-up in the price."""
+        document = self.plugin_json(
+            "simulator", "explain", *PRODUCT, "--set", f"simulator.device_file={PLUGINS}/devices/gpu_like.json"
+        )
+        row = self.candidate(document, "simulator:0")
+        self.assertEqual(row["declared_ns"], 6000 + 2 * 512**3 // 30000)
+        self.assertGreater(row["copy_ns"], 0)
+        self.assertGreaterEqual(row["setup_ns"], 120_000_000)
+
+    def test_bench_by_way_of_integers(self):
+        """Weights said to be constant are so when measured, too."""
+        document = self.plugin_json(
+            "simulator", "bench", "matmul", "--dtype", "f32", "--shape", "8x70,70x33", "--constant", "1", "--accept", "N3",
+            "--device", "simulator", "--repeat", "2",
+        )
+        row = next(row for row in document["results"] if row["device"] == "simulator:0")
+        self.assertEqual((row["numerics"], row["level"]), ("N3", "emulated"))
+
+    def test_refusals_are_told(self):
+        out = self.with_plugin("simulator", "explain", "exp", "--dtype", "f32", "--shape", "100")[0]
+        self.assertIn("not among the operations of the description", out)
+
+    def test_one_process_at_a_time(self):
+        """The lock goes with the process, also with one that is killed."""
+        arguments = ["--plugin", PLUGINS / "simulator.so", "bench", "add", "--dtype", "f16", "--shape", "64"]
+        arguments += ["--device", "simulator"]
+        lasting = subprocess.Popen(
+            [harness.COMMAND, *map(str, arguments), "--min-time", "60s"], cwd=self.folder, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env=self.environment(TENSORMORPH_SIMULATOR_LOCK_FOLDER=str(self.locks)),
+        )
+        self.addCleanup(lasting.wait)
+        self.addCleanup(lasting.kill)
+        self.wait_for_lock()
+        done = subprocess.run(
+            [harness.COMMAND, *map(str, arguments), "--repeat", "3"], cwd=self.folder, capture_output=True, text=True, timeout=120,
+            env=self.environment(TENSORMORPH_SIMULATOR_LOCK_FOLDER=str(self.locks)),
+        )
+        self.assertIn("another process has it", " ".join((done.stdout + done.stderr).split()))
+        lasting.send_signal(signal.SIGKILL)
+        lasting.wait()
+        out = self.with_plugin("simulator", *map(str, arguments[2:]), "--repeat", "3")[0]
+        self.assertRegex(out, r"(?m)^simulator:0 +native")
+
+    def wait_for_lock(self):
+        for _ in range(600):
+            for path in self.locks.glob("*.lock"):
+                if str(path.stat().st_ino) in pathlib.Path("/proc/locks").read_text():
+                    return
+            time.sleep(0.1)
+        self.fail("the device was not opened within a minute")
+
+
+if __name__ == "__main__":
+    harness.main()
