@@ -117,7 +117,7 @@ tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_viol
     .struct_size = out_description->struct_size,
     .device = record->device->index,
     .device_name = record->device->name,
-    .op = record->kind.op,
+    .op = row == NULL ? TM_OP_NONE : record->kind.op,
     .remembered = record->is_remembered,
     .op_name = row == NULL ? "" : row->name,
     .formats = record->formats,
