@@ -148,8 +148,11 @@ static tm_status run_kernel(const tm_runner *runner, tm_plan_candidate *candidat
 
 /* ---- lowerings: steps before and after, in scratch memory ---- */
 
-/* A step that nobody could run is not the fault of the device that it was made for. */
-static tm_status step_failure(tm_status status) { return status == TM_ERROR_NO_MEMORY ? status : TM_ERROR_PREDECESSOR; }
+/* A step that nobody could run is not the fault of the device that it was made for; but where it hangs, that is the end. */
+static tm_status step_failure(tm_plan_candidate *candidate, tm_status status) {
+  if (status == TM_ERROR_INTERNAL) atomic_store(&candidate->holds_operands, true);
+  return status == TM_ERROR_NO_MEMORY || status == TM_ERROR_CANCELLED ? status : TM_ERROR_PREDECESSOR;
+}
 
 /* What happened to a step happened to the whole. */
 static void merge_outcome(const tm_run_outcome *step, tm_run_outcome *outcome) {
@@ -159,7 +162,7 @@ static void merge_outcome(const tm_run_outcome *step, tm_run_outcome *outcome) {
   memcpy(outcome->note, step->note, sizeof outcome->note);
 }
 
-static tm_status run_steps(const tm_runner *runner, const tm_placement *placement, const tm_plan_candidate *candidate, bool outputs,
+static tm_status run_steps(const tm_runner *runner, const tm_placement *placement, tm_plan_candidate *candidate, bool outputs,
                            void *const *original, void *const *changed, tm_run_outcome *outcome, tm_error *error) {
   const tm_operation whole = tm_request_operation(&placement->request);
   tm_operand normal[TM_MAX_OPERANDS];
@@ -179,7 +182,7 @@ static tm_status run_steps(const tm_runner *runner, const tm_placement *placemen
     }
     tm_run_outcome step_outcome;
     const tm_status status = tm_runner_run(runner, &request, pair, outcome == NULL ? NULL : &step_outcome, error);
-    if (status != TM_OK) return step_failure(status);
+    if (status != TM_OK) return step_failure(candidate, status);
     if (outcome != NULL) merge_outcome(&step_outcome, outcome);
   }
   return TM_OK;
@@ -271,18 +274,23 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
     failed->broke_promise = true;
     tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, failed->note);
   }
-  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
+}
+
+static bool was_cancelled(const tm_runner *runner, tm_status status) {
+  return status == TM_ERROR_CANCELLED && runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
 }
 
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
                            tm_error *error) {
-  const bool is_cancelled = runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
-  if (status == TM_ERROR_CANCELLED && is_cancelled) return tm_fail(error, status, "cancelled");
   if (atomic_load(&candidate->holds_operands))
     return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
   if (!runner->is_strict) return TM_OK;
   return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+}
+
+static void say_next(const tm_runner *runner, const failures *failed) {
+  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
 }
 
 /* A device that broke a promise gets no second try within the call, however it would go about it. */
@@ -333,8 +341,10 @@ static tm_status fall_back(const tm_runner *runner, tm_placement *placement, uin
   failures failed = { .tried_count = 0 };
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
+    if (was_cancelled(runner, status)) return tm_fail(error, status, "cancelled");
     note_failure(runner, &placement->candidates[index], status, last, &failed);
     TM_TRY(last_word(runner, candidate, status, &failed, error));
+    say_next(runner, &failed);
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
     failed.retries++;
