@@ -101,7 +101,7 @@ typedef struct tm_context_options {
      Created if missing, shared by any number of processes.  NULL: nothing is kept. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
-     take long gets more.  0: 20 s. */
+     take long gets more.  At least 50 ms; 0: 20 s. */
   uint64_t patience_ns;
 } tm_context_options;
 

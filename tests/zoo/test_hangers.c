@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fenv.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -149,6 +150,42 @@ static void one_that_does_not_start_is_listed(void **state) {
   }
   (void)run_on(context, TM_OP_NEG, TM_ANY_DEVICE);
   tm_context_destroy(context);
+}
+
+/* ---- several callers ---- */
+
+#define CALLERS 4
+
+static void *run_once_more(void *context) {
+  enum { COUNT = 500 };
+  float x[COUNT], y[COUNT];
+  const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { COUNT } };
+  tm_tensor *from = NULL, *to = NULL;
+  for (int i = 0; i < COUNT; i++) x[i] = (float)i;
+  bool is_right = tm_tensor_wrap(context, &layout, x, sizeof x, &from, NULL) == TM_OK &&
+                  tm_tensor_wrap(context, &layout, y, sizeof y, &to, NULL) == TM_OK &&
+                  tm_run(context, TM_OP_NEG, NULL, 0, &from, 1, &to, 1, NULL, NULL) == TM_OK;
+  for (int i = 0; i < COUNT && is_right; i++) is_right = x[i] == (float)i && y[i] == -(float)i;
+  tm_tensor_destroy(from);
+  tm_tensor_destroy(to);
+  return is_right ? context : NULL;
+}
+
+/* Each loses its thread, or finds the device given up; memory on their stacks is theirs again afterwards. */
+static void several_callers_meet_the_same_hang(void **state) {
+  (void)state;
+  static const char *const paths[] = { HANGER("launch"), HANGER("own_thread"), HANGER("open") };
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    tm_context *context = open_patient(&paths[i], 1, NULL);
+    pthread_t callers[CALLERS];
+    for (int j = 0; j < CALLERS; j++) assert_int_equal(pthread_create(&callers[j], NULL, run_once_more, context), 0);
+    for (int j = 0; j < CALLERS; j++) {
+      void *result = NULL;
+      assert_int_equal(pthread_join(callers[j], &result), 0);
+      assert_ptr_equal(result, context);
+    }
+    tm_context_destroy(context);
+  }
 }
 
 /* ---- the pool ---- */
@@ -392,6 +429,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_result_is_there_all_the_same),
     cmocka_unit_test(one_that_does_not_start_is_listed),
+    cmocka_unit_test(several_callers_meet_the_same_hang),
     cmocka_unit_test(who_hangs_in_the_pool_does_not_keep_it),
     cmocka_unit_test(a_hang_at_the_end_is_met_once),
     cmocka_unit_test(who_comes_back_late_finds_nobody),
