@@ -101,7 +101,7 @@ typedef struct tm_context_options {
      Created if missing, shared by any number of processes.  NULL: nothing is kept. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
-     take long gets more.  0: 20 s. */
+     take long gets more.  At least 50 ms; 0: 20 s. */
   uint64_t patience_ns;
 } tm_context_options;
 
@@ -217,7 +217,7 @@ typedef struct tm_violation_description {
 tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
 /* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
    not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
-   TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
+   TM_ERROR_ARGUMENT (no name), TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
 
 /* ------------------------------------------------------------------------------------------ formats, operations ---- */

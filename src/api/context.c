@@ -172,11 +172,11 @@ void tm_context_destroy(tm_context *context) {
   tm_kept_deinit(&context->kept);
   tm_scratch_deinit(&context->scratch);
   tm_setup_ledger_deinit(&context->setups);
-  tm_health_deinit(&context->health);
   tm_correction_deinit(&context->correction);
   const uint64_t device_count = context->inventory == NULL ? 0 : context->inventory->device_count;
   tm_memory_free(&context->memory, context->exclusions, device_count * sizeof *context->exclusions);
   const bool is_whole = tm_inventory_destroy(context->inventory);
+  tm_health_deinit(&context->health);
   tm_crash_marks_close(context->crash_marks);
   if (!is_whole) return;
   tm_pool_destroy(context->pool);

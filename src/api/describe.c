@@ -119,7 +119,7 @@ tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_viol
     .struct_size = out_description->struct_size,
     .device = record->device->index,
     .device_name = record->device->name,
-    .op = record->kind.op,
+    .op = row == NULL ? TM_OP_NONE : record->kind.op,
     .remembered = record->is_remembered,
     .op_name = row == NULL ? "" : row->name,
     .formats = record->formats,
@@ -139,6 +139,7 @@ static bool is_known(const tm_inventory *inventory, const char *name) {
 }
 
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error) {
+  if (name == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "forgive: no name is given");
   const uint32_t count = tm_health_forgive(&context->health, name);
   if (count == 0 && !is_known(context->inventory, name))
     return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no backend or device '%.64s', and nothing is held against one", name);

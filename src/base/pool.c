@@ -70,6 +70,12 @@ void tm_pool_destroy(tm_pool *pool) {
   tm_memory_free(pool->memory, pool, sizeof *pool);
 }
 
+bool tm_pool_is_busy(tm_pool *pool) {
+  if (!tm_mutex_try_lock(&pool->in_use)) return true;
+  tm_mutex_unlock(&pool->in_use);
+  return false;
+}
+
 uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
 
 static void run_lane(void *pool_pointer, size_t lane) {

@@ -5,6 +5,8 @@
 #ifndef TM_BASE_POOL_H
 #define TM_BASE_POOL_H
 
+#include <stdbool.h>
+
 #include "base/memory.h"
 #include "tensormorph/types.h"
 
@@ -15,6 +17,8 @@ typedef void (*tm_pool_fn)(void *argument, uint64_t begin, uint64_t end, uint32_
    TM_ERROR_NO_MEMORY */
 tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_pool, tm_error *error);
 void      tm_pool_destroy(tm_pool *pool);
+/* Whether somebody's work is in it. */
+bool      tm_pool_is_busy(tm_pool *pool);
 uint32_t  tm_pool_lane_count(const tm_pool *pool);
 
 /*

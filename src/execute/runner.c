@@ -114,18 +114,23 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
     failed->broke_promise = true;
     tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, failed->note);
   }
-  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
+}
+
+static bool was_cancelled(const tm_runner *runner, tm_status status) {
+  return status == TM_ERROR_CANCELLED && runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
 }
 
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
                            tm_error *error) {
-  const bool is_cancelled = runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
-  if (status == TM_ERROR_CANCELLED && is_cancelled) return tm_fail(error, status, "cancelled");
   if (atomic_load(&candidate->holds_operands))
     return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
   if (!runner->is_strict) return TM_OK;
   return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+}
+
+static void say_next(const tm_runner *runner, const failures *failed) {
+  tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
 }
 
 /* A device that broke a promise gets no second try within the call, however it would go about it. */
@@ -176,8 +181,10 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   failures failed = { .tried_count = 0 };
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
+    if (was_cancelled(c->runner, status)) return tm_fail(error, status, "cancelled");
     note_failure(c->runner, &placement->candidates[index], status, last, &failed);
     TM_TRY(last_word(c->runner, candidate, status, &failed, error));
+    say_next(c->runner, &failed);
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
     failed.retries++;

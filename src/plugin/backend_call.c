@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plugin/crash_marks.h"
 #include "plugin/device_call.h"
 #include "plugin/host_services.h"
 #include "plugin/reference.h"
@@ -91,13 +92,22 @@ tm_status tm_backend_device_info(tm_backend_slot *slot, uint32_t index, tm_devic
   return status;
 }
 
+/* One that hangs or crashes in it would do so at the end of every process. */
 void tm_backend_shutdown(tm_backend_slot *slot) {
   if (!slot->initialized || atomic_load(&slot->is_stuck)) return;
+  tm_inventory *inventory = slot->inventory;
+  const tm_work_kind kind = { .op = TM_WORK_SHUTDOWN };
+  tm_device_slot *device = slot->device_count != 0 && tm_backend_is_watched(slot) ? inventory->devices[slot->first_device] : NULL;
+  const uint32_t mark = device == NULL ? TM_NO_MARK : tm_crash_marks_set(inventory->crash_marks, device, "shutdown", &kind);
   const backend_call given = { .slot = slot, .name = "shutdown", .make = do_shutdown };
   backend_call *call;
-  if (call_out(&given, &call, NULL) == TM_ERROR_NO_MEMORY && call == NULL) {
+  (void)call_out(&given, &call, NULL);
+  if (call == NULL && !atomic_load(&slot->is_stuck)) {
     backend_call here = given;
     framed(&here);
   }
+  tm_crash_marks_clear(inventory->crash_marks, mark);
+  if (atomic_load(&slot->is_stuck) && device != NULL && inventory->stuck != NULL)
+    inventory->stuck(inventory->stuck_context, device, TM_WORK_SHUTDOWN, slot->stuck_reason);
   free_call(slot, call);
 }

@@ -87,6 +87,13 @@ static void framed(tm_device_call *call) {
 
 /* ---- giving up ---- */
 
+/* It may hang in the pool, and keep all its threads; the others get new ones.  The old pool stays with what hangs. */
+static void replace_pool(tm_inventory *inventory) {
+  tm_pool *old = atomic_load(&inventory->pool), *fresh = NULL;
+  if (!tm_pool_is_busy(old) || tm_pool_create(inventory->memory, tm_pool_lane_count(old), &fresh, NULL) != TM_OK) return;
+  if (!atomic_compare_exchange_strong(&inventory->pool, &old, fresh)) tm_pool_destroy(fresh);
+}
+
 tm_status tm_backend_give_up(tm_backend_slot *backend, const char *what, tm_error *error) {
   if (!atomic_exchange(&backend->is_stuck, true)) {
     snprintf(backend->stuck_reason, sizeof backend->stuck_reason, "%s", what);
@@ -196,6 +203,10 @@ static void say_hung(tm_device_call *call, uint64_t limit_ns) {
     snprintf(what, sizeof what, "%s did not return within %llu ms", row->name, (unsigned long long)(limit_ns / NS_PER_MS));
   call->is_hung = true;
   call->status = tm_device_give_up(call->device, what, call->error);
+  tm_inventory *inventory = call->device->backend->inventory;
+  replace_pool(inventory);
+  if (row->alone && inventory->stuck != NULL && !is_cancelled(call))
+    inventory->stuck(inventory->stuck_context, call->device, call->kind == TM_CALL_QUERY ? call->operation->op : TM_OP_NONE, what);
   if (row->is_host) (void)tm_backend_give_up(call->device->backend, what, NULL);
   if (is_cancelled(call)) call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "%s", what);
 }

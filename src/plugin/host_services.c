@@ -79,7 +79,7 @@ static void host_parallel_for(void *context, uint64_t count, uint64_t grain, tm_
   if (is_gone(slot))
     run_guarded(&range, 0, count, 0);
   else
-    tm_pool_run(slot->inventory->pool, count, grain, run_guarded, &range);
+    tm_pool_run(atomic_load(&slot->inventory->pool), count, grain, run_guarded, &range);
 }
 
 static uint64_t host_now_ns(void *context) {
@@ -145,7 +145,7 @@ static void host_trace_end(void *context, uint64_t span) { (void)context, (void)
 void tm_host_services_init(tm_backend_slot *slot) {
   slot->host = (tm_host){
     .struct_size = sizeof slot->host,
-    .lane_count = tm_pool_lane_count(slot->inventory->pool),
+    .lane_count = tm_pool_lane_count(atomic_load(&slot->inventory->pool)),
     .context = slot,
     .log = host_log,
     .fail = host_fail,

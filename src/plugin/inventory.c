@@ -48,7 +48,7 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   tm_inventory *inventory = tm_memory_calloc(memory, 1, sizeof *inventory);
   if (inventory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of backends");
   inventory->memory = memory;
-  inventory->pool = pool;
+  atomic_init(&inventory->pool, pool);
   inventory->log = log;
   tm_arena_init(&inventory->arena, memory);
   atomic_init(&inventory->generation, 1);

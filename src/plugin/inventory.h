@@ -124,9 +124,16 @@ typedef struct tm_device_slot {
   tm_worker       *thread;              /* NULL: calls come from any thread */
 } tm_device_slot;
 
+/* Told of a call that never came back and that no run of an operation will tell of: `op` is what was asked about, TM_OP_NONE for
+   the device as such, or TM_WORK_SHUTDOWN. */
+typedef void (*tm_stuck_fn)(void *context, tm_device_slot *device, uint32_t op, const char *what);
+#define TM_WORK_SHUTDOWN UINT32_MAX
+
 struct tm_inventory {
   tm_memory       *memory;
-  tm_pool         *pool;
+  _Atomic(tm_pool *) pool;              /* another one once a call that never came back has it */
+  tm_stuck_fn      stuck;               /* NULL: nobody is told */
+  void            *stuck_context;
   tm_log           log;
   tm_arena         arena;               /* names and reasons; only written while the context is made */
   tm_kernel_cache  kernel_cache;

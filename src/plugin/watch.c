@@ -7,6 +7,8 @@
 
 /* A machine under load can hold anything up for seconds, and whoever is taken for dead is not used again. */
 #define USUAL_PATIENCE_NS (UINT64_C(20) * 1000000000)
+/* Less than a turn at the processor may take would give up the living. */
+#define LEAST_PATIENCE_NS UINT64_C(50000000)
 #define TIMES_EXPECTED UINT64_C(100)
 #define LONGEST_LIMIT_NS (UINT64_C(86400) * 1000000000)
 
@@ -14,7 +16,7 @@ tm_status tm_watch_init(tm_watch *watch, tm_memory *memory, uint64_t patience_ns
   memset(watch, 0, sizeof *watch);
   if (tm_mutex_init(&watch->lock) != TM_OK) return TM_ERROR_NO_MEMORY;
   watch->memory = memory;
-  watch->patience_ns = patience_ns != 0 ? patience_ns : USUAL_PATIENCE_NS;
+  watch->patience_ns = patience_ns != 0 ? tm_max_u64(patience_ns, LEAST_PATIENCE_NS) : USUAL_PATIENCE_NS;
   return TM_OK;
 }
 

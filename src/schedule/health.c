@@ -45,7 +45,7 @@ static bool is_untrusted(const tm_health *health, const tm_device_slot *device) 
   uint32_t count = 0;
   for (const tm_health_record *record = health->records; record != NULL; record = record->next) {
     if (record->device != device || !is_in_force(record)) continue;
-    if (record->kind.op == TM_OP_NONE) return true;
+    if (record->kind.op == TM_OP_NONE || record->kind.op == TM_WORK_SHUTDOWN) return true;
     count++;
   }
   return count >= MOST_BROKEN_KINDS;
@@ -76,6 +76,7 @@ static void take_entry(tm_health *health, tm_device_slot *device, const tm_healt
   if (record == NULL) return;
   record->is_remembered = true;
   atomic_fetch_add(&record->count, entry->count);
+  if (entry->kind.op == TM_WORK_SHUTDOWN) atomic_store(&device->backend->is_stuck, true);
 }
 
 /* Keeps what is about this build, or about nobody here; another build may have mended it. */
@@ -108,11 +109,20 @@ static void recall(tm_health *health) {
 
 /* ---- life ---- */
 
+static void record_kind(tm_health *health, tm_device_slot *device, const tm_work_kind *kind, const char *reason);
+
+static void take_stuck(void *context, tm_device_slot *device, uint32_t op, const char *what) {
+  const tm_work_kind kind = { .op = op };
+  record_kind(context, device, &kind, what);
+}
+
 tm_status tm_health_init(tm_health *health, tm_memory *memory, tm_inventory *inventory, const char *state_folder) {
   memset(health, 0, sizeof *health);
   if (tm_mutex_init(&health->lock) != TM_OK) return TM_ERROR_NO_MEMORY;
   health->memory = memory;
   health->inventory = inventory;
+  inventory->stuck = take_stuck;
+  inventory->stuck_context = health;
   if (state_folder == NULL) return TM_OK;
   health->folder = tm_memory_alloc(memory, strlen(state_folder) + 1, 0);
   if (health->folder == NULL) return TM_ERROR_NO_MEMORY;
@@ -135,20 +145,24 @@ void tm_health_deinit(tm_health *health) {
 
 /* ---- use ---- */
 
-void tm_health_record_violation(tm_health *health, tm_device_slot *device, const tm_operation *operation, const char *reason) {
-  const tm_work_kind kind = tm_work_kind_of(operation);
+static void record_kind(tm_health *health, tm_device_slot *device, const tm_work_kind *kind, const char *reason) {
   atomic_fetch_add(&device->violation_count, 1);
   tm_mutex_lock(&health->lock);
-  tm_health_record *record = find(health, device, &kind);
-  if (record == NULL) record = add(health, device, &kind, reason);
+  tm_health_record *record = find(health, device, kind);
+  if (record == NULL) record = add(health, device, kind, reason);
   if (record != NULL) {
     atomic_fetch_add(&record->count, 1);
-    remember(health, device, &kind, record->reason);
+    remember(health, device, kind, record->reason);
   }
   const bool untrusted = is_untrusted(health, device);
   tm_mutex_unlock(&health->lock);
   atomic_fetch_add(&device->backend->inventory->generation, 1);
   if (untrusted) tm_inventory_retire(device, TM_DEVICE_QUARANTINED);
+}
+
+void tm_health_record_violation(tm_health *health, tm_device_slot *device, const tm_operation *operation, const char *reason) {
+  const tm_work_kind kind = tm_work_kind_of(operation);
+  record_kind(health, device, &kind, reason);
 }
 
 bool tm_health_is_quarantined(tm_health *health, const tm_device_slot *device, const tm_operation *operation,
@@ -171,9 +185,10 @@ const tm_health_record *tm_health_at(tm_health *health, uint32_t index) {
 }
 
 const char *tm_health_device_reason(tm_health *health, const tm_device_slot *device) {
-  const tm_work_kind itself = { .op = TM_OP_NONE };
+  const tm_work_kind itself = { .op = TM_OP_NONE }, at_the_end = { .op = TM_WORK_SHUTDOWN };
   tm_mutex_lock(&health->lock);
   const tm_health_record *record = find(health, device, &itself);
+  if (record == NULL) record = find(health, device, &at_the_end);
   tm_mutex_unlock(&health->lock);
   return record == NULL ? NULL : record->reason;
 }
@@ -209,6 +224,13 @@ static void make_ready(tm_device_slot *device) {
   (void)atomic_compare_exchange_strong(&device->state, &quarantined, TM_DEVICE_READY);
 }
 
+/* A backend that hung in an earlier process only may be used, and shut down, again. */
+static void let_go(tm_backend_slot *backend) {
+  for (uint32_t i = 0; i < backend->device_count; i++)
+    if (atomic_load(&backend->inventory->devices[backend->first_device + i]->is_stuck)) return;
+  if (atomic_load(&backend->state) != TM_BACKEND_QUARANTINED) atomic_store(&backend->is_stuck, false);
+}
+
 uint32_t tm_health_forgive(tm_health *health, const char *name) {
   pardon p = { health, name, 0 };
   uint32_t here = 0;
@@ -217,6 +239,7 @@ uint32_t tm_health_forgive(tm_health *health, const char *name) {
   for (tm_health_record *record = health->records; record != NULL; record = record->next) {
     if (!is_in_force(record) || !is_meant(record->device, name)) continue;
     atomic_store(&record->is_forgiven, true);
+    if (record->kind.op == TM_WORK_SHUTDOWN) let_go(record->device->backend);
     here++;
   }
   for (uint32_t i = 0; i < health->inventory->device_count; i++)

@@ -186,11 +186,11 @@ static void the_folder_is_made(void **state) {
 
 /* ---- crashes ---- */
 
-/* A process of its own runs `add` until it crashes at that launch, or ends well. */
-static int run_in_child(const char *folder, uint64_t crash_at, int runs) {
+/* A process of its own runs `add` until it crashes at that call, or ends well. */
+static int run_in_child(const char *folder, fault_function function, uint64_t crash_at, int runs) {
   const pid_t child = fork();
   if (child == 0) {
-    faulty_case one = { .plan = { .function = FAULT_LAUNCH, .first = crash_at, .last = crash_at, .kind = FAULT_CRASH },
+    faulty_case one = { .plan = { .function = function, .first = crash_at, .last = crash_at, .kind = FAULT_CRASH },
                         .state_folder = folder };
     (void)signal(SIGABRT, SIG_DFL);
     faulty_case_open(&one);
@@ -208,7 +208,7 @@ static void a_crash_is_known_at_the_next_start(void **state) {
   for (uint64_t crash_at = 1; crash_at <= 4; crash_at++) {      /* watched, and the first that is not */
     scratch files;
     assert_true(scratch_init(&files));
-    const int status = run_in_child(files.folder, crash_at, 6);
+    const int status = run_in_child(files.folder, FAULT_LAUNCH, crash_at, 6);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_true(has_file(&files, "running-"));
     faulty_case next = { .state_folder = files.folder };
@@ -227,13 +227,38 @@ static void a_crash_is_known_at_the_next_start(void **state) {
   }
 }
 
+/* Before any run; one that crashes as such is not used at all. */
+static void a_crash_in_any_call_is_known(void **state) {
+  (void)state;
+  static const fault_function functions[] = { FAULT_OPEN, FAULT_QUERY, FAULT_PREPARE };
+  static const char *const names[] = { "in open", "in query", "in prepare" };
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    scratch files;
+    assert_true(scratch_init(&files));
+    assert_true(WIFSIGNALED(run_in_child(files.folder, functions[i], 1, 2)));
+    faulty_case next = { .state_folder = files.folder };
+    faulty_case_open(&next);
+    assert_int_equal(count_violations(next.context), 1);
+    const tm_violation_description found = violation_at(next.context, 0);
+    const bool is_whole = functions[i] == FAULT_OPEN;
+    assert_int_equal(found.op, is_whole ? TM_OP_NONE : TM_OP_ADD);
+    assert_non_null(strstr(found.reason, names[i]));
+    const tm_device_description device = describe_device(next.context, "faulty:0");
+    assert_int_equal(device.state, is_whole ? TM_DEVICE_QUARANTINED : TM_DEVICE_READY);
+    if (is_whole) assert_string_equal(device.reason, found.reason);
+    assert_false(faulty_case_runs_there(&next, TM_OP_ADD));
+    tm_context_destroy(next.context);
+    scratch_deinit(&files);
+  }
+}
+
 /* Later crashes are not laid at its door: anything may have happened. */
 static void who_has_proved_itself_is_not_suspected(void **state) {
   (void)state;
   scratch files;
   assert_true(scratch_init(&files));
-  assert_true(WIFSIGNALED(run_in_child(files.folder, 5, 6)));
-  const int status = run_in_child(files.folder, 0, 2);
+  assert_true(WIFSIGNALED(run_in_child(files.folder, FAULT_LAUNCH, 5, 6)));
+  const int status = run_in_child(files.folder, FAULT_LAUNCH, 0, 2);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   faulty_case next = { .state_folder = files.folder };
   faulty_case_open(&next);
@@ -306,6 +331,7 @@ static void processes_do_not_overwrite_each_other(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_crash_is_known_at_the_next_start),
+    cmocka_unit_test(a_crash_in_any_call_is_known),
     cmocka_unit_test(who_has_proved_itself_is_not_suspected),
     cmocka_unit_test(processes_do_not_overwrite_each_other),
     cmocka_unit_test(a_broken_promise_is_remembered_and_forgiven),

@@ -25,6 +25,7 @@
 #define BUFFER_DESTROY 13
 #define CLOSE 14
 #define SHUTDOWN 15
+#define POOL 17                 /* a part of a launch, in every thread of the host's pool */
 #define WORK 16                 /* every wait is answered as it should be, but the work never ends */
 
 #ifndef ZOO_FLAGS
@@ -139,8 +140,15 @@ static tm_status hang_download(tm_device *device, const tm_transfer *transfer, t
 
 /* ---- work ---- */
 
+static void hang_part(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  (void)argument, (void)begin, (void)end, (void)lane;
+  may_hang(POOL);
+}
+
 static tm_status hang_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  const tm_host *host = zoo_backend_of(device)->host;
   may_hang(LAUNCH);
+  host->parallel_for(host->context, 64, 1, hang_part, NULL);
   if (ZOO_FAR) *out_ticket = (tm_ticket){ .queue = launch->queue, .value = atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 };
   return zoo_launch(device, launch, out_ticket);
 }

@@ -5,9 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <fenv.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "fakes/fake_control.h"
 #include "formats/made_safetensors.h"
 #include "formats/scratch.h"
 #include "unit/plugin/plugin_case.h"
@@ -97,6 +99,7 @@ static const hang_case cases[] = {
   { "prepare", HANGER("prepare"), 1, 1, "prepare did not return within 800 ms" },
   { "launch", HANGER("launch"), 1, 1, "launch did not return within 800 ms" },
   { "far_launch", HANGER("far_launch"), 1, 1, "launch did not return within 800 ms" },
+  { "pool", HANGER("pool"), 1, 1, "launch did not return within 800 ms" },
   { "own_thread", HANGER("own_thread"), 1, 1, "launch did not return within 800 ms" },
   { "wait", HANGER("wait"), 1, 1, "wait did not return within 820 ms" },
   { "upload", HANGER("upload"), 1, 1, "upload did not return within 800 ms" },
@@ -147,6 +150,121 @@ static void one_that_does_not_start_is_listed(void **state) {
   }
   (void)run_on(context, TM_OP_NEG, TM_ANY_DEVICE);
   tm_context_destroy(context);
+}
+
+/* ---- several callers ---- */
+
+#define CALLERS 4
+
+static void *run_once_more(void *context) {
+  enum { COUNT = 500 };
+  float x[COUNT], y[COUNT];
+  const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { COUNT } };
+  tm_tensor *from = NULL, *to = NULL;
+  for (int i = 0; i < COUNT; i++) x[i] = (float)i;
+  bool is_right = tm_tensor_wrap(context, &layout, x, sizeof x, &from, NULL) == TM_OK &&
+                  tm_tensor_wrap(context, &layout, y, sizeof y, &to, NULL) == TM_OK &&
+                  tm_run(context, TM_OP_NEG, NULL, 0, &from, 1, &to, 1, NULL, NULL) == TM_OK;
+  for (int i = 0; i < COUNT && is_right; i++) is_right = x[i] == (float)i && y[i] == -(float)i;
+  tm_tensor_destroy(from);
+  tm_tensor_destroy(to);
+  return is_right ? context : NULL;
+}
+
+/* Each loses its thread, or finds the device given up; memory on their stacks is theirs again afterwards. */
+static void several_callers_meet_the_same_hang(void **state) {
+  (void)state;
+  static const char *const paths[] = { HANGER("launch"), HANGER("own_thread"), HANGER("open") };
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    tm_context *context = open_patient(&paths[i], 1, NULL);
+    pthread_t callers[CALLERS];
+    for (int j = 0; j < CALLERS; j++) assert_int_equal(pthread_create(&callers[j], NULL, run_once_more, context), 0);
+    for (int j = 0; j < CALLERS; j++) {
+      void *result = NULL;
+      assert_int_equal(pthread_join(callers[j], &result), 0);
+      assert_ptr_equal(result, context);
+    }
+    tm_context_destroy(context);
+  }
+}
+
+/* ---- the pool ---- */
+
+#define LANES 3
+
+static void note_lane(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  _Atomic uint32_t *seen = argument;
+  (void)begin, (void)end;
+  if (lane < LANES) atomic_store(&seen[lane], 1);
+  const struct timespec pause = { 0, 5000000 };
+  (void)nanosleep(&pause, NULL);
+}
+
+/* What hangs in the pool keeps its threads; the others get new ones. */
+static void who_hangs_in_the_pool_does_not_keep_it(void **state) {
+  (void)state;
+  static fake_control control;
+  static const char *const paths[] = { HANGER("pool"), TM_BINARY_DIR "/tests/fakes/fake_a.so" };
+  const tm_named_pointer pointer = { "fake_a", FAKE_CONTROL_KEY, &control };
+  tm_context_options options = options_with(paths, 2);
+  options.pointers = &pointer;
+  options.pointer_count = 1;
+  options.patience_ns = PATIENCE_NS;
+  options.alloc = keep_alloc;
+  options.free = keep_free;
+  options.allocator_context = &all_blocks;
+  tm_context *context = open_context(&options);
+  const uint32_t hanger = device_of(context, "zoo_hangs_in_pool:0");
+  const tm_run_options there = { .struct_size = sizeof there, .worst_numerics = TM_NUMERICS_DEFAULT, .device_plus_one = hanger + 1 };
+  assert_int_equal(run_checked(context, TM_OP_NEG, &there, NULL), TM_ERROR_NO_DEVICE);
+  _Atomic uint32_t seen[LANES] = { 0 };
+  control.host->parallel_for(control.host->context, 60, 1, note_lane, seen);
+  for (int i = 0; i < LANES; i++) assert_int_equal(atomic_load(&seen[i]), 1);
+  tm_context_destroy(context);
+}
+
+/* ---- remembered ---- */
+
+static tm_context *open_remembering(const char *path, const char *folder) {
+  tm_context_options options = options_with(&path, 1);
+  options.patience_ns = PATIENCE_NS;
+  options.state_folder = folder;
+  options.alloc = keep_alloc;
+  options.free = keep_free;
+  options.allocator_context = &all_blocks;
+  return open_context(&options);
+}
+
+/* Else every process would wait for it at its end. */
+static void a_hang_at_the_end_is_met_once(void **state) {
+  (void)state;
+  static const char *const calls[] = { "release", "close", "shutdown" };
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+    char path[1024], device[96], backend[64];
+    scratch folder;
+    assert_true(scratch_init(&folder));
+    snprintf(path, sizeof path, "%s/hangers/hangs_in_%s.so", ZOO_FOLDER, calls[i]);
+    snprintf(backend, sizeof backend, "zoo_hangs_in_%s", calls[i]);
+    snprintf(device, sizeof device, "%s:0", backend);
+    tm_context *context = open_remembering(path, folder.folder);
+    assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, device)).fell_back, 0);
+    tm_context_destroy(context);
+
+    const double begin = seconds();
+    context = open_remembering(path, folder.folder);
+    const tm_device_description found = describe_device(context, device);
+    assert_int_equal(found.state, TM_DEVICE_QUARANTINED);
+    assert_non_null(strstr(found.reason, calls[i]));
+    (void)run_on(context, TM_OP_NEG, TM_ANY_DEVICE);
+    tm_context_destroy(context);
+    if (seconds() - begin > 0.7) fail_msg("%s took %g s the second time", calls[i], seconds() - begin);
+
+    context = open_remembering(path, folder.folder);
+    assert_int_equal(tm_context_forgive(context, backend, NULL, NULL), TM_OK);
+    assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, device)).fell_back, 0);
+    tm_context_destroy(context);
+    scratch_deinit(&folder);
+  }
 }
 
 /* ---- late is no better ---- */
@@ -311,6 +429,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_result_is_there_all_the_same),
     cmocka_unit_test(one_that_does_not_start_is_listed),
+    cmocka_unit_test(several_callers_meet_the_same_hang),
+    cmocka_unit_test(who_hangs_in_the_pool_does_not_keep_it),
+    cmocka_unit_test(a_hang_at_the_end_is_met_once),
     cmocka_unit_test(who_comes_back_late_finds_nobody),
     cmocka_unit_test(a_job_can_be_cancelled_meanwhile),
     cmocka_unit_test(everybody_together_gives_reference_results),
