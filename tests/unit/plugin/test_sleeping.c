@@ -272,6 +272,7 @@ static void what_changed_meanwhile_is_noticed(void **state) {
   options.device_plus_one = device_of(context, "zoo_diary:0") + 1;
   tm_error error = TM_ERROR_INIT;
   assert_int_equal(run_checked(context, TM_OP_NEG, &options, &error), TM_ERROR_NO_DEVICE);
+  assert_non_null(strstr(error.text, "not what it was"));
   expect_state(context, "zoo_diary", TM_BACKEND_REFUSED, "not what it was");
   assert_int_equal(run_on(context, TM_OP_NEG, TM_ANY_DEVICE).fell_back, 0);
   tm_context_destroy(context);
