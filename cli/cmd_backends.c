@@ -102,6 +102,23 @@ static void print_reasons(tm_context *context, tm_invocation *invocation) {
   }
 }
 
+/* "fake:0 is not asked for matmul (f32,q4_0,f32) any more: ..." */
+static void print_violations(tm_context *context, tm_invocation *invocation) {
+  tm_violation_description violation = { .struct_size = sizeof violation };
+  for (uint32_t i = 0; tm_violation_describe(context, i, &violation) == TM_OK; i++) {
+    char head[256], text[512];
+    if (violation.op == TM_OP_NONE)
+      snprintf(head, sizeof head, "%s is not used: ", violation.device_name);
+    else
+      snprintf(head, sizeof head, "%s is not asked for %s%s%s%s: ", violation.device_name, violation.op_name,
+               violation.formats[0] != '\0' ? " (" : "", violation.formats, violation.formats[0] != '\0' ? ")" : "");
+    snprintf(text, sizeof text, "%s (%llu time%s%s)", violation.reason, (unsigned long long)violation.count,
+             violation.count == 1 ? "" : "s", violation.remembered ? ", remembered" : "");
+    tm_output_text(invocation->output, head);
+    tm_printable_wrap(invocation->output, text, strlen(head), invocation->terminal.width);
+  }
+}
+
 static void print_tables(tm_context *context, tm_invocation *invocation) {
   const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
   const tm_rows backends = { backend_columns, 5, backend_row, context, UINT64_MAX, NULL };
@@ -109,6 +126,7 @@ static void print_tables(tm_context *context, tm_invocation *invocation) {
   const tm_rows devices = { device_columns, 4, device_row, &source, UINT64_MAX, NULL };
   tm_rows_print_table(&backends, backend_views, 5, &look, invocation->output);
   print_reasons(context, invocation);
+  print_violations(context, invocation);
   tm_output_char(invocation->output, '\n');
   tm_rows_print_table(&devices, device_views, 4, &look, invocation->output);
 }
@@ -204,6 +222,22 @@ static void print_device_json(tm_context *context, uint32_t index, const tm_devi
   tm_json_end_object(json);
 }
 
+static void print_violations_json(tm_context *context, tm_json_writer *json) {
+  tm_violation_description violation = { .struct_size = sizeof violation };
+  tm_json_begin_array(json, "violations", false);
+  for (uint32_t i = 0; tm_violation_describe(context, i, &violation) == TM_OK; i++) {
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "device", violation.device_name);
+    tm_json_text(json, "op", violation.op == TM_OP_NONE ? NULL : violation.op_name);
+    tm_json_text(json, "formats", violation.formats);
+    tm_json_count(json, "count", violation.count);
+    tm_json_bool(json, "remembered", violation.remembered != 0);
+    tm_json_text(json, "reason", violation.reason);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+}
+
 static void print_json(tm_context *context, tm_output_stream *stream) {
   tm_json_writer         json;
   tm_backend_description backend = { .struct_size = sizeof backend };
@@ -220,6 +254,7 @@ static void print_json(tm_context *context, tm_output_stream *stream) {
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
     print_device_json(context, i, &device, &json);
   tm_json_end_array(&json);
+  print_violations_json(context, &json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
 }

@@ -192,8 +192,10 @@ static tm_status launch(canary *c, tm_error *error) {
   uint64_t copy_ns;
   memcpy(pointers, c->inputs, sizeof pointers);
   pointers[c->operation.input_count] = c->got;
-  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->candidate.promise, &kernel, error));
-  const tm_status status = tm_staging_run(&c->candidate, kernel, pointers, &copy_ns, error);
+  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->candidate.promise, NULL, &kernel, error));
+  tm_device_use use = tm_device_use_begin(c->device);
+  const tm_status status = tm_staging_run(&c->candidate, kernel, pointers, &use, &copy_ns, error);
+  tm_device_use_end(&use);
   tm_device_release(c->device, kernel);
   return status;
 }

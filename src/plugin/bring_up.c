@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "plugin/backend_call.h"
+#include "plugin/call_trace.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
 #include "plugin/reference.h"
@@ -58,11 +60,9 @@ tm_status tm_bring_up_name(tm_backend_slot *slot, tm_error *error) {
 }
 
 tm_status tm_bring_up_init(tm_backend_slot *slot, tm_error *error) {
-  tm_call_frame frame;
   tm_host_services_init(slot);
-  tm_call_enter(&frame, error);
-  const tm_status status = slot->table.init(&slot->host, &slot->handle);
-  tm_call_leave(&frame);
+  if (tm_call_trace_is_wanted()) TM_TRY(tm_call_trace_install(slot, error));
+  const tm_status status = tm_backend_init(slot, error);
   slot->initialized = status == TM_OK;
   return status;
 }
@@ -83,6 +83,7 @@ tm_status tm_bring_up_start(tm_backend_slot *slot, const tm_context_options *opt
   slot->wake_ns += tm_now_ns() - begin;
   if (status == TM_OK) return TM_OK;
   if (error.text[0] == '\0') (void)tm_fail(&error, status, "it could not start: %s", tm_status_name(status));
-  tm_inventory_set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : TM_BACKEND_REFUSED, error.text);
+  const uint32_t refused = atomic_load(&slot->is_stuck) ? TM_BACKEND_QUARANTINED : TM_BACKEND_REFUSED;
+  tm_inventory_set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : refused, error.text);
   return TM_OK;
 }

@@ -7,7 +7,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "plugin/host_services.h"
+#include "plugin/backend_call.h"
+#include "plugin/device_queue.h"
+#include "plugin/trial.h"
 #include "plugin/settings.h"
 #include "plugin/sized_struct.h"
 
@@ -126,10 +128,12 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
   tm_arena *arena = &device->backend->inventory->arena;
   device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
-  if (device->queues == NULL || tm_mutex_init(&device->parking) != TM_OK)
+  if (device->queues == NULL || tm_mutex_init(&device->lock) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
-  for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
-  return TM_OK;
+  for (uint32_t i = 0; i < device->info.queue_count; i++) atomic_init(&device->queues[i], TM_QUEUE_FREE);
+  if (tm_condition_init(&device->queue_freed) == TM_OK) return TM_OK;
+  tm_mutex_deinit(&device->lock);
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
 }
 
 static tm_status take_down(tm_device_slot *device, const tm_context_options *options, bool is_clean, tm_error *error) {
@@ -141,6 +145,7 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   identity_text(&device->info.uuid, device->uuid_text);
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
+  device->is_watched = tm_backend_is_watched(device->backend);
   device->excluded_reason = tm_settings_exclude_device(options, device->backend->name, device->name);
   atomic_init(&device->state, device->excluded_reason != NULL ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
   return TM_OK;
@@ -161,11 +166,8 @@ static tm_status append(tm_backend_slot *slot, tm_device_slot *device, tm_error 
 static tm_status ask(tm_backend_slot *slot, uint32_t index, tm_device_info *out_info, tm_error *error) {
   memset(out_info, 0, sizeof *out_info);
   out_info->struct_size = sizeof *out_info;
-  tm_call_frame frame;
-  tm_call_enter(&frame, error);
-  const tm_status status = slot->table.device_info(slot->handle, index, out_info);
-  tm_call_leave(&frame);
-  if (status == TM_OK || status == TM_END) return status;
+  const tm_status status = tm_backend_device_info(slot, index, out_info, error);
+  if (status == TM_OK || status == TM_END || atomic_load(&slot->is_stuck)) return status;
   return tm_fail(error, TM_ERROR_CORRUPT, "device_info(%u) returned %d (%s), which it may not", index, status,
                  tm_status_name(status));
 }
@@ -198,6 +200,7 @@ tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_optio
 }
 
 void tm_device_listing_free(tm_device_slot *device) {
-  tm_mutex_deinit(&device->parking);
-  for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
+  tm_trial_free_all(device);
+  tm_condition_deinit(&device->queue_freed);
+  tm_mutex_deinit(&device->lock);
 }

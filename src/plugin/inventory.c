@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plugin/backend_call.h"
 #include "plugin/device.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
@@ -53,44 +54,45 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   atomic_init(&inventory->generation, 1);
   atomic_init(&inventory->is_whole, false);
   atomic_init(&inventory->next_wake_ns, UINT64_MAX);
+  inventory->crash_marks = request->crash_marks;
+  inventory->is_trial = request->is_trial;
   tm_status status = prepare(inventory, error);
   if (status != TM_OK) {
     tm_memory_free(memory, inventory, sizeof *inventory);
     return status;
   }
+  *out_inventory = inventory;
+  TM_TRY(tm_watch_init(&inventory->watch, memory, request->options->patience_ns));
   inventory->records = tm_record_store_open(inventory, request->is_trial ? NULL : request->options->state_folder);
   status = tm_loading_run(inventory, request, error);
-  if (status == TM_OK) {
-    atomic_store(&inventory->is_whole, true);
-    *out_inventory = inventory;
-  } else {
-    tm_inventory_destroy(inventory);
-  }
+  if (status == TM_OK) atomic_store(&inventory->is_whole, true);
   return status;
-}
-
-static void shut_down(tm_backend_slot *slot) {
-  if (!slot->initialized) return;
-  tm_call_frame frame;
-  tm_call_enter(&frame, NULL);
-  slot->table.shutdown(slot->handle);
-  tm_call_leave(&frame);
-  slot->initialized = false;
 }
 
 void tm_inventory_stop(tm_inventory *inventory) {
   for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i]);
-  for (uint32_t i = inventory->backend_count; i-- > 0;) shut_down(inventory->backends[i]);
+  for (uint32_t i = inventory->backend_count; i-- > 0;) {
+    tm_backend_shutdown(inventory->backends[i]);
+    inventory->backends[i]->initialized = false;
+  }
 }
 
-void tm_inventory_destroy(tm_inventory *inventory) {
-  if (inventory == NULL) return;
+static bool is_stuck(const tm_inventory *inventory) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++)
+    if (atomic_load(&inventory->backends[i]->is_stuck)) return true;
+  return false;
+}
+
+bool tm_inventory_destroy(tm_inventory *inventory) {
+  if (inventory == NULL) return true;
   tm_inventory_stop(inventory);
-  for (uint32_t i = 0; i < inventory->backend_count; i++) tm_mutex_deinit(&inventory->backends[i]->opening);
-  for (uint32_t i = 0; i < inventory->device_count; i++) {
-    tm_device_free_parked(inventory->devices[i]);
-    tm_device_listing_free(inventory->devices[i]);
+  tm_watch_deinit(&inventory->watch);
+  if (is_stuck(inventory)) {
+    atomic_store(&inventory->is_gone, true);
+    return false;
   }
+  for (uint32_t i = 0; i < inventory->backend_count; i++) tm_mutex_deinit(&inventory->backends[i]->opening);
+  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_listing_free(inventory->devices[i]);
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   tm_mutex_deinit(&inventory->waking);
   tm_memory *memory = inventory->memory;
@@ -98,6 +100,7 @@ void tm_inventory_destroy(tm_inventory *inventory) {
   tm_memory_free(memory, inventory->backends, inventory->backend_count * sizeof *inventory->backends);
   tm_arena_deinit(&inventory->arena);
   tm_memory_free(memory, inventory, sizeof *inventory);
+  return true;
 }
 
 void tm_inventory_retire(tm_device_slot *device, uint32_t state) {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "plugin/bring_up.h"
+#include "plugin/device_call.h"
 #include "plugin/device_listing.h"
 #include "plugin/enumeration.h"
 #include "plugin/library.h"
@@ -59,8 +60,10 @@ typedef struct second_look {
   tm_backend_slot slot;
 } second_look;
 
-static void second_look_init(second_look *look, tm_backend_slot *slot) {
-  memset(look, 0, sizeof *look);
+static tm_status second_look_create(tm_backend_slot *slot, second_look **out_look, tm_error *error) {
+  second_look *look = tm_memory_calloc(slot->inventory->memory, 1, sizeof *look);
+  if (look == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to look at a backend anew");
+  *out_look = look;
   look->inventory.memory = slot->inventory->memory;
   look->inventory.log = slot->inventory->log;
   tm_arena_init(&look->inventory.arena, slot->inventory->memory);
@@ -68,12 +71,18 @@ static void second_look_init(second_look *look, tm_backend_slot *slot) {
   look->slot.name = slot->name;
   look->slot.path = slot->path;
   atomic_init(&look->slot.reason, "");
+  return tm_watch_init(&look->inventory.watch, slot->inventory->memory, slot->inventory->watch.patience_ns);
 }
 
-static void second_look_deinit(second_look *look) {
+/* A call that never came back still has it. */
+static void second_look_destroy(second_look *look) {
+  if (look == NULL) return;
+  tm_watch_deinit(&look->inventory.watch);
+  if (atomic_load(&look->slot.is_stuck)) return;
   for (uint32_t i = 0; i < look->inventory.device_count; i++) tm_device_listing_free(look->inventory.devices[i]);
   tm_memory_free(look->inventory.memory, look->inventory.devices, look->inventory.device_count * sizeof *look->inventory.devices);
   tm_arena_deinit(&look->inventory.arena);
+  tm_memory_free(look->inventory.memory, look, sizeof *look);
 }
 
 static bool says_the_same(const tm_backend_slot *a, const tm_backend_slot *b) {
@@ -121,8 +130,11 @@ static tm_status start(tm_backend_slot *slot, second_look *look, tm_error *error
   TM_TRY(tm_bring_up_accept(&look->slot, header, error));
   slot->table = look->slot.table;
   TM_TRY(tm_bring_up_init(slot, error));
+  look->slot.table = slot->table;
   look->slot.handle = slot->handle;
-  TM_TRY(tm_device_listing_append(&look->slot, &none, error));
+  const tm_status listed = tm_device_listing_append(&look->slot, &none, error);
+  if (atomic_load(&look->slot.is_stuck)) return tm_backend_give_up(slot, look->slot.stuck_reason, error);
+  if (listed != TM_OK) return listed;
   if (!says_the_same(slot, &look->slot))
     return tm_fail(error, TM_ERROR_CHANGED, "it is not what it was when it was listed; the next start lists it anew");
   take_epochs(slot, look);
@@ -133,16 +145,17 @@ static void give_up(tm_backend_slot *slot, tm_status status, const tm_error *err
   snprintf(slot->wake_reason, sizeof slot->wake_reason, "%.250s", error->text[0] == '\0' ? tm_status_name(status) : error->text);
   tm_log_write(&slot->inventory->log, TM_LOG_WARNING, "%s is not used: %s", slot->name, slot->wake_reason);
   atomic_store(&slot->reason, slot->wake_reason);
-  atomic_store(&slot->state, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : TM_BACKEND_REFUSED);
+  const uint32_t refused = atomic_load(&slot->is_stuck) ? TM_BACKEND_QUARANTINED : TM_BACKEND_REFUSED;
+  atomic_store(&slot->state, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : refused);
   tm_record_store_drop(slot->inventory, slot->record);
 }
 
 static void wake_locked(tm_backend_slot *slot) {
-  second_look look;
+  second_look *look = NULL;
   tm_error error = TM_ERROR_INIT;
-  second_look_init(&look, slot);
-  const tm_status status = start(slot, &look, &error);
-  second_look_deinit(&look);
+  tm_status status = second_look_create(slot, &look, &error);
+  if (status == TM_OK) status = start(slot, look, &error);
+  second_look_destroy(look);
   if (status != TM_OK) give_up(slot, status, &error);
   atomic_store_explicit(&slot->is_asleep, false, memory_order_release);
   atomic_fetch_sub(&slot->inventory->asleep_count, 1);

@@ -224,7 +224,7 @@ tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candid
     tm_mutex_lock(&placement->lock);
     if (!atomic_load(&candidate->is_prepared)) {
       tm_kernel *kernel = NULL;
-      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, &kernel, error);
+      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
       if (status == TM_OK) {
         atomic_store(&candidate->kernel, kernel);
         atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
