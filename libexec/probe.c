@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "canary.h"
 #include "journal.h"
 #include "plugin/enumeration.h"
@@ -152,11 +153,16 @@ static bool read_settings(probe *p, int count, char **words) {
   return true;
 }
 
+static void *do_nothing(void *argument) { return argument; }
+
 /* Whoever waits for it is the only one that it is for; and a crash is an answer, no case for a file. */
 static void settle_in(void) {
   const struct rlimit none = { 0, 0 };
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   (void)setrlimit(RLIMIT_CORE, &none);
+  /* Some runtimes start a thread of their own along with the first one of the program: that is not the plugin's. */
+  tm_thread thread;
+  if (tm_thread_start(&thread, do_nothing, NULL, NULL) == TM_OK) tm_thread_join(&thread);
 }
 
 int main(int argument_count, char **arguments) {

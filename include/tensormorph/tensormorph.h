@@ -137,7 +137,7 @@ void tm_context_memory_usage(const tm_context *context, tm_memory_usage *out_usa
 typedef struct tm_backend_description {
   uint32_t    struct_size;
   uint32_t    state;                    /* TM_BACKEND_* */
-  const char *name;
+  const char *name;                     /* unique: of several with one name the later ones are called name~2 ... */
   const char *version;
   const char *vendor;
   const char *build_id;

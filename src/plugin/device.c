@@ -88,16 +88,17 @@ static void refuse_faults(const tm_device_slot *device, const tm_operation *oper
   }
 }
 
-static void refuse_all(const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
+static void refuse_all(const char *reason, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
   for (uint32_t i = 0; i < count; i++) {
     out_answers[i] = (tm_answer){ .struct_size = sizeof *out_answers, .operand = TM_NO_OPERAND, .reasons = TM_REASON_RESOURCES };
+    out_answers[i].text = (tm_string){ reason, strlen(reason) };
     tm_answer_make_sound(operations[i], &out_answers[i]);
   }
 }
 
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
   if (!tm_backend_wake(device->backend)) {
-    refuse_all(operations, count, out_answers);
+    refuse_all(atomic_load(&device->backend->reason), operations, count, out_answers);
     return;
   }
   for (uint32_t done = 0; done < count; done += QUERY_BATCH) {

@@ -83,11 +83,9 @@ static bool recall_builtin(loading *load, tm_backend_slot *slot) {
   tm_record_store_name(&subject, load->options, slot->record);
   if (!tm_record_store_find(load->inventory, slot->record, &bytes, &length)) return false;
   tm_error reason = TM_ERROR_INIT;
-  const tm_accelerator_backend_plugin table = slot->table;
   tm_backend_option *options = slot->options;           /* with the user's values, which a record does not have */
   const bool taken = tm_enumeration_take_header(slot, bytes, length, &reason) == TM_OK;
   slot->options = options;
-  slot->table = table;
   const bool listed = taken && list_from_record(load, slot, bytes, length);
   tm_memory_free(load->inventory->memory, bytes, length);
   return listed;

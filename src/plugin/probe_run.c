@@ -33,11 +33,6 @@ static bool find_probe(char *path, size_t capacity) {
   return false;
 }
 
-bool tm_probe_is_possible(void) {
-  char program[LONGEST_PATH * 2];
-  return find_probe(program, sizeof program) && tm_is_executable(program);
-}
-
 /* ---- the command ---- */
 
 typedef struct command {

@@ -37,9 +37,6 @@ typedef struct tm_probe_result {
   bool      is_final;                   /* nothing was left out because it was not possible now */
 } tm_probe_result;
 
-/* Whether there is a program to try plugins with. */
-bool tm_probe_is_possible(void);
-
 /* TM_OK; TM_ERROR_CORRUPT: it did harm or is no plugin, with the reason in words; TM_ERROR_ARGUMENT: a setting that it does
    not take; TM_ERROR_NOT_FOUND: no process can be started here; TM_ERROR_NO_MEMORY.  *out_result is to be deinited, whatever is returned. */
 tm_status tm_probe_run(tm_memory *memory, const tm_probe_request *request, tm_probe_result *out_result, tm_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does harm in one call of its table (ZOO_CALL): aborts or never comes back (ZOO_DEED).  Its name and identity are other ones
+/* Does harm in one call of its table (ZOO_CALL): aborts, never comes back, or breaks its promise (ZOO_DEED).  Its name and identity are other ones
    in each build, so that nothing can depend on them. */
 #include <stdlib.h>
 #include <threads.h>
@@ -19,9 +19,10 @@
 
 #define ABORTS 1
 #define HANGS 2
+#define REFUSES 3               /* LAUNCH only */
 
 static void enter(int call) {
-  if (call != ZOO_CALL) return;
+  if (call != ZOO_CALL || ZOO_DEED == REFUSES) return;
   if (ZOO_DEED == ABORTS) abort();
   for (;;) thrd_sleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 }
@@ -74,6 +75,7 @@ static void culprit_release(tm_device *device, tm_kernel *kernel) {
 
 static tm_status culprit_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   enter(LAUNCH);
+  if (ZOO_DEED == REFUSES) return TM_ERROR_INTERNAL;
   return zoo_launch(device, launch, out_ticket);
 }
 

@@ -272,6 +272,7 @@ static void what_changed_meanwhile_is_noticed(void **state) {
   options.device_plus_one = device_of(context, "zoo_diary:0") + 1;
   tm_error error = TM_ERROR_INIT;
   assert_int_equal(run_checked(context, TM_OP_NEG, &options, &error), TM_ERROR_NO_DEVICE);
+  assert_non_null(strstr(error.text, "not what it was"));
   expect_state(context, "zoo_diary", TM_BACKEND_REFUSED, "not what it was");
   assert_int_equal(run_on(context, TM_OP_NEG, TM_ANY_DEVICE).fell_back, 0);
   tm_context_destroy(context);
@@ -442,7 +443,7 @@ static void hangs_are_found_in_the_trial(void **state) {
 /* Its other operations are used; a backend is not thrown away for one bad kernel. */
 static void wrong_results_cost_the_operation(void **state) {
   state_case *c = *state;
-  const char *paths[] = { ZOO("wrong"), ZOO("liar") };
+  const char *paths[] = { ZOO("wrong"), CULPRIT("refuses_in_launch") };
   tm_context_options options = options_with(paths, 2);
   options.state_folder = c->state;
   tm_context *context = open_context(&options);
@@ -452,10 +453,12 @@ static void wrong_results_cost_the_operation(void **state) {
   assert_int_equal(run_checked(context, TM_OP_NEG, &run_options, &error), TM_ERROR_NO_DEVICE);
   assert_non_null(strstr(error.text, "other bits than the reference for neg f32"));
   tm_support support = { .struct_size = sizeof support };
-  assert_int_equal(tm_support_query(context, device_of(context, "zoo_liar:0"), TM_OP_NEG, TM_FORMAT_F32, &support), TM_OK);
+  char refuser[128];
+  snprintf(refuser, sizeof refuser, "%s:0", backend_of(context, paths[1]).name);
+  assert_int_equal(tm_support_query(context, device_of(context, refuser), TM_OP_NEG, TM_FORMAT_F32, &support), TM_OK);
   assert_int_equal(support.level, TM_LEVEL_REFUSED);
   assert_int_equal(run_on(context, TM_OP_NEG, TM_ANY_DEVICE).fell_back, 0);
-  assert_int_equal(describe_device(context, "zoo_liar:0").violation_count, 0);
+  assert_int_equal(describe_device(context, refuser).violation_count, 0);
   tm_context_destroy(context);
 }
 
