@@ -63,7 +63,7 @@ static tm_status is_no_good(const tm_lowered_run *run, const char *why) {
 }
 
 static tm_status fill_factor(const quantized_run *q, factor *f) {
-  memset(f->memory, 0, (size_t)f->bytes);       /* gaps, too: the content may be hashed */
+  if (f->block.memory == NULL) memset(f->memory, 0, (size_t)f->bytes);  /* kept, so hashed: gaps count, too */
   if (!tm_quantized_factor_make(q->pool, &f->view, (int8_t *)f->memory, (float *)(void *)(f->memory + f->scales_at)))
     return is_no_good(q->run, "not all are finite and of a usual size");
   if (f->index == 1) tm_projection_of_lines(q->pool, &f->view, (double *)(void *)(f->memory + f->projection_at));
