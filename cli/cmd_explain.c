@@ -113,7 +113,8 @@ static void print_details(tm_explanation *explanation, tm_output_stream *stream,
                            promise, sizeof promise);
     describe_setup(&candidate, setup, sizeof setup);
     const bool has_reason = candidate.reason[0] != '\0';
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", candidate.lowering, is_lowered ? ": " : "", promise, promise[0] != '\0' && setup[0] != '\0' ? "; " : "", setup,
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", candidate.lowering, is_lowered ? ": " : "", promise,
+             promise[0] != '\0' && setup[0] != '\0' ? "; " : "", setup,
              (promise[0] != '\0' || setup[0] != '\0') && has_reason ? "; " : "", candidate.reason);
     print_sentence(stream, head, text, width);
   }

@@ -25,7 +25,8 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   const uint64_t kernel_ns = run->taken_ns > run->copy_ns ? run->taken_ns - run->copy_ns : 1;
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
   if (run->copy_ns != 0 && candidate->basis.copied_bytes != 0)
-    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, run->copy_ns);
+    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes,
+                             run->copy_ns);
 }
 
 tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
@@ -34,9 +35,11 @@ tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candida
   const uint64_t run_count = measured_runs(runs);
   const bool measure = is_timed || run_count != 0;
   const uint64_t begin = measure ? tm_now_ns() : 0;
-  const tm_launch_site site = { candidate->device, kernel, &candidate->operation, candidate->answer.workspace_bytes, pointers, residents };
+  const tm_launch_site site = { candidate->device, kernel,   &candidate->operation, candidate->answer.workspace_bytes,
+                                pointers,          residents };
   uint64_t copy_ns = 0;
   TM_TRY(tm_launcher_run(runner->scratch, &site, &copy_ns, error));
-  *out_run = (tm_kernel_run){ run_count != 0 && is_warm(candidate, runs) ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
+  *out_run =
+      (tm_kernel_run){ run_count != 0 && is_warm(candidate, runs) ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
   return TM_OK;
 }

@@ -6,9 +6,11 @@
 #include "base/error.h"
 #include "tensor/codec.h"
 
-tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers, const uint64_t *origins) {
+tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers,
+                              const uint64_t *origins) {
   tm_run_outcome step;
-  const tm_status status = tm_runner_run_from(run->runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
+  const tm_status status =
+      tm_runner_run_from(run->runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY ? status : TM_ERROR_PREDECESSOR;
   if (run->outcome == NULL || step.retries == 0) return TM_OK;
   run->outcome->retries += step.retries;

@@ -265,7 +265,8 @@ static bool change(build *b, const tm_answer *proposal) {
 }
 
 static bool split(build *b, const tm_answer *proposal) {
-  if ((b->whole->flags & TM_REQUEST_SPLITS) == TM_REQUEST_SPLITS || !tm_lowering_split(b->whole, proposal, b->lowering)) return false;
+  if ((b->whole->flags & TM_REQUEST_SPLITS) == TM_REQUEST_SPLITS || !tm_lowering_split(b->whole, proposal, b->lowering))
+    return false;
   tm_lowering_describe(b->lowering, b->whole->input_count, b->lowering->text, sizeof b->lowering->text);
   b->candidate->verdict = TM_VERDICT_SLOWER;
   return finish_split(b);
@@ -319,7 +320,8 @@ bool tm_candidate_lower(const tm_market *market, const tm_request *whole, const 
     is_good = candidate->answer.numerics <= whole->worst_numerics;
     if (is_good) tm_candidate_take_price(market, candidate);
   }
-  if (candidate->operation.attribute_bytes != 0 && lowering->kind != TM_LOWERING_CHANGED) candidate->operation.attributes = lowering->inner.attributes;
+  if (candidate->operation.attribute_bytes != 0 && lowering->kind != TM_LOWERING_CHANGED)
+    candidate->operation.attributes = lowering->inner.attributes;
   if (!is_good) tm_candidates_clear(market, candidate, 1);
   return is_good;
 }

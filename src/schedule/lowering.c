@@ -82,7 +82,8 @@ static bool may_pad(const lowering_work *work) { return work->operation->op != T
 static bool wish_padding(lowering_work *work, const tm_change *change) {
   tm_shared_axes shared;
   double value;
-  if (change->value == 0 || !may_pad(work) || !tm_shared_axes_find(work->operation, change->operand, change->axis, &shared)) return false;
+  if (change->value == 0 || !may_pad(work) || !tm_shared_axes_find(work->operation, change->operand, change->axis, &shared))
+    return false;
   if (!neutral_value(work, &shared, &value)) return false;
   for (uint32_t i = 0; i < work->count; i++) {
     const int32_t axis = shared.axes[i];
@@ -94,7 +95,8 @@ static bool wish_padding(lowering_work *work, const tm_change *change) {
     w->dims[axis] = padded;
     w->is_touched = w->is_padded = true;
     if (value != 0) w->pad_value = value;
-    work->lowering->pads_sum |= work->operation->op == TM_OP_SUM && shared.role == TM_AXIS_SUMMED && tm_float_is(work->operands[i].format);
+    work->lowering->pads_sum |=
+        work->operation->op == TM_OP_SUM && shared.role == TM_AXIS_SUMMED && tm_float_is(work->operands[i].format);
   }
   return true;
 }
@@ -217,7 +219,8 @@ static bool reduce_ranks(lowering_work *work, const tm_answer *answer) {
   for (uint32_t i = 0; i < answer->change_count; i++) {
     const tm_change *change = &answer->changes[i];
     if (change->kind != TM_CHANGE_REDUCE_RANK) continue;
-    if (!tm_merged_axes_reduce(work->operation, work->operands, work->lowering->attributes, change->operand, change->value, make_dense_way, work))
+    if (!tm_merged_axes_reduce(work->operation, work->operands, work->lowering->attributes, change->operand, change->value,
+                               make_dense_way, work))
       return false;
   }
   return true;
@@ -229,10 +232,15 @@ static bool present(lowering_work *work) {
     const wish *w = &work->wishes[way->operand];
     way->presented = work->operands[way->operand];
     if (!w->is_packed) continue;
-    if (w->packed_bytes / MOST_TIMES_PACKED > tm_max_u64(PADDED_BYTES_IN_ANY_CASE / MOST_TIMES_PACKED, way->presented.byte_count)) return false;
+    if (w->packed_bytes / MOST_TIMES_PACKED > tm_max_u64(PADDED_BYTES_IN_ANY_CASE / MOST_TIMES_PACKED, way->presented.byte_count))
+      return false;
     way->is_kept = true;
-    way->packed = (tm_operand){ .format = w->private_format, .rank = way->presented.rank, .element_count = way->presented.element_count,
-                                .byte_count = w->packed_bytes, .alignment = STEP_ALIGNMENT, .flags = TM_OPERAND_CONSTANT };
+    way->packed = (tm_operand){ .format = w->private_format,
+                                .rank = way->presented.rank,
+                                .element_count = way->presented.element_count,
+                                .byte_count = w->packed_bytes,
+                                .alignment = STEP_ALIGNMENT,
+                                .flags = TM_OPERAND_CONSTANT };
     memcpy(way->packed.dims, way->presented.dims, sizeof way->packed.dims);
     work->operands[way->operand] = way->packed;
   }
