@@ -81,6 +81,9 @@ static bool add_way(build *b, const tm_operand_way *way) {
 
 /* ---- what is left is a request of its own ---- */
 
+/* Parts of parts: more launches than this are not worth the device that wants them. */
+#define MOST_TIMES (UINT64_C(1) << 20)
+
 static const tm_plan_candidate *cheapest(const tm_plan_candidate *candidates, uint32_t count) {
   const uint32_t best = tm_candidates_best(candidates, count, NULL, 0);
   return best == count ? NULL : &candidates[best];
@@ -89,6 +92,7 @@ static const tm_plan_candidate *cheapest(const tm_plan_candidate *candidates, ui
 /* Takes over what the inner candidate costs and promises, `times` times. */
 static bool take_inner(build *b, const tm_plan_candidate *inner, uint64_t times, bool is_main) {
   tm_plan_candidate *candidate = b->candidate;
+  if (tm_cost_times(inner->times, times) > MOST_TIMES) return false;
   if (is_main) {
     candidate->basis = inner->basis;
     candidate->times = tm_cost_times(inner->times, times);

@@ -470,6 +470,40 @@ static void changes_of_all_kinds_go_together(void **state) {
   }
 }
 
+/* Axes merge where they can, so that a batch with one b is cut into few parts and not looped over. */
+static void a_split_does_not_keep_axes_from_merging(void **state) {
+  (void)state;
+  picky_case one = { .control = { .only_op = TM_OP_MATMUL, .rules = { { .kind = TM_CHANGE_REDUCE_RANK, .operand = 0, .value = 2 },
+                                             { .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 1, .axis_from_last = 0, .value = 10 } } } };
+  picky_case_open(&one);
+  const uint64_t a[] = { 9, 2, 8 }, b[] = { 8, 20 };
+  static const tm_matmul_attributes plain;
+  picky_call call = { .op = TM_OP_MATMUL, .attributes = &plain, .attribute_bytes = sizeof plain, .input_count = 2, .worst_numerics = TM_NUMERICS_N2,
+                      .inputs = { picky_tensor(&one, TM_FORMAT_F32, 3, a, 1), picky_tensor(&one, TM_FORMAT_F32, 2, b, 2) } };
+  compare_and_destroy(&one, &call);
+  assert_int_equal(atomic_load(&one.control.launches), 2);
+  picky_case_close(&one);
+}
+
+static void the_same_bits_every_time_where_that_is_asked(void **state) {
+  (void)state;
+  picky_case one = { .control = { .setup_ns = 500, .rules = { { .op = TM_OP_MATMUL, .kind = TM_CHANGE_PAD, .operand = 0, .axis_from_last = 0, .value = 16 } } } };
+  picky_case_open(&one);
+  picky_call call = matmul_call(&one, TM_FORMAT_F32, 40, 33, 40);
+  tm_tensor *y = picky_output(&one, &call);
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N2, .run_to_run = 1, .report = &one.report };
+  one.report = (tm_run_report){ .struct_size = sizeof one.report };
+  assert_int_equal(tm_run(one.context, TM_OP_MATMUL, call.attributes, call.attribute_bytes, call.inputs, 2, &y, 1, &options, NULL), TM_OK);
+  const uint32_t first = one.report.device;
+  for (int run = 0; run < 100; run++) {
+    assert_int_equal(tm_run(one.context, TM_OP_MATMUL, call.attributes, call.attribute_bytes, call.inputs, 2, &y, 1, &options, NULL), TM_OK);
+    assert_int_equal(one.report.device, first);
+  }
+  tm_tensor_destroy(y);
+  destroy_inputs(&call);
+  picky_case_close(&one);
+}
+
 static void empty_operands_run(void **state) {
   (void)state;
   picky_case one = {
@@ -534,6 +568,8 @@ int main(void) {
     cmocka_unit_test(neighbouring_axes_merge),
     cmocka_unit_test(strided_axes_merge_after_a_copy),
     cmocka_unit_test(changes_of_all_kinds_go_together),
+    cmocka_unit_test(a_split_does_not_keep_axes_from_merging),
+    cmocka_unit_test(the_same_bits_every_time_where_that_is_asked),
     cmocka_unit_test(empty_operands_run),
     cmocka_unit_test(absurd_proposals_end),
   };
