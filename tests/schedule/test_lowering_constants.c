@@ -176,6 +176,35 @@ static void batches_loop_over_packed_weights(void **state) {
   picky_case_close(&one);
 }
 
+/* A batch with one matrix of weights is one product with more rows. */
+static void a_batch_with_shared_weights_is_one_product(void **state) {
+  (void)state;
+  picky_case one = { .control = matrix_unit };
+  picky_case_open(&one);
+  const uint64_t a[] = { 3, 5, 64 };
+  product p;
+  make_product(&one, &p, 1, 64, 24, TM_OPERAND_CONSTANT);
+  const picky_call call = { .op = TM_OP_MATMUL, .attributes = &plain, .attribute_bytes = sizeof plain, .input_count = 2, .worst_numerics = TM_NUMERICS_N3,
+                            .inputs = { picky_tensor(&one, TM_FORMAT_F32, 3, a, 1), p.tb } };
+  tm_tensor *expected = picky_output(&one, &call), *found = picky_output(&one, &call);
+  assert_int_equal(picky_try(&one, &call, one.reference + 1, expected), TM_OK);
+  if (picky_try(&one, &call, one.device + 1, found) != TM_OK) fail_msg("%s", one.error.text);
+  double error = 0, energy = 0;
+  for (int i = 0; i < 3 * 5 * 24; i++) {
+    const double e = ((float *)tm_tensor_data(expected))[i], f = ((float *)tm_tensor_data(found))[i];
+    error += (e - f) * (e - f);
+    energy += e * e;
+  }
+  assert_true(error < 1e-3 * energy);
+  assert_int_equal(atomic_load(&one.control.launches), 1);
+  assert_int_equal(atomic_load(&one.control.converts), 1);
+  tm_tensor_destroy(expected);
+  tm_tensor_destroy(found);
+  tm_tensor_destroy(call.inputs[0]);
+  free_product(&p);
+  picky_case_close(&one);
+}
+
 /* ---- copies that are kept ---- */
 
 static uint64_t run_and_count(picky_case *one, const product *p) {
@@ -486,6 +515,7 @@ int main(void) {
     cmocka_unit_test(a_product_of_floats_runs_on_integers),
     cmocka_unit_test(the_explanation_names_each_step),
     cmocka_unit_test(batches_loop_over_packed_weights),
+    cmocka_unit_test(a_batch_with_shared_weights_is_one_product),
     cmocka_unit_test(equal_bytes_share_one_copy),
     cmocka_unit_test(no_stale_copy_is_ever_used),
     cmocka_unit_test(copies_yield_when_memory_runs_short),
