@@ -230,11 +230,14 @@ static bool change_again(build *b) {
   return true;
 }
 
-/* Where a buffer starts in a device's own memory is the device's to say, not the host's to choose. */
+/* Where a buffer of the device starts is the device's to say.  Only operands that are certain to be used where they lie have
+   the alignment that the host gives them. */
 static void bound_alignments(build *b) {
   const tm_device_slot *device = b->candidate->device;
-  const uint32_t most = device->memories[0].alignment > 64 ? device->memories[0].alignment : 64;
-  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count && !device->is_host_memory; i++)
+  const tm_memory_space *space = &device->memories[0];
+  const uint32_t most = space->alignment > 64 ? space->alignment : 64;
+  if (device->is_host_memory && space->alignment <= 1 && space->store_granule <= 1) return;
+  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count; i++)
     if (b->candidate->operands[i].alignment > most) b->candidate->operands[i].alignment = most;
 }
 
