@@ -92,18 +92,30 @@ static void print_sentence(tm_output_stream *stream, const char *head, const cha
   tm_printable_wrap(stream, clean, strlen(head), width);
 }
 
-/* What a table has no room for: lowering, the promise in full, the reason. */
+/* "; 2 s to be paid once, 3 ms of it earned" */
+static void describe_setup(const tm_candidate *candidate, char *text, size_t capacity) {
+  tm_quantity setup, earned;
+  text[0] = '\0';
+  if (!has_cost(candidate) || candidate->setup_ns == 0) return;
+  const char *earned_text = candidate->earned_ns == 0 ? "none" : tm_quantity_duration(candidate->earned_ns, &earned);
+  snprintf(text, capacity, "%s to be paid once, %s of it earned", tm_quantity_duration(candidate->setup_ns, &setup), earned_text);
+}
+
+/* What a table has no room for: lowering, the promise in full, what is paid once, the reason. */
 static void print_details(tm_explanation *explanation, tm_output_stream *stream, uint32_t width) {
   tm_candidate candidate = { .struct_size = sizeof candidate };
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
-    char head[160], promise[64] = "", text[1200];
-    snprintf(head, sizeof head, "%s%s%s: ", candidate.device_name, candidate.lowering[0] != '\0' ? " after " : "",
-             candidate.lowering);
+    const bool is_lowered = candidate.lowering[0] != '\0';
+    char head[160], promise[64] = "", setup[96], text[1200];
+    snprintf(head, sizeof head, is_lowered ? "%s after " : "%s: ", candidate.device_name);
     if (candidate.level != TM_LEVEL_REFUSED)
       tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator,
                            promise, sizeof promise);
-    const bool both = promise[0] != '\0' && candidate.reason[0] != '\0';
-    snprintf(text, sizeof text, "%s%s%s", promise, both ? "; " : "", candidate.reason);
+    describe_setup(&candidate, setup, sizeof setup);
+    const bool has_reason = candidate.reason[0] != '\0';
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", candidate.lowering, is_lowered ? ": " : "", promise,
+             promise[0] != '\0' && setup[0] != '\0' ? "; " : "", setup,
+             (promise[0] != '\0' || setup[0] != '\0') && has_reason ? "; " : "", candidate.reason);
     print_sentence(stream, head, text, width);
   }
 }

@@ -27,7 +27,9 @@ tm_kept_key tm_kept_hash(const void *data, uint64_t bytes) {
   return (tm_kept_key){ { hash.low64, hash.high64 } };
 }
 
-static bool are_equal(const tm_kept_key *a, const tm_kept_key *b) { return a->words[0] == b->words[0] && a->words[1] == b->words[1]; }
+static bool are_equal(const tm_kept_key *a, const tm_kept_key *b) {
+  return a->words[0] == b->words[0] && a->words[1] == b->words[1];
+}
 
 static bool is_host(const tm_kept *one) { return one->device == NULL || one->device->is_host_memory; }
 
@@ -66,7 +68,9 @@ static tm_kept *find(tm_kept_constants *kept, const tm_kept_key *content) {
   return NULL;
 }
 
-static tm_kept_note *note_of(tm_kept_constants *kept, const tm_kept_key *source) { return &kept->notes[source->words[0] % TM_KEPT_NOTES]; }
+static tm_kept_note *note_of(tm_kept_constants *kept, const tm_kept_key *source) {
+  return &kept->notes[source->words[0] % TM_KEPT_NOTES];
+}
 
 tm_kept *tm_kept_find(tm_kept_constants *kept, const tm_kept_key *source) {
   tm_mutex_lock(&kept->lock);
@@ -115,7 +119,8 @@ tm_kept *tm_kept_add(tm_kept_constants *kept, const tm_kept *copy, const tm_kept
     fresh = NULL;
   }
   remember(kept, source, &copy->content);
-  for (tm_kept **link; kept->host_bytes > MOST_HOST_BYTES && (link = oldest_in_host_memory(kept)) != NULL;) unlink_into(kept, link, &dropped);
+  for (tm_kept **link; kept->host_bytes > MOST_HOST_BYTES && (link = oldest_in_host_memory(kept)) != NULL;)
+    unlink_into(kept, link, &dropped);
   tm_mutex_unlock(&kept->lock);
   destroy_list(kept, dropped);
   if (fresh != NULL) {

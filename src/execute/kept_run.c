@@ -36,8 +36,8 @@ static tm_kept_key source_of(const tm_lowered_run *run, const tm_operand_way *wa
 
 /* ---- packing ---- */
 
-static tm_status convert(const tm_lowered_run *run, const tm_operation *operation, const tm_answer *answer, void *dense, const tm_kept *copy,
-                         tm_device_use *use) {
+static tm_status convert(const tm_lowered_run *run, const tm_operation *operation, const tm_answer *answer, void *dense,
+                         const tm_kept *copy, tm_device_use *use) {
   tm_kernel *kernel = NULL;
   uint64_t copy_ns;
   TM_TRY(tm_device_prepare(copy->device, operation, answer, use->trial, &kernel, run->error));
@@ -87,8 +87,8 @@ static tm_status keep_in_host_memory(const tm_lowered_run *run, const tm_operand
 
 /* ---- all of it ---- */
 
-static tm_status make_copy(const tm_lowered_run *run, const tm_operand_way *way, void *dense, const tm_kept_key *content, const tm_kept_key *source,
-                           tm_kept **out_kept) {
+static tm_status make_copy(const tm_lowered_run *run, const tm_operand_way *way, void *dense, const tm_kept_key *content,
+                           const tm_kept_key *source, tm_kept **out_kept) {
   tm_kept copy = { .content = *content };
   if (way->packed.format != TM_FORMAT_NONE) TM_TRY(pack(run, way, dense, &copy));
   else TM_TRY(keep_in_host_memory(run, way, dense, &copy));
@@ -99,8 +99,8 @@ static tm_status make_copy(const tm_lowered_run *run, const tm_operand_way *way,
   return tm_fail(run->error, TM_ERROR_NO_MEMORY, "no memory for a copy of a constant");
 }
 
-static tm_status look_for_content(const tm_lowered_run *run, const tm_operand_way *way, void *dense, uint64_t recipe, const tm_kept_key *source,
-                                  tm_kept **out_kept) {
+static tm_status look_for_content(const tm_lowered_run *run, const tm_operand_way *way, void *dense, uint64_t recipe,
+                                  const tm_kept_key *source, tm_kept **out_kept) {
   tm_kept_key content = tm_kept_hash(dense, way->dense.byte_count);
   content.words[0] ^= recipe;
   content.words[1] += recipe;

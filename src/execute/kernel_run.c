@@ -26,7 +26,8 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   const uint64_t kernel_ns = run->taken_ns > run->copy_ns ? run->taken_ns - run->copy_ns : 1;
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
   if (run->copy_ns != 0 && candidate->basis.copied_bytes != 0)
-    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, run->copy_ns);
+    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes,
+                             run->copy_ns);
 }
 
 /* One run, whatever candidate, kernel and operands. */

@@ -15,6 +15,6 @@ typedef struct tm_kernel_run {
 /* residents may be NULL (launcher.h).  is_timed: taken_ns is wanted in any case. */
 tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
                              const tm_resident *residents, bool is_timed, tm_kernel_run *out_run, tm_error *error);
-void      tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, const tm_kernel_run *run);
+void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, const tm_kernel_run *run);
 
 #endif

@@ -7,8 +7,10 @@
 /* Aligned and padded like a buffer of the device's memory. */
 static tm_scratch_block take_workspace(tm_scratch *scratch, const tm_launch_site *site, tm_binding *out_binding) {
   const tm_memory_space *space = &site->device->memories[0];
-  const tm_scratch_block block = tm_scratch_take_aligned(scratch, site->workspace_bytes + space->store_granule - 1, space->alignment);
-  *out_binding = (tm_binding){ block.memory == NULL ? NULL : (tm_buffer *)tm_scratch_start(&block, space->alignment), 0, site->workspace_bytes };
+  const tm_scratch_block block =
+      tm_scratch_take_aligned(scratch, site->workspace_bytes + space->store_granule - 1, space->alignment);
+  *out_binding = (tm_binding){ block.memory == NULL ? NULL : (tm_buffer *)tm_scratch_start(&block, space->alignment), 0,
+                               site->workspace_bytes };
   return block;
 }
 
@@ -26,7 +28,8 @@ static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, t
   if (site->workspace_bytes != 0) {
     workspace = take_workspace(scratch, site, &bindings[count]);
     if (workspace.memory == NULL)
-      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a workspace of %llu bytes", (unsigned long long)site->workspace_bytes);
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a workspace of %llu bytes",
+                     (unsigned long long)site->workspace_bytes);
     count++;
   }
   const tm_status status = tm_device_run(site->use, site->kernel, bindings, count, error);

@@ -22,7 +22,8 @@ typedef struct tm_launch_site {
   tm_device_use      *use;      /* of the device */
 } tm_launch_site;
 
-/* Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY */
+/* Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
+ */
 tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error);
 
 #endif

@@ -6,9 +6,11 @@
 #include "base/error.h"
 #include "tensor/codec.h"
 
-tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers, const uint64_t *origins) {
+tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers,
+                              const uint64_t *origins) {
   tm_run_outcome step;
-  const tm_status status = tm_runner_run_from(run->runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
+  const tm_status status =
+      tm_runner_run_from(run->runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
   /* Said of one that never came back: what it was given must stay, and that may be an intermediate tensor. */
   if (status == TM_ERROR_INTERNAL) atomic_store(&run->candidate->holds_operands, true);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY || status == TM_ERROR_CANCELLED ? status : TM_ERROR_PREDECESSOR;

@@ -14,7 +14,10 @@
 
 tm_line_view tm_line_view_make(const tm_operand *operand, const uint64_t *dims, bool k_is_last, const void *data) {
   const uint32_t last = operand->rank - 1;
-  tm_line_view view = { .operand = operand, .data = data, .k_axis = k_is_last ? last : last - 1, .line_axis = k_is_last ? last - 1 : last,
+  tm_line_view view = { .operand = operand,
+                        .data = data,
+                        .k_axis = k_is_last ? last : last - 1,
+                        .line_axis = k_is_last ? last - 1 : last,
                         .batch_count = 1 };
   for (uint32_t i = 0; i < operand->rank; i++) {
     view.dims[i] = dims[i];
@@ -34,14 +37,17 @@ static const char *batch_address(const tm_line_view *view, uint64_t batch) {
   return address;
 }
 
-static void load_along_terms(const tm_line_view *view, const char *address, uint64_t lines, uint64_t term, uint64_t terms, double *out_values) {
+static void load_along_terms(const tm_line_view *view, const char *address, uint64_t lines, uint64_t term, uint64_t terms,
+                             double *out_values) {
   const tm_element_stream stream = tm_stream_along(view->operand, view->k_axis);
   const int64_t begin = (int64_t)(term / stream.block_elements) * stream.step_bytes;
   for (uint64_t i = 0; i < lines; i++)
-    tm_stream_load(&stream, address + begin + (int64_t)i * view->operand->strides_bytes[view->line_axis], terms, &out_values[i * TM_TILE_TERMS]);
+    tm_stream_load(&stream, address + begin + (int64_t)i * view->operand->strides_bytes[view->line_axis], terms,
+                   &out_values[i * TM_TILE_TERMS]);
 }
 
-static void load_along_lines(const tm_line_view *view, const char *address, uint64_t lines, uint64_t term, uint64_t terms, double *out_values) {
+static void load_along_lines(const tm_line_view *view, const char *address, uint64_t lines, uint64_t term, uint64_t terms,
+                             double *out_values) {
   const tm_element_stream stream = tm_stream_along(view->operand, view->line_axis);
   double column[TM_TILE_LINES];
   for (uint64_t k = 0; k < terms; k++) {
@@ -50,7 +56,8 @@ static void load_along_lines(const tm_line_view *view, const char *address, uint
   }
 }
 
-void tm_line_view_load(const tm_line_view *view, uint64_t batch, uint64_t line, uint64_t lines, uint64_t term, uint64_t terms, double *out_values) {
+void tm_line_view_load(const tm_line_view *view, uint64_t batch, uint64_t line, uint64_t lines, uint64_t term, uint64_t terms,
+                       double *out_values) {
   const char *address = batch_address(view, batch) + (int64_t)line * view->operand->strides_bytes[view->line_axis];
   (view->k_axis > view->line_axis ? load_along_terms : load_along_lines)(view, address, lines, term, terms, out_values);
 }

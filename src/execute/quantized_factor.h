@@ -29,7 +29,8 @@ typedef struct tm_line_view {
 tm_line_view tm_line_view_make(const tm_operand *operand, const uint64_t *dims, bool k_is_last, const void *data);
 
 /* values[line * TM_TILE_TERMS + term] of a tile of one batch; counts at most TM_TILE_LINES and TM_TILE_TERMS. */
-void tm_line_view_load(const tm_line_view *view, uint64_t batch, uint64_t line, uint64_t lines, uint64_t term, uint64_t terms, double *out_values);
+void tm_line_view_load(const tm_line_view *view, uint64_t batch, uint64_t line, uint64_t lines, uint64_t term, uint64_t terms,
+                       double *out_values);
 
 /* Integers laid out like the factor, dense; one scale a line.  False when a line holds a value that is not finite, or its
    largest is so large or small (beyond 2^100 or its inverse, 0 apart) that scales leave f32's range. */

@@ -63,14 +63,16 @@ static tm_status is_no_good(const tm_lowered_run *run, const char *why) {
 }
 
 static tm_status fill_factor(const quantized_run *q, factor *f) {
-  memset(f->memory, 0, (size_t)f->bytes);       /* gaps, too: the content may be hashed */
+  if (f->block.memory == NULL) memset(f->memory, 0, (size_t)f->bytes);  /* kept, so hashed: gaps count, too */
   if (!tm_quantized_factor_make(q->pool, &f->view, (int8_t *)f->memory, (float *)(void *)(f->memory + f->scales_at)))
     return is_no_good(q->run, "not all are finite and of a usual size");
   if (f->index == 1) tm_projection_of_lines(q->pool, &f->view, (double *)(void *)(f->memory + f->projection_at));
   return TM_OK;
 }
 
-static tm_status no_memory(const tm_lowered_run *run) { return tm_fail(run->error, TM_ERROR_NO_MEMORY, "no memory for a quantized tensor"); }
+static tm_status no_memory(const tm_lowered_run *run) {
+  return tm_fail(run->error, TM_ERROR_NO_MEMORY, "no memory for a quantized tensor");
+}
 
 /* ---- a constant is quantized once ---- */
 
@@ -131,8 +133,9 @@ static tm_status check(const quantized_run *q, const int32_t *integers) {
   const factor *a = &q->factors[0], *b = &q->factors[1];
   const tm_scratch_block sums = tm_scratch_take(q->run->runner->scratch, tm_quantized_check_bytes(&inner->operands[2]));
   if (sums.memory == NULL) return no_memory(q->run);
-  const tm_quantized_product product = { &a->view, scales_of(a), projection_of(b), scales_of(b), &inner->operands[2], &inner->operands[1],
-                                         integers, sums.memory };
+  const tm_quantized_product product = { &a->view,     scales_of(a),        projection_of(b),
+                                         scales_of(b), &inner->operands[2], &inner->operands[1],
+                                         integers,     sums.memory };
   const double error = tm_quantized_check_error(q->pool, &product);
   tm_scratch_give(q->run->runner->scratch, sums);
   if (error <= TM_QUANTIZED_ERROR / SAFETY) return TM_OK;       /* a NaN is not */

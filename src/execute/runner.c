@@ -25,9 +25,11 @@ typedef struct call {
 
 static const uint64_t no_origins[TM_MAX_OPERANDS];
 
-static tm_status run_lowered(const call *c, tm_plan_candidate *candidate, tm_kernel *kernel, tm_kernel_run *out_run, tm_error *error) {
-  static tm_status (*const programs[])(const tm_lowered_run *run) = {
-    [TM_LOWERING_CHANGED] = tm_lowered_run_changed, [TM_LOWERING_QUANTIZED] = tm_lowered_run_quantized, [TM_LOWERING_SPLIT] = tm_lowered_run_split };
+static tm_status run_lowered(const call *c, tm_plan_candidate *candidate, tm_kernel *kernel, tm_kernel_run *out_run,
+                             tm_error *error) {
+  static tm_status (*const programs[])(const tm_lowered_run *run) = { [TM_LOWERING_CHANGED] = tm_lowered_run_changed,
+                                                                      [TM_LOWERING_QUANTIZED] = tm_lowered_run_quantized,
+                                                                      [TM_LOWERING_SPLIT] = tm_lowered_run_split };
   tm_request whole = c->placement->request;
   tm_operation operation = tm_request_operation(&whole);
   tm_op_normalize(&operation, whole.operands);
@@ -59,7 +61,8 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   tm_kernel_run run = { 0, 0, 0 };
   TM_TRY(run_one(c, candidate, kernel, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
-  tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
+  if ((candidate->setup_count | candidate->constant_ns) != 0)
+    tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
   if (run.run_count != 0 && (c->placement->request.flags & TM_REQUEST_UNMEASURED) == 0)
     tm_kernel_run_learn(c->runner, c->placement, candidate, &run);
   if (c->outcome == NULL) return TM_OK;

@@ -49,7 +49,8 @@ void tm_candidate_add_setup(tm_plan_candidate *candidate, const tm_setup_item *i
   for (uint32_t i = 0; i < candidate->setup_count; i++)
     if (candidate->setups[i].key == item->key) return;
   if (candidate->setup_count == TM_CANDIDATE_SETUPS)    /* no room for another: the last stands for both */
-    candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns = tm_cost_add(candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns, item->cost_ns);
+    candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns =
+        tm_cost_add(candidate->setups[TM_CANDIDATE_SETUPS - 1].cost_ns, item->cost_ns);
   else
     candidate->setups[candidate->setup_count++] = *item;
 }
@@ -76,7 +77,8 @@ bool tm_candidate_has_setup(const tm_plan_candidate *candidate) {
 }
 
 /* The items still open, those of the constants last. */
-static uint32_t list_items(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, tm_setup_item *items) {
+static uint32_t list_items(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key,
+                           tm_setup_item *items) {
   const uint64_t opening = tm_setup_key_of(SETUP_OPEN, candidate->device->index, 0);
   uint32_t count = 0;
   for (uint32_t i = 0; i < candidate->setup_count; i++)
@@ -112,7 +114,8 @@ uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
 
 /* ---- one device ---- */
 
-tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved, uint64_t declared_ns) {
+tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved,
+                                  uint64_t declared_ns) {
   tm_work work = { 0, 0, 0 };
   const tm_op_row *row = tm_op_find(operation->op);
   if (row != NULL) row->work(moved, &work);
@@ -200,7 +203,8 @@ static bool may_lower(const tm_request *request, const tm_plan_candidate *candid
   return (request->flags & TM_REQUEST_AS_IS) == 0 && candidate->answer.change_count != 0;
 }
 
-uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request *whole, tm_device_slot *device, tm_plan_candidate *candidates) {
+uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request *whole, tm_device_slot *device,
+                                       tm_plan_candidate *candidates) {
   tm_plan_candidate *candidate = &candidates[0];
   const tm_operation normal = tm_request_operation(whole);
   memset(candidate, 0, sizeof *candidate);

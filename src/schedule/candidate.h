@@ -60,7 +60,8 @@ uint32_t tm_candidates_evaluate(const tm_market *market, const tm_request *reque
 /* Frees what hangs off them. */
 void     tm_candidates_clear(const tm_market *market, tm_plan_candidate *candidates, uint32_t count);
 
-/* What the candidate still has to pay once; `constants_key` (see tm_constants_key) says for which constants, 0 if that is not known. */
+/* What the candidate still has to pay once; `constants_key` (see tm_request_constants_key) says for which constants, 0 if that is not
+ * known. */
 tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
 /* Time that went elsewhere because of that. */
 void     tm_candidate_credit(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, uint64_t ns);

@@ -129,7 +129,8 @@ void tm_explanation_destroy(tm_explanation *explanation) {
   if (explanation == NULL) return;
   tm_memory *memory = explanation->memory;
   const uint64_t room = explanation->candidate_room;
-  if (explanation->candidates != NULL) tm_candidates_clear(&explanation->market, explanation->candidates, explanation->candidate_count);
+  if (explanation->candidates != NULL)
+    tm_candidates_clear(&explanation->market, explanation->candidates, explanation->candidate_count);
   tm_memory_free(memory, explanation->candidates, room * sizeof *explanation->candidates);
   tm_memory_free(memory, explanation->order, room * sizeof *explanation->order);
   tm_memory_free(memory, explanation, sizeof *explanation);

@@ -81,6 +81,9 @@ static bool add_way(build *b, const tm_operand_way *way) {
 
 /* ---- what is left is a request of its own ---- */
 
+/* Parts of parts: more launches than this are not worth the device that wants them. */
+#define MOST_TIMES (UINT64_C(1) << 20)
+
 static const tm_plan_candidate *cheapest(const tm_plan_candidate *candidates, uint32_t count) {
   const uint32_t best = tm_candidates_best(candidates, count, NULL, 0);
   return best == count ? NULL : &candidates[best];
@@ -89,6 +92,7 @@ static const tm_plan_candidate *cheapest(const tm_plan_candidate *candidates, ui
 /* Takes over what the inner candidate costs and promises, `times` times. */
 static bool take_inner(build *b, const tm_plan_candidate *inner, uint64_t times, bool is_main) {
   tm_plan_candidate *candidate = b->candidate;
+  if (tm_cost_times(inner->times, times) > MOST_TIMES) return false;
   if (is_main) {
     candidate->basis = inner->basis;
     candidate->times = tm_cost_times(inner->times, times);
@@ -125,8 +129,12 @@ static bool nest(build *b, tm_request *request, uint64_t times, bool is_main) {
 
 /* ---- the three programs ---- */
 
+/* What the host itself takes for each further part: a look-up and a few hundred bytes moved about. */
+#define PART_NS 1000u
+
 static bool finish_split(build *b) {
   tm_lowering *lowering = b->lowering;
+  lowering->bill.fixed_ns = tm_cost_times(PART_NS, lowering->split.count);
   const bool has_tail = lowering->tail.input_count != 0;
   const uint64_t full = lowering->split.count - (has_tail ? 1 : 0);
   if (!nest(b, &lowering->inner, full, true) || (has_tail && !nest(b, &lowering->tail, 1, false))) return false;
@@ -222,11 +230,14 @@ static bool change_again(build *b) {
   return true;
 }
 
-/* Where a buffer starts in a device's own memory is the device's to say, not the host's to choose. */
+/* Where a buffer of the device starts is the device's to say.  Only operands that are certain to be used where they lie have
+   the alignment that the host gives them. */
 static void bound_alignments(build *b) {
   const tm_device_slot *device = b->candidate->device;
-  const uint32_t most = device->memories[0].alignment > 64 ? device->memories[0].alignment : 64;
-  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count && !device->is_host_memory; i++)
+  const tm_memory_space *space = &device->memories[0];
+  const uint32_t most = space->alignment > 64 ? space->alignment : 64;
+  if (device->is_host_memory && space->alignment <= 1 && space->store_granule <= 1) return;
+  for (uint32_t i = 0; i < b->whole->input_count + b->whole->output_count; i++)
     if (b->candidate->operands[i].alignment > most) b->candidate->operands[i].alignment = most;
 }
 
@@ -261,7 +272,8 @@ static bool change(build *b, const tm_answer *proposal) {
 }
 
 static bool split(build *b, const tm_answer *proposal) {
-  if ((b->whole->flags & TM_REQUEST_SPLITS) == TM_REQUEST_SPLITS || !tm_lowering_split(b->whole, proposal, b->lowering)) return false;
+  if ((b->whole->flags & TM_REQUEST_SPLITS) == TM_REQUEST_SPLITS || !tm_lowering_split(b->whole, proposal, b->lowering))
+    return false;
   tm_lowering_describe(b->lowering, b->whole->input_count, b->lowering->text, sizeof b->lowering->text);
   b->candidate->verdict = TM_VERDICT_SLOWER;
   return finish_split(b);
@@ -315,7 +327,8 @@ bool tm_candidate_lower(const tm_market *market, const tm_request *whole, const 
     is_good = candidate->answer.numerics <= whole->worst_numerics;
     if (is_good) tm_candidate_take_price(market, candidate);
   }
-  if (candidate->operation.attribute_bytes != 0 && lowering->kind != TM_LOWERING_CHANGED) candidate->operation.attributes = lowering->inner.attributes;
+  if (candidate->operation.attribute_bytes != 0 && lowering->kind != TM_LOWERING_CHANGED)
+    candidate->operation.attributes = lowering->inner.attributes;
   if (!is_good) tm_candidates_clear(market, candidate, 1);
   return is_good;
 }

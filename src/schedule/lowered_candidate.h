@@ -7,9 +7,11 @@
 #include "schedule/candidate.h"
 
 /* What the device makes of a request with normalized operands, as it is and after its own proposal: fills one or two. */
-uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request *whole, tm_device_slot *device, tm_plan_candidate *candidates);
+uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request *whole, tm_device_slot *device,
+                                       tm_plan_candidate *candidates);
 
-/* Fills `candidate` (zeroed, with its device) with what the device makes of the request after its proposal; false when that leads nowhere. */
+/* Fills `candidate` (zeroed, with its device) with what the device makes of the request after its proposal; false when that leads
+ * nowhere. */
 bool tm_candidate_lower(const tm_market *market, const tm_request *whole, const tm_answer *proposal, tm_plan_candidate *candidate);
 
 void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operation);
@@ -19,7 +21,8 @@ void tm_candidate_ask(tm_plan_candidate *candidate);
 
 /* What an operation costs on the device by its own word.  Without one the core's count of work stands in, at a rate that
    any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */
-tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved, uint64_t declared_ns);
+tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved,
+                                  uint64_t declared_ns);
 
 /* Of an answer of the candidate's device about its operation. */
 void tm_candidate_note_setups(tm_plan_candidate *candidate, const tm_answer *answer);

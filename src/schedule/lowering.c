@@ -27,6 +27,7 @@
 /* What the changes of one operand come to. */
 typedef struct wish {
   bool     is_touched;
+  bool     is_dense;            /* it was asked to be; else it may go on repeating along an axis */
   bool     is_packed;
   bool     is_padded;
   uint32_t format;
@@ -42,6 +43,7 @@ typedef struct lowering_work {
   tm_operand   *operands;
   uint32_t      count;
   tm_lowering  *lowering;
+  bool          expands;        /* what repeats along an axis is copied as often as it repeats */
   wish          wishes[TM_MAX_OPERANDS];
 } lowering_work;
 
@@ -82,7 +84,8 @@ static bool may_pad(const lowering_work *work) { return work->operation->op != T
 static bool wish_padding(lowering_work *work, const tm_change *change) {
   tm_shared_axes shared;
   double value;
-  if (change->value == 0 || !may_pad(work) || !tm_shared_axes_find(work->operation, change->operand, change->axis, &shared)) return false;
+  if (change->value == 0 || !may_pad(work) || !tm_shared_axes_find(work->operation, change->operand, change->axis, &shared))
+    return false;
   if (!neutral_value(work, &shared, &value)) return false;
   for (uint32_t i = 0; i < work->count; i++) {
     const int32_t axis = shared.axes[i];
@@ -94,7 +97,8 @@ static bool wish_padding(lowering_work *work, const tm_change *change) {
     w->dims[axis] = padded;
     w->is_touched = w->is_padded = true;
     if (value != 0) w->pad_value = value;
-    work->lowering->pads_sum |= work->operation->op == TM_OP_SUM && shared.role == TM_AXIS_SUMMED && tm_float_is(work->operands[i].format);
+    work->lowering->pads_sum |=
+        work->operation->op == TM_OP_SUM && shared.role == TM_AXIS_SUMMED && tm_float_is(work->operands[i].format);
   }
   return true;
 }
@@ -123,7 +127,7 @@ static bool take_change(lowering_work *work, const tm_change *change) {
   wish *w = &work->wishes[change->operand];
   if (change->kind != TM_CHANGE_PAD && change->kind != TM_CHANGE_REDUCE_RANK) w->is_touched = true;
   switch (change->kind) {
-    case TM_CHANGE_CONTIGUOUS: return true;
+    case TM_CHANGE_CONTIGUOUS: w->is_dense = true; return true;
     case TM_CHANGE_ALIGN: w->alignment = tm_max_u64(w->alignment, change->value); return is_alignment(change->value);
     case TM_CHANGE_PAD: return wish_padding(work, change);
     case TM_CHANGE_CAST:
@@ -172,6 +176,25 @@ static bool only_packs(const wish *w, const tm_operand *original) {
          original->alignment >= w->alignment;
 }
 
+/* Axes along which an input repeats and may go on to: one of them is moved. */
+static uint32_t repeated_axes(const lowering_work *work, const wish *w, uint32_t index) {
+  const tm_operand *operand = &work->operands[index];
+  uint32_t mask = 0;
+  if (w->is_dense || work->expands || index >= work->operation->input_count) return 0;
+  for (uint32_t i = 0; i < operand->rank; i++)
+    if (operand->strides_bytes[i] == 0 && operand->dims[i] > 1 && w->dims[i] == operand->dims[i]) mask |= 1u << i;
+  return mask;
+}
+
+static void set_extents(tm_operand *operand, uint32_t mask, const uint64_t *dims) {
+  for (uint32_t i = 0; i < operand->rank; i++) {
+    if ((mask >> i & 1u) == 0) continue;
+    operand->dims[i] = dims == NULL ? 1 : dims[i];
+    if (dims != NULL) operand->strides_bytes[i] = 0;
+  }
+  (void)tm_operand_derive(operand, NULL);
+}
+
 static bool make_way(lowering_work *work, uint32_t index) {
   tm_lowering *lowering = work->lowering;
   const wish *w = &work->wishes[index];
@@ -189,10 +212,17 @@ static bool make_way(lowering_work *work, uint32_t index) {
   if (only_packs(w, operand)) {
     way->op = TM_OP_NONE;
     way->dense = way->inside = *operand;
-  } else if (!make_dense(w, operand, way)) {
-    return false;
+    *operand = way->dense;
+    return true;
   }
+  const uint32_t repeated = repeated_axes(work, w, index);
+  wish once = *w;
+  for (uint32_t i = 0; i < operand->rank; i++)
+    if ((repeated >> i & 1u) != 0) once.dims[i] = 1;
+  set_extents(&way->original, repeated, NULL);
+  if (!make_dense(&once, &way->original, way)) return false;
   *operand = way->dense;
+  set_extents(operand, repeated, w->dims);
   return true;
 }
 
@@ -208,7 +238,8 @@ static bool make_ways(lowering_work *work) {
 static bool make_dense_way(void *context, uint32_t index) {
   lowering_work *work = context;
   for (uint32_t i = 0; i < work->lowering->way_count; i++)
-    if (work->lowering->ways[i].operand == index) return false;   /* it is dense already */
+    if (work->lowering->ways[i].operand == index) return false;   /* it is as dense as it gets */
+  work->wishes[index].is_dense = true;
   memcpy(work->wishes[index].dims, work->operands[index].dims, sizeof work->wishes[index].dims);
   return make_way(work, index);
 }
@@ -217,7 +248,8 @@ static bool reduce_ranks(lowering_work *work, const tm_answer *answer) {
   for (uint32_t i = 0; i < answer->change_count; i++) {
     const tm_change *change = &answer->changes[i];
     if (change->kind != TM_CHANGE_REDUCE_RANK) continue;
-    if (!tm_merged_axes_reduce(work->operation, work->operands, work->lowering->attributes, change->operand, change->value, make_dense_way, work))
+    if (!tm_merged_axes_reduce(work->operation, work->operands, work->lowering->attributes, change->operand, change->value,
+                               make_dense_way, work))
       return false;
   }
   return true;
@@ -229,10 +261,16 @@ static bool present(lowering_work *work) {
     const wish *w = &work->wishes[way->operand];
     way->presented = work->operands[way->operand];
     if (!w->is_packed) continue;
-    if (w->packed_bytes / MOST_TIMES_PACKED > tm_max_u64(PADDED_BYTES_IN_ANY_CASE / MOST_TIMES_PACKED, way->presented.byte_count)) return false;
+    if ((way->presented.flags & TM_OPERAND_CONTIGUOUS) == 0) return false;
+    if (w->packed_bytes / MOST_TIMES_PACKED > tm_max_u64(PADDED_BYTES_IN_ANY_CASE / MOST_TIMES_PACKED, way->presented.byte_count))
+      return false;
     way->is_kept = true;
-    way->packed = (tm_operand){ .format = w->private_format, .rank = way->presented.rank, .element_count = way->presented.element_count,
-                                .byte_count = w->packed_bytes, .alignment = STEP_ALIGNMENT, .flags = TM_OPERAND_CONSTANT };
+    way->packed = (tm_operand){ .format = w->private_format,
+                                .rank = way->presented.rank,
+                                .element_count = way->presented.element_count,
+                                .byte_count = w->packed_bytes,
+                                .alignment = STEP_ALIGNMENT,
+                                .flags = TM_OPERAND_CONSTANT };
     memcpy(way->packed.dims, way->presented.dims, sizeof way->packed.dims);
     work->operands[way->operand] = way->packed;
   }
@@ -247,21 +285,32 @@ static void begin(lowering_work *work) {
   }
 }
 
+static bool change(lowering_work *work, const tm_answer *answer) {
+  tm_operation *operation = work->operation;
+  memset(work->lowering, 0, sizeof *work->lowering);
+  work->lowering->kind = TM_LOWERING_CHANGED;
+  if (operation->attribute_bytes != 0) memcpy(work->lowering->attributes, operation->attributes, operation->attribute_bytes);
+  const void *given = operation->attributes;
+  if (operation->attribute_bytes != 0) operation->attributes = work->lowering->attributes;
+  begin(work);
+  bool is_good = true;
+  for (uint32_t i = 0; i < answer->change_count && is_good; i++) is_good = take_change(work, &answer->changes[i]);
+  const bool reduces = tm_answer_has_change(answer, TM_CHANGE_REDUCE_RANK);
+  is_good = is_good && make_ways(work) && (!reduces || reduce_ranks(work, answer)) && present(work);
+  if (!is_good) operation->attributes = given;
+  return is_good && (work->lowering->way_count != 0 || reduces);
+}
+
+/* What repeats is first left to, which keeps batches with one b one product; packing wants all of it. */
 bool tm_lowering_change(tm_operation *operation, tm_operand *operands, const tm_answer *answer, tm_lowering *out_lowering) {
-  memset(out_lowering, 0, sizeof *out_lowering);
-  out_lowering->kind = TM_LOWERING_CHANGED;
+  tm_operand given[TM_MAX_OPERANDS];
   lowering_work work = { .operation = operation, .operands = operands, .count = operation->input_count + operation->output_count,
                          .lowering = out_lowering };
   if (operation->attribute_bytes > sizeof out_lowering->attributes) return false;
-  if (operation->attribute_bytes != 0) {
-    memcpy(out_lowering->attributes, operation->attributes, operation->attribute_bytes);
-    operation->attributes = out_lowering->attributes;
-  }
   operation->operands = operands;
-  begin(&work);
-  for (uint32_t i = 0; i < answer->change_count; i++)
-    if (!take_change(&work, &answer->changes[i])) return false;
-  const bool reduces = tm_answer_has_change(answer, TM_CHANGE_REDUCE_RANK);
-  if (!make_ways(&work) || (reduces && !reduce_ranks(&work, answer))) return false;
-  return present(&work) && (out_lowering->way_count != 0 || reduces);
+  memcpy(given, operands, work.count * sizeof *given);
+  if (change(&work, answer)) return true;
+  memcpy(operands, given, work.count * sizeof *given);
+  work.expands = true;
+  return change(&work, answer);
 }

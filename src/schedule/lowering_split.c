@@ -90,20 +90,27 @@ static bool can_loop(const tm_operation *operation, const tm_shared_axes *shared
          !is_matrix_axis(operation, shared);
 }
 
-static bool find_cut(const tm_operation *operation, const tm_answer *answer, cut *out_cut) {
-  for (uint32_t i = 0; i < answer->change_count; i++) {
+/* The first split that is asked for; without one, the loop that stands for axes that do not merge. */
+static const tm_change *choose_change(const tm_answer *answer) {
+  const tm_change *chosen = NULL;
+  for (uint32_t i = answer->change_count; i-- > 0;) {
     const tm_change *change = &answer->changes[i];
-    const bool loops = change->kind == TM_CHANGE_REDUCE_RANK;
-    if (change->kind != TM_CHANGE_SPLIT_ABOVE && !loops) continue;
-    const uint32_t axis = loops ? 0 : change->axis;
-    if (!tm_shared_axes_find(operation, change->operand, axis, &out_cut->shared)) return false;
-    out_cut->operand = change->operand;
-    out_cut->axis = axis;
-    out_cut->drops_axis = loops;
-    out_cut->most = loops ? 1 : change->value;
-    return !loops || can_loop(operation, &out_cut->shared);
+    if (change->kind == TM_CHANGE_SPLIT_ABOVE) chosen = change;
+    if (change->kind == TM_CHANGE_REDUCE_RANK && (chosen == NULL || chosen->kind == TM_CHANGE_REDUCE_RANK)) chosen = change;
   }
-  return false;
+  return chosen;
+}
+
+static bool find_cut(const tm_operation *operation, const tm_answer *answer, cut *out_cut) {
+  const tm_change *change = choose_change(answer);
+  if (change == NULL) return false;
+  const bool loops = change->kind == TM_CHANGE_REDUCE_RANK;
+  out_cut->operand = change->operand;
+  out_cut->axis = loops ? 0 : change->axis;
+  out_cut->drops_axis = loops;
+  out_cut->most = loops ? 1 : change->value;
+  if (!tm_shared_axes_find(operation, out_cut->operand, out_cut->axis, &out_cut->shared)) return false;
+  return !loops || can_loop(operation, &out_cut->shared);
 }
 
 /* ---- how parts become one ---- */

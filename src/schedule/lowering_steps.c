@@ -64,8 +64,8 @@ typedef struct word_list {
 
 static void say(word_list *list, const char *word, char operand, const char *detail) {
   if (list->used >= list->capacity) return;
-  const int length = snprintf(list->text + list->used, list->capacity - list->used, "%s%s(%c%s%s)", list->used == 0 ? "" : ", ", word,
-                              operand, detail[0] == '\0' ? "" : ", ", detail);
+  const int length = snprintf(list->text + list->used, list->capacity - list->used, "%s%s(%c%s%s)", list->used == 0 ? "" : ", ",
+                              word, operand, detail[0] == '\0' ? "" : ", ", detail);
   list->used += length < 0 ? 0 : (uint64_t)length;
 }
 

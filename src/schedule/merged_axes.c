@@ -79,6 +79,12 @@ static bool steps_as_one(const tm_operand *operand, uint32_t axis) {
   return operand->strides_bytes[axis] == (int64_t)(operand->dims[inner] / elements) * operand->strides_bytes[inner];
 }
 
+/* Whether the axis and the next are one for the operand, by a copy if need be. */
+static bool can_step_as_one(const merge *m, uint32_t index, uint32_t axis) {
+  if (steps_as_one(&m->operands[index], axis)) return true;
+  return m->make_dense(m->context, index) && steps_as_one(&m->operands[index], axis);
+}
+
 static void merge_axis(tm_operand *operand, uint32_t axis) {
   const uint64_t outer = operand->dims[axis];
   const bool inner_is_one = operand->dims[axis + 1] == 1;
@@ -92,7 +98,7 @@ static bool merge_pair(const merge *m, const tm_shared_axes *outer) {
   for (uint32_t i = 0; i < m->count; i++) {
     if (outer->axes[i] == TM_NO_AXIS) continue;
     const uint32_t axis = (uint32_t)outer->axes[i];
-    if (!steps_as_one(&m->operands[i], axis) && !m->make_dense(m->context, i)) return false;
+    if (!can_step_as_one(m, i, axis)) return false;
     merge_axis(&m->operands[i], axis);
   }
   if (outer->axes[0] != TM_NO_AXIS) forget_axis(m, (uint32_t)outer->axes[0] + 1, outer->axes[m->operation->input_count] + 1);
@@ -125,8 +131,7 @@ static bool fold_batch(const merge *m) {
   const tm_matmul_attributes *attributes = m->attributes;
   const uint32_t batch = y->rank - 3;
   if (attributes->transpose_a != 0 || (b->strides_bytes[batch] != 0 && b->dims[batch] != 1)) return false;
-  if (!steps_as_one(a, batch) && !m->make_dense(m->context, 0)) return false;
-  if (!steps_as_one(y, batch) && !m->make_dense(m->context, 2)) return false;
+  if (!can_step_as_one(m, 0, batch) || !can_step_as_one(m, 2, batch)) return false;
   merge_axis(a, batch);
   merge_axis(y, batch);
   tm_operand_drop_axis(b, batch);

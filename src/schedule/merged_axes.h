@@ -9,8 +9,8 @@
 typedef bool (*tm_make_dense_fn)(void *context, uint32_t index);
 
 /* Merges and drops axes in `operands` and `attributes` (copies of the operation's, which points to them) until
-   operand `target` has at most `rank`; an operand that lies in the way of that is made dense.  False when it cannot be done; then both are
-   left in any state. */
+   operand `target` has at most `rank`; an operand that lies in the way of that is made dense.  False when it cannot be done; then
+   both are left in any state. */
 bool tm_merged_axes_reduce(tm_operation *operation, tm_operand *operands, void *attributes, uint32_t target, uint64_t rank,
                            tm_make_dense_fn make_dense, void *context);
 

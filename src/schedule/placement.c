@@ -171,7 +171,8 @@ void tm_placement_table_drop(tm_placement_table *table) {
 static void reprice(tm_placement_table *table, tm_placement *placement) {
   tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
   for (uint32_t i = 0; i < placement->candidate_count && !is_pinned(placement); i++)
-    if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].due.cost_ns != 0) atomic_store(&placement->has_setups, true);
+    if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].due.cost_ns != 0)
+      atomic_store(&placement->has_setups, true);
 }
 
 /* Looks at prices again after something was learned.  Another thread that does so already is enough. */

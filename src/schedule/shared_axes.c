@@ -148,7 +148,8 @@ static share_fn share_of(const tm_op_row *row) {
 
 bool tm_shared_axes_find(const tm_operation *operation, uint32_t operand, uint32_t axis, tm_shared_axes *out_shared) {
   const tm_op_row *row = tm_op_find(operation->op);
-  if (row == NULL || operand >= operation->input_count + operation->output_count || axis >= operation->operands[operand].rank) return false;
+  if (row == NULL || operand >= operation->input_count + operation->output_count || axis >= operation->operands[operand].rank)
+    return false;
   const share_fn share = share_of(row);
   out_shared->role = TM_AXIS_INDEPENDENT;
   for (uint32_t i = 0; i < TM_MAX_OPERANDS; i++) out_shared->axes[i] = TM_NO_AXIS;

@@ -18,7 +18,8 @@ class Explain(harness.CommandTest):
                 continue
             parts = row["declared_ns"] * row["correction"] + row["lowering_ns"] + row["copy_ns"]
             self.assertAlmostEqual(row["total_ns"], parts, delta=2 + parts * 1e-6)
-            self.assertGreaterEqual(row["total_ns"], chosen["total_ns"] if row["verdict"] == "slower" else 0)
+            self.assertEqual(row["price_ns"], row["total_ns"] + row["setup_ns"] - row["earned_ns"])
+            self.assertGreaterEqual(row["price_ns"], chosen["price_ns"] if row["verdict"] == "slower" else 0)
 
     def test_the_example_of_the_manual(self):
         document = self.json_of("explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64")

@@ -28,9 +28,13 @@ static tm_status picky_init(const tm_host *host, tm_backend **out_backend) {
   memset(backend, 0, sizeof *backend);
   backend->control = control;
   backend->host = host;
-  backend->space = (tm_memory_space){
-    .struct_size = sizeof backend->space, .flags = TM_MEMORY_HOST_POINTER, .identity = control->has_own_memory ? own_memory : host_memory,
-    .name = TM_STRING("picky memory"), .alignment = 1, .offset_granule = 1, .store_granule = control->store_granule == 0 ? 1 : (uint32_t)control->store_granule };
+  backend->space = (tm_memory_space){ .struct_size = sizeof backend->space,
+                                      .flags = TM_MEMORY_HOST_POINTER,
+                                      .identity = control->has_own_memory ? own_memory : host_memory,
+                                      .name = TM_STRING("picky memory"),
+                                      .alignment = 1,
+                                      .offset_granule = 1,
+                                      .store_granule = control->store_granule == 0 ? 1 : (uint32_t)control->store_granule };
   backend->spaces[0] = &backend->space;
   *out_backend = backend;
   return TM_OK;
@@ -68,7 +72,8 @@ static int obeys(const picky_rule *rule, const tm_operation *operation) {
     case TM_CHANGE_SPLIT_ABOVE: return extent <= rule->value;
     case TM_CHANGE_REDUCE_RANK: return operand->rank <= rule->value;
     case TM_CHANGE_CONVERT: return operand->format >= TM_FORMAT_PRIVATE;
-    case TM_CHANGE_QUANTIZE: return !is_float(operand->format) && (operand->format < TM_FORMAT_GGUF || operand->format >= TM_FORMAT_PRIVATE);
+    case TM_CHANGE_QUANTIZE:
+      return !is_float(operand->format) && (operand->format < TM_FORMAT_GGUF || operand->format >= TM_FORMAT_PRIVATE);
     default: return 1;
   }
 }
@@ -77,7 +82,8 @@ static int is_meant(const picky_rule *rule, const tm_operation *operation) {
   const uint32_t op = operation->op;
   if (rule->kind == 0 || rule->operand >= operand_count(operation)) return 0;
   if (rule->only_format != 0 && operation->operands[rule->operand].format != rule->only_format) return 0;
-  return rule->op == op || (rule->op == 0 && op != TM_OP_COPY && op != TM_OP_CAST && op != TM_OP_DEQUANTIZE && op != TM_OP_FILL && op != TM_OP_CONVERT);
+  return rule->op == op || (rule->op == 0 && op != TM_OP_COPY && op != TM_OP_CAST && op != TM_OP_DEQUANTIZE && op != TM_OP_FILL &&
+                            op != TM_OP_CONVERT);
 }
 
 static uint64_t packed_bytes(const tm_operand *operand) { return operand->byte_count + 24; }
@@ -118,7 +124,8 @@ static void judge(const picky_control *control, const tm_operation *operation, t
     if (control->one_at_a_time == 0 || answer->change_count == 0) propose(control, rule, operation, answer);
   }
   for (uint32_t i = 0; i < operand_count(operation) && operation->op != TM_OP_CONVERT; i++)
-    if ((control->needs_constant >> i & 1u) != 0 && (operation->operands[i].flags & TM_OPERAND_CONSTANT) == 0) answer->reasons |= TM_REASON_CONSTANT;
+    if ((control->needs_constant >> i & 1u) != 0 && (operation->operands[i].flags & TM_OPERAND_CONSTANT) == 0)
+      answer->reasons |= TM_REASON_CONSTANT;
 }
 
 static int can_convert(const tm_operation *operation) {
@@ -129,7 +136,8 @@ static int can_convert(const tm_operation *operation) {
 static void answer_one(const picky_control *control, const tm_operation *operation, tm_answer *answer) {
   const tm_op_row *row = tm_op_find(operation->op);
   answer->operand = TM_NO_OPERAND;
-  if (row == NULL || (control->only_op != 0 && operation->op != control->only_op && operation->op != TM_OP_CONVERT)) answer->reasons = TM_REASON_OPERATION;
+  if (row == NULL || (control->only_op != 0 && operation->op != control->only_op && operation->op != TM_OP_CONVERT))
+    answer->reasons = TM_REASON_OPERATION;
   else if (operation->op == TM_OP_CONVERT) answer->reasons = can_convert(operation) ? 0 : TM_REASON_LAYOUT;
   else judge(control, operation, answer);
   answer->text = (tm_string)TM_STRING("it is picky");
@@ -145,7 +153,8 @@ static void answer_one(const picky_control *control, const tm_operation *operati
   answer->setup_key = control->setup_key;
 }
 
-static tm_status picky_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count, tm_answer *const *out_answers) {
+static tm_status picky_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                             tm_answer *const *out_answers) {
   (void)index;
   for (uint32_t i = 0; i < count; i++) answer_one(backend->control, operations[i], out_answers[i]);
   return TM_OK;
@@ -157,7 +166,9 @@ static tm_status picky_buffer_create(tm_device *device, uint32_t space, uint64_t
   tm_backend *backend = backend_of(device);
   (void)space;
   const uint64_t used = atomic_fetch_add(&backend->control->used_bytes, bytes) + bytes;
-  void *memory = backend->control->capacity_bytes != 0 && used > backend->control->capacity_bytes ? NULL : backend->host->alloc(backend->host->context, bytes, 64);
+  void *memory = backend->control->capacity_bytes != 0 && used > backend->control->capacity_bytes
+                     ? NULL
+                     : backend->host->alloc(backend->host->context, bytes, 64);
   *out_buffer = memory;
   if (memory != NULL) return TM_OK;
   atomic_fetch_sub(&backend->control->used_bytes, bytes);
@@ -242,7 +253,8 @@ static int compute(tm_backend *backend, const tm_launch *launch) {
   }
   const tm_op_row *row = tm_op_find(operation.op);
   if (is_good) row->reference(&operation, pointers, 0, row->units(&operation));
-  if (is_good && backend->control->is_wrong && operation.op == TM_OP_MATMUL) memset(pointers[2], 1, (size_t)operands[2].byte_count / 2);
+  if (is_good && backend->control->is_wrong && operation.op == TM_OP_MATMUL)
+    memset(pointers[2], 1, (size_t)operands[2].byte_count / 2);
   for (uint32_t i = 0; i < operand_count(&operation); i++)
     if (unpacked[i] != NULL) backend->host->free(backend->host->context, unpacked[i], operands[i].byte_count);
   return is_good;

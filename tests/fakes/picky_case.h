@@ -72,7 +72,8 @@ static inline tm_tensor *picky_tensor(picky_case *one, uint32_t format, uint32_t
   const tm_operand *operand = tm_tensor_operand(tensor);
   double values[256];
   for (uint64_t at = 0; at < operand->element_count; at += info->block_elements) {
-    for (uint32_t i = 0; i < info->block_elements; i++) values[i] = ((double)(picky_random(&seed) % 64) - 32) / (info->kind == TM_KIND_FLOAT ? 8 : 1);
+    for (uint32_t i = 0; i < info->block_elements; i++)
+      values[i] = ((double)(picky_random(&seed) % 64) - 32) / (info->kind == TM_KIND_FLOAT ? 8 : 1);
     codec->encode(values, info->block_elements, (char *)tm_tensor_data(tensor) + at / info->block_elements * info->block_bytes);
   }
   return tensor;
@@ -90,9 +91,12 @@ typedef struct picky_call {
 
 static inline tm_status picky_try(picky_case *one, const picky_call *call, uint32_t device_plus_one, tm_tensor *output) {
   one->report = (tm_run_report){ .struct_size = sizeof one->report };
-  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = call->worst_numerics, .device_plus_one = device_plus_one,
+  const tm_run_options options = { .struct_size = sizeof options,
+                                   .worst_numerics = call->worst_numerics,
+                                   .device_plus_one = device_plus_one,
                                    .report = &one->report };
-  return tm_run(one->context, call->op, call->attributes, call->attribute_bytes, call->inputs, call->input_count, &output, 1, &options, &one->error);
+  return tm_run(one->context, call->op, call->attributes, call->attribute_bytes, call->inputs, call->input_count, &output, 1,
+                &options, &one->error);
 }
 
 static inline tm_tensor *picky_output(picky_case *one, const picky_call *call) {
@@ -130,8 +134,8 @@ static inline tm_explanation *picky_explain(picky_case *one, const picky_call *c
   for (uint32_t i = 0; i < call->input_count; i++) inputs[i] = *tm_tensor_operand(call->inputs[i]);
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = call->worst_numerics };
   tm_explanation *explanation = NULL;
-  if (tm_explain(one->context, call->op, call->attributes, call->attribute_bytes, inputs, call->input_count, &output, 1, &options, &explanation,
-                 &one->error) != TM_OK)
+  if (tm_explain(one->context, call->op, call->attributes, call->attribute_bytes, inputs, call->input_count, &output, 1, &options,
+                 &explanation, &one->error) != TM_OK)
     fail_msg("%s", one->error.text);
   return explanation;
 }

@@ -18,8 +18,12 @@ static uint64_t available_bytes(void) {
 
 static void a_300_mb_tensor_is_split(void **state) {
   (void)state;
-  picky_case one = { .control = { .only_op = TM_OP_NEG, .has_own_memory = 1, .capacity_bytes = UINT64_C(280) << 20,
-                                  .rules = { { .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis_from_last = 0, .value = UINT64_C(32) << 20 } } } };
+  picky_case one = {
+    .control = { .only_op = TM_OP_NEG,
+                 .has_own_memory = 1,
+                 .capacity_bytes = UINT64_C(280) << 20,
+                 .rules = { { .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis_from_last = 0, .value = UINT64_C(32) << 20 } } }
+  };
   picky_case_open(&one);
   const uint64_t dims[] = { ROWS, COLUMNS };
   picky_call call = { .op = TM_OP_NEG, .input_count = 1 };

@@ -206,11 +206,18 @@ static void changes_of_one_operand_become_one_step(void **state) {
 static void changes_that_are_not_lowered_lead_nowhere(void **state) {
   (void)state;
   static const tm_change changes[] = {
-    { .kind = TM_CHANGE_PAD, .value = 0 }, { .kind = TM_CHANGE_PAD, .value = 64, .axis = 2 }, { .kind = TM_CHANGE_PAD, .value = UINT64_MAX },
-    { .kind = TM_CHANGE_SPLIT_ABOVE, .value = 64 }, { .kind = TM_CHANGE_QUANTIZE, .format = TM_FORMAT_I8 },
-    { .kind = TM_CHANGE_CONVERT, .format = TM_FORMAT_PRIVATE, .value = 64 }, { .kind = TM_CHANGE_CAST, .format = TM_FORMAT_I8 },
-    { .kind = TM_CHANGE_CAST, .format = 12345 }, { .kind = TM_CHANGE_ALIGN, .value = 1u << 22 }, { .kind = TM_CHANGE_ALIGN, .value = 48 },
-    { .kind = TM_CHANGE_ALIGN }, { .kind = TM_CHANGE_DEQUANTIZE, .operand = 1, .format = TM_FORMAT_Q8_0 },
+    { .kind = TM_CHANGE_PAD, .value = 0 },
+    { .kind = TM_CHANGE_PAD, .value = 64, .axis = 2 },
+    { .kind = TM_CHANGE_PAD, .value = UINT64_MAX },
+    { .kind = TM_CHANGE_SPLIT_ABOVE, .value = 64 },
+    { .kind = TM_CHANGE_QUANTIZE, .format = TM_FORMAT_I8 },
+    { .kind = TM_CHANGE_CONVERT, .format = TM_FORMAT_PRIVATE, .value = 64 },
+    { .kind = TM_CHANGE_CAST, .format = TM_FORMAT_I8 },
+    { .kind = TM_CHANGE_CAST, .format = 12345 },
+    { .kind = TM_CHANGE_ALIGN, .value = 1u << 22 },
+    { .kind = TM_CHANGE_ALIGN, .value = 48 },
+    { .kind = TM_CHANGE_ALIGN },
+    { .kind = TM_CHANGE_DEQUANTIZE, .operand = 1, .format = TM_FORMAT_Q8_0 },
   };
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
     tm_operand operands[2] = { dense(TM_FORMAT_F16), dense(TM_FORMAT_F16) };

@@ -59,7 +59,11 @@ static void free_product(product *p) {
 static const tm_matmul_attributes plain;
 
 static picky_call call_of(const product *p, uint32_t worst) {
-  return (picky_call){ .op = TM_OP_MATMUL, .attributes = &plain, .attribute_bytes = sizeof plain, .input_count = 2, .worst_numerics = worst,
+  return (picky_call){ .op = TM_OP_MATMUL,
+                       .attributes = &plain,
+                       .attribute_bytes = sizeof plain,
+                       .input_count = 2,
+                       .worst_numerics = worst,
                        .inputs = { p->ta, p->tb } };
 }
 
@@ -84,7 +88,8 @@ static double measure_error(picky_case *one, const product *p, uint32_t device_p
 
 static void a_product_of_floats_runs_on_integers(void **state) {
   (void)state;
-  const uint64_t shapes[][3] = { { 1, 1, 1 }, { 7, 13, 5 }, { 33, 64, 16 }, { 5, 96, 17 }, { 20, 97, 31 }, { 64, 300, 48 }, { 3, 512, 129 } };
+  const uint64_t shapes[][3] = { { 1, 1, 1 },    { 7, 13, 5 },    { 33, 64, 16 }, { 5, 96, 17 },
+                                 { 20, 97, 31 }, { 64, 300, 48 }, { 3, 512, 129 } };
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
     picky_case one = { .control = matrix_unit };
     picky_case_open(&one);
@@ -116,13 +121,16 @@ static void the_explanation_names_each_step(void **state) {
   picky_call call = call_of(&p, TM_NUMERICS_N3);
   tm_explanation *explanation = picky_explain(&one, &call);
   const tm_candidate candidate = picky_candidate(explanation, 1);
-  assert_string_equal(candidate.lowering, "quantize(a, i8), quantize(b, i8), pad(a, [40,96]), pad(b, [96,32]), convert(b, private), pad(y, [40,32]), rescale(y)");
+  assert_string_equal(
+      candidate.lowering,
+      "quantize(a, i8), quantize(b, i8), pad(a, [40,96]), pad(b, [96,32]), convert(b, private), pad(y, [40,32]), rescale(y)");
   assert_int_equal(candidate.numerics, TM_NUMERICS_N3);
   assert_true(candidate.numerics_bound == 0.01);
   assert_true(candidate.setup_ns > 2000001000);         /* and the packing */
   assert_int_equal(candidate.earned_ns, 0);
   assert_int_equal(candidate.price_ns, candidate.total_ns + candidate.setup_ns);
-  assert_int_equal(candidate.total_ns, candidate.lowering_ns + candidate.copy_ns + (uint64_t)((double)candidate.declared_ns * candidate.correction));
+  assert_int_equal(candidate.total_ns,
+                   candidate.lowering_ns + candidate.copy_ns + (uint64_t)((double)candidate.declared_ns * candidate.correction));
   tm_explanation_destroy(explanation);
   call.worst_numerics = TM_NUMERICS_N2;
   explanation = picky_explain(&one, &call);
@@ -143,7 +151,11 @@ static void batches_loop_over_packed_weights(void **state) {
   tm_tensor *tb = picky_tensor(&one, TM_FORMAT_F32, 3, b, 2), *constant = NULL;
   const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 3, .dims = { 3, 64, 16 }, .flags = TM_OPERAND_CONSTANT };
   assert_int_equal(tm_tensor_view(tb, &layout, 0, &constant, NULL), TM_OK);
-  const picky_call call = { .op = TM_OP_MATMUL, .attributes = &plain, .attribute_bytes = sizeof plain, .input_count = 2, .worst_numerics = TM_NUMERICS_N3,
+  const picky_call call = { .op = TM_OP_MATMUL,
+                            .attributes = &plain,
+                            .attribute_bytes = sizeof plain,
+                            .input_count = 2,
+                            .worst_numerics = TM_NUMERICS_N3,
                             .inputs = { picky_tensor(&one, TM_FORMAT_F32, 3, a, 1), constant } };
   tm_tensor *expected = picky_output(&one, &call), *found = picky_output(&one, &call);
   assert_int_equal(picky_try(&one, &call, one.reference + 1, expected), TM_OK);
@@ -161,6 +173,35 @@ static void batches_loop_over_packed_weights(void **state) {
   tm_tensor_destroy(call.inputs[0]);
   tm_tensor_destroy(constant);
   tm_tensor_destroy(tb);
+  picky_case_close(&one);
+}
+
+/* A batch with one matrix of weights is one product with more rows. */
+static void a_batch_with_shared_weights_is_one_product(void **state) {
+  (void)state;
+  picky_case one = { .control = matrix_unit };
+  picky_case_open(&one);
+  const uint64_t a[] = { 3, 5, 64 };
+  product p;
+  make_product(&one, &p, 1, 64, 24, TM_OPERAND_CONSTANT);
+  const picky_call call = { .op = TM_OP_MATMUL, .attributes = &plain, .attribute_bytes = sizeof plain, .input_count = 2, .worst_numerics = TM_NUMERICS_N3,
+                            .inputs = { picky_tensor(&one, TM_FORMAT_F32, 3, a, 1), p.tb } };
+  tm_tensor *expected = picky_output(&one, &call), *found = picky_output(&one, &call);
+  assert_int_equal(picky_try(&one, &call, one.reference + 1, expected), TM_OK);
+  if (picky_try(&one, &call, one.device + 1, found) != TM_OK) fail_msg("%s", one.error.text);
+  double error = 0, energy = 0;
+  for (int i = 0; i < 3 * 5 * 24; i++) {
+    const double e = ((float *)tm_tensor_data(expected))[i], f = ((float *)tm_tensor_data(found))[i];
+    error += (e - f) * (e - f);
+    energy += e * e;
+  }
+  assert_true(error < 1e-3 * energy);
+  assert_int_equal(atomic_load(&one.control.launches), 1);
+  assert_int_equal(atomic_load(&one.control.converts), 1);
+  tm_tensor_destroy(expected);
+  tm_tensor_destroy(found);
+  tm_tensor_destroy(call.inputs[0]);
+  free_product(&p);
   picky_case_close(&one);
 }
 
@@ -313,7 +354,9 @@ typedef struct worker {
 static void *work(void *argument) {
   worker *w = argument;
   const picky_call call = call_of(w->p, TM_NUMERICS_N3);
-  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N3, .device_plus_one = w->one->device + 1 };
+  const tm_run_options options = { .struct_size = sizeof options,
+                                   .worst_numerics = TM_NUMERICS_N3,
+                                   .device_plus_one = w->one->device + 1 };
   for (int run = 0; run < 20; run++) {
     tm_tensor *const inputs[2] = { call.inputs[0], call.inputs[1] };
     w->failures += tm_run(w->one->context, TM_OP_MATMUL, &plain, sizeof plain, inputs, 2, &w->y, 1, &options, NULL) != TM_OK;
@@ -444,8 +487,13 @@ static void other_formats_are_quantized_and_rescaled(void **state) {
       picky_case_open(&one);
       const tm_matmul_attributes attributes = { turned & 1u, turned >> 1 };
       const uint64_t a[] = { 12, 70 }, at[] = { 70, 12 }, b[] = { 70, 20 }, bt[] = { 20, 70 };
-      const picky_call call = { .op = TM_OP_MATMUL, .attributes = &attributes, .attribute_bytes = sizeof attributes, .input_count = 2, .worst_numerics = TM_NUMERICS_N3,
-                                .inputs = { picky_tensor(&one, formats[i], 2, attributes.transpose_a ? at : a, 1), picky_tensor(&one, formats[i], 2, attributes.transpose_b ? bt : b, 2) } };
+      const picky_call call = { .op = TM_OP_MATMUL,
+                                .attributes = &attributes,
+                                .attribute_bytes = sizeof attributes,
+                                .input_count = 2,
+                                .worst_numerics = TM_NUMERICS_N3,
+                                .inputs = { picky_tensor(&one, formats[i], 2, attributes.transpose_a ? at : a, 1),
+                                            picky_tensor(&one, formats[i], 2, attributes.transpose_b ? bt : b, 2) } };
       tm_tensor *expected = picky_output(&one, &call), *found = picky_output(&one, &call);
       assert_int_equal(picky_try(&one, &call, one.reference + 1, expected), TM_OK);
       if (turned == 0 && picky_try(&one, &call, one.device + 1, found) != TM_OK) fail_msg("%s", one.error.text);
@@ -467,6 +515,7 @@ int main(void) {
     cmocka_unit_test(a_product_of_floats_runs_on_integers),
     cmocka_unit_test(the_explanation_names_each_step),
     cmocka_unit_test(batches_loop_over_packed_weights),
+    cmocka_unit_test(a_batch_with_shared_weights_is_one_product),
     cmocka_unit_test(equal_bytes_share_one_copy),
     cmocka_unit_test(no_stale_copy_is_ever_used),
     cmocka_unit_test(copies_yield_when_memory_runs_short),

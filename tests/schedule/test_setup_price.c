@@ -3,7 +3,7 @@
 #include "fakes/picky_case.h"
 #include "schedule/setup_ledger.h"
 
-static const uint64_t dims[] = { 1000, 300 };
+static const uint64_t dims[] = { 200, 300 };
 
 static picky_call make_call(picky_case *one) {
   return (picky_call){ .op = TM_OP_SQRT, .input_count = 1, .inputs = { picky_tensor(one, TM_FORMAT_F32, 2, dims, 1) } };
@@ -88,7 +88,7 @@ static void exploration_pays_no_set_up_beyond_its_budget(void **state) {
   picky_case_open(&one);
   const picky_call call = make_call(&one);
   tm_tensor *y = picky_output(&one, &call);
-  assert_int_equal(runs_until_taken(&one, &call, y, 500), 500);
+  assert_int_equal(runs_until_taken(&one, &call, y, 300), 300);
   assert_int_equal(atomic_load(&one.control.prepares), 0);
   tm_tensor_destroy(y);
   tm_tensor_destroy(call.inputs[0]);
