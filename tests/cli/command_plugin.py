@@ -121,6 +121,16 @@ class Others(harness.CommandTest):
         self.assertEqual(sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(".")), ["elsewhere", "shiny_2"])
         self.assertIn("No such file", self.run_command("plugin", "new", "deep", "--folder", "no/such/place", code=3)[1])
 
+    def test_bench_shows_what_was_foretold(self):
+        run = ("bench", "add", "--plugin", ZOO / "two_queues.so", "--dtype", "f32", "--shape", "4096", "--repeat", "3")
+        rows = {row["device"]: row for row in self.json_of(*run)["results"]}
+        far, reference = rows["zoo_two_queues:0"], rows["reference:0"]
+        self.assertEqual(far["declared_ns"], 1)
+        self.assertGreater(far["copy_ns"], 0)
+        self.assertEqual(reference["copy_ns"], 0)
+        self.assertTrue(all(row["setup_ns"] is not None and row["declared_setup_ns"] is not None for row in rows.values()))
+        self.assertRegex(self.run_command(*run, COLUMNS="200")[0], r"expected +declared +copies +set-up")
+
     def test_trace_of_calls(self):
         run = ("bench", "add", "--plugin", ZOO / "two_queues.so", "--device", "zoo_two_queues", "--dtype", "f32", "--shape", "64", "--repeat", "3")
         self.assertEqual(self.run_command(*run)[1], "")
