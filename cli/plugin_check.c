@@ -40,7 +40,9 @@ static bool is_file(const char *target) {
 }
 
 static int complain_nobody(const char *name) {
-  return tm_complain_as(TM_EXIT_TROUBLE, "there is no backend %.200s; tensormorph plugin list lists plugins, and a file is named with its path", name);
+  return tm_complain_as(TM_EXIT_TROUBLE,
+                        "there is no backend %.200s; tensormorph plugin list lists plugins, and a file is named with its path",
+                        name);
 }
 
 /* By name: the list of backends says from which file it comes. */
@@ -111,7 +113,8 @@ static int add_device(check_call *call) {
   const char *index = colon != NULL ? colon + 1 : devices->names[0];
   const bool  is_index = index[0] != '\0' && strspn(index, "0123456789") == strlen(index);
   if (devices->count > 1) return tm_complain_as(TM_EXIT_USAGE, "plugin check takes one --device");
-  if (colon != NULL && !is_index) return tm_complain_as(TM_EXIT_USAGE, "--device wants NAME:INDEX or INDEX, not \"%s\"", devices->names[0]);
+  if (colon != NULL && !is_index)
+    return tm_complain_as(TM_EXIT_USAGE, "--device wants NAME:INDEX or INDEX, not \"%s\"", devices->names[0]);
   if (is_index) add_pair(call, "--device", index);
   return TM_EXIT_OK;
 }
@@ -168,7 +171,8 @@ int tm_plugin_check(tm_invocation *invocation, const char *target) {
   call->invocation = invocation;
   int exit_code = find_program(call->program, sizeof call->program);
   if (exit_code == TM_EXIT_OK) exit_code = find_target(call, target);
-  if (exit_code == TM_EXIT_OK) exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
+  if (exit_code == TM_EXIT_OK)
+    exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   if (exit_code == TM_EXIT_OK) exit_code = run_program(call);
   for (uint32_t i = 0; call->settings != NULL && i < call->setting_count; i++) free(call->settings[i]);
   free(call->settings);

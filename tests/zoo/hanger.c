@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Honest but for one call, ZOO_HANGS, from which it never comes back.  With ZOO_FAR it is an asynchronous device with memory
- * of its own, else a synchronous one in host memory; ZOO_FLAGS are added to its flags.  With ZOO_GREEDY it says yes to everything, and computes nothing useful.
+ * of its own, else a synchronous one in host memory; ZOO_FLAGS are added to its flags.  With ZOO_GREEDY it says yes to everything,
+ * and computes nothing useful.
  */
 #define _DEFAULT_SOURCE
 #include <string.h>
@@ -141,7 +142,7 @@ static tm_status hang_download(tm_device *device, const tm_transfer *transfer, t
 
 static tm_status hang_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   may_hang(LAUNCH);
-  if (ZOO_FAR) *out_ticket = (tm_ticket){ .queue = launch->queue, .value = atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 };
+  if (ZOO_FAR) *out_ticket = (tm_ticket){.queue = launch->queue, .value = atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1};
   return zoo_launch(device, launch, out_ticket);
 }
 
