@@ -84,9 +84,19 @@ static void add_pair(check_call *call, const char *name, const char *value) {
   add_word(call, value);
 }
 
-static void add_called(check_call *call, const char *format, const char *text) {
+static void append_called(check_call *call, const char *text, size_t bytes) {
   const size_t length = strlen(call->called);
-  snprintf(call->called + length, sizeof call->called - length, format, text);
+  snprintf(call->called + length, sizeof call->called - length, "%.*s", (int)bytes, text);
+}
+
+/* A word as a shell takes it. */
+static void add_called(check_call *call, const char *before, const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-";
+  const bool is_plain = word[0] != '\0' && strspn(word, plain) == strlen(word);
+  append_called(call, before, strlen(before));
+  if (!is_plain) append_called(call, "'", 1);
+  for (const char *c = word; *c != '\0'; c++) append_called(call, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+  if (!is_plain) append_called(call, "'", 1);
 }
 
 static bool make_settings(check_call *call) {
@@ -126,10 +136,10 @@ static int make_words(check_call *call) {
   const tm_preferences *preferences = &call->invocation->preferences;
   add_word(call, call->program);        /* with its folder: what lies beside it is found by that */
   add_word(call, call->target);
-  add_called(call, "tensormorph plugin check %s", call->target);
+  add_called(call, "tensormorph plugin check ", call->target);
   for (uint32_t i = 0; i < call->setting_count; i++) {
     add_pair(call, "--set", call->settings[i]);
-    add_called(call, " --set %s", call->settings[i]);
+    add_called(call, " --set ", call->settings[i]);
   }
   add_pair(call, "--called", call->called);
   add_word(call, tm_arguments_has(arguments, "full") ? "--full" : "--quick");

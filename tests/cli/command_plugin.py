@@ -3,6 +3,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import harness
@@ -19,11 +20,14 @@ class Check(zoo.ZooTest):
             self.assertEqual(code, 0, out)
 
     def test_the_printed_command_repeats_the_failure(self):
-        _, out, _ = self.check(self.animal("wrong"), "--seed", 5, "--budget", 4)
+        folder = self.folder / "it's a folder"
+        folder.mkdir()
+        shutil.copy(self.animal("wrong"), folder)
+        _, out, _ = self.check(folder / "wrong.so", "--seed", 5, "--budget", 4)
         commands = re.findall(r"^    tensormorph (plugin check .*)$", out, re.MULTILINE)
         self.assertGreater(len(commands), 2)
         for command in commands:
-            code, again, err = self.check(*command.split()[2:])
+            code, again, err = self.check(*shlex.split(command)[2:])
             self.assertEqual(code, 1, again + err)
             self.assertIn(command, again)
 
