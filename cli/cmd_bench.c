@@ -36,8 +36,18 @@ typedef struct measurement {
   uint64_t    median_ns, min_ns, p90_ns;        /* launch until complete */
   uint64_t    call_ns;                          /* median of the whole call, from outside */
   uint64_t    expected_ns;
+  uint64_t    first_ns;                         /* the first call of all: opening and preparing, then one run */
+  const struct prediction *predicted;           /* what it is made of */
   double      speedup;          /* over the reference, by medians; 0: not known */
 } measurement;
+
+/* What was known of a device before anything ran. */
+typedef struct prediction {
+  uint64_t total_ns;            /* 0: nothing */
+  uint64_t declared_ns;         /* the device's own formula, without copies */
+  uint64_t copy_ns;
+  uint64_t setup_ns;
+} prediction;
 
 typedef struct bench_run {
   tm_invocation          *invocation;
@@ -45,7 +55,7 @@ typedef struct bench_run {
   tm_op_request           request;
   tm_bench_inputs         operands;
   tm_explanation_summary  work;
-  uint64_t                predicted_ns[MAX_DEVICES];    /* by device; 0: unknown */
+  prediction              predicted[MAX_DEVICES];       /* by device */
   uint64_t               *inside;       /* samples */
   uint64_t               *outside;
   measurement             results[MAX_DEVICES];
@@ -127,7 +137,8 @@ static void measure(bench_run *bench, uint32_t device, measurement *result) {
   result->level = report.level;
   result->numerics = report.numerics;
   /* The estimate from before the first run: afterwards the library knows better. */
-  result->expected_ns = device < MAX_DEVICES ? bench->predicted_ns[device] : 0;
+  result->predicted = device < MAX_DEVICES ? &bench->predicted[device] : NULL;
+  result->expected_ns = result->predicted != NULL ? result->predicted->total_ns : 0;
   summarize(bench, result);
 }
 
@@ -160,7 +171,7 @@ static void measure_all(bench_run *bench) {
     if (device.state != TM_DEVICE_READY) continue;
     measurement *result = &bench->results[bench->result_count++];
     result->device = device.name;
-    if (is_named(names, device.name) || bench->predicted_ns[i] <= LONGEST_COMPANION_NS) {
+    if (is_named(names, device.name) || bench->predicted[i].total_ns <= LONGEST_COMPANION_NS) {
       measure(bench, i, result);
       continue;
     }
@@ -168,7 +179,7 @@ static void measure_all(bench_run *bench) {
     result->status = TM_PENDING;
     snprintf(result->reason, sizeof result->reason,
              "not measured: one run would take about %s; --device %s does it anyway",
-             tm_quantity_duration(bench->predicted_ns[i], &quantity), device.name);
+             tm_quantity_duration(bench->predicted[i].total_ns, &quantity), device.name);
   }
   compare(bench);
 }
@@ -177,8 +188,9 @@ static void note_predictions(bench_run *bench, const tm_explanation *explanation
   tm_candidate candidate = { .struct_size = sizeof candidate };
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
     if (candidate.device >= MAX_DEVICES || candidate.total_ns == 0) continue;
-    uint64_t *predicted_ns = &bench->predicted_ns[candidate.device];
-    if (*predicted_ns == 0 || candidate.total_ns < *predicted_ns) *predicted_ns = candidate.total_ns;
+    prediction *known = &bench->predicted[candidate.device];
+    if (known->total_ns == 0 || candidate.total_ns < known->total_ns)
+      *known = (prediction){ candidate.total_ns, candidate.declared_ns, candidate.copy_ns, candidate.setup_ns };
   }
 }
 
@@ -207,13 +219,26 @@ static const tm_column columns[] = {
   { "p90_ns", TM_COLUMN_COUNT, 0, "" },      { "call_ns", TM_COLUMN_COUNT, 0, "" },
   { "expected_ns", TM_COLUMN_COUNT, 0, "" }, { "gflop_per_s", TM_COLUMN_NUMBER, 0, "" },
   { "gb_per_s", TM_COLUMN_NUMBER, 0, "" },   { "speedup", TM_COLUMN_NUMBER, 0, "" },
-  { "reason", TM_COLUMN_TEXT, 0, "" }
+  { "reason", TM_COLUMN_TEXT, 0, "" },       { "declared_ns", TM_COLUMN_COUNT, 0, "" },
+  { "copy_ns", TM_COLUMN_COUNT, 0, "" },     { "declared_setup_ns", TM_COLUMN_COUNT, 0, "" },
+  { "setup_ns", TM_COLUMN_COUNT, 0, "" }
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static tm_cell rate_cell(const measurement *result, uint64_t amount) {
   if (result->status != TM_OK || result->median_ns == 0 || amount == 0) return tm_cell_undefined(TM_COLUMN_NUMBER);
   return tm_cell_number((double)amount / (double)result->median_ns);
+}
+
+/* What happens once: as declared, and what the first call took beyond the others. */
+static void fill_parts(const measurement *result, tm_cell *cells) {
+  const prediction *known = result->predicted;
+  const bool is_known = known != NULL && known->total_ns != 0;
+  cells[0] = is_known && known->declared_ns != 0 ? tm_cell_count(known->declared_ns) : tm_cell_undefined(TM_COLUMN_COUNT);
+  cells[1] = is_known ? tm_cell_count(known->copy_ns) : tm_cell_undefined(TM_COLUMN_COUNT);
+  cells[2] = is_known ? tm_cell_count(known->setup_ns) : tm_cell_undefined(TM_COLUMN_COUNT);
+  cells[3] = result->status != TM_OK ? tm_cell_undefined(TM_COLUMN_COUNT)
+                                     : tm_cell_count(result->first_ns > result->call_ns ? result->first_ns - result->call_ns : 0);
 }
 
 static bool result_row(const void *source, uint64_t row, tm_cell *cells) {
@@ -233,6 +258,7 @@ static bool result_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[10] = rate_cell(result, bench->work.read_bytes + bench->work.written_bytes);
   cells[11] = ok && result->speedup > 0 ? tm_cell_number(result->speedup) : tm_cell_undefined(TM_COLUMN_NUMBER);
   cells[12] = ok ? tm_cell_undefined(TM_COLUMN_TEXT) : tm_cell_text(result->reason);
+  fill_parts(result, &cells[13]);
   return true;
 }
 
@@ -241,27 +267,30 @@ static const tm_column human_columns[] = {
   { "device", TM_COLUMN_TEXT, 0, "" },  { "level", TM_COLUMN_TEXT, 0, "" },     { "numerics", TM_COLUMN_TEXT, 0, "" },
   { "median", TM_COLUMN_TEXT, 0, "" },  { "min", TM_COLUMN_TEXT, 0, "" },       { "p90", TM_COLUMN_TEXT, 0, "" },
   { "GFLOP/s", TM_COLUMN_NUMBER, 0, "" }, { "GB/s", TM_COLUMN_NUMBER, 0, "" },  { "expected", TM_COLUMN_TEXT, 0, "" },
-  { "runs", TM_COLUMN_COUNT, 0, "" },   { "call", TM_COLUMN_TEXT, 0, "" },      { "x ref", TM_COLUMN_NUMBER, 0, "" } };
+  { "runs", TM_COLUMN_COUNT, 0, "" },   { "call", TM_COLUMN_TEXT, 0, "" },      { "x ref", TM_COLUMN_NUMBER, 0, "" },
+  { "declared", TM_COLUMN_TEXT, 0, "" }, { "copies", TM_COLUMN_TEXT, 0, "" },   { "set-up", TM_COLUMN_TEXT, 0, "" } };
 #define HUMAN_COLUMN_COUNT (sizeof human_columns / sizeof human_columns[0])
 static const tm_column_view human_views[] = {
   { 0, 12, 0, false, NULL }, { 1, 0, 5, false, NULL },  { 2, 0, 6, false, NULL }, { 3, 0, 0, false, NULL },
   { 4, 0, 1, false, NULL },  { 5, 0, 1, false, NULL },  { 6, 0, 0, false, NULL }, { 7, 0, 0, false, NULL },
-  { 8, 0, 2, false, NULL },  { 11, 0, 0, false, NULL }, { 9, 0, 7, false, NULL }, { 10, 0, 8, false, NULL }
+  { 8, 0, 2, false, NULL },  { 12, 0, 3, false, NULL }, { 13, 0, 4, false, NULL }, { 14, 0, 4, false, NULL },
+  { 11, 0, 0, false, NULL }, { 9, 0, 7, false, NULL },  { 10, 0, 8, false, NULL }
 };
 #define HUMAN_VIEW_COUNT (sizeof human_views / sizeof human_views[0])
 
+#define DURATIONS 8u
 typedef struct human_rows {
   const bench_run *bench;
-  tm_quantity      quantities[5];
+  tm_quantity      quantities[DURATIONS];
 } human_rows;
 
 static bool human_row(const void *source, uint64_t row, tm_cell *cells) {
   human_rows *human = (human_rows *)(uintptr_t)source;
   tm_cell     raw[COLUMN_COUNT];
-  static const uint8_t from[] = { 4, 5, 6, 8, 7 }, to[] = { 3, 4, 5, 8, 10 };
+  static const uint8_t from[DURATIONS] = { 4, 5, 6, 8, 7, 13, 14, 16 }, to[DURATIONS] = { 3, 4, 5, 8, 10, 12, 13, 14 };
   if (!result_row(human->bench, row, raw)) return false;
   memcpy(cells, raw, 3 * sizeof cells[0]);
-  for (uint32_t i = 0; i < 5; i++)
+  for (uint32_t i = 0; i < DURATIONS; i++)
     cells[to[i]] = raw[from[i]].defined ? tm_cell_text(tm_quantity_duration(raw[from[i]].count, &human->quantities[i]))
                                         : tm_cell_undefined(TM_COLUMN_TEXT);
   cells[6] = raw[9];
@@ -408,7 +437,9 @@ const tm_command tm_command_bench = {
   .notes =
       "Example: tensormorph bench add --device reference --dtype f32 --shape 1000000\n"
       "Times are from launch until complete, of warm runs; \"call\" is the whole call as an application sees it. "
-      "Rates are the operation's own work over the median; \"x ref\" is how many times as fast as the reference.",
+      "Rates are the operation's own work over the median; \"x ref\" is how many times as fast as the reference. "
+      "What was foretold stands beside: \"declared\" is the device's own formula, \"copies\" what operands and results cost to "
+      "move, \"expected\" both, corrected by what was measured before. \"set-up\" is what the first call took beyond the others.",
   .flags = flags,
   .run = run,
 };

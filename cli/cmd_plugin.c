@@ -43,7 +43,8 @@ static const char *join_devices(plugin_rows *rows, uint32_t backend) {
   rows->devices[0] = '\0';
   for (uint32_t i = 0; tm_device_describe(rows->context, i, &device) == TM_OK && length < sizeof rows->devices; i++)
     if (device.backend == backend)
-      length += (size_t)snprintf(rows->devices + length, sizeof rows->devices - length, "%s%s", length == 0 ? "" : " ", device.name);
+      length +=
+          (size_t)snprintf(rows->devices + length, sizeof rows->devices - length, "%s%s", length == 0 ? "" : " ", device.name);
   return rows->devices;
 }
 
@@ -56,8 +57,7 @@ static const tm_column columns[] = { { "file", TM_COLUMN_TEXT, 0, "" },
 #define COLUMN_COUNT 6
 #define TABLE_COLUMNS 5
 static const tm_column_view views[] = {
-  { 1, 8, 0, false, "plugin" }, { 2, 4, 0, false, NULL }, { 3, 0, 0, false, NULL }, { 4, 8, 0, false, NULL }, { 0, 12, 0, false, NULL }
-};
+    {1, 8, 0, false, "plugin"}, {2, 4, 0, false, NULL}, {3, 0, 0, false, NULL}, {4, 8, 0, false, NULL}, {0, 12, 0, false, NULL}};
 
 static bool plugin_row(const void *source, uint64_t row, tm_cell *cells) {
   plugin_rows           *rows = (plugin_rows *)(uintptr_t)source;
@@ -81,7 +81,8 @@ static void print_list(tm_context *context, tm_invocation *invocation) {
   tm_backend_description backend;
   uint32_t               index = 0;
   if (!find_plugin(context, 0, &backend, &index)) {
-    tm_output_text(stream, "no plugins found; they are looked for in " SEARCH_VARIABLE ", in the system's folder, and where --plugin says\n");
+    tm_output_text(
+        stream, "no plugins found; they are looked for in " SEARCH_VARIABLE ", in the system's folder, and where --plugin says\n");
     return;
   }
   tm_rows_print_table(&rows, views, TABLE_COLUMNS, &look, stream);
@@ -184,7 +185,8 @@ static int run(tm_invocation *invocation) {
     if (strcmp(actions[i].name, arguments->operands[0]) == 0) chosen = &actions[i];
   if (chosen == NULL) return complain_unknown(arguments->operands[0]);
   if (chosen->operand != NULL && arguments->operand_count < 2)
-    return tm_complain_as(TM_EXIT_USAGE, "something is missing: usage: tensormorph plugin %s %s [OPTION...]", chosen->name, chosen->operand);
+    return tm_complain_as(TM_EXIT_USAGE, "something is missing: usage: tensormorph plugin %s %s [OPTION...]", chosen->name,
+                          chosen->operand);
   if (chosen->operand == NULL && arguments->operand_count > 1)
     return tm_complain_as(TM_EXIT_USAGE, "one operand too many: usage: tensormorph plugin %s [OPTION...]", chosen->name);
   const int exit_code = check_options(invocation, chosen);

@@ -40,7 +40,9 @@ static bool is_file(const char *target) {
 }
 
 static int complain_nobody(const char *name) {
-  return tm_complain_as(TM_EXIT_TROUBLE, "there is no backend %.200s; tensormorph plugin list lists plugins, and a file is named with its path", name);
+  return tm_complain_as(TM_EXIT_TROUBLE,
+                        "there is no backend %.200s; tensormorph plugin list lists plugins, and a file is named with its path",
+                        name);
 }
 
 /* By name: the list of backends says from which file it comes. */
@@ -82,9 +84,19 @@ static void add_pair(check_call *call, const char *name, const char *value) {
   add_word(call, value);
 }
 
-static void add_called(check_call *call, const char *format, const char *text) {
+static void append_called(check_call *call, const char *text, size_t bytes) {
   const size_t length = strlen(call->called);
-  snprintf(call->called + length, sizeof call->called - length, format, text);
+  snprintf(call->called + length, sizeof call->called - length, "%.*s", (int)bytes, text);
+}
+
+/* A word as a shell takes it. */
+static void add_called(check_call *call, const char *before, const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-";
+  const bool is_plain = word[0] != '\0' && strspn(word, plain) == strlen(word);
+  append_called(call, before, strlen(before));
+  if (!is_plain) append_called(call, "'", 1);
+  for (const char *c = word; *c != '\0'; c++) append_called(call, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+  if (!is_plain) append_called(call, "'", 1);
 }
 
 static bool make_settings(check_call *call) {
@@ -111,7 +123,8 @@ static int add_device(check_call *call) {
   const char *index = colon != NULL ? colon + 1 : devices->names[0];
   const bool  is_index = index[0] != '\0' && strspn(index, "0123456789") == strlen(index);
   if (devices->count > 1) return tm_complain_as(TM_EXIT_USAGE, "plugin check takes one --device");
-  if (colon != NULL && !is_index) return tm_complain_as(TM_EXIT_USAGE, "--device wants NAME:INDEX or INDEX, not \"%s\"", devices->names[0]);
+  if (colon != NULL && !is_index)
+    return tm_complain_as(TM_EXIT_USAGE, "--device wants NAME:INDEX or INDEX, not \"%s\"", devices->names[0]);
   if (is_index) add_pair(call, "--device", index);
   return TM_EXIT_OK;
 }
@@ -123,10 +136,10 @@ static int make_words(check_call *call) {
   const tm_preferences *preferences = &call->invocation->preferences;
   add_word(call, call->program);        /* with its folder: what lies beside it is found by that */
   add_word(call, call->target);
-  add_called(call, "tensormorph plugin check %s", call->target);
+  add_called(call, "tensormorph plugin check ", call->target);
   for (uint32_t i = 0; i < call->setting_count; i++) {
     add_pair(call, "--set", call->settings[i]);
-    add_called(call, " --set %s", call->settings[i]);
+    add_called(call, " --set ", call->settings[i]);
   }
   add_pair(call, "--called", call->called);
   add_word(call, tm_arguments_has(arguments, "full") ? "--full" : "--quick");
@@ -168,7 +181,8 @@ int tm_plugin_check(tm_invocation *invocation, const char *target) {
   call->invocation = invocation;
   int exit_code = find_program(call->program, sizeof call->program);
   if (exit_code == TM_EXIT_OK) exit_code = find_target(call, target);
-  if (exit_code == TM_EXIT_OK) exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
+  if (exit_code == TM_EXIT_OK)
+    exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   if (exit_code == TM_EXIT_OK) exit_code = run_program(call);
   for (uint32_t i = 0; call->settings != NULL && i < call->setting_count; i++) free(call->settings[i]);
   free(call->settings);

@@ -28,8 +28,9 @@ static int check_name(const char *name) {
   for (size_t i = 0; good && i < length; i++)
     good = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9') || name[i] == '_';
   if (!good)
-    return tm_complain_as(TM_EXIT_USAGE, "\"%.100s\" is no name for a plugin: lower case letters, digits and underscores, a letter first, at most %u",
-                          name, LONGEST_NAME);
+    return tm_complain_as(
+        TM_EXIT_USAGE, "\"%.100s\" is no name for a plugin: lower case letters, digits and underscores, a letter first, at most %u",
+        name, LONGEST_NAME);
   if (strcmp(name, "tm") == 0 || strcmp(name, "reference") == 0)
     return tm_complain_as(TM_EXIT_USAGE, "\"%s\" is taken by the library itself", name);
   return TM_EXIT_OK;
@@ -93,7 +94,8 @@ int tm_plugin_new(tm_invocation *invocation, const char *name) {
   const char *given = tm_arguments_value(&invocation->arguments, "folder");
   const char *folder = given != NULL ? given : name;
   int         exit_code = check_name(name);
-  if (exit_code == TM_EXIT_OK && strlen(folder) >= LONGEST_PATH) exit_code = tm_complain_as(TM_EXIT_USAGE, "the folder's name is too long");
+  if (exit_code == TM_EXIT_OK && strlen(folder) >= LONGEST_PATH)
+    exit_code = tm_complain_as(TM_EXIT_USAGE, "the folder's name is too long");
   if (exit_code == TM_EXIT_OK) exit_code = find_template(template_folder, sizeof template_folder);
   if (exit_code != TM_EXIT_OK) return exit_code;
   if (mkdir(folder, 0777) != 0) {

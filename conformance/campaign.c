@@ -399,7 +399,8 @@ void campaign_open(const campaign *c, campaign_opening *out_opening) {
   out_opening->status = atomic_load(&j->open_status);
   out_opening->device_count = j->device_count;
   snprintf(out_opening->text, sizeof out_opening->text, "%s", j->text);
-  if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0') say_death(&w, status, out_opening->text, sizeof out_opening->text);
+  if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0')
+    say_death(&w, status, out_opening->text, sizeof out_opening->text);
   snprintf(out_opening->device_name, sizeof out_opening->device_name, "%s", j->device_name);
   journal_destroy(j);
 }

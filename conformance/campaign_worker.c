@@ -24,7 +24,8 @@ static uint64_t seed_of(const campaign *c, const combination *which, uint32_t nu
   return random_u64(&state);
 }
 
-static void note_failure(report *r, report_claim *claim, const combination *asked, const question *q, const trial *t, uint32_t number) {
+static void note_failure(report *r, report_claim *claim, const combination *asked, const question *q, const trial *t,
+                         uint32_t number) {
   r->failure_count++;
   claim->failure_count++;
   if (claim->failure[0] != '\0') return;

@@ -8,7 +8,8 @@
 #define USUAL_ALIGNMENT 64u
 
 static changes_result impossible(changes *out, const tm_change *change, const char *why) {
-  snprintf(out->text, sizeof out->text, "a change of kind %u on operand %u that cannot be made: %s", change->kind, change->operand, why);
+  snprintf(out->text, sizeof out->text, "a change of kind %u on operand %u that cannot be made: %s", change->kind, change->operand,
+           why);
   return CHANGES_IMPOSSIBLE;
 }
 
@@ -41,7 +42,8 @@ static changes_result make_format(changes *out, const tm_change *change) {
   tm_operand *operand = &out->changed.c.operands[change->operand];
   const bool is_block = tm_format_find(operand->format)->kind == TM_KIND_BLOCK;
   if (is_block != (change->kind == TM_CHANGE_DEQUANTIZE)) return impossible(out, change, "not from this format");
-  return relayout(operand, change->format, operand->dims) ? CHANGES_MADE : impossible(out, change, "the format does not take its shape");
+  return relayout(operand, change->format, operand->dims) ? CHANGES_MADE
+                                                          : impossible(out, change, "the format does not take its shape");
 }
 
 static changes_result make_packed(changes *out, const tm_change *change) {

@@ -132,13 +132,18 @@ static bool read_formats(check_arguments *a, const char *text) {
 
 static bool read_all(int count, char **words, check_arguments *a, const char **formats) {
   for (int i = 1; i < count; i++) {
+    a->wrong = words[i];
     if (words[i][0] != '-') {
       if (!take_operand(a, words[i])) return false;
     } else if (!take_switch(a, words[i])) {
+      if (i + 1 < count) a->wrong_value = words[i + 1];
       if (!take_option(a, words[i], i + 1 < count ? words[i + 1] : NULL, formats)) return false;
+      a->wrong_value = "";
       i++;
     }
   }
+  a->wrong = *formats != NULL ? "--formats" : "";
+  a->wrong_value = *formats != NULL ? *formats : "";
   if (a->plugin != NULL && a->name != NULL) return false;
   if (a->plugin == NULL && a->name == NULL) a->name = TM_REFERENCE_NAME;
   return *formats == NULL || read_formats(a, *formats);
@@ -146,9 +151,10 @@ static bool read_all(int count, char **words, check_arguments *a, const char **f
 
 bool check_arguments_read(int count, char **words, check_arguments *out) {
   const char *formats = NULL;
-  *out = (check_arguments){ .speaker = "tensormorph-conformance", .campaign = { .seed = 1, .cases = USUAL_CASES } };
+  *out = (check_arguments){ .speaker = "tensormorph-conformance", .wrong = "", .wrong_value = "", .campaign = { .seed = 1, .cases = USUAL_CASES } };
   if (!read_all(count, words, out, &formats)) {
-    fputs(usage, stderr);
+    if (out->called == NULL) fputs(usage, stderr);
+    else fprintf(stderr, "%s: plugin check does not understand %s %s\n", out->speaker, out->wrong, out->wrong_value);
     return false;
   }
   if (out->called != NULL) return true;

@@ -12,6 +12,8 @@ typedef struct check_arguments {
   const char *plugin;           /* NULL, or a file */
   const char *called;           /* how a person repeats it */
   const char *speaker;          /* who complains: this program, or the command that runs it */
+  const char *wrong;            /* the word that was not understood, and its value */
+  const char *wrong_value;
   bool        json;
   bool        quiet;
   bool        only_device;

@@ -52,7 +52,8 @@ static double largest_sum(uint32_t format) {
    is allowed once a term. */
 static double formula_distance(const measuring *m, uint64_t index, double y, double expected) {
   const double r = m->o->results[index], terms = m->o->terms[index];
-  if (!(terms < largest_sum(m->answer->accumulator)) || !isfinite(r)) return isfinite(expected) ? 0 : nonfinite_distance(m, y, expected);
+  if (!(terms < largest_sum(m->answer->accumulator)) || !isfinite(r))
+    return isfinite(expected) ? 0 : nonfinite_distance(m, y, expected);
   if (!isfinite(expected)) return 0;    /* r rounds to infinity, and y may lie on either side of the border */
   const double allowed = allowed_distance(&m->c->operation, m->answer, r, terms) + tiniest(m->info->format) +
                          term_count(&m->c->operation) * tiniest(m->answer->accumulator);

@@ -48,7 +48,8 @@ static tm_status find_header(const check_arguments *a, const tm_plugin_header **
 
 static void draw_progress(void *context, uint64_t done, uint64_t total, const char *what) {
   const campaign *c = context;
-  fprintf(stderr, "\r\x1b[Kdevice %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done, (unsigned long long)total);
+  fprintf(stderr, "\r\x1b[Kdevice %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done,
+          (unsigned long long)total);
 }
 
 static void clear_progress(const check_arguments *a) {
@@ -74,9 +75,15 @@ static bool check_device(checking *all, const campaign_opening *opening) {
     return false;
   }
   const printout_heading heading = {
-    .backend = all->name, .version = all->version, .origin = a->plugin != NULL ? a->plugin : "built-in",
-    .device_name = opening->device_name, .command = a->called, .device_index = c->subject.device_index, .cases = c->cases, .seed = c->seed,
-    .budget_ns = c->budget_ns,
+      .backend = all->name,
+      .version = all->version,
+      .origin = a->plugin != NULL ? a->plugin : "built-in",
+      .device_name = opening->device_name,
+      .command = a->called,
+      .device_index = c->subject.device_index,
+      .cases = c->cases,
+      .seed = c->seed,
+      .budget_ns = c->budget_ns,
   };
   if (a->json && all->device_count > 0) fputs(",\n", stdout);
   (a->json ? printout_json : printout_table)(&r, &heading, stdout);
@@ -120,7 +127,8 @@ static int run(check_arguments *a) {
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);
-  (void)tm_text_escape(header->version.length == 0 ? "" : header->version.data, header->version.length, all.version, sizeof all.version);
+  (void)tm_text_escape(header->version.length == 0 ? "" : header->version.data, header->version.length, all.version,
+                       sizeof all.version);
   a->campaign.subject.table = &table;
   if (!check_arguments_take_settings(a, all.name)) return EXIT_USAGE;
   if (!a->quiet && isatty(STDERR_FILENO)) {

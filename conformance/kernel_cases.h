@@ -167,7 +167,8 @@ static inline bool shape_reduce(kernel_case *c, uint64_t *state, uint64_t limit)
     dims[rank - 1] = limit - random_below(state, 1000);
   }
   const uint32_t one = 1u << random_below(state, rank);
-  const uint32_t some = c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one : one | (uint32_t)random_below(state, 1u << rank);
+  const uint32_t some =
+      c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one : one | (uint32_t)random_below(state, 1u << rank);
   c->attributes.reduce = (tm_reduce_attributes){ some, (uint32_t)random_below(state, 2) };
   return make_operand(c, 0, rank, dims);
 }
@@ -241,7 +242,8 @@ static const shape_rule shape_rules[] = {
 
 /* Fills *c for an operation with these formats (inputs, then the output or TM_FORMAT_NONE) and about `limit` elements;
    false if the operation does not take them. */
-static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats, uint64_t limit, uint64_t *state) {
+static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats, uint64_t limit,
+                             uint64_t *state) {
   memset(c, 0, sizeof *c);
   c->operation = (tm_operation){
     .struct_size = sizeof c->operation, .op = row->op, .version = row->version, .worst_numerics = TM_NUMERICS_N4,
@@ -330,7 +332,9 @@ static inline void random_block(uint32_t format, temper t, double scale, uint64_
   }
   if (!info->has_arithmetic || t == TEMPER_BITS || (info->kind != TM_KIND_FLOAT && t != TEMPER_CONSTANT)) return;
   for (uint32_t i = 0; i < info->block_elements; ++i) {
-    values[i] = t == TEMPER_CONSTANT ? 1.25 : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)  : plain_value(state);
+    values[i] = t == TEMPER_CONSTANT                                  ? 1.25
+                : t == TEMPER_SPECIALS && random_below(state, 8) == 0 ? special_value(state)
+                                                                      : plain_value(state);
     if (t == TEMPER_SCALED) values[i] = fmax(-1, fmin(1, values[i])) * scale;
   }
   tm_codec_find(format)->encode(values, info->block_elements, to);
@@ -360,7 +364,8 @@ static inline void buffer_fill(const case_buffer *buffer, const tm_operand *oper
   static const double scales[] = { 0x1p-140, 0x1.fep-51, 0x1p-50, 0x1.fep59, 0x1p60, 0x1p100, 0x1p-16, 0x1p13 };
   const uint32_t step = tm_format_find(operand->format)->block_bytes;
   const double scale = t == TEMPER_SCALED ? scales[random_below(state, sizeof scales / sizeof scales[0])] : 1;
-  for (uint64_t at = 0; at + step <= operand->byte_count; at += step) random_block(operand->format, t, scale, state, buffer->lowest + at);
+  for (uint64_t at = 0; at + step <= operand->byte_count; at += step)
+    random_block(operand->format, t, scale, state, buffer->lowest + at);
 }
 
 #endif

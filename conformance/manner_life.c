@@ -35,7 +35,8 @@ static void live(manner_run *run, tm_answer *answers, bool is_first) {
     tm_answer answer;
     if (!errand_find(&s, i, run->seed, &q, &answer)) break;
     if (is_first) answers[i] = answer;
-    else if (!is_same_answer(&answer, &answers[i])) trial_fail(&run->t, "answers the same question differently after it was opened again");
+    else if (!is_same_answer(&answer, &answers[i]))
+      trial_fail(&run->t, "answers the same question differently after it was opened again");
   }
   subject_close(&s);
   const uint64_t kept = atomic_load(&s.memory.used_bytes);
@@ -130,6 +131,7 @@ void manner_check_memory_shortage(manner_run *run) {
       trial_fail(&run->t, "opening gave %d when the host had no memory (%s)", status, s.text);
     }
     const uint64_t kept = atomic_load(&s.memory.used_bytes);
-    if (kept != 0) trial_fail(&run->t, "loses %llu bytes when the host runs out of memory while it opens", (unsigned long long)kept);
+    if (kept != 0)
+      trial_fail(&run->t, "loses %llu bytes when the host runs out of memory while it opens", (unsigned long long)kept);
   }
 }

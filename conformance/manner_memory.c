@@ -15,8 +15,10 @@ static void try_size(manner_run *run, subject *s, uint64_t bytes, bool must_fail
   tm_buffer *buffer = NULL;
   const tm_status status = s->table.buffer_create(s->device, 0, bytes, &buffer);
   if (status == TM_OK && must_fail) trial_fail(&run->t, "makes a buffer of %llu bytes", (unsigned long long)bytes);
-  else if (status == TM_OK && buffer == NULL) trial_fail(&run->t, "makes a buffer of %llu bytes and gives no handle", (unsigned long long)bytes);
-  else if (status != TM_OK && status != TM_ERROR_NO_MEMORY) trial_fail(&run->t, "a buffer of %llu bytes: status %d", (unsigned long long)bytes, status);
+  else if (status == TM_OK && buffer == NULL)
+    trial_fail(&run->t, "makes a buffer of %llu bytes and gives no handle", (unsigned long long)bytes);
+  else if (status != TM_OK && status != TM_ERROR_NO_MEMORY)
+    trial_fail(&run->t, "a buffer of %llu bytes: status %d", (unsigned long long)bytes, status);
   else if (status != TM_OK && !must_fail) trial_fail(&run->t, "has no memory for %llu bytes", (unsigned long long)bytes);
   if (status == TM_OK) s->table.buffer_destroy(s->device, 0, buffer, bytes, 0);
 }
@@ -79,8 +81,8 @@ static bool check_area(manner_run *run, subject *s, const area *a, uint64_t end)
   for (uint64_t i = 0; i < AREA_BYTES; i++) {
     if (i >= end && i < loose_end) a->expected[i] = a->seen[i];
     if (a->seen[i] != a->expected[i])
-      return trial_fail(&run->t, "byte %llu is 0x%02x after an upload that ends at %llu, expected 0x%02x", (unsigned long long)i, a->seen[i],
-                        (unsigned long long)end, a->expected[i]);
+      return trial_fail(&run->t, "byte %llu is 0x%02x after an upload that ends at %llu, expected 0x%02x", (unsigned long long)i,
+                        a->seen[i], (unsigned long long)end, a->expected[i]);
   }
   return true;
 }
@@ -99,7 +101,8 @@ static void move_pieces(manner_run *run, subject *s, const area *a) {
     memset(a->seen, CASE_GUARD, AREA_BYTES);
     good = move(run, s, a, false, offset, bytes, a->seen);
     if (good && (memcmp(a->seen, a->expected + offset, bytes) != 0 || (bytes < AREA_BYTES && a->seen[bytes] != CASE_GUARD)))
-      good = trial_fail(&run->t, "download of %llu bytes at offset %llu brings others, or more", (unsigned long long)bytes, (unsigned long long)offset);
+      good = trial_fail(&run->t, "download of %llu bytes at offset %llu brings others, or more", (unsigned long long)bytes,
+                        (unsigned long long)offset);
   }
   free(piece);
 }

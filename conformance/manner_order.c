@@ -39,7 +39,8 @@ static bool wait_backwards(manner_run *run, subject *s, errand *e) {
     if (tickets[i].value != tickets[i - 2].value + 1)
       return trial_fail(&run->t, "tickets of queue %u are not dense: %llu after %llu", tickets[i].queue,
                         (unsigned long long)tickets[i].value, (unsigned long long)tickets[i - 2].value);
-  return wait_for(run, s, tickets, RUNS, "for all tickets at once, again") && errand_check(&e[0], &run->t) && errand_check(&e[1], &run->t);
+  return wait_for(run, s, tickets, RUNS, "for all tickets at once, again") && errand_check(&e[0], &run->t) &&
+         errand_check(&e[1], &run->t);
 }
 
 /* Asking is not waiting, and a flush is enough for work to end. */
@@ -62,8 +63,13 @@ static bool chain_queues(manner_run *run, subject *s, errand *e) {
   image *output = &e->operands[e->q.c.operation.input_count];
   if (is_synchronous(s) || s->host_makes_buffers || last_queue(s) == 0) return true;
   if (!errand_reset(e, &run->t) || !start(run, e, 0, NULL, 0, &first)) return false;
-  const tm_transfer transfer = { .struct_size = sizeof transfer, .queue = last_queue(s), .source = output->buffer, .host = output->bytes,
-                                 .bytes = output->size, .waits = &first, .wait_count = 1 };
+  const tm_transfer transfer = {.struct_size = sizeof transfer,
+                                .queue = last_queue(s),
+                                .source = output->buffer,
+                                .host = output->bytes,
+                                .bytes = output->size,
+                                .waits = &first,
+                                .wait_count = 1};
   const tm_status status = s->table.download(s->device, &transfer, &second);
   if (status != TM_OK) return trial_fail(&run->t, "a download that waits for another queue gave %d (%s)", status, s->text);
   if (second.value != 0 && !wait_for(run, s, &second, 1, "for a download behind another queue's launch")) return false;
@@ -97,8 +103,8 @@ void manner_check_order(manner_run *run) {
                           (!run->t.failed && has_first && (errand_free(&e[1]), errand_make(&e[1], &s, 0, run->seed + 1, &run->t)));
   if (!has_first && !run->t.failed) manner_skip(run, "it claims nothing");
   if (has_first && has_second)
-    (void)(wait_backwards(run, &s, e) && poll_until_done(run, &s, &e[0]) && chain_queues(run, &s, &e[1]) && refuse_future(run, &s, &e[0]) &&
-           cancel_idle(run, &s, &e[0]));
+    (void)(wait_backwards(run, &s, e) && poll_until_done(run, &s, &e[0]) && chain_queues(run, &s, &e[1]) &&
+           refuse_future(run, &s, &e[0]) && cancel_idle(run, &s, &e[0]));
   errand_free(&e[1]);
   errand_free(&e[0]);
   subject_close(&s);

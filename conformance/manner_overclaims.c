@@ -12,7 +12,7 @@
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
 
 static uint32_t odd_format(uint64_t *state) {
-  static const uint32_t formats[] = { 11, 15, 27, 99, 0xffu, 0x150u, 0x1ffu, 0x7fffffffu, TM_FORMAT_PRIVATE + 0xabcdefu, UINT32_MAX };
+  static const uint32_t formats[] = {11, 15, 27, 99, 0xffu, 0x150u, 0x1ffu, 0x7fffffffu, TM_FORMAT_PRIVATE + 0xabcdefu, UINT32_MAX};
   return formats[random_below(state, sizeof formats / sizeof formats[0])];
 }
 
@@ -27,7 +27,8 @@ static void ask_odd_format(manner_run *run, subject *s, question *q, uint64_t *s
     if (q->c.operands[i].format == usual) q->c.operands[i].format = odd;
   const tm_answer answer = subject_ask(s, &q->c.operation);
   if (answer.level != TM_LEVEL_REFUSED)
-    trial_fail(&run->t, "says yes to %s with an operand of format 0x%x, which has no meaning", tm_op_find(q->c.operation.op)->name, operand->format);
+    trial_fail(&run->t, "says yes to %s with an operand of format 0x%x, which has no meaning", tm_op_find(q->c.operation.op)->name,
+               operand->format);
   else if (answer.reasons == 0) trial_fail(&run->t, "refuses a format without a reason");
 }
 
@@ -36,7 +37,8 @@ static void prepare_huge(manner_run *run, subject *s, const question *q, const t
   const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
   if (status == TM_OK) s->table.release(s->device, kernel);
   else if (status != TM_ERROR_NO_MEMORY)
-    trial_fail(&run->t, "prepare of an operation on %llu elements gave %d after query said yes", (unsigned long long)q->c.operands[0].element_count, status);
+    trial_fail(&run->t, "prepare of an operation on %llu elements gave %d after query said yes",
+               (unsigned long long)q->c.operands[0].element_count, status);
 }
 
 static void ask_huge(manner_run *run, subject *s, const question *q) {
@@ -44,10 +46,12 @@ static void ask_huge(manner_run *run, subject *s, const question *q) {
   const uint64_t largest = s->space.largest_buffer_bytes;
   promises_check_answer(&run->t, s, q, &answer);
   if (answer.level == TM_LEVEL_REFUSED || run->t.failed) return;
-  if (answer.workspace_bytes > LARGEST_WORKSPACE) trial_fail(&run->t, "needs a workspace of %llu bytes", (unsigned long long)answer.workspace_bytes);
+  if (answer.workspace_bytes > LARGEST_WORKSPACE)
+    trial_fail(&run->t, "needs a workspace of %llu bytes", (unsigned long long)answer.workspace_bytes);
   for (uint32_t i = 0; largest != 0 && i <= q->c.operation.input_count; i++)
     if (q->c.operands[i].byte_count > largest)
-      trial_fail(&run->t, "says yes to an operand of %llu bytes, which is more than its largest buffer", (unsigned long long)q->c.operands[i].byte_count);
+      trial_fail(&run->t, "says yes to an operand of %llu bytes, which is more than its largest buffer",
+                 (unsigned long long)q->c.operands[i].byte_count);
   if (!run->t.failed) prepare_huge(run, s, q, &answer);
 }
 
@@ -88,6 +92,7 @@ void manner_check_overclaims(manner_run *run) {
   uint64_t state = run->seed;
   uint32_t runs = 0;
   if (!manner_open(run, &s, 0)) return;
-  for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++) ask_one(run, &s, &list->items[random_below(&state, list->count)], &state, &runs);
+  for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++)
+    ask_one(run, &s, &list->items[random_below(&state, list->count)], &state, &runs);
   subject_close(&s);
 }

@@ -43,7 +43,8 @@ void manner_check_process(manner_run *run) {
   for (int i = 0; i < ROUNDS && !run->t.failed; i++) {
     live(run);
     const uint32_t now_threads = process_thread_count(i == 0 ? 1 : threads), now_descriptors = process_descriptor_count();
-    if (i > 0 && now_threads > threads) trial_fail(&run->t, "leaves %u more thread(s) running after each shutdown", now_threads - threads);
+    if (i > 0 && now_threads > threads)
+      trial_fail(&run->t, "leaves %u more thread(s) running after each shutdown", now_threads - threads);
     if (i > 0 && now_descriptors > descriptors)
       trial_fail(&run->t, "leaves %u more file descriptor(s) open after each shutdown", now_descriptors - descriptors);
     threads = now_threads;

@@ -86,7 +86,8 @@ static void check_transfer(manner_run *run, subject *s, bool up) {
     longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
     const tm_status status = finish(s, (up ? s->table.upload : s->table.download)(s->device, &longer.known, &ticket), &ticket);
     if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
-      trial_fail(&run->t, "%s of a longer struct whose tail is %s gave %d", up ? "upload" : "download", i == 0 ? "zero" : "not zero", status);
+      trial_fail(&run->t, "%s of a longer struct whose tail is %s gave %d", up ? "upload" : "download",
+                 i == 0 ? "zero" : "not zero", status);
   }
   s->table.buffer_destroy(s->device, 0, buffer, sizeof bytes, 0);
 }

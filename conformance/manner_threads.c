@@ -22,7 +22,8 @@ typedef struct caller {
 static void ask(caller *c) {
   tm_answer answer = { .struct_size = sizeof answer, .operand = TM_NO_OPERAND }, *pointer = &answer;
   const tm_operation *operation = &c->e->q.c.operation;
-  if (c->s->table.query(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK) trial_fail(&c->t, "query fails in a second thread");
+  if (c->s->table.query(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK)
+    trial_fail(&c->t, "query fails in a second thread");
   else if (memcmp(&answer, &c->e->answer, sizeof answer) != 0) trial_fail(&c->t, "answers differently when several threads ask");
 }
 
@@ -36,7 +37,8 @@ static void prepare(caller *c) {
 static void launch(caller *c) {
   tm_ticket ticket;
   tm_status status = errand_launch(c->e, c->queue, NULL, 0, &ticket);
-  if (status == TM_OK && (c->s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0) status = c->s->table.wait(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
+  if (status == TM_OK && (c->s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0)
+    status = c->s->table.wait(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
   if (status != TM_OK) trial_fail(&c->t, "launch on queue %u gave %d while other threads launch", c->queue, status);
 }
 
@@ -58,7 +60,8 @@ static void call_all(manner_run *run, subject *s, errand *errands, uint32_t coun
   memset(callers, 0, sizeof callers);
   for (; started < count; started++) {
     caller *c = &callers[started];
-    *c = (caller){ .s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues, .prepares = !is_bound };
+    *c = (caller){
+        .s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues, .prepares = !is_bound};
     if (pthread_create(&c->thread, NULL, call, c) != 0) break;
   }
   for (uint32_t i = 0; i < started; i++) pthread_join(callers[i].thread, NULL);

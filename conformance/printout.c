@@ -62,8 +62,8 @@ static void print_line(const report_claim *const *claims, uint32_t count, FILE *
   join_formats(claims, count, formats, sizeof formats);
   char numerics[8] = "N?";
   if (claims[0]->numerics <= TM_NUMERICS_N4) snprintf(numerics, sizeof numerics, "N%u", claims[0]->numerics);
-  fprintf(to, "%-16s %-9s %-5s %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), numerics, count,
-          (unsigned long long)cases, worst, failures == 0 ? "ok" : "FAILED", formats);
+  fprintf(to, "%-16s %-9s %-5s %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), numerics,
+          count, (unsigned long long)cases, worst, failures == 0 ? "ok" : "FAILED", formats);
 }
 
 static void print_claims(const report *r, FILE *to) {
@@ -75,7 +75,8 @@ static void print_claims(const report *r, FILE *to) {
   }
   for (uint32_t i = 0; i < r->count; i++) sorted[i] = &r->claims[i];
   qsort(sorted, r->count, sizeof *sorted, by_line);
-  fprintf(to, "%-16s %-9s %-5s %6s %7s %8s  %-6s %s\n", "operation", "level", "class", "claims", "cases", "worst", "result", "formats");
+  fprintf(to, "%-16s %-9s %-5s %6s %7s %8s  %-6s %s\n", "operation", "level", "class", "claims", "cases", "worst", "result",
+          "formats");
   for (uint32_t begin = 0, end; begin < r->count; begin = end) {
     for (end = begin + 1; end < r->count && share_a_line(sorted[begin], sorted[end]);) end++;
     print_line(sorted + begin, end - begin, to);
@@ -94,12 +95,14 @@ static void print_checks(const report *r, FILE *to) {
 static void print_coverage(const report *r, const printout_heading *heading, FILE *to) {
   fprintf(to, "reached %u of the %u combinations of formats that it takes", r->reached_count, r->claimed_count);
   if (heading->budget_ns != 0) fprintf(to, " within %.3g s", (double)heading->budget_ns / SECOND_NS);
-  fprintf(to, "; %llu questions, %llu refusals, seed %llu\n", (unsigned long long)r->question_count, (unsigned long long)r->refusal_count,
-          (unsigned long long)heading->seed);
+  fprintf(to, "; %llu questions, %llu refusals, seed %llu\n", (unsigned long long)r->question_count,
+          (unsigned long long)r->refusal_count, (unsigned long long)heading->seed);
   if (r->reached_count < r->claimed_count)
-    fprintf(to, "not reached: %s%s%s\n", r->unreached, r->unreached[0] != '\0' ? ", ..." : "", heading->budget_ns != 0 ? " (--full reaches all)" : "");
+    fprintf(to, "not reached: %s%s%s\n", r->unreached, r->unreached[0] != '\0' ? ", ..." : "",
+            heading->budget_ns != 0 ? " (--full reaches all)" : "");
   if (r->unchecked_change_count != 0)
-    fprintf(to, "%llu proposed changes are of a kind that is not tried on such an operation\n", (unsigned long long)r->unchecked_change_count);
+    fprintf(to, "%llu proposed changes are of a kind that is not tried on such an operation\n",
+            (unsigned long long)r->unchecked_change_count);
   if (r->given_up[0] != '\0') fprintf(to, "ended early: %s\n", r->given_up);
 }
 
@@ -127,7 +130,8 @@ static void print_failures(const report *r, const printout_heading *heading, FIL
     }
     combination_describe(&claim->which, formats, sizeof formats);
     combination_describe(&claim->failed_which, asked, sizeof asked);
-    fprintf(to, "FAILED %s %s (%u of %u cases): %s\n", claim->which.row->name, formats, claim->failure_count, claim->case_count, claim->failure);
+    fprintf(to, "FAILED %s %s (%u of %u cases): %s\n", claim->which.row->name, formats, claim->failure_count, claim->case_count,
+            claim->failure);
     print_repeat(heading, to);
     fprintf(to, " --only %s --formats %s --case %u\n", claim->which.row->name, asked, claim->failed_case);
   }
@@ -135,11 +139,12 @@ static void print_failures(const report *r, const printout_heading *heading, FIL
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {
-  fprintf(to, "%s:%u  %s (%s %s)\n", heading->backend, heading->device_index, heading->device_name, heading->version, heading->origin);
+  fprintf(to, "%s:%u  %s (%s %s)\n", heading->backend, heading->device_index, heading->device_name, heading->version,
+          heading->origin);
   print_claims(r, to);
   print_checks(r, to);
   print_coverage(r, heading, to);
   print_failures(r, heading, to);
-  fprintf(to, "%s:%u: %u claims, %llu failures%s\n", heading->backend, heading->device_index, r->count, (unsigned long long)r->failure_count,
-          r->failure_count == 0 ? "" : ": NOT CONFORMANT");
+  fprintf(to, "%s:%u: %u claims, %llu failures%s\n", heading->backend, heading->device_index, r->count,
+          (unsigned long long)r->failure_count, r->failure_count == 0 ? "" : ": NOT CONFORMANT");
 }

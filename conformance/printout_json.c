@@ -35,7 +35,8 @@ static void print_json_claim(const report_claim *claim, FILE *to) {
     print_format(claim->which.formats[i], i == 0, to);
   fprintf(to, "],\"level\":\"%s\",\"numerics\":\"N%u\",\"bound\":", level_name(claim->level), claim->numerics);
   print_json_number(claim->numerics_bound, to);
-  fprintf(to, ",\"run_to_run\":%s,\"cases\":%u,\"worst\":", claim->numerics_flags & TM_NUMERICS_RUN_TO_RUN ? "true" : "false", claim->case_count);
+  fprintf(to, ",\"run_to_run\":%s,\"cases\":%u,\"worst\":", claim->numerics_flags & TM_NUMERICS_RUN_TO_RUN ? "true" : "false",
+          claim->case_count);
   print_json_number(claim->worst, to);
   fprintf(to, ",\"failures\":%u,\"failed_case\":", claim->failure_count);
   if (claim->failure_count == 0) fputs("null", to);
@@ -47,7 +48,10 @@ static void print_json_claim(const report_claim *claim, FILE *to) {
 }
 
 static void print_json_check(const report_check *check, FILE *to) {
-  fprintf(to, "{\"name\":\"%s\",\"result\":\"%s\",\"text\":", check->name, check->failed ? "failed" : check->skipped ? "not tried" : "ok");
+  fprintf(to, "{\"name\":\"%s\",\"result\":\"%s\",\"text\":", check->name,
+          check->failed    ? "failed"
+          : check->skipped ? "not tried"
+                           : "ok");
   if (check->text[0] == '\0') fputs("null", to);
   else printout_json_text(check->text, to);
   fputc('}', to);
@@ -66,10 +70,11 @@ void printout_json(const report *r, const printout_heading *heading, FILE *to) {
   print_member("origin", heading->origin, to);
   fprintf(to, "\"device\":%u,", heading->device_index);
   print_member("device_name", heading->device_name, to);
-  fprintf(to, "\"seed\":%llu,\"cases\":%u,\"budget_ns\":%llu,\"questions\":%llu,\"refusals\":%llu,", (unsigned long long)heading->seed,
-          heading->cases, (unsigned long long)heading->budget_ns, (unsigned long long)r->question_count, (unsigned long long)r->refusal_count);
-  fprintf(to, "\"unchecked_changes\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count, r->claimed_count,
-          r->reached_count);
+  fprintf(to, "\"seed\":%llu,\"cases\":%u,\"budget_ns\":%llu,\"questions\":%llu,\"refusals\":%llu,",
+          (unsigned long long)heading->seed, heading->cases, (unsigned long long)heading->budget_ns,
+          (unsigned long long)r->question_count, (unsigned long long)r->refusal_count);
+  fprintf(to, "\"unchecked_changes\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count,
+          r->claimed_count, r->reached_count);
   print_member("given_up", r->given_up, to);
   fprintf(to, "\"failures\":%llu,\"checks\":[\n", (unsigned long long)r->failure_count);
   for (uint32_t i = 0; i < r->check_count; i++) {

@@ -89,7 +89,8 @@ const char *process_state_difference(const process_state *a, const process_state
     { offsetof(process_state, mask), sizeof a->mask, "the signal mask" },
   };
   for (int i = 1; i < PROCESS_SIGNALS; i++)
-    if (a->actions[i].sa_handler != b->actions[i].sa_handler || a->actions[i].sa_flags != b->actions[i].sa_flags) return "a signal handler";
+    if (a->actions[i].sa_handler != b->actions[i].sa_handler || a->actions[i].sa_flags != b->actions[i].sa_flags)
+      return "a signal handler";
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     if (memcmp((const char *)a + parts[i].at, (const char *)b + parts[i].at, parts[i].bytes) != 0) return parts[i].what;
   return NULL;

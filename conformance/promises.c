@@ -40,9 +40,11 @@ static void check_epoch(trial *t, subject *s, const tm_answer *answer) {
   const bool was_announced = announced > s->info.epoch;
   if (answer->epoch == 0) return;
   if (!was_announced && answer->epoch != s->info.epoch)
-    trial_fail(t, "answers for epoch %llu, the device is in %llu", (unsigned long long)answer->epoch, (unsigned long long)s->info.epoch);
+    trial_fail(t, "answers for epoch %llu, the device is in %llu", (unsigned long long)answer->epoch,
+               (unsigned long long)s->info.epoch);
   if (was_announced && answer->epoch <= s->info.epoch)
-    trial_fail(t, "answers for epoch %llu after it announced epoch %llu", (unsigned long long)answer->epoch, (unsigned long long)announced);
+    trial_fail(t, "answers for epoch %llu after it announced epoch %llu", (unsigned long long)answer->epoch,
+               (unsigned long long)announced);
 }
 
 void promises_check_answer(trial *t, subject *s, const question *q, const tm_answer *answer) {
@@ -93,7 +95,8 @@ static bool follow(trial *t, subject *s, const question *q, const tm_answer *ans
   }
   if (made.is_other_operation && rounds > 0 && then.change_count != 0 && then.change_count <= TM_MAX_CHANGES)
     return follow(t, s, &made.changed, &then, rounds - 1, out_way, inout_unchecked);
-  return trial_fail(t, "the %u changes it proposes do not make it acceptable (reasons then: 0x%x)", answer->change_count, then.reasons);
+  return trial_fail(t, "the %u changes it proposes do not make it acceptable (reasons then: 0x%x)", answer->change_count,
+                    then.reasons);
 }
 
 void promises_check_changes(trial *t, subject *s, const question *q, const tm_answer *answer, way_out *out_way,
@@ -110,7 +113,8 @@ static bool must_refuse(trial *t, subject *s, const tm_operation *operation, uin
   const tm_status status = subject_query(s, operation, &answer);
   if (status != TM_OK) return trial_fail(t, "query gave %d on %s", status, what);
   if (answer.level != TM_LEVEL_REFUSED) return trial_fail(t, "says yes to %s", what);
-  if (reason != 0 && (answer.reasons & reason) == 0) return trial_fail(t, "refuses %s for another reason (0x%x)", what, answer.reasons);
+  if (reason != 0 && (answer.reasons & reason) == 0)
+    return trial_fail(t, "refuses %s for another reason (0x%x)", what, answer.reasons);
   return true;
 }
 
@@ -208,7 +212,8 @@ static void check_batch(trial *t, subject *s, const tm_operation *operation, con
     answers[i].operand = TM_NO_OPERAND;
     pointers[i] = &answers[i];
   }
-  if (s->table.query(s->backend, s->device_index, operations, COUNT, pointers) != TM_OK) trial_fail(t, "refuses a batch of questions");
+  if (s->table.query(s->backend, s->device_index, operations, COUNT, pointers) != TM_OK)
+    trial_fail(t, "refuses a batch of questions");
   for (int i = 0; i < COUNT; i++)
     if (operations[i] == operation ? memcmp(&answers[i], answer, sizeof *answer) != 0 : answers[i].level != TM_LEVEL_REFUSED)
       trial_fail(t, "answers differently in a batch");
@@ -233,7 +238,8 @@ static uint64_t expanded_bytes(const kernel_case *c) {
   for (uint32_t i = 0; i < c->operation.input_count; i++) {
     const tm_operand *operand = &c->operands[i];
     const tm_format_info *info = tm_format_find(operand->format);
-    const bool is_narrow = info->block_bytes < 4 * info->block_elements && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
+    const bool is_narrow =
+        info->block_bytes < 4 * info->block_elements && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
     if (is_narrow && operand->element_count * sizeof(float) < least) least = operand->element_count * sizeof(float);
   }
   return least == UINT64_MAX ? 0 : least;
@@ -268,7 +274,8 @@ void promises_check_scale(trial *t, subject *s, const combination *which, const 
     const tm_answer large = subject_ask(s, &q.c.operation);
     if (large.level == TM_LEVEL_REFUSED) continue;
     check_cost(t, small, answer, &q, &large);
-    large_count += q.c.operands[0].byte_count > LEAST_EXPANDED_BYTES && q.c.operands[which->inputs - 1].byte_count > LEAST_EXPANDED_BYTES / 4;
+    large_count +=
+        q.c.operands[0].byte_count > LEAST_EXPANDED_BYTES && q.c.operands[which->inputs - 1].byte_count > LEAST_EXPANDED_BYTES / 4;
     const uint64_t expanded = expanded_bytes(&q.c);
     if (large.level == TM_LEVEL_NATIVE && expanded >= LEAST_EXPANDED_BYTES && large.workspace_bytes >= expanded)
       trial_fail(t, "claims to be native with a workspace of %llu bytes; the operand would take %llu expanded",

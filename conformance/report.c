@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 static bool is_row_of(const report_claim *claim, const combination *which, uint32_t level, uint32_t numerics) {
-  return claim->which.row == which->row && claim->which.inputs == which->inputs && claim->level == level && claim->numerics == numerics &&
+  return claim->which.row == which->row && claim->which.inputs == which->inputs && claim->level == level &&
+         claim->numerics == numerics &&
          memcmp(claim->which.formats, which->formats, (which->inputs + 1) * sizeof which->formats[0]) == 0;
 }
 

@@ -22,8 +22,8 @@ static void host_log(void *context, uint32_t level, tm_string message) { (void)c
 static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
   subject *s = context;
   (void)native_code;
-  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length, s->text,
-                       sizeof s->text);
+  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length,
+                       s->text, sizeof s->text);
   return status;
 }
 
@@ -134,9 +134,11 @@ static bool is_sound(subject *s) {
   const uint32_t known = TM_DEVICE_SYNCHRONOUS | TM_DEVICE_OPENING_THREAD | TM_DEVICE_EXCLUSIVE_PROCESS;
   const tm_device_info *info = &s->info;
   if ((info->flags & ~known) != 0) return say(s, TM_OK, "the device has unknown flags") != TM_OK;
-  if (info->memory_count == 0 || info->memory_count > MOST_MEMORIES) return say(s, TM_OK, "the device has no sound number of memories") != TM_OK;
+  if (info->memory_count == 0 || info->memory_count > MOST_MEMORIES)
+    return say(s, TM_OK, "the device has no sound number of memories") != TM_OK;
   for (uint32_t i = 0; i < info->memory_count; i++)
-    if (info->memories == NULL || info->memories[i] == NULL) return say(s, TM_OK, "the device's list of memories is not sound") != TM_OK;
+    if (info->memories == NULL || info->memories[i] == NULL)
+      return say(s, TM_OK, "the device's list of memories is not sound") != TM_OK;
   const tm_memory_space *space = info->memories[0];
   if (space->struct_size < sizeof *space) return say(s, TM_OK, "a memory is shorter than every version of its struct") != TM_OK;
   if ((space->alignment & (space->alignment - 1)) != 0 || space->alignment > LARGEST_ALIGNMENT)
@@ -251,7 +253,8 @@ void subject_buffer_free(subject *s, tm_buffer *buffer, uint64_t bytes) {
 }
 
 tm_status subject_launch(subject *s, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings, uint32_t count) {
-  const tm_launch launch = { .struct_size = sizeof launch, .queue = queue, .kernel = kernel, .bindings = bindings, .binding_count = count };
+  const tm_launch launch = {
+      .struct_size = sizeof launch, .queue = queue, .kernel = kernel, .bindings = bindings, .binding_count = count};
   tm_ticket ticket = { queue, 0, 0 };
   tm_status status = s->table.launch(s->device, &launch, &ticket);
   for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) status = s->table.launch(s->device, &launch, &ticket);

@@ -182,7 +182,8 @@ static bool guards_are_whole(bench *b, const image *one, const char *what) {
   for (uint64_t i = 0; i < one->size; i++) {
     if (i >= one->lowest && i < one->lowest + one->touched) continue;
     if (one->bytes[i] != CASE_GUARD)
-      return trial_fail(b->t, "wrote %lld bytes %s its %s", (long long)(i < one->lowest ? one->lowest - i : i - one->lowest - one->touched + 1),
+      return trial_fail(b->t, "wrote %lld bytes %s its %s",
+                        (long long)(i < one->lowest ? one->lowest - i : i - one->lowest - one->touched + 1),
                         i < one->lowest ? "before" : "behind", what);
   }
   return true;
@@ -206,7 +207,8 @@ static bool gaps_are_whole(bench *b, const image *output) {
   if (marks == NULL) return trial_fail(b->t, "no memory");
   mark(y, 0, output->first, marks);
   bool whole = true;
-  for (uint64_t i = output->lowest; i < output->lowest + output->touched && whole; i++) whole = marks[i] != 0 || output->bytes[i] == CASE_GUARD;
+  for (uint64_t i = output->lowest; i < output->lowest + output->touched && whole; i++)
+    whole = marks[i] != 0 || output->bytes[i] == CASE_GUARD;
   free(marks);
   return whole || trial_fail(b->t, "wrote between the elements of its output");
 }
@@ -258,7 +260,8 @@ static bool repeats(bench *b) {
   b->earlier = *output;
   *output = (image){ NULL, 0, 0, 0, 0, NULL };
   if (!launch_once(b)) return false;
-  return memcmp(output->bytes + output->lowest, b->earlier.bytes + b->earlier.lowest, b->q->c.operands[b->inputs].byte_count) == 0 ||
+  return memcmp(output->bytes + output->lowest, b->earlier.bytes + b->earlier.lowest, b->q->c.operands[b->inputs].byte_count) ==
+             0 ||
          trial_fail(b->t, "a second run gave other bits, against its promise");
 }
 

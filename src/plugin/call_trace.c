@@ -59,8 +59,8 @@ static void begin(traced_call *call, const tm_backend_slot *slot, const char *fu
 static void log_line(const traced_call *call, const char *end, uint64_t ns) {
   tm_log_write(&call->slot->inventory->log, TM_LOG_DEBUG, "call %llu.%09llu thread %llu %s.%s%s%s -> %s in %llu ns",
                (unsigned long long)(call->begin_ns / 1000000000), (unsigned long long)(call->begin_ns % 1000000000),
-               (unsigned long long)tm_thread_id(), call->slot->name, call->function, call->words[0] != '\0' ? " " : "", call->words, end,
-               (unsigned long long)ns);
+               (unsigned long long)tm_thread_id(), call->slot->name, call->function, call->words[0] != '\0' ? " " : "", call->words,
+               end, (unsigned long long)ns);
 }
 
 static tm_status end(const traced_call *call, tm_status status) {
@@ -159,9 +159,9 @@ static tm_status traced_query(tm_backend *handle, uint32_t index, const tm_opera
   const tm_status status = table_of(backend->slot)->query(backend->inner, index, operations, count, out_answers);
   const uint64_t ns = tm_now_ns() - call.begin_ns;
   char words[120];
-  snprintf(words, sizeof words, "%s, level %u N%u %llu ns reasons 0x%x", tm_status_name(status), count > 0 ? out_answers[0]->level : 0,
-           count > 0 ? out_answers[0]->numerics : 0, count > 0 ? (unsigned long long)out_answers[0]->cost_ns : 0,
-           count > 0 ? out_answers[0]->reasons : 0);
+  snprintf(words, sizeof words, "%s, level %u N%u %llu ns reasons 0x%x", tm_status_name(status),
+           count > 0 ? out_answers[0]->level : 0, count > 0 ? out_answers[0]->numerics : 0,
+           count > 0 ? (unsigned long long)out_answers[0]->cost_ns : 0, count > 0 ? out_answers[0]->reasons : 0);
   log_line(&call, words, ns);
   return status;
 }
@@ -215,25 +215,29 @@ static tm_status traced_buffer_import(tm_device *handle, uint32_t space, void *m
                                       tm_buffer **out_buffer) {
   const traced_device *device = device_of(handle);
   traced_call call;
-  begin(&call, device->slot, "buffer_import", "space %u, %llu bytes%s", space, (unsigned long long)bytes, read_only ? ", read-only" : "");
+  begin(&call, device->slot, "buffer_import", "space %u, %llu bytes%s", space, (unsigned long long)bytes,
+        read_only ? ", read-only" : "");
   return end(&call, table_of(device->slot)->buffer_import(device->inner, space, memory, bytes, read_only, out_buffer));
 }
 
 static void traced_buffer_destroy(tm_device *handle, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
   const traced_device *device = device_of(handle);
   traced_call call;
-  begin(&call, device->slot, "buffer_destroy", "space %u, %llu bytes%s", space, (unsigned long long)bytes, imported ? ", imported" : "");
+  begin(&call, device->slot, "buffer_destroy", "space %u, %llu bytes%s", space, (unsigned long long)bytes,
+        imported ? ", imported" : "");
   table_of(device->slot)->buffer_destroy(device->inner, space, buffer, bytes, imported);
   end_void(&call);
 }
 
 typedef tm_status (*transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
 
-static tm_status transfer(tm_device *handle, const char *name, transfer_fn function, const tm_transfer *given, tm_ticket *out_ticket) {
+static tm_status transfer(tm_device *handle, const char *name, transfer_fn function, const tm_transfer *given,
+                          tm_ticket *out_ticket) {
   const traced_device *device = device_of(handle);
   traced_call call;
-  begin(&call, device->slot, name, "queue %u, %llu bytes, from %llu to %llu, %u waits", given->queue, (unsigned long long)given->bytes,
-        (unsigned long long)given->source_offset, (unsigned long long)given->destination_offset, given->wait_count);
+  begin(&call, device->slot, name, "queue %u, %llu bytes, from %llu to %llu, %u waits", given->queue,
+        (unsigned long long)given->bytes, (unsigned long long)given->source_offset, (unsigned long long)given->destination_offset,
+        given->wait_count);
   return end_with_ticket(&call, function(device->inner, given, out_ticket), out_ticket);
 }
 
@@ -297,12 +301,29 @@ tm_status tm_call_trace_install(tm_backend_slot *slot, tm_error *error) {
   *inner = slot->table;
   slot->untraced = inner;
   slot->table = (tm_accelerator_backend_plugin){
-    .struct_size = sizeof slot->table, .option_count = inner->option_count, .options = inner->options, .init = traced_init,
-    .shutdown = traced_shutdown, .device_info = traced_device_info, .open = traced_open, .close = traced_close, .query = traced_query,
-    .prepare = traced_prepare, .release = traced_release, .buffer_create = traced_buffer_create, .buffer_import = traced_buffer_import,
-    .buffer_destroy = traced_buffer_destroy, .upload = traced_upload, .download = traced_download, .copy = traced_copy,
-    .launch = traced_launch, .flush = traced_flush, .wait = traced_wait, .cancel = traced_cancel, .memory_stats = traced_memory_stats,
-    .get_extension = traced_get_extension,
+      .struct_size = sizeof slot->table,
+      .option_count = inner->option_count,
+      .options = inner->options,
+      .init = traced_init,
+      .shutdown = traced_shutdown,
+      .device_info = traced_device_info,
+      .open = traced_open,
+      .close = traced_close,
+      .query = traced_query,
+      .prepare = traced_prepare,
+      .release = traced_release,
+      .buffer_create = traced_buffer_create,
+      .buffer_import = traced_buffer_import,
+      .buffer_destroy = traced_buffer_destroy,
+      .upload = traced_upload,
+      .download = traced_download,
+      .copy = traced_copy,
+      .launch = traced_launch,
+      .flush = traced_flush,
+      .wait = traced_wait,
+      .cancel = traced_cancel,
+      .memory_stats = traced_memory_stats,
+      .get_extension = traced_get_extension,
   };
   /* Whether there is one decides who makes buffers. */
   if (!tm_plugin_table_has_buffers(inner)) slot->table.buffer_create = inner->buffer_create;

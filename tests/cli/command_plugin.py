@@ -3,6 +3,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import harness
@@ -19,11 +20,14 @@ class Check(zoo.ZooTest):
             self.assertEqual(code, 0, out)
 
     def test_the_printed_command_repeats_the_failure(self):
-        _, out, _ = self.check(self.animal("wrong"), "--seed", 5, "--budget", 4)
+        folder = self.folder / "it's a folder"
+        folder.mkdir()
+        shutil.copy(self.animal("wrong"), folder)
+        _, out, _ = self.check(folder / "wrong.so", "--seed", 5, "--budget", 4)
         commands = re.findall(r"^    tensormorph (plugin check .*)$", out, re.MULTILINE)
         self.assertGreater(len(commands), 2)
         for command in commands:
-            code, again, err = self.check(*command.split()[2:])
+            code, again, err = self.check(*shlex.split(command)[2:])
             self.assertEqual(code, 1, again + err)
             self.assertIn(command, again)
 
@@ -69,6 +73,10 @@ class Check(zoo.ZooTest):
             (["plugin", "check", "reference", "--quick", "--full"], 2, "exclude each other"),
             (["plugin", "check", "reference", "--device", "a:b"], 2, "--device wants NAME:INDEX"),
             (["plugin", "check", "reference", "--seed", "x"], 2, "--seed wants a whole number"),
+            (["plugin", "check", "reference", "--only", "nonsense"], 2, "does not understand --only nonsense"),
+            (["plugin", "check", "reference", "--only", "neg", "--formats", "f32"], 2, "does not understand --formats f32"),
+            (["plugin", "check", "reference", "--formats", "f32,f32"], 2, "does not understand --formats f32,f32"),
+            (["plugin", "check", "reference", "--cases", "1"], 2, "does not understand --cases 1"),
             (["plugin", "check", "nobody_has_this"], 3, "there is no backend nobody_has_this"),
             (["plugin", "check", "missing.so"], 3, "missing.so: No such file"),
             (["plugin", "check", "/etc/passwd"], 3, "not a shared object"),
@@ -120,6 +128,16 @@ class Others(harness.CommandTest):
             self.assert_one_line(err)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(".")), ["elsewhere", "shiny_2"])
         self.assertIn("No such file", self.run_command("plugin", "new", "deep", "--folder", "no/such/place", code=3)[1])
+
+    def test_bench_shows_what_was_foretold(self):
+        run = ("bench", "add", "--plugin", ZOO / "two_queues.so", "--dtype", "f32", "--shape", "4096", "--repeat", "3")
+        rows = {row["device"]: row for row in self.json_of(*run)["results"]}
+        far, reference = rows["zoo_two_queues:0"], rows["reference:0"]
+        self.assertEqual(far["declared_ns"], 1)
+        self.assertGreater(far["copy_ns"], 0)
+        self.assertEqual(reference["copy_ns"], 0)
+        self.assertTrue(all(row["setup_ns"] is not None and row["declared_setup_ns"] is not None for row in rows.values()))
+        self.assertRegex(self.run_command(*run, COLUMNS="200")[0], r"expected +declared +copies +set-up")
 
     def test_trace_of_calls(self):
         run = ("bench", "add", "--plugin", ZOO / "two_queues.so", "--device", "zoo_two_queues", "--dtype", "f32", "--shape", "64", "--repeat", "3")

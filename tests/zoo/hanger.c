@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Honest in its trial, and then but for one call, ZOO_HANGS, from which it never comes back.  With ZOO_FAR it is an asynchronous device with memory
- * of its own, else a synchronous one in host memory; ZOO_FLAGS are added to its flags.  With ZOO_GREEDY it says yes to everything, and computes nothing useful.
+ * Honest in its trial, and then but for one call, ZOO_HANGS, from which it never comes back.  With ZOO_FAR it is an
+ * asynchronous device with memory of its own, else a synchronous one in host memory; ZOO_FLAGS are added to its flags.  With
+ * ZOO_GREEDY it says yes to everything, and computes nothing useful.
  */
 #define _DEFAULT_SOURCE
 #include <string.h>

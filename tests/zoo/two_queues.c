@@ -154,7 +154,8 @@ static void copy_axis(const copy_kernel *kernel, uint32_t axis, const char *from
     return;
   }
   for (uint64_t i = 0; i < x->dims[axis]; i++)
-    copy_axis(kernel, axis + 1, from + (int64_t)i * x->strides_bytes[axis], to + (int64_t)i * kernel->operands[1].strides_bytes[axis]);
+    copy_axis(kernel, axis + 1, from + (int64_t)i * x->strides_bytes[axis],
+              to + (int64_t)i * kernel->operands[1].strides_bytes[axis]);
 }
 
 /* What a store of whole units does to the bytes behind the end of a dense output. */
@@ -197,7 +198,8 @@ static int take_waits(const tm_device *device, const tm_ticket *waits, uint32_t 
   return 1;
 }
 
-static tm_status enqueue(tm_device *device, uint32_t index, work *item, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket) {
+static tm_status enqueue(tm_device *device, uint32_t index, work *item, const tm_ticket *waits, uint32_t wait_count,
+                         tm_ticket *out_ticket) {
   if (index >= QUEUES) return TM_ERROR_ARGUMENT;
   pthread_mutex_lock(&device->lock);
   queue *q = &device->queues[index];
