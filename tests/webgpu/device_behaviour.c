@@ -61,7 +61,7 @@ static void transfers_move_single_bytes(void **state) {
     assert_memory_equal(read, model[i], ROOM);
     drop_buffer(&s, buffers[i], ROOM);
   }
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 static void large_transfers_arrive(void **state) {
@@ -79,7 +79,7 @@ static void large_transfers_arrive(void **state) {
   drop_buffer(&s, buffer, bytes);
   free(out);
   free(back);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* ---- queues ---- */
@@ -133,7 +133,7 @@ static void launches_run_in_order(void **state) {
   read_all(&s, c.values[0], values, sizeof values);
   for (int i = 0; i < 300; i++) assert_int_equal(values[i], 1100);
   chain_drop(&c, &s);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 static void waits_come_in_any_order(void **state) {
@@ -154,7 +154,7 @@ static void waits_come_in_any_order(void **state) {
   assert_int_equal(s.table.wait(s.device, tickets, 8, TM_WAIT_POLL), TM_OK);
   assert_int_equal(s.table.wait(s.device, NULL, 0, TM_WAIT_FOREVER), TM_OK);
   chain_drop(&c, &s);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* What was not submitted is dropped; the queue works on. */
@@ -179,7 +179,7 @@ static void cancelled_work_does_not_run(void **state) {
   read_all(&s, c.values[0], values, sizeof values);
   assert_int_equal(values[63], 2);
   chain_drop(&c, &s);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* ---- operands that share a buffer ---- */
@@ -206,7 +206,7 @@ static void operands_may_share_a_buffer(void **state) {
   for (int i = 0; i < 3 * 256; i++) assert_int_equal(after[i], i >= 512 && i < 576 ? (i - 512) + (i - 256) : i);
   s.table.release(s.device, a.kernel);
   drop_buffer(&s, buffer, sizeof bytes);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* ---- limits ---- */
@@ -228,7 +228,7 @@ static void larger_than_a_binding_asks_for_a_split(void **state) {
   assert_true(part > 200000 && part <= MEGABYTE / 4);
   addition_ask(&a, &s, TM_OP_ADD, part);
   assert_int_equal(a.answer.level, TM_LEVEL_NATIVE);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 static void a_huge_buffer_is_no_memory(void **state) {
@@ -238,7 +238,7 @@ static void a_huge_buffer_is_no_memory(void **state) {
   if (!webgpu_subject_is_open(&s, NULL)) skip();
   assert_int_equal(s.table.buffer_create(s.device, 0, UINT64_C(1) << 50, &buffer), TM_ERROR_NO_MEMORY);
   assert_int_equal(s.table.buffer_create(s.device, 0, UINT64_MAX, &buffer), TM_ERROR_NO_MEMORY);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* Software adapters run on the cores that the host counts. */
@@ -252,7 +252,7 @@ static void a_software_adapter_is_the_host_cores(void **state) {
   tm_device_info other = { .struct_size = sizeof other };
   for (uint32_t i = 1; s.table.device_info(s.backend, i, &other) == TM_OK; i++)
     assert_memory_not_equal(&other.uuid, &s.info.uuid, sizeof other.uuid);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* ---- threads ---- */
@@ -289,7 +289,7 @@ static void queues_serve_two_threads(void **state) {
   assert_int_equal(workers[0].last, 200);
   assert_int_equal(workers[1].last, 200);
   for (int i = 0; i < 2; i++) chain_drop(&workers[i].c, &s);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 int main(void) {

@@ -110,7 +110,7 @@ static bool scene_open(scene *c) {
 static void scene_close(scene *c) {
   c->s.table.release(c->s.device, c->add.kernel);
   for (int i = 0; i < 3; i++) drop_buffer(&c->s, c->buffers[i], 256);
-  subject_close(&c->s);
+  webgpu_subject_close(&c->s);
 }
 
 static tm_status scene_launch(scene *c, tm_ticket *out_ticket) {
@@ -133,7 +133,7 @@ static void a_broken_shader_is_shown_with_its_line(void **state) {
   fault.breaks_shaders = false;
   assert_int_equal(s.table.prepare(s.device, &a.operation, &a.answer, &a.kernel), TM_OK);
   s.table.release(s.device, a.kernel);
-  subject_close(&s);
+  webgpu_subject_close(&s);
 }
 
 /* An error that comes unasked fails the work at hand, and what comes after it, until the queue is cancelled. */

@@ -45,6 +45,12 @@ static inline bool webgpu_subject_is_open(subject *s, const subject_settings *ex
   return false;
 }
 
+/* Everything that it took of the host has come back. */
+static inline void webgpu_subject_close(subject *s) {
+  subject_close(s);
+  assert_int_equal(atomic_load(&s->memory.used_bytes), 0);
+}
+
 /* ---- memory ---- */
 
 static inline tm_buffer *make_buffer(subject *s, uint64_t bytes) {
