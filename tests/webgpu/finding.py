@@ -68,7 +68,7 @@ class Finding(harness.CommandTest):
         self.assertIn("llvmpipe", self.state(TENSORMORPH_WEBGPU_LIBRARY=WGPU, TENSORMORPH_WEBGPU_ADAPTER="LLVMpipe"))
 
     def test_binding_limit(self):
-        for value in ("1", "-5", "65535", "99999999999999999999999", "much"):
+        for value in ("1", "-5", "65535", "much"):
             _, err = self.run_command("backends", code=2, VK_ICD_FILENAMES=LAVAPIPE, TENSORMORPH_WEBGPU_LIBRARY=WGPU,
                                       TENSORMORPH_WEBGPU_MAX_BINDING_BYTES=value)
             self.assertIn("max_binding_bytes", err)
