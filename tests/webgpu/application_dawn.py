@@ -28,8 +28,8 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_size", U32), ("flags", U32), ("thread_count", U32), ("max_open_files", U32), ("max_memory_bytes", U64),
                 ("max_header_bytes", U64), ("worst_numerics_plus_one", U32), ("plugin_path_count", U32), ("plugin_paths", P),
                 ("devices", P), ("excluded_devices", P), ("device_count", U32), ("excluded_device_count", U32), ("settings", P),
-                ("pointers", P), ("setting_count", U32), ("pointer_count", U32), ("alloc", P), ("free", P), ("allocator_context", P),
-                ("log", P), ("log_context", P), ("state_folder", P)]
+                ("pointers", P), ("setting_count", U32), ("pointer_count", U32), ("alloc", P), ("free", P),
+                ("allocator_context", P), ("log", P), ("log_context", P), ("state_folder", P)]
 
 
 class Description(ctypes.Structure):
@@ -38,8 +38,8 @@ class Description(ctypes.Structure):
 
 
 class Report(ctypes.Structure):
-    _fields_ = [("struct_size", U32), ("device", U32), ("level", U32), ("numerics", U32), ("expected_ns", U64), ("measured_ns", U64),
-                ("retries", U32), ("fell_back", U32)]
+    _fields_ = [("struct_size", U32), ("device", U32), ("level", U32), ("numerics", U32), ("expected_ns", U64),
+                ("measured_ns", U64), ("retries", U32), ("fell_back", U32)]
 
 
 class RunOptions(ctypes.Structure):
@@ -66,7 +66,8 @@ class Application:
 
     def tensor(self, form, data=None):
         tensor, dims = P(), (U64 * 1)(COUNT)
-        self.check(self.library.tm_tensor_create(self.context, U32(form), U32(1), dims, ctypes.byref(tensor), ctypes.byref(self.error)))
+        self.check(self.library.tm_tensor_create(self.context, U32(form), U32(1), dims, ctypes.byref(tensor),
+                                                 ctypes.byref(self.error)))
         if data is not None:
             ctypes.memmove(P(self.library.tm_tensor_data(tensor)), data, len(data))
         return tensor
