@@ -134,9 +134,18 @@ typedef struct wapi_buffer_descriptor {
 
 typedef struct wapi_wgsl_source { wapi_chain chain; wapi_string code; } wapi_wgsl_source;
 
-typedef struct wapi_buffer_layout { wapi_chain *next; wapi_enum type; wapi_bool has_dynamic_offset; uint64_t min_bytes; } wapi_buffer_layout;
+typedef struct wapi_buffer_layout {
+  wapi_chain *next;
+  wapi_enum   type;
+  wapi_bool   has_dynamic_offset;
+  uint64_t    min_bytes;
+} wapi_buffer_layout;
 typedef struct wapi_sampler_layout { wapi_chain *next; wapi_enum type; } wapi_sampler_layout;
-typedef struct wapi_texture_layout { wapi_chain *next; wapi_enum sample_type, dimension; wapi_bool multisampled; } wapi_texture_layout;
+typedef struct wapi_texture_layout {
+  wapi_chain *next;
+  wapi_enum   sample_type, dimension;
+  wapi_bool   multisampled;
+} wapi_texture_layout;
 typedef struct wapi_image_layout { wapi_chain *next; wapi_enum access, format, dimension; } wapi_image_layout;
 
 typedef struct wapi_layout_entry {
@@ -216,7 +225,8 @@ typedef struct wapi_pass_descriptor { wapi_chain *next; wapi_string label; const
   X(wapi_queue, DeviceGetQueue, (wapi_device device))                                                                   \
   X(wapi_buffer, DeviceCreateBuffer, (wapi_device device, const wapi_buffer_descriptor *descriptor))                    \
   X(wapi_shader_module, DeviceCreateShaderModule, (wapi_device device, const wapi_label *descriptor))                   \
-  X(wapi_bind_group_layout, DeviceCreateBindGroupLayout, (wapi_device device, const wapi_bind_group_layout_descriptor *descriptor)) \
+  X(wapi_bind_group_layout, DeviceCreateBindGroupLayout, (wapi_device device,                                           \
+                                                          const wapi_bind_group_layout_descriptor *descriptor))         \
   X(wapi_pipeline_layout, DeviceCreatePipelineLayout, (wapi_device device, const wapi_pipeline_layout_descriptor *descriptor)) \
   X(wapi_compute_pipeline, DeviceCreateComputePipeline, (wapi_device device, const wapi_compute_pipeline_descriptor *descriptor)) \
   X(wapi_bind_group, DeviceCreateBindGroup, (wapi_device device, const wapi_bind_group_descriptor *descriptor))         \
@@ -254,7 +264,8 @@ typedef struct wapi_pass_descriptor { wapi_chain *next; wapi_string label; const
 
 /* Extensions of one implementation; NULL elsewhere. */
 #define WAPI_OPTIONAL_FUNCTIONS(X)                                                                                      \
-  X(size_t, InstanceEnumerateAdapters, (wapi_instance instance, const wapi_enumerate_options *options, wapi_adapter *out_adapters)) \
+  X(size_t, InstanceEnumerateAdapters, (wapi_instance instance, const wapi_enumerate_options *options,                  \
+                                        wapi_adapter *out_adapters))                                                    \
   X(wapi_bool, DevicePoll, (wapi_device device, wapi_bool wait, const uint64_t *submission))
 
 typedef struct webgpu_api {
