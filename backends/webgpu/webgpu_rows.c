@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of kernel families: one declaration and one entry each. */
+#include "webgpu_kernel.h"
+
+extern const webgpu_row_table webgpu_rows_arithmetic;
+
+const webgpu_row_table *const webgpu_row_tables[] = {
+  &webgpu_rows_arithmetic,
+  0,
+};
