@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the terms of a reduction lie.  An output's terms are numbered in row-major order of the reduced axes.
-// The prologue declares x0, y and w, OP, X_FORMAT, X_BYTES, Y_FORMAT, Y_BYTES, and the numbers of axes.
+// The prologue declares x0, y and w, sizes of elements and ONE_AXIS, whether one axis is reduced; X_LIFT moves an element to the
+// upper end of a word.
 
 struct Shape {
   outputs: u32,
@@ -9,7 +10,8 @@ struct Shape {
   work: u32,            // invocations
   x_first: i32,         // bytes, likewise below
   y_first: i32,
-  unused: vec2<u32>,
+  kept_axes: u32,
+  reduced_axes: u32,
   kept: array<vec4<i32>, 8>,            // extent, step in x, step in y; the innermost first
   reduced: array<vec4<i32>, 8>,         // extent, step in x
 }
@@ -19,9 +21,9 @@ struct Shape {
 fn places_of(output: u32) -> vec2<i32> {
   var rest = output;
   var places = vec2<i32>(shape.x_first, shape.y_first);
-  for (var i = 0u; i < KEPT_AXES; i++) {
+  for (var i = 0u; i < shape.kept_axes; i++) {
     let extent = u32(shape.kept[i].x);
-    let index = select(rest % extent, rest, i + 1u == KEPT_AXES);
+    let index = select(rest % extent, rest, i + 1u == shape.kept_axes);
     places += i32(index) * shape.kept[i].yz;
     rest /= extent;
   }
@@ -29,12 +31,12 @@ fn places_of(output: u32) -> vec2<i32> {
 }
 
 fn step_to(term: u32) -> i32 {
-  if (REDUCED_AXES == 1u) { return i32(term) * shape.reduced[0].y; }
+  if (ONE_AXIS) { return i32(term) * shape.reduced[0].y; }
   var rest = term;
   var place = 0;
-  for (var i = 0u; i < REDUCED_AXES; i++) {
+  for (var i = 0u; i < shape.reduced_axes; i++) {
     let extent = u32(shape.reduced[i].x);
-    let index = select(rest % extent, rest, i + 1u == REDUCED_AXES);
+    let index = select(rest % extent, rest, i + 1u == shape.reduced_axes);
     place += i32(index) * shape.reduced[i].y;
     rest /= extent;
   }

@@ -17,7 +17,7 @@ fn is_better(a: Best, b: Best) -> bool {
 // The element at the upper end of the key.
 fn lifted_at(place: i32) -> vec2<u32> {
   if (X_BYTES == 8u) { return vec2<u32>(x0[u32(place) >> 2u], x0[(u32(place) >> 2u) + 1u]); }
-  return vec2<u32>(0u, raw_at(place) << (32u - 8u * X_BYTES));
+  return vec2<u32>(0u, raw_at(place) << X_LIFT);
 }
 
 fn key_at(place: i32) -> vec2<u32> {

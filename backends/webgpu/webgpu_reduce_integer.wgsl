@@ -3,9 +3,9 @@
 
 fn term_at(place: i32) -> vec2<u32> {
   if (X_BYTES == 8u) { return vec2<u32>(x0[u32(place) >> 2u], x0[(u32(place) >> 2u) + 1u]); }
-  let lifted = raw_at(place) << (32u - 8u * X_BYTES);
-  if (KIND == UNSIGNED) { return vec2<u32>(lifted >> (32u - 8u * X_BYTES), 0u); }
-  let integer = u32(i32(lifted) >> (32u - 8u * X_BYTES));
+  let lifted = raw_at(place) << X_LIFT;
+  if (KIND == UNSIGNED) { return vec2<u32>(lifted >> X_LIFT, 0u); }
+  let integer = u32(i32(lifted) >> X_LIFT);
   return vec2<u32>(integer, select(0u, 0xffffffffu, (integer >> 31u) == 1u));
 }
 
@@ -17,7 +17,7 @@ fn sum_of_part(first: i32, part: u32, parts: u32) -> vec2<u32> {
 
 fn finish(sum: vec2<u32>, place: i32) {
   if (Y_BYTES == 8u) { store_words(place, sum); }
-  else { store_raw(place, sum.x & (0xffffffffu >> (32u - 8u * min(Y_BYTES, 4u)))); }
+  else { store_raw(place, sum.x & Y_MASK); }
 }
 
 @compute @workgroup_size(WG) fn direct(@builtin(global_invocation_id) id: vec3<u32>,

@@ -6,12 +6,7 @@
 const SUPERBLOCK = 32768u;
 const LANES = 16u;
 
-fn term_of(place: i32) -> vec2<u32> {
-  let raw = raw_at(place);
-  if (X_FORMAT == I32) { return wide_of_i32(i32(raw)); }
-  if (X_FORMAT == U32) { return wide_of_u32(raw); }
-  return wide_of_f32(value_of(X_FORMAT, raw));
-}
+fn term_of(place: i32) -> vec2<u32> { return wide_of_raw(raw_at(place)); }
 
 fn lane_of(first: i32, superblock: u32, lane: u32) -> vec2<u32> {
   let begin = superblock * SUPERBLOCK;
@@ -23,21 +18,10 @@ fn lane_of(first: i32, superblock: u32, lane: u32) -> vec2<u32> {
 
 fn finish(sum: vec2<u32>, place: i32) {
   var result = sum;
-  if (IS_MEAN) {
-    result = WIDE_NAN;
-    if (shape.terms != 0u) { result = wide_divide_any(sum, wide_of_u32(shape.terms)); }
-  }
-  switch Y_FORMAT {
-    case F64: { store_words(place, result); }
-    case F32: { store_raw(place, wide_to_narrow(result, 23u, 0xffu)); }
-    case F16: { store_raw(place, wide_to_narrow(result, 10u, 0x1fu)); }
-    default: { store_raw(place, wide_to_narrow(result, 7u, 0xffu)); }
-  }
-}
-
-fn wide_divide_any(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
-  if (wide_exponent(a) == 0x7ff) { return a; }
-  return wide_divide(a, b);
+  if (OP == MEAN && shape.terms == 0u) { result = WIDE_NAN; }
+  else if (OP == MEAN) { result = wide_divide(sum, wide_of_u32(shape.terms)); }
+  if (Y_BYTES == 8u) { store_words(place, result); }
+  else { store_raw(place, wide_to_narrow(result, Y_FRACTION_BITS, Y_EXPONENTS)); }
 }
 
 @compute @workgroup_size(WG) fn direct(@builtin(global_invocation_id) id: vec3<u32>,
@@ -86,12 +70,12 @@ fn sum_of_lanes(superblock: u32) -> vec2<u32> {
   }
 }
 
-// The exact sum: digits of 32 bits in two's complement, the lowest of weight 2^-160.  The terms are f64 made of f32, so
-// multiples of 2^-149, and there are less than 2^32 of them, each below 2^144.
-const DIGITS = 12u;
-const LOWEST = 160;
+// The exact sum: digits of 32 bits in two's complement, the lowest bit of weight 2^-224.  The terms are f64 made of f32:
+// not below 2^-149, so their last bits are not below 2^-201; below 2^144, and less than 2^32 of them.
+const DIGITS = 14u;
+const LOWEST = 224;
 
-var<private> digits: array<u32, 12>;
+var<private> digits: array<u32, 14>;
 
 fn digits_add(number: vec2<u32>) {
   let integer = vec2<u32>(number.x, (number.y & 0xfffffu) | 0x100000u);
@@ -99,8 +83,7 @@ fn digits_add(number: vec2<u32>) {
   let fill = select(0u, 0xffffffffu, (number.y >> 31u) == 1u);
   var carry = fill & 1u;
   let low = words_left(integer, position & 31u);
-  let high = words_right(vec2<u32>(integer.y, 0u), 32u - (position & 31u) - select(0u, 1u, (position & 31u) == 0u));
-  let top = select(high.x, 0u, (position & 31u) == 0u);
+  let top = select((integer.y >> 1u) >> (31u - (position & 31u)), 0u, (position & 31u) == 0u);
   for (var i = position >> 5u; i < DIGITS; i++) {
     let place = i - (position >> 5u);
     let part = select(select(select(0u, top, place == 2u), low.y, place == 1u), low.x, place == 0u) ^ fill;

@@ -3,8 +3,12 @@
 #include "webgpu_kernel.h"
 
 extern const webgpu_row_table webgpu_rows_arithmetic;
+extern const webgpu_row_table webgpu_rows_reduce_sum;
+extern const webgpu_row_table webgpu_rows_reduce_parts;
 
 const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_arithmetic,
+  &webgpu_rows_reduce_sum,
+  &webgpu_rows_reduce_parts,
   0,
 };

@@ -6,5 +6,10 @@
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
+extern const char webgpu_wgsl_reduce[];
+extern const char webgpu_wgsl_reduce_extreme[];
+extern const char webgpu_wgsl_reduce_integer[];
+extern const char webgpu_wgsl_reduce_sum[];
+extern const char webgpu_wgsl_wide[];
 
 #endif

@@ -157,10 +157,11 @@ fn wide_to_narrow(a: vec2<u32>, fraction_bits: u32, exponent_mask: u32) -> u32 {
 
 fn wide_to_f32(a: vec2<u32>) -> u32 { return wide_to_narrow(a, 23u, 0xffu); }
 
-// a / b, rounded, of a number that is not zero and a divisor that is not: one bit of the quotient at a time.
+// a / b, rounded: one bit of the quotient at a time.  b is finite and not zero.
 fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let sign = (a.y ^ b.y) & 0x80000000u;
   if (wide_exponent(a) == 0) { return vec2<u32>(0u, sign); }
+  if (wide_exponent(a) == 0x7ff) { return vec2<u32>(a.x, a.y ^ (b.y & 0x80000000u)); }
   let divisor = wide_mantissa(b);
   var rest = wide_mantissa(a);
   var quotient = vec2<u32>(0u);
