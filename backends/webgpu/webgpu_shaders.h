@@ -6,6 +6,9 @@
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
+extern const char webgpu_wgsl_move[];
+
+/* ---- reductions, products, norms, blocks ---- */
 extern const char webgpu_wgsl_reduce[];
 extern const char webgpu_wgsl_reduce_extreme[];
 extern const char webgpu_wgsl_reduce_integer[];
