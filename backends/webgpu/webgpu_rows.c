@@ -5,10 +5,16 @@
 extern const webgpu_row_table webgpu_rows_arithmetic;
 extern const webgpu_row_table webgpu_rows_reduce_sum;
 extern const webgpu_row_table webgpu_rows_reduce_parts;
+extern const webgpu_row_table webgpu_rows_matmul_float;
+extern const webgpu_row_table webgpu_rows_block;
+extern const webgpu_row_table webgpu_rows_matmul_integer;
 
 const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_arithmetic,
   &webgpu_rows_reduce_sum,
   &webgpu_rows_reduce_parts,
+  &webgpu_rows_matmul_float,
+  &webgpu_rows_block,
+  &webgpu_rows_matmul_integer,
   0,
 };

@@ -9,6 +9,13 @@ extern const char webgpu_wgsl_elementwise[];
 extern const char webgpu_wgsl_move[];
 
 /* ---- reductions, products, norms, blocks ---- */
+extern const char webgpu_wgsl_block[];
+extern const char webgpu_wgsl_dequantize[];
+extern const char webgpu_wgsl_matmul[];
+extern const char webgpu_wgsl_matmul_float[];
+extern const char webgpu_wgsl_matmul_float_tile[];
+extern const char webgpu_wgsl_matmul_integer[];
+extern const char webgpu_wgsl_quantize[];
 extern const char webgpu_wgsl_reduce[];
 extern const char webgpu_wgsl_reduce_extreme[];
 extern const char webgpu_wgsl_reduce_integer[];

@@ -101,6 +101,32 @@ fn wide_add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return wide_round(sign, exponent + i32(is_long), fitted);
 }
 
+// The 106 bits of the product of two fractions with their leading ones, in four words.
+fn wide_fraction_product(a: vec2<u32>, b: vec2<u32>) -> vec4<u32> {
+  let high = vec2<u32>((a.y & 0xfffffu) | 0x100000u, (b.y & 0xfffffu) | 0x100000u);
+  let low = words_multiply(a.x, b.x);
+  let middle = words_add(words_multiply(a.x, high.y), words_multiply(high.x, b.x));
+  let carried = words_add(middle, vec2<u32>(low.y, 0u));
+  let top = words_add(words_multiply(high.x, high.y), vec2<u32>(carried.y, 0u));
+  return vec4<u32>(low.x, carried.x, top);
+}
+
+fn wide_multiply(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
+  let sign = (a.y ^ b.y) & 0x80000000u;
+  let is_zero = wide_exponent(a) == 0 || wide_exponent(b) == 0;
+  if (max(wide_exponent(a), wide_exponent(b)) == 0x7ff) {
+    let is_nan = is_zero || wide_less(WIDE_INFINITY, wide_magnitude(a)) || wide_less(WIDE_INFINITY, wide_magnitude(b));
+    return select(vec2<u32>(0u, sign | WIDE_INFINITY.y), WIDE_NAN, is_nan);
+  }
+  if (is_zero) { return vec2<u32>(0u, sign); }
+  // The upper 64 bits; the leading one is bit 104 or 105 of the product.
+  let product = wide_fraction_product(a, b);
+  let below = product.x | (product.y << 22u);
+  let upper = vec2<u32>((product.y >> 10u) | (product.z << 22u), (product.z >> 10u) | (product.w << 22u));
+  let marked = vec2<u32>(upper.x | select(0u, 1u, below != 0u), upper.y);
+  return wide_normalize(sign, wide_exponent(a) + wide_exponent(b) - 1023, marked);
+}
+
 fn wide_negate(a: vec2<u32>) -> vec2<u32> { return vec2<u32>(a.x, a.y ^ 0x80000000u); }
 
 // An integer of 32 bits without a sign.
@@ -122,10 +148,14 @@ fn wide_of_f32(bits: u32) -> vec2<u32> {
   return vec2<u32>(bits << 29u, sign | (((bits & 0x7fffffffu) >> 3u) + raised));
 }
 
-// The product of two finite f32, by their bits; it is exact.
+// The product of two f32, by their bits; it is exact.
 fn wide_of_product(a: u32, b: u32) -> vec2<u32> {
   let a_exponent = (a >> 23u) & 0xffu;
   let b_exponent = (b >> 23u) & 0xffu;
+  if (max(a_exponent, b_exponent) == 0xffu) {
+    let is_nan = max(a & 0x7fffffffu, b & 0x7fffffffu) > 0x7f800000u || min(a & 0x7fffffffu, b & 0x7fffffffu) == 0u;
+    return select(vec2<u32>(0u, WIDE_INFINITY.y | ((a ^ b) & 0x80000000u)), WIDE_NAN, is_nan);
+  }
   let a_integer = (a & 0x7fffffu) | select(0u, 0x800000u, a_exponent != 0u);
   let b_integer = (b & 0x7fffffu) | select(0u, 0x800000u, b_exponent != 0u);
   let exponent = i32(max(a_exponent, 1u) + max(b_exponent, 1u)) - 300 + 1085;
