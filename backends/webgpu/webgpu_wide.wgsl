@@ -187,11 +187,12 @@ fn wide_to_narrow(a: vec2<u32>, fraction_bits: u32, exponent_mask: u32) -> u32 {
 
 fn wide_to_f32(a: vec2<u32>) -> u32 { return wide_to_narrow(a, 23u, 0xffu); }
 
-// a / b, rounded: one bit of the quotient at a time.  b is finite and not zero.
+// a / b, rounded: one bit of the quotient at a time.  b is not zero, and not both are infinite.
 fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let sign = (a.y ^ b.y) & 0x80000000u;
   if (wide_exponent(a) == 0) { return vec2<u32>(0u, sign); }
   if (wide_exponent(a) == 0x7ff) { return vec2<u32>(a.x, a.y ^ (b.y & 0x80000000u)); }
+  if (wide_exponent(b) == 0x7ff) { return select(b, vec2<u32>(0u, sign), all(wide_magnitude(b) == WIDE_INFINITY)); }
   let divisor = wide_mantissa(b);
   var rest = wide_mantissa(a);
   var quotient = vec2<u32>(0u);
@@ -206,4 +207,27 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   quotient.x |= select(0u, 1u, any(rest != vec2<u32>(0u)));
   // The first bit weighs 2^0 relative to the exponents' difference and stands in place 55.
   return wide_normalize(sign, wide_exponent(a) - wide_exponent(b) + 1023 + 7, quotient);
+}
+
+// The root of a number that is not negative, rounded: one bit of it at a time.
+fn wide_sqrt(a: vec2<u32>) -> vec2<u32> {
+  let exponent = wide_exponent(a);
+  if (exponent == 0 || exponent == 0x7ff) { return a; }
+  // Two bits of the fraction enter the rest at a time, beginning with its integer part; what is left of the exponent is even.
+  let is_odd = u32(exponent & 1);
+  var left = words_left(vec2<u32>(a.x, (a.y & 0xfffffu) | 0x100000u), 11u - is_odd);
+  var rest = vec2<u32>(0u);
+  var root = vec2<u32>(0u);
+  for (var i = 0u; i < 56u; i++) {
+    rest = words_left(rest, 2u) | vec2<u32>(left.y >> 30u, 0u);
+    left = words_left(left, 2u);
+    let trial = words_left(root, 2u) | vec2<u32>(1u, 0u);
+    root = words_left(root, 1u);
+    if (!wide_less(rest, trial)) {
+      rest = words_subtract(rest, trial);
+      root.x |= 1u;
+    }
+  }
+  root.x |= select(0u, 1u, any(rest != vec2<u32>(0u)));
+  return wide_normalize(0u, (exponent - 1023 - 1 + i32(is_odd)) / 2 + 1023 + 7, root);
 }
