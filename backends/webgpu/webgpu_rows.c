@@ -6,6 +6,7 @@ extern const webgpu_row_table webgpu_rows_arithmetic;
 extern const webgpu_row_table webgpu_rows_reduce_sum;
 extern const webgpu_row_table webgpu_rows_reduce_parts;
 extern const webgpu_row_table webgpu_rows_matmul_float;
+extern const webgpu_row_table webgpu_rows_compare_tensors;
 extern const webgpu_row_table webgpu_rows_normalize;
 extern const webgpu_row_table webgpu_rows_stats;
 extern const webgpu_row_table webgpu_rows_block;
@@ -16,6 +17,7 @@ const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_reduce_sum,
   &webgpu_rows_reduce_parts,
   &webgpu_rows_matmul_float,
+  &webgpu_rows_compare_tensors,
   &webgpu_rows_normalize,
   &webgpu_rows_stats,
   &webgpu_rows_block,

@@ -10,6 +10,7 @@ extern const char webgpu_wgsl_move[];
 
 /* ---- reductions, products, norms, blocks ---- */
 extern const char webgpu_wgsl_block[];
+extern const char webgpu_wgsl_compare_tensors[];
 extern const char webgpu_wgsl_dequantize[];
 extern const char webgpu_wgsl_digits[];
 extern const char webgpu_wgsl_line[];
