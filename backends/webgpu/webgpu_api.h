@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * webgpu_api.h - the part of the standard WebGPU interface for C that computing needs: own declarations, so that nothing is
- * needed to build.  Names are those of the standard with the prefix wapi_ in place of WGPU; test_webgpu_layout compares
+ * needed to build.  Names are those of the standard with the prefix wapi_ in place of WGPU; tests/webgpu/declarations.c compares
  * every offset, size and number with an implementation's header.
  */
 #ifndef WEBGPU_API_H
@@ -30,12 +30,9 @@ typedef uint64_t wapi_flags;
 
 enum {
   WAPI_SUCCESS = 1,             /* of every status */
-
-  WAPI_ADAPTER_UNAVAILABLE = 3,
   WAPI_ALLOW_PROCESS_EVENTS = 2,
   WAPI_ERROR_NONE = 1, WAPI_ERROR_VALIDATION = 2, WAPI_ERROR_OUT_OF_MEMORY = 3, WAPI_ERROR_INTERNAL = 4,
   WAPI_FILTER_VALIDATION = 1, WAPI_FILTER_OUT_OF_MEMORY = 2,
-  WAPI_LOST_DESTROYED = 2,
   WAPI_ADAPTER_CPU = 3,
   WAPI_POWER_LOW = 1, WAPI_POWER_HIGH = 2,
   WAPI_LEVEL_CORE = 2,

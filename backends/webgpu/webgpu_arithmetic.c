@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * add, sub, mul, div, sqrt of floats, in f32; add, sub, mul, div of integers.
- *
- * WGSL rounds + - * to one of the two neighbours, whichever it likes, / within 2.5 ulp, and may flush subnormals.  In f16
- * and bf16 an f32 carries more than twice the digits, so such an error moves the second rounding by one step at most.  A
- * product of two f16 is exact in f32 and never subnormal there: it is bit-equal.
+ * add, sub, mul, div, sqrt, all on bits (docs/decisions/009).  Floats of 8 and 16 bits are widened to f32, computed there
+ * and narrowed: two roundings that together equal one, since f32 has at least 2p + 2 digits for their p, and what is
+ * subnormal in bf16 is exact or no tie in f32.
  */
 #include "webgpu_elementwise.h"
 
-#define FLOAT(OP, NAME, T, FORMAT, BOUND, ...)                                                                          \
-  { .op = OP, .formats = { __VA_ARGS__ }, WEBGPU_ELEMENTWISE, .numerics = TM_NUMERICS_N1, .numerics_bound = BOUND,       \
-    .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE | TM_NUMERICS_FLUSHES,                        \
-    .name = "webgpu_" #NAME "_" #T, .body = NAME##_BODY },
-#define INTEGER(OP, NAME, T, FORMAT)                                                                                    \
-  { .op = OP, .formats = { FORMAT, FORMAT, FORMAT }, WEBGPU_ELEMENTWISE, WEBGPU_EXACT, .name = "webgpu_" #NAME "_" #T,   \
-    .body = NAME##_WHOLE },
+/* What one operation is for each kind of number. */
+typedef struct arithmetic {
+  uint32_t    op;
+  const char *bodies[WEBGPU_UNSIGNED + 1];
+} arithmetic;
 
-#define add_BODY "return result(real(a) + real(b));"
-#define sub_BODY "return result(real(a) - real(b));"
-#define mul_BODY "return result(real(a) * real(b));"
-#define div_BODY "return result(real(a) / real(b));"
-#define sqrt_BODY "return result(sqrt(real(a)));"
-#define add_WHOLE "return a + b;"
-#define sub_WHOLE "return a - b;"
-#define mul_WHOLE "return a * b;"
+#define ANY_INTEGER(text) [WEBGPU_SIGNED] = text, [WEBGPU_UNSIGNED] = text
 
-#define FLOATS(T, FORMAT, DIV_BOUND)                                                                                    \
-  FLOAT(TM_OP_ADD, add, T, FORMAT, 1.0, FORMAT, FORMAT, FORMAT)                                                         \
-  FLOAT(TM_OP_SUB, sub, T, FORMAT, 1.0, FORMAT, FORMAT, FORMAT)                                                         \
-  FLOAT(TM_OP_MUL, mul, T, FORMAT, 1.0, FORMAT, FORMAT, FORMAT)                                                         \
-  FLOAT(TM_OP_DIV, div, T, FORMAT, DIV_BOUND, FORMAT, FORMAT, FORMAT)                                                   \
-  FLOAT(TM_OP_SQRT, sqrt, T, FORMAT, DIV_BOUND, FORMAT, FORMAT)
+static const arithmetic operations[] = {
+  { TM_OP_ADD, { [WEBGPU_FLOAT] = "return narrow(add_bits(wide(a), wide(b)));", ANY_INTEGER("return a + b;") } },
+  { TM_OP_SUB, { [WEBGPU_FLOAT] = "return narrow(sub_bits(wide(a), wide(b)));", ANY_INTEGER("return a - b;") } },
+  { TM_OP_MUL, { [WEBGPU_FLOAT] = "return narrow(mul_bits(wide(a), wide(b)));", ANY_INTEGER("return a * b;") } },
+  { TM_OP_DIV, {
+      [WEBGPU_FLOAT] = "return narrow(div_bits(wide(a), wide(b)));",
+      [WEBGPU_SIGNED] = "let s = wide(a); let t = wide(b); if (t == 0u) { return 0u; }\n"
+                        "  let q = select(s, 0u - s, s >= 0x80000000u) / select(t, 0u - t, t >= 0x80000000u);\n"
+                        "  return select(q, 0u - q, (s ^ t) >= 0x80000000u);",
+      [WEBGPU_UNSIGNED] = "if (b == 0u) { return 0u; }\n  return a / b;" } },
+  { TM_OP_SQRT, { [WEBGPU_FLOAT] = "return narrow(sqrt_bits(wide(a)));" } },
+};
 
-#define INTEGERS(T, FORMAT)                                                                                             \
-  INTEGER(TM_OP_ADD, add, T, FORMAT)                                                                                    \
-  INTEGER(TM_OP_SUB, sub, T, FORMAT)                                                                                    \
-  INTEGER(TM_OP_MUL, mul, T, FORMAT)
+static const char *body_of(const tm_operation *operation) {
+  const webgpu_kind kind = webgpu_kind_of(operation->operands[0].format);
+  for (uint32_t i = 0; i < sizeof operations / sizeof operations[0]; ++i) {
+    if (operations[i].op == operation->op) return operations[i].bodies[kind];
+  }
+  return 0;
+}
+
+static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
+  *out_operand = 0;
+  return body_of(operation) == 0 ? TM_REASON_FORMAT : webgpu_refuses_numbers(limits, operation, out_operand);
+}
+
+static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
+  (void)row;
+  webgpu_plan_body(limits, operation, body_of(operation), out_plan);
+}
+
+#define ROW(OP, NAME)                                                                                                   \
+  { .op = OP, WEBGPU_EXACT, .name = "webgpu_" NAME, .shaders = webgpu_exact_shaders, .refuses = refuses, .plan = plan }
 
 static const webgpu_row rows[] = {
-  { .op = TM_OP_MUL, .formats = { TM_FORMAT_F16, TM_FORMAT_F16, TM_FORMAT_F16 }, WEBGPU_ELEMENTWISE, WEBGPU_EXACT,
-    .name = "webgpu_mul_f16", .body = mul_BODY },
-  FLOATS(f32, TM_FORMAT_F32, 4.0)
-  FLOATS(f16, TM_FORMAT_F16, 1.0)
-  FLOATS(bf16, TM_FORMAT_BF16, 1.0)
-  INTEGERS(i8, TM_FORMAT_I8)
-  INTEGERS(u8, TM_FORMAT_U8)
-  INTEGERS(i16, TM_FORMAT_I16)
-  INTEGERS(u16, TM_FORMAT_U16)
-  INTEGERS(i32, TM_FORMAT_I32)
-  INTEGERS(u32, TM_FORMAT_U32)
+  ROW(TM_OP_ADD, "add"), ROW(TM_OP_SUB, "sub"), ROW(TM_OP_MUL, "mul"), ROW(TM_OP_DIV, "div"), ROW(TM_OP_SQRT, "sqrt"),
 };
 
 const webgpu_row_table webgpu_rows_arithmetic = { rows, sizeof rows / sizeof rows[0] };

@@ -69,15 +69,30 @@ static tm_status find_adapters(tm_backend *backend) {
   return status;
 }
 
+static void deinit_locks(tm_backend *backend, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) native_lock_deinit(&backend->troubles[i].lock);
+  native_lock_deinit(&backend->lock);
+}
+
+static tm_status init_locks(tm_backend *backend) {
+  if (native_lock_init(&backend->lock) != 0) return TM_ERROR_NO_MEMORY;
+  for (uint32_t i = 0; i < WEBGPU_MOST_ADAPTERS; ++i) {
+    if (native_lock_init(&backend->troubles[i].lock) == 0) continue;
+    deinit_locks(backend, i);
+    return TM_ERROR_NO_MEMORY;
+  }
+  return TM_OK;
+}
+
 static tm_status backend_init(const tm_host *host, tm_backend **out_backend) {
   tm_backend *backend = host->alloc(host->context, sizeof *backend, 64);
   if (backend == NULL) return webgpu_fail(host, TM_ERROR_NO_MEMORY, "no memory for the backend's state");
   memset(backend, 0, sizeof *backend);
   backend->host = host;
-  tm_status status = native_lock_init(&backend->lock) == 0 ? TM_OK : TM_ERROR_NO_MEMORY;
+  tm_status status = init_locks(backend);
   if (status == TM_OK) {
     status = find_adapters(backend);
-    if (status != TM_OK) native_lock_deinit(&backend->lock);
+    if (status != TM_OK) deinit_locks(backend, WEBGPU_MOST_ADAPTERS);
   }
   for (uint32_t i = 0; i < WEBGPU_MOST_ADAPTERS; ++i) atomic_init(&backend->epochs[i], FIRST_EPOCH);
   if (status == TM_OK) *out_backend = backend;
@@ -90,7 +105,7 @@ static void backend_shutdown(tm_backend *backend) {
   const tm_host *host = backend->host;
   webgpu_adapters_release(&backend->library.api, &backend->adapters);
   backend->library.api.InstanceRelease(backend->instance);
-  native_lock_deinit(&backend->lock);
+  deinit_locks(backend, WEBGPU_MOST_ADAPTERS);
   host->free(host->context, backend, sizeof *backend);
 }
 

@@ -19,9 +19,9 @@ wapi_buffer webgpu_scratch(tm_device *device, wapi_flags usage, uint64_t bytes, 
 }
 
 static tm_status create_locked(tm_device *device, tm_buffer *buffer) {
-  if (atomic_load(&device->flight->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "a buffer");
+  if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "a buffer");
   buffer->handle = webgpu_scratch(device, WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_SOURCE | WAPI_USAGE_COPY_DESTINATION, buffer->bytes, 0);
-  if (buffer->handle == NULL) return atomic_load(&device->flight->is_lost) ? TM_ERROR_DEVICE_LOST : TM_ERROR_NO_MEMORY;
+  if (buffer->handle == NULL) return atomic_load(&device->trouble->is_lost) ? TM_ERROR_DEVICE_LOST : TM_ERROR_NO_MEMORY;
   buffer->number = ++device->buffer_count;
   device->used_bytes += buffer->bytes;
   return TM_OK;

@@ -6,7 +6,6 @@
 
 #define OPEN_NS UINT64_C(10000000000)
 #define CLOSE_NS UINT64_C(5000000000)
-#define FAILED_OPEN_NS UINT64_C(100000000)      /* not every implementation tells the loss of what never was */
 
 void webgpu_device_poll(tm_device *device) {
   device->backend->library.api.InstanceProcessEvents(device->backend->instance);
@@ -59,17 +58,17 @@ static void free_device(tm_device *device, uint64_t patience_ns) {
 
 static tm_status request_device(tm_device *device, wapi_adapter adapter) {
   webgpu_flight *flight = device->flight;
+  void *generation = (void *)webgpu_trouble_renew(device->trouble);
   wapi_enum features[2];
   size_t count = 0;
   if ((device->adapter->limits.features & WEBGPU_NEEDS_F16) != 0) features[count++] = WAPI_FEATURE_SHADER_F16;
   if ((device->adapter->limits.features & WEBGPU_NEEDS_SUBGROUPS) != 0) features[count++] = WAPI_FEATURE_SUBGROUPS;
   const wapi_device_descriptor descriptor = {
     .feature_count = count, .features = features, .limits = &device->adapter->native,
-    .lost = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = webgpu_on_lost, .a = flight },
-    .uncaptured = { .function = webgpu_on_error, .a = flight },
+    .lost = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = webgpu_on_lost, .a = device->trouble, .b = generation },
+    .uncaptured = { .function = webgpu_on_error, .a = device->trouble, .b = generation },
   };
   const wapi_device_call call = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = webgpu_on_device, .a = flight };
-  webgpu_flight_hold(flight);           /* for the answer, and for the loss that every device ends in */
   webgpu_flight_hold(flight);
   atomic_store(&flight->is_opening, 1);
   (void)device->api->AdapterRequestDevice(adapter, &descriptor, call);
@@ -98,11 +97,12 @@ tm_status webgpu_device_open(tm_backend *backend, uint32_t index, tm_device **ou
   device->api = &backend->library.api;
   device->adapter = &backend->adapters.items[index];
   device->index = index;
+  device->trouble = &backend->troubles[index];
   device->flight = webgpu_flight_create(host);
   tm_status status = TM_ERROR_NO_MEMORY;
   native_lock_take(&backend->lock);
   if (device->flight != NULL) status = open_locked(device);
-  if (status != TM_OK) free_device(device, FAILED_OPEN_NS);
+  if (status != TM_OK) free_device(device, CLOSE_NS);
   native_lock_give(&backend->lock);
   if (status == TM_OK) *out_device = device;
   return status;
@@ -114,14 +114,14 @@ void webgpu_device_close(tm_device *device) {
   if (device == NULL) return;
   tm_backend *backend = device->backend;
   native_lock_take(&backend->lock);
-  atomic_store(&device->flight->is_closing, 1);
+  (void)webgpu_trouble_renew(device->trouble);
   for (uint32_t i = 0; i < WEBGPU_QUEUES; ++i) webgpu_queue_abandon(device, i);
   webgpu_modules_release(device);
   release_layouts(device);
   release_chunks(device);
   device->api->QueueRelease(device->native_queue);
   device->api->DeviceDestroy(device->handle);
-  webgpu_device_poll(device);
+  (void)poll_until(device, &device->flight->references, 1, CLOSE_NS);
   device->api->DeviceRelease(device->handle);
   device->handle = NULL;
   free_device(device, CLOSE_NS);

@@ -26,12 +26,27 @@
 #define WEBGPU_WRITE_LAYOUTS 5u         /* outputs and workspace: 0..4 */
 #define WEBGPU_ERROR_TEXT 512u
 
+/*
+ * What an implementation tells unasked: errors and the loss.  Not every one tells the loss of a device that was closed,
+ * so nobody waits for it: it is written here, which lives as long as the instance, and ignored if the device has been
+ * closed since (generation is its second argument).
+ */
+typedef struct webgpu_trouble {
+  native_lock      lock;                /* a leaf: another thread of the implementation may come here */
+  uintptr_t        generation;          /* grows with each open and close */
+  _Atomic uint32_t is_lost;
+  uint32_t         error_count;
+  wapi_enum        error_type;          /* of the last one */
+  char             error_text[WEBGPU_ERROR_TEXT];
+} webgpu_trouble;
+
 struct tm_backend {
   const tm_host  *host;
   native_lock     lock;
   webgpu_library  library;
   wapi_instance   instance;
   webgpu_adapters adapters;
+  webgpu_trouble  troubles[WEBGPU_MOST_ADAPTERS];
   _Atomic uint64_t epochs[WEBGPU_MOST_ADAPTERS];
 };
 
@@ -83,17 +98,11 @@ typedef struct webgpu_submission {
 /* What callbacks write to.  references: the device's own, and one for each callback that is owed. */
 typedef struct webgpu_flight {
   _Atomic uint32_t  references;
-  _Atomic uint32_t  is_lost;
-  _Atomic uint32_t  is_closing;
   _Atomic uint32_t  is_opening;         /* the callback of open is still owed */
   wapi_device       opened;
   _Atomic uint32_t  scopes_asked;       /* callbacks of error scopes that are still owed */
   wapi_enum         scope_type;         /* of the last scopes that were closed */
   char              scope_text[WEBGPU_ERROR_TEXT];
-  native_lock       error_lock;         /* a leaf: for the three below, which another thread of the implementation may set */
-  uint32_t          error_count;        /* uncaptured ones */
-  wapi_enum         error_type;
-  char              error_text[WEBGPU_ERROR_TEXT];
   webgpu_submission submissions[WEBGPU_SUBMISSIONS];
   webgpu_read       reads[WEBGPU_READS];
   webgpu_chunk      chunks[WEBGPU_CHUNKS];
@@ -125,6 +134,7 @@ struct tm_device {
   wapi_device       handle;
   wapi_queue        native_queue;
   webgpu_flight    *flight;
+  webgpu_trouble   *trouble;
   webgpu_queue      queues[WEBGPU_QUEUES];
   webgpu_module    *modules;
   uint64_t          buffer_count;       /* ever made */
@@ -152,15 +162,17 @@ void webgpu_flight_hold(webgpu_flight *flight);
 int  webgpu_flight_drop(webgpu_flight *flight);
 void webgpu_flight_free(const tm_host *host, webgpu_flight *flight);
 
-void webgpu_on_lost(const wapi_device *device, wapi_enum reason, wapi_string message, void *flight, void *unused);
-void webgpu_on_error(const wapi_device *device, wapi_enum type, wapi_string message, void *flight, void *unused);
+void webgpu_on_lost(const wapi_device *device, wapi_enum reason, wapi_string message, void *trouble, void *generation);
+void webgpu_on_error(const wapi_device *device, wapi_enum type, wapi_string message, void *trouble, void *generation);
 void webgpu_on_device(wapi_enum status, wapi_device device, wapi_string message, void *flight, void *unused);
 void webgpu_on_scope(wapi_enum status, wapi_enum type, wapi_string message, void *flight, void *unused);
 /* A callback that fills the reply, which lies in the flight. */
 wapi_status_call webgpu_call_for(webgpu_flight *flight, webgpu_reply *reply);
 
 /* Errors that the implementation told without being asked, so far. */
-uint32_t webgpu_error_count(webgpu_flight *flight);
+uint32_t webgpu_error_count(webgpu_trouble *trouble);
+/* A new generation, without errors. */
+uintptr_t webgpu_trouble_renew(webgpu_trouble *trouble);
 
 /* ---- webgpu_error.c ---- */
 

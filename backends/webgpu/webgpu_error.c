@@ -20,12 +20,12 @@ static tm_status fail_with(tm_device *device, tm_status status, wapi_enum type, 
 }
 
 tm_status webgpu_fail_told(tm_device *device, tm_status status, const char *what) {
-  webgpu_flight *flight = device->flight;
+  webgpu_trouble *trouble = device->trouble;
   char said[WEBGPU_ERROR_TEXT];
-  native_lock_take(&flight->error_lock);
-  memcpy(said, flight->error_text, sizeof said);
-  const wapi_enum type = flight->error_type;
-  native_lock_give(&flight->error_lock);
+  native_lock_take(&trouble->lock);
+  memcpy(said, trouble->error_text, sizeof said);
+  const wapi_enum type = trouble->error_type;
+  native_lock_give(&trouble->lock);
   return fail_with(device, status, type, what, said);
 }
 
@@ -47,7 +47,7 @@ tm_status webgpu_scope_end(tm_device *device, const char *what, tm_status otherw
     webgpu_device_poll(device);
     if (atomic_load(&flight->scopes_asked) != 0) native_pause(i);
   }
-  if (atomic_load(&flight->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, what);
+  if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, what);
   if (atomic_load(&flight->scopes_asked) != 0) return fail_with(device, TM_ERROR_DEVICE_LOST, 0, what, "an error scope was not answered");
   if (flight->scope_type == WAPI_ERROR_NONE) return TM_OK;
   const tm_status status = flight->scope_type == WAPI_ERROR_OUT_OF_MEMORY ? TM_ERROR_NO_MEMORY : otherwise;

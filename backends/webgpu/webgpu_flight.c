@@ -9,16 +9,13 @@ webgpu_flight *webgpu_flight_create(const tm_host *host) {
   if (flight == NULL) return NULL;
   memset(flight, 0, sizeof *flight);
   atomic_init(&flight->references, 1);
-  if (native_lock_init(&flight->error_lock) == 0) return flight;
-  host->free(host->context, flight, sizeof *flight);
-  return NULL;
+  return flight;
 }
 
 void webgpu_flight_hold(webgpu_flight *flight) { atomic_fetch_add(&flight->references, 1); }
 int webgpu_flight_drop(webgpu_flight *flight) { return atomic_fetch_sub(&flight->references, 1) == 1; }
 
 void webgpu_flight_free(const tm_host *host, webgpu_flight *flight) {
-  native_lock_deinit(&flight->error_lock);
   host->free(host->context, flight, sizeof *flight);
 }
 
@@ -29,32 +26,47 @@ static void keep_text(char *to, wapi_string message) {
   to[kept] = '\0';
 }
 
-void webgpu_on_error(const wapi_device *device, wapi_enum type, wapi_string message, void *a, void *unused) {
-  webgpu_flight *flight = a;
-  (void)device, (void)unused;
-  native_lock_take(&flight->error_lock);
-  flight->error_count++;
-  flight->error_type = type;
-  keep_text(flight->error_text, message);
-  native_lock_give(&flight->error_lock);
+/* ---- what comes unasked ---- */
+
+static void note(webgpu_trouble *trouble, uintptr_t generation, wapi_enum type, wapi_string message, uint32_t is_lost) {
+  native_lock_take(&trouble->lock);
+  if (trouble->generation == generation) {
+    trouble->error_count++;
+    trouble->error_type = type;
+    keep_text(trouble->error_text, message);
+    if (is_lost) atomic_store(&trouble->is_lost, 1);
+  }
+  native_lock_give(&trouble->lock);
 }
 
-uint32_t webgpu_error_count(webgpu_flight *flight) {
-  native_lock_take(&flight->error_lock);
-  const uint32_t count = flight->error_count;
-  native_lock_give(&flight->error_lock);
+void webgpu_on_error(const wapi_device *device, wapi_enum type, wapi_string message, void *trouble, void *generation) {
+  (void)device;
+  note(trouble, (uintptr_t)generation, type, message, 0);
+}
+
+void webgpu_on_lost(const wapi_device *device, wapi_enum reason, wapi_string message, void *trouble, void *generation) {
+  (void)device;
+  note(trouble, (uintptr_t)generation, reason, message, 1);
+}
+
+uint32_t webgpu_error_count(webgpu_trouble *trouble) {
+  native_lock_take(&trouble->lock);
+  const uint32_t count = trouble->error_count;
+  native_lock_give(&trouble->lock);
   return count;
 }
 
-void webgpu_on_lost(const wapi_device *device, wapi_enum reason, wapi_string message, void *a, void *unused) {
-  webgpu_flight *flight = a;
-  (void)reason;
-  if (!atomic_load(&flight->is_closing)) {
-    webgpu_on_error(device, WAPI_ERROR_INTERNAL, message, flight, unused);
-    atomic_store(&flight->is_lost, 1);
-  }
-  (void)webgpu_flight_drop(flight);
+uintptr_t webgpu_trouble_renew(webgpu_trouble *trouble) {
+  native_lock_take(&trouble->lock);
+  const uintptr_t generation = ++trouble->generation;
+  trouble->error_count = 0;
+  trouble->error_text[0] = '\0';
+  atomic_store(&trouble->is_lost, 0);
+  native_lock_give(&trouble->lock);
+  return generation;
 }
+
+/* ---- answers ---- */
 
 void webgpu_on_device(wapi_enum status, wapi_device device, wapi_string message, void *a, void *unused) {
   webgpu_flight *flight = a;

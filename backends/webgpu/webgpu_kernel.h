@@ -121,8 +121,14 @@ uint32_t webgpu_element_bytes(uint32_t format);
 /* The usual body of `refuses`: TM_REASON_LAYOUT and the first operand that is not contiguous, or 0. */
 uint32_t webgpu_refuses_strided(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand);
 
-/* The usual `split`: the outermost axis of output 0 that brings all operands below a binding; for operations whose
-   operands share the output's axes. */
+/* The axis of an operand that goes along with an axis of output 0; TM_MAX_RANK if none does. */
+typedef uint32_t (*webgpu_axis_fn)(const tm_operation *operation, uint32_t operand, uint32_t axis);
+
+/* The body of a `split`: the outermost axis of output 0 that brings all operands below a binding, or that does most
+   towards it, and the largest extent of a part. */
+int webgpu_split_by(const webgpu_limits *limits, const tm_operation *operation, webgpu_axis_fn axis_of, tm_change *out_change);
+
+/* The usual `split`: for operations whose operands share the output's axes. */
 int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change);
 
 /* The usual body of cost_ns: `units` of work at `units_per_us`, and the bytes of all operands at the memory's rate; the

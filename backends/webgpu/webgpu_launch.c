@@ -83,7 +83,7 @@ static tm_status prepare_locked(tm_device *device, const webgpu_row *row, const 
   const webgpu_limits *limits = &device->adapter->limits;
   webgpu_plan plan;
   memset(&plan, 0, sizeof plan);
-  if (atomic_load(&device->flight->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "prepare");
+  if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "prepare");
   row->plan(row, limits, operation, &plan);
   tm_status status = make_pipelines(device, row, &plan, kernel);
   if (status == TM_OK) status = make_parameters(device, &plan, kernel);
@@ -239,7 +239,7 @@ tm_status webgpu_launch(tm_device *device, const tm_launch *launch, tm_ticket *o
   if (status != TM_OK) return status;
   native_lock_take(&device->backend->lock);
   status = webgpu_queue_begin(device, launch->queue, launch->waits, launch->wait_count, &encoded);
-  const uint32_t errors = webgpu_error_count(device->flight);
+  const uint32_t errors = webgpu_error_count(device->trouble);
   if (launch->kernel->pass_count == 0) encoded = 0;
   if (status == TM_OK && encoded) status = encode_launch(device, launch);
   if (status == TM_OK) webgpu_queue_end(device, launch->queue, encoded, errors, out_ticket);

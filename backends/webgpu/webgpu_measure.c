@@ -29,6 +29,11 @@ uint32_t webgpu_refuses_strided(const webgpu_limits *limits, const tm_operation 
 
 /* ---- splitting ---- */
 
+typedef struct splitting {
+  const tm_operation *operation;
+  webgpu_axis_fn      axis_of;
+} splitting;
+
 /* Bytes that an operand spans when `axis` has at most `extent` elements, in doubles: a guess is enough to choose by. */
 static double span_bytes(const tm_operand *operand, uint32_t axis, uint64_t extent) {
   double span = webgpu_element_bytes(operand->format);
@@ -40,47 +45,55 @@ static double span_bytes(const tm_operand *operand, uint32_t axis, uint64_t exte
   return span;
 }
 
-static double largest_span(const tm_operation *operation, uint32_t axis, uint64_t extent) {
-  const uint32_t rank = operation->operands[operation->input_count].rank;
+static double largest_span(const splitting *s, uint32_t axis, uint64_t extent) {
+  const tm_operation *operation = s->operation;
   double largest = 0;
   for (uint32_t i = 0; i < operation->input_count + operation->output_count; ++i) {
-    const tm_operand *operand = &operation->operands[i];
-    const double span = span_bytes(operand, operand->rank == rank ? axis : TM_MAX_RANK, extent);
+    const double span = span_bytes(&operation->operands[i], s->axis_of(operation, i, axis), extent);
     if (span > largest) largest = span;
   }
   return largest;
 }
 
 /* The largest extent that keeps all spans below the room, by bisection; 0 if not even 1 does. */
-static uint64_t fitting_extent(const tm_operation *operation, uint32_t axis, double room) {
-  uint64_t low = 0, high = operation->operands[operation->input_count].dims[axis];
+static uint64_t fitting_extent(const splitting *s, uint32_t axis, double room) {
+  uint64_t low = 0, high = s->operation->operands[s->operation->input_count].dims[axis];
   while (low < high) {
     const uint64_t middle = low + (high - low + 1) / 2;
-    if (largest_span(operation, axis, middle) <= room) low = middle;
+    if (largest_span(s, axis, middle) <= room) low = middle;
     else high = middle - 1;
   }
   return low;
 }
 
-int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+int webgpu_split_by(const webgpu_limits *limits, const tm_operation *operation, webgpu_axis_fn axis_of, tm_change *out_change) {
+  const splitting s = { operation, axis_of };
   const tm_operand *y = &operation->operands[operation->input_count];
   const double room = (double)limits->binding_bytes - 2.0 * limits->offset_alignment;
   uint32_t best_axis = TM_MAX_RANK;
   uint64_t best_extent = 0;
-  double best = largest_span(operation, TM_MAX_RANK, 0);
+  double best = 0;
   for (uint32_t axis = 0; axis < y->rank && best_extent == 0; ++axis) {
-    if (y->dims[axis] < 2) continue;
-    const double alone = largest_span(operation, axis, 1);
-    if (alone >= best) continue;
+    const double alone = largest_span(&s, axis, 1);
+    if (y->dims[axis] < 2 || alone >= largest_span(&s, axis, y->dims[axis]) || (best_axis != TM_MAX_RANK && alone >= best)) continue;
     best = alone;
     best_axis = axis;
-    best_extent = fitting_extent(operation, axis, room);
+    best_extent = fitting_extent(&s, axis, room);
   }
   if (best_axis == TM_MAX_RANK) return 0;
   if (best_extent == 0) best_extent = 1;        /* the parts are asked about anew, and split further */
   if (best_extent > SPLIT_GRANULE) best_extent -= best_extent % SPLIT_GRANULE;
   *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = operation->input_count, .axis = best_axis, .value = best_extent };
   return 1;
+}
+
+/* Operands of the output's rank share its axes; one of another rank is a scalar. */
+static uint32_t same_axis(const tm_operation *operation, uint32_t operand, uint32_t axis) {
+  return operation->operands[operand].rank == operation->operands[operation->input_count].rank ? axis : TM_MAX_RANK;
+}
+
+int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+  return webgpu_split_by(limits, operation, same_axis, out_change);
 }
 
 /* ---- costs ---- */

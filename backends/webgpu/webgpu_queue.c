@@ -87,20 +87,20 @@ void webgpu_queue_submit(tm_device *device, uint32_t index) {
   webgpu_queue *q = &device->queues[index];
   if (q->open == 0) return;
   webgpu_submission *one = submission_at(device, q->open);
-  const uint32_t errors = webgpu_error_count(device->flight);
+  const uint32_t errors = webgpu_error_count(device->trouble);
   end_pass(device, q);
   if (q->chunk != NULL) device->api->BufferUnmap(q->chunk->handle);
   q->chunk = NULL;
   wapi_command_buffer commands = device->api->CommandEncoderFinish(q->encoder, &no_label);
   device->api->CommandEncoderRelease(q->encoder);
   q->encoder = NULL;
-  if (webgpu_error_count(device->flight) != errors) note_failure(one, one->first, TM_ERROR_INTERNAL);
+  if (webgpu_error_count(device->trouble) != errors) note_failure(one, one->first, TM_ERROR_INTERNAL);
   if (one->failed == 0) device->api->QueueSubmit(device->native_queue, 1, &commands);
   device->api->CommandBufferRelease(commands);
   const wapi_status_call call = webgpu_call_for(device->flight, &one->reply);
   (void)device->api->QueueOnSubmittedWorkDone(device->native_queue, call);
   ask_for_reads(device, q->open);
-  if (webgpu_error_count(device->flight) != errors) note_failure(one, one->first, TM_ERROR_INTERNAL);
+  if (webgpu_error_count(device->trouble) != errors) note_failure(one, one->first, TM_ERROR_INTERNAL);
   if (q->newest != 0) submission_at(device, q->newest)->next = q->open;
   else q->oldest = q->open;
   q->newest = q->open;
@@ -123,7 +123,7 @@ static tm_status check_waits(tm_device *device, uint32_t index, const tm_ticket 
 
 tm_status webgpu_queue_begin(tm_device *device, uint32_t index, const tm_ticket *waits, uint32_t wait_count, int *out_encode) {
   if (index >= WEBGPU_QUEUES) return webgpu_fail(device->backend->host, TM_ERROR_ARGUMENT, "there is no such queue");
-  if (atomic_load(&device->flight->is_lost)) {
+  if (atomic_load(&device->trouble->is_lost)) {
     webgpu_pump(device);
     return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "the device is lost");
   }
@@ -149,7 +149,7 @@ void webgpu_queue_end(tm_device *device, uint32_t index, int encoded, uint32_t e
   } else {
     webgpu_submission *one = submission_at(device, q->open);
     one->last = ++q->issued;
-    if (webgpu_error_count(device->flight) != error_count) note_failure(one, q->issued, TM_ERROR_INTERNAL);
+    if (webgpu_error_count(device->trouble) != error_count) note_failure(one, q->issued, TM_ERROR_INTERNAL);
   }
   *out_ticket = (tm_ticket){ .queue = index, .value = q->issued };
   if (encoded && ++q->work_count >= WORK_A_SUBMISSION) webgpu_queue_submit(device, index);
@@ -281,7 +281,7 @@ static void lose(tm_device *device) {
 
 void webgpu_pump(tm_device *device) {
   webgpu_device_poll(device);
-  if (atomic_load(&device->flight->is_lost)) {
+  if (atomic_load(&device->trouble->is_lost)) {
     lose(device);
     return;
   }
@@ -298,7 +298,7 @@ tm_status webgpu_flush(tm_device *device, uint32_t index) {
   if (index >= WEBGPU_QUEUES) return TM_OK;
   native_lock_take(&device->backend->lock);
   webgpu_queue_submit(device, index);
-  const uint32_t is_lost = atomic_load(&device->flight->is_lost);
+  const uint32_t is_lost = atomic_load(&device->trouble->is_lost);
   native_lock_give(&device->backend->lock);
   return is_lost ? TM_ERROR_DEVICE_LOST : TM_OK;
 }
@@ -374,7 +374,7 @@ tm_status webgpu_cancel(tm_device *device, uint32_t index) {
   webgpu_pump(device);
   const int is_running = q->oldest != 0;
   if (!is_running) q->failed = 0;
-  const uint32_t is_lost = atomic_load(&device->flight->is_lost);
+  const uint32_t is_lost = atomic_load(&device->trouble->is_lost);
   native_lock_give(&device->backend->lock);
   return is_lost ? TM_ERROR_DEVICE_LOST : is_running ? TM_BUSY : TM_OK;
 }

@@ -2,7 +2,11 @@
 /* The list of kernel families: one declaration and one entry each. */
 #include "webgpu_kernel.h"
 
+extern const webgpu_row_table webgpu_rows_moving;
+extern const webgpu_row_table webgpu_rows_cast;
 extern const webgpu_row_table webgpu_rows_arithmetic;
+extern const webgpu_row_table webgpu_rows_select;
+extern const webgpu_row_table webgpu_rows_transcendental;
 extern const webgpu_row_table webgpu_rows_reduce_sum;
 extern const webgpu_row_table webgpu_rows_reduce_parts;
 extern const webgpu_row_table webgpu_rows_matmul_float;
@@ -13,7 +17,11 @@ extern const webgpu_row_table webgpu_rows_block;
 extern const webgpu_row_table webgpu_rows_matmul_integer;
 
 const webgpu_row_table *const webgpu_row_tables[] = {
+  &webgpu_rows_moving,
+  &webgpu_rows_cast,
   &webgpu_rows_arithmetic,
+  &webgpu_rows_select,
+  &webgpu_rows_transcendental,
   &webgpu_rows_reduce_sum,
   &webgpu_rows_reduce_parts,
   &webgpu_rows_matmul_float,

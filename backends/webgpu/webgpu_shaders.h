@@ -6,7 +6,9 @@
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
+extern const char webgpu_wgsl_exact[];
 extern const char webgpu_wgsl_move[];
+extern const char webgpu_wgsl_transcendental[];
 
 /* ---- reductions, products, norms, blocks ---- */
 extern const char webgpu_wgsl_block[];

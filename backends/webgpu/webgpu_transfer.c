@@ -187,7 +187,7 @@ static tm_status enqueue(tm_device *device, const tm_transfer *transfer, tm_stat
   int encoded = 0;
   native_lock_take(&device->backend->lock);
   tm_status status = webgpu_queue_begin(device, transfer->queue, transfer->waits, transfer->wait_count, &encoded);
-  const uint32_t errors = webgpu_error_count(device->flight);
+  const uint32_t errors = webgpu_error_count(device->trouble);
   if (transfer->bytes == 0) encoded = 0;
   if (status == TM_OK && encoded) status = encode(device, transfer->queue, transfer);
   if (status == TM_OK) webgpu_queue_end(device, transfer->queue, encoded, errors, out_ticket);
