@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* q8_0 and q4_0 into floats and back, bit for bit: webgpu_dequantize.wgsl, webgpu_quantize.wgsl. */
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_shaders.h"
 
 #define BLOCK_ELEMENTS   32u
@@ -69,7 +70,7 @@ static void plan_encode(const webgpu_row *row, const webgpu_limits *limits, cons
 }
 
 #define ROW(OP, NAME, X, x, Y, y, SHADERS, PLAN)                                                                        \
-  { .op = OP, .formats = { TM_FORMAT_##X, TM_FORMAT_##Y }, .level = TM_LEVEL_NATIVE, WEBGPU_EXACT,                      \
+  { .op = OP, .formats = { TM_FORMAT_##X, TM_FORMAT_##Y }, WEBGPU_BIT_EQUAL,                      \
     .name = "webgpu_" #NAME "_" #x "_" #y, .shaders = SHADERS, .refuses = refuses, .split = split, .cost_ns = cost_ns,  \
     .plan = PLAN },
 #define ROWS(B, b, F, f)                                                                                                \

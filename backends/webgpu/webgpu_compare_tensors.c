@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compare_tensors, bit for bit: webgpu_compare_tensors.wgsl.  Formats whose values fit an f32, densely packed; b may be blocks. */
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_one_pass.h"
 #include "webgpu_shaders.h"
 
@@ -63,8 +64,8 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 }
 
 #define ROW(A, a, B, b, SHADERS)                                                                                        \
-  { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_##A, TM_FORMAT_##B, TM_FORMAT_U64 }, .level = TM_LEVEL_NATIVE,  \
-    WEBGPU_EXACT, .name = "webgpu_compare_tensors_" #a "_" #b, .shaders = SHADERS, .refuses = webgpu_refuses_one_pass,  \
+  { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_##A, TM_FORMAT_##B, TM_FORMAT_U64 }, \
+    WEBGPU_BIT_EQUAL, .name = "webgpu_compare_tensors_" #a "_" #b, .shaders = SHADERS, .refuses = webgpu_refuses_one_pass,  \
     .split = webgpu_split_one_pass, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .plan = plan },
 #define SAME(X, x) ROW(X, x, X, x, plain_shaders)
 #define MIXED(A, a)                                                                                                     \

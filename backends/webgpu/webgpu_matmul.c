@@ -144,8 +144,7 @@ static int is_dense(const webgpu_limits *limits, const tm_operand *operand, uint
 
 void webgpu_say_matmul(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *matmul, webgpu_plan *plan) {
   static const char *const names[] = { "a", "b" };
-  webgpu_say(plan, "const TILE_ROWS = %uu;\nconst Y_BYTES = %uu;\n", matmul->tile_rows,
-             webgpu_element_bytes(operation->operands[operation->input_count].format));
+  webgpu_say(plan, "const TILE_ROWS = %uu;\n", matmul->tile_rows);
   uint32_t binding = 1;
   for (uint32_t i = 0; i < operation->input_count; ++i) {
     webgpu_say(plan, "@group(0) @binding(%u) var<storage, read> x%u: array<u32>;\n", binding++, i);

@@ -24,7 +24,7 @@ uint32_t webgpu_refuses_matmul(const webgpu_limits *limits, const tm_operation *
 /* Rows, columns or batches; never along k. */
 int webgpu_split_matmul(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change);
 
-/* Bindings, TILE_ROWS, Y_BYTES, a_quad and b_quad. */
+/* Bindings, TILE_ROWS, a_quad and b_quad. */
 void webgpu_say_matmul(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *matmul, webgpu_plan *plan);
 
 /* Blocks of y, each made by one workgroup. */

@@ -4,8 +4,8 @@
  * additions, so n eps of the terms in all, in whatever order a dot product adds them.  Subnormal operands and large ones
  * take other ways (webgpu_matmul_float.wgsl), so that nothing but the result may be flushed.
  */
-#include "webgpu_elementwise.h"
 #include "webgpu_matmul.h"
+#include "webgpu_number.h"
 #include "webgpu_shaders.h"
 
 #define BOUND          1.25
@@ -39,17 +39,12 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   return webgpu_cost_ns(limits, products, PRODUCTS_PER_US, 2 * webgpu_operand_bytes(operation));
 }
 
-static void say_output(uint32_t format, webgpu_plan *plan) {
-  const uint32_t fraction_bits = format == TM_FORMAT_F32 ? 23 : format == TM_FORMAT_F16 ? 10 : 7;
-  webgpu_say(plan, "const Y_FRACTION_BITS = %uu;\nconst Y_EXPONENTS = %uu;\n", fraction_bits, format == TM_FORMAT_F16 ? 0x1fu : 0xffu);
-}
-
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
   webgpu_matmul m;
   (void)row;
   if (!webgpu_matmul_make(operation, &m)) return;
   webgpu_say_matmul(limits, operation, &m, out_plan);
-  say_output(operation->operands[2].format, out_plan);
+  webgpu_say_result(out_plan, operation->operands[2].format);
   webgpu_add_matmul_pass(limits, operation, &m, "scan", scans_of(&m), 0, out_plan);
   webgpu_add_matmul_pass(limits, operation, &m, "multiply", webgpu_matmul_blocks(limits, &m), scans_of(&m), out_plan);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul of i8 by i8 into i32: exact, whatever the order. */
-#include "webgpu_elementwise.h"
 #include "webgpu_matmul.h"
+#include "webgpu_number.h"
 #include "webgpu_shaders.h"
 
 #define PRODUCTS_PER_US 300000.0
@@ -20,12 +20,13 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
   (void)row;
   if (!webgpu_matmul_make(operation, &m)) return;
   webgpu_say_matmul(limits, operation, &m, out_plan);
+  webgpu_say_result(out_plan, TM_FORMAT_F32);   /* of i32 as well: 4 bytes */
   webgpu_add_matmul_pass(limits, operation, &m, "multiply", webgpu_matmul_blocks(limits, &m), 0, out_plan);
 }
 
 static const webgpu_row rows[] = {
   { .op = TM_OP_MATMUL, .formats = { TM_FORMAT_I8, TM_FORMAT_I8, TM_FORMAT_I32 }, .attribute_bytes = sizeof(tm_matmul_attributes),
-    .level = TM_LEVEL_NATIVE, WEBGPU_EXACT, .name = "webgpu_matmul_i8", .shaders = shaders, .refuses = webgpu_refuses_matmul,
+    WEBGPU_BIT_EQUAL, .name = "webgpu_matmul_i8", .shaders = shaders, .refuses = webgpu_refuses_matmul,
     .split = webgpu_split_matmul, .cost_ns = cost_ns, .plan = plan },
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
 
@@ -126,10 +127,9 @@ static void say(const tm_operation *operation, webgpu_plan *plan) {
   }
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> y: array<atomic<u32>>;\n", binding++);
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> w: array<u32>;\n", binding);
-  webgpu_say(plan, "const X_BYTES = %uu;\nconst Y_BYTES = %uu;\n", webgpu_element_bytes(x), webgpu_element_bytes(y));
+  webgpu_say(plan, "const X_BYTES = %uu;\n", webgpu_element_bytes(x));
   webgpu_say(plan, "fn x_bits(raw: u32) -> u32 { return bits_from_%s(raw); }\n", webgpu_float_name(x));
-  webgpu_say(plan, "const Y_FRACTION_BITS = %uu;\nconst Y_EXPONENTS = %uu;\n",
-             y == TM_FORMAT_F32 ? 23u : y == TM_FORMAT_F16 ? 10u : 7u, y == TM_FORMAT_F16 ? 0x1fu : 0xffu);
+  webgpu_say_result(plan, y);
   if (is_softmax(operation)) return;
   const int is_layer_norm = operation->op == TM_OP_LAYER_NORM;
   webgpu_say(plan, "const IS_LAYER_NORM = %s;\n", is_layer_norm ? "true" : "false");

@@ -2,6 +2,7 @@
 #include "webgpu_one_pass.h"
 
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 
 #define SUPERBLOCK    32768u
 #define LARGEST_COUNT UINT64_C(0xffff0000)      /* a superblock below the end of the shaders' words */
@@ -56,6 +57,6 @@ void webgpu_say_values(webgpu_plan *plan, uint32_t input, uint32_t format) {
   webgpu_say(plan, raw[bytes], input);
   webgpu_say(plan, "; }\nfn %c_value(e: u32) -> u32 { return ", name);
   if (webgpu_float_name(format) != NULL) webgpu_say(plan, "bits_from_%s(%c_raw(e)); }\n", webgpu_float_name(format), name);
-  else if (webgpu_integer_sign(format) < 0) webgpu_say(plan, "bitcast<u32>(f32(%c_raw(e))); }\n", name);
+  else if (webgpu_number_sign(format) < 0) webgpu_say(plan, "bitcast<u32>(f32(%c_raw(e))); }\n", name);
   else webgpu_say(plan, "bitcast<u32>(f32(extractBits(bitcast<i32>(%c_raw(e)), 0u, %uu))); }\n", name, 8 * bytes);
 }

@@ -7,20 +7,6 @@
 #define LEAST_TERMS   32u                       /* of a part */
 #define MOST_PARTS    1024u
 
-int webgpu_number_sign(uint32_t format) {
-  switch (format) {
-    case TM_FORMAT_I8:
-    case TM_FORMAT_I16:
-    case TM_FORMAT_I32:
-    case TM_FORMAT_I64: return 1;
-    case TM_FORMAT_U8:
-    case TM_FORMAT_U16:
-    case TM_FORMAT_U32:
-    case TM_FORMAT_U64: return -1;
-    default: return 0;
-  }
-}
-
 /* ---- axes ---- */
 
 /* Merges with the axis inside where both are one walk through x and y. */
@@ -113,10 +99,8 @@ void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction 
                    "@group(0) @binding(2) var<storage, read_write> y: array<atomic<u32>>;\n"
                    "@group(0) @binding(3) var<storage, read_write> w: array<u32>;\n");
   const uint32_t x_bytes = webgpu_element_bytes(operation->operands[0].format);
-  const uint32_t y_bytes = webgpu_element_bytes(operation->operands[1].format);
   webgpu_say(plan, "const ONE_AXIS = %s;\n", reduction->reduced_axis_count == 1 ? "true" : "false");
   webgpu_say(plan, "const X_BYTES = %uu;\nconst X_LIFT = %uu;\n", x_bytes, x_bytes < 4 ? 32 - 8 * x_bytes : 0);
-  webgpu_say(plan, "const Y_BYTES = %uu;\nconst Y_MASK = %uu;\n", y_bytes, 0xffffffffu >> (y_bytes < 4 ? 32 - 8 * y_bytes : 0));
 }
 
 static void put_axes(webgpu_pass *pass, const webgpu_axis *axes, uint32_t count) {

@@ -29,7 +29,7 @@ uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operatio
 /* Only kept axes: parts of one output's terms are no operation of their own. */
 int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change);
 
-/* Bindings, numbers of axes and sizes of elements. */
+/* Bindings, the size of an element of x, and whether one axis is reduced. */
 void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction *reduction, webgpu_plan *plan);
 
 /* A pass with the parameters of webgpu_reduce.wgsl; `items` is its number of invocations. */
@@ -40,8 +40,5 @@ void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *
 /* Into how many parts an output's terms go so that all invocations of a large device have something to do; 1 where there are
    enough outputs. */
 uint64_t webgpu_reduction_parts(const webgpu_reduction *reduction);
-
-/* 1: a signed integer, -1: an unsigned one, 0: a float; of 1 to 8 bytes. */
-int webgpu_number_sign(uint32_t format);
 
 #endif

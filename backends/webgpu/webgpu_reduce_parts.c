@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* min, max, argmax and the sum of integers: parts of the terms may be reduced in any order, so all rows are bit-equal. */
-#include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
 
@@ -68,11 +68,17 @@ static void say_kind(const tm_operation *operation, webgpu_plan *plan) {
   else say_integer(format, operation->op, plan);
 }
 
+static void say_output(uint32_t format, webgpu_plan *plan) {
+  const uint32_t bytes = webgpu_element_bytes(format);
+  webgpu_say(plan, "const Y_BYTES = %uu;\nconst Y_MASK = %uu;\n", bytes, 0xffffffffu >> (bytes < 4 ? 32 - 8 * bytes : 0));
+}
+
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
   webgpu_reduction r;
   (void)row;
   webgpu_reduction_make(operation, &r);
   webgpu_say_reduction(operation, &r, out_plan);
+  say_output(operation->operands[1].format, out_plan);
   say_kind(operation, out_plan);
   const uint64_t parts = webgpu_reduction_parts(&r);
   if (parts == 1) {
@@ -85,7 +91,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 
 #define ROW(OP, NAME, X, Y, SHADERS, REFUSES)                                                                           \
   { .op = OP, .formats = { TM_FORMAT_##X, Y }, .attribute_bytes = sizeof(tm_reduce_attributes),                         \
-    .level = TM_LEVEL_NATIVE, WEBGPU_EXACT, .name = "webgpu_" NAME, .shaders = SHADERS, .refuses = REFUSES,             \
+    WEBGPU_BIT_EQUAL, .name = "webgpu_" NAME, .shaders = SHADERS, .refuses = REFUSES,             \
     .split = webgpu_split_reduction, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .plan = plan },
 #define EXTREMES(X, x)                                                                                                  \
   ROW(TM_OP_MIN, "min_" #x, X, TM_FORMAT_##X, extreme_shaders, webgpu_refuses_reduction)                                \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sum and mean in f64 and in the canonical order, on integers, so bit-equal: webgpu_reduce_sum.wgsl. */
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
 
@@ -37,14 +38,9 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
 }
 
 static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
-  static const struct { uint32_t format, fraction_bits, exponents; } shapes[] = {
-    { TM_FORMAT_F32, 23, 0xff }, { TM_FORMAT_F16, 10, 0x1f }, { TM_FORMAT_BF16, 7, 0xff }, { TM_FORMAT_F64, 52, 0x7ff },
-  };
-  const uint32_t x = operation->operands[0].format, y = operation->operands[1].format;
-  uint32_t i = 0;
-  while (shapes[i].format != y) i++;
-  webgpu_say(plan, "const SUM = %uu;\nconst MEAN = %uu;\nconst OP = %uu;\n", TM_OP_SUM, TM_OP_MEAN, operation->op);
-  webgpu_say(plan, "const Y_FRACTION_BITS = %uu;\nconst Y_EXPONENTS = %uu;\n", shapes[i].fraction_bits, shapes[i].exponents);
+  const uint32_t x = operation->operands[0].format;
+  webgpu_say_result(plan, operation->operands[1].format);
+  webgpu_say(plan, "const MEAN = %uu;\nconst OP = %uu;\n", TM_OP_MEAN, operation->op);
   webgpu_say(plan, "fn wide_of_raw(raw: u32) -> vec2<u32> {\n");
   if (webgpu_float_name(x) != 0) {
     webgpu_say(plan, "  return wide_of_f32(bits_from_%s(raw));\n}\n", webgpu_float_name(x));
@@ -73,7 +69,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 
 #define ROW(OP, NAME, X, x, Y, y)                                                                                       \
   { .op = OP, .formats = { TM_FORMAT_##X, TM_FORMAT_##Y }, .attribute_bytes = sizeof(tm_reduce_attributes),             \
-    .level = TM_LEVEL_NATIVE, WEBGPU_EXACT, .name = "webgpu_" #NAME "_" #x "_" #y, .shaders = shaders,                  \
+    WEBGPU_BIT_EQUAL, .name = "webgpu_" #NAME "_" #x "_" #y, .shaders = shaders,                  \
     .refuses = refuses, .split = webgpu_split_reduction, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes,        \
     .plan = plan },
 #define ROWS(OP, NAME, X, x)                                                                                            \

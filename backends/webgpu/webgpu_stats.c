@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats, bit for bit: webgpu_stats.wgsl.  Formats whose values fit an f32, densely packed. */
 #include "webgpu_elementwise.h"
+#include "webgpu_number.h"
 #include "webgpu_one_pass.h"
 #include "webgpu_shaders.h"
 
@@ -76,7 +77,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 }
 
 #define ROW(X, x, SHADERS)                                                                                              \
-  { .op = TM_OP_STATS, .formats = { TM_FORMAT_##X, TM_FORMAT_U64 }, .level = TM_LEVEL_NATIVE, WEBGPU_EXACT,             \
+  { .op = TM_OP_STATS, .formats = { TM_FORMAT_##X, TM_FORMAT_U64 }, WEBGPU_BIT_EQUAL,             \
     .name = "webgpu_stats_" #x, .shaders = SHADERS, .refuses = webgpu_refuses_one_pass, .split = webgpu_split_one_pass, \
     .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .plan = plan },
 
