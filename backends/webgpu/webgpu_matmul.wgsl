@@ -22,6 +22,7 @@ struct Product {
   headroom: u32,                // log2 of the depth, rounded up
   unused: u32,
   batches: array<vec4<i32>, 6>, // extent, steps of a, b, y; the innermost first
+  scales: vec4<i32>,            // of the integers' product: first word and step along rows, then along columns
 }
 @group(0) @binding(0) var<uniform> p: Product;
 
