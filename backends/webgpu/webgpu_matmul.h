@@ -7,6 +7,7 @@
 
 #define WEBGPU_MATMUL_A 0u
 #define WEBGPU_MATMUL_B 1u
+#define WEBGPU_MATMUL_BLOCKS 3u         /* the parameter that counts blocks */
 
 typedef struct webgpu_matmul {
   uint64_t rows, columns, depth, batch_count;

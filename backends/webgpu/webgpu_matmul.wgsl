@@ -10,11 +10,11 @@ struct Product {
   rows: u32,
   columns: u32,
   depth: u32,
-  blocks: u32,                  // of all batches
+  blocks: u32,                  // of all batches; without tiles the elements of y
   row_blocks: u32,
   column_blocks: u32,
   batch_axes: u32,
-  scans: u32,                   // workgroups of the pass before, which left extremes in w; 0: there was none
+  scans: u32,                   // workgroups of the pass before, which left extremes in w; without tiles parts of a sum
   first: vec4<i32>,             // of a, b, y
   a_step: vec2<i32>,            // along rows, along k; elements, of b's columns in block formats bytes, of y bytes
   b_step: vec2<i32>,            // along columns, along k
@@ -61,13 +61,17 @@ fn tile_of(block: u32, local: u32) -> Tile {
 fn mask_of(k: u32) -> vec4<bool> { return vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(p.depth); }
 
 // The invocations that store parts of one word change nothing but their own bits of it.
-fn store(tile: Tile, i: u32, j: u32, raw: u32) {
-  if (tile.row + i >= p.rows || tile.column + j >= p.columns) { return; }
-  let place = u32(tile.y + i32(tile.row + i) * p.y_step.x + i32(tile.column + j) * p.y_step.y);
+fn store_at(first: i32, raw: u32) {
+  let place = u32(first);
   if (Y_BYTES == 4u) {
     atomicStore(&y[place >> 2u], raw);
     return;
   }
   let shift = (place & 2u) * 8u;
   atomicXor(&y[place >> 2u], (atomicLoad(&y[place >> 2u]) ^ (raw << shift)) & (0xffffu << shift));
+}
+
+fn store(tile: Tile, i: u32, j: u32, raw: u32) {
+  if (tile.row + i >= p.rows || tile.column + j >= p.columns) { return; }
+  store_at(tile.y + i32(tile.row + i) * p.y_step.x + i32(tile.column + j) * p.y_step.y, raw);
 }

@@ -12,13 +12,17 @@
 #define MOST_SCANS     64u      /* workgroups, each leaves SCAN_BYTES */
 #define SCAN_BYTES     16u
 #define SCAN_GRANULE   65536u   /* elements for one workgroup */
+#define FEW_ROWS       4u       /* which tiles would not fill */
+#define PART_DEPTH     64u      /* at least, of a sum that is made in parts */
+#define MOST_PARTS     32u
 #define PRODUCTS_PER_US 300000.0
 
 static const char *const tile_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_matmul, webgpu_wgsl_matmul_float,
-                                            webgpu_wgsl_matmul_float_tile, 0 };
+                                            webgpu_wgsl_matmul_float_tile, webgpu_wgsl_matmul_float_vector, 0 };
 
 static const char *const block_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_block, webgpu_wgsl_matmul,
-                                             webgpu_wgsl_matmul_float, webgpu_wgsl_matmul_float_tile, 0 };
+                                             webgpu_wgsl_matmul_float, webgpu_wgsl_matmul_float_tile,
+                                             webgpu_wgsl_matmul_float_vector, 0 };
 
 static uint64_t scans_of(const webgpu_matmul *m) {
   const uint64_t elements = m->batch_count * (m->rows + m->columns) * m->depth;
@@ -26,10 +30,20 @@ static uint64_t scans_of(const webgpu_matmul *m) {
   return scans < MOST_SCANS ? scans : MOST_SCANS;
 }
 
+static int has_few_rows(const webgpu_matmul *m) { return m->rows < FEW_ROWS; }
+
+static uint64_t outputs_of(const webgpu_matmul *m) { return m->batch_count * m->rows * m->columns; }
+
+static uint64_t parts_of(const webgpu_matmul *m) {
+  const uint64_t parts = m->depth / PART_DEPTH;
+  return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
   webgpu_matmul m;
   (void)limits;
-  return webgpu_matmul_make(operation, &m) ? scans_of(&m) * SCAN_BYTES : 0;
+  if (!webgpu_matmul_make(operation, &m)) return 0;
+  return has_few_rows(&m) ? outputs_of(&m) * parts_of(&m) * sizeof(float) : scans_of(&m) * SCAN_BYTES;
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
@@ -39,12 +53,26 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   return webgpu_cost_ns(limits, products, PRODUCTS_PER_US, 2 * webgpu_operand_bytes(operation));
 }
 
+static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m, webgpu_plan *plan) {
+  const uint64_t group = limits->workgroup_size, outputs = outputs_of(m), items[2] = { outputs * parts_of(m), outputs };
+  static const char *const entries[2] = { "parts", "sums" };
+  for (uint32_t i = 0; i < 2; ++i) {
+    webgpu_pass *pass = webgpu_add_matmul_pass(limits, operation, m, entries[i], (items[i] + group - 1) / group, parts_of(m), plan);
+    if (pass != NULL) pass->parameters[WEBGPU_MATMUL_BLOCKS] = (uint32_t)outputs;
+  }
+}
+
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
   webgpu_matmul m;
   (void)row;
   if (!webgpu_matmul_make(operation, &m)) return;
   webgpu_say_matmul(limits, operation, &m, out_plan);
   webgpu_say_result(out_plan, operation->operands[2].format);
+  webgpu_say(out_plan, "const PARTS_FIRST = %s;\n", m.k_axis[1] == operation->operands[1].rank - 1 ? "true" : "false");
+  if (has_few_rows(&m)) {
+    add_vector_passes(limits, operation, &m, out_plan);
+    return;
+  }
   webgpu_add_matmul_pass(limits, operation, &m, "scan", scans_of(&m), 0, out_plan);
   webgpu_add_matmul_pass(limits, operation, &m, "multiply", webgpu_matmul_blocks(limits, &m), scans_of(&m), out_plan);
 }

@@ -3,7 +3,7 @@
 //   PLAIN    no operand is subnormal, no product can be, and no sum can overflow
 //   RAISED   operands times 2^24: subnormal ones become normal, and what products lose at 2^-126 weighs 2^-174
 //   EXACT    there are very large numbers, infinities or NaN: in f64 on integers
-// `scan` finds the extremes; with one row of a tile, the product itself watches out instead and starts again.
+// `scan` finds the extremes; with few rows the product itself watches out instead.
 
 const PLAIN = 0u;
 const RAISED = 1u;
@@ -19,10 +19,10 @@ fn exponents_of(bits: vec4<u32>, so_far: vec2<u32>) -> vec2<u32> {
 }
 
 fn path_of(a: vec2<u32>, b: vec2<u32>) -> u32 {
-  if (a.y == 0u || b.y == 0u) { return PLAIN; }
   let low = vec2<u32>(a.x + 1u, b.x + 1u) >> vec2<u32>(23u);
   let high = vec2<u32>(a.y, b.y) >> vec2<u32>(23u);
   if (max(high.x, high.y) == 0xffu) { return EXACT; }
+  if (a.y == 0u || b.y == 0u) { return PLAIN; }
   let top = high.x + high.y + 2u + p.headroom;  // biased twice, by 254
   if (min(low.x, low.y) > 0u && low.x + low.y >= 254u - 126u && top < 254u + 127u) { return PLAIN; }
   return select(EXACT, RAISED, top + 2u * RAISE < 254u + 127u && max(high.x, high.y) < 254u - RAISE);
@@ -81,17 +81,19 @@ fn store_value(tile: Tile, i: u32, j: u32, value: vec2<u32>) {
   store(tile, i, j, wide_to_narrow(value, Y_FRACTION_BITS, Y_EXPONENTS));
 }
 
+fn exact_sum(a_at: u32, b_at: u32) -> vec2<u32> {
+  var sum = WIDE_ZERO;
+  for (var k = 0u; k < p.depth; k += 4u) {
+    let a = a_quad(a_at, k);
+    let b = b_quad(b_at, k);
+    for (var l = 0u; l < min(4u, p.depth - k); l++) { sum = wide_add(sum, wide_of_product(a[l], b[l])); }
+  }
+  return sum;
+}
+
 fn multiply_exactly(tile: Tile) {
   for (var i = 0u; i < TILE_ROWS; i++) {
-    for (var j = 0u; j < 4u; j++) {
-      var sum = WIDE_ZERO;
-      for (var k = 0u; k < p.depth; k += 4u) {
-        let a = a_quad(tile.a[i], k);
-        let b = b_quad(tile.b[j], k);
-        for (var l = 0u; l < min(4u, p.depth - k); l++) { sum = wide_add(sum, wide_of_product(a[l], b[l])); }
-      }
-      store_value(tile, i, j, sum);
-    }
+    for (var j = 0u; j < 4u; j++) { store_value(tile, i, j, exact_sum(tile.a[i], tile.b[j])); }
   }
 }
 

@@ -19,6 +19,7 @@ extern const char webgpu_wgsl_line[];
 extern const char webgpu_wgsl_matmul[];
 extern const char webgpu_wgsl_matmul_float[];
 extern const char webgpu_wgsl_matmul_float_tile[];
+extern const char webgpu_wgsl_matmul_float_vector[];
 extern const char webgpu_wgsl_matmul_integer[];
 extern const char webgpu_wgsl_no_block[];
 extern const char webgpu_wgsl_norm[];
