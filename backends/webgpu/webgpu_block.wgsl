@@ -24,9 +24,9 @@ fn block_quad(block: u32, e: u32) -> vec4<u32> {
   let scale = bits_from_f16(block_half(block));
   let quants = block_quants(block, e);
   if ((scale & 0x7f800000u) == 0x7f800000u) {
-    let is_nan = vec4<bool>((scale & 0x7fffffu) != 0u) | (quants == vec4<i32>(0));
+    if ((scale & 0x7fffffu) != 0u) { return vec4<u32>(scale | 0x400000u); }
     let signs = (bitcast<vec4<u32>>(quants) ^ vec4<u32>(scale)) & vec4<u32>(0x80000000u);
-    return select(signs | vec4<u32>(0x7f800000u), select(vec4<u32>(0xffc00000u), vec4<u32>(scale | 0x400000u), vec4<bool>((scale & 0x7fffffu) != 0u)), is_nan);
+    return select(signs | vec4<u32>(0x7f800000u), vec4<u32>(0xffc00000u), quants == vec4<i32>(0));
   }
   return bitcast<vec4<u32>>(vec4<f32>(quants) * bitcast<f32>(scale));
 }

@@ -9,7 +9,8 @@
 #define RECORD_BYTES 56u
 #define ELEMENTS_PER_US 3000.0  /* a difference, a product and four additions in emulated f64 each */
 
-static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_digits, webgpu_wgsl_compare_tensors, 0 };
+static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_digits,
+                                             webgpu_wgsl_compare_tensors, 0 };
 static const char *const block_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_block, webgpu_wgsl_digits,
                                              webgpu_wgsl_compare_tensors, 0 };
 

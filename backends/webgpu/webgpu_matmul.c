@@ -109,8 +109,10 @@ static void say_loose_quad(webgpu_plan *plan, const char *name, uint32_t input, 
   };
   webgpu_say(plan, "fn %s_one(e: u32) -> u32 { return %s_bits(", name, name);
   webgpu_say(plan, element[bytes], input);
-  webgpu_say(plan, "); }\nfn %s_quad(at: u32, k: u32) -> vec4<u32> {\n  let s = u32(p.%s_step.y);\n  let e = at + k * s;\n", name, name);
-  webgpu_say(plan, "  return vec4<u32>(%s_one(e), %s_one(e + s), %s_one(e + 2u * s), %s_one(e + 3u * s));\n}\n", name, name, name, name);
+  webgpu_say(plan, "); }\nfn %s_quad(at: u32, k: u32) -> vec4<u32> {\n", name);
+  webgpu_say(plan, "  let s = u32(p.%s_step.y);\n  let e = at + k * s;\n", name);
+  webgpu_say(plan, "  return vec4<u32>(%s_one(e), %s_one(e + s), %s_one(e + 2u * s), %s_one(e + 3u * s));\n}\n", name, name, name,
+             name);
 }
 
 /* Whole words, where elements along k lie side by side from a word's beginning on. */
@@ -118,8 +120,8 @@ static void say_dense_quad(webgpu_plan *plan, const char *name, uint32_t input, 
   webgpu_say(plan, "fn %s_quad(at: u32, k: u32) -> vec4<u32> {\n  let i = (at + k) / %uu;\n", name, 4 / bytes);
   if (bytes == 2) {
     webgpu_say(plan, "  let one = x%u[i];\n  let two = x%u[i + 1u];\n", input, input);
-    webgpu_say(plan, "  return vec4<u32>(%s_bits(one & 0xffffu), %s_bits(one >> 16u), %s_bits(two & 0xffffu), %s_bits(two >> 16u));\n}\n",
-               name, name, name, name);
+    webgpu_say(plan, "  return vec4<u32>(%s_bits(one & 0xffffu), %s_bits(one >> 16u), ", name, name);
+    webgpu_say(plan, "%s_bits(two & 0xffffu), %s_bits(two >> 16u));\n}\n", name, name);
   } else {
     webgpu_say(plan, "  let one = x%u[i];\n", input);
     webgpu_say(plan, "  return vec4<u32>(%s_bits(one), %s_bits(one >> 8u), %s_bits(one >> 16u), %s_bits(one >> 24u));\n}\n",
@@ -184,7 +186,9 @@ static int64_t unit_of(const tm_operand *operand, int is_output) {
   return is_output || bytes == 0 ? 1 : (int64_t)bytes;
 }
 
-static uint32_t step_of(const tm_operand *operand, uint32_t axis, int64_t unit) { return (uint32_t)(operand->strides_bytes[axis] / unit); }
+static uint32_t step_of(const tm_operand *operand, uint32_t axis, int64_t unit) {
+  return (uint32_t)(operand->strides_bytes[axis] / unit);
+}
 
 static void put_batches(const tm_operation *operation, const int64_t *units, webgpu_pass *pass) {
   const tm_operand *y = &operation->operands[operation->input_count];

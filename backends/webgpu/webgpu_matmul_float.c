@@ -53,7 +53,8 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   return webgpu_cost_ns(limits, products, PRODUCTS_PER_US, 2 * webgpu_operand_bytes(operation));
 }
 
-static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m, webgpu_plan *plan) {
+static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m,
+                              webgpu_plan *plan) {
   const uint64_t group = limits->workgroup_size, outputs = outputs_of(m), items[2] = { outputs * parts_of(m), outputs };
   static const char *const entries[2] = { "parts", "sums" };
   for (uint32_t i = 0; i < 2; ++i) {

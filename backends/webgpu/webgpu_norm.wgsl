@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm and rms_norm over the last axis, in f64 on integers.  `parts` leaves sums of d and d^2 in w, where d is the
 // distance from the line's first element (rms_norm: x itself); `lines` makes of them the centre and the inverse of the
-// deviation; `results` makes the elements; `direct` does it all for short lines.  The first element is no further from the mean than sqrt(length) deviations, so
-// the difference of the two sums cancels no more than log2(length) bits.
+// deviation; `results` makes the elements; `direct` does it all for short lines.  The first element is no further from the
+// mean than sqrt(length) deviations, so the difference of the two sums cancels no more than log2(length) bits.
 
 // A part's sum of d and of d^2; of a whole line the centre and the inverse of the deviation.
 struct Pair {

@@ -49,7 +49,8 @@ void webgpu_say_values(webgpu_plan *plan, uint32_t input, uint32_t format) {
   const char name = input == 0 ? 'x' : 'z';
   const uint32_t bytes = webgpu_element_bytes(format);
   if (bytes == 0) {
-    webgpu_say(plan, "const BLOCK_BYTES = %uu;\nfn block_word(i: u32) -> u32 { return x%u[i]; }\n", format == TM_FORMAT_Q8_0 ? 34u : 18u, input);
+    webgpu_say(plan, "const BLOCK_BYTES = %uu;\n", format == TM_FORMAT_Q8_0 ? 34u : 18u);
+    webgpu_say(plan, "fn block_word(i: u32) -> u32 { return x%u[i]; }\n", input);
     webgpu_say(plan, "fn %c_value(e: u32) -> u32 { return block_quad(e / 32u * BLOCK_BYTES, e & 28u)[e & 3u]; }\n", name);
     return;
   }

@@ -13,7 +13,8 @@
 static void append_axis(webgpu_axis *axes, uint32_t *count, uint64_t extent, int64_t x_step, int64_t y_step) {
   if (extent == 1) return;
   webgpu_axis *inner = *count == 0 ? NULL : &axes[*count - 1];
-  if (inner != NULL && x_step == (int64_t)inner->extent * inner->x_step_bytes && y_step == (int64_t)inner->extent * inner->y_step_bytes) {
+  const int64_t inside = inner != NULL ? inner->extent : 0;
+  if (inner != NULL && x_step == inside * inner->x_step_bytes && y_step == inside * inner->y_step_bytes) {
     inner->extent = (uint32_t)(inner->extent * extent);
     return;
   }

@@ -38,7 +38,8 @@ fn exponential(x: u32, largest: u32) -> Power {
   if (!wide_less(difference, vec2<u32>(0u, 0x40690000u))) { return Power(1.0f, -1000); }
   // With 32 bits behind the point; times log2(e), which is 0xb8aa3b29 * 2^-31.
   let fixed = words_right(wide_mantissa(difference), min(u32(1085 - 32 - wide_exponent(difference)), 63u));
-  let scaled = words_add(words_left(words_multiply(fixed.y, 0xb8aa3b29u), 1u), words_right(words_multiply(fixed.x, 0xb8aa3b29u), 31u));
+  let above = words_left(words_multiply(fixed.y, 0xb8aa3b29u), 1u);
+  let scaled = words_add(above, words_right(words_multiply(fixed.x, 0xb8aa3b29u), 31u));
   let rest = ~scaled.x + 1u;
   return Power(power_of_fraction(f32(rest) * 0x1p-32f), -i32(scaled.y) - select(1, 0, rest == 0u));
 }
