@@ -8,6 +8,14 @@ extern const webgpu_row_table webgpu_rows_arithmetic;
 extern const webgpu_row_table webgpu_rows_select;
 extern const webgpu_row_table webgpu_rows_lerp;
 extern const webgpu_row_table webgpu_rows_transcendental;
+extern const webgpu_row_table webgpu_rows_reduce_sum;
+extern const webgpu_row_table webgpu_rows_reduce_parts;
+extern const webgpu_row_table webgpu_rows_matmul_float;
+extern const webgpu_row_table webgpu_rows_compare_tensors;
+extern const webgpu_row_table webgpu_rows_normalize;
+extern const webgpu_row_table webgpu_rows_stats;
+extern const webgpu_row_table webgpu_rows_block;
+extern const webgpu_row_table webgpu_rows_matmul_integer;
 
 const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_moving,
@@ -16,5 +24,13 @@ const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_select,
   &webgpu_rows_lerp,
   &webgpu_rows_transcendental,
+  &webgpu_rows_reduce_sum,
+  &webgpu_rows_reduce_parts,
+  &webgpu_rows_matmul_float,
+  &webgpu_rows_compare_tensors,
+  &webgpu_rows_normalize,
+  &webgpu_rows_stats,
+  &webgpu_rows_block,
+  &webgpu_rows_matmul_integer,
   0,
 };

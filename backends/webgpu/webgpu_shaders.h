@@ -11,4 +11,26 @@ extern const char webgpu_wgsl_lerp[];
 extern const char webgpu_wgsl_move[];
 extern const char webgpu_wgsl_transcendental[];
 
+/* ---- reductions, products, norms, blocks ---- */
+extern const char webgpu_wgsl_block[];
+extern const char webgpu_wgsl_compare_tensors[];
+extern const char webgpu_wgsl_dequantize[];
+extern const char webgpu_wgsl_digits[];
+extern const char webgpu_wgsl_line[];
+extern const char webgpu_wgsl_matmul[];
+extern const char webgpu_wgsl_matmul_float[];
+extern const char webgpu_wgsl_matmul_float_tile[];
+extern const char webgpu_wgsl_matmul_float_vector[];
+extern const char webgpu_wgsl_matmul_integer[];
+extern const char webgpu_wgsl_no_block[];
+extern const char webgpu_wgsl_norm[];
+extern const char webgpu_wgsl_quantize[];
+extern const char webgpu_wgsl_reduce[];
+extern const char webgpu_wgsl_reduce_extreme[];
+extern const char webgpu_wgsl_reduce_integer[];
+extern const char webgpu_wgsl_reduce_sum[];
+extern const char webgpu_wgsl_softmax[];
+extern const char webgpu_wgsl_stats[];
+extern const char webgpu_wgsl_wide[];
+
 #endif

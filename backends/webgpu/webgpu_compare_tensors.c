@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compare_tensors, bit for bit: webgpu_compare_tensors.wgsl.  Formats whose values fit an f32, densely packed; b may be blocks. */
+#include "webgpu_elementwise.h"
+#include "webgpu_number.h"
+#include "webgpu_one_pass.h"
+#include "webgpu_shaders.h"
+
+#define LANES        16u
+#define RECORD_BYTES 56u
+#define ELEMENTS_PER_US 3000.0  /* a difference, a product and four additions in emulated f64 each */
+
+static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_digits,
+                                             webgpu_wgsl_compare_tensors, 0 };
+static const char *const block_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_block, webgpu_wgsl_digits,
+                                             webgpu_wgsl_compare_tensors, 0 };
+
+static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
+  (void)limits;
+  return webgpu_superblocks_of(&operation->operands[0]) * LANES * RECORD_BYTES;
+}
+
+static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
+  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, ELEMENTS_PER_US, webgpu_operand_bytes(operation));
+}
+
+/* Of one format the elements themselves are compared; of two their values, with all that a NaN carries. */
+static void say_sameness(webgpu_plan *plan, uint32_t a, uint32_t b) {
+  if (a == b) {
+    webgpu_say(plan, "fn is_same(e: u32) -> bool { return x_raw(e) == z_raw(e); }\n");
+    return;
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint32_t format = i == 0 ? a : b;
+    const char name = i == 0 ? 'x' : 'z';
+    webgpu_say(plan, "fn %c_whole(e: u32) -> u32 {\n", name);
+    if (format == TM_FORMAT_F32) webgpu_say(plan, "  return %c_raw(e);\n}\n", name);
+    else if (format == TM_FORMAT_BF16) webgpu_say(plan, "  return %c_raw(e) << 16u;\n}\n", name);
+    else if (format != TM_FORMAT_F16) webgpu_say(plan, "  return %c_value(e);\n}\n", name);
+    else webgpu_say(plan, "  let raw = %c_raw(e);\n  let nan = ((raw & 0x8000u) << 16u) | 0x7f800000u | ((raw & 0x3ffu) << 13u);\n"
+                          "  return select(bits_from_f16(raw), nan, (raw & 0x7fffu) > 0x7c00u);\n}\n", name);
+  }
+  webgpu_say(plan, "fn is_same(e: u32) -> bool { return x_whole(e) == z_whole(e); }\n");
+}
+
+static void add_pass(const webgpu_limits *limits, const tm_operand *x, const char *entry, uint64_t items, webgpu_plan *plan) {
+  webgpu_pass *pass = webgpu_add_pass(limits, plan, entry, items);
+  if (pass == NULL) return;
+  webgpu_put(pass, (uint32_t)x->element_count);
+  webgpu_put(pass, (uint32_t)webgpu_superblocks_of(x));
+  webgpu_put(pass, 0);
+  webgpu_put(pass, (uint32_t)items);
+}
+
+static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
+  const tm_operand *x = &operation->operands[0];
+  (void)row;
+  webgpu_say_bindings(out_plan, operation, 1);
+  webgpu_say(out_plan, "const SUMS = 4u;\n");
+  webgpu_say_values(out_plan, 0, x->format);
+  webgpu_say_values(out_plan, 1, operation->operands[1].format);
+  say_sameness(out_plan, x->format, operation->operands[1].format);
+  add_pass(limits, x, "lanes", webgpu_superblocks_of(x) * LANES, out_plan);
+  add_pass(limits, x, "superblocks", webgpu_superblocks_of(x), out_plan);
+  add_pass(limits, x, "result", 1, out_plan);
+}
+
+#define ROW(A, a, B, b, SHADERS)                                                                                        \
+  { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_##A, TM_FORMAT_##B, TM_FORMAT_U64 }, \
+    WEBGPU_BIT_EQUAL, .name = "webgpu_compare_tensors_" #a "_" #b, .shaders = SHADERS, .refuses = webgpu_refuses_one_pass,  \
+    .split = webgpu_split_one_pass, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .plan = plan },
+#define SAME(X, x) ROW(X, x, X, x, plain_shaders)
+#define MIXED(A, a)                                                                                                     \
+  ROW(A, a, F32, f32, plain_shaders) ROW(A, a, F16, f16, plain_shaders) ROW(A, a, BF16, bf16, plain_shaders)            \
+  ROW(A, a, Q8_0, q8_0, block_shaders) ROW(A, a, Q4_0, q4_0, block_shaders)
+
+static const webgpu_row rows[] = {
+  MIXED(F32, f32) MIXED(F16, f16) MIXED(BF16, bf16)
+  SAME(F8_E4M3FN, f8_e4m3fn) SAME(F8_E5M2, f8_e5m2) SAME(I8, i8) SAME(U8, u8) SAME(I16, i16) SAME(U16, u16)
+};
+
+const webgpu_row_table webgpu_rows_compare_tensors = { rows, sizeof rows / sizeof rows[0] };

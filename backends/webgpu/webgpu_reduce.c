@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webgpu_reduce.h"
+
+#define LARGEST_COUNT UINT64_C(0xfffffff0)      /* of outputs, terms and invocations */
+#define LARGEST_STEP  INT64_C(0x7fffffff)
+#define ENOUGH_ITEMS  8192u
+#define LEAST_TERMS   32u                       /* of a part */
+#define MOST_PARTS    1024u
+
+/* ---- axes ---- */
+
+/* Merges with the axis inside where both are one walk through x and y. */
+static void append_axis(webgpu_axis *axes, uint32_t *count, uint64_t extent, int64_t x_step, int64_t y_step) {
+  if (extent == 1) return;
+  webgpu_axis *inner = *count == 0 ? NULL : &axes[*count - 1];
+  const int64_t inside = inner != NULL ? inner->extent : 0;
+  if (inner != NULL && x_step == inside * inner->x_step_bytes && y_step == inside * inner->y_step_bytes) {
+    inner->extent = (uint32_t)(inner->extent * extent);
+    return;
+  }
+  axes[(*count)++] = (webgpu_axis){ (uint32_t)extent, (int32_t)x_step, (int32_t)y_step };
+}
+
+void webgpu_reduction_make(const tm_operation *operation, webgpu_reduction *out_reduction) {
+  const tm_reduce_attributes *attributes = operation->attributes;
+  const tm_operand *x = &operation->operands[0], *y = &operation->operands[1];
+  webgpu_reduction r = { .output_count = 1, .term_count = 1 };
+  uint32_t y_axis = y->rank;
+  for (uint32_t i = x->rank; i-- > 0;) {
+    const int is_reduced = (attributes->axes >> i & 1u) != 0;
+    if (!is_reduced || attributes->keep_dims) y_axis--;
+    if (is_reduced) {
+      r.term_count *= x->dims[i];
+      append_axis(r.reduced, &r.reduced_axis_count, x->dims[i], x->strides_bytes[i], 0);
+    } else {
+      r.output_count *= x->dims[i];
+      append_axis(r.kept, &r.kept_axis_count, x->dims[i], x->strides_bytes[i], y->strides_bytes[y_axis]);
+    }
+  }
+  *out_reduction = r;
+}
+
+/* ---- predicates ---- */
+
+static uint32_t refuses_operand(const tm_operand *operand) {
+  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const int64_t granule = bytes > 4 ? 4 : bytes;
+  if (bytes == 0) return TM_REASON_FORMAT;
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    const int64_t stride = operand->strides_bytes[i];
+    if (stride % granule != 0) return TM_REASON_LAYOUT;
+    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
+  }
+  return operand->element_count > LARGEST_COUNT ? TM_REASON_SIZE : 0;
+}
+
+/* Attributes that contradict the shapes would lead outside of y's axes. */
+static int attributes_fit(const tm_operation *operation) {
+  const tm_reduce_attributes *attributes = operation->attributes;
+  const uint32_t rank = operation->operands[0].rank;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < rank; ++i) kept += attributes->keep_dims != 0 || (attributes->axes >> i & 1u) == 0;
+  return operation->operands[1].rank == kept;
+}
+
+uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
+  (void)limits;
+  *out_operand = TM_NO_OPERAND;
+  if (!attributes_fit(operation)) return TM_REASON_ATTRIBUTE;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint32_t reasons = refuses_operand(&operation->operands[i]);
+    *out_operand = i;
+    if (reasons != 0) return reasons;
+  }
+  *out_operand = TM_NO_OPERAND;
+  return 0;
+}
+
+/* ---- splitting ---- */
+
+int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+  const tm_reduce_attributes *attributes = operation->attributes;
+  const tm_operand *x = &operation->operands[0];
+  const uint64_t room = limits->binding_bytes - 2 * limits->offset_alignment;
+  for (uint32_t i = 0; i < x->rank; ++i) {
+    const uint64_t extent = x->dims[i], stride = (uint64_t)(x->strides_bytes[i] < 0 ? -x->strides_bytes[i] : x->strides_bytes[i]);
+    if ((attributes->axes >> i & 1u) != 0 || extent < 2 || stride == 0) continue;
+    const uint64_t fitting = room / stride;
+    const uint64_t most = fitting == 0 ? 1 : fitting >= extent ? extent - 1 : fitting;
+    *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis = i, .value = most };
+    return 1;
+  }
+  return 0;
+}
+
+/* ---- plans ---- */
+
+void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction *reduction, webgpu_plan *plan) {
+  webgpu_say(plan, "@group(0) @binding(1) var<storage, read> x0: array<u32>;\n"
+                   "@group(0) @binding(2) var<storage, read_write> y: array<atomic<u32>>;\n"
+                   "@group(0) @binding(3) var<storage, read_write> w: array<u32>;\n");
+  const uint32_t x_bytes = webgpu_element_bytes(operation->operands[0].format);
+  webgpu_say(plan, "const ONE_AXIS = %s;\n", reduction->reduced_axis_count == 1 ? "true" : "false");
+  webgpu_say(plan, "const X_BYTES = %uu;\nconst X_LIFT = %uu;\n", x_bytes, x_bytes < 4 ? 32 - 8 * x_bytes : 0);
+}
+
+static void put_axes(webgpu_pass *pass, const webgpu_axis *axes, uint32_t count) {
+  for (uint32_t i = 0; i < TM_MAX_RANK; ++i) {
+    webgpu_put(pass, i < count ? axes[i].extent : 1);
+    webgpu_put(pass, i < count ? (uint32_t)axes[i].x_step_bytes : 0);
+    webgpu_put(pass, i < count ? (uint32_t)axes[i].y_step_bytes : 0);
+    webgpu_put(pass, 0);
+  }
+}
+
+void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *operation,
+                               const webgpu_reduction *reduction, const char *entry, uint64_t items, uint64_t part_count,
+                               webgpu_plan *plan) {
+  webgpu_pass *pass = webgpu_add_pass(limits, plan, entry, items);
+  if (pass == NULL) return;
+  webgpu_put(pass, (uint32_t)reduction->output_count);
+  webgpu_put(pass, (uint32_t)reduction->term_count);
+  webgpu_put(pass, (uint32_t)part_count);
+  webgpu_put(pass, (uint32_t)items);
+  webgpu_put(pass, webgpu_first_byte(limits, &operation->operands[0]));
+  webgpu_put(pass, webgpu_first_byte(limits, &operation->operands[1]));
+  webgpu_put(pass, reduction->kept_axis_count);
+  webgpu_put(pass, reduction->reduced_axis_count);
+  put_axes(pass, reduction->kept, reduction->kept_axis_count);
+  put_axes(pass, reduction->reduced, reduction->reduced_axis_count);
+}
+
+uint64_t webgpu_reduction_parts(const webgpu_reduction *reduction) {
+  if (reduction->output_count == 0 || reduction->output_count >= ENOUGH_ITEMS) return 1;
+  const uint64_t wanted = ENOUGH_ITEMS / reduction->output_count, possible = reduction->term_count / LEAST_TERMS;
+  const uint64_t parts = wanted < possible ? wanted : possible;
+  return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
