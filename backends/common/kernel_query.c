@@ -79,6 +79,7 @@ static closeness closeness_on(const kernel_device *device, const kernel_row *row
     c.numerics = TM_NUMERICS_N1;
     c.bound = row->inexact_bound;
   }
+  if ((row->needs & KERNEL_MAY_OVERFLOW) != 0) c.flags &= ~TM_NUMERICS_KEEPS_NONFINITE;
   if ((row->needs & KERNEL_ROUNDS_IN_F32) == 0 || device->has_denormals) return c;
   c.flags |= TM_NUMERICS_FLUSHES;
   if (c.numerics == TM_NUMERICS_N0) {

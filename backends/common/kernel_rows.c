@@ -29,22 +29,19 @@
 #define F64 KERNEL_NEEDS_F64
 
 /* f32 functions within the distances that the language allows them, one ulp more for the reference's own rounding; narrower
-   formats hide all of it but the last rounding.  Where an f32 would lose more than that (tails of gelu and silu) it is
-   computed in f64. */
-#define TRANSCENDENTAL(id, f32_limit, f64_limit, bytes)                                                                \
-  { .op = TM_OP_##id, .program = KERNEL_TRANSCENDENTAL, .formats = { BIT(F32) }, .needs = ROUNDS,                      \
-    .kernels = { "transcendental" }, .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = f32_limit }, \
-  TAILED(id, f64_limit, bytes, BIT(F64))
-#define TAILED(id, f64_limit, bytes, wide)                                                                             \
-  { .op = TM_OP_##id, .program = KERNEL_TRANSCENDENTAL, .formats = { NARROW & ~BIT(F32) }, .needs = ROUNDS,            \
-    .kernels = { "transcendental" }, .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = 1,          \
-    .attribute_bytes = bytes },                                                                                        \
-  { .op = TM_OP_##id, .program = KERNEL_TRANSCENDENTAL_F64, .formats = { wide & ~BIT(F64) }, .needs = F64 | ROUNDS,    \
-    .kernels = { "transcendental" }, .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = 1,          \
-    .attribute_bytes = bytes },                                                                                        \
-  { .op = TM_OP_##id, .program = KERNEL_TRANSCENDENTAL_F64, .formats = { BIT(F64) }, .needs = F64,                     \
-    .kernels = { "transcendental" }, .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = f64_limit,  \
-    .attribute_bytes = bytes }
+   formats hide all of it but the last rounding. */
+#define FUNCTION(id, set, where, what, limit, bytes)                                                                   \
+  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set }, .needs = what, .kernels = { "transcendental" },   \
+    .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = limit, .attribute_bytes = bytes }
+#define TRANSCENDENTAL(id, limit)                                                                                      \
+  FUNCTION(id, BIT(F32), TRANSCENDENTAL, ROUNDS, limit, 0),                                                            \
+  FUNCTION(id, NARROW & ~BIT(F32), TRANSCENDENTAL, ROUNDS, 1, 0),                                                      \
+  FUNCTION(id, BIT(F64), TRANSCENDENTAL_F64, F64, limit, 0)
+/* Whose tails would lose more than that in f32: an f32 is computed in f64. */
+#define TAILED(id, limit, bytes)                                                                                       \
+  FUNCTION(id, NARROW & ~BIT(F32), TRANSCENDENTAL, ROUNDS, 1, bytes),                                                  \
+  FUNCTION(id, BIT(F32), TRANSCENDENTAL_F64, F64 | ROUNDS, 1, bytes),                                                  \
+  FUNCTION(id, BIT(F64), TRANSCENDENTAL_F64, F64, limit, bytes)
 
 #define MOVE(id, set, kernel, how, bytes)                                                                              \
   { .op = TM_OP_##id, .program = KERNEL_MOVE, .formats = { set }, .kernels = { kernel }, .plan = how, .attribute_bytes = bytes }
@@ -53,7 +50,7 @@
   { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set, out }, .needs = what, .kernels = { parts, whole },  \
     .plan = kernel_plan_reduce, .attribute_bytes = sizeof(tm_reduce_attributes) }
 #define NARROW_SUM(id)                                                                                                 \
-  { .op = TM_OP_##id, .program = KERNEL_REDUCE, .formats = { NARROW, NARROW }, .needs = ROUNDS,                        \
+  { .op = TM_OP_##id, .program = KERNEL_REDUCE, .formats = { NARROW, NARROW }, .needs = ROUNDS | KERNEL_MAY_OVERFLOW,                      \
     .kernels = { "sum_parts", "sum_whole" }, .plan = kernel_plan_reduce, .numerics = TM_NUMERICS_N2, .bound = 1,       \
     .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32, .attribute_bytes = sizeof(tm_reduce_attributes) }
 
@@ -99,13 +96,13 @@ const kernel_row kernel_rows[] = {
   { .op = TM_OP_WHERE, .program = KERNEL_ELEMENTWISE, .formats = { BIT(BOOL), WORDS, WORDS, WORDS }, .kernels = { "where_code" },
     .plan = kernel_plan_elementwise },
 
-  TRANSCENDENTAL(EXP, 4, 4, 0),
-  TRANSCENDENTAL(LOG, 4, 4, 0),
-  TRANSCENDENTAL(TANH, 6, 6, 0),
-  TRANSCENDENTAL(SIGMOID, 9, 9, 0),
-  TRANSCENDENTAL(ERF, 17, 17, 0),
-  TAILED(GELU, 40, sizeof(tm_gelu_attributes), FLOATS),
-  TAILED(SILU, 12, 0, FLOATS),
+  TRANSCENDENTAL(EXP, 4),
+  TRANSCENDENTAL(LOG, 4),
+  TRANSCENDENTAL(TANH, 6),
+  TRANSCENDENTAL(SIGMOID, 9),
+  TRANSCENDENTAL(ERF, 17),
+  TAILED(GELU, 40, sizeof(tm_gelu_attributes)),
+  TAILED(SILU, 12, 0),
 
   MOVE(COPY, KNOWN, "move_units", kernel_plan_move, 0),
   MOVE(TRANSPOSE, KNOWN, "move_units", kernel_plan_move, sizeof(tm_transpose_attributes)),
@@ -139,9 +136,9 @@ const kernel_row kernel_rows[] = {
   SUMMED(RMS_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, 0, F64 | ROUNDS, "norm_rows", kernel_plan_normalize, ONE, F32, 2,
          tm_norm_attributes),
 
-  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS, "matmul_tiles", kernel_plan_matmul, LINEAR, F32, 1,
+  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS | KERNEL_MAY_OVERFLOW, "matmul_tiles", kernel_plan_matmul, LINEAR, F32, 1,
          tm_matmul_attributes),
-  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64, "matmul_tiles", kernel_plan_matmul, LINEAR, F64, 1,
+  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64 | KERNEL_MAY_OVERFLOW, "matmul_tiles", kernel_plan_matmul, LINEAR, F64, 1,
          tm_matmul_attributes),
   { .op = TM_OP_MATMUL, .program = KERNEL_MATMUL_INTEGER, .formats = { BIT(I8), BIT(I8), BIT(I32) }, .kernels = { "matmul_tiles" },
     .plan = kernel_plan_matmul, .attribute_bytes = sizeof(tm_matmul_attributes) },
