@@ -273,7 +273,8 @@ u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels
   add_dispatch(out_plan, kernels[0], parts_of(p->count * p->sizes[0], PARTS_A_GROUP), 3, parts_buffers);
   out_plan->flops = (double)p->count * (double)p->inner_count;
   if (!is_cut || p->count == 0) return 0;
-  add_dispatch(out_plan, kernels[1], parts_of(p->count, GROUP_SIZE), is_extreme ? 3 : 2, is_extreme ? extreme_buffers : whole_buffers);
+  add_dispatch(out_plan, kernels[1], parts_of(p->count, GROUP_SIZE), is_extreme ? 3 : 2,
+               is_extreme ? extreme_buffers : whole_buffers);
   out_plan->workspace_bytes = p->count * p->sizes[0] * sizeof(uint64_t);
   out_plan->binding_count = 3;
   return 0;

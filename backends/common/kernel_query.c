@@ -156,7 +156,8 @@ static void find_best(const kernel_device *device, const tm_operation *operation
 static u32 foreign_reasons(const tm_operation *operation) {
   if (operation->struct_size < sizeof *operation) return TM_REASON_OPERATION;
   if (!kernel_rest_is_zero(operation, sizeof *operation, operation->struct_size)) return TM_REASON_DEMAND;
-  if (operation->input_count == 0 || operation->input_count > TM_MAX_OPERANDS || operation->output_count != 1) return TM_REASON_OPERATION;
+  if (operation->input_count == 0 || operation->input_count >= TM_MAX_OPERANDS) return TM_REASON_OPERATION;
+  if (operation->output_count != 1) return TM_REASON_OPERATION;
   if ((operation->flags & ~(TM_OPERATION_FACTS | KNOWN_DEMANDS)) != 0) return TM_REASON_DEMAND;
   return operation->version == KNOWN_VERSION ? 0 : TM_REASON_OPERATION;
 }
@@ -210,7 +211,8 @@ static void propose_dense(const kernel_device *device, const kernel_row *row, co
     changed[i] = operation->operands[i];
     if ((changed[i].flags & TM_OPERAND_CONTIGUOUS) != 0) continue;
     densify(&changed[i]);
-    if (answer->change_count < TM_MAX_CHANGES) answer->changes[answer->change_count++] = (tm_change){ TM_CHANGE_CONTIGUOUS, i, 0, 0, 0 };
+    if (answer->change_count < TM_MAX_CHANGES)
+      answer->changes[answer->change_count++] = (tm_change){ TM_CHANGE_CONTIGUOUS, i, 0, 0, 0 };
   }
   judge(device, row, &then, &again);
   if (again.reached == STAGE_YES) return;

@@ -28,7 +28,8 @@ typedef struct kernel_device {
 #define KERNEL_NEEDS_DENORMALS 0x2u
 #define KERNEL_ROUNDS_IN_F32  0x4u      /* without subnormals it is N1 and flushes */
 #define KERNEL_DIVIDES_IN_F32 0x8u      /* without exact division it is N1 with inexact_bound */
-#define KERNEL_MAY_OVERFLOW   0x10u     /* a partial sum may, where the reference's does not: infinities may come out as NaN */
+#define KERNEL_MAY_OVERFLOW   0x10u     /* a partial sum may overflow, or its rounding may meet an infinity: non-finite
+                                           results may differ from the reference's */
 
 /* Formats as a set: bits of the numbers below 32, then the two block formats that kernels read, then all other known ones. */
 #define KERNEL_FORMAT_BIT(format) (UINT64_C(1) << (format))

@@ -27,6 +27,8 @@
     .needs = KERNEL_ROUNDS_IN_F32 | KERNEL_DIVIDES_IN_F32, .inexact_bound = limit, .plan = kernel_plan_elementwise }
 #define ROUNDS KERNEL_ROUNDS_IN_F32
 #define F64 KERNEL_NEEDS_F64
+#define OVERFLOWS KERNEL_MAY_OVERFLOW
+#define DENORMALS KERNEL_NEEDS_DENORMALS
 
 /* f32 functions within the distances that the language allows them, one ulp more for the reference's own rounding; narrower
    formats hide all of it but the last rounding. */
@@ -50,7 +52,7 @@
   { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set, out }, .needs = what, .kernels = { parts, whole },  \
     .plan = kernel_plan_reduce, .attribute_bytes = sizeof(tm_reduce_attributes) }
 #define NARROW_SUM(id)                                                                                                 \
-  { .op = TM_OP_##id, .program = KERNEL_REDUCE, .formats = { NARROW, NARROW }, .needs = ROUNDS | KERNEL_MAY_OVERFLOW,                      \
+  { .op = TM_OP_##id, .program = KERNEL_REDUCE, .formats = { NARROW, NARROW }, .needs = ROUNDS | OVERFLOWS,            \
     .kernels = { "sum_parts", "sum_whole" }, .plan = kernel_plan_reduce, .numerics = TM_NUMERICS_N2, .bound = 1,       \
     .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32, .attribute_bytes = sizeof(tm_reduce_attributes) }
 
@@ -114,32 +116,34 @@ const kernel_row kernel_rows[] = {
   { .op = TM_OP_DEQUANTIZE, .program = KERNEL_CAST, .formats = { BLOCKS, FLOATS }, .kernels = { "dequantize_blocks" },
     .plan = kernel_plan_dequantize },
 
-  REDUCE(SUM, REDUCE_F64, FLOATS, FLOATS, F64 | KERNEL_NEEDS_DENORMALS, "sum_parts", "sum_whole"),
+  REDUCE(SUM, REDUCE_F64, FLOATS, FLOATS, F64 | DENORMALS, "sum_parts", "sum_whole"),
   NARROW_SUM(SUM),
   REDUCE(SUM, REDUCE, INTEGERS | BIT(BOOL), INTEGERS, 0, "integer_sum_parts", "integer_sum_whole"),
-  REDUCE(MEAN, REDUCE_F64, PLAIN, FLOATS, F64 | KERNEL_NEEDS_DENORMALS, "sum_parts", "sum_whole"),
+  REDUCE(MEAN, REDUCE_F64, PLAIN, FLOATS, F64 | DENORMALS, "sum_parts", "sum_whole"),
   NARROW_SUM(MEAN),
   REDUCE(MIN, REDUCE, PLAIN, 0, 0, "extreme_parts", "extreme_whole"),
   REDUCE(MAX, REDUCE, PLAIN, 0, 0, "extreme_parts", "extreme_whole"),
   REDUCE(ARGMAX, REDUCE, PLAIN, BIT(I64), 0, "extreme_parts", "extreme_whole"),
 
-  { .op = TM_OP_STATS, .program = KERNEL_STATS, .formats = { PLAIN | BLOCKS, BIT(U64) }, .needs = F64 | KERNEL_NEEDS_DENORMALS,
+  { .op = TM_OP_STATS, .program = KERNEL_STATS, .formats = { PLAIN | BLOCKS, BIT(U64) }, .needs = F64 | DENORMALS,
     .kernels = { "stats_parts", "stats_whole" }, .plan = kernel_plan_one_pass },
-  ONE_PASS(COMPARE_TENSORS, PLAIN, PLAIN, KERNEL_NEEDS_DENORMALS, "comparison_parts", "comparison_whole"),
-  ONE_PASS(COMPARE_TENSORS, BLOCKS, BLOCKS, KERNEL_NEEDS_DENORMALS, "comparison_parts", "comparison_whole"),
+  ONE_PASS(COMPARE_TENSORS, PLAIN, PLAIN, DENORMALS, "comparison_parts", "comparison_whole"),
+  ONE_PASS(COMPARE_TENSORS, BLOCKS, BLOCKS, DENORMALS, "comparison_parts", "comparison_whole"),
 
-  SUMMED(SOFTMAX, NORMALIZE, NARROW, NARROW, 0, 0, ROUNDS, "softmax_rows", kernel_plan_normalize, LINEAR, F32, 8, tm_axis_attributes),
-  SUMMED(SOFTMAX, NORMALIZE_F64, FLOATS, FLOATS, 0, 0, F64, "softmax_rows", kernel_plan_normalize, LINEAR, F64, 8, tm_axis_attributes),
+  SUMMED(SOFTMAX, NORMALIZE, NARROW, NARROW, 0, 0, ROUNDS, "softmax_rows", kernel_plan_normalize, LINEAR, F32, 8,
+         tm_axis_attributes),
+  SUMMED(SOFTMAX, NORMALIZE_F64, FLOATS, FLOATS, 0, 0, F64, "softmax_rows", kernel_plan_normalize, LINEAR, F64, 8,
+         tm_axis_attributes),
   /* In f64, whose rounding an f32 does not see, so that a mean far from zero costs no digits. */
-  SUMMED(LAYER_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, NARROW, F64 | ROUNDS, "norm_rows", kernel_plan_normalize, ONE, F32, 2,
-         tm_norm_attributes),
+  SUMMED(LAYER_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, NARROW, F64 | ROUNDS | OVERFLOWS, "norm_rows",
+         kernel_plan_normalize, ONE, F32, 2, tm_norm_attributes),
   SUMMED(RMS_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, 0, F64 | ROUNDS, "norm_rows", kernel_plan_normalize, ONE, F32, 2,
          tm_norm_attributes),
 
-  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS | KERNEL_MAY_OVERFLOW, "matmul_tiles", kernel_plan_matmul, LINEAR, F32, 1,
-         tm_matmul_attributes),
-  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64 | KERNEL_MAY_OVERFLOW, "matmul_tiles", kernel_plan_matmul, LINEAR, F64, 1,
-         tm_matmul_attributes),
+  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS | OVERFLOWS, "matmul_tiles", kernel_plan_matmul, LINEAR,
+         F32, 1, tm_matmul_attributes),
+  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64 | OVERFLOWS, "matmul_tiles", kernel_plan_matmul, LINEAR,
+         F64, 1, tm_matmul_attributes),
   { .op = TM_OP_MATMUL, .program = KERNEL_MATMUL_INTEGER, .formats = { BIT(I8), BIT(I8), BIT(I32) }, .kernels = { "matmul_tiles" },
     .plan = kernel_plan_matmul, .attribute_bytes = sizeof(tm_matmul_attributes) },
 };

@@ -77,45 +77,50 @@ typedef struct opencl_event_id      *opencl_event;
 #endif
 
 /* The functions: result, name without "cl", parameters.  One list makes the table and the look-up. */
-#define OPENCL_FUNCTIONS(F)                                                                                                     \
-  F(int32_t, GetPlatformIDs, (uint32_t count, opencl_platform *platforms, uint32_t *out_count))                                 \
-  F(int32_t, GetPlatformInfo, (opencl_platform platform, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))      \
-  F(int32_t, GetDeviceIDs, (opencl_platform platform, uint64_t type, uint32_t count, opencl_device_id *devices, uint32_t *out_count)) \
-  F(int32_t, GetDeviceInfo, (opencl_device_id device, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))         \
-  F(opencl_context, CreateContext, (const intptr_t *properties, uint32_t count, const opencl_device_id *devices,                \
-     void (OPENCL_CALL *notify)(const char *, const void *, size_t, void *), void *user, int32_t *out_error))                   \
-  F(int32_t, ReleaseContext, (opencl_context context))                                                                          \
-  F(opencl_command_queue, CreateCommandQueue, (opencl_context context, opencl_device_id device, uint64_t properties, int32_t *out_error)) \
-  F(int32_t, ReleaseCommandQueue, (opencl_command_queue queue))                                                                 \
-  F(opencl_mem, CreateBuffer, (opencl_context context, uint64_t flags, size_t bytes, void *host, int32_t *out_error))           \
-  F(int32_t, ReleaseMemObject, (opencl_mem memory))                                                                             \
-  F(opencl_program_handle, CreateProgramWithSource, (opencl_context context, uint32_t count, const char **texts,                \
-     const size_t *lengths, int32_t *out_error))                                                                                \
-  F(opencl_program_handle, CreateProgramWithBinary, (opencl_context context, uint32_t count, const opencl_device_id *devices,   \
-     const size_t *lengths, const unsigned char **binaries, int32_t *out_status, int32_t *out_error))                           \
+#define OPENCL_FUNCTIONS(F)                                                                                                      \
+  F(int32_t, GetPlatformIDs, (uint32_t count, opencl_platform *platforms, uint32_t *out_count))                                  \
+  F(int32_t, GetPlatformInfo, (opencl_platform platform, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))       \
+  F(int32_t, GetDeviceIDs, (opencl_platform platform, uint64_t type, uint32_t count, opencl_device_id *devices,                  \
+                            uint32_t *out_count))                                                                                \
+  F(int32_t, GetDeviceInfo, (opencl_device_id device, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))          \
+  F(opencl_context, CreateContext, (const intptr_t *properties, uint32_t count, const opencl_device_id *devices,                 \
+     void (OPENCL_CALL *notify)(const char *, const void *, size_t, void *), void *user, int32_t *out_error))                    \
+  F(int32_t, ReleaseContext, (opencl_context context))                                                                           \
+  F(opencl_command_queue, CreateCommandQueue, (opencl_context context, opencl_device_id device, uint64_t properties,             \
+                                               int32_t *out_error))                                                              \
+  F(int32_t, ReleaseCommandQueue, (opencl_command_queue queue))                                                                  \
+  F(opencl_mem, CreateBuffer, (opencl_context context, uint64_t flags, size_t bytes, void *host, int32_t *out_error))            \
+  F(int32_t, ReleaseMemObject, (opencl_mem memory))                                                                              \
+  F(opencl_program_handle, CreateProgramWithSource, (opencl_context context, uint32_t count, const char **texts,                 \
+     const size_t *lengths, int32_t *out_error))                                                                                 \
+  F(opencl_program_handle, CreateProgramWithBinary, (opencl_context context, uint32_t count, const opencl_device_id *devices,    \
+     const size_t *lengths, const unsigned char **binaries, int32_t *out_status, int32_t *out_error))                            \
   F(int32_t, BuildProgram, (opencl_program_handle program, uint32_t count, const opencl_device_id *devices, const char *options, \
-     void (OPENCL_CALL *notify)(opencl_program_handle, void *), void *user))                                                    \
-  F(int32_t, GetProgramInfo, (opencl_program_handle program, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))  \
-  F(int32_t, GetProgramBuildInfo, (opencl_program_handle program, opencl_device_id device, uint32_t name, size_t bytes,         \
-     void *out_value, size_t *out_bytes))                                                                                       \
-  F(int32_t, ReleaseProgram, (opencl_program_handle program))                                                                   \
-  F(opencl_kernel_handle, CreateKernel, (opencl_program_handle program, const char *name, int32_t *out_error))                  \
-  F(int32_t, ReleaseKernel, (opencl_kernel_handle kernel))                                                                      \
-  F(int32_t, SetKernelArg, (opencl_kernel_handle kernel, uint32_t index, size_t bytes, const void *value))                      \
-  F(int32_t, EnqueueNDRangeKernel, (opencl_command_queue queue, opencl_kernel_handle kernel, uint32_t dimensions,               \
-     const size_t *offset, const size_t *global, const size_t *local, uint32_t count, const opencl_event *waits, opencl_event *out_event)) \
+     void (OPENCL_CALL *notify)(opencl_program_handle, void *), void *user))                                                     \
+  F(int32_t, GetProgramInfo, (opencl_program_handle program, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))   \
+  F(int32_t, GetProgramBuildInfo, (opencl_program_handle program, opencl_device_id device, uint32_t name, size_t bytes,          \
+     void *out_value, size_t *out_bytes))                                                                                        \
+  F(int32_t, ReleaseProgram, (opencl_program_handle program))                                                                    \
+  F(opencl_kernel_handle, CreateKernel, (opencl_program_handle program, const char *name, int32_t *out_error))                   \
+  F(int32_t, ReleaseKernel, (opencl_kernel_handle kernel))                                                                       \
+  F(int32_t, SetKernelArg, (opencl_kernel_handle kernel, uint32_t index, size_t bytes, const void *value))                       \
+  F(int32_t, EnqueueNDRangeKernel, (opencl_command_queue queue, opencl_kernel_handle kernel, uint32_t dimensions,                \
+     const size_t *offset, const size_t *global, const size_t *local, uint32_t count, const opencl_event *waits,                 \
+     opencl_event *out_event))                                                                                                   \
   F(int32_t, EnqueueReadBuffer, (opencl_command_queue queue, opencl_mem memory, uint32_t is_blocking, size_t offset, size_t bytes, \
-     void *host, uint32_t count, const opencl_event *waits, opencl_event *out_event))                                           \
-  F(int32_t, EnqueueWriteBuffer, (opencl_command_queue queue, opencl_mem memory, uint32_t is_blocking, size_t offset, size_t bytes, \
-     const void *host, uint32_t count, const opencl_event *waits, opencl_event *out_event))                                     \
-  F(int32_t, EnqueueCopyBuffer, (opencl_command_queue queue, opencl_mem source, opencl_mem target, size_t source_offset,        \
-     size_t target_offset, size_t bytes, uint32_t count, const opencl_event *waits, opencl_event *out_event))                   \
-  F(int32_t, EnqueueMarkerWithWaitList, (opencl_command_queue queue, uint32_t count, const opencl_event *waits, opencl_event *out_event)) \
-  F(int32_t, Flush, (opencl_command_queue queue))                                                                               \
-  F(int32_t, Finish, (opencl_command_queue queue))                                                                              \
-  F(int32_t, WaitForEvents, (uint32_t count, const opencl_event *events))                                                       \
-  F(int32_t, GetEventInfo, (opencl_event event, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))               \
-  F(int32_t, RetainEvent, (opencl_event event))                                                                                 \
+     void *host, uint32_t count, const opencl_event *waits, opencl_event *out_event))                                            \
+  F(int32_t, EnqueueWriteBuffer, (opencl_command_queue queue, opencl_mem memory, uint32_t is_blocking, size_t offset,            \
+                                  size_t bytes,                                                                                  \
+     const void *host, uint32_t count, const opencl_event *waits, opencl_event *out_event))                                      \
+  F(int32_t, EnqueueCopyBuffer, (opencl_command_queue queue, opencl_mem source, opencl_mem target, size_t source_offset,         \
+     size_t target_offset, size_t bytes, uint32_t count, const opencl_event *waits, opencl_event *out_event))                    \
+  F(int32_t, EnqueueMarkerWithWaitList, (opencl_command_queue queue, uint32_t count, const opencl_event *waits,                  \
+                                         opencl_event *out_event))                                                               \
+  F(int32_t, Flush, (opencl_command_queue queue))                                                                                \
+  F(int32_t, Finish, (opencl_command_queue queue))                                                                               \
+  F(int32_t, WaitForEvents, (uint32_t count, const opencl_event *events))                                                        \
+  F(int32_t, GetEventInfo, (opencl_event event, uint32_t name, size_t bytes, void *out_value, size_t *out_bytes))                \
+  F(int32_t, RetainEvent, (opencl_event event))                                                                                  \
   F(int32_t, ReleaseEvent, (opencl_event event))
 
 #define OPENCL_POINTER(result, name, parameters) result (OPENCL_CALL *name) parameters;

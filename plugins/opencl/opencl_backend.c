@@ -41,7 +41,8 @@ static tm_status integer_option(const tm_host *host, const tm_option *option, ui
   for (uint64_t i = 0; i < text.length; i++) {
     const char digit = text.data[i];
     if (digit < '0' || digit > '9' || number > (UINT64_MAX - 9) / 10)
-      return opencl_fail(host, TM_ERROR_ARGUMENT, 0, "option %s: '%.*s' is no number of bytes", option->name.data, (int)text.length, text.data);
+      return opencl_fail(host, TM_ERROR_ARGUMENT, 0, "option %s: '%.*s' is no number of bytes", option->name.data,
+                         (int)text.length, text.data);
     number = 10 * number + (uint64_t)(digit - '0');
   }
   *out_number = number;

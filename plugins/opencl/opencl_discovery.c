@@ -50,7 +50,8 @@ static int has_extension(const search *s, opencl_device_id id, const char *name)
   const tm_host *host = s->backend->host;
   size_t bytes = 0;
   int found = 0;
-  if (api->GetDeviceInfo(id, OPENCL_DEVICE_EXTENSIONS, 0, NULL, &bytes) != OPENCL_SUCCESS || bytes == 0 || bytes > LONGEST_EXTENSIONS) return 0;
+  if (api->GetDeviceInfo(id, OPENCL_DEVICE_EXTENSIONS, 0, NULL, &bytes) != OPENCL_SUCCESS) return 0;
+  if (bytes == 0 || bytes > LONGEST_EXTENSIONS) return 0;
   char *text = opencl_alloc(host, bytes + 1);
   if (text == NULL) return 0;
   if (api->GetDeviceInfo(id, OPENCL_DEVICE_EXTENSIONS, bytes, text, NULL) == OPENCL_SUCCESS) {
@@ -85,7 +86,7 @@ static const char *why_not(const search *s, opencl_device_id id) {
   if (u32_of(api, id, OPENCL_DEVICE_ENDIAN_LITTLE) == 0) return "is big-endian";
   if ((u64_of(api, id, OPENCL_DEVICE_SINGLE_FP_CONFIG) & wanted) != wanted) return "does not round to nearest or lacks NaN";
   if (size_of(api, id, OPENCL_DEVICE_MAX_WORK_GROUP_SIZE) < GROUP_SIZE) return "has groups of fewer than 64 work items";
-  if (size_of(api, id, OPENCL_DEVICE_MAX_PARAMETER_SIZE) < sizeof(kernel_parameters) + 64) return "takes too few bytes of arguments";
+  if (size_of(api, id, OPENCL_DEVICE_MAX_PARAMETER_SIZE) < sizeof(kernel_parameters) + 64) return "takes few bytes of arguments";
   return u64_of(api, id, OPENCL_DEVICE_LOCAL_MEM_SIZE) < LEAST_LOCAL_BYTES ? "has less than 32 KiB of local memory" : NULL;
 }
 
@@ -219,7 +220,8 @@ tm_status opencl_discover(tm_backend *backend, const opencl_filter *filter) {
   if (error != OPENCL_SUCCESS && error != OPENCL_PLATFORM_NOT_FOUND)
     return opencl_fail(backend->host, TM_ERROR_NO_DEVICE, error, "clGetPlatformIDs: %s (%d)", opencl_error_name(error), (int)error);
   if (error != OPENCL_SUCCESS || count == 0)
-    return opencl_fail(backend->host, TM_ERROR_NO_DEVICE, 0, "the OpenCL loader knows no platform; install a driver (pocl-opencl-icd for "
+    return opencl_fail(backend->host, TM_ERROR_NO_DEVICE, 0,
+                       "the OpenCL loader knows no platform; install a driver (pocl-opencl-icd for "
                        "processors); loaders look for them in /etc/OpenCL/vendors");
   for (uint32_t i = 0; i < count && i < MOST_PLATFORMS; i++) search_platform(&s, platforms[i]);
   if (backend->device_count != 0) return TM_OK;

@@ -26,7 +26,8 @@ static tm_status make_handles(tm_device *device, const kernel_row *row, tm_kerne
   for (uint32_t i = 0; i < kernel->plan.dispatch_count; i++) {
     int32_t error = OPENCL_SUCCESS;
     kernel->handles[i] = api->CreateKernel(program, kernel->plan.dispatches[i].kernel, &error);
-    if (error != OPENCL_SUCCESS || kernel->handles[i] == NULL) return opencl_fail_call(device, kernel->plan.dispatches[i].kernel, error);
+    if (error != OPENCL_SUCCESS || kernel->handles[i] == NULL)
+      return opencl_fail_call(device, kernel->plan.dispatches[i].kernel, error);
   }
   return TM_OK;
 }
@@ -79,7 +80,8 @@ static int32_t enqueue(tm_device *device, const tm_launch *launch, const opencl_
   const uint32_t count = kernel->plan.dispatch_count;
   kernel_parameters parameters = kernel->plan.parameters;
   int32_t error = OPENCL_SUCCESS;
-  for (uint32_t i = 0; i < launch->binding_count; i++) parameters.offsets[kernel->plan.slots[i]] = (int64_t)launch->bindings[i].offset;
+  for (uint32_t i = 0; i < launch->binding_count; i++)
+    parameters.offsets[kernel->plan.slots[i]] = (int64_t)launch->bindings[i].offset;
   if (count == 0)
     return device->backend->api.EnqueueMarkerWithWaitList(device->queues[launch->queue].handle, waits->count,
                                                           waits->count != 0 ? waits->events : NULL, out_event);
@@ -98,7 +100,8 @@ static tm_status check(tm_device *device, const tm_launch *launch) {
                        (unsigned)plan->binding_count);
   for (uint32_t i = 0; i < launch->binding_count; i++)
     if (launch->bindings[i].buffer == NULL || launch->bindings[i].offset % OPENCL_BUFFER_GRANULE != 0)
-      return opencl_fail(device->backend->host, TM_ERROR_ARGUMENT, 0, "binding %u has no buffer, or an offset that is no multiple of %u",
+      return opencl_fail(device->backend->host, TM_ERROR_ARGUMENT, 0,
+                         "binding %u has no buffer, or an offset that is no multiple of %u",
                          (unsigned)i, OPENCL_BUFFER_GRANULE);
   return TM_OK;
 }

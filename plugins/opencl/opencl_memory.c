@@ -52,14 +52,14 @@ static int32_t enqueue(tm_device *device, const tm_transfer *t, direction way, c
   const opencl_event *events = waits->count != 0 ? waits->events : NULL;
   switch (way) {
     case UPLOAD:
-      return api->EnqueueWriteBuffer(queue, t->destination->handle, OPENCL_FALSE, t->destination_offset, t->bytes, t->host, waits->count,
-                                     events, out_event);
+      return api->EnqueueWriteBuffer(queue, t->destination->handle, OPENCL_FALSE, t->destination_offset, t->bytes, t->host,
+                                     waits->count, events, out_event);
     case DOWNLOAD:
-      return api->EnqueueReadBuffer(queue, t->source->handle, OPENCL_FALSE, t->source_offset, t->bytes, t->host, waits->count, events,
-                                    out_event);
+      return api->EnqueueReadBuffer(queue, t->source->handle, OPENCL_FALSE, t->source_offset, t->bytes, t->host, waits->count,
+                                    events, out_event);
     default:
-      return api->EnqueueCopyBuffer(queue, t->source->handle, t->destination->handle, t->source_offset, t->destination_offset, t->bytes,
-                                    waits->count, events, out_event);
+      return api->EnqueueCopyBuffer(queue, t->source->handle, t->destination->handle, t->source_offset, t->destination_offset,
+                                    t->bytes, waits->count, events, out_event);
   }
 }
 
@@ -74,11 +74,20 @@ static tm_status transfer(tm_device *device, const tm_transfer *t, direction way
   int32_t error = OPENCL_SUCCESS;
   if (t->bytes != 0) error = enqueue(device, t, way, &waits, &event);
   opencl_waits_release(device, &waits);
-  if (error != OPENCL_SUCCESS) return opencl_fail_call(device, way == UPLOAD ? "an upload" : way == DOWNLOAD ? "a download" : "a copy", error);
+  static const char *const calls[] = { [UPLOAD] = "an upload", [DOWNLOAD] = "a download", [COPY] = "a copy" };
+  if (error != OPENCL_SUCCESS) return opencl_fail_call(device, calls[way], error);
   if (event != NULL) opencl_queue_commit(device, t->queue, event, out_ticket);
   return TM_OK;
 }
 
-tm_status opencl_upload(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) { return transfer(device, t, UPLOAD, out_ticket); }
-tm_status opencl_download(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) { return transfer(device, t, DOWNLOAD, out_ticket); }
-tm_status opencl_copy(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) { return transfer(device, t, COPY, out_ticket); }
+tm_status opencl_upload(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) {
+  return transfer(device, t, UPLOAD, out_ticket);
+}
+
+tm_status opencl_download(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) {
+  return transfer(device, t, DOWNLOAD, out_ticket);
+}
+
+tm_status opencl_copy(tm_device *device, const tm_transfer *t, tm_ticket *out_ticket) {
+  return transfer(device, t, COPY, out_ticket);
+}

@@ -14,16 +14,19 @@
 /* ---- binaries that the host keeps ---- */
 
 static tm_string make_key(const tm_device *device, kernel_program kind, const char *options, char *out_text) {
-  const int length = snprintf(out_text, KEY_LENGTH, "%s|%s|%s|%s", kernel_programs[kind].name, options, device->found->driver, device->found->name);
+  const int length = snprintf(out_text, KEY_LENGTH, "%s|%s|%s|%s", kernel_programs[kind].name, options, device->found->driver,
+                              device->found->name);
   return (tm_string){ out_text, length > 0 && length < KEY_LENGTH ? (uint64_t)length : 0 };
 }
 
 static opencl_program_handle from_binary(tm_device *device, const unsigned char *binary, size_t bytes, const char *options) {
   const opencl_api *api = &device->backend->api;
   int32_t status = 0, error = 0;
-  opencl_program_handle program = api->CreateProgramWithBinary(device->context, 1, &device->found->id, &bytes, &binary, &status, &error);
+  opencl_program_handle program = api->CreateProgramWithBinary(device->context, 1, &device->found->id, &bytes, &binary, &status,
+                                                               &error);
   if (error != OPENCL_SUCCESS || program == NULL) return NULL;
-  if (status == OPENCL_SUCCESS && api->BuildProgram(program, 1, &device->found->id, options, NULL, NULL) == OPENCL_SUCCESS) return program;
+  if (status == OPENCL_SUCCESS) error = api->BuildProgram(program, 1, &device->found->id, options, NULL, NULL);
+  if (status == OPENCL_SUCCESS && error == OPENCL_SUCCESS) return program;
   (void)api->ReleaseProgram(program);
   return NULL;
 }
@@ -114,7 +117,8 @@ static tm_status compile(tm_device *device, kernel_program kind, const char *opt
     *out_program = program;
     return TM_OK;
   }
-  const tm_status status = is_compilers_word(error) ? refuse(device, kind, program, error) : opencl_fail_call(device, "clBuildProgram", error);
+  const tm_status status =
+      is_compilers_word(error) ? refuse(device, kind, program, error) : opencl_fail_call(device, "clBuildProgram", error);
   (void)api->ReleaseProgram(program);
   return status;
 }
@@ -143,7 +147,8 @@ static tm_status add(tm_device *device, kernel_program kind, const char *options
   return TM_OK;
 }
 
-tm_status opencl_program_get(tm_device *device, kernel_program kind, const kernel_parameters *special, opencl_program_handle *out_program) {
+tm_status opencl_program_get(tm_device *device, kernel_program kind, const kernel_parameters *special,
+                             opencl_program_handle *out_program) {
   char options[KERNEL_OPTIONS_LENGTH];
   tm_status status = TM_OK;
   print_options(device, kind, special, options);

@@ -22,8 +22,10 @@ void opencl_queue_close(tm_device *device, opencl_queue *queue) {
   const opencl_api *api = &device->backend->api;
   if (queue->handle == NULL) return;
   (void)api->Finish(queue->handle);
-  for (uint64_t value = queue->completed + 1; value <= queue->issued; value++)
-    if (queue->ring[value % OPENCL_QUEUE_DEPTH].event != NULL) (void)api->ReleaseEvent(queue->ring[value % OPENCL_QUEUE_DEPTH].event);
+  for (uint64_t value = queue->completed + 1; value <= queue->issued; value++) {
+    opencl_event event = queue->ring[value % OPENCL_QUEUE_DEPTH].event;
+    if (event != NULL) (void)api->ReleaseEvent(event);
+  }
   (void)api->ReleaseCommandQueue(queue->handle);
   pthread_mutex_destroy(&queue->lock);
   queue->handle = NULL;
@@ -36,7 +38,8 @@ static int is_complete(tm_device *device, const opencl_entry *entry, tm_status *
   int32_t status = OPENCL_COMPLETE;
   *out_status = entry->status;
   if (entry->event == NULL) return 1;
-  const int32_t error = device->backend->api.GetEventInfo(entry->event, OPENCL_EVENT_EXECUTION_STATUS, sizeof status, &status, NULL);
+  const int32_t error = device->backend->api.GetEventInfo(entry->event, OPENCL_EVENT_EXECUTION_STATUS, sizeof status, &status,
+                                                          NULL);
   if (error != OPENCL_SUCCESS) status = error;
   if (status > OPENCL_COMPLETE) return 0;
   *out_status = status == OPENCL_COMPLETE ? TM_OK : opencl_event_failure(device, status);
@@ -120,10 +123,11 @@ static tm_status resolve_all(tm_device *device, const tm_ticket *tickets, uint32
   return first;
 }
 
-tm_status opencl_queue_begin(tm_device *device, uint32_t index, const tm_ticket *waits, uint32_t wait_count, opencl_waits *out_waits,
-                             tm_ticket *out_ticket) {
+tm_status opencl_queue_begin(tm_device *device, uint32_t index, const tm_ticket *waits, uint32_t wait_count,
+                             opencl_waits *out_waits, tm_ticket *out_ticket) {
   out_waits->count = 0;
-  if (index >= OPENCL_QUEUES) return opencl_fail(device->backend->host, TM_ERROR_ARGUMENT, 0, "there is no queue %u", (unsigned)index);
+  if (index >= OPENCL_QUEUES)
+    return opencl_fail(device->backend->host, TM_ERROR_ARGUMENT, 0, "there is no queue %u", (unsigned)index);
   if (atomic_load(&device->is_lost) != 0) return TM_ERROR_DEVICE_LOST;
   opencl_queue *queue = &device->queues[index];
   tm_status status = resolve_all(device, waits, wait_count, out_waits);

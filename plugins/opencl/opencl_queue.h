@@ -25,8 +25,8 @@ void      opencl_queue_close(tm_device *device, opencl_queue *queue);
  *   TM_ERROR_PREDECESSOR  it cannot run; *out_ticket is issued and says so
  *   TM_BUSY, TM_ERROR_ARGUMENT, TM_ERROR_DEVICE_LOST
  */
-tm_status opencl_queue_begin(tm_device *device, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, opencl_waits *out_waits,
-                             tm_ticket *out_ticket);
+tm_status opencl_queue_begin(tm_device *device, uint32_t queue, const tm_ticket *waits, uint32_t wait_count,
+                             opencl_waits *out_waits, tm_ticket *out_ticket);
 void      opencl_queue_commit(tm_device *device, uint32_t queue, opencl_event event, tm_ticket *out_ticket);
 void      opencl_waits_release(tm_device *device, opencl_waits *waits);
 
