@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "execute/staging.h"
+#include "execute/trial_operands.h"
 #include "plugin/device.h"
 
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
@@ -31,7 +32,7 @@ static tm_scratch_block take_workspace(const tm_runner *runner, const tm_plan_ca
 }
 
 static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
-                              tm_error *error) {
+                              tm_device_use *use, tm_error *error) {
   const tm_operation *operation = &candidate->operation;
   uint32_t count = operation->input_count + operation->output_count;
   tm_binding bindings[TM_MAX_OPERANDS + 1];
@@ -44,10 +45,8 @@ static tm_status run_in_place(const tm_runner *runner, tm_plan_candidate *candid
                      (unsigned long long)candidate->answer.workspace_bytes);
     count++;
   }
-  const uint32_t queue = tm_device_queue_acquire(candidate->device);
-  const tm_status status = tm_device_run(candidate->device, queue, kernel, bindings, count, error);
-  tm_device_queue_release(candidate->device, queue);
-  tm_scratch_give(runner->scratch, workspace);
+  const tm_status status = tm_device_run(use, kernel, bindings, count, error);
+  if (!use->is_abandoned) tm_scratch_give(runner->scratch, workspace);
   return status;
 }
 
@@ -92,6 +91,44 @@ static void learn(const tm_runner *runner, tm_placement *placement, tm_plan_cand
     tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes, run->copy_ns);
 }
 
+/* *out_abandoned: it never came back, and may still use what `pointers` name. */
+static tm_status run_once(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
+                          uint64_t *out_copy_ns, bool *out_abandoned, tm_error *error) {
+  tm_device_use use = tm_device_use_begin(candidate->device);
+  use.trial = candidate->trial;
+  use.cancelled = runner->cancelled;
+  use.expected_ns = candidate->answer.cost_ns;
+  const tm_status status = works_in_place(candidate, pointers)
+                               ? run_in_place(runner, candidate, kernel, pointers, &use, error)
+                               : tm_staging_run(candidate, kernel, pointers, &use, out_copy_ns, error);
+  *out_abandoned = use.is_abandoned;
+  tm_device_use_end(&use);
+  return status;
+}
+
+/* As long as it has to prove itself, in memory that nobody else has a use for. */
+static tm_status run_on_trial(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
+                              uint64_t *out_copy_ns, tm_error *error) {
+  tm_trial_operands own;
+  bool is_abandoned = false;
+  const bool is_own = tm_trial_is_watched(candidate->trial) &&
+                      tm_trial_operands_init(&own, runner->table->memory, candidate, pointers);
+  const tm_status status = run_once(runner, candidate, kernel, is_own ? own.pointers : pointers, out_copy_ns, &is_abandoned, error);
+  if (status == TM_OK) tm_trial_pass(candidate->trial);
+  if (is_own && status == TM_OK) tm_trial_operands_collect(&own, candidate, pointers);
+  if (is_own && !is_abandoned) tm_trial_operands_deinit(&own);
+  if (!is_own && is_abandoned) atomic_store(&candidate->holds_operands, true);
+  return status;
+}
+
+static tm_status run_proven(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
+                            uint64_t *out_copy_ns, tm_error *error) {
+  bool is_abandoned = false;
+  const tm_status status = run_once(runner, candidate, kernel, pointers, out_copy_ns, &is_abandoned, error);
+  if (is_abandoned) atomic_store(&candidate->holds_operands, true);
+  return status;
+}
+
 static tm_status run_kernel(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers, bool is_timed,
                             kernel_run *out_run, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
@@ -99,11 +136,13 @@ static tm_status run_kernel(const tm_runner *runner, tm_plan_candidate *candidat
   const bool measure = is_timed || run_count != 0;
   const uint64_t begin = measure ? tm_now_ns() : 0;
   uint64_t copy_ns = 0;
-  if (works_in_place(candidate, pointers))
-    TM_TRY(run_in_place(runner, candidate, kernel, pointers, error));
+  const bool is_proven = tm_trial_is_over(candidate->trial);
+  if (is_proven)
+    TM_TRY(run_proven(runner, candidate, kernel, pointers, &copy_ns, error));
   else
-    TM_TRY(tm_staging_run(candidate, kernel, pointers, &copy_ns, error));
-  *out_run = (kernel_run){ run_count != 0 && is_warm(candidate, runs) ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
+    TM_TRY(run_on_trial(runner, candidate, kernel, pointers, &copy_ns, error));
+  const bool is_telling = run_count != 0 && is_proven && is_warm(candidate, runs);
+  *out_run = (kernel_run){ is_telling ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
   return TM_OK;
 }
 
@@ -163,7 +202,7 @@ static tm_status run_lowered(const tm_runner *runner, tm_placement *placement, t
   if (status == TM_OK) status = run_steps(runner, placement, candidate, false, pointers, changed, outcome, error);
   if (status == TM_OK) status = run_kernel(runner, candidate, kernel, changed, false, out_run, error);
   if (status == TM_OK) status = run_steps(runner, placement, candidate, true, pointers, changed, outcome, error);
-  for (uint32_t i = 0; i < lowering->step_count; i++) tm_scratch_give(runner->scratch, blocks[i]);
+  for (uint32_t i = 0; i < lowering->step_count && !atomic_load(&candidate->holds_operands); i++) tm_scratch_give(runner->scratch, blocks[i]);
   return status;
 }
 
@@ -175,6 +214,7 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
   tm_kernel *kernel = NULL;
   TM_TRY(tm_placement_kernel(placement, candidate, &kernel, error));
   const uint64_t expected_ns = outcome != NULL ? tm_placement_expect(placement, candidate) : 0;
+  const bool is_watched = tm_trial_is_watched(candidate->trial);
   kernel_run run;
   if (candidate->lowering.step_count == 0) {
     TM_TRY(run_kernel(runner, candidate, kernel, pointers, outcome != NULL, &run, error));
@@ -189,6 +229,7 @@ static tm_status run_candidate(const tm_runner *runner, tm_placement *placement,
   if (outcome == NULL) return TM_OK;
   outcome->expected_ns = expected_ns;
   outcome->device = candidate->device->index;
+  outcome->watched = is_watched;
   outcome->level = candidate->answer.level;
   outcome->numerics = candidate->answer.numerics;
   return TM_OK;
@@ -233,25 +274,57 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
   tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
 }
 
+/* Why nobody else is to be tried; TM_OK: somebody is. */
+static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
+                           tm_error *error) {
+  const bool is_cancelled = runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
+  if (status == TM_ERROR_CANCELLED && is_cancelled) return tm_fail(error, status, "cancelled");
+  if (atomic_load(&candidate->holds_operands))
+    return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
+  if (!runner->is_strict) return TM_OK;
+  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+}
+
 /* A device that broke a promise gets no second try within the call, however it would go about it. */
 static void give_up_device(const tm_placement *placement, const tm_device_slot *device, failures *failed) {
   for (uint32_t i = 0; i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
     if (placement->candidates[i].device == device) failed->tried[failed->tried_count++] = i;
 }
 
-static tm_status nobody(const tm_placement *placement, const failures *failed, tm_error *error) {
+/* "a:0 (reason), b:0 (reason)", as far as there is room. */
+typedef struct name_list {
+  char   text[760];
+  size_t used;
+} name_list;
+
+static void list_add(name_list *list, const char *name, const char *reason) {
+  if (list->used >= sizeof list->text) return;
+  const int length = snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s (%s)", list->used == 0 ? "" : ", ",
+                              name, reason);
+  list->used += length < 0 ? 0 : (size_t)length;
+}
+
+/* Nobody could even be asked: what became of those that there are. */
+static void list_backends(const tm_inventory *inventory, name_list *list) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    const tm_backend_slot *backend = inventory->backends[i];
+    if (atomic_load(&backend->state) == TM_BACKEND_QUARANTINED) list_add(list, backend->name, backend->stuck_reason);
+    else if (backend->reason[0] != '\0') list_add(list, backend->name, backend->reason);
+  }
+}
+
+static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
-  char list[760] = "";
-  size_t used = 0;
-  for (uint32_t i = 0; i < placement->candidate_count && used < sizeof list; i++) {
+  name_list list = { .used = 0 };
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
-    const int length = snprintf(list + used, sizeof list - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name,
-                                candidate->reason[0] == '\0' || tm_candidate_can_run(candidate) ? "failed" : candidate->reason);
-    used += length < 0 ? 0 : (size_t)length;
+    const bool is_silent = candidate->reason[0] == '\0' || tm_candidate_can_run(candidate);
+    list_add(&list, candidate->device->name, is_silent ? "failed" : candidate->reason);
   }
+  if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
   return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
-                 list[0] == '\0' ? "there is none" : list, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
+                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
 }
 
 /* The way after the first failure: the next best, until one runs or none is left. */
@@ -261,8 +334,7 @@ static tm_status fall_back(const tm_runner *runner, tm_placement *placement, uin
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
     note_failure(runner, &placement->candidates[index], status, last, &failed);
-    if (atomic_load(&candidate->device->is_stuck) && candidate->device->is_host_memory)
-      return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still write to the outputs", failed.note);
+    TM_TRY(last_word(runner, candidate, status, &failed, error));
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
     failed.retries++;
@@ -278,14 +350,14 @@ static tm_status fall_back(const tm_runner *runner, tm_placement *placement, uin
     }
     return TM_OK;
   }
-  return nobody(placement, &failed, error);
+  return nobody(runner, placement, &failed, error);
 }
 
 /* TM_STALE only if `may_be_stale`: then the devices are asked again. */
 static tm_status run_best(const tm_runner *runner, tm_placement *placement, bool may_be_stale, void *const *pointers,
                           tm_run_outcome *outcome, tm_error *error) {
   const uint32_t index = tm_placement_choose(placement);
-  if (index >= placement->candidate_count) return nobody(placement, &(failures){ .tried_count = 0 }, error);
+  if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
   tm_error own;
   own.struct_size = sizeof own;
   own.text[0] = '\0';

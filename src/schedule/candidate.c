@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
+#include "plugin/wake.h"
 
 uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
 
@@ -65,8 +66,9 @@ uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
                         saturating_add(candidate->lowering_ns, candidate->copy_ns));
 }
 
-/* Fixes what the price rests on, and prices. */
+/* For one that can run: fixes what the price rests on, and prices. */
 static void take_price(const tm_market *market, tm_plan_candidate *candidate) {
+  candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
   candidate->basis = basis_of(candidate->device, &candidate->operation, candidate->answer.cost_ns);
   candidate->answer.cost_ns = candidate->basis.declared_ns;
   price(market, candidate);
@@ -108,12 +110,15 @@ static bool is_out(const tm_market *market, uint32_t only_device, tm_plan_candid
   if (state == TM_DEVICE_LOST) {
     say(candidate, "the device is lost");
   } else if (state == TM_DEVICE_QUARANTINED) {
-    say(candidate, "the device broke too many promises");
-  } else if (tm_health_is_quarantined(market->health, device->index, &candidate->operation, reason)) {
+    say(candidate, atomic_load(&device->is_stuck) ? device->stuck_reason : "the device broke too many promises");
+  } else if (tm_health_is_quarantined(market->health, device, &candidate->operation, reason)) {
     say(candidate, reason);
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
     say(candidate, device->excluded_reason != NULL ? device->excluded_reason : "another device was asked for");
+  } else if (only_device != device->index && tm_backend_is_asleep(device->backend)) {
+    candidate->verdict = TM_VERDICT_EXCLUDED;
+    say(candidate, "it is not loaded yet, and loading it would cost more than it could save");
   } else {
     return false;
   }

@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "conformance/kernel_cases.h"
 #include "conformance/subject.h"
 #include "faulty_opencl.h"
-#include "kernels/kernel_cases.h"
 #include "plugin/library.h"
 #include "plugin/table.h"
 
