@@ -10,14 +10,18 @@ if(TM_BUILD_SHARED)
 endif()
 install(DIRECTORY include/tensormorph DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY DESTINATION ${TM_PLUGIN_FOLDER})
+# Plugins that run the shared kernels compile these sources themselves (docs/decisions/010-kernel-dialect.md).
+set(TM_KERNEL_FOLDER ${CMAKE_INSTALL_DATADIR}/tensormorph/kernels)
+install(DIRECTORY backends/common/ DESTINATION ${TM_KERNEL_FOLDER} FILES_MATCHING PATTERN "kernel_*")
 
 install(EXPORT tensormorph NAMESPACE tensormorph:: DESTINATION ${package_folder} FILE tensormorphTargets.cmake)
 configure_package_config_file(cmake/tensormorphConfig.cmake.in ${PROJECT_BINARY_DIR}/generated/tensormorphConfig.cmake
-  INSTALL_DESTINATION ${package_folder} PATH_VARS TM_PLUGIN_FOLDER)
+  INSTALL_DESTINATION ${package_folder} PATH_VARS TM_PLUGIN_FOLDER TM_KERNEL_FOLDER CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/tensormorphConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/generated/tensormorphConfig.cmake
-  ${PROJECT_BINARY_DIR}/generated/tensormorphConfigVersion.cmake DESTINATION ${package_folder})
+  ${PROJECT_BINARY_DIR}/generated/tensormorphConfigVersion.cmake cmake/tensormorphKernels.cmake
+  cmake/tensormorphEmbed.cmake DESTINATION ${package_folder})
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_folder} /)
 configure_file(cmake/tensormorph.pc.in ${PROJECT_BINARY_DIR}/generated/tensormorph.pc @ONLY)

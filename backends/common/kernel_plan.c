@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel_plan.h"
+
+#include <string.h>
+
+/* A kernel knows formats and operations by the contract's numbers. */
+#define SAME(a, b) _Static_assert((a) == (b), #a)
+SAME(FORMAT_F64, TM_FORMAT_F64);
+SAME(FORMAT_F8_E5M2, TM_FORMAT_F8_E5M2);
+SAME(FORMAT_I8, TM_FORMAT_I8);
+SAME(FORMAT_BOOL, TM_FORMAT_BOOL);
+SAME(FORMAT_Q4_0, TM_FORMAT_Q4_0);
+SAME(FORMAT_Q8_0, TM_FORMAT_Q8_0);
+SAME(OP_ADD, TM_OP_ADD);
+SAME(OP_COMPARE, TM_OP_COMPARE);
+SAME(OP_NEG, TM_OP_NEG);
+SAME(OP_RELU, TM_OP_RELU);
+SAME(OP_LERP, TM_OP_LERP);
+SAME(OP_SUM, TM_OP_SUM);
+SAME(OP_ARGMAX, TM_OP_ARGMAX);
+SAME(OP_RMS_NORM, TM_OP_RMS_NORM);
+SAME(KERNEL_MAX_RANK, TM_MAX_RANK);
+SAME(STATS_PART_WORDS, TM_STATS_SUM + 2);
+SAME(COMPARISON_PART_WORDS, TM_COMPARISON_SUM_SQUARED + 4);
+
+typedef struct block_size {
+  u32 format;
+  u32 elements;
+  u32 bytes;
+} block_size;
+
+static const block_size block_sizes[] = {
+  { TM_FORMAT_F64, 1, 8 },       { TM_FORMAT_F32, 1, 4 },       { TM_FORMAT_F16, 1, 2 },       { TM_FORMAT_BF16, 1, 2 },
+  { TM_FORMAT_F8_E4M3FN, 1, 1 }, { TM_FORMAT_F8_E5M2, 1, 1 },   { TM_FORMAT_F8_E8M0, 1, 1 },   { TM_FORMAT_F6_E2M3, 4, 3 },
+  { TM_FORMAT_F6_E3M2, 4, 3 },   { TM_FORMAT_F4_E2M1, 2, 1 },   { TM_FORMAT_I4, 2, 1 },        { TM_FORMAT_U4, 2, 1 },
+  { TM_FORMAT_I8, 1, 1 },        { TM_FORMAT_U8, 1, 1 },        { TM_FORMAT_I16, 1, 2 },       { TM_FORMAT_U16, 1, 2 },
+  { TM_FORMAT_I32, 1, 4 },       { TM_FORMAT_U32, 1, 4 },       { TM_FORMAT_I64, 1, 8 },       { TM_FORMAT_U64, 1, 8 },
+  { TM_FORMAT_BOOL, 1, 1 },      { TM_FORMAT_C64, 1, 8 },       { TM_FORMAT_Q4_0, 32, 18 },    { TM_FORMAT_Q4_1, 32, 20 },
+  { TM_FORMAT_Q5_0, 32, 22 },    { TM_FORMAT_Q5_1, 32, 24 },    { TM_FORMAT_Q8_0, 32, 34 },    { TM_FORMAT_Q8_1, 32, 36 },
+  { TM_FORMAT_Q2_K, 256, 84 },   { TM_FORMAT_Q3_K, 256, 110 },  { TM_FORMAT_Q4_K, 256, 144 },  { TM_FORMAT_Q5_K, 256, 176 },
+  { TM_FORMAT_Q6_K, 256, 210 },  { TM_FORMAT_Q8_K, 256, 292 },  { TM_FORMAT_MXFP4, 32, 17 },
+};
+
+int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes) {
+  for (size_t i = 0; i < sizeof block_sizes / sizeof block_sizes[0]; i++) {
+    if (block_sizes[i].format != format) continue;
+    *out_elements = block_sizes[i].elements;
+    *out_bytes = block_sizes[i].bytes;
+    return 1;
+  }
+  return 0;
+}
+
+/* ---- pieces of a plan ---- */
+
+static const tm_operand *output_of(const tm_operation *operation) { return &operation->operands[operation->input_count]; }
+
+static u64 at_most(u64 value, u64 limit) { return value < limit ? value : limit; }
+
+static u64 parts_of(u64 count, u64 size) { return count / size + (count % size != 0); }
+
+static u32 complain(u32 reasons, u32 operand, u32 *out_operand) {
+  *out_operand = operand;
+  return reasons;
+}
+
+/* Steps between elements must keep their alignment; a kernel reads whole words, and blocks from even addresses. */
+static int strides_fit(const tm_operand *operand) {
+  u32 elements, bytes;
+  if (!kernel_block_size(operand->format, &elements, &bytes)) return 0;
+  const int64_t unit = elements > 1 ? (bytes % 2 == 0 ? 2 : 1) : (int64_t)bytes;
+  for (u32 i = 0; i < operand->rank; i++)
+    if (operand->dims[i] > 1 && operand->strides_bytes[i] % unit != 0) return 0;
+  return 1;
+}
+
+static u32 check_strides(const tm_operation *operation, u32 *out_operand) {
+  for (u32 i = 0; i < operation->input_count + operation->output_count; i++)
+    if (!strides_fit(&operation->operands[i])) return complain(TM_REASON_LAYOUT, i, out_operand);
+  return 0;
+}
+
+/* The walk over an operand's blocks: its dims, the last one in blocks. */
+static void walk_over(kernel_parameters *p, const tm_operand *operand) {
+  u32 elements = 1, bytes = 0;
+  (void)kernel_block_size(operand->format, &elements, &bytes);
+  p->rank = operand->rank;
+  p->count = 1;
+  for (u32 i = 0; i < operand->rank; i++) {
+    p->dims[i] = i + 1 == operand->rank ? operand->dims[i] / elements : operand->dims[i];
+    p->count *= p->dims[i];
+  }
+}
+
+static void walk_along(kernel_parameters *p, u32 slot, const tm_operand *operand) {
+  for (u32 i = 0; i < operand->rank; i++) p->strides[slot][i] = operand->strides_bytes[i];
+}
+
+static void begin(const tm_operation *operation, kernel_plan *plan) {
+  kernel_parameters *p = &plan->parameters;
+  p->op = operation->op;
+  for (u32 i = 0; i < operation->input_count && i < 3; i++) p->formats[i] = operation->operands[i].format;
+  p->formats[3] = output_of(operation)->format;
+  plan->binding_count = operation->input_count + operation->output_count;
+  for (u32 i = 0; i < KERNEL_BINDINGS; i++) plan->slots[i] = i;
+}
+
+/* A launch of `count` independent units, or of `count` groups if `unit_is_group`; buffers are the bindings in order. */
+static void add_dispatch(kernel_plan *plan, const char *kernel, u64 group_count, u32 buffer_count, const u32 *buffers) {
+  if (group_count == 0) return;
+  kernel_dispatch *dispatch = &plan->dispatches[plan->dispatch_count++];
+  dispatch->kernel = kernel;
+  dispatch->group_count = at_most(group_count, KERNEL_MOST_GROUPS);
+  dispatch->buffer_count = buffer_count;
+  for (u32 i = 0; i < buffer_count; i++) dispatch->buffers[i] = buffers[i];
+}
+
+static void add_plain_dispatch(kernel_plan *plan, const char *kernel, u64 units) {
+  static const u32 in_order[] = { 0, 1, 2, 3 };
+  add_dispatch(plan, kernel, parts_of(units, GROUP_SIZE), plan->binding_count, in_order);
+}
+
+static void settle(kernel_parameters *p) {
+  p->is_small = p->count <= UINT32_MAX && p->inner_count <= UINT32_MAX;
+  for (u32 i = 0; i < KERNEL_MAX_RANK; i++)
+    if (p->dims[i] > UINT32_MAX || p->inner_dims[i] > UINT32_MAX) p->is_small = 0;
+}
+
+/* ---- elementwise, casts ---- */
+
+#define IS_LESS      0x1u
+#define IS_EQUAL     0x2u
+#define IS_GREATER   0x4u
+#define IS_UNORDERED 0x8u
+
+static u32 detail_of(const tm_operation *operation) {
+  static const u32 predicates[] = { IS_EQUAL, IS_LESS | IS_GREATER | IS_UNORDERED, IS_LESS, IS_LESS | IS_EQUAL, IS_GREATER,
+                                    IS_GREATER | IS_EQUAL };
+  const uint32_t *first = operation->attributes;        /* each of these structs begins with the u32 that matters */
+  if (first == NULL) return 0;
+  if (operation->op != TM_OP_COMPARE) return *first;
+  return *first < sizeof predicates / sizeof predicates[0] ? predicates[*first] : 0;
+}
+
+u32 kernel_plan_elementwise(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  u32 elements = 1, bytes = 1;
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  walk_over(p, output_of(operation));
+  for (u32 i = 0; i <= operation->input_count; i++) walk_along(p, i, &operation->operands[i]);
+  (void)kernel_block_size(p->formats[3], &elements, &bytes);
+  p->unit_bytes = bytes;
+  p->detail = detail_of(operation);
+  settle(p);
+  add_plain_dispatch(out_plan, kernels[0], p->count);
+  out_plan->flops = (double)p->count;
+  return 0;
+}
+
+u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *y = output_of(operation);
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  walk_over(p, &operation->operands[0]);
+  walk_along(p, 0, &operation->operands[0]);
+  walk_along(p, 1, y);
+  p->strides[1][p->rank - 1] = y->strides_bytes[y->rank - 1] * 32;
+  p->steps[0] = y->strides_bytes[y->rank - 1];
+  settle(p);
+  add_plain_dispatch(out_plan, kernels[0], y->element_count);
+  out_plan->flops = (double)y->element_count;
+  return 0;
+}
+
+/* ---- moves ---- */
+
+static u32 plan_units(const tm_operation *operation, kernel_plan *plan, u32 *out_operand) {
+  u32 elements = 1, bytes = 1;
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, plan);
+  walk_over(&plan->parameters, output_of(operation));
+  (void)kernel_block_size(plan->parameters.formats[3], &elements, &bytes);
+  plan->parameters.unit_bytes = bytes;
+  return 0;
+}
+
+u32 kernel_plan_move(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *x = &operation->operands[0];
+  const tm_transpose_attributes *attributes = operation->attributes;
+  const u32 reasons = plan_units(operation, out_plan, out_operand);
+  if (reasons != 0) return reasons;
+  for (u32 i = 0; i < p->rank && operation->op != TM_OP_FILL; i++)
+    p->strides[0][i] = x->strides_bytes[operation->op == TM_OP_TRANSPOSE ? attributes->permutation[i] % TM_MAX_RANK : i];
+  walk_along(p, 1, output_of(operation));
+  settle(p);
+  add_plain_dispatch(out_plan, kernels[0], p->count);
+  return 0;
+}
+
+u32 kernel_plan_gather(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *x = &operation->operands[0], *indices = &operation->operands[1];
+  const u32 axis = ((const tm_axis_attributes *)operation->attributes)->axis;
+  const u32 reasons = plan_units(operation, out_plan, out_operand);
+  if (reasons != 0) return reasons;
+  if (axis >= x->rank) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  for (u32 i = 0; i < p->rank; i++) {
+    const u32 after = axis + indices->rank;
+    if (i < axis) p->strides[0][i] = x->strides_bytes[i];
+    else if (i < after) p->strides[1][i] = indices->strides_bytes[i - axis];
+    else p->strides[0][i] = x->strides_bytes[i - indices->rank + 1];
+  }
+  walk_along(p, 2, output_of(operation));
+  p->sizes[0] = x->dims[axis];
+  p->steps[0] = x->strides_bytes[axis];
+  settle(p);
+  add_plain_dispatch(out_plan, kernels[0], p->count);
+  return 0;
+}
+
+/* ---- reductions ---- */
+
+static void append(u64 *dims, i64 *strides, u32 *rank, u64 extent, i64 stride) {
+  dims[*rank] = extent;
+  strides[*rank] = stride;
+  ++*rank;
+}
+
+/* Sorts x's axes into kept and reduced ones. */
+static void split_axes(const tm_operation *operation, kernel_parameters *p) {
+  const tm_reduce_attributes *attributes = operation->attributes;
+  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  p->count = p->inner_count = 1;
+  for (u32 i = 0; i < x->rank; i++) {
+    if ((attributes->axes >> i & 1u) != 0) {
+      append(p->inner_dims, p->inner_strides, &p->inner_rank, x->dims[i], x->strides_bytes[i]);
+      p->inner_count *= x->dims[i];
+    } else {
+      const u32 y_axis = attributes->keep_dims != 0 ? i : p->rank;
+      p->strides[1][p->rank] = y_axis < TM_MAX_RANK ? y->strides_bytes[y_axis] : 0;
+      append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
+      p->count *= x->dims[i];
+    }
+  }
+}
+
+/* Lanes side by side along the outputs if x's last axis is kept. */
+static u32 is_by_columns(const tm_operation *operation) {
+  const tm_reduce_attributes *attributes = operation->attributes;
+  const u32 rank = operation->operands[0].rank;
+  return rank > 0 && (attributes->axes >> (rank - 1) & 1u) == 0 ? 1 : 0;
+}
+
+u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  split_axes(operation, p);
+  p->sizes[0] = p->inner_count == 0 ? 1 : parts_of(p->inner_count, PART_ELEMENTS);
+  p->detail = is_by_columns(operation);
+  settle(p);
+  const int is_cut = p->sizes[0] > 1;
+  const u32 parts_buffers[] = { 0, 1, is_cut ? 2 : 1 };
+  const u32 whole_buffers[] = { 2, 1 }, extreme_buffers[] = { 0, 2, 1 };
+  const int is_extreme = operation->op >= TM_OP_MIN && operation->op <= TM_OP_ARGMAX;
+  add_dispatch(out_plan, kernels[0], parts_of(p->count * p->sizes[0], PARTS_A_GROUP), 3, parts_buffers);
+  out_plan->flops = (double)p->count * (double)p->inner_count;
+  if (!is_cut || p->count == 0) return 0;
+  add_dispatch(out_plan, kernels[1], parts_of(p->count, GROUP_SIZE), is_extreme ? 3 : 2,
+               is_extreme ? extreme_buffers : whole_buffers);
+  out_plan->workspace_bytes = p->count * p->sizes[0] * sizeof(uint64_t);
+  out_plan->binding_count = 3;
+  return 0;
+}
+
+/* ---- one pass ---- */
+
+u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const int is_stats = operation->op == TM_OP_STATS;
+  const u32 workspace = operation->input_count + 1;
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  walk_over(p, x);
+  for (u32 i = 0; i < operation->input_count; i++) walk_along(p, i, &operation->operands[i]);
+  p->sizes[0] = parts_of(x->element_count, PART_ELEMENTS);
+  p->sizes[1] = x->element_count;
+  p->steps[0] = y->strides_bytes[0];
+  settle(p);
+  p->is_small = p->is_small && x->element_count <= UINT32_MAX;
+  const u32 parts_buffers[] = { 0, is_stats ? workspace : 1, workspace };
+  const u32 whole_buffers[] = { workspace, operation->input_count };
+  add_dispatch(out_plan, kernels[0], p->sizes[0], is_stats ? 2 : 3, parts_buffers);
+  add_dispatch(out_plan, kernels[1], 1, 2, whole_buffers);
+  out_plan->workspace_bytes = (p->sizes[0] + 1) * (is_stats ? STATS_PART_WORDS : COMPARISON_PART_WORDS) * sizeof(uint64_t);
+  out_plan->binding_count = workspace + 1;
+  out_plan->flops = 16 * (double)x->element_count;
+  return 0;
+}
+
+/* ---- along one axis ---- */
+
+static void walk_rows(kernel_parameters *p, const tm_operand *x, const tm_operand *y, u32 axis) {
+  p->count = 1;
+  for (u32 i = 0; i < x->rank; i++) {
+    if (i == axis) continue;
+    p->strides[1][p->rank] = y->strides_bytes[i];
+    append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
+    p->count *= x->dims[i];
+  }
+  p->sizes[0] = x->dims[axis];
+  p->steps[0] = x->strides_bytes[axis];
+  p->steps[1] = y->strides_bytes[axis];
+}
+
+/* Epsilon as each kind of real sees it. */
+static void set_epsilon(const tm_operation *operation, kernel_parameters *p) {
+  const tm_norm_attributes *attributes = operation->attributes;
+  const float narrow = (float)attributes->epsilon;
+  memcpy(&p->f64_bits, &attributes->epsilon, sizeof p->f64_bits);
+  memcpy(&p->f32_bits, &narrow, sizeof p->f32_bits);
+}
+
+static void plan_norm(const tm_operation *operation, const char *kernel, kernel_plan *plan) {
+  kernel_parameters *p = &plan->parameters;
+  const u32 inputs = operation->input_count;
+  const u32 buffers[] = { 0, 1, inputs > 2 ? 2 : 1, inputs };
+  for (u32 i = 1; i < inputs; i++) {
+    p->steps[1 + i] = operation->operands[i].strides_bytes[0];
+    plan->slots[i] = 1 + i;
+  }
+  plan->slots[inputs] = 1;
+  set_epsilon(operation, p);
+  add_dispatch(plan, kernel, p->count, 4, buffers);
+}
+
+u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const int is_softmax = operation->op == TM_OP_SOFTMAX;
+  const u32 in_order[] = { 0, 1 };
+  const u32 reasons = check_strides(operation, out_operand);
+  const u32 axis = is_softmax ? ((const tm_axis_attributes *)operation->attributes)->axis : x->rank - 1;
+  if (reasons != 0) return reasons;
+  if (axis >= x->rank) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  begin(operation, out_plan);
+  out_plan->flops = (is_softmax ? 40.0 : 10.0) * (double)x->element_count;
+  if (x->element_count == 0) return 0;
+  walk_rows(p, x, y, axis);
+  settle(p);
+  if (is_softmax) add_dispatch(out_plan, kernels[0], p->count, 2, in_order);
+  else plan_norm(operation, kernels[0], out_plan);
+  return 0;
+}
+
+/* ---- products ---- */
+
+u32 kernel_plan_matmul(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_matmul_attributes *attributes = operation->attributes;
+  const tm_operand *a = &operation->operands[0], *b = &operation->operands[1], *y = &operation->operands[2];
+  const u32 in_order[] = { 0, 1, 2 };
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  if (a->rank != y->rank || b->rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
+  begin(operation, out_plan);
+  const u32 last = y->rank - 1, a_k = attributes->transpose_a ? last - 1 : last, b_k = attributes->transpose_b ? last : last - 1;
+  const u32 a_m = 2 * last - 1 - a_k, b_n = 2 * last - 1 - b_k;
+  p->rank = y->rank - 2;
+  p->count = 1;
+  for (u32 i = 0; i < p->rank; i++) {
+    p->dims[i] = y->dims[i];
+    p->count *= y->dims[i];
+    p->strides[0][i] = a->strides_bytes[i];
+    p->strides[1][i] = b->strides_bytes[i];
+    p->strides[2][i] = y->strides_bytes[i];
+  }
+  p->sizes[0] = y->dims[last - 1];
+  p->sizes[1] = y->dims[last];
+  p->sizes[2] = a->dims[a_k];
+  const i64 steps[] = { a->strides_bytes[a_m], a->strides_bytes[a_k], b->strides_bytes[b_k], b->strides_bytes[b_n],
+                        y->strides_bytes[last - 1], y->strides_bytes[last] };
+  memcpy(p->steps, steps, sizeof steps);
+  settle(p);
+  out_plan->flops = 2 * (double)y->element_count * (double)p->sizes[2];
+  add_dispatch(out_plan, kernels[0], parts_of(p->sizes[0], TILE_EDGE) * parts_of(p->sizes[1], TILE_EDGE) * p->count, 3, in_order);
+  return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_row.h - what the shared kernels can do on a device, one row each: operation, formats, what the device must have,
+ * how exactly, which program and kernels.  query, prepare and launch read the same row.
+ */
+#ifndef KERNEL_ROW_H
+#define KERNEL_ROW_H
+
+#include "kernel_plan.h"
+#include "kernel_program.h"
+
+/* What answers depend on.  Constant within an epoch. */
+typedef struct kernel_device {
+  u32    has_f64;
+  u32    has_denormals;         /* f32 arithmetic keeps subnormal numbers */
+  u32    has_exact_divide;      /* f32 division and square root are correctly rounded */
+  u32    broken_programs;       /* bit kernel_program: the device's compiler refused it */
+  u64    largest_buffer_bytes;
+  u64    epoch;
+  u32    launch_ns;
+  u32    setup_ns;              /* of a program: compilation */
+  double flops_per_ns;          /* f32 */
+  double f64_flops_per_ns;
+  double bytes_per_ns;
+} kernel_device;
+
+#define KERNEL_NEEDS_F64      0x1u
+#define KERNEL_NEEDS_DENORMALS 0x2u
+#define KERNEL_ROUNDS_IN_F32  0x4u      /* without subnormals it is N1 and flushes */
+#define KERNEL_DIVIDES_IN_F32 0x8u      /* without exact division it is N1 with inexact_bound */
+#define KERNEL_MAY_OVERFLOW   0x10u     /* a partial sum may overflow, or its rounding may meet an infinity: non-finite
+                                           results may differ from the reference's */
+
+/* Formats as a set: bits of the numbers below 32, then the two block formats that kernels read, then all other known ones. */
+#define KERNEL_FORMAT_BIT(format) (UINT64_C(1) << (format))
+#define KERNEL_Q4_0_BIT (UINT64_C(1) << 40)
+#define KERNEL_Q8_0_BIT (UINT64_C(1) << 41)
+#define KERNEL_OTHER_BIT (UINT64_C(1) << 42)
+
+typedef struct kernel_row {
+  u32            op;
+  kernel_program program;
+  u64            formats[4];            /* sets for the operands in order; 0: the format of operand 0 */
+  u32            needs;
+  u32            numerics;
+  u32            growth;
+  u32            accumulator;
+  double         bound;
+  double         inexact_bound;
+  const char    *kernels[KERNEL_MOST_DISPATCHES];
+  kernel_plan_fn plan;
+  u32            attribute_bytes;
+  u32            reserved;
+} kernel_row;
+
+extern const kernel_row kernel_rows[];
+extern const size_t     kernel_row_count;
+
+/* The row that runs the operation on the device, and its plan; NULL if none does. */
+const kernel_row *kernel_row_find(const kernel_device *device, const tm_operation *operation, kernel_plan *out_plan);
+
+/* Answers one question; writes as much of the answer as the caller knows. */
+void kernel_query_answer(const kernel_device *device, const tm_operation *operation, tm_answer *out_answer);
+
+/* 1 if the bytes of `data` from `known` to `size` are all zero. */
+int kernel_rest_is_zero(const void *data, uint64_t known, uint64_t size);
+
+#endif
