@@ -4,7 +4,7 @@
 
 #include "webgpu/webgpu_subject.h"
 
-#include "kernels/kernel_cases.h"
+#include "conformance/kernel_cases.h"
 
 #define ROOM 4096u
 #define MEGABYTE (UINT64_C(1) << 20)

@@ -7,7 +7,7 @@
 
 #include "webgpu/webgpu_subject.h"
 
-#include "kernels/kernel_compare.h"
+#include "conformance/kernel_compare.h"
 
 #define BATCH (UINT64_C(1) << 18)
 
