@@ -79,21 +79,43 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   return true;
 }
 
+static void print_words_about(const char *name, const char *words, tm_invocation *invocation) {
+  char text[1200];
+  if (words[0] == '\0') return;
+  tm_printable_clean(words, strlen(words), text, sizeof text);
+  tm_output_format(invocation->output, "%s: ", name);
+  tm_printable_wrap(invocation->output, text, strlen(name) + 2, invocation->terminal.width);
+}
+
 static void print_reasons(tm_context *context, tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   tm_backend_description backend = { .struct_size = sizeof backend };
   tm_device_description  device = { .struct_size = sizeof device };
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
-    if (backend.reason[0] == '\0') continue;
-    char text[1200];
-    tm_printable_clean(backend.reason, strlen(backend.reason), text, sizeof text);
-    tm_output_format(stream, "%s: ", backend.name);
-    tm_printable_wrap(stream, text, strlen(backend.name) + 2, invocation->terminal.width);
+    print_words_about(backend.name, backend.reason, invocation);
+    print_words_about(backend.name, backend.note, invocation);
   }
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
     if (device.reason[0] == '\0') continue;
     tm_output_format(stream, "%s: ", device.name);
     tm_printable_wrap(stream, device.reason, strlen(device.name) + 2, invocation->terminal.width);
+  }
+}
+
+/* "fake:0 is not asked for matmul (f32,q4_0,f32) any more: ..." */
+static void print_violations(tm_context *context, tm_invocation *invocation) {
+  tm_violation_description violation = { .struct_size = sizeof violation };
+  for (uint32_t i = 0; tm_violation_describe(context, i, &violation) == TM_OK; i++) {
+    char head[256], text[512];
+    if (violation.op == TM_OP_NONE)
+      snprintf(head, sizeof head, "%s is not used: ", violation.device_name);
+    else
+      snprintf(head, sizeof head, "%s is not asked for %s%s%s%s: ", violation.device_name, violation.op_name,
+               violation.formats[0] != '\0' ? " (" : "", violation.formats, violation.formats[0] != '\0' ? ")" : "");
+    snprintf(text, sizeof text, "%s (%llu time%s%s)", violation.reason, (unsigned long long)violation.count,
+             violation.count == 1 ? "" : "s", violation.remembered ? ", remembered" : "");
+    tm_output_text(invocation->output, head);
+    tm_printable_wrap(invocation->output, text, strlen(head), invocation->terminal.width);
   }
 }
 
@@ -104,6 +126,7 @@ static void print_tables(tm_context *context, tm_invocation *invocation) {
   const tm_rows devices = { device_columns, 4, device_row, &source, UINT64_MAX, NULL };
   tm_rows_print_table(&backends, backend_views, 5, &look, invocation->output);
   print_reasons(context, invocation);
+  print_violations(context, invocation);
   tm_output_char(invocation->output, '\n');
   tm_rows_print_table(&devices, device_views, 4, &look, invocation->output);
 }
@@ -140,6 +163,7 @@ static void print_backend_json(tm_context *context, uint32_t index, const tm_bac
   tm_json_text(json, "origin", backend->origin);
   tm_json_text(json, "state", backend_state(backend->state));
   tm_json_text(json, "reason", backend->reason);
+  tm_json_text(json, "note", backend->note);
   tm_json_begin_array(json, "options", false);
   for (uint32_t i = 0; tm_backend_option_describe(context, index, i, &option) == TM_OK; i++) {
     char variable[160];
@@ -198,6 +222,22 @@ static void print_device_json(tm_context *context, uint32_t index, const tm_devi
   tm_json_end_object(json);
 }
 
+static void print_violations_json(tm_context *context, tm_json_writer *json) {
+  tm_violation_description violation = { .struct_size = sizeof violation };
+  tm_json_begin_array(json, "violations", false);
+  for (uint32_t i = 0; tm_violation_describe(context, i, &violation) == TM_OK; i++) {
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "device", violation.device_name);
+    tm_json_text(json, "op", violation.op == TM_OP_NONE ? NULL : violation.op_name);
+    tm_json_text(json, "formats", violation.formats);
+    tm_json_count(json, "count", violation.count);
+    tm_json_bool(json, "remembered", violation.remembered != 0);
+    tm_json_text(json, "reason", violation.reason);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+}
+
 static void print_json(tm_context *context, tm_output_stream *stream) {
   tm_json_writer         json;
   tm_backend_description backend = { .struct_size = sizeof backend };
@@ -214,6 +254,7 @@ static void print_json(tm_context *context, tm_output_stream *stream) {
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
     print_device_json(context, i, &device, &json);
   tm_json_end_array(&json);
+  print_violations_json(context, &json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
 }

@@ -259,7 +259,8 @@ static int run(tm_invocation *invocation) {
   tm_error               error = TM_CLI_ERROR_INIT;
   if (tm_op_request_parse(&invocation->arguments, &request, &error) != TM_OK) return tm_complain(&error);
   if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);
-  const int exit_code = explain(context, &request, invocation);
+  /* With every device excluded there is nothing to explain but that. */
+  const int exit_code = tm_session_require_device(context, &error) == TM_OK ? explain(context, &request, invocation) : tm_complain(&error);
   tm_context_destroy(context);
   return exit_code;
 }

@@ -64,7 +64,7 @@ static bool tensor_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[1] = tm_cell_text(dtype_of(&tensor));
   cells[2] = tm_cell_shape(tensor.dims, tensor.rank);
   cells[3] = tm_cell_count(tensor.element_count);
-  cells[4] = tm_cell_bytes(tensor.bytes);
+  cells[4] = (tensor.flags & TM_TENSOR_UNKNOWN_TYPE) != 0 ? tm_cell_undefined(TM_COLUMN_BYTES) : tm_cell_bytes(tensor.bytes);
   cells[5] = tm_cell_count(tensor.offset);
   cells[6] = tm_cell_text(base != NULL ? base + 1 : file.path);
   cells[7] = tm_cell_text(tensor.type_name);

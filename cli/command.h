@@ -39,6 +39,7 @@ extern const tm_command tm_command_inspect;
 extern const tm_command tm_command_stats;
 extern const tm_command tm_command_explain;
 extern const tm_command tm_command_bench;
+extern const tm_command tm_command_plugin;
 extern const tm_command tm_command_help;
 
 /* In the order of the general help; ends with NULL. */

@@ -45,7 +45,9 @@ static bool total_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[0] = tm_cell_text(total->name);
   cells[1] = tm_cell_count(total->tensor_count);
   cells[2] = tm_cell_count(total->element_count);
-  cells[3] = tm_cell_bytes(total->bytes);
+  /* Elements without bytes are of a type whose size is not known. */
+  const bool is_unknown = total->bytes == 0 && total->element_count != 0;
+  cells[3] = is_unknown ? tm_cell_undefined(TM_COLUMN_BYTES) : tm_cell_bytes(total->bytes);
   return true;
 }
 

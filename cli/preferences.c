@@ -13,7 +13,8 @@
 #define PREFIX "TENSORMORPH_"
 
 /* Variables that are the library's own business. */
-static const char *const library_variables[] = { "TENSORMORPH_PLUGIN_PATH", "TENSORMORPH_PROBE" };
+static const char *const library_variables[] = { "TENSORMORPH_PLUGIN_PATH", "TENSORMORPH_PROBE", "TENSORMORPH_CONFORMANCE",
+                                                 "TENSORMORPH_TRACE" };
 
 void tm_preferences_init(tm_preferences *preferences) { memset(preferences, 0, sizeof *preferences); }
 
@@ -118,6 +119,7 @@ static tm_status set_switch(tm_preferences *preferences, const char *key, const 
   tm_switch_parse(value, &on);
   if (strcmp(key, "json") == 0) preferences->json = on;
   if (strcmp(key, "quiet") == 0) preferences->quiet = on;
+  if (strcmp(key, "strict") == 0) preferences->strict = on;
   if (strcmp(key, "color") == 0) preferences->color = on ? TM_CHOICE_YES : TM_CHOICE_NO;
   return TM_OK;
 }
@@ -128,6 +130,7 @@ static tm_status set_number(tm_preferences *preferences, const char *key, const 
   if (strcmp(key, "threads") == 0 && tm_quantity_parse_count(value, &number))
     preferences->thread_count = (uint32_t)number;
   if (strcmp(key, "max-memory") == 0 && tm_quantity_parse_size(value, &number)) preferences->max_memory_bytes = number;
+  if (strcmp(key, "patience") == 0 && tm_quantity_parse_duration(value, &number)) preferences->patience_ns = number;
   if (strcmp(key, "accept") == 0 && tm_numerics_parse(value, &numerics))
     preferences->worst_numerics_plus_one = numerics + 1;
   return TM_OK;
@@ -258,12 +261,20 @@ tm_status tm_preferences_load_arguments(tm_preferences *preferences, const tm_ar
   return TM_OK;
 }
 
-bool tm_preferences_config_path(const char *xdg_config_home, const char *home, char *out_path, size_t capacity) {
+/* The XDG rule: a path that is not absolute is as good as none. */
+static bool xdg_path(const char *base, const char *home, const char *under_home, const char *rest, char *out_path, size_t capacity) {
   int length = -1;
-  /* The XDG rule: a path that is not absolute is as good as none. */
-  if (xdg_config_home != NULL && xdg_config_home[0] == '/')
-    length = snprintf(out_path, capacity, "%s/tensormorph/config", xdg_config_home);
+  if (base != NULL && base[0] == '/')
+    length = snprintf(out_path, capacity, "%s/%s", base, rest);
   else if (home != NULL && home[0] == '/')
-    length = snprintf(out_path, capacity, "%s/.config/tensormorph/config", home);
+    length = snprintf(out_path, capacity, "%s/%s/%s", home, under_home, rest);
   return length > 0 && (size_t)length < capacity;
+}
+
+bool tm_preferences_config_path(const char *xdg_config_home, const char *home, char *out_path, size_t capacity) {
+  return xdg_path(xdg_config_home, home, ".config", "tensormorph/config", out_path, capacity);
+}
+
+bool tm_preferences_state_path(const char *xdg_state_home, const char *home, char *out_path, size_t capacity) {
+  return xdg_path(xdg_state_home, home, ".local/state", "tensormorph", out_path, capacity);
 }

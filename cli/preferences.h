@@ -42,9 +42,11 @@ typedef struct tm_preferences {
   uint32_t  worst_numerics_plus_one;
   uint32_t  thread_count;
   uint64_t  max_memory_bytes;
+  uint64_t  patience_ns;        /* 0: the library's */
   tm_choice color;
   bool      json;
   bool      quiet;
+  bool      strict;
   char    **owned;              /* every string that was made here */
   uint32_t  owned_count;
 } tm_preferences;
@@ -62,6 +64,9 @@ void      tm_preferences_deinit(tm_preferences *preferences);
 
 /* $XDG_CONFIG_HOME/tensormorph/config, or ~/.config/...; false when there is neither or it does not fit. */
 bool tm_preferences_config_path(const char *xdg_config_home, const char *home, char *out_path, size_t capacity);
+
+/* Likewise $XDG_STATE_HOME/tensormorph, or ~/.local/state/tensormorph. */
+bool tm_preferences_state_path(const char *xdg_state_home, const char *home, char *out_path, size_t capacity);
 
 /* Adds BACKEND.OPTION = value unless a more important layer has set it already.   TM_ERROR_NO_MEMORY */
 tm_status tm_preferences_add_setting(tm_preferences *preferences, tm_preference_layer layer, const char *backend,

@@ -58,6 +58,8 @@ tm_status tm_row_selection_parse(const tm_arguments *arguments, const tm_column 
   out_selection->columns = tm_arguments_value(arguments, "columns");
   out_selection->is_wide = tm_arguments_has(arguments, "wide");
   out_selection->is_csv = tm_arguments_has(arguments, "csv");
+  if (out_selection->is_csv && tm_arguments_has(arguments, "json"))
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "--csv and --json are two forms of the same table; give one of them");
   if (sort != NULL) {
     out_selection->is_reversed = sort[0] == '-';
     if (sort[0] == '-') sort++;

@@ -15,14 +15,28 @@ void tm_session_variable_name(const char *backend, const char *option, char *out
   for (char *c = out; *c != '\0'; c++) *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
 }
 
+/* What TENSORMORPH_TRACE asks for comes as lines of the library's log. */
+static void print_trace(void *context, uint32_t level, const char *message) {
+  (void)context, (void)level;
+  fprintf(stderr, "%s\n", message);
+}
+
+static tm_status check_trace(const char *wanted, tm_error *error) {
+  if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "calls") == 0) return TM_OK;
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "TENSORMORPH_TRACE wants \"calls\", not \"%.100s\"", wanted);
+}
+
 static tm_status create(const tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
                         tm_error *error) {
   tm_setting *settings = calloc(preferences->setting_count + (size_t)1, sizeof *settings);
   if (settings == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
   for (uint32_t i = 0; i < preferences->setting_count; i++) settings[i] = preferences->settings[i].setting;
+  const char *trace = getenv("TENSORMORPH_TRACE");
+  char       state_folder[1024];
+  const bool has_state = tm_preferences_state_path(getenv("XDG_STATE_HOME"), getenv("HOME"), state_folder, sizeof state_folder);
   const tm_context_options options = {
     .struct_size = sizeof options,
-    .flags = TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | needs->flags,
+    .flags = TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | (preferences->strict ? TM_CONTEXT_STRICT : 0) | needs->flags,
     .thread_count = preferences->thread_count,
     .max_memory_bytes = preferences->max_memory_bytes,
     .max_header_bytes = needs->max_header_bytes,
@@ -35,6 +49,9 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
     .excluded_device_count = preferences->excluded_devices.count,
     .settings = settings,
     .setting_count = preferences->setting_count,
+    .state_folder = has_state ? state_folder : NULL,
+    .patience_ns = preferences->patience_ns,
+    .log = trace != NULL && trace[0] != '\0' ? print_trace : NULL,
   };
   /* The pool's threads inherit the mask, so a Ctrl-C always reaches the thread that can answer it. */
   tm_interrupt_hold();
@@ -110,7 +127,8 @@ static void note_refused_plugins(const tm_preferences *preferences, tm_context *
 tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
                           tm_error *error) {
   tm_context *context = NULL;
-  tm_status   status = create(preferences, needs, &context, error);
+  tm_status   status = check_trace(getenv("TENSORMORPH_TRACE"), error);
+  if (status == TM_OK) status = create(preferences, needs, &context, error);
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;

@@ -16,6 +16,7 @@ _tensormorph_options() {
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
     explain) echo "$operation" ;;
     bench) echo "$operation --repeat --min-time" ;;
+    plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder" ;;
   esac
 }
 
@@ -28,18 +29,18 @@ _tensormorph_columns() {
 
 _tensormorph() {
   local word previous command="" item words=""
-  local commands="backends ops inspect stats explain bench help"
+  local commands="backends ops inspect stats explain bench plugin help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | explain | bench | help)
+      backends | ops | inspect | stats | explain | bench | plugin | help)
         command=$item
         break ;;
     esac
   done
 
-  local options="--device --no-device --accept --threads --plugin --max-memory --set --json --color --no-color --quiet --help"
+  local options="--device --no-device --accept --threads --plugin --max-memory --patience --strict --set --json --color --no-color --quiet --help"
   if [[ -z $command ]]; then
     options+=" --version"
   else
@@ -50,12 +51,20 @@ _tensormorph() {
     --accept) words="N0 N1 N2 N3" ;;
     --sort) words=$(_tensormorph_columns "$command") ;;
     --device | --no-device | --require-backend) words=$(_tensormorph_names backends) ;;
-    --plugin)
+    --plugin | --folder)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
-    --threads | --max-memory | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
+    --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
+    --only) words=$(_tensormorph_names ops) ;;
+    --budget | --seed | --cases | --formats | --case | --deadline) return ;;
+    check)
+      if [[ $word != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+      fi ;;
+    plugin) [[ $word == -* ]] || words="check new list forgive" ;;
     help) words=$commands ;;
   esac
   if [[ -z $words ]]; then

@@ -4,7 +4,7 @@ function __tensormorph_names
     tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
 end
 
-set -l commands backends ops inspect stats explain bench help
+set -l commands backends ops inspect stats explain bench plugin help
 set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
@@ -14,6 +14,7 @@ complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkp
 complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
+complete -c tensormorph -n $none -a plugin -d "check a backend, begin one, list plugins"
 complete -c tensormorph -n $none -a help -d "what there is, or what a command does"
 complete -c tensormorph -n $none -s V -l version -d "print the version"
 
@@ -23,6 +24,8 @@ complete -c tensormorph -l accept -x -a "N0 N1 N2 N3" -d "weakest numerics class
 complete -c tensormorph -l threads -x -d "threads to compute with"
 complete -c tensormorph -l plugin -r -F -d "also load this plugin"
 complete -c tensormorph -l max-memory -x -d "fail instead of allocating more"
+complete -c tensormorph -l patience -x -d "what a plugin gets for a call"
+complete -c tensormorph -l strict -d "fail when a device fails"
 complete -c tensormorph -l set -x -d "set an option of a backend"
 complete -c tensormorph -l json -d "print one JSON document"
 complete -c tensormorph -l color -d "colour even if the output is no terminal"
@@ -62,3 +65,18 @@ complete -c tensormorph -n $operation -l axis -x -d "axis or axes to work along"
 complete -c tensormorph -n $operation -l constant -x -d "this input never changes"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"
+
+set -l plugin "__fish_seen_subcommand_from plugin"
+complete -c tensormorph -n $plugin -a "check new list forgive"
+complete -c tensormorph -n $plugin -F
+complete -c tensormorph -n $plugin -l quick -d "stop after 10 seconds a device"
+complete -c tensormorph -n $plugin -l full -d "everything that is claimed"
+complete -c tensormorph -n $plugin -l budget -x -d "stop after so many seconds"
+complete -c tensormorph -n $plugin -l seed -x -d "of all random numbers"
+complete -c tensormorph -n $plugin -l cases -x -d "for each claimed combination"
+complete -c tensormorph -n $plugin -l only -x -a "(__tensormorph_names ops)" -d "only this operation or check"
+complete -c tensormorph -n $plugin -l formats -x -d "only these formats"
+complete -c tensormorph -n $plugin -l case -x -d "only this case"
+complete -c tensormorph -n $plugin -l deadline -x -d "seconds until a case counts as hanging"
+complete -c tensormorph -n $plugin -l no-isolate -d "in one process, for a debugger"
+complete -c tensormorph -n $plugin -l folder -r -F -d "where new writes"

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "formats/json_pull.h"
+#include "base/json_pull.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,6 +6,7 @@ Run it in this folder after changing it; the result is committed.  The classes o
 vulnerabilities in parsers of that format: counts and products that wrap, alignments of zero, names that occur twice,
 types that do not exist, arrays in arrays, files that end anywhere.
 """
+import json
 import pathlib
 import shutil
 import struct
@@ -239,8 +240,135 @@ def make_index():
         write("shard_index", name, value.encode())
 
 
+# ------------------------------------------------------------------------------------------------------- manifest ----
+
+def manifest(**changes):
+    value = {"schema": 1, "name": "adder", "version": "1.0", "file": "adder.so", "abi": "0.1", "architecture": "any",
+             "processor_features": ["one", "two"], "sha256": "ab" * 32, "watches": ["/etc/driver"]}
+    value.update(changes)
+    return json.dumps({key: item for key, item in value.items() if item is not ...}).encode()
+
+
+def make_manifests():
+    def put(name, data):
+        write("manifest", name, data)
+
+    put("valid", manifest())
+    put("valid-short", b'{"schema":1,"name":"a"}')
+    put("valid-unknown", manifest(future={"deep": [[1, 2, {"x": None}]]}))
+    put("valid-escapes", b'{"schema":1,"name":"\\u0061\\u00e4","version":"\\ud83d\\ude00"}')
+    for key in ("schema", "name", "version", "file", "abi", "architecture", "processor_features", "sha256", "watches"):
+        put(f"without-{key}", manifest(**{key: ...}))
+        for kind, wrong in (("number", -1.5), ("null", None), ("list", [[]]), ("object", {"a": 1}), ("true", True)):
+            put(f"{key}-{kind}", manifest(**{key: wrong}))
+    put("schema-2", manifest(schema=2))
+    put("schema-huge", b'{"schema":1' + b"0" * 400 + b',"name":"a"}')
+    put("name-empty", manifest(name=""))
+    put("name-long", manifest(name="n" * 65))
+    put("name-64", manifest(name="n" * 64))
+    put("name-nul", b'{"schema":1,"name":"a\\u0000b"}')
+    put("name-twice", b'{"schema":1,"name":"a","name":7}')
+    put("name-control", b'{"schema":1,"name":"\\u001b[2J"}')
+    put("text-long", manifest(version="v" * 1100))
+    put("abi-text", manifest(abi="0.1x"))
+    put("abi-huge", manifest(abi="99999999999.1"))
+    put("abi-one", manifest(abi="1"))
+    put("sha256-short", manifest(sha256="ab"))
+    put("sha256-letters", manifest(sha256="zz" * 32))
+    put("features-many", manifest(processor_features=["f"] * 65))
+    put("features-64", manifest(processor_features=["f"] * 64))
+    put("watches-many", manifest(watches=["/w"] * 17))
+    put("watches-twice", b'{"schema":1,"name":"a","watches":["/a","/b"],"watches":["/c"]}')
+    put("deep", b'{"schema":1,"name":"a","x":' + b"[" * 500)
+    put("array", b'[1]')
+    put("trailing", manifest() + b"x")
+    put("not-utf8", b'{"schema":1,"name":"\xff"}')
+    for cut in (0, 1, 2, 9, 12, 20, 31, 60, 100, 150):
+        put(f"cut-{cut:03}", manifest()[:cut])
+
+
+# -------------------------------------------------------------------------------------------------- shared object ----
+
+def dynamic_object(**odd):
+    """The smallest shared object with one entry; every field can be made wrong by name."""
+    names = b"\0tm_plugin_query\0libneeded.so.1\0__asan_init\0"
+    entry, needed, import_ = 1, names.index(b"libneeded"), names.index(b"__asan")
+    head, segments = 64, 4
+    dynamic_at = head + segments * 56
+    def symbol(name, info, section):
+        return struct.pack("<IBBHQQ", name, info, 0, section, 0x1000, 8)
+    dynamic_bytes = 16 * 8
+    strings_at = dynamic_at + dynamic_bytes
+    symbols_at = strings_at + len(names) + (-len(names) % 8)
+    symbols = bytes(24) + symbol(import_ if odd.get("sanitizer") else 0, 0x10, 0) + symbol(odd.get("entry_name", entry), 0x12, 7)
+    symbols += symbol(entry, 0x12, 7) * odd.get("more_entries", 0)
+    count = len(symbols) // 24
+    hash_at = symbols_at + len(symbols)
+    if odd.get("gnu"):
+        table = struct.pack("<4I", odd.get("buckets", 1), odd.get("first", 2), odd.get("filter", 1), 0) + u64(MAX)
+        table += u32(odd.get("bucket", 2)) + b"".join(u32(0 if i + 1 < count - 2 else odd.get("last", 1)) for i in range(count - 2))
+    else:
+        table = struct.pack("<2I", 1, odd.get("count", count)) + u32(1) + bytes(4 * count)
+    end = hash_at + len(table)
+    entries = [(1, odd.get("needed", needed)), (5, odd.get("strings", strings_at)), (10, odd.get("strings_bytes", len(names))),
+               (6, odd.get("symbols", symbols_at)), (11, odd.get("symbol_bytes", 24)),
+               (0x6ffffef5 if odd.get("gnu") else 4, odd.get("hash", hash_at)), (0, 0), (0, 0)]
+    if odd.get("endless"):
+        entries = [(1, needed)] * 8
+    dynamic = b"".join(struct.pack("<QQ", *one) for one in entries)
+    def segment(kind, flags, offset, size):
+        return struct.pack("<IIQQQQQQ", kind, flags, offset, offset, offset, size, size, 8)
+    programs = segment(1, 5, odd.get("load", 0), odd.get("load_bytes", end)) + segment(2, 4, odd.get("dynamic", dynamic_at), dynamic_bytes)
+    programs += segment(odd.get("stack_kind", 0x6474e551), odd.get("stack", 6), 0, 0) + segment(0, 0, 0, 0)
+    ident = b"\x7fELF" + bytes([odd.get("class_", 2), odd.get("order", 1), 1]) + bytes(9)
+    header = ident + struct.pack("<HHIQQQIHHHHHH", odd.get("type_", 3), odd.get("machine", 62), 1, 0, odd.get("phoff", 64),
+                                 odd.get("shoff", 0), 0, 64, odd.get("phsize", 56), odd.get("phnum", segments), 64,
+                                 odd.get("shnum", 0), 0)
+    return header + programs + dynamic + names + bytes(-len(names) % 8) + symbols + table
+
+
+def make_shared_objects():
+    def put(name, **odd):
+        write("shared_object", name, dynamic_object(**odd))
+
+    put("valid")
+    put("valid-gnu", gnu=1)
+    put("two-entries", more_entries=1)
+    put("two-entries-gnu", more_entries=1, gnu=1)
+    put("no-entry", entry_name=0)
+    put("sanitizer", sanitizer=1)
+    put("stack-executable", stack=7)
+    put("stack-unsaid", stack_kind=0)
+    for name, changes in {"class": {"class_": 1}, "order": {"order": 2}, "machine": {"machine": 8}, "type": {"type_": 2}}.items():
+        put(f"other-{name}", **changes)
+    for field in ("strings", "symbols", "hash", "dynamic", "phoff", "load", "load_bytes", "strings_bytes", "needed", "symbol_bytes"):
+        for kind, value in (("zero", 0), ("far", 1 << 40), ("max", MAX), ("wraps", MAX - 15)):
+            put(f"{field}-{kind}", **{field: value})
+            put(f"{field}-{kind}-gnu", gnu=1, **{field: value})
+    for field in ("phnum", "phsize", "shnum"):
+        put(f"{field}-zero", **{field: 0})
+        put(f"{field}-max", **{field: 65535})
+    put("shoff-far", shnum=3, shoff=1 << 50)
+    put("count-max", count=2**32 - 1)
+    put("count-beyond", count=1000)
+    put("buckets-max", gnu=1, buckets=2**32 - 1)
+    put("buckets-beyond", gnu=1, buckets=100000)
+    put("first-max", gnu=1, first=2**32 - 1)
+    put("first-beyond", gnu=1, first=9)
+    put("filter-max", gnu=1, filter=2**32 - 1)
+    put("bucket-max", gnu=1, bucket=2**32 - 1)
+    put("bucket-empty", gnu=1, bucket=0)
+    put("chain-endless", gnu=1, last=0)
+    put("dynamic-endless", endless=1)
+    whole = dynamic_object()
+    for cut in (0, 3, 4, 16, 63, 64, 100, 120, 176, 288, 300, 415, 420, 500, 560, len(whole) - 1):
+        write("shared_object", f"cut-{cut:03}", whole[:cut])
+
+
 shutil.rmtree(ROOT, ignore_errors=True)
 make_gguf()
 make_safetensors()
 make_json()
 make_index()
+make_manifests()
+make_shared_objects()

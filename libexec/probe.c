@@ -1,45 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensormorph-probe FILE - loads a plugin and asks for its header, in a process that may crash or hang instead of the
- * application.  Prints "ok" or the reason why it cannot be used; ends without running exit handlers of the plugin.
+ * tensormorph-probe DEPTH FILE BUILT-IN NAME [BACKEND.OPTION=VALUE]... - tries a plugin in a process that may crash or hang
+ * instead of the application.  Tells each step before it takes it, then what was found (plugin/probe_run.h); ends without
+ * running exit handlers of the plugin.  FILE or BUILT-IN is empty; NAME is the one that settings mean it by, or empty.
  */
-#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include "tensormorph/plugin.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "canary.h"
+#include "journal.h"
+#include "plugin/enumeration.h"
+#include "plugin/probe_run.h"
+#include "process_traces.h"
 
-static int say(const char *path, const char *reason) {
-  if (reason == NULL)
-    puts("ok");
-  else if (strncmp(reason, path, strlen(path)) == 0)
-    puts(reason);
-  else
-    printf("%s: %s\n", path, reason);
-  fflush(stdout);
-  return reason != NULL;
+#define CANARY_BUDGET_NS (UINT64_C(20) * 1000000000)
+#define MOST_TRIED_DEVICES 8u
+
+typedef struct probe {
+  tm_memory          memory;
+  tm_pool           *pool;
+  tm_inventory      *inventory;
+  tm_setting        *settings;
+  tm_context_options options;
+  const char        *path;
+  const char        *builtin;
+  const char        *name;
+  process_traces     before;
+} probe;
+
+/* ---- saying ---- */
+
+static int say(probe *p, const char *tag, const char *text) {
+  tm_field_writer writer;
+  tm_field_writer_init(&writer, &p->memory);
+  tm_field_write_text(&writer, tag);
+  tm_field_write_text(&writer, text);
+  journal_write(&writer);
+  tm_field_writer_deinit(&writer);
+  return 0;
 }
 
-static int probe(const char *path) {
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return say(path, dlerror());
-  void *symbol = dlsym(library, "tm_plugin_query");
-  if (symbol == NULL) return say(path, "no plugin: it does not export tm_plugin_query");
+static int say_record(probe *p, const tm_backend_slot *slot, bool is_final) {
+  tm_field_writer writer;
+  tm_field_writer_init(&writer, &p->memory);
+  tm_field_write_text(&writer, TM_PROBE_RECORD);
+  tm_field_write_number(&writer, is_final);
+  if (slot != NULL) tm_enumeration_write(slot, &writer);
+  if (writer.failed) return 3;
+  journal_write(&writer);
+  tm_field_writer_deinit(&writer);
+  return 0;
+}
+
+/* ---- loading ---- */
+
+static tm_status load(const char *path, tm_error *error) {
+  void *library = NULL;
   tm_plugin_query_fn query = NULL;
-  memcpy(&query, &symbol, sizeof query);
+  journal_step("loading it");
+  TM_TRY(tm_library_open(path, &library, error));
+  TM_TRY(tm_library_symbol(library, path, "tm_plugin_query", &query, error));
+  journal_step("tm_plugin_query");
   const tm_plugin_header *header = query(TM_ABI_MAJOR, TM_ABI_MINOR);
-  /* Reading the first and last field finds a header that points nowhere; what it says is judged by the library. */
+  journal_step("reading its header");
+  /* The first and the last field show a header that points nowhere; what it says is judged later. */
   if (header != NULL && header->magic == TM_PLUGIN_MAGIC && header->header_size == sizeof *header && header->traits != NULL &&
       header->trait_count > 0 && header->traits[0].id.length > 4096)
-    return say(path, "its first trait is no sound string");
-  return say(path, NULL);
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: its first trait is no sound string", path);
+  return TM_OK;
+}
+
+static tm_status list(probe *p, tm_error *error) {
+  const tm_log silent = { NULL, NULL };
+  p->options.struct_size = sizeof p->options;
+  p->options.plugin_paths = &p->path;
+  p->options.plugin_path_count = p->path[0] != '\0';
+  const tm_inventory_request request = { .options = &p->options, .is_trial = true,
+                                         .trial_builtin = p->builtin[0] == '\0' ? NULL : p->builtin, .trial_name = p->name[0] == '\0' ? NULL : p->name,
+                                         .interpose = journal_interpose };
+  TM_TRY(tm_pool_create(&p->memory, 0, &p->pool, error));
+  return tm_inventory_create(&p->memory, p->pool, silent, &request, &p->inventory, error);
+}
+
+/* ---- the rest ---- */
+
+static bool try_devices(probe *p, tm_backend_slot *slot) {
+  const uint64_t deadline = tm_now_ns() + CANARY_BUDGET_NS;
+  canary_report report = { .arena = &p->inventory->arena };
+  for (uint32_t i = 0; i < slot->device_count && i < MOST_TRIED_DEVICES; i++) {
+    tm_device_slot *device = p->inventory->devices[slot->first_device + i];
+    canary_ask(device);
+    canary_run(device, deadline, &report);
+  }
+  slot->faults = report.faults;
+  slot->fault_count = report.count;
+  return !report.busy;
+}
+
+static void take_note(probe *p, tm_backend_slot *slot) {
+  process_traces after;
+  char text[512];
+  process_traces_take(&after);
+  process_traces_compare(&p->before, &after, journal_saw_float_mode_changed(), text, sizeof text);
+  const char *kept = tm_arena_string(&p->inventory->arena, text, strlen(text));
+  if (kept != NULL) slot->note = kept;
+}
+
+static int run(probe *p, const char *depth) {
+  tm_error error = TM_ERROR_INIT;
+  tm_memory_init(&p->memory, 0);
+  process_traces_take(&p->before);
+  if (p->path[0] != '\0' && load(p->path, &error) != TM_OK) return say(p, TM_PROBE_REFUSAL, error.text);
+  if (strcmp(depth, TM_PROBE_LOAD) == 0) return say_record(p, NULL, true);
+  const tm_status status = list(p, &error);
+  if (status == TM_ERROR_ARGUMENT) return say(p, TM_PROBE_ARGUMENT, error.text);
+  if (status != TM_OK || p->inventory->backend_count == 0) return 3;
+  tm_backend_slot *slot = p->inventory->backends[0];
+  bool is_final = true;
+  if (strcmp(depth, TM_PROBE_FULL) == 0 && atomic_load(&slot->state) == TM_BACKEND_READY) is_final = try_devices(p, slot);
+  tm_inventory_stop(p->inventory);
+  tm_pool_destroy(p->pool);
+  journal_step("what came after shutdown");
+  take_note(p, slot);
+  return say_record(p, slot, is_final);
+}
+
+/* "backend.option=value", cut where it lies. */
+static bool split(char *word, tm_setting *out_setting) {
+  char *dot = strchr(word, '.');
+  char *equals = dot == NULL ? NULL : strchr(dot, '=');
+  if (equals == NULL) return false;
+  *dot = *equals = '\0';
+  *out_setting = (tm_setting){ word, dot + 1, equals + 1 };
+  return true;
+}
+
+static bool read_settings(probe *p, int count, char **words) {
+  p->settings = calloc((size_t)count + 1, sizeof *p->settings);
+  if (p->settings == NULL) return false;
+  for (int i = 0; i < count; i++)
+    if (!split(words[i], &p->settings[i])) return false;
+  p->options.settings = p->settings;
+  p->options.setting_count = (uint32_t)count;
+  return true;
+}
+
+/* Whoever waits for it is the only one that it is for; and a crash is an answer, no case for a file. */
+static void settle_in(void) {
+  const struct rlimit none = { 0, 0 };
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+  (void)setrlimit(RLIMIT_CORE, &none);
 }
 
 int main(int argument_count, char **arguments) {
-  if (argument_count != 2) {
-    fputs("usage: tensormorph-probe FILE\n", stderr);
+  static probe p;
+  if (argument_count < 5 || !read_settings(&p, argument_count - 5, arguments + 5)) {
+    fputs("usage: tensormorph-probe load|list|full FILE BUILT-IN NAME [BACKEND.OPTION=VALUE]...\n", stderr);
     return 2;
   }
-  _exit(probe(arguments[1]));
+  settle_in();
+  journal_open();
+  p.path = arguments[2];
+  p.builtin = arguments[3];
+  p.name = arguments[4];
+  _exit(run(&p, arguments[1]));
 }

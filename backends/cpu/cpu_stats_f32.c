@@ -5,8 +5,7 @@
  * signed and as unsigned integers.  Those four tell the largest and smallest value, and whether a magnitude is too large
  * (not finite: the block is done again with masks) or too small (zeros and subnormals are then counted, hot in L1).
  */
-#include "cpu_simd.h"
-#include "cpu_stats.h"
+#include "cpu_stats_lanes.h"
 
 #define MAGNITUDE 0x7fffffff
 #define INFINITE  0x7f800000
@@ -48,29 +47,6 @@ CPU_INLINE verdict judge(const extremes *e) {
   const __m256i smallest = _mm256_min_epu32(e->unsigned_min, _mm256_and_si256(e->signed_min, mask));
   if (cpu_any(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(INFINITE - 1)))) return HAS_NONFINITE;
   return cpu_any(_mm256_cmpgt_epi32(_mm256_set1_epi32(SMALLEST_NORMAL), smallest)) ? HAS_SMALL : CLEAN;
-}
-
-/* Scalars, not arrays: gcc 12 keeps an array of vectors on the stack. */
-typedef struct lanes {
-  __m256d sum_a, sum_b, sum_c, sum_d, squares_a, squares_b, squares_c, squares_d;
-} lanes;
-
-CPU_INLINE lanes load_lanes(const cpu_stats_state *state) {
-  return (lanes){
-    cpu_load_pd(state->sum), cpu_load_pd(state->sum + 4), cpu_load_pd(state->sum + 8), cpu_load_pd(state->sum + 12),
-    cpu_load_pd(state->squares), cpu_load_pd(state->squares + 4), cpu_load_pd(state->squares + 8), cpu_load_pd(state->squares + 12),
-  };
-}
-
-CPU_INLINE void store_lanes(cpu_stats_state *state, const lanes *l) {
-  _mm256_storeu_pd(state->sum, l->sum_a);
-  _mm256_storeu_pd(state->sum + 4, l->sum_b);
-  _mm256_storeu_pd(state->sum + 8, l->sum_c);
-  _mm256_storeu_pd(state->sum + 12, l->sum_d);
-  _mm256_storeu_pd(state->squares, l->squares_a);
-  _mm256_storeu_pd(state->squares + 4, l->squares_b);
-  _mm256_storeu_pd(state->squares + 8, l->squares_c);
-  _mm256_storeu_pd(state->squares + 12, l->squares_d);
 }
 
 CPU_INLINE void add_quarter(__m256d *sum, __m256d *squares, __m128 x) {

@@ -3,8 +3,7 @@
  * Statistics of f64.  There are half as many elements in a byte as of f32, so the extremes can be of floating point: one
  * comparison of the magnitude decides whether a block is finite, another one whether it has anything small.
  */
-#include "cpu_simd.h"
-#include "cpu_stats.h"
+#include "cpu_stats_lanes.h"
 
 #define BLOCK_VECTORS (TM_SUM_BLOCK / 4)
 #define SMALLEST_NORMAL 0x1p-1022
@@ -16,34 +15,11 @@ typedef struct extremes {
 
 typedef enum verdict { CLEAN, HAS_SMALL, HAS_NONFINITE } verdict;
 
-/* Scalars, not arrays: gcc 12 keeps an array of vectors on the stack. */
-typedef struct lanes {
-  __m256d sum_a, sum_b, sum_c, sum_d, squares_a, squares_b, squares_c, squares_d;
-} lanes;
-
 CPU_INLINE __m256d magnitude(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
 
 CPU_INLINE extremes no_extremes(void) {
   const __m256d infinity = _mm256_set1_pd(HUGE_VAL);
   return (extremes){ infinity, _mm256_set1_pd(-HUGE_VAL), infinity };
-}
-
-CPU_INLINE lanes load_lanes(const cpu_stats_state *state) {
-  return (lanes){
-    cpu_load_pd(state->sum), cpu_load_pd(state->sum + 4), cpu_load_pd(state->sum + 8), cpu_load_pd(state->sum + 12),
-    cpu_load_pd(state->squares), cpu_load_pd(state->squares + 4), cpu_load_pd(state->squares + 8), cpu_load_pd(state->squares + 12),
-  };
-}
-
-CPU_INLINE void store_lanes(cpu_stats_state *state, const lanes *l) {
-  _mm256_storeu_pd(state->sum, l->sum_a);
-  _mm256_storeu_pd(state->sum + 4, l->sum_b);
-  _mm256_storeu_pd(state->sum + 8, l->sum_c);
-  _mm256_storeu_pd(state->sum + 12, l->sum_d);
-  _mm256_storeu_pd(state->squares, l->squares_a);
-  _mm256_storeu_pd(state->squares + 4, l->squares_b);
-  _mm256_storeu_pd(state->squares + 8, l->squares_c);
-  _mm256_storeu_pd(state->squares + 12, l->squares_d);
 }
 
 /* The value is the first operand throughout: then a NaN is passed over, and whether there was one shows in `ordered`. */

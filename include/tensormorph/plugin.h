@@ -23,6 +23,12 @@
  * that takes its tm_device, close included, from the thread that called open; device_info and query name a device by its
  * index and keep their own tags.
  *
+ * Watched.  Calls of which a device has yet to come back a few times (the first runs of each operation with its formats, the
+ * first of every function, init and shutdown always) come from threads of the host's own with a time limit, generous beside
+ * the declared times, and with operands in memory of the host's own.  One that is not back by then is given up: the device
+ * is not used again, neither it nor its backend gets close or shutdown, what the call was given is never freed, and if it
+ * returns after all, the host's services do nothing for it once the context is gone.
+ *
  * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
  * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
  *
@@ -391,7 +397,8 @@ typedef struct tm_accelerator_backend_plugin {
      nothing is loaded.  Without such an option it is a failure like the others, and the backend is listed as refused.
      Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
-  /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit.  Default: nothing. */
+  /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit, nor after a call or work that never
+     ended.  Default: nothing. */
   void (*shutdown)(tm_backend *backend);
 
   /* [host] MANDATORY.  Describes device `index`, counted from 0; cheap, no kernel runs.   TM_OK, TM_END */
@@ -445,10 +452,11 @@ typedef struct tm_accelerator_backend_plugin {
   tm_status (*flush)(tm_device *device, uint32_t queue);
   /* [any] Waits until all tickets are complete; timeout TM_WAIT_POLL asks only.  Gives the first error among them: the
      code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED.  A
-     failed queue stays failed until cancel.  May be repeated.  A ticket completes as lost only when host memory is no
-     longer touched.  TM_PENDING only once the timeout has passed, so never from TM_WAIT_FOREVER; that and any other
-     positive status is a broken promise, after which the device is not used again and buffers that its work may still
-     touch are not destroyed.  Default: TM_OK (for synchronous devices).   TM_OK, TM_PENDING, TM_ERROR_* */
+     failed queue stays failed until cancel.  May be repeated: the host waits in short pieces, and gives up work that never
+     ends.  A ticket completes as lost only when host memory is no longer touched.  TM_PENDING only once the timeout has
+     passed, so never from TM_WAIT_FOREVER; that and any other positive status is a broken promise, after which the device
+     is not used again and buffers that its work may still touch are not destroyed.  Default: TM_OK (for synchronous
+     devices).   TM_OK, TM_PENDING, TM_ERROR_* */
   tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
   /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable
      again and old errors are forgotten.  Default: TM_OK.   TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */

@@ -55,6 +55,7 @@ typedef struct tm_context tm_context;
 #define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from TENSORMORPH_PLUGIN_PATH and the system's plugin folder;
                                            without it only built-in backends and plugin_paths are loaded */
 #define TM_CONTEXT_REPRODUCIBLE  0x4u   /* accept bit-equal results (N0) only, whatever the operation's default is */
+#define TM_CONTEXT_STRICT        0x8u   /* every run and job is strict: see tm_run_options */
 
 /* One value for an option of a backend.  Unknown backends and options are errors with a suggestion. */
 typedef struct tm_setting {
@@ -99,13 +100,18 @@ typedef struct tm_context_options {
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
      Created if missing, shared by any number of processes.  NULL: nothing is kept. */
   const char *state_folder;
+  /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
+     take long gets more.  0: 20 s. */
+  uint64_t patience_ns;
 } tm_context_options;
 
-/* Loads backends and lists their devices; opens none.  options may be NULL.
+/* Lists backends and their devices; opens none.  What a plugin was seen to offer is taken from the state folder as long as
+   nothing that it may depend on has changed, and the plugin is then loaded when first needed.  options may be NULL.
    TM_ERROR_ARGUMENT (unknown option, device or backend, with a suggestion; a list that is counted but not given, or has a
    hole), TM_ERROR_NO_MEMORY */
 tm_status tm_context_create(const tm_context_options *options, tm_context **out_context, tm_error *error);
-/* All children are gone. */
+/* All children are gone.  Where a plugin did not come back from a call, what it may still touch is never freed: memory of an
+   allocator of the application's own must then stay until the process ends. */
 void tm_context_destroy(tm_context *context);
 
 typedef struct tm_memory_usage {
@@ -139,6 +145,7 @@ typedef struct tm_backend_description {
   const char *reason;                   /* why it is not ready; "" if it is */
   uint32_t    device_count;
   uint32_t    option_count;
+  const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */
@@ -192,6 +199,26 @@ typedef struct tm_memory_description {
 } tm_memory_description;
 /* TM_OK, TM_END (past the last device, past its last memory) */
 tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description);
+
+/* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
+   ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
+typedef struct tm_violation_description {
+  uint32_t    struct_size;
+  uint32_t    device;                   /* index for tm_device_describe */
+  const char *device_name;
+  uint32_t    op;                       /* TM_OP_NONE: the device as such */
+  uint32_t    remembered;               /* 1: it was broken before this context was made, too */
+  const char *op_name;                  /* "" for the device as such */
+  const char *formats;                  /* of the operands ("f32,q4_0,f32"); "": all */
+  const char *reason;
+  uint64_t    count;
+} tm_violation_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
+/* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
+   not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
+   TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
+tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
 
 /* ------------------------------------------------------------------------------------------ formats, operations ---- */
 
@@ -285,7 +312,14 @@ typedef struct tm_run_report {
   uint64_t measured_ns;                 /* lowering, copies and launch until complete, without what happens once */
   uint32_t retries;                     /* devices that failed before */
   uint32_t fell_back;                   /* 1: a device that had promised to run it did not */
+  uint32_t watched;                     /* 1: one of the device's first runs of the kind, made with care: slower than later ones */
+  uint32_t reserved;
 } tm_run_report;
+
+/* What a run does when the device that was chosen fails.  A device that ran short of memory first gets what is only kept for
+   speed. */
+#define TM_ON_FAILURE_REPORT 0u         /* goes on to the next best, and says so: in the report, the log, a job's notes */
+#define TM_ON_FAILURE_STRICT 1u         /* fails with what the device said */
 
 /* Zero-initialise, then set struct_size and worst_numerics. */
 typedef struct tm_run_options {
@@ -296,6 +330,8 @@ typedef struct tm_run_options {
                                            its placement is kept: that ends when memory runs short, when it fails, or when a
                                            device or its answers change */
   tm_run_report *report;                /* NULL: not wanted */
+  uint32_t on_failure;                  /* TM_ON_FAILURE_* */
+  uint32_t reserved;
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
@@ -308,7 +344,9 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
    must not overlap inputs, each other or themselves, and may be partly written when the call fails.  options may be NULL.
    Now and then a repeated operation goes to a device that may be faster than is known, unless run_to_run is set.
    TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (nobody meets the requirements; the text names every candidate and its reason),
-   TM_ERROR_NO_MEMORY, TM_ERROR_CHANGED (an input lies in a mapped file that changed) */
+   TM_ERROR_NO_MEMORY, TM_ERROR_CHANGED (an input lies in a mapped file that changed), TM_ERROR_INTERNAL (a device hung and
+   may still use the operands, which must then stay as they are), and if it is strict also TM_ERROR_DEVICE_LOST and
+   TM_ERROR_INTERNAL (a broken promise) */
 tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
                  tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
                  const tm_run_options *options, tm_error *error);

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "plugin/crash_marks.h"
 #include "plugin/settings.h"
 
 #define DEFAULT_MAX_HEADER_BYTES UINT64_C(100000000)
 #define MOST_THREADS 1024u
-#define KNOWN_FLAGS (TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | TM_CONTEXT_REPRODUCIBLE)
+#define KNOWN_FLAGS (TM_CONTEXT_MAP_FILES | TM_CONTEXT_LOAD_PLUGINS | TM_CONTEXT_REPRODUCIBLE | TM_CONTEXT_STRICT)
 
 #define SMALLEST_OPTIONS (2 * sizeof(uint32_t))
 #define LARGEST_OPTIONS 4096u
@@ -105,15 +106,16 @@ static void give_back(void *context_pointer) {
   tm_scratch_drop(&context->scratch);
 }
 
-static tm_status build_scheduler(tm_context *context, tm_error *error) {
+static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
-  if (status == TM_OK) status = tm_health_init(&context->health, &context->memory);
+  if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
   if (status == TM_OK) status = tm_kept_init(&context->kept, &context->memory, &context->setups);
-  context->runner = (tm_runner){ &context->placements, &context->scratch, &context->kept };
+  context->runner = (tm_runner){ .table = &context->placements, .scratch = &context->scratch, .kept = &context->kept,
+                                 .is_strict = (context->flags & TM_CONTEXT_STRICT) != 0 };
   if (status != TM_OK) return tm_fail(error, status, "no memory for the scheduler");
   context->memory.reclaim = give_back;
   context->memory.reclaim_context = context;
@@ -132,10 +134,13 @@ static tm_status keep_exclusions(tm_context *context, const tm_context_options *
 
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
-  const tm_inventory_request request = { options, (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0 };
+  if (options->state_folder != NULL)
+    TM_TRY(tm_crash_marks_open(&context->memory, options->state_folder, context->log, &context->crash_marks, error));
+  const tm_inventory_request request = { .options = options, .search_folders = (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0,
+                                         .crash_marks = context->crash_marks };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
   TM_TRY(keep_exclusions(context, options, error));
-  return build_scheduler(context, error);
+  return build_scheduler(context, options->state_folder, error);
 }
 
 tm_status tm_context_create(const tm_context_options *given, tm_context **out_context, tm_error *error) {
@@ -171,7 +176,9 @@ void tm_context_destroy(tm_context *context) {
   tm_correction_deinit(&context->correction);
   const uint64_t device_count = context->inventory == NULL ? 0 : context->inventory->device_count;
   tm_memory_free(&context->memory, context->exclusions, device_count * sizeof *context->exclusions);
-  tm_inventory_destroy(context->inventory);
+  const bool is_whole = tm_inventory_destroy(context->inventory);
+  tm_crash_marks_close(context->crash_marks);
+  if (!is_whole) return;
   tm_pool_destroy(context->pool);
   const tm_memory memory = context->memory;
   memory.free(memory.context, context, sizeof *context);

@@ -15,6 +15,7 @@ struct tm_context {
   uint32_t           max_open_files;
   uint64_t           max_header_bytes;
   tm_pool           *pool;
+  struct tm_crash_marks *crash_marks;   /* NULL: none are kept */
   tm_inventory      *inventory;
   const char       **exclusions;        /* by device: why it is not to be used; NULL where it is.  Static texts */
   tm_correction      correction;

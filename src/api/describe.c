@@ -4,9 +4,15 @@
 
 #include "api/context.h"
 #include "base/checked.h"
+#include "base/error.h"
 #include "tensor/format.h"
 
 static const char *or_empty(const char *text) { return text == NULL ? "" : text; }
+
+/* One that hung while it was used has its reason beside the one from the start. */
+static const char *backend_reason(const tm_backend_slot *slot) {
+  return atomic_load(&slot->state) == TM_BACKEND_QUARANTINED ? slot->stuck_reason : or_empty(atomic_load(&slot->reason));
+}
 
 tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_description *out_description) {
   if (backend >= context->inventory->backend_count) return TM_END;
@@ -19,9 +25,10 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .vendor = slot->vendor,
     .build_id = slot->build_id,
     .origin = slot->origin,
-    .reason = or_empty(slot->reason),
+    .reason = backend_reason(slot),
     .device_count = slot->device_count,
-    .option_count = slot->option_values == NULL ? 0 : slot->table.option_count,
+    .option_count = slot->option_count,
+    .note = slot->note,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;
@@ -30,23 +37,30 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
 tm_status tm_backend_option_describe(tm_context *context, uint32_t backend, uint32_t option, tm_option_description *out_description) {
   if (backend >= context->inventory->backend_count) return TM_END;
   const tm_backend_slot *slot = context->inventory->backends[backend];
-  if (slot->option_values == NULL || option >= slot->table.option_count) return TM_END;
+  if (option >= slot->option_count) return TM_END;
+  const tm_backend_option *one = &slot->options[option];
   const tm_option_description description = {
     .struct_size = out_description->struct_size,
-    .type = slot->table.options[option]->type,
-    .name = slot->option_names[option],
-    .default_value = slot->option_defaults[option],
-    .value = slot->option_values[option],
-    .help = slot->option_helps[option],
+    .type = one->type,
+    .name = one->name,
+    .default_value = one->default_value,
+    .value = one->value,
+    .help = one->help,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;
 }
 
-static const char *device_reason(const tm_context *context, uint32_t device, uint32_t state) {
+static const char *quarantine_reason(tm_context *context, const tm_device_slot *slot) {
+  if (atomic_load(&slot->is_stuck)) return slot->stuck_reason;
+  const char *recorded = tm_health_device_reason(&context->health, slot);
+  return recorded != NULL ? recorded : "it broke too many promises";
+}
+
+static const char *device_reason(tm_context *context, uint32_t device, uint32_t state) {
   switch (state) {
     case TM_DEVICE_LOST: return "it was lost while it was used";
-    case TM_DEVICE_QUARANTINED: return "it broke too many promises";
+    case TM_DEVICE_QUARANTINED: return quarantine_reason(context, context->inventory->devices[device]);
     case TM_DEVICE_EXCLUDED: return or_empty(context->exclusions[device]);
     default: return "";
   }
@@ -94,6 +108,41 @@ tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32
     .offset_granule = space->offset_granule,
   };
   tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description) {
+  const tm_health_record *record = tm_health_at(&context->health, violation);
+  if (record == NULL) return TM_END;
+  const tm_op_row *row = tm_op_find(record->kind.op);
+  const tm_violation_description description = {
+    .struct_size = out_description->struct_size,
+    .device = record->device->index,
+    .device_name = record->device->name,
+    .op = record->kind.op,
+    .remembered = record->is_remembered,
+    .op_name = row == NULL ? "" : row->name,
+    .formats = record->formats,
+    .reason = record->reason,
+    .count = atomic_load(&record->count),
+  };
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
+static bool is_known(const tm_inventory *inventory, const char *name) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++)
+    if (strcmp(inventory->backends[i]->name, name) == 0) return true;
+  for (uint32_t i = 0; i < inventory->device_count; i++)
+    if (strcmp(inventory->devices[i]->name, name) == 0) return true;
+  return false;
+}
+
+tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error) {
+  const uint32_t count = tm_health_forgive(&context->health, name);
+  if (count == 0 && !is_known(context->inventory, name))
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no backend or device '%.64s', and nothing is held against one", name);
+  if (out_count != NULL) *out_count = count;
   return TM_OK;
 }
 

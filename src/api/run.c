@@ -19,6 +19,8 @@ static tm_status read_options(const tm_run_options *given, tm_run_options *out_o
   *out_options = (tm_run_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (given == NULL) return TM_OK;
   TM_TRY(tm_copy_in(given, "run options", out_options, sizeof *out_options, error));
+  if (out_options->on_failure > TM_ON_FAILURE_STRICT)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "run options: unknown policy %u for failures", out_options->on_failure);
   if (out_options->worst_numerics <= TM_NUMERICS_N4 || out_options->worst_numerics == TM_NUMERICS_DEFAULT) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT, "run options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
                  out_options->worst_numerics);
@@ -148,6 +150,7 @@ static void write_report(tm_run_report *report, const tm_run_outcome *outcome) {
     .measured_ns = outcome->measured_ns,
     .retries = outcome->retries,
     .fell_back = outcome->fell_back,
+    .watched = outcome->watched,
   };
   tm_copy_out(report, &filled, sizeof filled);
 }
@@ -168,7 +171,9 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   if (any_in_file(inputs, input_count)) request.flags |= TM_REQUEST_UNMEASURED;
   tm_run_report *report = what.options.report;
   tm_run_outcome outcome;
-  TM_TRY(tm_runner_run_from(&context->runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
+  tm_runner runner = context->runner;
+  if (what.options.on_failure == TM_ON_FAILURE_STRICT) runner.is_strict = true;
+  TM_TRY(tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
   TM_TRY(check_files(inputs, input_count, error));
   if (report != NULL) write_report(report, &outcome);
   return TM_OK;

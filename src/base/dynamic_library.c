@@ -2,7 +2,6 @@
 #include "base/dynamic_library.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -12,52 +11,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/float_mode.h"
+#include "base/system_error.h"
 
-#if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OWN_MACHINE EM_AARCH64
-#else
-#define OWN_MACHINE EM_NONE     /* not checked */
-#endif
-
-#define MOST_SEGMENTS 256
-
-/* Every loadable segment must lie inside the file: the dynamic loader would map what is missing, and touching it is a
-   fatal signal. */
-static tm_status check_segments(int file, const char *path, const Elf64_Ehdr *header, uint64_t size, tm_error *error) {
-  if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 || header->e_phnum > MOST_SEGMENTS)
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: damaged shared object (%u segments)", path, header->e_phnum);
-  for (unsigned i = 0; i < header->e_phnum; i++) {
-    Elf64_Phdr segment;
-    const ssize_t got = pread(file, &segment, sizeof segment, (off_t)(header->e_phoff + i * sizeof segment));
-    const bool whole = got == (ssize_t)sizeof segment &&
-                       (segment.p_type != PT_LOAD ||
-                        (segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset));
-    if (!whole)
-      return tm_fail(error, TM_ERROR_CORRUPT, "%s: truncated shared object: the file ends at %llu bytes, inside segment %u",
-                     path, (unsigned long long)size, i);
-  }
-  if (header->e_shnum != 0 && (header->e_shoff > size || size - header->e_shoff < (uint64_t)header->e_shnum * header->e_shentsize))
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: truncated shared object: the file ends at %llu bytes, before its section table",
-                   path, (unsigned long long)size);
-  return TM_OK;
-}
-
-static tm_status check_elf(int file, const char *path, uint64_t size, tm_error *error) {
-  Elf64_Ehdr header;
-  const ssize_t got = pread(file, &header, sizeof header, 0);
-  if (got < SELFMAG || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: not a shared object (no ELF header)", path);
-  if (got != (ssize_t)sizeof header)
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: truncated shared object: only %lld bytes", path, (long long)got);
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || (OWN_MACHINE != EM_NONE && header.e_machine != OWN_MACHINE))
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: shared object for another architecture (ELF machine %u, class %u)", path,
-                   header.e_machine, header.e_ident[EI_CLASS]);
-  if (header.e_type != ET_DYN)
-    return tm_fail(error, TM_ERROR_CORRUPT, "%s: an ELF file, but no shared object (type %u)", path, header.e_type);
-  return check_segments(file, path, &header, size, error);
-}
+#define NS_PER_SECOND UINT64_C(1000000000)
 
 static tm_status check_file(const char *path, const struct stat *status, tm_error *error) {
   if (S_ISDIR(status->st_mode)) return tm_fail(error, TM_ERROR_CORRUPT, "%s: a folder, not a shared object", path);
@@ -68,25 +25,60 @@ static tm_status check_file(const char *path, const struct stat *status, tm_erro
   return TM_OK;
 }
 
-tm_status tm_library_examine(const char *path, tm_file_identity *out_identity, tm_error *error) {
+static tm_status open_file(const char *path, int *out_file, struct stat *out_found, tm_error *error) {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
-    const tm_status status = errno == ENOENT ? TM_ERROR_NOT_FOUND : TM_ERROR_IO;
-    return tm_fail_native(error, status, errno, "%s: %s", path, strerror(errno));
+    const int number = errno;
+    const tm_status status = number == ENOENT ? TM_ERROR_NOT_FOUND : TM_ERROR_IO;
+    return tm_fail_native(error, status, number, "%s: %s", path, tm_system_error(number).text);
   }
-  struct stat found;
   tm_status status = TM_OK;
-  if (fstat(file, &found) != 0)
-    status = tm_fail_native(error, TM_ERROR_IO, errno, "%s: %s", path, strerror(errno));
-  if (status == TM_OK) status = check_file(path, &found, error);
-  if (status == TM_OK) status = check_elf(file, path, (uint64_t)found.st_size, error);
+  if (fstat(file, out_found) != 0) {
+    const int number = errno;
+    status = tm_fail_native(error, TM_ERROR_IO, number, "%s: %s", path, tm_system_error(number).text);
+  }
+  if (status == TM_OK) status = check_file(path, out_found, error);
+  if (status == TM_OK)
+    *out_file = file;
+  else
+    close(file);
+  return status;
+}
+
+static tm_file_identity identity_of(const struct stat *found) {
+  return (tm_file_identity){ (uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_size,
+                             (uint64_t)found->st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_mtim.tv_nsec };
+}
+
+tm_status tm_library_identify(const char *path, tm_file_identity *out_identity, tm_error *error) {
+  int file = -1;
+  struct stat found;
+  TM_TRY(open_file(path, &file, &found, error));
   close(file);
-  if (status == TM_OK) *out_identity = (tm_file_identity){ (uint64_t)found.st_dev, (uint64_t)found.st_ino };
+  *out_identity = identity_of(&found);
+  return TM_OK;
+}
+
+static bool read_file(void *context, uint64_t offset, void *out_data, uint64_t bytes) {
+  const int *file = context;
+  return offset <= INT64_MAX && pread(*file, out_data, (size_t)bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+tm_status tm_library_examine(const char *path, const char *entry, tm_shared_object *out_object, tm_error *error) {
+  int file = -1;
+  struct stat found;
+  TM_TRY(open_file(path, &file, &found, error));
+  const tm_byte_source source = { read_file, &file, (uint64_t)found.st_size };
+  const tm_status status = tm_shared_object_read(&source, path, entry, out_object, error);
+  close(file);
   return status;
 }
 
 tm_status tm_library_open(const char *path, void **out_library, tm_error *error) {
+  tm_float_mode mode;
+  tm_float_mode_save(&mode);    /* code built for speed switches subnormals off as it is loaded */
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  tm_float_mode_restore(&mode);
   if (library == NULL) {
     const char *reason = dlerror();
     return tm_fail(error, TM_ERROR_CORRUPT, "%s", reason == NULL ? "the dynamic loader gave no reason" : reason);
@@ -118,7 +110,8 @@ tm_status tm_library_symbol(void *library, const char *path, const char *symbol,
 bool tm_library_folder(const void *address, char *folder, uint64_t capacity) {
   Dl_info where;
   if (dladdr(address, &where) == 0 || where.dli_fname == NULL) return false;
-  char *full = realpath(where.dli_fname, NULL);
+  /* A program is known by what it was called, which means nothing once the working directory has changed. */
+  char *full = realpath(where.dli_fname[0] == '/' ? where.dli_fname : "/proc/self/exe", NULL);
   if (full == NULL) return false;
   char *slash = strrchr(full, '/');
   const bool fits = slash != NULL && (uint64_t)(slash - full) < capacity;

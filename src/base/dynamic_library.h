@@ -9,17 +9,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/shared_object.h"
 #include "tensormorph/types.h"
 
-/* Which file it is, whatever name leads to it. */
+/* Which file it is, whatever name leads to it, and in which state.  Never all zero. */
 typedef struct tm_file_identity {
   uint64_t device;
   uint64_t inode;
+  uint64_t size_bytes;
+  uint64_t modified_ns;
 } tm_file_identity;
 
-/* Is it a regular file of this machine's kind of shared object, whole, and writable by its owner only?  Runs no code of it.
-   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what it is instead) */
-tm_status tm_library_examine(const char *path, tm_file_identity *out_identity, tm_error *error);
+/* Is it a regular file, not empty, and writable by its owner only?   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT */
+tm_status tm_library_identify(const char *path, tm_file_identity *out_identity, tm_error *error);
+
+/* The same, and what it says of itself as a shared object; `entry` is the symbol that is counted.  Runs no code of it. */
+tm_status tm_library_examine(const char *path, const char *entry, tm_shared_object *out_object, tm_error *error);
 
 /* Loads it for good, symbols resolved now and kept to itself.  Runs its constructors. */
 tm_status tm_library_open(const char *path, void **out_library, tm_error *error);

@@ -19,80 +19,148 @@
 extern char **environ;
 
 #define NS_PER_MS UINT64_C(1000000)
-#define LONGEST_POLL_MS UINT64_C(1000)
+/* A child that ends while others hold its output open is noticed after so long. */
+#define LONGEST_POLL_MS UINT64_C(20)
 
-static tm_status spawn(const char *program, char *const *arguments, int output, pid_t *out_child, tm_error *error) {
+/* In a group of its own, so that what it leaves behind can be ended with it. */
+static tm_status spawn(const char *const *command, int output, pid_t *out_child, tm_error *error) {
   posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  const char *program = command[0];
   int code = posix_spawn_file_actions_init(&actions);
   if (code != 0) return tm_fail_native(error, TM_ERROR_IO, code, "%s: %s", program, tm_system_error(code).text);
-  code = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  if (code == 0) code = posix_spawn(out_child, program, &actions, NULL, arguments, environ);
+  code = posix_spawnattr_init(&attributes);
+  if (code == 0) {
+    code = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (code == 0) code = posix_spawn(out_child, program, &actions, &attributes, (char *const *)(uintptr_t)command, environ);
+    posix_spawnattr_destroy(&attributes);
+  }
   posix_spawn_file_actions_destroy(&actions);
   if (code != 0) return tm_fail_native(error, TM_ERROR_NOT_FOUND, code, "%s: %s", program, tm_system_error(code).text);
   return TM_OK;
 }
 
-/* Reads until the child closes its output or time is up; true when it closed. */
-static bool collect(int input, uint64_t deadline_ns, tm_process_result *result) {
-  for (;;) {
-    const uint64_t now = tm_now_ns();
-    if (now >= deadline_ns) return false;
-    struct pollfd waiting = { .fd = input, .events = POLLIN };
-    const int ready = poll(&waiting, 1, (int)tm_min_u64((deadline_ns - now) / NS_PER_MS + 1, LONGEST_POLL_MS));
-    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-    if (ready < 0) return false;
-    char chunk[512];
-    const ssize_t got = read(input, chunk, sizeof chunk);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
-    const uint64_t room = sizeof result->output - 1 - result->output_length;
-    const uint64_t kept = (uint64_t)got < room ? (uint64_t)got : room;
-    memcpy(result->output + result->output_length, chunk, (size_t)kept);
-    result->output_length += kept;
+/* One child while it runs. */
+typedef struct watch {
+  pid_t              child;
+  int                input;
+  bool               is_closed;         /* its output */
+  bool               has_ended;
+  int                status;
+  uint64_t           silence_ns;
+  uint64_t           silent_from_ns;
+  uint64_t           deadline_ns;
+  uint64_t           capacity;
+  tm_process_result *result;
+} watch;
+
+static void keep(watch *w, const char *chunk, uint64_t bytes) {
+  tm_process_result *result = w->result;
+  const uint64_t room = w->capacity - 1 - result->output_length;
+  const uint64_t kept = bytes < room ? bytes : room;
+  memcpy(result->output + result->output_length, chunk, (size_t)kept);
+  result->output_length += kept;
+}
+
+/* Reads what is there; false when there was nothing. */
+static bool read_some(watch *w) {
+  char chunk[4096];
+  const ssize_t got = read(w->input, chunk, sizeof chunk);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return false;
+  if (got <= 0) {
+    w->is_closed = true;
+    return false;
+  }
+  keep(w, chunk, (uint64_t)got);
+  w->silent_from_ns = tm_now_ns();
+  return true;
+}
+
+static uint64_t next_deadline(const watch *w) {
+  const uint64_t silent = w->silence_ns > UINT64_MAX - w->silent_from_ns ? UINT64_MAX : w->silent_from_ns + w->silence_ns;
+  return tm_min_u64(silent, w->deadline_ns);
+}
+
+/* A host that reaps all children itself leaves no status: then the output alone speaks, and its end is the child's. */
+static void look(watch *w) {
+  const pid_t done = waitpid(w->child, &w->status, WNOHANG);
+  if (done == w->child) w->has_ended = true;
+  if (done < 0 && errno == ECHILD && w->is_closed) w->has_ended = true;
+  if (done < 0) w->status = 0;
+}
+
+/* Until the child has ended or time is up.  What the child started may hold the output open longer; nobody waits for that. */
+static void attend(watch *w) {
+  while (!w->has_ended) {
+    const uint64_t now = tm_now_ns(), deadline = next_deadline(w);
+    if (now >= deadline) return;
+    const uint64_t left_ms = tm_min_u64((deadline - now) / NS_PER_MS + 1, w->is_closed ? 1 : LONGEST_POLL_MS);
+    struct pollfd waiting = { .fd = w->is_closed ? -1 : w->input, .events = POLLIN };
+    if (poll(&waiting, 1, (int)left_ms) > 0 && read_some(w)) continue;
+    look(w);
+  }
+  while (!w->is_closed && read_some(w)) {
   }
 }
 
-/* Waits for the child until the deadline, then kills it.  A host that reaps all children itself leaves no status: then the
-   output alone speaks. */
-static void reap(pid_t child, uint64_t deadline_ns, bool closed, tm_process_result *result) {
-  int status = 0;
-  pid_t done = 0;
-  while (closed && (done = waitpid(child, &status, WNOHANG)) == 0 && tm_now_ns() < deadline_ns) tm_sleep_ns(NS_PER_MS / 10);
-  if (done == 0) {
-    result->timed_out = true;
-    kill(child, SIGKILL);
-    do {
-      done = waitpid(child, &status, 0);
-    } while (done < 0 && errno == EINTR);
+static void finish(watch *w) {
+  tm_process_result *result = w->result;
+  if (!w->has_ended) result->timed_out = true;
+  (void)kill(-w->child, SIGKILL);
+  while (!w->has_ended) {
+    const pid_t done = waitpid(w->child, &w->status, 0);
+    w->has_ended = done == w->child || errno != EINTR;
+    if (done < 0) w->status = result->timed_out ? SIGKILL : 0;
   }
-  if (done < 0) return;
-  if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
-  if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(w->status)) result->signal = WTERMSIG(w->status);
+  if (WIFEXITED(w->status)) result->exit_code = WEXITSTATUS(w->status);
+  result->output[result->output_length] = '\0';
 }
 
-tm_status tm_process_run(const char *program, const char *first, const char *second, uint64_t timeout_ns,
+static tm_status run(const char *const *command, const tm_process_limits *limits, int ends[2], tm_process_result *result,
+                     tm_error *error) {
+  pid_t child = 0;
+  const tm_status status = spawn(command, ends[1], &child, error);
+  close(ends[1]);
+  if (status != TM_OK) return status;
+  const uint64_t now = tm_now_ns();
+  watch w = { .child = child, .input = ends[0], .silence_ns = limits->silence_ns, .silent_from_ns = now,
+              .deadline_ns = limits->total_ns > UINT64_MAX - now ? UINT64_MAX : now + limits->total_ns,
+              .capacity = limits->output_bytes, .result = result };
+  attend(&w);
+  finish(&w);
+  return TM_OK;
+}
+
+tm_status tm_process_run(tm_memory *memory, const char *const *command, const tm_process_limits *limits,
                          tm_process_result *out_result, tm_error *error) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     const int number = errno;
     return tm_fail_native(error, TM_ERROR_IO, number, "pipe: %s", tm_system_error(number).text);
   }
-  char *arguments[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
-  pid_t child = 0;
-  tm_status status = spawn(program, arguments, ends[1], &child, error);
-  close(ends[1]);
-  if (status == TM_OK) {
-    memset(out_result, 0, sizeof *out_result);
-    const uint64_t now = tm_now_ns();
-    const uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
-    const bool closed = collect(ends[0], deadline, out_result);
-    reap(child, deadline, closed, out_result);
-    out_result->output[out_result->output_length] = '\0';
+  tm_process_result result = { .memory = memory, .capacity = limits->output_bytes };
+  result.output = tm_memory_alloc(memory, limits->output_bytes, 0);
+  tm_status status = TM_OK;
+  if (result.output == NULL || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+    close(ends[1]);
+    status = tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for what %s says", command[0]);
   }
+  if (status == TM_OK) status = run(command, limits, ends, &result, error);
   close(ends[0]);
+  if (status == TM_OK)
+    *out_result = result;
+  else
+    tm_process_result_deinit(&result);
   return status;
+}
+
+void tm_process_result_deinit(tm_process_result *result) {
+  tm_memory_free(result->memory, result->output, result->capacity);
+  result->output = NULL;
 }
 
 bool tm_is_executable(const char *path) { return access(path, X_OK) == 0; }

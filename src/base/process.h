@@ -6,21 +6,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/memory.h"
 #include "tensormorph/types.h"
+
+typedef struct tm_process_limits {
+  uint64_t silence_ns;          /* between two outputs, and from the start to the first */
+  uint64_t total_ns;
+  uint64_t output_bytes;        /* more is read and dropped; at least 1, which ends it */
+} tm_process_limits;
 
 /* How a child ended. */
 typedef struct tm_process_result {
-  bool     timed_out;           /* it was killed */
-  int32_t  signal;              /* that ended it; 0: none */
-  int32_t  exit_code;           /* if it ended by itself */
-  uint64_t output_length;
-  char     output[1024];        /* the start of its standard output, NUL-terminated */
+  bool       timed_out;         /* it was killed */
+  int32_t    signal;            /* that ended it; 0: none */
+  int32_t    exit_code;         /* if it ended by itself */
+  uint64_t   output_length;
+  char      *output;            /* the start of its standard output, NUL-terminated */
+  uint64_t   capacity;
+  tm_memory *memory;
 } tm_process_result;
 
-/* Runs `program` with up to two arguments (NULL ends them) and the environment of this process, standard input closed.
-   Needs no signal handler and disturbs none.   TM_ERROR_NOT_FOUND, TM_ERROR_IO */
-tm_status tm_process_run(const char *program, const char *first, const char *second, uint64_t timeout_ns,
+/* Runs command[0] with the arguments that follow, NULL at the end, and the environment of this process; standard input is
+   empty.  What the child started and left behind is killed with it.  Needs no signal handler and disturbs none.  The result
+   is to be deinited.   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_process_run(tm_memory *memory, const char *const *command, const tm_process_limits *limits,
                          tm_process_result *out_result, tm_error *error);
+void tm_process_result_deinit(tm_process_result *result);
 
 /* Whether `path` is a file that this process may execute. */
 bool tm_is_executable(const char *path);

@@ -72,6 +72,16 @@ static uint32_t escape_one(const char *text, uint64_t available, char *piece, ui
   return length;
 }
 
+bool tm_text_is_clean(const char *text, uint64_t length) {
+  for (uint64_t i = 0; i < length;) {
+    const unsigned char byte = (unsigned char)text[i];
+    const uint32_t taken = tm_utf8_length(text + i, length - i);
+    if (taken == 0 || byte < 0x20 || byte == 0x7f || is_c1_control((const unsigned char *)text + i, taken)) return false;
+    i += taken;
+  }
+  return true;
+}
+
 uint64_t tm_text_escape(const char *text, uint64_t length, char *out_text, uint64_t capacity) {
   const uint64_t room = capacity - sizeof ellipsis;   /* up to here a piece still leaves space for the ellipsis */
   uint64_t used = 0, cut = 0;

@@ -13,6 +13,9 @@ uint32_t tm_utf8_length(const char *text, uint64_t available);
    What does not fit is cut between characters and ends in "...".  Returns the length written; capacity is at least 8. */
 uint64_t tm_text_escape(const char *text, uint64_t length, char *out_text, uint64_t capacity);
 
+/* Whether it is well-formed UTF-8 without control characters. */
+bool tm_text_is_clean(const char *text, uint64_t length);
+
 /* Does the whole of `text` match?  * any run, ? any byte, [abc] [a-z] [!a-z] one byte, \ takes the next byte as it is.
    A [ without its ] stands for itself. */
 bool tm_glob_match(const char *pattern, uint64_t pattern_length, const char *text, uint64_t length);

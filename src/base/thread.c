@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/system_error.h"
@@ -33,3 +34,5 @@ tm_status tm_thread_start(tm_thread *thread, void *(*function)(void *), void *ar
   if (code == 0) return TM_OK;
   return tm_fail_native(error, TM_ERROR_NO_MEMORY, code, "cannot start a thread: %s", tm_system_error(code).text);
 }
+
+uint64_t tm_thread_id(void) { return (uint64_t)gettid(); }

@@ -37,5 +37,9 @@ bool tm_condition_wait(tm_condition *condition, tm_mutex *mutex, uint64_t deadli
 
 tm_status tm_thread_start(tm_thread *thread, void *(*function)(void *), void *argument, tm_error *error);
 static inline void tm_thread_join(tm_thread *thread) { pthread_join(thread->native, NULL); }
+/* The system's number of the calling thread, for people. */
+uint64_t tm_thread_id(void);
+/* Nobody will wait for its end. */
+static inline void tm_thread_detach(tm_thread *thread) { pthread_detach(thread->native); }
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "execute/trial_operands.h"
 
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
 #define MEASURE_ALL_RUNS 32u
@@ -29,17 +30,59 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
                              run->copy_ns);
 }
 
+/* One launch, with what it works on. */
+typedef struct launching {
+  const tm_runner   *runner;
+  tm_plan_candidate *candidate;
+  tm_kernel         *kernel;
+  const tm_resident *residents;
+  uint64_t           copy_ns;
+  bool               is_abandoned;      /* it never came back, and may still use what it was given */
+} launching;
+
+static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
+  const tm_launch_site site = { .device = l->candidate->device, .kernel = l->kernel, .operation = &l->candidate->operation,
+                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers, .residents = l->residents };
+  tm_device_use use = tm_device_use_begin(l->candidate->device);
+  use.trial = l->candidate->trial;
+  use.cancelled = l->runner->cancelled;
+  use.expected_ns = l->candidate->answer.cost_ns;
+  const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copy_ns, error);
+  l->is_abandoned = use.is_abandoned;
+  tm_device_use_end(&use);
+  return status;
+}
+
+/* As long as it has to prove itself, in memory that nobody else has a use for. */
+static tm_status launch_on_trial(launching *l, void *const *pointers, tm_error *error) {
+  tm_trial_operands own;
+  tm_plan_candidate *candidate = l->candidate;
+  const bool is_own = tm_trial_is_watched(candidate->trial) &&
+                      tm_trial_operands_init(&own, l->runner->table->memory, candidate, pointers);
+  const tm_status status = launch(l, is_own ? own.pointers : pointers, error);
+  if (status == TM_OK) tm_trial_pass(candidate->trial);
+  if (is_own && status == TM_OK) tm_trial_operands_collect(&own, candidate, pointers);
+  if (is_own && !l->is_abandoned) tm_trial_operands_deinit(&own);
+  if (!is_own && l->is_abandoned) atomic_store(&candidate->holds_operands, true);
+  return status;
+}
+
+static tm_status launch_proven(launching *l, void *const *pointers, tm_error *error) {
+  const tm_status status = launch(l, pointers, error);
+  if (l->is_abandoned) atomic_store(&l->candidate->holds_operands, true);
+  return status;
+}
+
 tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
                              const tm_resident *residents, bool is_timed, tm_kernel_run *out_run, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
   const uint64_t run_count = measured_runs(runs);
   const bool measure = is_timed || run_count != 0;
   const uint64_t begin = measure ? tm_now_ns() : 0;
-  const tm_launch_site site = { candidate->device, kernel,   &candidate->operation, candidate->answer.workspace_bytes,
-                                pointers,          residents };
-  uint64_t copy_ns = 0;
-  TM_TRY(tm_launcher_run(runner->scratch, &site, &copy_ns, error));
-  *out_run =
-      (tm_kernel_run){ run_count != 0 && is_warm(candidate, runs) ? run_count : 0, measure ? tm_now_ns() - begin : 0, copy_ns };
+  launching l = { .runner = runner, .candidate = candidate, .kernel = kernel, .residents = residents };
+  const bool is_proven = tm_trial_is_over(candidate->trial);
+  TM_TRY((is_proven ? launch_proven : launch_on_trial)(&l, pointers, error));
+  const bool is_telling = run_count != 0 && is_proven && is_warm(candidate, runs);
+  *out_run = (tm_kernel_run){ is_telling ? run_count : 0, measure ? tm_now_ns() - begin : 0, l.copy_ns };
   return TM_OK;
 }

@@ -4,7 +4,7 @@
 #define TM_EXECUTE_LAUNCHER_H
 
 #include "execute/scratch.h"
-#include "plugin/inventory.h"
+#include "plugin/device.h"
 
 /* An operand that lies in the device's memory and stays there. */
 typedef struct tm_resident {
@@ -21,8 +21,8 @@ typedef struct tm_launch_site {
   const tm_resident  *residents;/* one an operand; NULL: none is */
 } tm_launch_site;
 
-/* Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
+/* `use` is one of the device's.  Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
  */
-tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error);
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error);
 
 #endif

@@ -57,6 +57,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   const bool has_kernel = candidate->lowering == NULL || !candidate->lowering->has_inner;
   if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, &kernel, error));
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
+  const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { 0, 0, 0 };
   TM_TRY(run_one(c, candidate, kernel, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
@@ -67,6 +68,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   if (c->outcome == NULL) return TM_OK;
   c->outcome->expected_ns = expected_ns;
   c->outcome->device = candidate->device->index;
+  c->outcome->watched |= is_watched;
   c->outcome->level = candidate->answer.level;
   c->outcome->numerics = candidate->answer.numerics;
   return TM_OK;
@@ -118,25 +120,57 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
   tm_log_write(&runner->table->market.inventory->log, TM_LOG_WARNING, "%s; trying the next best", failed->note);
 }
 
+/* Why nobody else is to be tried; TM_OK: somebody is. */
+static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
+                           tm_error *error) {
+  const bool is_cancelled = runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
+  if (status == TM_ERROR_CANCELLED && is_cancelled) return tm_fail(error, status, "cancelled");
+  if (atomic_load(&candidate->holds_operands))
+    return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
+  if (!runner->is_strict) return TM_OK;
+  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+}
+
 /* A device that broke a promise gets no second try within the call, however it would go about it. */
 static void give_up_device(const tm_placement *placement, const tm_device_slot *device, failures *failed) {
   for (uint32_t i = 0; i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
     if (placement->candidates[i].device == device) failed->tried[failed->tried_count++] = i;
 }
 
-static tm_status nobody(const tm_placement *placement, const failures *failed, tm_error *error) {
+/* "a:0 (reason), b:0 (reason)", as far as there is room. */
+typedef struct name_list {
+  char   text[760];
+  size_t used;
+} name_list;
+
+static void list_add(name_list *list, const char *name, const char *reason) {
+  if (list->used >= sizeof list->text) return;
+  const int length = snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s (%s)", list->used == 0 ? "" : ", ",
+                              name, reason);
+  list->used += length < 0 ? 0 : (size_t)length;
+}
+
+/* Nobody could even be asked: what became of those that there are. */
+static void list_backends(const tm_inventory *inventory, name_list *list) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    const tm_backend_slot *backend = inventory->backends[i];
+    if (atomic_load(&backend->state) == TM_BACKEND_QUARANTINED) list_add(list, backend->name, backend->stuck_reason);
+    else if (backend->reason[0] != '\0') list_add(list, backend->name, backend->reason);
+  }
+}
+
+static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
-  char list[760] = "";
-  size_t used = 0;
-  for (uint32_t i = 0; i < placement->candidate_count && used < sizeof list; i++) {
+  name_list list = { .used = 0 };
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
-    const int length = snprintf(list + used, sizeof list - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name,
-                                candidate->reason[0] == '\0' || tm_candidate_can_run(candidate) ? "failed" : candidate->reason);
-    used += length < 0 ? 0 : (size_t)length;
+    const bool is_silent = candidate->reason[0] == '\0' || tm_candidate_can_run(candidate);
+    list_add(&list, candidate->device->name, is_silent ? "failed" : candidate->reason);
   }
+  if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
   return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
-                 list[0] == '\0' ? "there is none" : list, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
+                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
 }
 
 /* The way after the first failure: the next best, until one runs or none is left. */
@@ -146,8 +180,7 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
     note_failure(c->runner, &placement->candidates[index], status, last, &failed);
-    if (atomic_load(&candidate->device->is_stuck) && candidate->device->is_host_memory)
-      return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still write to the outputs", failed.note);
+    TM_TRY(last_word(c->runner, candidate, status, &failed, error));
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
     failed.retries++;
@@ -163,14 +196,14 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
     }
     return TM_OK;
   }
-  return nobody(placement, &failed, error);
+  return nobody(c->runner, placement, &failed, error);
 }
 
 /* TM_STALE only if `may_be_stale`: then the devices are asked again. */
 static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
   tm_placement *placement = c->placement;
   const uint32_t index = tm_placement_choose(c->runner->table, placement, c->pointers, c->origins);
-  if (index >= placement->candidate_count) return nobody(placement, &(failures){ .tried_count = 0 }, error);
+  if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
   tm_error own;
   own.struct_size = sizeof own;
   own.text[0] = '\0';

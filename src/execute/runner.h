@@ -14,6 +14,8 @@ typedef struct tm_runner {
   tm_placement_table *table;
   tm_scratch         *scratch;
   tm_kept_constants  *kept;
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
+  bool                is_strict;        /* what the chosen device fails at fails */
 } tm_runner;
 
 /* What happened; the text says what fell back and why ("" if nothing did). */
@@ -23,14 +25,15 @@ typedef struct tm_run_outcome {
   uint32_t numerics;
   uint32_t retries;
   uint32_t fell_back;           /* a promise was broken */
-  uint32_t padding;
+  uint32_t watched;             /* the run was one by which the device proves itself */
   uint64_t expected_ns;
   uint64_t measured_ns;
   char     note[256];
 } tm_run_outcome;
 
 /* pointers: addresses of the operands' first elements.  out_outcome may be NULL.
-   TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY */
+   TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY,
+   TM_ERROR_CANCELLED, TM_ERROR_INTERNAL (hung, and may still use the operands); if strict, whatever a device fails with */
 tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                         tm_error *error);
 

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/bytes.h"
-#include "formats/json_pull.h"
+#include "base/json_pull.h"
 #include "formats/reader.h"
 #include "tensor/format.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "formats/archive_builder.h"
 #include "formats/growth.h"
-#include "formats/json_pull.h"
+#include "base/json_pull.h"
 
 typedef struct index_parser {
   tm_shard_index *index;

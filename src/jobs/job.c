@@ -132,6 +132,8 @@ void tm_job_cancel(tm_job *job) { atomic_store(&job->cancelled, 1); }
 
 bool tm_job_is_cancelled(const tm_job *job) { return atomic_load_explicit(&job->cancelled, memory_order_relaxed) != 0; }
 
+const _Atomic uint32_t *tm_job_cancel_flag(const tm_job *job) { return &job->cancelled; }
+
 /* ---- progress ---- */
 
 void tm_job_set_totals(tm_job *job, uint64_t bytes, uint64_t items) {

@@ -359,6 +359,7 @@ static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *
 
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
+  state->runner.cancelled = tm_job_cancel_flag(job);
   tm_status status = tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error);
   if (status == TM_OK) tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   for (uint64_t i = 0; i < state->selection.count && status == TM_OK; i++) {

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "plugin/answer.h"
+#include "plugin/device_call.h"
 #include "plugin/host_services.h"
 #include "plugin/table.h"
+#include "plugin/wake.h"
 
 #define QUERY_BATCH 32u
 #define BUSY_PAUSE_NS UINT64_C(50000)
 #define BUSY_PATIENCE_NS (UINT64_C(30) * 1000000000)
+/* Waiting is done in pieces, so that a caller who wants to go is seen. */
+#define WAIT_SLICE_NS UINT64_C(20000000)
+/* What running work gets to end once its caller wants to go. */
+#define HURRY_NS UINT64_C(40000000)
 #define HOST_BUFFER_ALIGNMENT 64u
 
 bool tm_device_is_usable(const tm_device_slot *device) {
@@ -20,6 +27,31 @@ bool tm_device_is_usable(const tm_device_slot *device) {
 }
 
 /* ---- questions ---- */
+
+static tm_status ask_directly(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *const *answers) {
+  tm_backend_slot *backend = device->backend;
+  tm_call_frame frame;
+  tm_call_enter(&frame, NULL);
+  const tm_status status = backend->table.query(backend->handle, device->index_in_backend, operations, count, answers);
+  tm_call_leave(&frame);
+  return status;
+}
+
+/* A device that has yet to prove that it answers such questions is asked one at a time. */
+static bool is_proven(const tm_device_slot *device, const tm_operation *const *operations, uint32_t count) {
+  for (uint32_t i = 0; i < count && device->is_watched; i++)
+    if (atomic_load_explicit(&device->clean_queries[operations[i]->op % TM_QUERY_KINDS], memory_order_relaxed) <= TM_TRIAL_RUNS)
+      return false;
+  return true;
+}
+
+static tm_status ask_watched(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *const *answers) {
+  for (uint32_t i = 0; i < count; i++) {
+    tm_device_call call = { .device = device, .kind = TM_CALL_QUERY, .operation = operations[i], .out_answer = answers[i] };
+    TM_TRY(tm_device_call_make(&call));
+  }
+  return TM_OK;
+}
 
 static void query_batch(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *answers) {
   tm_answer *pointers[QUERY_BATCH];
@@ -30,11 +62,8 @@ static void query_batch(tm_device_slot *device, const tm_operation *const *opera
     answers[i].operand = TM_NO_OPERAND;
     pointers[i] = &answers[i];
   }
-  tm_backend_slot *backend = device->backend;
-  tm_call_frame frame;
-  tm_call_enter(&frame, NULL);
-  const tm_status status = backend->table.query(backend->handle, device->index_in_backend, operations, count, pointers);
-  tm_call_leave(&frame);
+  const tm_status status = is_proven(device, operations, count) ? ask_directly(device, operations, count, pointers)
+                                                                : ask_watched(device, operations, count, pointers);
   for (uint32_t i = 0; i < count; i++) {
     if (status != TM_OK) {
       answers[i].level = TM_LEVEL_REFUSED;
@@ -46,114 +75,47 @@ static void query_batch(tm_device_slot *device, const tm_operation *const *opera
   if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
 }
 
+/* What it did wrong in its trial is not asked for again. */
+static void refuse_faults(const tm_device_slot *device, const tm_operation *operation, tm_answer *answer) {
+  const tm_backend_slot *backend = device->backend;
+  for (uint32_t i = 0; i < backend->fault_count; i++) {
+    const tm_backend_fault *fault = &backend->faults[i];
+    if (fault->device != device->index_in_backend || fault->op != operation->op || fault->format != operation->operands[0].format) continue;
+    answer->level = TM_LEVEL_REFUSED;
+    answer->reasons = TM_REASON_OPERATION;
+    answer->change_count = 0;
+    answer->text = (tm_string){ fault->text, strlen(fault->text) };
+  }
+}
+
+static void refuse_all(const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
+  for (uint32_t i = 0; i < count; i++) {
+    out_answers[i] = (tm_answer){ .struct_size = sizeof *out_answers, .operand = TM_NO_OPERAND, .reasons = TM_REASON_RESOURCES };
+    tm_answer_make_sound(operations[i], &out_answers[i]);
+  }
+}
+
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
+  if (!tm_backend_wake(device->backend)) {
+    refuse_all(operations, count, out_answers);
+    return;
+  }
   for (uint32_t done = 0; done < count; done += QUERY_BATCH) {
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
     query_batch(device, operations + done, batch, out_answers + done);
   }
-}
-
-/* ---- calls that name an opened device ---- */
-
-/* One call with all that any of them needs; those below use their part. */
-typedef struct device_call {
-  tm_device_slot     *device;
-  tm_device          *handle;
-  tm_error           *error;
-  tm_status           status;
-  uint32_t            queue;
-  const tm_operation *operation;
-  const tm_answer    *answer;
-  tm_kernel          *kernel;
-  tm_buffer          *buffer;
-  uint64_t            bytes;
-  const tm_transfer  *transfer;
-  tm_status (*transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
-  const tm_launch    *launch;
-  tm_ticket           ticket;
-  tm_device_call_fn   body;
-} device_call;
-
-static const tm_accelerator_backend_plugin *table_of(const device_call *call) { return &call->device->backend->table; }
-
-/* What surrounds every call, on whichever thread it runs. */
-static void framed(void *argument) {
-  device_call *call = argument;
-  tm_call_frame frame;
-  tm_call_enter(&frame, call->error);
-  call->body(call);
-  tm_call_leave(&frame);
-}
-
-/* Here, or on the device's own thread if it wants one. */
-static tm_status invoke(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
-  call->device = device;
-  call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
-  call->body = body;
-  if (device->thread != NULL)
-    tm_device_thread_call(device->thread, framed, call);
-  else
-    framed(call);
-  return call->status;
-}
-
-static void do_open(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->open(call->device->backend->handle, call->device->index_in_backend, &call->handle);
-}
-
-static void do_close(void *argument) {
-  device_call *call = argument;
-  table_of(call)->close(call->handle);
-}
-
-static void do_prepare(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->prepare(call->handle, call->operation, call->answer, &call->kernel);
-}
-
-static void do_release(void *argument) {
-  device_call *call = argument;
-  table_of(call)->release(call->handle, call->kernel);
-}
-
-static void do_buffer_create(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->buffer_create(call->handle, 0, call->bytes, &call->buffer);
-}
-
-static void do_buffer_destroy(void *argument) {
-  device_call *call = argument;
-  table_of(call)->buffer_destroy(call->handle, 0, call->buffer, call->bytes, 0);
-}
-
-static void do_transfer(void *argument) {
-  device_call *call = argument;
-  call->status = call->transfer_fn(call->handle, call->transfer, &call->ticket);
-}
-
-static void do_launch(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->launch(call->handle, call->launch, &call->ticket);
-}
-
-static void do_wait(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->wait(call->handle, &call->ticket, 1, TM_WAIT_FOREVER);
-}
-
-static void do_cancel(void *argument) {
-  device_call *call = argument;
-  call->status = table_of(call)->cancel(call->handle, call->ticket.queue);
+  for (uint32_t i = 0; device->backend->fault_count != 0 && i < count; i++) refuse_faults(device, operations[i], &out_answers[i]);
 }
 
 /* ---- opening and preparing ---- */
 
 static tm_status open_locked(tm_device_slot *device, tm_error *error) {
+  if (atomic_load(&device->backend->is_stuck))
+    return tm_fail(error, TM_ERROR_DEVICE_LOST, "its backend did not come back from a call");
   if ((device->info.flags & TM_DEVICE_OPENING_THREAD) != 0 && device->thread == NULL)
-    TM_TRY(tm_device_thread_start(device->backend->inventory->memory, &device->thread, error));
-  device_call call = { .error = error };
-  TM_TRY(invoke(device, do_open, &call));
+    TM_TRY(tm_worker_start(device->backend->inventory->memory, &device->thread, error));
+  tm_device_call call = { .device = device, .kind = TM_CALL_OPEN, .error = error, .expected_ns = device->info.open_ns };
+  TM_TRY(tm_device_call_make(&call));
   atomic_store(&device->handle, call.handle);
   atomic_store_explicit(&device->is_open, true, memory_order_release);
   return TM_OK;
@@ -168,27 +130,22 @@ static tm_status open_once(tm_device_slot *device, tm_error *error) {
   return status;
 }
 
-void tm_device_close(tm_device_slot *device) {
-  device_call call = { .error = NULL };
-  if (atomic_load(&device->is_open)) (void)invoke(device, do_close, &call);
-  atomic_store(&device->is_open, false);
-  tm_device_thread_stop(device->thread);
-  device->thread = NULL;
-}
-
-tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer,
+tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer, tm_trial *trial,
                             tm_kernel **out_kernel, tm_error *error) {
   TM_TRY(open_once(device, error));
-  device_call call = { .error = error, .operation = operation, .answer = answer };
-  TM_TRY(invoke(device, do_prepare, &call));
+  tm_device_call call = { .device = device, .kind = TM_CALL_PREPARE, .error = error, .trial = trial, .operation = operation,
+                          .answer = answer, .expected_ns = answer->setup_ns };
+  TM_TRY(tm_device_call_make(&call));
   *out_kernel = call.kernel;
   return TM_OK;
 }
 
+static bool is_out_of_reach(const tm_device_slot *device) { return !atomic_load(&device->is_open) || atomic_load(&device->is_stuck); }
+
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel) {
-  if (!atomic_load(&device->is_open)) return;
-  device_call call = { .kernel = kernel };
-  (void)invoke(device, do_release, &call);
+  if (is_out_of_reach(device)) return;
+  tm_device_call call = { .device = device, .kind = TM_CALL_RELEASE, .kernel = kernel };
+  (void)tm_device_call_make(&call);
 }
 
 /* ---- buffers ---- */
@@ -206,15 +163,16 @@ static tm_status create_in_host_memory(tm_device_slot *device, uint64_t bytes, t
   return TM_OK;
 }
 
-tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
+tm_status tm_device_buffer_create(const tm_device_use *use, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
+  tm_device_slot *device = use->device;
   TM_TRY(open_once(device, error));
   const uint64_t largest = device->memories[0].largest_buffer_bytes;
   if (largest != 0 && bytes > largest)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes is larger than its largest, %llu", device->name,
                    (unsigned long long)bytes, (unsigned long long)largest);
   if (host_makes_buffers(device)) return create_in_host_memory(device, bytes, out_buffer, error);
-  device_call call = { .error = error, .bytes = bytes };
-  TM_TRY(invoke(device, do_buffer_create, &call));
+  tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_CREATE, .error = error, .trial = use->trial, .bytes = bytes };
+  TM_TRY(tm_device_call_make(&call));
   *out_buffer = call.buffer;
   return TM_OK;
 }
@@ -229,113 +187,201 @@ struct tm_parked_buffer {
 static void park(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
   struct tm_parked_buffer *one = tm_memory_alloc(device->backend->inventory->memory, sizeof *one, 0);
   if (one == NULL) return;
-  tm_mutex_lock(&device->parking);
+  tm_mutex_lock(&device->lock);
   *one = (struct tm_parked_buffer){ device->parked, buffer, bytes };
   device->parked = one;
-  tm_mutex_unlock(&device->parking);
+  tm_mutex_unlock(&device->lock);
+}
+
+static void destroy_now(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
+  tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_DESTROY, .buffer = buffer, .bytes = bytes };
+  if (host_makes_buffers(device))
+    tm_memory_free(device->backend->inventory->memory, buffer, bytes);
+  else
+    (void)tm_device_call_make(&call);
 }
 
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
   if (buffer == NULL) return;
-  device_call call = { .buffer = buffer, .bytes = bytes };
-  if (atomic_load(&device->is_stuck))
+  if (atomic_load(&device->is_stuck) || atomic_load(&device->unfinished_count) != 0)
     park(device, buffer, bytes);
-  else if (host_makes_buffers(device))
-    tm_memory_free(device->backend->inventory->memory, buffer, bytes);
   else
-    (void)invoke(device, do_buffer_destroy, &call);
+    destroy_now(device, buffer, bytes);
 }
 
-void tm_device_free_parked(tm_device_slot *device) {
-  tm_memory *memory = device->backend->inventory->memory;
-  while (device->parked != NULL) {
-    struct tm_parked_buffer *one = device->parked;
-    device->parked = one->next;
-    if (host_makes_buffers(device)) tm_memory_free(memory, one->buffer, one->bytes);
-    tm_memory_free(memory, one, sizeof *one);
+/* ---- work that was left behind ---- */
+
+static void free_parked(tm_device_slot *device) {
+  tm_mutex_lock(&device->lock);
+  struct tm_parked_buffer *list = NULL;
+  if (atomic_load(&device->unfinished_count) == 0 && !atomic_load(&device->is_stuck)) {
+    list = device->parked;
+    device->parked = NULL;
+  }
+  tm_mutex_unlock(&device->lock);
+  while (list != NULL) {
+    struct tm_parked_buffer *one = list;
+    list = one->next;
+    destroy_now(device, one->buffer, one->bytes);
+    tm_memory_free(device->backend->inventory->memory, one, sizeof *one);
   }
 }
 
-/* ---- queues ---- */
-
-/* Threads start looking at different queues, so that they rarely meet. */
-static uint32_t preferred_queue(const tm_device_slot *device) {
-  static _Thread_local char here;
-  return (uint32_t)(((uintptr_t)&here >> 12) % device->info.queue_count);
-}
-
-uint32_t tm_device_queue_acquire(tm_device_slot *device) {
-  const uint32_t first = preferred_queue(device);
-  for (uint32_t i = 0; i < device->info.queue_count; i++) {
-    const uint32_t queue = (first + i) % device->info.queue_count;
-    if (tm_mutex_try_lock(&device->queues[queue])) return queue;
+/* Takes the queue if it has ended; if it never does, the device goes. */
+static void settle_queue(tm_device_slot *device, uint32_t queue) {
+  if (!tm_device_queue_take_unfinished(device, queue)) return;
+  tm_device_call call = { .device = device, .kind = TM_CALL_CANCEL, .queue = queue };
+  const bool is_running = tm_device_call_make(&call) == TM_BUSY;
+  if (is_running && tm_now_ns() < atomic_load(&device->unfinished_until_ns)) {
+    tm_device_queue_leave(device, queue);
+    return;
   }
-  tm_mutex_lock(&device->queues[first]);
-  return first;
+  if (is_running) (void)tm_device_give_up(device, "work that was cancelled never ended", NULL);
+  tm_device_queue_release(device, queue);
 }
 
-void tm_device_queue_release(tm_device_slot *device, uint32_t queue) { tm_mutex_unlock(&device->queues[queue]); }
+void tm_device_settle(tm_device_slot *device) {
+  for (uint32_t i = 0; i < device->info.queue_count && atomic_load(&device->unfinished_count) != 0; i++) settle_queue(device, i);
+  if (atomic_load(&device->unfinished_count) == 0) free_parked(device);
+}
 
-/* Calls until the answer is not BUSY, or patience ends. */
-static tm_status invoke_patiently(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
+void tm_device_close(tm_device_slot *device) {
+  for (tm_device_settle(device); atomic_load(&device->unfinished_count) != 0; tm_device_settle(device)) tm_sleep_ns(BUSY_PAUSE_NS);
+  tm_device_call call = { .device = device, .kind = TM_CALL_CLOSE };
+  if (!is_out_of_reach(device) && !atomic_load(&device->backend->is_stuck)) (void)tm_device_call_make(&call);
+  if (atomic_load(&device->is_stuck)) return;
+  atomic_store(&device->is_open, false);
+  tm_worker_stop(device->thread);
+  device->thread = NULL;
+}
+
+/* ---- work ---- */
+
+tm_device_use tm_device_use_begin(tm_device_slot *device) {
+  if (atomic_load_explicit(&device->unfinished_count, memory_order_relaxed) != 0) tm_device_settle(device);
+  return (tm_device_use){ .device = device, .queue = tm_device_queue_acquire(device) };
+}
+
+void tm_device_use_end(const tm_device_use *use) {
+  if (!use->queue_is_left) tm_device_queue_release(use->device, use->queue);
+}
+
+static bool is_cancelled(const _Atomic uint32_t *flag) {
+  return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed) != 0;
+}
+
+/* Calls until the answer is not BUSY, patience ends or the caller wants to go. */
+static tm_status make_patiently(tm_device_call *call, const _Atomic uint32_t *cancelled) {
   uint64_t give_up = 0;
-  while (invoke(device, body, call) == TM_BUSY) {
+  while (tm_device_call_make(call) == TM_BUSY) {
     const uint64_t now = tm_now_ns();
     if (give_up == 0) give_up = now + BUSY_PATIENCE_NS;
-    if (now >= give_up) break;
+    if (now >= give_up || is_cancelled(cancelled)) break;
     tm_sleep_ns(BUSY_PAUSE_NS);
   }
   return call->status;
 }
 
-/* Nobody knows when its work will end: it is not used again, and what it may still touch is never freed. */
-static tm_status give_up_on(tm_device_slot *device, const char *what, tm_error *error) {
-  atomic_store(&device->is_stuck, true);
-  tm_inventory_retire(device, TM_DEVICE_QUARANTINED);
-  return tm_fail(error, TM_ERROR_INTERNAL, "%s, so its work may still be running", what);
+static tm_status abandon(tm_device_use *use, const char *what, tm_error *error) {
+  char text[TM_STUCK_REASON_BYTES];
+  use->is_abandoned = true;
+  snprintf(text, sizeof text, "%s, so its work may still be running", what);
+  return tm_device_give_up(use->device, text, error);
+}
+
+/* A failed or cancelled queue is made usable again.  False: work still runs on it. */
+static bool clear_queue(const tm_device_use *use, uint64_t patience_ns) {
+  tm_device_call call = { .device = use->device, .kind = TM_CALL_CANCEL, .queue = use->queue };
+  const uint64_t give_up = tm_now_ns() + patience_ns;
+  while (tm_device_call_make(&call) == TM_BUSY) {
+    if (tm_now_ns() >= give_up) return false;
+    tm_sleep_ns(BUSY_PAUSE_NS);
+  }
+  return !call.is_hung;
+}
+
+/* Its memory is the device's, so the caller may go while the work goes on. */
+static tm_status leave(tm_device_use *use, uint64_t until_ns, tm_error *error) {
+  tm_device_slot *device = use->device;
+  if (!clear_queue(use, HURRY_NS) && !atomic_load(&device->is_stuck)) {
+    uint64_t known = atomic_load(&device->unfinished_until_ns);
+    while (known < until_ns && !atomic_compare_exchange_weak(&device->unfinished_until_ns, &known, until_ns)) {
+    }
+    use->queue_is_left = true;
+    tm_device_queue_leave(device, use->queue);
+  }
+  return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while it ran on %s", device->name);
+}
+
+/* PENDING is an answer only once its time has passed; clocks may differ a little. */
+static bool came_too_early(uint64_t begin_ns) { return tm_now_ns() - begin_ns < WAIT_SLICE_NS / 2; }
+
+/* Until the work with this ticket has ended, however; TM_PENDING when the caller wants to go. */
+static tm_status await(tm_device_use *use, tm_device_call *call, bool may_leave, uint64_t deadline_ns) {
+  call->kind = TM_CALL_WAIT;
+  call->timeout_ns = WAIT_SLICE_NS;
+  for (;;) {
+    const uint64_t begin = tm_now_ns();
+    const tm_status outcome = tm_device_call_make(call);
+    if (call->is_hung) use->is_abandoned = true;
+    if (outcome <= TM_OK) return outcome;
+    if (outcome != TM_PENDING || came_too_early(begin)) return abandon(use, "a wait ended before its time without the work's end", call->error);
+    if (may_leave && is_cancelled(use->cancelled)) return TM_PENDING;
+    if (tm_now_ns() >= deadline_ns) return abandon(use, "it did not finish in the time that it gets", call->error);
+  }
 }
 
 /* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
-static tm_status collect(tm_device_slot *device, device_call *call) {
+static tm_status collect(tm_device_use *use, tm_device_call *call) {
   if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
-  if (call->ticket.value == 0) return give_up_on(device, "it gave no ticket", call->error);
-  const tm_status outcome = invoke(device, do_wait, call);
-  if (outcome > TM_OK) return give_up_on(device, "a wait for ever ended without the work's end", call->error);
-  if (outcome == TM_OK) return TM_OK;
-  device_call cancelling = { .queue = call->queue, .ticket = call->ticket };
-  if (invoke_patiently(device, do_cancel, &cancelling) == TM_BUSY)
-    return give_up_on(device, "its queue cannot be cancelled", call->error);
+  if (call->ticket.value == 0) return abandon(use, "it gave no ticket", call->error);
+  const bool may_leave = call->launch != NULL && !use->device->is_host_memory;
+  const uint64_t limit = tm_watch_limit_ns(&use->device->backend->inventory->watch, call->expected_ns);
+  const uint64_t deadline = tm_now_ns() + limit;
+  const tm_status outcome = await(use, call, may_leave, deadline);
+  if (outcome == TM_OK || use->is_abandoned) return outcome;
+  if (outcome == TM_PENDING) return leave(use, deadline, call->error);
+  if (!clear_queue(use, BUSY_PATIENCE_NS)) return abandon(use, "its queue cannot be cancelled", call->error);
   return outcome;
 }
 
 /* Enqueues, trying again for a while when the queue is full, and waits for the end. */
-static tm_status enqueue_and_wait(tm_device_slot *device, tm_device_call_fn body, device_call *call) {
-  call->ticket.queue = call->queue;
-  if (invoke_patiently(device, body, call) != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return call->status;
-  return collect(device, call);
+static tm_status enqueue_and_wait(tm_device_use *use, tm_device_call *call) {
+  tm_device_slot *device = use->device;
+  if (atomic_load_explicit(&device->is_stuck, memory_order_relaxed))
+    return tm_fail(call->error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
+  call->device = device;
+  call->queue = call->ticket.queue = use->queue;
+  call->trial = use->trial;
+  /* What works in the caller's memory must end before the caller may go. */
+  if (tm_trial_is_watched(use->trial)) call->cancelled = use->cancelled;
+  const tm_status status = make_patiently(call, use->cancelled);
+  if (call->is_hung) use->is_abandoned = true;
+  if (status != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
+  return collect(use, call);
 }
 
-tm_status tm_device_upload(tm_device_slot *device, uint32_t queue, tm_buffer *destination, uint64_t offset, const void *host,
-                           uint64_t bytes, tm_error *error) {
-  const tm_transfer what = { .struct_size = sizeof what, .queue = queue, .destination = destination,
+/* Any link is faster than this, and the limit is many times as long. */
+static uint64_t transfer_ns(uint64_t bytes) { return bytes; }
+
+tm_status tm_device_upload(tm_device_use *use, tm_buffer *destination, uint64_t offset, const void *host, uint64_t bytes, tm_error *error) {
+  const tm_transfer what = { .struct_size = sizeof what, .queue = use->queue, .destination = destination,
                              .destination_offset = offset, .host = (void *)(uintptr_t)host, .bytes = bytes };
-  device_call call = { .error = error, .queue = queue, .transfer = &what, .transfer_fn = device->backend->table.upload };
-  return enqueue_and_wait(device, do_transfer, &call);
+  tm_device_call call = { .kind = TM_CALL_UPLOAD, .error = error, .transfer = &what, .expected_ns = transfer_ns(bytes) };
+  return enqueue_and_wait(use, &call);
 }
 
-tm_status tm_device_download(tm_device_slot *device, uint32_t queue, tm_buffer *source, uint64_t offset, void *host,
-                             uint64_t bytes, tm_error *error) {
-  const tm_transfer what = { .struct_size = sizeof what, .queue = queue, .source = source, .source_offset = offset,
+tm_status tm_device_download(tm_device_use *use, tm_buffer *source, uint64_t offset, void *host, uint64_t bytes, tm_error *error) {
+  const tm_transfer what = { .struct_size = sizeof what, .queue = use->queue, .source = source, .source_offset = offset,
                              .host = host, .bytes = bytes };
-  device_call call = { .error = error, .queue = queue, .transfer = &what, .transfer_fn = device->backend->table.download };
-  return enqueue_and_wait(device, do_transfer, &call);
+  tm_device_call call = { .kind = TM_CALL_DOWNLOAD, .error = error, .transfer = &what, .expected_ns = transfer_ns(bytes) };
+  return enqueue_and_wait(use, &call);
 }
 
-tm_status tm_device_run(tm_device_slot *device, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings,
-                        uint32_t binding_count, tm_error *error) {
-  const tm_launch launch = { .struct_size = sizeof launch, .queue = queue, .kernel = kernel, .bindings = bindings,
+tm_status tm_device_run(tm_device_use *use, tm_kernel *kernel, const tm_binding *bindings, uint32_t binding_count, tm_error *error) {
+  const tm_launch launch = { .struct_size = sizeof launch, .queue = use->queue, .kernel = kernel, .bindings = bindings,
                              .binding_count = binding_count };
-  device_call call = { .error = error, .queue = queue, .launch = &launch };
-  atomic_fetch_add_explicit(&device->launch_count, 1, memory_order_relaxed);
-  return enqueue_and_wait(device, do_launch, &call);
+  tm_device_call call = { .kind = TM_CALL_LAUNCH, .error = error, .launch = &launch, .expected_ns = use->expected_ns };
+  atomic_fetch_add_explicit(&use->device->launch_count, 1, memory_order_relaxed);
+  return enqueue_and_wait(use, &call);
 }

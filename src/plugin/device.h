@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - the only place from which a backend's table is called.  Opens devices when first needed, makes answers sound,
- * keeps one thread a queue, and waits: to its callers every device is synchronous.
+ * device.h - the only place from which a backend's devices are used.  Opens devices when first needed, makes answers sound,
+ * keeps one thread a queue, and waits: to its callers every device is synchronous.  What does not come back is given up.
  */
 #ifndef TM_PLUGIN_DEVICE_H
 #define TM_PLUGIN_DEVICE_H
 
-#include "plugin/inventory.h"
+#include "plugin/device_queue.h"
+#include "plugin/trial.h"
 
 /* Whether it may be used now: its backend is ready and it is neither lost nor excluded. */
 bool tm_device_is_usable(const tm_device_slot *device);
@@ -15,31 +16,41 @@ bool tm_device_is_usable(const tm_device_slot *device);
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers);
 
 /* Opens the device if it is not, and prepares.   TM_STALE, TM_BUSY, TM_ERROR_* as the backend says */
-tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer,
+tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer, tm_trial *trial,
                             tm_kernel **out_kernel, tm_error *error);
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel);
 
-/* Closes it if it is open; nothing of it is in use. */
+/* Closes it if it is open and not stuck; nothing of it is in use. */
 void tm_device_close(tm_device_slot *device);
 
-/* Memory in space 0 of a device that is not host memory. */
-tm_status tm_device_buffer_create(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error);
-/* What a device that is stuck may still write is kept until tm_device_free_parked. */
-void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes);
-/* After the backend was shut down. */
-void tm_device_free_parked(tm_device_slot *device);
+/* One use of a queue: everything between begin and end runs in order on it.  The caller fills in what it knows. */
+typedef struct tm_device_use {
+  tm_device_slot *device;
+  tm_trial       *trial;                /* of the work that is done; NULL: it is not on trial */
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
+  uint64_t        expected_ns;          /* what the work should take */
+  uint32_t        queue;
+  bool            is_abandoned;         /* set: what was named in a call may still be touched, for ever */
+  bool            queue_is_left;        /* set: work that was left behind has the queue */
+} tm_device_use;
 
-/* One use of a queue: everything between acquire and release runs in order on it. */
-uint32_t tm_device_queue_acquire(tm_device_slot *device);
-void     tm_device_queue_release(tm_device_slot *device, uint32_t queue);
+/* Takes a queue of the device, waiting for one if need be; on a device that is stuck every call then fails. */
+tm_device_use tm_device_use_begin(tm_device_slot *device);
+void          tm_device_use_end(const tm_device_use *use);
+
+/* Memory in space 0 of a device that is not host memory. */
+tm_status tm_device_buffer_create(const tm_device_use *use, uint64_t bytes, tm_buffer **out_buffer, tm_error *error);
+/* What work that was left behind may still touch is kept until that has ended; on a stuck device, for ever. */
+void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes);
 
 /* Move bytes and return when they are there. */
-tm_status tm_device_upload(tm_device_slot *device, uint32_t queue, tm_buffer *destination, uint64_t offset, const void *host,
-                           uint64_t bytes, tm_error *error);
-tm_status tm_device_download(tm_device_slot *device, uint32_t queue, tm_buffer *source, uint64_t offset, void *host,
-                             uint64_t bytes, tm_error *error);
-/* Runs a prepared kernel and returns when it is done. */
-tm_status tm_device_run(tm_device_slot *device, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings,
-                        uint32_t binding_count, tm_error *error);
+tm_status tm_device_upload(tm_device_use *use, tm_buffer *destination, uint64_t offset, const void *host, uint64_t bytes, tm_error *error);
+tm_status tm_device_download(tm_device_use *use, tm_buffer *source, uint64_t offset, void *host, uint64_t bytes, tm_error *error);
+/* Runs a prepared kernel and returns when it is done.  TM_ERROR_CANCELLED: the caller was in a hurry; in memory of the
+   device's own the kernel may still run. */
+tm_status tm_device_run(tm_device_use *use, tm_kernel *kernel, const tm_binding *bindings, uint32_t binding_count, tm_error *error);
+
+/* Looks whether work that was left behind has ended, and frees what it kept. */
+void tm_device_settle(tm_device_slot *device);
 
 #endif

@@ -7,11 +7,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "plugin/host_services.h"
+#include "plugin/backend_call.h"
+#include "plugin/device_queue.h"
+#include "plugin/trial.h"
 #include "plugin/settings.h"
 #include "plugin/sized_struct.h"
 
-#define MOST_DEVICES 256u
 #define MOST_QUEUES 256u
 #define LARGEST_ALIGNMENT (1u << 21)
 #define LONGEST_NAME 96
@@ -48,9 +49,11 @@ static void make_uuid(tm_device_slot *device) {
   memcpy(device->info.uuid.bytes, hashes, sizeof hashes);
 }
 
-static const char *keep_string(tm_arena *arena, tm_string string) {
+static const char *keep_string(tm_arena *arena, tm_string string, bool is_clean) {
   char text[LONGEST_NAME];
   const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
+  if (is_clean && is_sound && string.length < LONGEST_NAME && tm_text_is_clean(string.data, string.length))
+    return tm_arena_string(arena, string.data, string.length);
   const uint64_t length = tm_text_escape(is_sound ? string.data : "", is_sound ? string.length : 0, text, sizeof text);
   return tm_arena_string(arena, text, length);
 }
@@ -85,7 +88,7 @@ static tm_status check_memory(const tm_device_slot *device, uint32_t index, tm_e
                  device->index_in_backend, index, space->offset_granule, space->store_granule, LARGEST_SOUND_GRANULE);
 }
 
-static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
+static tm_status copy_memories(tm_device_slot *device, bool is_clean, tm_error *error) {
   const tm_device_info *info = &device->info;
   if (info->memory_count > TM_MOST_MEMORIES)
     tm_log_write(&device->backend->inventory->log, TM_LOG_WARNING, "%s: only %u of %u memories are used", device->name,
@@ -100,7 +103,7 @@ static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
     space->alignment = (uint32_t)tm_max_u64(1, claimed->alignment);
     space->offset_granule = (uint32_t)tm_max_u64(1, claimed->offset_granule);
     space->store_granule = (uint32_t)tm_max_u64(1, claimed->store_granule);
-    const char *name = keep_string(&device->backend->inventory->arena, claimed->name);
+    const char *name = keep_string(&device->backend->inventory->arena, claimed->name, is_clean);
     if (name == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
     space->name = (tm_string){ name, strlen(name) };
   }
@@ -109,13 +112,13 @@ static tm_status copy_memories(tm_device_slot *device, tm_error *error) {
   return TM_OK;
 }
 
-static tm_status take_names(tm_device_slot *device, tm_error *error) {
+static tm_status take_names(tm_device_slot *device, bool is_clean, tm_error *error) {
   tm_arena *arena = &device->backend->inventory->arena;
   char name[128];
   snprintf(name, sizeof name, "%s:%u", device->backend->name, device->index_in_backend);
   device->name = tm_arena_string(arena, name, strlen(name));
-  device->description = keep_string(arena, device->info.name);
-  device->driver_version = keep_string(arena, device->info.driver_version);
+  device->description = keep_string(arena, device->info.name, is_clean);
+  device->driver_version = keep_string(arena, device->info.driver_version, is_clean);
   if (device->name == NULL || device->description == NULL || device->driver_version == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
   return TM_OK;
@@ -125,21 +128,24 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   device->info.queue_count = (uint32_t)tm_min_u64(tm_max_u64(1, device->info.queue_count), MOST_QUEUES);
   tm_arena *arena = &device->backend->inventory->arena;
   device->queues = tm_arena_calloc(arena, device->info.queue_count, sizeof *device->queues);
-  if (device->queues == NULL || tm_mutex_init(&device->parking) != TM_OK)
+  if (device->queues == NULL || tm_mutex_init(&device->lock) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
-  for (uint32_t i = 0; i < device->info.queue_count; i++) (void)tm_mutex_init(&device->queues[i]);
-  return TM_OK;
+  for (uint32_t i = 0; i < device->info.queue_count; i++) atomic_init(&device->queues[i], TM_QUEUE_FREE);
+  if (tm_condition_init(&device->queue_freed) == TM_OK) return TM_OK;
+  tm_mutex_deinit(&device->lock);
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
 }
 
-static tm_status take_down(tm_device_slot *device, const tm_context_options *options, tm_error *error) {
+static tm_status take_down(tm_device_slot *device, const tm_context_options *options, bool is_clean, tm_error *error) {
   TM_TRY(check_claims(device, error));
-  TM_TRY(take_names(device, error));
-  TM_TRY(copy_memories(device, error));
+  TM_TRY(take_names(device, is_clean, error));
+  TM_TRY(copy_memories(device, is_clean, error));
   TM_TRY(make_queues(device, error));
   make_uuid(device);
   identity_text(&device->info.uuid, device->uuid_text);
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
+  device->is_watched = tm_backend_is_watched(device->backend);
   device->excluded_reason = tm_settings_exclude_device(options, device->backend->name, device->name);
   atomic_init(&device->state, device->excluded_reason != NULL ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
   return TM_OK;
@@ -160,36 +166,41 @@ static tm_status append(tm_backend_slot *slot, tm_device_slot *device, tm_error 
 static tm_status ask(tm_backend_slot *slot, uint32_t index, tm_device_info *out_info, tm_error *error) {
   memset(out_info, 0, sizeof *out_info);
   out_info->struct_size = sizeof *out_info;
-  tm_call_frame frame;
-  tm_call_enter(&frame, error);
-  const tm_status status = slot->table.device_info(slot->handle, index, out_info);
-  tm_call_leave(&frame);
-  if (status == TM_OK || status == TM_END) return status;
+  const tm_status status = tm_backend_device_info(slot, index, out_info, error);
+  if (status == TM_OK || status == TM_END || atomic_load(&slot->is_stuck)) return status;
   return tm_fail(error, TM_ERROR_CORRUPT, "device_info(%u) returned %d (%s), which it may not", index, status,
                  tm_status_name(status));
 }
 
+tm_status tm_device_listing_add(tm_backend_slot *slot, const tm_context_options *options, const tm_device_info *info,
+                                bool is_clean, tm_error *error) {
+  tm_device_slot *device = tm_arena_calloc(&slot->inventory->arena, 1, sizeof *device);
+  if (device == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
+  if (slot->device_count == 0) slot->first_device = slot->inventory->device_count;
+  device->backend = slot;
+  device->index = slot->inventory->device_count;
+  device->index_in_backend = slot->device_count;
+  device->info = *info;
+  TM_TRY(take_down(device, options, is_clean, error));
+  device->info.memories = NULL;         /* the copies are in device->memories */
+  return append(slot, device, error);
+}
+
 tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_options *options, tm_error *error) {
   slot->first_device = slot->inventory->device_count;
-  for (uint32_t index = 0; index < MOST_DEVICES; index++) {
+  for (uint32_t index = 0; index < TM_MOST_DEVICES; index++) {
     tm_device_info info;
     const tm_status status = ask(slot, index, &info, error);
     if (status == TM_END) return TM_OK;
     TM_TRY(status);
-    tm_device_slot *device = tm_arena_calloc(&slot->inventory->arena, 1, sizeof *device);
-    if (device == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
-    device->backend = slot;
-    device->index = slot->inventory->device_count;
-    device->index_in_backend = index;
-    device->info = info;
-    TM_TRY(take_down(device, options, error));
-    TM_TRY(append(slot, device, error));
+    TM_TRY(tm_device_listing_add(slot, options, &info, false, error));
   }
-  tm_log_write(&slot->inventory->log, TM_LOG_WARNING, "%s: only its first %u devices are used", slot->name, MOST_DEVICES);
+  tm_log_write(&slot->inventory->log, TM_LOG_WARNING, "%s: only its first %u devices are used", slot->name, TM_MOST_DEVICES);
   return TM_OK;
 }
 
 void tm_device_listing_free(tm_device_slot *device) {
-  tm_mutex_deinit(&device->parking);
-  for (uint32_t i = 0; i < device->info.queue_count; i++) tm_mutex_deinit(&device->queues[i]);
+  tm_trial_free_all(device);
+  tm_condition_deinit(&device->queue_freed);
+  tm_mutex_deinit(&device->lock);
 }

@@ -32,8 +32,12 @@ static const char *readable(tm_string message, char text[LONGEST_MESSAGE]) {
   return text;
 }
 
+/* A call that comes back after its context is gone may ask for nothing any more. */
+static bool is_gone(const tm_backend_slot *slot) { return atomic_load_explicit(&slot->inventory->is_gone, memory_order_relaxed); }
+
 static void host_log(void *context, uint32_t level, tm_string message) {
   const tm_backend_slot *slot = context;
+  if (is_gone(slot)) return;
   char text[LONGEST_MESSAGE];
   tm_log_write(&slot->inventory->log, level, "%s: %s", slot->name, readable(message, text));
 }
@@ -47,12 +51,12 @@ static tm_status host_fail(void *context, tm_status status, int64_t native_code,
 /* Giving back what is kept releases kernels; a backend that allocates under a lock of its own would wait for itself. */
 static void *host_alloc(void *context, uint64_t bytes, uint64_t alignment) {
   const tm_backend_slot *slot = context;
-  return tm_memory_try_alloc(slot->inventory->memory, bytes, alignment);
+  return is_gone(slot) ? NULL : tm_memory_try_alloc(slot->inventory->memory, bytes, alignment);
 }
 
 static void host_free(void *context, void *memory, uint64_t bytes) {
   const tm_backend_slot *slot = context;
-  tm_memory_free(slot->inventory->memory, memory, bytes);
+  if (!is_gone(slot)) tm_memory_free(slot->inventory->memory, memory, bytes);
 }
 
 /* The pool's threads belong to everybody: a part of a backend's work must not leave its floating-point mode there. */
@@ -72,7 +76,10 @@ static void run_guarded(void *argument, uint64_t begin, uint64_t end, uint32_t l
 static void host_parallel_for(void *context, uint64_t count, uint64_t grain, tm_range_fn function, void *argument) {
   const tm_backend_slot *slot = context;
   guarded_range range = { function, argument };
-  tm_pool_run(slot->inventory->pool, count, grain, run_guarded, &range);
+  if (is_gone(slot))
+    run_guarded(&range, 0, count, 0);
+  else
+    tm_pool_run(slot->inventory->pool, count, grain, run_guarded, &range);
 }
 
 static uint64_t host_now_ns(void *context) {
@@ -86,10 +93,9 @@ static int same_text(tm_string string, const char *text) {
 
 static tm_status host_config_get(void *context, tm_string key, tm_string *out_value) {
   const tm_backend_slot *slot = context;
-  for (uint32_t i = 0; i < slot->table.option_count; i++) {
-    const tm_string name = slot->table.options[i]->name;
-    if (name.length != key.length || memcmp(name.data, key.data, key.length) != 0) continue;
-    *out_value = (tm_string){ slot->option_values[i], strlen(slot->option_values[i]) };
+  for (uint32_t i = 0; i < slot->option_count; i++) {
+    if (!same_text(key, slot->options[i].name)) continue;
+    *out_value = (tm_string){ slot->options[i].value, strlen(slot->options[i].value) };
     return TM_OK;
   }
   return TM_ERROR_NOT_FOUND;
@@ -104,11 +110,13 @@ static void *host_config_pointer(void *context, tm_string key) {
 
 static tm_status host_cache_get(void *context, tm_string key, void *out_data, uint64_t *inout_bytes) {
   tm_backend_slot *slot = context;
+  if (is_gone(slot)) return TM_ERROR_NOT_FOUND;
   return tm_kernel_cache_get(&slot->inventory->kernel_cache, slot->build_id, key, out_data, inout_bytes);
 }
 
 static tm_status host_cache_put(void *context, tm_string key, const void *data, uint64_t bytes) {
   tm_backend_slot *slot = context;
+  if (is_gone(slot)) return TM_ERROR_LIMIT;
   return tm_kernel_cache_put(&slot->inventory->kernel_cache, slot->build_id, key, data, bytes);
 }
 
@@ -116,7 +124,7 @@ static tm_status host_cache_put(void *context, tm_string key, const void *data, 
    at the first use of the device. */
 static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
   const tm_backend_slot *slot = context;
-  if (!atomic_load(&slot->inventory->is_whole) || index >= slot->device_count) return;
+  if (is_gone(slot) || !atomic_load(&slot->inventory->is_whole) || index >= slot->device_count) return;
   tm_device_slot *device = slot->inventory->devices[slot->first_device + index];
   uint64_t known = atomic_load(&device->epoch);
   while (known < epoch && !atomic_compare_exchange_weak(&device->epoch, &known, epoch)) {

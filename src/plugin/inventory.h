@@ -10,15 +10,37 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/dynamic_library.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/thread.h"
-#include "plugin/device_thread.h"
 #include "plugin/kernel_cache.h"
+#include "plugin/watch.h"
 #include "tensormorph/plugin.h"
 #include "tensormorph/tensormorph.h"
 
 typedef struct tm_inventory tm_inventory;
+
+#define TM_STUCK_REASON_BYTES 192
+
+/* What a backend understands, and what was chosen. */
+typedef struct tm_backend_option {
+  uint32_t    type;                     /* TM_OPTION_* */
+  const char *name;
+  const char *default_value;
+  const char *help;
+  const char *value;                    /* in force */
+} tm_backend_option;
+
+/* What a backend did wrong in its trial: it is not asked for this again.  See health.h for what happens later. */
+typedef struct tm_backend_fault {
+  uint32_t    device;                   /* index in the backend */
+  uint32_t    op;
+  uint32_t    format;                   /* of the first operand */
+  const char *text;
+} tm_backend_fault;
+
+#define TM_RECORD_NAME_BYTES 40u
 
 typedef struct tm_backend_slot {
   tm_inventory *inventory;
@@ -26,25 +48,43 @@ typedef struct tm_backend_slot {
   uint32_t      first_device;
   uint32_t      device_count;
   _Atomic uint32_t state;               /* TM_BACKEND_* */
-  const char   *name;
+  const char   *name;                   /* unique: of several with one own name, the later ones get a number */
+  const char   *own_name;               /* NULL until it has told it */
   const char   *version;
   const char   *vendor;
   const char   *build_id;
   const char   *origin;
-  const char   *reason;
-  const char  **option_names;           /* by the table's option index, like the next three */
-  const char  **option_defaults;
-  const char  **option_helps;
-  const char  **option_values;          /* in force */
-  tm_named_pointer *pointers;           /* the application's, for this backend */
+  const char   *note;                   /* what is odd about it, though it is used */
+  _Atomic(const char *) reason;
+  tm_backend_option *options;
+  uint32_t      option_count;
   uint32_t      pointer_count;
-  uint32_t      reserved;
+  tm_named_pointer *pointers;           /* the application's, for this backend */
+  tm_backend_fault *faults;
+  uint32_t      fault_count;
+  bool          initialized;
+  _Atomic bool  is_asleep;              /* listed from a record: nothing of it is loaded or called (wake.h) */
+  const char   *path;                   /* of its file; NULL: built in */
+  tm_plugin_query_fn entry;             /* of a built-in */
+  tm_file_identity identity;            /* of the file that was listed */
+  char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
+  uint64_t      wake_ns;                /* what loading and init took the last time */
+  char          wake_reason[256];       /* why waking failed */
   tm_host       host;
   tm_backend   *handle;
-  bool          initialized;
   tm_mutex      opening;                /* of its devices, one at a time */
+  _Atomic bool  is_stuck;               /* a call never came back: it is not shut down, and nothing of it is freed */
+  char          stuck_reason[TM_STUCK_REASON_BYTES];    /* if its state is quarantined; fixed before that is set */
   tm_accelerator_backend_plugin table;
+  const tm_accelerator_backend_plugin *untraced;        /* what `table` logs the calls of; NULL: nothing is logged */
 } tm_backend_slot;
+
+/* Calls that name a device, as far as it must prove itself with each. */
+typedef enum tm_call_kind {
+  TM_CALL_OPEN, TM_CALL_CLOSE, TM_CALL_QUERY, TM_CALL_PREPARE, TM_CALL_RELEASE, TM_CALL_BUFFER_CREATE, TM_CALL_BUFFER_DESTROY,
+  TM_CALL_UPLOAD, TM_CALL_DOWNLOAD, TM_CALL_LAUNCH, TM_CALL_WAIT, TM_CALL_CANCEL, TM_CALL_KINDS
+} tm_call_kind;
+#define TM_QUERY_KINDS 128u
 
 /* Longer lists of a device are cut, and the cut is logged. */
 #define TM_MOST_MEMORIES 8u
@@ -66,13 +106,22 @@ typedef struct tm_device_slot {
   _Atomic uint64_t launch_count;
   _Atomic uint64_t violation_count;
   const char      *excluded_reason;     /* NULL: it is not */
-  _Atomic bool     is_stuck;            /* its work may never end: what it may still touch stays until shutdown */
-  tm_mutex         parking;
-  struct tm_parked_buffer *parked;      /* such buffers, as far as the host made them */
+  bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
+  _Atomic bool     is_stuck;            /* a call or its work may never end: it and what it may still touch stay for ever */
+  char             stuck_reason[TM_STUCK_REASON_BYTES];         /* fixed before is_stuck is set */
+  tm_mutex         lock;                /* the next four */
+  tm_condition     queue_freed;
+  struct tm_trial *trials;
+  struct tm_parked_buffer *parked;      /* what work that was left behind may still touch */
+  _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */
+  _Atomic uint32_t queue_waiters;
+  _Atomic uint32_t unfinished_count;    /* queues with work that was left behind */
+  _Atomic uint64_t unfinished_until_ns; /* when that is late */
+  _Atomic uint8_t  clean_calls[TM_CALL_KINDS];                  /* that came back, up to one more than TM_TRIAL_RUNS */
+  _Atomic uint8_t  clean_queries[TM_QUERY_KINDS];               /* likewise, by a hash of the operation's number */
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
-  tm_device_thread *thread;             /* NULL: calls come from any thread */
-  tm_mutex        *queues;              /* info.queue_count of them */
+  tm_worker       *thread;              /* NULL: calls come from any thread */
 } tm_device_slot;
 
 struct tm_inventory {
@@ -81,27 +130,54 @@ struct tm_inventory {
   tm_log           log;
   tm_arena         arena;               /* names and reasons; only written while the context is made */
   tm_kernel_cache  kernel_cache;
+  tm_watch         watch;
+  struct tm_crash_marks *crash_marks;   /* NULL: none are kept */
   tm_backend_slot **backends;
   tm_device_slot  **devices;
   uint32_t         backend_count;
   uint32_t         device_count;
+  const char      *records;             /* folder of what was found the last time; NULL: nothing is kept */
+  tm_mutex         waking;              /* one backend at a time */
+  _Atomic uint32_t asleep_count;
+  _Atomic uint64_t woken_ns;            /* what waking those cost that work was worth */
+  _Atomic uint64_t next_wake_ns;        /* work that the next one is worth, all before it included */
+  bool             is_trial;            /* this process is there to try its backends, and is watched itself */
   _Atomic bool     is_whole;            /* filled; until then what backends tell of their devices is not looked up */
+  _Atomic bool     is_gone;             /* the context is: who comes back late from a call gets nothing any more */
   _Atomic uint64_t generation;          /* moves when any answer may have changed: epochs, states */
 };
+
+/* Puts something between the host and a backend: may replace functions of a complete table. */
+typedef void (*tm_interpose_fn)(void *interpose_context, tm_accelerator_backend_plugin *table);
 
 /* What the user asked for, as given to tm_context_create. */
 typedef struct tm_inventory_request {
   const tm_context_options *options;    /* never NULL */
   bool search_folders;                  /* environment and system folder, too */
+  struct tm_crash_marks *crash_marks;   /* NULL: none are kept; outlives the inventory */
+  bool is_trial;                        /* only the named files, or trial_builtin, here and now: this process is there to try them */
+  const char     *trial_builtin;        /* is_trial; NULL: none */
+  const char     *trial_name;           /* is_trial: the name that settings mean it by; NULL: its own */
+  tm_interpose_fn interpose;            /* is_trial; NULL: nothing */
+  void           *interpose_context;
 } tm_inventory_request;
 
 /* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, built-ins, search
-   path, the reference; of one name the first is used.  A backend that cannot be used is listed with its reason; only the user's own mistakes
-   (unknown device, option) fail.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+   path, the reference; of one name all are used, told apart by a number (name, name~2).  A backend that cannot be used is
+   listed with its reason; only the user's own mistakes (unknown device, option) fail.  What was made by then is left in
+   *out_inventory, to be destroyed.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
                               tm_inventory **out_inventory, tm_error *error);
-/* Closes all devices and shuts all backends down; no work is pending. */
-void tm_inventory_destroy(tm_inventory *inventory);
+/* Closes all devices and shuts all backends down; no work is pending.  The lists stay. */
+void tm_inventory_stop(tm_inventory *inventory);
+/* The same, and frees it.  False: a call or work never came back, so that the inventory with its memory, pool and log must
+   stay for ever; what comes back later finds that out by itself. */
+bool tm_inventory_destroy(tm_inventory *inventory);
+
+/* A slot at the end of the list; NULL without memory.  For those that fill the inventory. */
+tm_backend_slot *tm_inventory_add_backend(tm_inventory *inventory, const char *name, const char *origin);
+/* Only while the inventory is filled. */
+void tm_inventory_set_state(tm_backend_slot *slot, uint32_t state, const char *reason);
 
 /* Takes a device out of use after a broken promise or loss; `state` is TM_DEVICE_LOST or TM_DEVICE_QUARANTINED. */
 void tm_inventory_retire(tm_device_slot *device, uint32_t state);

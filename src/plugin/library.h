@@ -13,6 +13,9 @@
 /* Examines the file; runs none of it. */
 tm_status tm_plugin_library_examine(const char *path, tm_file_identity *out_identity, tm_error *error);
 
+/* Loads it for good and asks for its header, which is not checked yet.   TM_ERROR_CORRUPT, TM_ERROR_NOT_FOUND */
+tm_status tm_plugin_library_open(const char *path, const tm_plugin_header **out_header, tm_error *error);
+
 /* Probes it in another process, loads it for good and asks for its header, which is not checked yet.
    TM_ERROR_CORRUPT with the reason in words. */
 tm_status tm_plugin_library_load(const char *path, const tm_log *log, const tm_plugin_header **out_header, tm_error *error);

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "ops/op_table.h"
+#include "tensor/format.h"
 
 #define QUEUES 64u              /* it keeps no state between launches, so any number of threads may launch */
 #define LAUNCH_NS 300u
@@ -93,11 +94,21 @@ static uint64_t estimate_ns(const tm_op_row *row, const tm_operation *operation,
 }
 
 /* A longer struct than ours comes from a later host; what it appended may only be ignored if it is zero. */
-static bool has_unknown_tail(const tm_operation *operation) {
-  const unsigned char *bytes = (const unsigned char *)operation;
-  for (uint64_t i = sizeof *operation; i < operation->struct_size; i++)
+static bool has_unknown_tail(const void *data, uint64_t known, uint64_t given) {
+  const unsigned char *bytes = data;
+  for (uint64_t i = known; i < given; i++)
     if (bytes[i] != 0) return true;
-  return operation->struct_size < sizeof *operation;
+  return given < known;
+}
+
+static bool is_from_later(const tm_operation *operation) {
+  return has_unknown_tail(operation, sizeof *operation, operation->struct_size);
+}
+
+static bool knows_formats(const tm_operation *operation) {
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
+    if (tm_format_find(operation->operands[i].format) == NULL) return false;
+  return true;
 }
 
 static void refuse(tm_answer *out_answer, uint32_t reason, const char *text) {
@@ -113,12 +124,16 @@ static void answer_one(const tm_backend *backend, const tm_operation *operation,
     refuse(out_answer, TM_REASON_OPERATION, "only a backend with a kernel for it can do this");
     return;
   }
-  if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0 || has_unknown_tail(operation)) {
+  if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0 || is_from_later(operation)) {
     refuse(out_answer, TM_REASON_DEMAND, "a demand that it does not know");
     return;
   }
   if (operation->attribute_bytes != row->attribute_bytes) {
     refuse(out_answer, TM_REASON_ATTRIBUTE, "attributes of another size than it knows");
+    return;
+  }
+  if (!knows_formats(operation)) {
+    refuse(out_answer, TM_REASON_FORMAT, "a format that it does not know");
     return;
   }
   out_answer->level = TM_LEVEL_NATIVE;
@@ -154,6 +169,7 @@ static tm_status reference_prepare(tm_device *device, const tm_operation *operat
   const tm_host *host = ((const tm_backend *)(const void *)device)->host;
   const tm_op_row *row = tm_op_find(operation->op);
   const uint32_t count = operation->input_count + operation->output_count;
+  if (is_from_later(operation)) return TM_UNSUPPORTED;
   if (row == NULL || count > TM_MAX_OPERANDS || operation->attribute_bytes > sizeof(uint64_t[8])) return TM_ERROR_ARGUMENT;
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, _Alignof(tm_kernel));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
@@ -189,6 +205,7 @@ static void run_range(void *argument, uint64_t begin, uint64_t end, uint32_t lan
 static tm_status reference_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   (void)out_ticket;
   const tm_host *host = ((const tm_backend *)(const void *)device)->host;
+  if (has_unknown_tail(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   reference_run run = { .kernel = launch->kernel };
   const tm_operation *operation = &launch->kernel->operation;
   if (launch->binding_count != operation->input_count + operation->output_count) return TM_ERROR_ARGUMENT;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #define LONGEST_LIST 512
+#define MOST_SUGGESTIONS 64u
 
 static bool contains(const char *const *names, uint32_t count, const char *name) {
   for (uint32_t i = 0; i < count; i++)
@@ -50,67 +51,62 @@ static bool is_integer(const char *text) {
   return true;
 }
 
-static tm_status check_type(const char *backend, const tm_option *option, const char *value, tm_error *error) {
+static tm_status check_type(const char *backend, const tm_backend_option *option, const char *value, tm_error *error) {
   const bool is_switch = strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
   if (option->type == TM_OPTION_SWITCH && !is_switch)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "option %s.%.*s: expected 0 or 1, found '%s'", backend, (int)option->name.length,
-                   option->name.data, value);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "option %s.%s: expected 0 or 1, found '%s'", backend, option->name, value);
   if (option->type == TM_OPTION_INTEGER && !is_integer(value))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "option %s.%.*s: expected an integer, found '%s'", backend,
-                   (int)option->name.length, option->name.data, value);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "option %s.%s: expected an integer, found '%s'", backend, option->name, value);
   return TM_OK;
 }
 
-static const tm_option *find_option(const tm_backend_slot *slot, const char *name, uint32_t *out_index) {
-  for (uint32_t i = 0; i < slot->table.option_count; i++) {
-    const tm_option *option = slot->table.options[i];
-    if (option->name.length != strlen(name) || memcmp(option->name.data, name, option->name.length) != 0) continue;
-    *out_index = i;
-    return option;
-  }
+static tm_backend_option *find_option(const tm_backend_slot *slot, const char *name) {
+  for (uint32_t i = 0; i < slot->option_count; i++)
+    if (strcmp(slot->options[i].name, name) == 0) return &slot->options[i];
   return NULL;
 }
 
 static tm_status unknown_option(const tm_backend_slot *slot, const char *name, tm_error *error) {
-  const char *close = tm_suggest(name, slot->option_names, slot->table.option_count);
+  const char *names[MOST_SUGGESTIONS];
+  uint32_t count = 0;
+  for (; count < slot->option_count && count < MOST_SUGGESTIONS; count++) names[count] = slot->options[count].name;
+  const char *close = tm_suggest(name, names, count);
   if (close != NULL)
     return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'; did you mean '%s'?", slot->name, name, close);
   return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'%s", slot->name, name,
-                 slot->table.option_count == 0 ? "; it has none" : "; see 'backends --options'");
+                 slot->option_count == 0 ? "; it has none" : "; see 'backends --options'");
 }
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options"); }
 
-static tm_status apply_defaults(tm_backend_slot *slot, tm_error *error) {
+tm_status tm_settings_declare(tm_backend_slot *slot, const tm_accelerator_backend_plugin *table, tm_error *error) {
   tm_arena *arena = &slot->inventory->arena;
-  const uint32_t count = slot->table.option_count;
-  const char **texts = tm_arena_calloc(arena, 4 * (uint64_t)count, sizeof *texts);
-  if (texts == NULL) return no_memory(error);
-  slot->option_names = texts;
-  slot->option_defaults = texts + count;
-  slot->option_helps = texts + 2 * (uint64_t)count;
-  slot->option_values = texts + 3 * (uint64_t)count;
-  for (uint32_t i = 0; i < count; i++) {
-    const tm_option *option = slot->table.options[i];
-    slot->option_names[i] = tm_arena_string(arena, option->name.data, option->name.length);
-    slot->option_defaults[i] = tm_arena_string(arena, option->default_value.data, option->default_value.length);
-    slot->option_helps[i] = tm_arena_string(arena, option->help.data, option->help.length);
-    slot->option_values[i] = slot->option_defaults[i];
-    if (slot->option_names[i] == NULL || slot->option_defaults[i] == NULL || slot->option_helps[i] == NULL) return no_memory(error);
+  tm_backend_option *options = tm_arena_calloc(arena, table->option_count, sizeof *options);
+  if (options == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < table->option_count; i++) {
+    const tm_option *option = table->options[i];
+    options[i].type = option->type;
+    options[i].name = tm_arena_string(arena, option->name.data, option->name.length);
+    options[i].default_value = tm_arena_string(arena, option->default_value.data, option->default_value.length);
+    options[i].help = tm_arena_string(arena, option->help.data, option->help.length);
+    options[i].value = options[i].default_value;
+    if (options[i].name == NULL || options[i].default_value == NULL || options[i].help == NULL) return no_memory(error);
   }
+  slot->options = options;
+  slot->option_count = table->option_count;
   return TM_OK;
 }
 
-static tm_status apply_settings(const tm_context_options *options, tm_backend_slot *slot, tm_error *error) {
+/* In a trial the backend has its own name, but settings may mean it by another. */
+static tm_status apply_settings(const tm_context_options *options, tm_backend_slot *slot, const char *name, tm_error *error) {
   for (uint32_t i = 0; i < options->setting_count; i++) {
     const tm_setting *setting = &options->settings[i];
-    if (strcmp(setting->backend, slot->name) != 0) continue;
-    uint32_t index = 0;
-    const tm_option *option = find_option(slot, setting->name, &index);
+    if (strcmp(setting->backend, name) != 0) continue;
+    tm_backend_option *option = find_option(slot, setting->name);
     if (option == NULL) return unknown_option(slot, setting->name, error);
     TM_TRY(check_type(slot->name, option, setting->value, error));
-    slot->option_values[index] = tm_arena_string(&slot->inventory->arena, setting->value, strlen(setting->value));
-    if (slot->option_values[index] == NULL) return no_memory(error);
+    option->value = tm_arena_string(&slot->inventory->arena, setting->value, strlen(setting->value));
+    if (option->value == NULL) return no_memory(error);
   }
   return TM_OK;
 }
@@ -129,10 +125,21 @@ static tm_status apply_pointers(const tm_context_options *options, tm_backend_sl
   return TM_OK;
 }
 
-tm_status tm_settings_apply(const tm_context_options *options, tm_backend_slot *slot, tm_error *error) {
-  TM_TRY(apply_defaults(slot, error));
-  TM_TRY(apply_settings(options, slot, error));
+tm_status tm_settings_apply(const tm_context_options *options, tm_backend_slot *slot, const char *name, tm_error *error) {
+  TM_TRY(apply_settings(options, slot, name, error));
   return apply_pointers(options, slot, error);
+}
+
+bool tm_settings_has_values(const tm_context_options *options, const char *backend) {
+  for (uint32_t i = 0; i < options->setting_count; i++)
+    if (strcmp(options->settings[i].backend, backend) == 0) return true;
+  return false;
+}
+
+bool tm_settings_has_pointers(const tm_context_options *options, const char *backend) {
+  for (uint32_t i = 0; i < options->pointer_count; i++)
+    if (strcmp(options->pointers[i].backend, backend) == 0) return true;
+  return false;
 }
 
 /* ---- names that the user gave ---- */

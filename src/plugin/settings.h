@@ -12,9 +12,15 @@ bool tm_settings_excludes_by_name(const tm_context_options *options, const char 
 /* Likewise for one device of a backend that is used. */
 const char *tm_settings_exclude_device(const tm_context_options *options, const char *backend, const char *device);
 
-/* Fills slot->option_values and slot->pointers from defaults and the user's settings for it.
+/* Takes down the options that a complete table declares, with their defaults in force.   TM_ERROR_NO_MEMORY */
+tm_status tm_settings_declare(tm_backend_slot *slot, const tm_accelerator_backend_plugin *table, tm_error *error);
+/* Puts the user's values for `name` into slot->options, and the application's pointers for it into slot->pointers.
    TM_ERROR_ARGUMENT: unknown option or a value of the wrong type */
-tm_status tm_settings_apply(const tm_context_options *options, tm_backend_slot *slot, tm_error *error);
+tm_status tm_settings_apply(const tm_context_options *options, tm_backend_slot *slot, const char *name, tm_error *error);
+
+/* Whether anything was given for the backend of that name. */
+bool tm_settings_has_values(const tm_context_options *options, const char *backend);
+bool tm_settings_has_pointers(const tm_context_options *options, const char *backend);
 
 /* Every backend and device that the user named must exist.   TM_ERROR_ARGUMENT with a suggestion */
 tm_status tm_settings_check_names(const tm_context_options *options, const tm_inventory *inventory, tm_error *error);

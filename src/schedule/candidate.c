@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
+#include "plugin/wake.h"
 #include "schedule/lowered_candidate.h"
 
 uint32_t tm_candidate_most(const tm_inventory *inventory) { return inventory->device_count * 2; }
@@ -160,12 +161,15 @@ bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_
   if (state == TM_DEVICE_LOST) {
     say(candidate, "the device is lost");
   } else if (state == TM_DEVICE_QUARANTINED) {
-    say(candidate, "the device broke too many promises");
-  } else if (tm_health_is_quarantined(market->health, device->index, &candidate->operation, reason)) {
+    say(candidate, atomic_load(&device->is_stuck) ? device->stuck_reason : "the device broke too many promises");
+  } else if (tm_health_is_quarantined(market->health, device, &candidate->operation, reason)) {
     say(candidate, reason);
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
     say(candidate, device->excluded_reason != NULL ? device->excluded_reason : "another device was asked for");
+  } else if (only_device != device->index && tm_backend_is_asleep(device->backend)) {
+    candidate->verdict = TM_VERDICT_EXCLUDED;
+    say(candidate, "it is not loaded yet, and loading it would cost more than it could save");
   } else {
     return false;
   }
@@ -211,6 +215,7 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = tm_candidate_basis(device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
     candidate->times = 1;
+    candidate->trial = tm_trial_find(device, &candidate->operation);
     tm_candidate_note_setups(candidate, &candidate->answer);
     tm_candidate_take_price(market, candidate);
   }

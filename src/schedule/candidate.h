@@ -5,7 +5,7 @@
 #ifndef TM_SCHEDULE_CANDIDATE_H
 #define TM_SCHEDULE_CANDIDATE_H
 
-#include "plugin/inventory.h"
+#include "plugin/trial.h"
 #include "schedule/correction.h"
 #include "schedule/health.h"
 #include "schedule/lowering.h"
@@ -19,6 +19,7 @@ typedef struct tm_plan_candidate {
   uint32_t          setup_count;
   tm_operation      operation;          /* as the device sees it; operands points below */
   tm_operand        operands[TM_MAX_OPERANDS];
+  tm_trial         *trial;              /* of this kind of work on the device; NULL: it need not prove itself */
   tm_answer         promise;            /* what the device answered: prepare gets it back as it was */
   tm_answer         answer;             /* the same, with a cost where none was given and composed with the lowering */
   tm_lowering      *lowering;           /* NULL: there is none; from the market's memory */
@@ -33,6 +34,7 @@ typedef struct tm_plan_candidate {
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
+  _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
   _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
   _Atomic uint64_t  runs;
   _Atomic uint32_t  lacks;              /* times in a row that it lacked memory, or that its data were no good for it */

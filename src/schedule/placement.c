@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "plugin/device.h"
+#include "plugin/wake.h"
 
 #define SLOTS 1024u
 /* Beyond this many placements those not in use are dropped: a program with ever new shapes must not grow for ever. */
@@ -67,7 +68,12 @@ static bool evaluate(tm_placement_table *table, tm_placement *placement) {
   const uint32_t room = tm_candidate_most(table->market.inventory);
   tm_plan_candidate *all = tm_memory_calloc(table->memory, room, sizeof *all);
   if (all == NULL) return false;
-  const uint32_t count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  uint32_t count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  if (placement->request.only_device == TM_ANY_DEVICE && tm_candidates_best(all, count, NULL, 0) == count &&
+      tm_inventory_wake_all(table->market.inventory)) {
+    tm_candidates_clear(&table->market, all, count);
+    count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  }
   placement->candidates = tm_memory_alloc(table->memory, count * sizeof *all, 0);
   placement->candidate_count = placement->candidates == NULL ? 0 : count;
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
@@ -181,7 +187,7 @@ static void refresh(tm_placement_table *table, tm_placement *placement) {
   tm_mutex_unlock(&placement->lock);
 }
 
-tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
+static tm_status acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
   const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
   const uint64_t generation = atomic_load(&table->market.inventory->generation);
   tm_placement *placement = find_or_add(table, NULL, request, hash, generation);
@@ -198,6 +204,25 @@ tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *requ
   return TM_OK;
 }
 
+/* Backends that sleep are woken once the work placed so far, this run included, is worth it. */
+static bool wake_sleepers(tm_placement_table *table, tm_placement *placement) {
+  const uint32_t chosen = atomic_load(&placement->chosen);
+  const uint64_t cost = chosen == placement->candidate_count ? 0 : tm_placement_expect(placement, &placement->candidates[chosen]);
+  const uint64_t placed = atomic_fetch_add(&table->placed_ns, cost) + cost;
+  if (placed < atomic_load(&table->market.inventory->next_wake_ns)) return false;
+  return tm_inventory_wake_worth(table->market.inventory, placed);
+}
+
+tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
+  tm_inventory *inventory = table->market.inventory;
+  const bool somebody_sleeps = atomic_load_explicit(&inventory->asleep_count, memory_order_relaxed) != 0;
+  if (somebody_sleeps && (request->flags & TM_REQUEST_RUN_TO_RUN) != 0) (void)tm_inventory_wake_all(inventory);
+  TM_TRY(acquire(table, request, out_placement, error));
+  if (!somebody_sleeps || !wake_sleepers(table, *out_placement)) return TM_OK;
+  tm_placement_release(table, *out_placement);
+  return acquire(table, request, out_placement, error);
+}
+
 void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
   tm_mutex_lock(&table->lock);
   placement->references--;
@@ -212,7 +237,7 @@ tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candid
     tm_mutex_lock(&placement->lock);
     if (!atomic_load(&candidate->is_prepared)) {
       tm_kernel *kernel = NULL;
-      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, &kernel, error);
+      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
       if (status == TM_OK) {
         atomic_store(&candidate->kernel, kernel);
         atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);

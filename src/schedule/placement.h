@@ -42,6 +42,7 @@ typedef struct tm_placement_table {
   _Atomic uint64_t query_count;         /* placements made: questions asked of all devices */
   _Atomic uint64_t spent_ns;            /* on all runs, as far as measured */
   _Atomic uint64_t explored_ns;         /* planned for runs that only try something */
+  _Atomic uint64_t placed_ns;           /* expected of all runs while a backend sleeps */
 } tm_placement_table;
 
 tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *market, tm_memory *memory);

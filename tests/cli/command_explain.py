@@ -89,6 +89,18 @@ class Explain(harness.CommandTest):
         self.assertTrue(document["candidates"][document["chosen"]]["device"].startswith("reference"))
 
 
+    def test_nobody_is_left(self):
+        arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
+        names = [backend["name"] for backend in self.json_of("backends")["backends"]]
+        for name in names:
+            arguments += ["--no-device", name]
+        out, err = self.run_command(*arguments, code=3)
+        self.assertEqual(out, "")
+        self.assert_one_line(err)
+        for name in names:
+            self.assertIn(f"{name}: excluded by request", err)
+
+
 class Bench(harness.CommandTest):
     def test_figures(self):
         document = self.json_of(

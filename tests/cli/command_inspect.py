@@ -27,6 +27,16 @@ class Inspect(harness.CommandTest):
                 self.assertIn(tensor["name"], out)
                 self.assertLessEqual(tensor["offset"] + tensor["bytes"], document["file_bytes"])
 
+    def test_a_type_of_unknown_size(self):
+        name = b"future.weight"
+        tensor = struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 64, 777, 0)
+        head = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + tensor
+        path = self.folder / "future.gguf"
+        path.write_bytes(head.ljust(-(-len(head) // 32) * 32, b"\0") + bytes(64))
+        document = self.json_of("inspect", path)
+        self.assertEqual((document["tensors"][0]["count"], document["tensors"][0]["bytes"]), (64, None))
+        self.assertNotIn(" 0 B", self.run_command("inspect", path)[0])
+
     def test_filters(self):
         model = self.small_model()
         names = [

@@ -51,6 +51,10 @@ class Stats(harness.CommandTest):
         self.run_command("stats", clean, "--fail-on-nonfinite")
         self.assertNotIn("nan", self.run_command("stats", clean)[0])
 
+    def test_one_form_at_a_time(self):
+        for command in ("stats", "inspect"):
+            self.assertIn("give one of them", self.run_command(command, self.small_model(), "--csv", "--json", code=2)[1])
+
     def test_what_was_not_examined_is_not_vouched_for(self):
         clean = ("F32", (1,), struct.pack("<f", 1))
         unknown = {f"c{i}": ("C64", (2,), bytes(16)) for i in range(3)}

@@ -168,6 +168,11 @@ static void knows_where_the_file_lies(void **state) {
   assert_string_equal(path, "/home/u/.config/tensormorph/config");
   assert_false(tm_preferences_config_path(NULL, NULL, path, sizeof path));
   assert_false(tm_preferences_config_path("/x", NULL, path, 5));
+  assert_true(tm_preferences_state_path("/x", "/home/u", path, sizeof path));
+  assert_string_equal(path, "/x/tensormorph");
+  assert_true(tm_preferences_state_path("relative", "/home/u", path, sizeof path));
+  assert_string_equal(path, "/home/u/.local/state/tensormorph");
+  assert_false(tm_preferences_state_path(NULL, NULL, path, sizeof path));
 }
 
 int main(void) {

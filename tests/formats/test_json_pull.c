@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "formats/json_pull.h"
+#include "base/json_pull.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,4 +24,7 @@ expect "abs_max" stats --sort ab
 expect "README.md" stats READ
 expect "--max-memory --max-header" inspect --max
 expect "--shape" explain matmul --sh
+expect "check" plugin ch
+expect "--formats --folder" plugin check --fo
+expect "README.md" plugin check READ
 exit "$failed"

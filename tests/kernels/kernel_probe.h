@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "kernel_cases.h"
+#include "conformance/kernel_cases.h"
 #include "kernel_host.h"
 
 #include "base/error.h"

@@ -3,7 +3,7 @@
  * Elementwise kernels of the CPU backend, bit for bit: every bf16 and f16 value against values that lie next to it, where a
  * second rounding could show; enough elements for all threads; and broadcasts along every set of axes.
  */
-#include "kernel_compare.h"
+#include "conformance/kernel_compare.h"
 #include "kernel_probe.h"
 
 #define SEED UINT64_C(20240612)

@@ -4,7 +4,7 @@
  * than a block has, batches handed out whole, all transposes, and the same bits for any number of threads.  Sums are judged
  * by the class that was promised, with the terms summed here in f64.
  */
-#include "kernel_compare.h"
+#include "conformance/kernel_compare.h"
 #include "kernel_probe.h"
 
 #define SEED  UINT64_C(20240613)

@@ -3,7 +3,7 @@
  * softmax, layer_norm and rms_norm of the CPU backend: every rest of a vector, long rows, rows with NaN and infinities, and
  * rows whose values lie far apart or far from zero.
  */
-#include "kernel_compare.h"
+#include "conformance/kernel_compare.h"
 #include "kernel_probe.h"
 
 #define SEED UINT64_C(20240614)

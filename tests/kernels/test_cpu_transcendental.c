@@ -4,7 +4,7 @@
  * results change their kind (overflow, underflow, subnormal, saturation), at zeros, infinities and NaN, on a sweep through
  * all f32, and on every bf16 and f16.
  */
-#include "kernel_compare.h"
+#include "conformance/kernel_compare.h"
 #include "kernel_probe.h"
 
 #define NEIGHBOURS 24           /* floats on each side of a hard point */

@@ -8,7 +8,7 @@
  *
  * Without a path it tests the built-in backend.  --only keeps the kernels whose name contains TEXT.
  */
-#include "kernel_compare.h"
+#include "conformance/kernel_compare.h"
 #include "kernel_host.h"
 
 #include "base/dynamic_library.h"

@@ -31,7 +31,7 @@ static const tm_option *const options[] = { &option.known };
 
 static tm_status later_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   const tm_status status = zoo_device_info(backend, index, out_info);
-  out_info->memories = memories;
+  if (TM_HAS_MEMBER(out_info, tm_device_info, memories)) out_info->memories = memories;
   return status;
 }
 

@@ -32,6 +32,7 @@ typedef struct work {
   char              *to;
   const char        *from;
   uint64_t           bytes;
+  uint64_t           waits[QUEUES];     /* until so much of each queue is done */
 } work;
 
 typedef struct queue {
@@ -61,8 +62,8 @@ static const tm_memory_space *const memories[] = { &far_memory };
 static tm_status far_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   const tm_status status = zoo_device_info(backend, index, out_info);
   out_info->flags = 0;
-  out_info->queue_count = QUEUES;
-  out_info->memories = memories;
+  if (TM_HAS_MEMBER(out_info, tm_device_info, queue_count)) out_info->queue_count = QUEUES;
+  if (TM_HAS_MEMBER(out_info, tm_device_info, memories)) out_info->memories = memories;
   return status;
 }
 
@@ -100,10 +101,19 @@ static void far_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, ui
 
 /* ---- questions ---- */
 
+static int is_zero(const void *data, uint64_t from, uint64_t to) {
+  const unsigned char *bytes = data;
+  for (uint64_t i = from; i < to; i++)
+    if (bytes[i] != 0) return 0;
+  return 1;
+}
+
 static uint64_t element_bytes(uint32_t format) { return format == TM_FORMAT_F32 ? 4 : format == TM_FORMAT_U8 ? 1 : 0; }
 
 /* Besides the zoo's usual: copies of any layout, also of single bytes. */
 static uint32_t far_refuses(const tm_operation *operation) {
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
+    if (operation->operands[i].byte_count > far_memory.largest_buffer_bytes) return TM_REASON_SIZE;
   if (operation->op != TM_OP_COPY || zoo_strange(operation) != 0) return zoo_refuses(operation);
   return element_bytes(operation->operands[0].format) != 0 ? 0 : TM_REASON_FORMAT;
 }
@@ -117,6 +127,7 @@ static tm_status far_query(tm_backend *backend, uint32_t index, const tm_operati
 
 static tm_status far_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   (void)answer;
+  if (!is_zero(operation, sizeof *operation, operation->struct_size)) return TM_UNSUPPORTED;
   copy_kernel *kernel = device->host->alloc(device->host->context, sizeof *kernel, 16);
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
   const uint32_t count = operation->input_count + operation->output_count;
@@ -166,38 +177,56 @@ static void execute(const work *item) {
   }
 }
 
-static void drain(queue *q, uint64_t until) {
+/* Waits name earlier tickets only, so this ends. */
+static void drain(tm_device *device, uint32_t index, uint64_t until) {
+  queue *q = &device->queues[index];
   while (q->done < until) {
-    execute(&q->items[q->done % ROOM]);
+    const work *item = &q->items[q->done % ROOM];
+    for (uint32_t i = 0; i < QUEUES; i++)
+      if (i != index) drain(device, i, item->waits[i]);
+    execute(item);
     q->done++;
   }
 }
 
-static tm_status enqueue(tm_device *device, uint32_t index, const work *item, tm_ticket *out_ticket) {
+static int take_waits(const tm_device *device, const tm_ticket *waits, uint32_t count, work *item) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (waits[i].queue >= QUEUES || waits[i].value > device->queues[waits[i].queue].issued) return 0;
+    if (waits[i].value > item->waits[waits[i].queue]) item->waits[waits[i].queue] = waits[i].value;
+  }
+  return 1;
+}
+
+static tm_status enqueue(tm_device *device, uint32_t index, work *item, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket) {
   if (index >= QUEUES) return TM_ERROR_ARGUMENT;
   pthread_mutex_lock(&device->lock);
   queue *q = &device->queues[index];
-  const int full = q->issued - q->done == ROOM;
-  if (!full) {
+  tm_status status = q->issued - q->done == ROOM ? TM_BUSY : TM_OK;
+  if (status == TM_OK && !take_waits(device, waits, wait_count, item)) status = TM_ERROR_ARGUMENT;
+  if (status == TM_OK) {
     q->items[q->issued % ROOM] = *item;
     *out_ticket = (tm_ticket){ .queue = index, .value = ++q->issued };
   }
   pthread_mutex_unlock(&device->lock);
-  return full ? TM_BUSY : TM_OK;
+  return status;
 }
 
+static int is_strange(const tm_transfer *transfer) { return !is_zero(transfer, sizeof *transfer, transfer->struct_size); }
+
 static tm_status far_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  if (is_strange(transfer)) return TM_UNSUPPORTED;
   if (transfer->bytes > transfer->destination->bytes - transfer->destination_offset) return TM_ERROR_ARGUMENT;
-  const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
+  work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
                       .bytes = transfer->bytes };
-  return enqueue(device, transfer->queue, &item, out_ticket);
+  return enqueue(device, transfer->queue, &item, transfer->waits, transfer->wait_count, out_ticket);
 }
 
 static tm_status far_download(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  if (is_strange(transfer)) return TM_UNSUPPORTED;
   if (transfer->bytes > transfer->source->bytes - transfer->source_offset) return TM_ERROR_ARGUMENT;
-  const work item = { .to = transfer->host, .from = transfer->source->content + transfer->source_offset,
+  work item = { .to = transfer->host, .from = transfer->source->content + transfer->source_offset,
                       .bytes = transfer->bytes };
-  return enqueue(device, transfer->queue, &item, out_ticket);
+  return enqueue(device, transfer->queue, &item, transfer->waits, transfer->wait_count, out_ticket);
 }
 
 /* Bindings that a real device would refuse, or write beyond. */
@@ -217,15 +246,16 @@ static int is_sound(const copy_kernel *kernel, const tm_launch *launch) {
 static tm_status far_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const copy_kernel *kernel = (const copy_kernel *)(const void *)launch->kernel;
   const tm_string text = TM_STRING("a binding off the granule or beyond its buffer");
+  if (!is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   if (!is_sound(kernel, launch)) return device->host->fail(device->host->context, TM_ERROR_ARGUMENT, 0, text);
   work item = { .kernel = kernel, .binding_count = launch->binding_count };
   memcpy(item.bindings, launch->bindings, launch->binding_count * sizeof(tm_binding));
-  return enqueue(device, launch->queue, &item, out_ticket);
+  return enqueue(device, launch->queue, &item, launch->waits, launch->wait_count, out_ticket);
 }
 
 static tm_status far_flush(tm_device *device, uint32_t index) {
   pthread_mutex_lock(&device->lock);
-  drain(&device->queues[index], device->queues[index].issued);
+  drain(device, index, device->queues[index].issued);
   pthread_mutex_unlock(&device->lock);
   return TM_OK;
 }
@@ -236,7 +266,7 @@ static tm_status far_wait(tm_device *device, const tm_ticket *tickets, uint32_t 
   for (uint32_t i = 0; i < count && status == TM_OK; i++) {
     queue *q = &device->queues[tickets[i].queue];
     if (tickets[i].value > q->issued) status = TM_ERROR_ARGUMENT;
-    else if (timeout_ns != TM_WAIT_POLL) drain(q, tickets[i].value);
+    else if (timeout_ns != TM_WAIT_POLL) drain(device, tickets[i].queue, tickets[i].value);
     else if (q->done < tickets[i].value) status = TM_PENDING;
   }
   pthread_mutex_unlock(&device->lock);

@@ -42,6 +42,8 @@ void zoo_accept(tm_answer *out_answer);
 void zoo_reply(tm_answer *out_answer, uint32_t reasons);
 /* The kernel's arithmetic on host addresses. */
 void zoo_compute(const tm_kernel *kernel, const float *a, const float *b, float *y);
+/* Whether this process is the one in which the library tries plugins: some animals behave until they are let in. */
+int zoo_is_on_trial(void);
 /* The device handle is the backend's. */
 tm_backend *zoo_backend_of(tm_device *device);
 

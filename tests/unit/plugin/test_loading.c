@@ -34,7 +34,7 @@ static const refusal refusals[] = {
   { ZOO("short_table"), TM_BACKEND_REFUSED, "size of 8 bytes" },
   { ZOO("short_option"), TM_BACKEND_REFUSED, "option 0 is not sound" },
   { ZOO("no_entry"), TM_BACKEND_REFUSED, "does not export tm_plugin_query" },
-  { ZOO("foreign_entry"), TM_BACKEND_REFUSED, "comes from another library" },
+  { ZOO("foreign_entry"), TM_BACKEND_REFUSED, "does not export tm_plugin_query itself" },
   { ZOO("reference_name"), TM_BACKEND_REFUSED, "name" },
   { ZOO("device_all_ones"), TM_BACKEND_REFUSED, "4294967295 memories" },
   { ZOO("device_no_list"), TM_BACKEND_REFUSED, "no memory" },
@@ -45,6 +45,7 @@ static const refusal refusals[] = {
   { ZOO("device_short_memory"), TM_BACKEND_REFUSED, "memory 0 is not sound" },
   { ZOO("device_huge_alignment"), TM_BACKEND_REFUSED, "alignment of 4194304 bytes" },
   { ZOO("device_odd_alignment"), TM_BACKEND_REFUSED, "alignment of 48 bytes" },
+  { ZOO("executable_stack"), TM_BACKEND_REFUSED, "executable stack" },
   { "/nonexistent/plugin.so", TM_BACKEND_REFUSED, "No such file" },
   { TM_BINARY_DIR, TM_BACKEND_REFUSED, "folder" },
   { TM_SOURCE_DIR "/LICENSE", TM_BACKEND_REFUSED, "no ELF header" },
@@ -77,11 +78,12 @@ static void a_hanging_constructor_is_given_up(void **state) {
 
 static void unusual_ones_are_accepted(void **state) {
   (void)state;
-  const char *paths[] = { ZOO("greased"), ZOO("old"), ZOO("device_endless_names"), ZOO("two_queues"), ZOO("honest") };
-  const tm_context_options options = options_with(paths, 5);
+  const char *paths[] = { ZOO("greased"), ZOO("old"), ZOO("device_endless_names"), ZOO("two_queues"), ZOO("newer_minor"), ZOO("honest") };
+  const tm_context_options options = options_with(paths, 6);
   tm_context *context = open_context(&options);
-  static const char *const devices[] = { "zoo_greased:0", "zoo_old:0", "zoo_device_endless_names:0", "zoo_two_queues:0" };
-  for (size_t i = 0; i < 4; i++) {
+  static const char *const devices[] = { "zoo_greased:0", "zoo_old:0", "zoo_device_endless_names:0", "zoo_two_queues:0",
+                                         "zoo_newer_minor:0" };
+  for (size_t i = 0; i < 5; i++) {
     const uint32_t device = device_of(context, devices[i]);
     assert_int_not_equal(device, TM_ANY_DEVICE);
     assert_int_equal(run_on(context, TM_OP_NEG, device).device, device);
@@ -204,13 +206,52 @@ static void one_file_is_loaded_once(void **state) {
   file_case_end(&c);
 }
 
-static void one_name_is_loaded_once(void **state) {
+/* Both are used; settings and exclusions mean the one whose whole name they give. */
+static void of_one_name_all_are_loaded(void **state) {
   (void)state;
   const char *paths[] = { ZOO("honest"), ZOO("namesake") };
-  const tm_context_options options = options_with(paths, 2);
+  const tm_setting settings[] = { { "zoo_honest", "gear", "3" }, { "zoo_honest~2", "gear", "7" } };
+  tm_context_options options = options_with(paths, 2);
+  options.settings = settings;
+  options.setting_count = 2;
   tm_context *context = open_context(&options);
   expect_honest_unharmed(context);
-  expect_state(context, ZOO("namesake"), TM_BACKEND_REFUSED, "a backend of this name");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("namesake")).name, "zoo_honest~2");
+  const uint32_t second = device_of(context, "zoo_honest~2:0");
+  assert_int_not_equal(second, TM_ANY_DEVICE);
+  assert_int_equal(run_on(context, TM_OP_NEG, second).device, second);
+  tm_option_description option = { .struct_size = sizeof option };
+  assert_int_equal(tm_backend_option_describe(context, 0, 0, &option), TM_OK);
+  assert_string_equal(option.value, "3");
+  assert_int_equal(tm_backend_option_describe(context, 1, 0, &option), TM_OK);
+  assert_string_equal(option.value, "7");
+  tm_context_destroy(context);
+}
+
+static void one_of_a_name_can_be_excluded(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("honest"), ZOO("namesake") };
+  static const char *const names[] = { "zoo_honest", "zoo_honest~2", "zoo_honest~2:0" };
+  tm_context_options options = options_with(paths, 2);
+  options.excluded_devices = &names[0];
+  options.excluded_device_count = 1;
+  tm_context *context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_EXCLUDED, "by request");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("namesake")).name, "zoo_honest~2");
+  tm_context_destroy(context);
+  options.excluded_devices = &names[1];
+  context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_READY, "");
+  expect_state(context, ZOO("namesake"), TM_BACKEND_EXCLUDED, "by request");
+  tm_context_destroy(context);
+  options.excluded_device_count = 0;
+  options.devices = &names[2];
+  options.device_count = 1;
+  context = open_context(&options);
+  expect_state(context, ZOO("honest"), TM_BACKEND_EXCLUDED, "not among");
+  assert_int_equal(describe_device(context, "zoo_honest~2:0").state, TM_DEVICE_READY);
   tm_context_destroy(context);
 }
 
@@ -324,7 +365,8 @@ int main(void) {
     cmocka_unit_test(other_architectures_are_refused),
     cmocka_unit_test(files_of_everybody_are_refused),
     cmocka_unit_test(one_file_is_loaded_once),
-    cmocka_unit_test(one_name_is_loaded_once),
+    cmocka_unit_test(of_one_name_all_are_loaded),
+    cmocka_unit_test(one_of_a_name_can_be_excluded),
     cmocka_unit_test(only_absolute_folders_are_searched),
     cmocka_unit_test(excluded_ones_are_not_loaded),
     cmocka_unit_test(slips_get_a_suggestion),

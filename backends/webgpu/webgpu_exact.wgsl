@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// add, mul, div and sqrt of f32 on their bits, rounded once to nearest, ties to even, subnormals included.  WGSL's own may
+// round either way, and flush what goes in as well as what comes out.
+
+const QUIET_NAN: u32 = 0x7fc00000u;
+
+fn is_infinite_bits(v: u32) -> bool { return (v & 0x7fffffffu) == F32_INFINITY; }
+
+// A finite number that is not zero: m in [2^23, 2^24), value m * 2^(exponent - 150).
+struct Parts { m: u32, exponent: i32 }
+fn parts_of(v: u32) -> Parts {
+  let fraction = v & 0x7fffffu;
+  let exponent = i32((v >> 23u) & 0xffu);
+  if (exponent != 0) { return Parts(fraction | 0x800000u, exponent); }
+  let shift = 23u - firstLeadingBit(fraction);
+  return Parts(fraction << shift, 1 - i32(shift));
+}
+
+// h * 2^(exponent - 158), rounded; h has its top bit set, `rest` tells that something lies below it.
+fn rounded(sign: u32, exponent: i32, h: u32, rest: bool) -> u32 {
+  let cut = 8 + max(0, 1 - exponent);
+  if (cut > 32) { return sign; }
+  let half = 1u << u32(cut - 1);
+  let below = select(h & (2u * half - 1u), h, cut == 32);
+  var m = select(h >> u32(min(cut, 31)), 0u, cut == 32);
+  if (below > half || (below == half && (rest || (m & 1u) == 1u))) { m += 1u; }
+  let bits = (u32(max(exponent, 1) - 1) << 23u) + m;
+  return sign | select(bits, F32_INFINITY, bits >= F32_INFINITY || exponent > 254);
+}
+
+// v * 2^n, rounded once; v is finite.
+fn scaled(v: u32, n: i32) -> u32 {
+  let sign = v & F32_SIGN;
+  if ((v & 0x7fffffffu) == 0u) { return v; }
+  let parts = parts_of(v);
+  return rounded(sign, clamp(parts.exponent + n, -64, 300), parts.m << 8u, false);
+}
+
+fn add_magnitudes(big: u32, small: u32, differ: bool) -> u32 {
+  let sign = big & F32_SIGN;
+  let a = big & 0x7fffffffu;
+  let b = small & 0x7fffffffu;
+  var exponent = max(a >> 23u, 1u);
+  let distance = exponent - max(b >> 23u, 1u);
+  let ma = ((a & 0x7fffffu) | select(0u, 0x800000u, a >= 0x800000u)) << 3u;
+  var mb = ((b & 0x7fffffu) | select(0u, 0x800000u, b >= 0x800000u)) << 3u;
+  if (distance > 27u) {
+    mb = select(0u, 1u, mb != 0u);
+  } else {
+    mb = (mb >> distance) | select(0u, 1u, (mb & ((1u << distance) - 1u)) != 0u);
+  }
+  var m = ma + mb;
+  if (differ) {
+    m = ma - mb;
+    if (m == 0u) { return 0u; }
+    if (m < 0x4000000u) {
+      let shift = min(26u - firstLeadingBit(m), exponent - 1u);
+      m = m << shift;
+      exponent -= shift;
+    }
+  } else if (m >= 0x8000000u) {
+    m = (m >> 1u) | (m & 1u);
+    exponent += 1u;
+  }
+  let below = m & 7u;
+  var q = m >> 3u;
+  if (below > 4u || (below == 4u && (q & 1u) == 1u)) { q += 1u; }
+  return sign | min(((exponent - 1u) << 23u) + q, F32_INFINITY);
+}
+
+fn add_bits(a: u32, b: u32) -> u32 {
+  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
+  let differ = ((a ^ b) & F32_SIGN) != 0u;
+  if (is_infinite_bits(a)) { return select(a, QUIET_NAN, differ && is_infinite_bits(b)); }
+  if (is_infinite_bits(b)) { return b; }
+  if ((a & 0x7fffffffu) < (b & 0x7fffffffu)) { return add_magnitudes(b, a, differ); }
+  return add_magnitudes(a, b, differ);
+}
+
+fn sub_bits(a: u32, b: u32) -> u32 { return add_bits(a, b ^ F32_SIGN); }
+
+// The upper and lower words of a product.
+fn product_of(a: u32, b: u32) -> vec2<u32> {
+  let al = a & 0xffffu;
+  let ah = a >> 16u;
+  let bl = b & 0xffffu;
+  let bh = b >> 16u;
+  let low = al * bl;
+  let m1 = ah * bl + (low >> 16u);
+  let m2 = al * bh + (m1 & 0xffffu);
+  return vec2<u32>(ah * bh + (m1 >> 16u) + (m2 >> 16u), (m2 << 16u) | (low & 0xffffu));
+}
+
+fn mul_bits(a: u32, b: u32) -> u32 {
+  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
+  let sign = (a ^ b) & F32_SIGN;
+  let zero = (a & 0x7fffffffu) == 0u || (b & 0x7fffffffu) == 0u;
+  if (is_infinite_bits(a) || is_infinite_bits(b)) { return select(sign | F32_INFINITY, QUIET_NAN, zero); }
+  if (zero) { return sign; }
+  let x = parts_of(a);
+  let y = parts_of(b);
+  var exponent = x.exponent + y.exponent - 126;
+  let words = product_of(x.m << 8u, y.m << 8u);
+  if (words.x >= F32_SIGN) { return rounded(sign, exponent, words.x, words.y != 0u); }
+  exponent -= 1;
+  return rounded(sign, exponent, (words.x << 1u) | (words.y >> 31u), (words.y << 1u) != 0u);
+}
+
+fn div_bits(a: u32, b: u32) -> u32 {
+  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
+  let sign = (a ^ b) & F32_SIGN;
+  let a_zero = (a & 0x7fffffffu) == 0u;
+  let b_zero = (b & 0x7fffffffu) == 0u;
+  if (is_infinite_bits(a)) { return select(sign | F32_INFINITY, QUIET_NAN, is_infinite_bits(b)); }
+  if (is_infinite_bits(b)) { return sign; }
+  if (b_zero) { return select(sign | F32_INFINITY, QUIET_NAN, a_zero); }
+  if (a_zero) { return sign; }
+  let x = parts_of(a);
+  let y = parts_of(b);
+  let small = x.m < y.m;
+  var rest = select(x.m, x.m << 1u, small) - y.m;
+  var q = 1u;
+  for (var i = 0; i < 4; i++) {
+    let digits = select(8u, 7u, i == 3);
+    let wide = rest << digits;
+    let digit = wide / y.m;
+    rest = wide - digit * y.m;
+    q = (q << digits) | digit;
+  }
+  return rounded(sign, x.exponent - y.exponent + 127 - select(0, 1, small), q, rest != 0u);
+}
+
+fn sqrt_bits(v: u32) -> u32 {
+  if (is_nan_bits(v)) { return QUIET_NAN; }
+  if ((v & 0x7fffffffu) == 0u) { return v; }
+  if ((v & F32_SIGN) != 0u) { return QUIET_NAN; }
+  if (is_infinite_bits(v)) { return v; }
+  let parts = parts_of(v);
+  let odd = ((parts.exponent - 127) & 1) != 0;
+  let m = select(parts.m, parts.m << 1u, odd) << 1u;  // 26 bits, in pairs
+  var root = 0u;
+  var rest = 0u;
+  for (var i = 0u; i < 26u; i++) {
+    rest = rest << 2u;
+    if (i < 13u) { rest |= (m >> (24u - 2u * i)) & 3u; }
+    root = root << 1u;
+    let trial = (root << 1u) | 1u;
+    if (rest >= trial) {
+      rest -= trial;
+      root |= 1u;
+    }
+  }
+  let half = (parts.exponent - 127 - select(0, 1, odd)) / 2;
+  return rounded(0u, half + 127, root << 6u, rest != 0u);
+}

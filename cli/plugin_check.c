@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holding a backend to its claims is the business of a program of its own, which may crash. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "companion.h"
+#include "complain.h"
+#include "plugin_command.h"
+#include "session.h"
+
+#define PROGRAM "tensormorph-conformance"
+#define PROGRAM_VARIABLE "TENSORMORPH_CONFORMANCE"
+#define BUILT_IN "built-in"
+#define EXIT_NO_DEVICE 77       /* of that program */
+#define LONGEST_PATH 4096
+#define LONGEST_CALL 2048
+#define MOST_WORDS 64u          /* besides settings */
+
+typedef struct check_call {
+  tm_invocation *invocation;
+  char         program[LONGEST_PATH];
+  char         target[LONGEST_PATH];    /* a built-in's name, or a path */
+  char         called[LONGEST_CALL];
+  const char **words;
+  uint32_t     count;
+  char       **settings;                /* owned */
+  uint32_t     setting_count;
+} check_call;
+
+/* ---- what is checked ---- */
+
+static bool is_file(const char *target) {
+  const size_t length = strlen(target);
+  return strchr(target, '/') != NULL || (length > 3 && strcmp(target + length - 3, ".so") == 0);
+}
+
+static int complain_nobody(const char *name) {
+  return tm_complain_as(TM_EXIT_TROUBLE, "there is no backend %.200s; tensormorph plugin list lists plugins, and a file is named with its path", name);
+}
+
+/* By name: the list of backends says from which file it comes. */
+static int find_by_name(check_call *call, const char *name) {
+  const tm_session_needs needs = { 0 };
+  tm_preferences         bare = call->invocation->preferences;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  tm_context            *context = NULL;
+  tm_error               error = TM_CLI_ERROR_INIT;
+  bool                   found = false;
+  bare.devices.count = bare.excluded_devices.count = bare.setting_count = bare.variable_count = 0;
+  bare.quiet = true;
+  if (tm_session_open(&bare, &needs, &context, &error) != TM_OK) return tm_complain(&error);
+  for (uint32_t i = 0; !found && tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    found = strcmp(backend.name, name) == 0;
+    if (found) snprintf(call->target, sizeof call->target, "%s", strcmp(backend.origin, BUILT_IN) == 0 ? name : backend.origin);
+  }
+  tm_context_destroy(context);
+  return found ? TM_EXIT_OK : complain_nobody(name);
+}
+
+static int find_target(check_call *call, const char *target) {
+  if (!is_file(target)) return find_by_name(call, target);
+  if (access(target, R_OK) != 0) return tm_complain_as(TM_EXIT_TROUBLE, "%s: %s", target, strerror(errno));
+  /* A name without a folder would be looked for among the system's libraries. */
+  snprintf(call->target, sizeof call->target, "%s%s", strchr(target, '/') == NULL ? "./" : "", target);
+  return TM_EXIT_OK;
+}
+
+/* ---- how ---- */
+
+static void add_word(check_call *call, const char *word) {
+  if (call->count < MOST_WORDS + 2 * call->setting_count) call->words[call->count++] = word;
+}
+
+static void add_pair(check_call *call, const char *name, const char *value) {
+  if (value == NULL) return;
+  add_word(call, name);
+  add_word(call, value);
+}
+
+static void add_called(check_call *call, const char *format, const char *text) {
+  const size_t length = strlen(call->called);
+  snprintf(call->called + length, sizeof call->called - length, format, text);
+}
+
+static bool make_settings(check_call *call) {
+  const tm_preferences *preferences = &call->invocation->preferences;
+  call->setting_count = preferences->setting_count;
+  call->settings = calloc((size_t)call->setting_count + 1, sizeof *call->settings);
+  call->words = calloc(MOST_WORDS + 2 * (size_t)call->setting_count + 1, sizeof *call->words);
+  if (call->settings == NULL || call->words == NULL) return false;
+  for (uint32_t i = 0; i < call->setting_count; i++) {
+    const tm_setting *setting = &preferences->settings[i].setting;
+    const size_t      bytes = strlen(setting->backend) + strlen(setting->name) + strlen(setting->value) + 3;
+    call->settings[i] = malloc(bytes);
+    if (call->settings[i] == NULL) return false;
+    snprintf(call->settings[i], bytes, "%s.%s=%s", setting->backend, setting->name, setting->value);
+  }
+  return true;
+}
+
+/* --device NAME:1 or 1; a name alone means all of its devices. */
+static int add_device(check_call *call) {
+  const tm_name_list *devices = &call->invocation->preferences.devices;
+  if (devices->count == 0 || devices->layer != TM_LAYER_FLAG) return TM_EXIT_OK;
+  const char *colon = strrchr(devices->names[0], ':');
+  const char *index = colon != NULL ? colon + 1 : devices->names[0];
+  const bool  is_index = index[0] != '\0' && strspn(index, "0123456789") == strlen(index);
+  if (devices->count > 1) return tm_complain_as(TM_EXIT_USAGE, "plugin check takes one --device");
+  if (colon != NULL && !is_index) return tm_complain_as(TM_EXIT_USAGE, "--device wants NAME:INDEX or INDEX, not \"%s\"", devices->names[0]);
+  if (is_index) add_pair(call, "--device", index);
+  return TM_EXIT_OK;
+}
+
+static int make_words(check_call *call) {
+  static const char *const values[] = { "seed", "cases", "only", "formats", "case", "deadline", "budget" };
+  static const char *const names[] = { "--seed", "--cases", "--only", "--formats", "--case", "--deadline", "--budget" };
+  const tm_arguments   *arguments = &call->invocation->arguments;
+  const tm_preferences *preferences = &call->invocation->preferences;
+  add_word(call, call->program);        /* with its folder: what lies beside it is found by that */
+  add_word(call, call->target);
+  add_called(call, "tensormorph plugin check %s", call->target);
+  for (uint32_t i = 0; i < call->setting_count; i++) {
+    add_pair(call, "--set", call->settings[i]);
+    add_called(call, " --set %s", call->settings[i]);
+  }
+  add_pair(call, "--called", call->called);
+  add_word(call, tm_arguments_has(arguments, "full") ? "--full" : "--quick");
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) add_pair(call, names[i], tm_arguments_value(arguments, values[i]));
+  if (tm_arguments_has(arguments, "no-isolate")) add_word(call, "--no-isolate");
+  if (preferences->json) add_word(call, "--json");
+  if (preferences->quiet) add_word(call, "--quiet");
+  return add_device(call);
+}
+
+/* ---- running it ---- */
+
+static int find_program(char *path, size_t capacity) {
+  static const char *const places[] = { "../libexec/tensormorph", "../../libexec/tensormorph", "../lib/tensormorph", NULL };
+  const char *chosen = getenv(PROGRAM_VARIABLE);
+  if (chosen != NULL && chosen[0] == '/') {
+    snprintf(path, capacity, "%s", chosen);
+    return TM_EXIT_OK;
+  }
+  if (tm_companion_find(places, PROGRAM, path, capacity)) return TM_EXIT_OK;
+  return tm_complain_as(TM_EXIT_TROUBLE, PROGRAM " is not installed beside this command; " PROGRAM_VARIABLE " can name it");
+}
+
+static int run_program(const check_call *call) {
+  int status = 0;
+  tm_output_flush(call->invocation->output);
+  if (!tm_companion_run(call->program, call->words, &status))
+    return tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", call->program, strerror(errno));
+  if (WIFSIGNALED(status)) {
+    if (WTERMSIG(status) == SIGPIPE) return TM_EXIT_CLOSED_PIPE;
+    return tm_complain_as(TM_EXIT_TROUBLE, "the check ended with signal %d", WTERMSIG(status));
+  }
+  return WEXITSTATUS(status) == EXIT_NO_DEVICE ? TM_EXIT_TROUBLE : WEXITSTATUS(status);
+}
+
+int tm_plugin_check(tm_invocation *invocation, const char *target) {
+  check_call *call = calloc(1, sizeof *call);
+  if (call == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
+  call->invocation = invocation;
+  int exit_code = find_program(call->program, sizeof call->program);
+  if (exit_code == TM_EXIT_OK) exit_code = find_target(call, target);
+  if (exit_code == TM_EXIT_OK) exit_code = make_settings(call) ? make_words(call) : tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
+  if (exit_code == TM_EXIT_OK) exit_code = run_program(call);
+  for (uint32_t i = 0; call->settings != NULL && i < call->setting_count; i++) free(call->settings[i]);
+  free(call->settings);
+  free(call->words);
+  free(call);
+  return exit_code;
+}

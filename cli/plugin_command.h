@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin_command.h - what `tensormorph plugin` can do, one function an action; each returns the exit code. */
+#ifndef TM_CLI_PLUGIN_COMMAND_H
+#define TM_CLI_PLUGIN_COMMAND_H
+
+#include "command.h"
+
+int tm_plugin_check(tm_invocation *invocation, const char *target);
+int tm_plugin_new(tm_invocation *invocation, const char *name);
+int tm_plugin_list(tm_invocation *invocation, const char *unused);
+int tm_plugin_forgive(tm_invocation *invocation, const char *name);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/campaign.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "conformance/campaign_worker.h"
+
+#define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
+#define LOOK_EVERY_MS 50
+#define MOST_HANGS 3u                   /* each costs a whole deadline */
+#define MOST_DEATHS 400u
+#define SHORT_ROUNDS 32u
+#define PROGRESS_NS UINT64_C(100000000)
+
+/* ---- what a worker sends ---- */
+
+typedef struct message {
+  enum { MESSAGE_COUNTS, MESSAGE_CLAIM, MESSAGE_CHECK } kind;
+  uint64_t question_count;
+  uint64_t refusal_count;
+  uint64_t unchecked_change_count;
+  union {
+    report_claim claim;
+    report_check check;
+  } of;
+} message;
+
+static bool send_message(int to, const message *m) {
+  for (size_t done = 0; done < sizeof *m;) {
+    const ssize_t wrote = write(to, (const char *)m + done, sizeof *m - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    done += (size_t)wrote;
+  }
+  return true;
+}
+
+static void send_report(void *context, const report *r) {
+  const int to = *(const int *)context;
+  message m;
+  memset(&m, 0, sizeof m);
+  m.question_count = r->question_count;
+  m.refusal_count = r->refusal_count;
+  m.unchecked_change_count = r->unchecked_change_count;
+  if (r->question_count != 0 && !send_message(to, &m)) return;
+  m.question_count = m.refusal_count = m.unchecked_change_count = 0;
+  for (uint32_t i = 0; i < r->count; i++) {
+    m.kind = MESSAGE_CLAIM;
+    m.of.claim = r->claims[i];
+    if (!send_message(to, &m)) return;
+  }
+  for (uint32_t i = 0; i < r->check_count; i++) {
+    m.kind = MESSAGE_CHECK;
+    m.of.check = r->checks[i];
+    if (!send_message(to, &m)) return;
+  }
+}
+
+static void take_message(report *r, const message *m) {
+  r->question_count += m->question_count;
+  r->refusal_count += m->refusal_count;
+  r->unchecked_change_count += m->unchecked_change_count;
+  if (m->kind == MESSAGE_CLAIM) (void)report_add(r, &m->of.claim);
+  if (m->kind == MESSAGE_CHECK) (void)report_add_check(r, &m->of.check);
+}
+
+/* Without a worker of its own, directly. */
+static void keep_report(void *context, const report *from) {
+  report *r = context;
+  r->question_count += from->question_count;
+  r->refusal_count += from->refusal_count;
+  r->unchecked_change_count += from->unchecked_change_count;
+  for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
+  for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
+}
+
+/* ---- watching a worker ---- */
+
+typedef struct watch {
+  const worker *worker;
+  report       *report;
+  pid_t         child;
+  int           from;
+  uint64_t      beat;           /* last seen, and when it moved */
+  uint64_t      moved_ns;
+  uint64_t      next_progress_ns;
+  bool          hung;
+  uint32_t      hang_count;     /* of the whole campaign */
+  uint32_t      death_count;
+} watch;
+
+static uint64_t deadline_of(const campaign *c) { return c->case_deadline_ns != 0 ? c->case_deadline_ns : USUAL_DEADLINE_NS; }
+
+static void tell_progress(watch *w, uint64_t now_ns) {
+  static const char *const names[] = { "asking", "manners", "claims", "claims, threaded" };
+  const campaign *c = w->worker->campaign;
+  if (c->progress == NULL || w->worker->list == NULL || now_ns < w->next_progress_ns) return;
+  w->next_progress_ns = now_ns + PROGRESS_NS;
+  c->progress(c->progress_context, atomic_load(&w->worker->journal->item), worker_item_count(w->worker), names[w->worker->phase]);
+}
+
+/* A worker whose journal does not move has hung. */
+static void look(watch *w) {
+  const uint64_t now_ns = tm_now_ns(), beat = atomic_load(&w->worker->journal->beat);
+  tell_progress(w, now_ns);
+  if (beat != w->beat) {
+    w->beat = beat;
+    w->moved_ns = now_ns;
+  } else if (!w->hung && now_ns - w->moved_ns > deadline_of(w->worker->campaign)) {
+    w->hung = true;
+    kill(w->child, SIGKILL);
+  }
+}
+
+static void receive(watch *w) {
+  message m;
+  size_t have = 0;
+  w->beat = atomic_load(&w->worker->journal->beat);
+  w->moved_ns = tm_now_ns();
+  w->hung = false;
+  for (;;) {
+    struct pollfd end = { .fd = w->from, .events = POLLIN };
+    const int ready = poll(&end, 1, LOOK_EVERY_MS);
+    look(w);
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    const ssize_t got = read(w->from, (char *)&m + have, sizeof m - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    have += (size_t)got;
+    if (have < sizeof m) continue;
+    have = 0;
+    take_message(w->report, &m);
+  }
+}
+
+/* Whatever handlers the parent has: a signal ends the child and is seen. */
+static void become_worker(void) {
+  static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE };
+  const struct rlimit none = { 0, 0 };
+  for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) (void)signal(signals[i], SIG_DFL);
+  (void)setrlimit(RLIMIT_CORE, &none);
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* Runs `work` in a child that writes to a pipe; its wait status, or -1 when there is no child to be had. */
+static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32_t from) {
+  int ends[2];
+  worker own = *w->worker;
+  fflush(NULL);
+  if (pipe(ends) != 0) return -1;
+  atomic_store(&own.journal->is_open, 0);
+  atomic_store(&own.journal->open_status, TM_ERROR_INTERNAL);
+  w->child = fork();
+  if (w->child == 0) {
+    close(ends[0]);
+    become_worker();
+    own.deliver = send_report;
+    own.context = &ends[1];
+    _exit(work(&own, from) ? 0 : 1);
+  }
+  close(ends[1]);
+  w->from = ends[0];
+  if (w->child > 0) receive(w);
+  close(ends[0]);
+  int status = 0;
+  return w->child > 0 && waitpid(w->child, &status, 0) == w->child ? status : -1;
+}
+
+/* ---- what a death means ---- */
+
+static void say_death(const watch *w, int status, char *text, size_t capacity) {
+  if (w->hung)
+    snprintf(text, capacity, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  else if (WIFSIGNALED(status)) snprintf(text, capacity, "ended the process with signal %d", WTERMSIG(status));
+  else snprintf(text, capacity, "ended the process with exit code %d", WEXITSTATUS(status));
+}
+
+/* The row of a case that ended its process has level and class of a refusal: nothing else is known of it. */
+static void note_dead_case(const watch *w, uint32_t item, const char *how) {
+  const tm_answer unknown = { .level = TM_LEVEL_REFUSED };
+  const uint32_t number = atomic_load(&w->worker->journal->number);
+  const combination *which = &w->worker->list->items[worker_combination(w->worker, item)];
+  report_claim *claim = report_row(w->report, which, &unknown);
+  w->report->failure_count++;
+  if (claim == NULL) return;
+  claim->case_count++;
+  claim->failure_count++;
+  if (claim->failure[0] != '\0') return;
+  claim->failed_case = number;
+  claim->failed_which = *which;
+  snprintf(claim->failure, sizeof claim->failure, "%s; case %u%s", how, number,
+           w->worker->phase == PHASE_SURVEY ? ", while it was only asked" : "");
+}
+
+static void note_dead_check(const watch *w, uint32_t item, const char *how) {
+  report_check check = { .failed = true };
+  snprintf(check.name, sizeof check.name, "%s", manners[item].name);
+  snprintf(check.text, sizeof check.text, "%s", how);
+  (void)report_add_check(w->report, &check);
+}
+
+/* Each phase closes the device once, and each may die of it. */
+static void note_dead_closing(const watch *w, const char *how) {
+  report_check check = { .name = "closing", .failed = true };
+  for (uint32_t i = 0; i < w->report->check_count; i++)
+    if (strcmp(w->report->checks[i].name, check.name) == 0) return;
+  snprintf(check.text, sizeof check.text, "%s when the device was closed", how);
+  (void)report_add_check(w->report, &check);
+}
+
+static void note_death(const watch *w, int status) {
+  char how[120];
+  const uint32_t item = atomic_load(&w->worker->journal->item);
+  say_death(w, status, how, sizeof how);
+  if (item >= worker_item_count(w->worker)) {
+    note_dead_closing(w, how);
+  } else if (w->worker->phase == PHASE_MANNERS) {
+    note_dead_check(w, item, how);
+  } else {
+    note_dead_case(w, item, how);
+  }
+}
+
+static bool give_up(watch *w) {
+  report *r = w->report;
+  if (w->hang_count >= MOST_HANGS)
+    snprintf(r->given_up, sizeof r->given_up, "after %u calls that did not end, each given %llu s", w->hang_count,
+             (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  if (w->death_count >= MOST_DEATHS) snprintf(r->given_up, sizeof r->given_up, "after %u workers that crashed", w->death_count);
+  return r->given_up[0] != '\0';
+}
+
+/* Where to go on after a worker ended, or UINT32_MAX when there is no going on. */
+static uint32_t next_after(watch *w, int status) {
+  journal *j = w->worker->journal;
+  if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return worker_item_count(w->worker);
+  const bool died_opening = atomic_load(&j->is_open) == 0;
+  if (status < 0 || (died_opening && atomic_load(&j->open_status) != TM_ERROR_INTERNAL)) return UINT32_MAX;
+  w->hang_count += w->hung;
+  w->death_count++;
+  note_death(w, status);
+  return give_up(w) ? worker_item_count(w->worker) : atomic_load(&j->item) + 1;
+}
+
+static bool run_phase(watch *w) {
+  const uint32_t count = worker_item_count(w->worker);
+  if (w->report->given_up[0] != '\0') return true;
+  if (w->worker->campaign->in_this_process) {
+    worker own = *w->worker;
+    own.deliver = keep_report;
+    own.context = w->report;
+    return worker_run(&own, 0);
+  }
+  for (uint32_t next = 0; next < count;) {
+    next = next_after(w, run_in_child(w, worker_run, next));
+    if (next == UINT32_MAX) return false;
+  }
+  return true;
+}
+
+/* ---- the plan ---- */
+
+static bool make_list(const campaign *c, combination_list *list) {
+  const tm_op_row *row;
+  *list = (combination_list){ NULL, 0, 0 };
+  for (uint32_t i = 0; c->only == NULL && (row = tm_op_at(i)) != NULL; i++)
+    if ((c->only_op == TM_OP_NONE || c->only_op == row->op) && !combination_list_add(list, row)) return false;
+  if (c->only == NULL) return true;
+  list->items = malloc(sizeof *list->items);
+  if (list->items == NULL) return false;
+  list->items[0] = *c->only;
+  list->count = 1;
+  return true;
+}
+
+/* A claim's place: each operation's first before any operation's second, and equal set-ups next to each other. */
+typedef struct place {
+  uint32_t index;
+  uint32_t pass;
+  uint64_t setup_key;
+} place;
+
+static int by_place(const void *left, const void *right) {
+  const place *a = left, *b = right;
+  if (a->pass != b->pass) return a->pass < b->pass ? -1 : 1;
+  if (a->setup_key != b->setup_key) return a->setup_key < b->setup_key ? -1 : 1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+static bool make_order(const combination_list *list, const journal *j, uint32_t *order, uint32_t *out_count) {
+  place *places = calloc((size_t)list->count + 1, sizeof *places);
+  uint32_t count = 0, pass = 0;
+  if (places == NULL) return false;
+  for (uint32_t i = 0; i < list->count; i++) {
+    if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = 0;
+    const journal_entry *entry = &j->entries[i];
+    if (entry->state == JOURNAL_REFUSED) continue;
+    /* What leads on only through changes comes behind what is claimed outright. */
+    const uint32_t behind = entry->state == JOURNAL_LEADS_ON ? list->count : 0;
+    places[count++] = (place){ i, pass++ + behind, entry->setup_key };
+  }
+  qsort(places, count, sizeof *places, by_place);
+  for (uint32_t i = 0; i < count; i++) order[i] = places[i].index;
+  free(places);
+  *out_count = count;
+  return true;
+}
+
+static void order_all(const combination_list *list, uint32_t *order, uint32_t *out_count) {
+  for (uint32_t i = 0; i < list->count; i++) order[i] = i;
+  *out_count = list->count;
+}
+
+static void count_coverage(const combination_list *list, const journal *j, report *r) {
+  size_t length = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const journal_entry *entry = &j->entries[i];
+    if (entry->state != JOURNAL_CLAIMED) continue;
+    r->claimed_count++;
+    r->reached_count += entry->case_count != 0;
+    if (entry->case_count != 0 || length + 60 > sizeof r->unreached) continue;
+    char formats[160];
+    combination_describe(&list->items[i], formats, sizeof formats);
+    length += (size_t)snprintf(r->unreached + length, sizeof r->unreached - length, "%s%s %s", length == 0 ? "" : "; ",
+                               list->items[i].row->name, formats);
+  }
+  if (length >= sizeof r->unreached) r->unreached[sizeof r->unreached - 1] = '\0';
+}
+
+/* Shares of the budget after which a phase must have ended, in percent. */
+static const uint32_t shares[PHASE_COUNT] = { 40, 50, 85, 100 };
+
+static bool is_wanted(const campaign *c, phase p) {
+  const bool is_narrow = c->only != NULL || c->only_op != TM_OP_NONE;
+  if (c->only_manner != NULL) return p == PHASE_MANNERS;
+  if (p == PHASE_MANNERS) return !c->claims_only && !is_narrow;
+  return p != PHASE_SURVEY || c->only == NULL;
+}
+
+static bool run_phases(watch *w, worker *own, uint32_t *order) {
+  const campaign *c = own->campaign;
+  const uint64_t begin_ns = tm_now_ns();
+  bool good = true;
+  for (int p = 0; p < PHASE_COUNT && good; p++) {
+    if (!is_wanted(c, (phase)p)) continue;
+    own->phase = (phase)p;
+    own->end_ns = c->budget_ns == 0 ? 0 : begin_ns + c->budget_ns / 100 * shares[p];
+    if (p == PHASE_SERIAL) {
+      if (c->budget_ns != 0 && c->only == NULL) good = make_order(own->list, own->journal, order, &own->order_count);
+      else order_all(own->list, order, &own->order_count);
+    }
+    good = good && run_phase(w);
+    w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
+    if (c->stop_at_first && w->report->failure_count != 0) break;
+  }
+  return good;
+}
+
+bool campaign_run(const campaign *c, report *out_report) {
+  combination_list list = { NULL, 0, 0 };
+  *out_report = (report){ .count = 0 };
+  bool good = make_list(c, &list);
+  journal *j = good ? journal_create(list.count) : NULL;
+  uint32_t *order = calloc((size_t)list.count + 1, sizeof *order);
+  const bool is_short = c->budget_ns != 0 && c->only == NULL;
+  worker own = { .campaign = c, .list = &list, .order = order, .round_count = is_short ? SHORT_ROUNDS : 1, .journal = j };
+  watch w = { .worker = &own, .report = out_report };
+  good = good && j != NULL && order != NULL && run_phases(&w, &own, order);
+  if (good) count_coverage(&list, j, out_report);
+  free(order);
+  journal_destroy(j);
+  combination_list_free(&list);
+  return good;
+}
+
+static bool try_open(const worker *w, uint32_t from) {
+  (void)from;
+  return worker_try_open(w->campaign, w->journal);
+}
+
+void campaign_open(const campaign *c, campaign_opening *out_opening) {
+  journal *j = journal_create(0);
+  *out_opening = (campaign_opening){ .status = TM_ERROR_NO_MEMORY };
+  if (j == NULL) return;
+  const worker own = { .campaign = c, .journal = j, .phase = PHASE_SURVEY };
+  report unused = { .count = 0 };
+  watch w = { .worker = &own, .report = &unused };
+  int status = 0;
+  if (c->in_this_process) (void)try_open(&own, 0);
+  else status = run_in_child(&w, try_open, 0);
+  out_opening->status = atomic_load(&j->open_status);
+  out_opening->device_count = j->device_count;
+  snprintf(out_opening->text, sizeof out_opening->text, "%s", j->text);
+  if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0') say_death(&w, status, out_opening->text, sizeof out_opening->text);
+  snprintf(out_opening->device_name, sizeof out_opening->device_name, "%s", j->device_name);
+  journal_destroy(j);
+}

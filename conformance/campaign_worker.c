@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/campaign_worker.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "conformance/promises.h"
+
+#define UNCLAIMED_CASES 6u              /* a combination that says no so often is not claimed */
+#define CASES_A_ROUND 2u                /* where time is short */
+#define FORM_CASES 8u                   /* so many in a row are serial, then as many threaded */
+#define THREADS 2u
+#define MOST_DEVICES 256u
+#define LONGEST_NAME 200u
+#define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
+
+/* ---- one case ---- */
+
+static uint64_t seed_of(const campaign *c, const combination *which, uint32_t number) {
+  uint64_t state = c->seed ^ ((uint64_t)which->row->op << 40) ^ ((uint64_t)which->inputs << 36);
+  for (uint32_t i = 0; i <= which->inputs; i++) state = random_u64(&state) ^ which->formats[i];
+  state = random_u64(&state) ^ number;
+  return random_u64(&state);
+}
+
+static void note_failure(report *r, report_claim *claim, const combination *asked, const question *q, const trial *t, uint32_t number) {
+  r->failure_count++;
+  claim->failure_count++;
+  if (claim->failure[0] != '\0') return;
+  char what[200];
+  question_describe(q, what, sizeof what);
+  claim->failed_case = number;
+  claim->failed_which = *asked;
+  snprintf(claim->failure, sizeof claim->failure, "%s; case %u: %s", t->text, number, what);
+}
+
+/* What is run, and where it is written down: the question itself, or the one that a refusal's changes led to. */
+typedef struct attempt {
+  const combination *asked;
+  subject  *s;
+  report   *r;
+  uint64_t  seed;
+  uint32_t  number;
+  bool      is_first;           /* accepted one of its combination */
+  uint32_t *ways_run;
+  trial     t;
+} attempt;
+
+static void write_down(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
+  report_claim *claim = report_row(a->r, which, answer);
+  if (claim == NULL) return;
+  claim->case_count++;
+  if (a->t.worst > claim->worst) claim->worst = a->t.worst;
+  if (a->t.failed) note_failure(a->r, claim, a->asked, q, &a->t, a->number);
+}
+
+/* A combination with private formats is reached in no other way. */
+static combination combination_of(const combination *which, const question *q) {
+  combination changed = *which;
+  for (uint32_t i = 0; i <= which->inputs; i++)
+    changed.formats[i] = q->packed[i].format != TM_FORMAT_NONE ? q->packed[i].format : q->c.operands[i].format;
+  return changed;
+}
+
+static void try_way_out(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
+  way_out way;
+  promises_check_changes(&a->t, a->s, q, answer, &way, &a->r->unchecked_change_count);
+  if (a->t.failed) write_down(a, which, q, answer);
+  if (!way.is_found || *a->ways_run >= WAYS_TO_RUN) return;
+  ++*a->ways_run;
+  const combination reached = combination_of(which, &way.changed);
+  promises_check_answer(&a->t, a->s, &way.changed, &way.answer);
+  if (!a->t.failed) trial_run(&a->t, a->s, &way.changed, &way.answer, a->seed);
+  if (a->t.failed || question_is_packed(&way.changed)) write_down(a, &reached, &way.changed, &way.answer);
+}
+
+static void try_claim(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
+  if (a->is_first && !a->t.failed) promises_check_strangers(&a->t, a->s, q, answer, a->seed);
+  if (a->is_first && !a->t.failed) promises_check_scale(&a->t, a->s, which, q, answer, a->seed);
+  if (a->is_first && !a->t.failed) trial_run_out_of_memory(&a->t, a->s, q, answer);
+  if (!a->t.failed) trial_run(&a->t, a->s, q, answer, a->seed);
+  write_down(a, which, q, answer);
+}
+
+/* True if it was accepted, at once or after changes. */
+static bool test_case(attempt *a, const combination *which) {
+  question q;
+  if (!question_make(&q, which, a->number, a->seed)) return false;
+  const uint32_t ways_before = *a->ways_run;
+  const tm_answer answer = subject_ask_question(a->s, &q);
+  a->r->question_count++;
+  promises_check_answer(&a->t, a->s, &q, &answer);
+  if (answer.level != TM_LEVEL_REFUSED) {
+    try_claim(a, which, &q, &answer);
+    return true;
+  }
+  a->r->refusal_count++;
+  if (a->t.failed) write_down(a, which, &q, &answer);
+  else try_way_out(a, which, &q, &answer);
+  return *a->ways_run != ways_before;
+}
+
+/* ---- items ---- */
+
+static uint32_t form_of(const worker *w) { return w->phase == PHASE_THREADED ? 1 : 0; }
+
+/* The form's i-th case: 0..7, 16..23 and so on are serial. */
+static uint32_t case_number(const worker *w, uint32_t i) {
+  return i / FORM_CASES * 2 * FORM_CASES + form_of(w) * FORM_CASES + i % FORM_CASES;
+}
+
+static bool is_over(const worker *w) { return w->end_ns != 0 && tm_now_ns() >= w->end_ns; }
+
+static bool is_wanted_case(const campaign *c, uint32_t number) {
+  return c->only_case_plus_one == 0 ? number < c->cases : number + 1 == c->only_case_plus_one;
+}
+
+static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
+  const campaign *c = w->campaign;
+  const uint32_t index = worker_combination(w, item), round = item / w->order_count;
+  const bool is_short = w->round_count > 1;
+  const uint32_t first = is_short ? round * CASES_A_ROUND : 0, end = is_short ? first + CASES_A_ROUND : UINT32_MAX;
+  const uint32_t last = c->only_case_plus_one != 0 ? c->only_case_plus_one : c->cases;
+  uint32_t ways_run = 0;
+  bool claimed = is_short && round > 0;
+  for (uint32_t i = first; i < end && case_number(w, i) < last && !is_over(w); i++) {
+    const uint32_t number = case_number(w, i);
+    if (!is_wanted_case(c, number)) continue;
+    if (!claimed && i >= first + UNCLAIMED_CASES && c->only_case_plus_one == 0) break;
+    if (c->stop_at_first && r->failure_count != 0) break;
+    journal_note(w->journal, item, number);
+    const combination *which = &w->list->items[index];
+    attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(c, which, number), .number = number, .is_first = !claimed,
+                  .ways_run = &ways_run };
+    if (!test_case(&a, which)) continue;
+    claimed = true;
+    w->journal->entries[index].case_count++;
+    w->journal->entries[index].state = JOURNAL_CLAIMED;
+  }
+}
+
+/* What it says of a few questions, without running anything. */
+static void survey(const worker *w, subject *s, uint32_t item) {
+  const combination *which = &w->list->items[item];
+  journal_entry *entry = &w->journal->entries[item];
+  entry->state = JOURNAL_REFUSED;
+  for (uint32_t number = 0; number < UNCLAIMED_CASES && entry->state != JOURNAL_CLAIMED; number++) {
+    question q;
+    journal_note(w->journal, item, number);
+    if (!question_make(&q, which, number, seed_of(w->campaign, which, number))) continue;
+    const tm_answer answer = subject_ask_question(s, &q);
+    if (answer.level != TM_LEVEL_REFUSED) {
+      entry->state = JOURNAL_CLAIMED;
+      entry->setup_key = answer.setup_key;
+      entry->setup_ns = answer.setup_ns;
+    } else if (answer.change_count != 0) {
+      entry->state = JOURNAL_LEADS_ON;
+    }
+  }
+}
+
+static void mind_manners(const worker *w, uint32_t item, report *r) {
+  const manner *m = &manners[item];
+  if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
+  subject_options options = w->campaign->subject;
+  options.combinations = w->list;
+  manner_run run = { .options = &options, .seed = w->campaign->seed };
+  report_check check = { .failed = false };
+  snprintf(check.name, sizeof check.name, "%s", m->name);
+  if (is_over(w)) manner_skip(&run, "out of time");
+  else m->check(&run);
+  check.failed = run.t.failed;
+  check.skipped = !run.t.failed && run.skipped[0] != '\0';
+  snprintf(check.text, sizeof check.text, "%s", check.failed ? run.t.text : run.skipped);
+  (void)report_add_check(r, &check);
+}
+
+uint32_t worker_item_count(const worker *w) {
+  switch (w->phase) {
+    case PHASE_SURVEY: return w->list->count;
+    case PHASE_MANNERS: return manner_count;
+    default: return w->order_count * w->round_count;
+  }
+}
+
+uint32_t worker_combination(const worker *w, uint32_t item) {
+  return w->phase == PHASE_SURVEY ? item : w->order[item % w->order_count];
+}
+
+static void run_item(const worker *w, subject *s, uint32_t item, report *r) {
+  if (w->phase == PHASE_SURVEY) survey(w, s, item);
+  else if (w->phase == PHASE_MANNERS) mind_manners(w, item, r);
+  else run_cases(w, s, item, r);
+}
+
+/* ---- the process ---- */
+
+static bool open_device(const worker *w, subject *s) {
+  subject_options options = w->campaign->subject;
+  journal *j = w->journal;
+  options.threads = w->phase == PHASE_THREADED ? THREADS : 0;
+  atomic_store(&j->open_status, subject_open(s, &options));
+  snprintf(j->text, sizeof j->text, "%s", s->text);
+  atomic_store(&j->is_open, atomic_load(&j->open_status) == TM_OK);
+  return atomic_load(&j->is_open) != 0;
+}
+
+bool worker_run(const worker *w, uint32_t from) {
+  subject s;
+  const bool needs_device = w->phase != PHASE_MANNERS;          /* they open it as they like */
+  journal_note(w->journal, from, 0);
+  if (needs_device && !open_device(w, &s)) return false;
+  atomic_store(&w->journal->is_open, 1);
+  for (uint32_t item = from; item < worker_item_count(w); item++) {
+    if (w->phase != PHASE_MANNERS && is_over(w)) break;
+    report own = { .count = 0 };
+    journal_note(w->journal, item, 0);
+    run_item(w, &s, item, &own);
+    w->deliver(w->context, &own);
+    report_free(&own);
+  }
+  journal_note(w->journal, worker_item_count(w), 0);
+  if (needs_device) subject_close(&s);
+  return true;
+}
+
+bool worker_try_open(const campaign *c, journal *j) {
+  subject s;
+  const worker w = { .campaign = c, .journal = j, .phase = PHASE_SURVEY };
+  if (!open_device(&w, &s)) return false;
+  tm_device_info info = { .struct_size = sizeof info };
+  j->device_count = 0;
+  while (j->device_count < MOST_DEVICES && s.table.device_info(s.backend, j->device_count, &info) == TM_OK) j->device_count++;
+  const tm_string name = s.info.name;
+  (void)tm_text_escape(name.length == 0 ? "" : name.data, name.length > LONGEST_NAME ? LONGEST_NAME : name.length, j->device_name,
+                       sizeof j->device_name);
+  subject_close(&s);
+  return true;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/check_arguments.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/reference.h"
+
+#define USUAL_CASES 48u
+#define QUICK_SECONDS 10u
+#define MOST_SECONDS 100000u
+#define SECOND_NS UINT64_C(1000000000)
+
+static const char usage[] =
+    "usage: tensormorph-conformance [NAME | FILE] [OPTION...]\n"
+    "  NAME            a built-in backend, or 'reference' (the default)\n"
+    "  FILE            a loadable backend (--plugin FILE: whatever its name is)\n"
+    "  --device N      this device of the backend only\n"
+    "  --set A=B       value of one of the backend's options; BACKEND.A=B if the backend has that name; repeatable\n"
+    "  --seed N        of all random numbers, 1 if not given\n"
+    "  --quick         stop after 10 seconds a device, the most telling cases first\n"
+    "  --budget N      ... after N seconds\n"
+    "  --full          everything (the default)\n"
+    "  --cases N       for each combination of formats that is claimed, 48 if not given\n"
+    "  --deadline N    seconds that a case may take before it counts as hanging, 60 if not given\n"
+    "  --only WHAT     this operation only, or this check of manners\n"
+    "  --formats A,B.. of all operands in order, with --only: this combination only\n"
+    "  --case N        this case only\n"
+    "  --no-isolate    in this very process, for a debugger\n"
+    "  --json          the report as one document\n"
+    "  --quiet         no progress\n"
+    "Exit code: 0 all claims hold, 1 some do not, 2 usage, 3 it does not load, 77 it has no device here.\n";
+
+static bool read_number(const char *text, uint64_t most, uint64_t *out_number) {
+  char *end = NULL;
+  const unsigned long long number = strtoull(text, &end, 0);
+  *out_number = number;
+  return isdigit((unsigned char)text[0]) && *end == '\0' && number <= most;
+}
+
+/* ---- options without a value ---- */
+
+static bool take_switch(check_arguments *a, const char *option) {
+  if (strcmp(option, "--json") == 0) a->json = true;
+  else if (strcmp(option, "--quiet") == 0) a->quiet = true;
+  else if (strcmp(option, "--no-isolate") == 0) a->campaign.in_this_process = true;
+  else if (strcmp(option, "--quick") == 0) a->campaign.budget_ns = QUICK_SECONDS * SECOND_NS;
+  else if (strcmp(option, "--full") == 0) a->campaign.budget_ns = 0;
+  else return false;
+  return true;
+}
+
+/* ---- options with one ---- */
+
+static bool take_only(check_arguments *a, const char *value) {
+  const tm_op_row *row = tm_op_by_name(value, strlen(value));
+  a->campaign.only_manner = manner_by_name(value);
+  if (row != NULL) a->campaign.only_op = row->op;
+  return row != NULL || a->campaign.only_manner != NULL;
+}
+
+static bool take_number(check_arguments *a, const char *option, const char *value) {
+  uint64_t number = 0;
+  campaign *c = &a->campaign;
+  if (strcmp(option, "--seed") == 0 && read_number(value, UINT64_MAX, &number)) {
+    c->seed = number;
+  } else if (strcmp(option, "--budget") == 0 && read_number(value, MOST_SECONDS, &number) && number > 0) {
+    c->budget_ns = number * SECOND_NS;
+  } else if (strcmp(option, "--deadline") == 0 && read_number(value, MOST_SECONDS, &number) && number > 0) {
+    c->case_deadline_ns = number * SECOND_NS;
+  } else if (strcmp(option, "--cases") == 0 && read_number(value, 1000000, &number) && number >= 2) {
+    c->cases = (uint32_t)number;
+  } else if (strcmp(option, "--case") == 0 && read_number(value, 1000000, &number)) {
+    c->only_case_plus_one = (uint32_t)number + 1;
+  } else if (strcmp(option, "--device") == 0 && read_number(value, 255, &number)) {
+    c->subject.device_index = (uint32_t)number;
+    a->only_device = true;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static bool take_option(check_arguments *a, const char *option, const char *value, const char **formats) {
+  if (value == NULL) return false;
+  if (strcmp(option, "--plugin") == 0) {
+    a->plugin = value;
+  } else if (strcmp(option, "--formats") == 0) {
+    *formats = value;
+  } else if (strcmp(option, "--called") == 0) {         /* by the command that runs this program */
+    a->called = value;
+    a->speaker = "tensormorph";
+  } else if (strcmp(option, "--set") == 0 && a->setting_count < ARGUMENTS_SETTINGS && strchr(value, '=') != NULL) {
+    a->settings[a->setting_count++] = value;
+  } else if (strcmp(option, "--only") == 0) {
+    return take_only(a, value);
+  } else {
+    return take_number(a, option, value);
+  }
+  return true;
+}
+
+static bool is_file_name(const char *word) {
+  const size_t length = strlen(word);
+  return strchr(word, '/') != NULL || (length > 3 && strcmp(word + length - 3, ".so") == 0);
+}
+
+static bool take_operand(check_arguments *a, const char *word) {
+  if (a->name != NULL || a->plugin != NULL) return false;
+  if (is_file_name(word)) a->plugin = word;
+  else a->name = word;
+  return true;
+}
+
+/* "f32,q8_0,f32" for the operation of --only. */
+static bool read_formats(check_arguments *a, const char *text) {
+  uint32_t count = 0;
+  a->only = (combination){ .row = tm_op_find(a->campaign.only_op) };
+  while (*text != '\0' && count < CASE_MAX_OPERANDS) {
+    const size_t length = strcspn(text, ",");
+    const tm_format_info *info = tm_format_by_name(text, length);
+    if (info == NULL) return false;
+    a->only.formats[count++] = info->format;
+    text += length + (text[length] == ',');
+  }
+  a->only.inputs = count - 1;
+  a->campaign.only = &a->only;
+  return a->only.row != NULL && count >= 2 && a->only.inputs >= a->only.row->input_min && a->only.inputs <= a->only.row->input_max;
+}
+
+static bool read_all(int count, char **words, check_arguments *a, const char **formats) {
+  for (int i = 1; i < count; i++) {
+    if (words[i][0] != '-') {
+      if (!take_operand(a, words[i])) return false;
+    } else if (!take_switch(a, words[i])) {
+      if (!take_option(a, words[i], i + 1 < count ? words[i + 1] : NULL, formats)) return false;
+      i++;
+    }
+  }
+  if (a->plugin != NULL && a->name != NULL) return false;
+  if (a->plugin == NULL && a->name == NULL) a->name = TM_REFERENCE_NAME;
+  return *formats == NULL || read_formats(a, *formats);
+}
+
+bool check_arguments_read(int count, char **words, check_arguments *out) {
+  const char *formats = NULL;
+  *out = (check_arguments){ .speaker = "tensormorph-conformance", .campaign = { .seed = 1, .cases = USUAL_CASES } };
+  if (!read_all(count, words, out, &formats)) {
+    fputs(usage, stderr);
+    return false;
+  }
+  if (out->called != NULL) return true;
+  snprintf(out->called_text, sizeof out->called_text, "tensormorph-conformance %s", out->plugin != NULL ? out->plugin : out->name);
+  out->called = out->called_text;
+  return true;
+}
+
+/* ---- settings ---- */
+
+static bool add(check_arguments *a, const char *word) {
+  subject_settings *settings = &a->campaign.subject.settings;
+  if (settings->count == SUBJECT_SETTINGS) {
+    fprintf(stderr, "%s: more than %u settings\n", a->speaker, SUBJECT_SETTINGS);
+    return false;
+  }
+  settings->words[settings->count++] = word;
+  return true;
+}
+
+static bool is_option(const tm_accelerator_backend_plugin *table, const char *word) {
+  const size_t length = strcspn(word, "=");
+  for (uint32_t i = 0; i < table->option_count; i++) {
+    const tm_string name = table->options[i]->name;
+    if (name.length == length && memcmp(name.data, word, length) == 0) return true;
+  }
+  return false;
+}
+
+/* Settings of other backends are not for us. */
+static bool take_setting(check_arguments *a, const char *backend, const char *word) {
+  const size_t length = strlen(backend);
+  const char *dot = strchr(word, '.');
+  const bool is_addressed = dot != NULL && dot < strchr(word, '=');
+  if (is_addressed && ((size_t)(dot - word) != length || strncmp(word, backend, length) != 0)) return true;
+  const char *own = is_addressed ? dot + 1 : word;
+  if (is_option(a->campaign.subject.table, own)) return add(a, own);
+  fprintf(stderr, "%s: %s has no option %.*s\n", a->speaker, backend, (int)strcspn(own, "="), own);
+  return false;
+}
+
+/* TENSORMORPH_<BACKEND>_<OPTION>, which the command line overrules. */
+static bool take_variable(check_arguments *a, const char *backend, tm_string option) {
+  char name[256], *word;
+  snprintf(name, sizeof name, "TENSORMORPH_%s_%.*s", backend, (int)option.length, option.data);
+  for (char *c = name; *c != '\0'; c++) *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+  const char *value = getenv(name);
+  if (value == NULL) return true;
+  const size_t bytes = (size_t)option.length + strlen(value) + 2;
+  word = malloc(bytes);         /* until the program ends */
+  if (word == NULL) return false;
+  snprintf(word, bytes, "%.*s=%s", (int)option.length, option.data, value);
+  return add(a, word);
+}
+
+bool check_arguments_take_settings(check_arguments *a, const char *backend) {
+  const tm_accelerator_backend_plugin *table = a->campaign.subject.table;
+  for (uint32_t i = 0; i < a->setting_count; i++)
+    if (!take_setting(a, backend, a->settings[i])) return false;
+  for (uint32_t i = 0; i < table->option_count; i++)
+    if (!take_variable(a, backend, table->options[i]->name)) return false;
+  return true;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensormorph-conformance [NAME | FILE] [OPTION...] - holds a backend to its claims, device by device.  Its table of claims
+ * is the backend's support table.  `tensormorph plugin check` runs it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "conformance/check_arguments.h"
+#include "conformance/printout.h"
+#include "plugin/builtin_plugins.h"
+#include "plugin/library.h"
+#include "plugin/reference.h"
+#include "plugin/table.h"
+
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+#define EXIT_TROUBLE 3
+#define EXIT_SKIPPED 77
+#define LONGEST_WORDS 256
+/* What all devices together may take where each has a budget. */
+#define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
+
+static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
+  const tm_log silent = { NULL, NULL };
+  tm_file_identity identity;
+  if (a->plugin != NULL) {
+    TM_TRY(tm_plugin_library_examine(a->plugin, &identity, error));
+    return tm_plugin_library_load(a->plugin, &silent, out_header, error);
+  }
+  if (strcmp(a->name, TM_REFERENCE_NAME) == 0) {
+    *out_header = tm_reference_plugin_query(TM_ABI_MAJOR, TM_ABI_MINOR);
+    return TM_OK;
+  }
+  for (uint32_t i = 0; i < tm_builtin_plugin_count; i++) {
+    if (strcmp(tm_builtin_plugins[i].name, a->name) != 0) continue;
+    *out_header = tm_builtin_plugins[i].query(TM_ABI_MAJOR, TM_ABI_MINOR);
+    return TM_OK;
+  }
+  return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no built-in backend %s; a plugin is named by its file", a->name);
+}
+
+/* ---- one device ---- */
+
+static void draw_progress(void *context, uint64_t done, uint64_t total, const char *what) {
+  const campaign *c = context;
+  fprintf(stderr, "\r\x1b[Kdevice %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done, (unsigned long long)total);
+}
+
+static void clear_progress(const check_arguments *a) {
+  if (a->campaign.progress != NULL) fputs("\r\x1b[K", stderr);
+}
+
+typedef struct checking {
+  check_arguments *arguments;
+  char name[LONGEST_WORDS];
+  char version[LONGEST_WORDS];
+  uint32_t device_count;        /* checked so far */
+  bool failed;
+} checking;
+
+static bool check_device(checking *all, const campaign_opening *opening) {
+  check_arguments *a = all->arguments;
+  const campaign *c = &a->campaign;
+  report r;
+  const bool ran = campaign_run(c, &r);
+  clear_progress(a);
+  if (!ran) {
+    fprintf(stderr, "%s: device %u of %s does not open any more\n", a->speaker, c->subject.device_index, all->name);
+    return false;
+  }
+  const printout_heading heading = {
+    .backend = all->name, .version = all->version, .origin = a->plugin != NULL ? a->plugin : "built-in",
+    .device_name = opening->device_name, .command = a->called, .device_index = c->subject.device_index, .cases = c->cases, .seed = c->seed,
+    .budget_ns = c->budget_ns,
+  };
+  if (a->json && all->device_count > 0) fputs(",\n", stdout);
+  (a->json ? printout_json : printout_table)(&r, &heading, stdout);
+  all->failed |= r.failure_count != 0;
+  all->device_count++;
+  report_free(&r);
+  return true;
+}
+
+/* A device that cannot be opened says why; the others are checked all the same. */
+static int check_devices(checking *all) {
+  check_arguments *a = all->arguments;
+  const uint32_t first = a->only_device ? a->campaign.subject.device_index : 0;
+  int trouble = 0;
+  if (a->json) fputs("{\"schema\":\"tensormorph.conformance/2\",\"devices\":[\n", stdout);
+  for (uint32_t device = first, end = first + 1; device < end; device++) {
+    campaign_opening opening;
+    a->campaign.subject.device_index = device;
+    campaign_open(&a->campaign, &opening);
+    if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
+    if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
+    if (opening.status == TM_OK && check_device(all, &opening)) continue;
+    if (opening.status != TM_OK)
+      fprintf(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),
+              opening.text[0] != '\0' ? ": " : "", opening.text);
+    trouble = opening.status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
+  }
+  if (a->json) fputs("\n]}\n", stdout);
+  return all->failed ? EXIT_FAILED : trouble;
+}
+
+/* ---- all ---- */
+
+static int run(check_arguments *a) {
+  tm_error error = TM_ERROR_INIT;
+  const tm_plugin_header *header = NULL;
+  tm_accelerator_backend_plugin table;
+  checking all = { .arguments = a };
+  if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
+    fprintf(stderr, "%s: %s\n", a->speaker, error.text);
+    return EXIT_TROUBLE;
+  }
+  snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);
+  (void)tm_text_escape(header->version.length == 0 ? "" : header->version.data, header->version.length, all.version, sizeof all.version);
+  a->campaign.subject.table = &table;
+  if (!check_arguments_take_settings(a, all.name)) return EXIT_USAGE;
+  if (!a->quiet && isatty(STDERR_FILENO)) {
+    a->campaign.progress = draw_progress;
+    a->campaign.progress_context = &a->campaign;
+  }
+  return check_devices(&all);
+}
+
+int main(int count, char **words) {
+  check_arguments a;
+  if (!check_arguments_read(count, words, &a)) return EXIT_USAGE;
+  return run(&a);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* errand.h - one claim of a device with its memory filled, to be launched as often and in whatever order a check likes. */
+#ifndef CONFORMANCE_ERRAND_H
+#define CONFORMANCE_ERRAND_H
+
+#include "conformance/image.h"
+#include "conformance/trial.h"
+
+typedef struct errand {
+  subject   *s;
+  question   q;
+  tm_answer  answer;
+  image      operands[CASE_MAX_OPERANDS];
+  image      expected;
+  image      workspace;
+  tm_kernel *kernel;
+} errand;
+
+/* The `which`-th claim of the device on a plain operation, counted from 0; false if it has no so many. */
+bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer);
+/* That claim, prepared, with buffers.  False if there is none, or after a failure that `t` says. */
+bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t);
+void errand_free(errand *e);
+
+/* Enqueues it; TM_BUSY is tried again.  The ticket is {queue, 0} from a device that is done already. */
+tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket);
+/* Fills the output with guard bytes again. */
+bool errand_reset(errand *e, trial *t);
+/* Once it is done: the result is the reference's, within what was claimed. */
+bool errand_check(errand *e, trial *t);
+/* The same of what was already brought back. */
+bool errand_judge(const errand *e, trial *t);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * journal.h - what the worker notes down before it does anything, in memory that outlives it: where it is, and what became
+ * of each combination of formats.
+ */
+#ifndef CONFORMANCE_JOURNAL_H
+#define CONFORMANCE_JOURNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tensormorph/types.h"
+
+#define JOURNAL_TEXT 256
+
+typedef enum journal_state {
+  JOURNAL_UNKNOWN,              /* nobody asked yet */
+  JOURNAL_REFUSED,
+  JOURNAL_LEADS_ON,             /* refused, with changes that make something acceptable of it */
+  JOURNAL_CLAIMED
+} journal_state;
+
+/* Of one combination. */
+typedef struct journal_entry {
+  uint32_t state;               /* journal_state */
+  uint32_t case_count;          /* accepted ones that were run */
+  uint64_t setup_key;
+  uint64_t setup_ns;
+} journal_entry;
+
+typedef struct journal {
+  _Atomic uint64_t beat;        /* moves with each case */
+  _Atomic uint32_t item;        /* of the phase; see campaign.c */
+  _Atomic uint32_t number;      /* of the case */
+  _Atomic uint32_t is_open;     /* the device */
+  _Atomic int32_t  open_status;
+  uint32_t         device_count;
+  uint32_t         entry_count;
+  char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */
+  char             device_name[JOURNAL_TEXT];
+  journal_entry    entries[];
+} journal;
+
+/* NULL without memory. */
+journal *journal_create(uint32_t entry_count);
+void     journal_destroy(journal *j);
+
+/* Before a case. */
+void journal_note(journal *j, uint32_t item, uint32_t number);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/manner.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const manner manners[] = {
+  { "life-cycle", "opens, closes and shuts down as often as one likes, keeps nothing, and answers the same each time", manner_check_life_cycle },
+  { "process", "leaves alone what belongs to the process, and no threads or descriptors behind", manner_check_process },
+  { "description", "describes its devices within the sizes it is given, the same each time", manner_check_description },
+  { "longer-structs", "takes longer structs with a zero tail, and refuses others", manner_check_longer_structs },
+  { "order", "completes queues in order, whatever is waited for first", manner_check_order },
+  { "transfers", "moves bytes to and from any place of a buffer, and no others", manner_check_transfers },
+  { "buffers", "makes buffers of any size, or says that it cannot", manner_check_buffers },
+  { "overclaims", "says no to what nobody could do", manner_check_overclaims },
+  { "memory-shortage", "survives a host without memory, and loses nothing", manner_check_memory_shortage },
+  { "threads", "is called from several threads at once where the contract allows it", manner_check_threads },
+  { "abandoned-work", "can be cancelled, released and closed with work underway", manner_check_abandoned_work },
+};
+const uint32_t manner_count = sizeof manners / sizeof manners[0];
+
+const manner *manner_by_name(const char *name) {
+  for (uint32_t i = 0; i < manner_count; i++)
+    if (strcmp(manners[i].name, name) == 0) return &manners[i];
+  return NULL;
+}
+
+void manner_skip(manner_run *run, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(run->skipped, sizeof run->skipped, format, arguments);
+  va_end(arguments);
+}
+
+bool manner_open(manner_run *run, subject *s, uint32_t threads) {
+  subject_options options = *run->options;
+  options.threads = threads;
+  const tm_status status = subject_open(s, &options);
+  return status == TM_OK || trial_fail(&run->t, "the device does not open: status %d (%s)", status, s->text);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manner.h - what holds of a backend whatever it computes: its life cycle, its memory, its queues, its threads, and what
+ * belongs to the process and must be left alone.
+ */
+#ifndef CONFORMANCE_MANNER_H
+#define CONFORMANCE_MANNER_H
+
+#include "conformance/subject.h"
+#include "conformance/trial.h"
+
+typedef struct manner_run {
+  const subject_options *options;
+  uint64_t seed;
+  trial    t;
+  char     skipped[120];        /* why it could not be tried here; "" if it was */
+} manner_run;
+
+typedef struct manner {
+  const char *name;             /* lower-kebab */
+  const char *rule;             /* one sentence: what must hold */
+  void      (*check)(manner_run *run);
+} manner;
+
+extern const manner manners[];
+extern const uint32_t manner_count;
+
+const manner *manner_by_name(const char *name);
+void manner_skip(manner_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Opens the device; records the failure if it does not. */
+bool manner_open(manner_run *run, subject *s, uint32_t threads);
+
+void manner_check_life_cycle(manner_run *run);
+void manner_check_process(manner_run *run);
+void manner_check_description(manner_run *run);
+void manner_check_memory_shortage(manner_run *run);
+void manner_check_buffers(manner_run *run);
+void manner_check_transfers(manner_run *run);
+void manner_check_longer_structs(manner_run *run);
+void manner_check_order(manner_run *run);
+void manner_check_abandoned_work(manner_run *run);
+void manner_check_threads(manner_run *run);
+void manner_check_overclaims(manner_run *run);
+
+#endif

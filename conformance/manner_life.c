@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manners of opening and closing. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conformance/errand.h"
+#include "conformance/manner.h"
+
+#define LIVES 3
+#define QUESTIONS 4u
+#define MOST_ALLOCATIONS 64u
+#define MOST_DEVICES 256u
+
+/* ---- life cycle ---- */
+
+/* Texts may lie elsewhere, and epochs go on. */
+static bool is_same_answer(const tm_answer *a, const tm_answer *b) {
+  tm_answer x = *a, y = *b;
+  x.text = y.text = (tm_string){ NULL, 0 };
+  x.epoch = y.epoch = 0;
+  return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* Memory that lies elsewhere in each life. */
+static void shift_memory(void **blocks, int life) {
+  for (int i = 0; i <= life; i++) blocks[i] = malloc((size_t)1000 * (size_t)(i + 1) + 8u * (size_t)life);
+}
+
+static void live(manner_run *run, tm_answer *answers, bool is_first) {
+  subject s;
+  if (!manner_open(run, &s, 0)) return;
+  for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++) {
+    question q;
+    tm_answer answer;
+    if (!errand_find(&s, i, run->seed, &q, &answer)) break;
+    if (is_first) answers[i] = answer;
+    else if (!is_same_answer(&answer, &answers[i])) trial_fail(&run->t, "answers the same question differently after it was opened again");
+  }
+  subject_close(&s);
+  const uint64_t kept = atomic_load(&s.memory.used_bytes);
+  if (kept != 0) trial_fail(&run->t, "keeps %llu bytes of the host's memory after shutdown", (unsigned long long)kept);
+}
+
+void manner_check_life_cycle(manner_run *run) {
+  tm_answer answers[QUESTIONS];
+  memset(answers, 0, sizeof answers);
+  for (int i = 0; i < LIVES && !run->t.failed; i++) {
+    void *blocks[LIVES] = { NULL };
+    shift_memory(blocks, i);
+    live(run, answers, i == 0);
+    for (int k = 0; k < LIVES; k++) free(blocks[k]);
+  }
+}
+
+/* ---- description ---- */
+
+static void check_short_info(manner_run *run, subject *s) {
+  struct { tm_device_info info; unsigned char tail[32]; } room;
+  const size_t known = offsetof(tm_device_info, queue_count);
+  memset(&room, CASE_GUARD, sizeof room);
+  memset(&room, 0, known);
+  room.info.struct_size = (uint32_t)known;
+  (void)s->table.device_info(s->backend, s->device_index, &room.info);
+  const unsigned char *bytes = (const unsigned char *)&room;
+  for (size_t i = known; i < sizeof room; i++)
+    if (bytes[i] != CASE_GUARD) {
+      trial_fail(&run->t, "device_info writes beyond the size of a shorter struct");
+      return;
+    }
+  if (room.info.struct_size != known) trial_fail(&run->t, "device_info changes struct_size");
+}
+
+static void check_end(manner_run *run, subject *s) {
+  tm_device_info info = { .struct_size = sizeof info };
+  uint32_t count = 0;
+  while (count < MOST_DEVICES && s->table.device_info(s->backend, count, &info) == TM_OK) count++;
+  const uint32_t beyond[] = { count, count + 1, 0x7fffffffu, 0xffffffffu };
+  for (size_t i = 0; count < MOST_DEVICES && i < sizeof beyond / sizeof beyond[0]; i++)
+    if (s->table.device_info(s->backend, beyond[i], &info) != TM_END)
+      trial_fail(&run->t, "has %u devices and does not say TM_END for number %u", count, beyond[i]);
+}
+
+static void check_space(manner_run *run, const tm_memory_space *space) {
+  const uint32_t alignment = space->alignment;
+  if ((alignment & (alignment - 1)) != 0) trial_fail(&run->t, "a memory is aligned to %u, which is no power of two", alignment);
+  const tm_identity host = TM_HOST_MEMORY;
+  const bool is_host = memcmp(&space->identity, &host, sizeof host) == 0;
+  if ((space->flags & TM_MEMORY_HOST_POINTER) != 0 && !is_host)
+    trial_fail(&run->t, "a memory whose buffers are host addresses does not have the identity of the host's memory");
+}
+
+static void check_again(manner_run *run, subject *s) {
+  tm_device_info again = { .struct_size = sizeof again };
+  if (s->table.device_info(s->backend, s->device_index, &again) != TM_OK) {
+    trial_fail(&run->t, "device_info fails for a device that is open");
+    return;
+  }
+  if (memcmp(&again.uuid, &s->info.uuid, sizeof again.uuid) != 0 || again.queue_count != s->info.queue_count ||
+      again.memory_count != s->info.memory_count || again.flags != s->info.flags)
+    trial_fail(&run->t, "describes the same device differently the second time");
+}
+
+void manner_check_description(manner_run *run) {
+  subject s;
+  if (!manner_open(run, &s, 0)) return;
+  check_short_info(run, &s);
+  check_end(run, &s);
+  check_again(run, &s);
+  for (uint32_t i = 0; i < s.info.memory_count && !run->t.failed; i++) {
+    if (s.info.memories[i] == NULL) trial_fail(&run->t, "its memory %u is NULL", i);
+    else check_space(run, s.info.memories[i]);
+  }
+  subject_close(&s);
+}
+
+/* ---- a host without memory ---- */
+
+void manner_check_memory_shortage(manner_run *run) {
+  subject s;
+  tm_status status = TM_ERROR_NO_MEMORY;
+  for (uint64_t left = 0; left < MOST_ALLOCATIONS && status != TM_OK && !run->t.failed; left++) {
+    subject_options options = *run->options;
+    options.allocations_plus_one = left + 1;
+    status = subject_open(&s, &options);
+    if (status == TM_OK) {
+      atomic_store(&s.allocations_left, UINT64_MAX);
+      subject_close(&s);
+    } else if (status != TM_ERROR_NO_MEMORY) {
+      trial_fail(&run->t, "opening gave %d when the host had no memory (%s)", status, s.text);
+    }
+    const uint64_t kept = atomic_load(&s.memory.used_bytes);
+    if (kept != 0) trial_fail(&run->t, "loses %llu bytes when the host runs out of memory while it opens", (unsigned long long)kept);
+  }
+}

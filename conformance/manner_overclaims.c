@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random questions far from the usual: what is said yes to must be possible, and where it is small, it must work. */
+#include <stdio.h>
+
+#include "conformance/manner.h"
+#include "conformance/promises.h"
+
+#define QUESTIONS 3000u
+#define RUNS 60u
+#define LEAST_BITS 32u
+#define BITS 14u                        /* of huge sizes: 2^32 to 2^45 elements */
+#define LARGEST_WORKSPACE (UINT64_C(1) << 46)
+
+static uint32_t odd_format(uint64_t *state) {
+  static const uint32_t formats[] = { 11, 15, 27, 99, 0xffu, 0x150u, 0x1ffu, 0x7fffffffu, TM_FORMAT_PRIVATE + 0xabcdefu, UINT32_MAX };
+  return formats[random_below(state, sizeof formats / sizeof formats[0])];
+}
+
+/* A format that nobody has given a meaning, in all operands that share one. */
+static void ask_odd_format(manner_run *run, subject *s, question *q, uint64_t *state) {
+  const uint32_t count = q->c.operation.input_count + 1;
+  tm_operand *operand = &q->c.operands[random_below(state, count)];
+  const uint32_t usual = operand->format, odd = odd_format(state);
+  /* Bytes can be moved without knowing what they mean. */
+  if (tm_op_find(q->c.operation.op)->op_class == TM_CLASS_MOVE) return;
+  for (uint32_t i = 0; i < count; i++)
+    if (q->c.operands[i].format == usual) q->c.operands[i].format = odd;
+  const tm_answer answer = subject_ask(s, &q->c.operation);
+  if (answer.level != TM_LEVEL_REFUSED)
+    trial_fail(&run->t, "says yes to %s with an operand of format 0x%x, which has no meaning", tm_op_find(q->c.operation.op)->name, operand->format);
+  else if (answer.reasons == 0) trial_fail(&run->t, "refuses a format without a reason");
+}
+
+static void prepare_huge(manner_run *run, subject *s, const question *q, const tm_answer *answer) {
+  tm_kernel *kernel = NULL;
+  const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
+  if (status == TM_OK) s->table.release(s->device, kernel);
+  else if (status != TM_ERROR_NO_MEMORY)
+    trial_fail(&run->t, "prepare of an operation on %llu elements gave %d after query said yes", (unsigned long long)q->c.operands[0].element_count, status);
+}
+
+static void ask_huge(manner_run *run, subject *s, const question *q) {
+  const tm_answer answer = subject_ask(s, &q->c.operation);
+  const uint64_t largest = s->space.largest_buffer_bytes;
+  promises_check_answer(&run->t, s, q, &answer);
+  if (answer.level == TM_LEVEL_REFUSED || run->t.failed) return;
+  if (answer.workspace_bytes > LARGEST_WORKSPACE) trial_fail(&run->t, "needs a workspace of %llu bytes", (unsigned long long)answer.workspace_bytes);
+  for (uint32_t i = 0; largest != 0 && i <= q->c.operation.input_count; i++)
+    if (q->c.operands[i].byte_count > largest)
+      trial_fail(&run->t, "says yes to an operand of %llu bytes, which is more than its largest buffer", (unsigned long long)q->c.operands[i].byte_count);
+  if (!run->t.failed) prepare_huge(run, s, q, &answer);
+}
+
+/* A usual size, but a number of the case that no campaign gets to. */
+static void ask_odd_case(manner_run *run, subject *s, const combination *which, uint64_t *state, uint32_t *runs) {
+  question q;
+  const uint64_t seed = random_u64(state);
+  if (!question_make(&q, which, 2 + (uint32_t)random_below(state, 1000) * 2, seed)) return;
+  const tm_answer answer = subject_ask(s, &q.c.operation);
+  promises_check_answer(&run->t, s, &q, &answer);
+  if (answer.level == TM_LEVEL_REFUSED || run->t.failed || *runs == RUNS) return;
+  ++*runs;
+  trial_run(&run->t, s, &q, &answer, seed);
+}
+
+static void ask_one(manner_run *run, subject *s, const combination *which, uint64_t *state, uint32_t *runs) {
+  question q;
+  const uint64_t kind = random_below(state, 3);
+  const uint64_t elements = kind == 1 ? UINT64_C(1) << (LEAST_BITS + random_below(state, BITS)) : 1000;
+  if (kind == 2) {
+    ask_odd_case(run, s, which, state, runs);
+    return;
+  }
+  if (!question_make_plain(&q, which, elements, random_u64(state))) return;
+  if (kind == 0) ask_odd_format(run, s, &q, state);
+  else ask_huge(run, s, &q);
+  if (!run->t.failed) return;
+  char what[200], text[TRIAL_TEXT];
+  if (kind == 0) return;
+  question_describe(&q, what, sizeof what);
+  snprintf(text, sizeof text, "%.180s: %.130s", run->t.text, what);
+  memcpy(run->t.text, text, sizeof text);
+}
+
+void manner_check_overclaims(manner_run *run) {
+  subject s;
+  const combination_list *list = run->options->combinations;
+  uint64_t state = run->seed;
+  uint32_t runs = 0;
+  if (!manner_open(run, &s, 0)) return;
+  for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++) ask_one(run, &s, &list->items[random_below(&state, list->count)], &state, &runs);
+  subject_close(&s);
+}

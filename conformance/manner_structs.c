@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manners towards structs of a later host. */
+#include "conformance/errand.h"
+#include "conformance/manner.h"
+#include "plugin/table.h"
+
+#define TAIL_BYTES 24u
+#define BUSY_TRIES 200000u
+
+static tm_status finish(subject *s, tm_status status, const tm_ticket *ticket) {
+  if (status != TM_OK || (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0 || ticket->value == 0) return status;
+  return s->table.wait(s->device, ticket, 1, TM_WAIT_FOREVER);
+}
+
+/* ---- prepare ---- */
+
+typedef struct longer_operation {
+  tm_operation  known;
+  unsigned char tail[TAIL_BYTES];
+} longer_operation;
+
+static void check_prepare(manner_run *run, subject *s, errand *e) {
+  longer_operation longer;
+  memset(&longer, 0, sizeof longer);
+  longer.known = e->q.c.operation;
+  longer.known.struct_size = sizeof longer;
+  for (int i = 0; i < 2 && !run->t.failed; i++) {
+    tm_kernel *kernel = NULL;
+    longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
+    const tm_status status = s->table.prepare(s->device, &longer.known, &e->answer, &kernel);
+    if (status == TM_OK) s->table.release(s->device, kernel);
+    /* Query refuses such an operation, so that it may be called a wrong argument. */
+    if (i == 0 ? status != TM_OK : status != TM_UNSUPPORTED && status != TM_ERROR_ARGUMENT)
+      trial_fail(&run->t, "prepare of a longer struct whose tail is %s gave %d", i == 0 ? "zero" : "not zero", status);
+  }
+}
+
+/* ---- launch ---- */
+
+typedef struct longer_launch {
+  tm_launch     known;
+  unsigned char tail[TAIL_BYTES];
+} longer_launch;
+
+static void check_launch(manner_run *run, subject *s, errand *e) {
+  longer_launch longer;
+  tm_binding bindings[CASE_MAX_OPERANDS + 1];
+  const uint32_t count = e->q.c.operation.input_count + 1;
+  memset(&longer, 0, sizeof longer);
+  for (uint32_t i = 0; i < count; i++) {
+    const image *one = &e->operands[i];
+    bindings[i] = (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
+  }
+  bindings[count] = (tm_binding){ e->workspace.buffer, e->workspace.first, e->answer.workspace_bytes };
+  longer.known = (tm_launch){ .struct_size = sizeof longer, .kernel = e->kernel, .bindings = bindings,
+                              .binding_count = count + (e->answer.workspace_bytes != 0) };
+  for (int i = 0; i < 2 && !run->t.failed; i++) {
+    tm_ticket ticket = { 0, 0, 0 };
+    longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
+    tm_status status = s->table.launch(s->device, &longer.known, &ticket);
+    for (uint32_t k = 0; k < BUSY_TRIES && status == TM_BUSY; k++) status = s->table.launch(s->device, &longer.known, &ticket);
+    status = finish(s, status, &ticket);
+    if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
+      trial_fail(&run->t, "launch of a longer struct whose tail is %s gave %d", i == 0 ? "zero" : "not zero", status);
+  }
+}
+
+/* ---- transfers ---- */
+
+typedef struct longer_transfer {
+  tm_transfer   known;
+  unsigned char tail[TAIL_BYTES];
+} longer_transfer;
+
+static void check_transfer(manner_run *run, subject *s, bool up) {
+  unsigned char bytes[256] = { 0 };
+  longer_transfer longer;
+  tm_buffer *buffer = NULL;
+  if (s->table.buffer_create(s->device, 0, sizeof bytes, &buffer) != TM_OK) return;
+  memset(&longer, 0, sizeof longer);
+  longer.known = (tm_transfer){ .struct_size = sizeof longer, .host = bytes, .bytes = sizeof bytes };
+  if (up) longer.known.destination = buffer;
+  else longer.known.source = buffer;
+  for (int i = 0; i < 2 && !run->t.failed; i++) {
+    tm_ticket ticket = { 0, 0, 0 };
+    longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
+    const tm_status status = finish(s, (up ? s->table.upload : s->table.download)(s->device, &longer.known, &ticket), &ticket);
+    if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
+      trial_fail(&run->t, "%s of a longer struct whose tail is %s gave %d", up ? "upload" : "download", i == 0 ? "zero" : "not zero", status);
+  }
+  s->table.buffer_destroy(s->device, 0, buffer, sizeof bytes, 0);
+}
+
+void manner_check_longer_structs(manner_run *run) {
+  subject s;
+  errand e;
+  if (!manner_open(run, &s, 0)) return;
+  if (errand_make(&e, &s, 0, run->seed, &run->t)) {
+    check_prepare(run, &s, &e);
+    if (!run->t.failed) check_launch(run, &s, &e);
+  } else if (!run->t.failed) {
+    manner_skip(run, "it claims nothing");
+  }
+  errand_free(&e);
+  for (int up = 1; up >= 0 && !s.host_makes_buffers && !run->t.failed; up--) check_transfer(run, &s, up != 0);
+  subject_close(&s);
+}

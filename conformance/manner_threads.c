@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manners of calls from several threads at once. */
+#include <pthread.h>
+
+#include "conformance/errand.h"
+#include "conformance/manner.h"
+
+#define THREADS 4u
+#define ROUNDS 40u
+
+typedef struct caller {
+  pthread_t  thread;
+  subject   *s;
+  errand    *e;
+  uint32_t   queue;
+  bool       launches;          /* the only one on its queue */
+  bool       prepares;
+  trial      t;
+} caller;
+
+/* Not through subject_ask: what the backend says of a failure is kept in one place for all threads. */
+static void ask(caller *c) {
+  tm_answer answer = { .struct_size = sizeof answer, .operand = TM_NO_OPERAND }, *pointer = &answer;
+  const tm_operation *operation = &c->e->q.c.operation;
+  if (c->s->table.query(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK) trial_fail(&c->t, "query fails in a second thread");
+  else if (memcmp(&answer, &c->e->answer, sizeof answer) != 0) trial_fail(&c->t, "answers differently when several threads ask");
+}
+
+static void prepare(caller *c) {
+  tm_kernel *kernel = NULL;
+  const tm_status status = c->s->table.prepare(c->s->device, &c->e->q.c.operation, &c->e->answer, &kernel);
+  if (status == TM_OK) c->s->table.release(c->s->device, kernel);
+  else trial_fail(&c->t, "prepare gave %d while other threads prepare", status);
+}
+
+static void launch(caller *c) {
+  tm_ticket ticket;
+  tm_status status = errand_launch(c->e, c->queue, NULL, 0, &ticket);
+  if (status == TM_OK && (c->s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0) status = c->s->table.wait(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
+  if (status != TM_OK) trial_fail(&c->t, "launch on queue %u gave %d while other threads launch", c->queue, status);
+}
+
+static void *call(void *argument) {
+  caller *c = argument;
+  for (uint32_t i = 0; i < ROUNDS && !c->t.failed; i++) {
+    ask(c);
+    if (c->prepares && !c->t.failed) prepare(c);
+    if (c->launches && !c->t.failed) launch(c);
+  }
+  return NULL;
+}
+
+static void call_all(manner_run *run, subject *s, errand *errands, uint32_t count) {
+  caller callers[THREADS];
+  const bool is_bound = (s->info.flags & TM_DEVICE_OPENING_THREAD) != 0;
+  const uint32_t queues = s->info.queue_count == 0 ? 1 : s->info.queue_count;
+  uint32_t started = 0;
+  memset(callers, 0, sizeof callers);
+  for (; started < count; started++) {
+    caller *c = &callers[started];
+    *c = (caller){ .s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues, .prepares = !is_bound };
+    if (pthread_create(&c->thread, NULL, call, c) != 0) break;
+  }
+  for (uint32_t i = 0; i < started; i++) pthread_join(callers[i].thread, NULL);
+  for (uint32_t i = 0; i < started; i++) {
+    if (callers[i].t.failed) trial_fail(&run->t, "%s", callers[i].t.text);
+    if (callers[i].launches && !run->t.failed) (void)errand_check(&errands[i], &run->t);
+  }
+  if (started == 0) manner_skip(run, "no threads to be had");
+}
+
+void manner_check_threads(manner_run *run) {
+  subject s;
+  errand errands[THREADS];
+  uint32_t count = 0;
+  if (!manner_open(run, &s, 2)) return;
+  memset(errands, 0, sizeof errands);
+  for (; count < THREADS; count++)
+    if (!errand_make(&errands[count], &s, 0, run->seed + count, &run->t)) break;
+  if (count == 0 && !run->t.failed) manner_skip(run, "it claims nothing");
+  if (count == THREADS) call_all(run, &s, errands, count);
+  for (uint32_t i = 0; i < THREADS; i++)
+    if (errands[i].s != NULL) errand_free(&errands[i]);
+  subject_close(&s);
+}

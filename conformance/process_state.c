@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/process_state.h"
+
+#include <float.h>
+#include <stddef.h>
+
+#include <dirent.h>
+#include <fenv.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 500
+
+extern char **environ;
+
+static uint64_t hash(uint64_t state, const void *data, size_t bytes) {
+  const unsigned char *p = data;
+  for (size_t i = 0; i < bytes; i++) state = (state ^ p[i]) * UINT64_C(0x100000001b3);
+  return state;
+}
+
+static uint32_t entries_of(const char *folder) {
+  DIR *open = opendir(folder);
+  uint32_t count = 0;
+  if (open == NULL) return 0;
+  for (const struct dirent *entry; (entry = readdir(open)) != NULL;) count += entry->d_name[0] != '.';
+  closedir(open);
+  return count;
+}
+
+uint32_t process_descriptor_count(void) { return entries_of("/proc/self/fd"); }
+
+uint32_t process_thread_count(uint32_t expected) {
+  const struct timespec moment = { 0, 1000000 };
+  uint32_t count = entries_of("/proc/self/task");
+  for (int i = 0; i < PATIENCE_MS && count > expected; i++) {
+    nanosleep(&moment, NULL);
+    count = entries_of("/proc/self/task");
+  }
+  return count;
+}
+
+static uint64_t hash_streams(void) {
+  uint64_t state = 1;
+  for (int i = 0; i < 3; i++) {
+    struct stat about;
+    memset(&about, 0, sizeof about);
+    if (fstat(i, &about) != 0) about.st_ino = UINT32_MAX;
+    state = hash(state, &about.st_dev, sizeof about.st_dev);
+    state = hash(state, &about.st_ino, sizeof about.st_ino);
+  }
+  return state;
+}
+
+static float_habits read_habits(void) {
+  volatile float least = FLT_MIN, subnormal = FLT_TRUE_MIN;
+  least /= 2;
+  return (float_habits){ fegetround(), fegetexcept(), least, subnormal * 1024 };
+}
+
+void process_state_read(process_state *out) {
+  memset(out, 0, sizeof *out);
+  for (int i = 1; i < PROCESS_SIGNALS; i++) (void)sigaction(i, NULL, &out->actions[i]);
+  (void)sigprocmask(SIG_SETMASK, NULL, &out->mask);
+  out->environment = 1;
+  for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+    out->environment = hash(out->environment, *variable, strlen(*variable) + 1);
+  out->streams = hash_streams();
+  if (getcwd(out->folder, sizeof out->folder) == NULL) out->folder[0] = '\0';
+  const char *locale = setlocale(LC_ALL, NULL);
+  snprintf(out->locale, sizeof out->locale, "%s", locale == NULL ? "" : locale);
+  out->file_mask = umask(077);
+  umask((mode_t)out->file_mask);
+  out->habits = read_habits();
+}
+
+const char *process_state_difference(const process_state *a, const process_state *b) {
+  static const struct { size_t at, bytes; const char *what; } parts[] = {
+    { offsetof(process_state, environment), sizeof a->environment, "the environment" },
+    { offsetof(process_state, streams), sizeof a->streams, "the standard streams" },
+    { offsetof(process_state, folder), sizeof a->folder, "the working directory" },
+    { offsetof(process_state, locale), sizeof a->locale, "the locale" },
+    { offsetof(process_state, file_mask), sizeof a->file_mask, "the file mode mask" },
+    { offsetof(process_state, habits), sizeof a->habits, "the floating-point mode" },
+    { offsetof(process_state, mask), sizeof a->mask, "the signal mask" },
+  };
+  for (int i = 1; i < PROCESS_SIGNALS; i++)
+    if (a->actions[i].sa_handler != b->actions[i].sa_handler || a->actions[i].sa_flags != b->actions[i].sa_flags) return "a signal handler";
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    if (memcmp((const char *)a + parts[i].at, (const char *)b + parts[i].at, parts[i].bytes) != 0) return parts[i].what;
+  return NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_state.h - what belongs to the process and is nobody's to change. */
+#ifndef CONFORMANCE_PROCESS_STATE_H
+#define CONFORMANCE_PROCESS_STATE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROCESS_SIGNALS 65
+
+/* What arithmetic does: which way it rounds, what it makes of subnormal numbers, and whether it traps. */
+typedef struct float_habits {
+  int32_t rounding;
+  int32_t traps;
+  float   made_subnormal;
+  float   read_subnormal;
+} float_habits;
+
+typedef struct process_state {
+  struct sigaction actions[PROCESS_SIGNALS];
+  sigset_t mask;
+  uint64_t environment;         /* a hash of names and values */
+  uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
+  char     folder[4096];
+  char     locale[256];
+  uint32_t file_mask;
+  uint32_t descriptor_count;
+  uint32_t thread_count;
+  float_habits habits;
+} process_state;
+
+void process_state_read(process_state *out_state);
+/* What differs, in words; NULL if nothing does.  Descriptors and threads are not looked at. */
+const char *process_state_difference(const process_state *before, const process_state *after);
+/* Threads that are ending get a moment to do so. */
+uint32_t process_thread_count(uint32_t expected);
+uint32_t process_descriptor_count(void);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - what was claimed and how it fared, and what was not reached: the support table of a device. */
+#ifndef CONFORMANCE_REPORT_H
+#define CONFORMANCE_REPORT_H
+
+#include <stdio.h>
+
+#include "conformance/trial.h"
+
+#define REPORT_TEXT 560
+
+/* One row: a combination of formats with one level and class. */
+typedef struct report_claim {
+  combination which;
+  combination failed_which;             /* what was asked about when it failed; another one where changes led here */
+  uint32_t    level;
+  uint32_t    numerics;
+  uint32_t    numerics_flags;
+  uint32_t    growth;
+  uint32_t    accumulator;
+  uint32_t    case_count;
+  uint32_t    failure_count;
+  uint32_t    failed_case;              /* the first */
+  double      numerics_bound;
+  double      worst;
+  char        failure[REPORT_TEXT];     /* the first: what was wrong, the case */
+} report_claim;
+
+/* A check of manners. */
+typedef struct report_check {
+  char name[40];
+  bool failed;
+  bool skipped;
+  char text[REPORT_TEXT];               /* what was wrong, or why it was not tried */
+} report_check;
+
+typedef struct report {
+  report_claim *claims;
+  report_check *checks;
+  uint32_t      count;
+  uint32_t      capacity;
+  uint32_t      check_count;
+  uint32_t      check_capacity;
+  uint64_t      question_count;
+  uint64_t      refusal_count;
+  uint64_t      unchecked_change_count;
+  uint64_t      failure_count;          /* checks included */
+  uint32_t      claimed_count;          /* combinations that are claimed, or lead to something that is */
+  uint32_t      reached_count;          /* of them, those of which at least one case ran */
+  bool          out_of_time;
+  char          unreached[240];         /* some of the others */
+  char          given_up[160];          /* why it ended early; "" if it did not */
+} report;
+
+/* The row of that combination, level and class, made if there is none; NULL without memory. */
+report_claim *report_row(report *r, const combination *which, const tm_answer *answer);
+/* Adds a row that another process filled. */
+bool report_add(report *r, const report_claim *claim);
+bool report_add_check(report *r, const report_check *check);
+void report_free(report *r);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * subject.h - the backend under test with a host of its own around it: the contract's table, host services, one opened
+ * device.  No scheduler, no inventory: what is found out here is the backend's alone.
+ */
+#ifndef CONFORMANCE_SUBJECT_H
+#define CONFORMANCE_SUBJECT_H
+
+#include <stdbool.h>
+
+#include "base/pool.h"
+#include "conformance/question.h"
+#include "tensormorph/plugin.h"
+
+#define SUBJECT_SETTINGS 64
+
+/* "name=value" of the backend's options. */
+typedef struct subject_settings {
+  const char *words[SUBJECT_SETTINGS];
+  uint32_t    count;
+} subject_settings;
+
+typedef struct subject {
+  tm_host         services;
+  tm_memory       memory;
+  tm_pool        *pool;                 /* NULL: ranges run one after the other, on changing lanes, from the back */
+  tm_accelerator_backend_plugin table;  /* complete */
+  bool            host_makes_buffers;   /* a buffer is its address */
+  subject_settings settings;
+  const combination_list *combinations;
+  tm_backend     *backend;
+  tm_device      *device;
+  uint32_t        device_index;
+  uint32_t        reserved;
+  tm_device_info  info;
+  tm_memory_space space;
+  _Atomic uint64_t announced_epoch;     /* by device_event */
+  _Atomic uint64_t allocation_count;    /* made by the backend so far */
+  _Atomic uint64_t allocations_left;    /* before the host has no more memory */
+  char            text[200];            /* what it said through fail last */
+} subject;
+
+typedef struct subject_options {
+  const tm_accelerator_backend_plugin *table;   /* as tm_plugin_table_accept gives it */
+  subject_settings settings;
+  uint32_t         device_index;
+  uint32_t         threads;             /* 0: serial ranges on 3 lanes */
+  uint64_t         allocations_plus_one; /* that the host has memory for; 0: no limit */
+  const combination_list *combinations; /* of all operations; NULL where no errands are run */
+} subject_options;
+
+/* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
+tm_status subject_open(subject *s, const subject_options *options);
+void      subject_close(subject *s);
+
+/* One question.  A query that fails refuses for lack of resources. */
+tm_answer subject_ask(subject *s, const tm_operation *operation);
+tm_answer subject_ask_question(subject *s, const question *q);
+/* The status that query returns, and the answer. */
+tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer);
+
+/* Memory in space 0 with the bytes of `image`, which on a device that works in host memory is the buffer itself. */
+tm_status subject_buffer(subject *s, void *image, uint64_t bytes, tm_buffer **out_buffer);
+/* Brings the bytes back into the image. */
+tm_status subject_collect(subject *s, tm_buffer *buffer, void *image, uint64_t bytes);
+void      subject_buffer_free(subject *s, tm_buffer *buffer, uint64_t bytes);
+/* Any transfer, waited for; TM_BUSY is tried again. */
+typedef tm_status (*subject_transfer_fn)(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket);
+tm_status subject_transfer(subject *s, subject_transfer_fn function, const tm_transfer *transfer, tm_ticket *out_ticket);
+/* Enqueues, starts and waits. */
+tm_status subject_launch(subject *s, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings, uint32_t count);
+
+#endif

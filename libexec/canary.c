@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "canary.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "canary_table.h"
+#include "execute/staging.h"
+#include "journal.h"
+#include "plugin/device.h"
+#include "plugin/enumeration.h"
+#include "schedule/candidate.h"
+#include "tensor/codec.h"
+#include "tensor/format.h"
+
+#define QUESTIONS 32u
+#define LONGEST_SETUP_NS (UINT64_C(3) * 1000000000)     /* a step that takes longer is taken for a hang */
+#define LONGEST_FAULT 240
+
+static const canary_sizes usual = { 8, 64, 32 };
+
+/* ---- questions ---- */
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return *state >> 33;
+}
+
+void canary_ask(tm_device_slot *device) {
+  static const uint64_t extents[] = { 1, 2, 3, 7, 31, 32, 33, 64, 1000, 4096, 65536, UINT64_C(1) << 31 };
+  static tm_request requests[QUESTIONS];
+  static tm_operation operations[QUESTIONS];
+  static tm_answer answers[QUESTIONS];
+  const tm_operation *pointers[QUESTIONS];
+  const uint64_t kinds = sizeof extents / sizeof extents[0];
+  uint64_t state = device->index_in_backend + 1;
+  uint32_t count = 0;
+  for (uint32_t tries = 0; tries < 1000 && count < QUESTIONS; tries++) {
+    const tm_format_info *format = tm_format_at((uint32_t)(next_random(&state) % 48));
+    const canary_sizes sizes = { extents[next_random(&state) % kinds], extents[next_random(&state) % kinds],
+                                 extents[next_random(&state) % kinds] };
+    const uint32_t example = (uint32_t)(next_random(&state) % canary_table_count());
+    if (format == NULL || !canary_table_make(example, format->format, &sizes, &requests[count], &operations[count])) continue;
+    pointers[count] = &operations[count];
+    count++;
+  }
+  journal_subject("%u operations of odd sizes on device %u", count, device->index_in_backend);
+  tm_device_query(device, pointers, count, answers);
+  journal_subject("%s", "");
+}
+
+/* ---- data ---- */
+
+typedef struct canary {
+  tm_device_slot   *device;
+  tm_request        request;
+  tm_operation      operation;
+  tm_plan_candidate candidate;
+  tm_memory        *memory;
+  void             *inputs[TM_MAX_OPERANDS];
+  void             *got;
+  void             *expected;
+  char              name[64];
+  char              fault[LONGEST_FAULT];
+} canary;
+
+static const tm_operand *output_of(const canary *c) { return &c->request.operands[c->operation.input_count]; }
+
+/* Small positive numbers, which every format holds nearly and every operation takes. */
+static void fill(const tm_operand *operand, void *data, double rows) {
+  const tm_format_info *info = tm_format_find(operand->format);
+  const tm_codec *codec = tm_codec_find(operand->format);
+  const uint64_t count = operand->byte_count / info->block_bytes * info->block_elements;
+  char *at = data;
+  double values[256];
+  for (uint64_t done = 0; done < count; done += info->block_elements) {
+    for (uint64_t i = 0; i < info->block_elements && i < 256; i++) {
+      const uint64_t n = done + i;
+      values[i] = info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK ? 0.25 + (double)(n * 7 % 32) / 64 : (double)(1 + n % 7);
+      if (info->kind == TM_KIND_BOOL) values[i] = (double)(n % 2);
+      if (operand->format == TM_FORMAT_I64) values[i] = (double)(n % (uint64_t)rows);
+    }
+    codec->encode(values, info->block_elements, at);
+    at += info->block_bytes;
+  }
+}
+
+static bool make_data(canary *c) {
+  const tm_op_row *row = tm_op_find(c->operation.op);
+  void *pointers[TM_MAX_OPERANDS];
+  for (uint32_t i = 0; i < c->operation.input_count; i++) {
+    const tm_operand *operand = &c->request.operands[i];
+    c->inputs[i] = tm_memory_alloc(c->memory, operand->byte_count, TM_BEST_ALIGNMENT);
+    if (c->inputs[i] == NULL || tm_codec_find(operand->format) == NULL) return false;
+    fill(operand, c->inputs[i], (double)usual.rows);
+    pointers[i] = c->inputs[i];
+  }
+  c->got = tm_memory_alloc(c->memory, output_of(c)->byte_count, TM_BEST_ALIGNMENT);
+  c->expected = tm_memory_alloc(c->memory, output_of(c)->byte_count, TM_BEST_ALIGNMENT);
+  if (c->got == NULL || c->expected == NULL || row->reference == NULL) return false;
+  memset(c->got, 0xa5, (size_t)output_of(c)->byte_count);
+  pointers[c->operation.input_count] = c->expected;
+  row->reference(&c->operation, pointers, 0, row->units(&c->operation));
+  return true;
+}
+
+static void free_data(canary *c) {
+  const uint64_t bytes = output_of(c)->byte_count;
+  for (uint32_t i = 0; i < c->operation.input_count; i++) tm_memory_free(c->memory, c->inputs[i], c->request.operands[i].byte_count);
+  tm_memory_free(c->memory, c->got, bytes);
+  tm_memory_free(c->memory, c->expected, bytes);
+  memset(c->inputs, 0, sizeof c->inputs);
+  c->got = c->expected = NULL;
+}
+
+/* ---- is it right? ---- */
+
+/* Distance between neighbours, relative. */
+static double epsilon_of(uint32_t format) {
+  switch (format) {
+    case TM_FORMAT_F64: return 0x1p-52;
+    case TM_FORMAT_F32: return 0x1p-23;
+    case TM_FORMAT_F16: return 0x1p-10;
+    case TM_FORMAT_BF16: return 0x1p-7;
+    case TM_FORMAT_F8_E4M3FN: return 0x1p-3;
+    case TM_FORMAT_F8_E5M2: return 0x1p-2;
+    default: return 0x1p-10;
+  }
+}
+
+/* Generous where the class is: the number of terms is bounded by the elements of an input, their sum by a magnitude of 4. */
+static double tolerance(const canary *c, double expected) {
+  const tm_answer *answer = &c->candidate.answer;
+  const double own = epsilon_of(output_of(c)->format) * fmax(fabs(expected), 0x1p-20);
+  if (answer->numerics == TM_NUMERICS_N1) return own * (answer->numerics_bound + 1);
+  const double terms = (double)c->request.operands[0].element_count;
+  const double growth = answer->growth == TM_GROWTH_LINEAR ? terms : answer->growth == TM_GROWTH_LOG2 ? log2(terms) + 1 : 1;
+  return own + answer->numerics_bound * growth * epsilon_of(answer->accumulator) * fmax(fabs(expected), 4);
+}
+
+static bool fail_at(canary *c, uint64_t index, double expected, double got) {
+  snprintf(c->fault, sizeof c->fault, "it gave a wrong result for %s in its trial: element %llu is %.9g, expected %.9g", c->name,
+           (unsigned long long)index, got, expected);
+  return false;
+}
+
+static bool same_bits(canary *c) {
+  if (memcmp(c->got, c->expected, (size_t)output_of(c)->byte_count) == 0) return true;
+  snprintf(c->fault, sizeof c->fault, "it gave other bits than the reference for %s in its trial, though it claims N0", c->name);
+  return false;
+}
+
+/* Words of counts are exact in every class; the sums behind them have a form of their own. */
+static bool same_counts(canary *c, uint32_t count) {
+  const uint64_t *got = c->got, *expected = c->expected;
+  for (uint32_t i = 0; i < count; i++)
+    if (got[i] != expected[i]) return fail_at(c, i, (double)expected[i], (double)got[i]);
+  return true;
+}
+
+static bool is_near(canary *c) {
+  const tm_operand *output = output_of(c);
+  const tm_format_info *info = tm_format_find(output->format);
+  const tm_codec *codec = tm_codec_find(output->format);
+  double got[256], expected[256];
+  for (uint64_t done = 0; done < output->element_count; done += info->block_elements) {
+    const uint64_t at = done / info->block_elements * info->block_bytes;
+    codec->decode((const char *)c->got + at, info->block_elements, got);
+    codec->decode((const char *)c->expected + at, info->block_elements, expected);
+    for (uint64_t i = 0; i < info->block_elements && i < 256; i++)
+      if (!(fabs(got[i] - expected[i]) <= tolerance(c, expected[i]))) return fail_at(c, done + i, expected[i], got[i]);
+  }
+  return true;
+}
+
+static bool is_right(canary *c) {
+  const uint32_t numerics = c->candidate.answer.numerics;
+  if (numerics == TM_NUMERICS_N0) return same_bits(c);
+  if (c->operation.op == TM_OP_STATS) return same_counts(c, TM_STATS_SUBNORMAL);
+  if (c->operation.op == TM_OP_COMPARE_TENSORS) return same_counts(c, TM_COMPARISON_EQUAL_BITS);
+  return numerics >= TM_NUMERICS_N3 || is_near(c);
+}
+
+/* ---- running one ---- */
+
+static tm_status launch(canary *c, tm_error *error) {
+  tm_kernel *kernel = NULL;
+  void *pointers[TM_MAX_OPERANDS];
+  uint64_t copy_ns;
+  memcpy(pointers, c->inputs, sizeof pointers);
+  pointers[c->operation.input_count] = c->got;
+  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->candidate.promise, NULL, &kernel, error));
+  tm_device_use use = tm_device_use_begin(c->device);
+  const tm_launch_site site = { .device = c->device, .kernel = kernel, .operation = &c->candidate.operation,
+                                .workspace_bytes = c->candidate.answer.workspace_bytes, .pointers = pointers };
+  const tm_status status = tm_staging_run(&site, &use, &copy_ns, error);
+  tm_device_use_end(&use);
+  tm_device_release(c->device, kernel);
+  return status;
+}
+
+static void add_fault(canary_report *report, const canary *c) {
+  if (report->count == report->capacity) {
+    const uint32_t capacity = report->capacity == 0 ? 16 : report->capacity * 2;
+    tm_backend_fault *grown = tm_arena_calloc(report->arena, capacity, sizeof *grown);
+    if (grown == NULL) return;
+    if (report->count != 0) memcpy(grown, report->faults, report->count * sizeof *grown);
+    report->faults = grown;
+    report->capacity = capacity;
+  }
+  const char *text = tm_arena_string(report->arena, c->fault, strlen(c->fault));
+  report->faults[report->count++] = (tm_backend_fault){ c->device->index_in_backend, c->operation.op, c->request.operands[0].format,
+                                                        text == NULL ? "" : text };
+}
+
+/* What is no broken promise: lack of resources, a moved epoch, a lost device. */
+static bool is_excused(tm_status status) {
+  return status == TM_BUSY || status == TM_STALE || status == TM_ERROR_NO_MEMORY || status == TM_ERROR_DEVICE_LOST;
+}
+
+static void run_one(canary *c, canary_report *report) {
+  tm_error error = TM_ERROR_INIT;
+  if (!make_data(c)) return;
+  journal_subject("%s on device %u", c->name, c->device->index_in_backend);
+  const tm_status status = launch(c, &error);
+  journal_subject("%s", "");
+  if (status == TM_BUSY) report->busy = true;
+  if (status != TM_OK && !is_excused(status))
+    snprintf(c->fault, sizeof c->fault, "it said yes to %s in its trial and then failed: %s%s%.120s", c->name, tm_status_name(status),
+             error.text[0] == '\0' ? "" : ": ", error.text);
+  const bool is_bad = (status != TM_OK && !is_excused(status)) || (status == TM_OK && !is_right(c));
+  if (is_bad && report->count < TM_MOST_FAULTS) add_fault(report, c);
+}
+
+/* Asks about the example with the format; true when the device claims it as it is and can set it up in time. */
+static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
+  if (!canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
+  const tm_operation *pointer = &c->operation;
+  memset(&c->candidate, 0, sizeof c->candidate);
+  c->candidate.device = c->device;
+  snprintf(c->name, sizeof c->name, "%s %s", tm_op_find(c->operation.op)->name, tm_format_find(format)->name);
+  journal_subject("%s on device %u", c->name, c->device->index_in_backend);
+  tm_device_query(c->device, &pointer, 1, &c->candidate.promise);
+  journal_subject("%s", "");
+  c->candidate.answer = c->candidate.promise;
+  c->candidate.operation = c->operation;
+  memcpy(c->candidate.operands, c->request.operands, sizeof c->candidate.operands);
+  c->candidate.operation.operands = c->candidate.operands;
+  return c->candidate.answer.level != TM_LEVEL_REFUSED && c->candidate.answer.setup_ns <= LONGEST_SETUP_NS;
+}
+
+static bool find_claim(canary *c, uint32_t example) {
+  static const uint32_t first[] = { TM_FORMAT_F32, TM_FORMAT_F16, TM_FORMAT_BF16, TM_FORMAT_F64, TM_FORMAT_I32, TM_FORMAT_I8 };
+  for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+    if (is_claimed(c, example, first[i])) return true;
+  for (uint32_t i = 0; tm_format_at(i) != NULL; i++)
+    if (tm_format_at(i)->has_arithmetic && is_claimed(c, example, tm_format_at(i)->format)) return true;
+  return false;
+}
+
+void canary_run(tm_device_slot *device, uint64_t deadline_ns, canary_report *report) {
+  static canary c;              /* a candidate is large */
+  memset(&c, 0, sizeof c);
+  c.device = device;
+  c.memory = device->backend->inventory->memory;
+  for (uint32_t i = 0; i < canary_table_count() && tm_now_ns() < deadline_ns; i++) {
+    if (!tm_device_is_usable(device) || report->busy) return;
+    if (!find_claim(&c, i)) continue;
+    run_one(&c, report);
+    free_data(&c);
+  }
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal.h"
+
+#include <fcntl.h>
+#include <fenv.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/probe_run.h"
+
+#define LONGEST_STEP 200
+#define MOST_VARIABLES 256u
+
+extern char **environ;
+
+/* One program, one plugin: what it is called through, and where it is told. */
+static int output = -1;
+static char subject[LONGEST_STEP];
+static tm_accelerator_backend_plugin real;
+static bool changed_mode;
+static char variables[MOST_VARIABLES][LONGEST_STEP];
+static uint32_t variable_count;
+static atomic_flag variables_in_use = ATOMIC_FLAG_INIT;
+
+void journal_open(void) {
+  output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nothing >= 0) {
+    (void)dup2(nothing, STDOUT_FILENO);
+    (void)close(nothing);
+  }
+}
+
+static void put(const char *bytes, size_t count) {
+  while (count != 0) {
+    const ssize_t written = write(output, bytes, count);
+    if (written <= 0) return;
+    bytes += written;
+    count -= (size_t)written;
+  }
+}
+
+void journal_write(const tm_field_writer *writer) { put(writer->bytes, (size_t)writer->length); }
+
+/* No allocation: the plugin may have broken the heap.  One write, so that threads do not mix their lines. */
+static void put_line(const char *tag, const char *text) {
+  char line[LONGEST_STEP + 64];
+  const int length = snprintf(line, sizeof line, "%zu:%s\n%zu:%s\n", strlen(tag), tag, strlen(text), text);
+  put(line, (size_t)length);
+}
+
+/* ---- variables ---- */
+
+/* What a driver asks the environment for decides what it offers.  Every library that is loaded here finds these two
+   functions before those of the C library, which are the same but for the note. */
+static const char *find_variable(const char *name) {
+  const size_t length = strlen(name);
+  for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
+    if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=') return *variable + length + 1;
+  return NULL;
+}
+
+static void note_variable(const char *name) {
+  if (output < 0 || strlen(name) >= LONGEST_STEP) return;
+  while (atomic_flag_test_and_set(&variables_in_use)) {
+  }
+  bool known = variable_count == MOST_VARIABLES;
+  for (uint32_t i = 0; i < variable_count && !known; i++) known = strcmp(variables[i], name) == 0;
+  if (!known) {
+    (void)snprintf(variables[variable_count++], LONGEST_STEP, "%s", name);
+    put_line(TM_PROBE_VARIABLE, name);
+  }
+  atomic_flag_clear(&variables_in_use);
+}
+
+__attribute__((visibility("default"))) char *getenv(const char *name) {
+  note_variable(name);
+  return (char *)(uintptr_t)find_variable(name);
+}
+
+__attribute__((visibility("default"))) char *secure_getenv(const char *name) { return getenv(name); }
+
+/* ---- steps ---- */
+
+void journal_step(const char *format, ...) {
+  char text[LONGEST_STEP];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  put_line(TM_PROBE_STEP, text);
+}
+
+void journal_subject(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(subject, sizeof subject, format, arguments);
+  va_end(arguments);
+}
+
+static void step(const char *call) {
+  if (subject[0] == '\0')
+    journal_step("%s", call);
+  else
+    journal_step("%s of %.150s", call, subject);
+}
+
+/* The host puts the mode back after each call, so that it is never seen changed from outside. */
+static void look_at_mode(void) {
+  const volatile float smallest = 0x1p-149f, one = 1;
+  if (fegetround() != FE_TONEAREST || smallest * one == 0) changed_mode = true;
+}
+
+bool journal_saw_float_mode_changed(void) { return changed_mode; }
+
+/* ---- the table ---- */
+
+static tm_status told_init(const tm_host *host, tm_backend **out_backend) {
+  step("init");
+  const tm_status status = real.init(host, out_backend);
+  look_at_mode();
+  return status;
+}
+
+static void told_shutdown(tm_backend *backend) {
+  step("shutdown");
+  real.shutdown(backend);
+}
+
+static tm_status told_device_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
+  journal_step("device_info(%u)", index);
+  return real.device_info(backend, index, out_info);
+}
+
+static tm_status told_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  journal_step("open(%u)", index);
+  return real.open(backend, index, out_device);
+}
+
+static void told_close(tm_device *device) {
+  step("close");
+  real.close(device);
+}
+
+static tm_status told_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                            tm_answer *const *out_answers) {
+  step("query");
+  const tm_status status = real.query(backend, index, operations, count, out_answers);
+  look_at_mode();
+  return status;
+}
+
+static tm_status told_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
+  step("prepare");
+  const tm_status status = real.prepare(device, operation, answer, out_kernel);
+  look_at_mode();
+  return status;
+}
+
+static void told_release(tm_device *device, tm_kernel *kernel) {
+  step("release");
+  real.release(device, kernel);
+}
+
+static tm_status told_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  step("upload");
+  return real.upload(device, transfer, out_ticket);
+}
+
+static tm_status told_download(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  step("download");
+  return real.download(device, transfer, out_ticket);
+}
+
+static tm_status told_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  step("launch");
+  const tm_status status = real.launch(device, launch, out_ticket);
+  look_at_mode();
+  return status;
+}
+
+static tm_status told_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
+  step("wait");
+  return real.wait(device, tickets, count, timeout_ns);
+}
+
+void journal_interpose(void *context, tm_accelerator_backend_plugin *table) {
+  (void)context;
+  real = *table;
+  table->init = told_init;
+  table->shutdown = told_shutdown;
+  table->device_info = told_device_info;
+  table->open = told_open;
+  table->close = told_close;
+  table->query = told_query;
+  table->prepare = told_prepare;
+  table->release = told_release;
+  table->upload = told_upload;
+  table->download = told_download;
+  table->launch = told_launch;
+  table->wait = told_wait;
+}

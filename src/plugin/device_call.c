@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/device_call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "plugin/crash_marks.h"
+#include "plugin/host_services.h"
+
+#define LARGEST_ATTRIBUTES 256u
+#define NS_PER_MS UINT64_C(1000000)
+
+/* ---- the kinds of call ---- */
+
+static const tm_accelerator_backend_plugin *table_of(const tm_device_call *call) { return &call->device->backend->table; }
+
+static void do_open(tm_device_call *call) {
+  call->status = table_of(call)->open(call->device->backend->handle, call->device->index_in_backend, &call->handle);
+}
+
+static void do_close(tm_device_call *call) { table_of(call)->close(call->handle); }
+
+static void do_query(tm_device_call *call) {
+  call->status = table_of(call)->query(call->device->backend->handle, call->device->index_in_backend, &call->operation, 1,
+                                       &call->out_answer);
+}
+
+static void do_prepare(tm_device_call *call) {
+  call->status = table_of(call)->prepare(call->handle, call->operation, call->answer, &call->kernel);
+}
+
+static void do_release(tm_device_call *call) { table_of(call)->release(call->handle, call->kernel); }
+
+static void do_buffer_create(tm_device_call *call) {
+  call->status = table_of(call)->buffer_create(call->handle, 0, call->bytes, &call->buffer);
+}
+
+static void do_buffer_destroy(tm_device_call *call) {
+  table_of(call)->buffer_destroy(call->handle, 0, call->buffer, call->bytes, 0);
+}
+
+static void do_upload(tm_device_call *call) { call->status = table_of(call)->upload(call->handle, call->transfer, &call->ticket); }
+
+static void do_download(tm_device_call *call) {
+  call->status = table_of(call)->download(call->handle, call->transfer, &call->ticket);
+}
+
+static void do_launch(tm_device_call *call) { call->status = table_of(call)->launch(call->handle, call->launch, &call->ticket); }
+
+static void do_wait(tm_device_call *call) {
+  call->status = table_of(call)->wait(call->handle, &call->ticket, 1, call->timeout_ns);
+}
+
+static void do_cancel(tm_device_call *call) { call->status = table_of(call)->cancel(call->handle, call->queue); }
+
+/* `alone`: made without any work at hand, so it is watched until the device has come back from it often enough. */
+typedef struct call_row {
+  const char *name;
+  void      (*make)(tm_device_call *call);
+  bool        alone;
+  bool        is_host;          /* one at a time for the whole backend */
+} call_row;
+
+static const call_row rows[TM_CALL_KINDS] = {
+  [TM_CALL_OPEN] = { "open", do_open, true, true },
+  [TM_CALL_CLOSE] = { "close", do_close, true, true },
+  [TM_CALL_QUERY] = { "query", do_query, true, false },
+  [TM_CALL_PREPARE] = { "prepare", do_prepare, false, false },
+  [TM_CALL_RELEASE] = { "release", do_release, true, false },
+  [TM_CALL_BUFFER_CREATE] = { "buffer_create", do_buffer_create, true, false },
+  [TM_CALL_BUFFER_DESTROY] = { "buffer_destroy", do_buffer_destroy, true, false },
+  [TM_CALL_UPLOAD] = { "upload", do_upload, false, false },
+  [TM_CALL_DOWNLOAD] = { "download", do_download, false, false },
+  [TM_CALL_LAUNCH] = { "launch", do_launch, false, false },
+  [TM_CALL_WAIT] = { "wait", do_wait, false, false },
+  [TM_CALL_CANCEL] = { "cancel", do_cancel, true, false },
+};
+
+/* What surrounds every call, on whichever thread it runs. */
+static void framed(tm_device_call *call) {
+  tm_call_frame frame;
+  tm_call_enter(&frame, call->error);
+  rows[call->kind].make(call);
+  tm_call_leave(&frame);
+}
+
+/* ---- giving up ---- */
+
+tm_status tm_backend_give_up(tm_backend_slot *backend, const char *what, tm_error *error) {
+  if (!atomic_exchange(&backend->is_stuck, true)) {
+    snprintf(backend->stuck_reason, sizeof backend->stuck_reason, "%s", what);
+    atomic_store(&backend->state, TM_BACKEND_QUARANTINED);
+    atomic_fetch_add(&backend->inventory->generation, 1);
+    tm_log_write(&backend->inventory->log, TM_LOG_WARNING, "%s: %s; it is quarantined and not used any more", backend->name, what);
+  }
+  return tm_fail(error, TM_ERROR_INTERNAL, "%s", what);
+}
+
+tm_status tm_device_give_up(tm_device_slot *device, const char *what, tm_error *error) {
+  tm_mutex_lock(&device->lock);
+  if (!atomic_load(&device->is_stuck)) {
+    snprintf(device->stuck_reason, sizeof device->stuck_reason, "%s", what);
+    atomic_store(&device->is_stuck, true);
+    atomic_store(&device->backend->is_stuck, true);
+  }
+  tm_mutex_unlock(&device->lock);
+  tm_inventory_retire(device, TM_DEVICE_QUARANTINED);
+  return tm_fail(error, TM_ERROR_INTERNAL, "%s", what);
+}
+
+/* ---- watched calls ---- */
+
+/* NULL: calls come from any thread.  Questions name a device by its index, and do so always. */
+static tm_worker *own_thread(const tm_device_call *call) { return call->kind == TM_CALL_QUERY ? NULL : call->device->thread; }
+
+/* The call with copies of all that it points to. */
+typedef struct watched_call {
+  tm_device_call call;
+  tm_error       error;
+  tm_operation   operation;
+  tm_answer      answer;
+  tm_transfer    transfer;
+  tm_launch      launch;
+  tm_operand     operands[TM_MAX_OPERANDS];
+  tm_binding     bindings[TM_MAX_OPERANDS + 1];
+  uint64_t       attributes[LARGEST_ATTRIBUTES / 8];
+} watched_call;
+
+static void copy_operation(watched_call *watched, const tm_operation *operation) {
+  const uint32_t count = operation->input_count + operation->output_count;
+  watched->operation = *operation;
+  memcpy(watched->operands, operation->operands, count * sizeof *watched->operands);
+  watched->operation.operands = watched->operands;
+  if (operation->attributes != NULL) {
+    memcpy(watched->attributes, operation->attributes, operation->attribute_bytes);
+    watched->operation.attributes = watched->attributes;
+  }
+  watched->call.operation = &watched->operation;
+}
+
+static void copy_launch(watched_call *watched, const tm_launch *launch) {
+  watched->launch = *launch;
+  memcpy(watched->bindings, launch->bindings, launch->binding_count * sizeof *watched->bindings);
+  watched->launch.bindings = watched->bindings;
+  watched->call.launch = &watched->launch;
+}
+
+static watched_call *copy_call(const tm_device_call *call) {
+  watched_call *watched = tm_memory_try_alloc(call->device->backend->inventory->memory, sizeof *watched, 0);
+  if (watched == NULL) return NULL;
+  watched->call = *call;
+  watched->error = (tm_error)TM_ERROR_INIT;
+  watched->call.error = &watched->error;
+  if (call->operation != NULL) copy_operation(watched, call->operation);
+  if (call->launch != NULL) copy_launch(watched, call->launch);
+  if (call->transfer != NULL) {
+    watched->transfer = *call->transfer;
+    watched->call.transfer = &watched->transfer;
+  }
+  if (call->answer != NULL) {
+    watched->answer = *call->answer;
+    watched->call.answer = &watched->answer;
+  }
+  if (call->out_answer != NULL) {
+    watched->answer = *call->out_answer;
+    watched->call.out_answer = &watched->answer;
+  }
+  return watched;
+}
+
+static void take_result(tm_device_call *call, const watched_call *watched) {
+  call->status = watched->call.status;
+  call->handle = watched->call.handle;
+  call->kernel = watched->call.kernel;
+  call->buffer = watched->call.buffer;
+  call->ticket = watched->call.ticket;
+  if (call->out_answer != NULL) *call->out_answer = watched->answer;
+  if (watched->error.text[0] != '\0')
+    (void)tm_fail_native(call->error, watched->error.code, watched->error.native_code, "%s", watched->error.text);
+}
+
+static void run_watched(void *argument) {
+  watched_call *watched = argument;
+  framed(&watched->call);
+}
+
+static bool is_cancelled(const tm_device_call *call) { return call->cancelled != NULL && atomic_load(call->cancelled) != 0; }
+
+static void say_hung(tm_device_call *call, uint64_t limit_ns) {
+  char what[TM_STUCK_REASON_BYTES];
+  const call_row *row = &rows[call->kind];
+  if (is_cancelled(call))
+    snprintf(what, sizeof what, "%s had not returned when its work was cancelled", row->name);
+  else
+    snprintf(what, sizeof what, "%s did not return within %llu ms", row->name, (unsigned long long)(limit_ns / NS_PER_MS));
+  call->is_hung = true;
+  call->status = tm_device_give_up(call->device, what, call->error);
+  if (row->is_host) (void)tm_backend_give_up(call->device->backend, what, NULL);
+  if (is_cancelled(call)) call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "%s", what);
+}
+
+/* A wait is meant to take a while. */
+static uint64_t limit_of(const tm_device_call *call) {
+  const uint64_t limit = tm_watch_limit_ns(&call->device->backend->inventory->watch, call->expected_ns);
+  return call->kind == TM_CALL_WAIT ? limit + call->timeout_ns : limit;
+}
+
+static void make_watched(tm_device_call *call, watched_call *watched) {
+  tm_device_slot *device = call->device;
+  tm_watch *watch = &device->backend->inventory->watch;
+  const tm_worker_patience patience = { limit_of(call), call->cancelled };
+  tm_worker *thread = own_thread(call);
+  const bool is_back = thread != NULL ? tm_worker_call(thread, run_watched, watched, &patience)
+                                      : tm_watch_call(watch, run_watched, watched, &patience);
+  if (!is_back) {
+    say_hung(call, patience.limit_ns);
+    return;
+  }
+  take_result(call, watched);
+  tm_memory_free(device->backend->inventory->memory, watched, sizeof *watched);
+}
+
+/* ---- which way ---- */
+
+static _Atomic uint8_t *counter_of(const tm_device_call *call) {
+  tm_device_slot *device = call->device;
+  return call->kind == TM_CALL_QUERY ? &device->clean_queries[call->operation->op % TM_QUERY_KINDS] : &device->clean_calls[call->kind];
+}
+
+static bool must_watch(const tm_device_call *call) {
+  if (own_thread(call) != NULL) return true;
+  if (!call->device->is_watched) return false;
+  if (tm_trial_is_watched(call->trial)) return true;
+  return rows[call->kind].alone && atomic_load_explicit(counter_of(call), memory_order_relaxed) < TM_TRIAL_RUNS;
+}
+
+static bool can_copy(const tm_device_call *call) {
+  return (call->operation == NULL || call->operation->attribute_bytes <= LARGEST_ATTRIBUTES) &&
+         (call->launch == NULL || call->launch->binding_count <= TM_MAX_OPERANDS + 1);
+}
+
+/* An error of the host's would be mistaken for the backend's, so a device with a thread of its own is told to wait. */
+static void make_now(tm_device_call *call) {
+  watched_call *watched = must_watch(call) && can_copy(call) ? copy_call(call) : NULL;
+  if (watched != NULL)
+    make_watched(call, watched);
+  else if (own_thread(call) != NULL)
+    call->status = tm_fail(call->error, TM_ERROR_NO_MEMORY, "no memory for a call on another thread");
+  else
+    framed(call);
+  if (call->is_hung || !rows[call->kind].alone) return;
+  _Atomic uint8_t *counter = counter_of(call);
+  const uint8_t clean = atomic_load_explicit(counter, memory_order_relaxed);
+  if (clean <= TM_TRIAL_RUNS) atomic_store_explicit(counter, (uint8_t)(clean + 1), memory_order_relaxed);
+}
+
+/* Whether a crash in it should be known at the next start: it is watched, or made directly for the first time. */
+static bool must_mark(const tm_device_call *call) {
+  const tm_device_slot *device = call->device;
+  if (device->backend->inventory->crash_marks == NULL || !device->is_watched) return false;
+  if (!tm_trial_is_over(call->trial)) return true;
+  return rows[call->kind].alone && atomic_load_explicit(counter_of(call), memory_order_relaxed) <= TM_TRIAL_RUNS;
+}
+
+tm_status tm_device_call_make(tm_device_call *call) {
+  tm_device_slot *device = call->device;
+  call->status = TM_OK;
+  if (call->kind != TM_CALL_OPEN) call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
+  if (!must_mark(call)) {
+    make_now(call);
+    return call->status;
+  }
+  const tm_work_kind none = { .op = TM_OP_NONE };
+  const tm_work_kind kind = call->operation != NULL ? tm_work_kind_of(call->operation) : call->trial != NULL ? call->trial->kind : none;
+  struct tm_crash_marks *marks = device->backend->inventory->crash_marks;
+  const uint32_t mark = tm_crash_marks_set(marks, device, rows[call->kind].name, &kind);
+  make_now(call);
+  tm_crash_marks_clear(marks, mark);
+  return call->status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_call.h - one call into a backend about a device: framed, on the thread that the device wants, watched as long as
+ * the device has to prove itself.  What a watched call reaches is copied first, so that one that never comes back holds
+ * nothing of its caller's.
+ */
+#ifndef TM_PLUGIN_DEVICE_CALL_H
+#define TM_PLUGIN_DEVICE_CALL_H
+
+#include "plugin/trial.h"
+
+/* One call with all that any kind needs; each uses its part. */
+typedef struct tm_device_call {
+  tm_device_slot     *device;
+  tm_call_kind        kind;
+  uint32_t            queue;
+  tm_error           *error;
+  tm_trial           *trial;            /* NULL: nothing to prove */
+  uint64_t            expected_ns;      /* what it should take, if known */
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits is in a hurry; NULL: never */
+  const tm_operation *operation;
+  const tm_answer    *answer;
+  const tm_transfer  *transfer;
+  const tm_launch    *launch;
+  uint64_t            bytes;
+  uint64_t            timeout_ns;
+  /* Set by the call. */
+  tm_status           status;
+  bool                is_hung;          /* it never came back; status and error say so */
+  tm_device          *handle;
+  tm_kernel          *kernel;
+  tm_buffer          *buffer;
+  tm_ticket           ticket;
+  tm_answer          *out_answer;
+} tm_device_call;
+
+/* Makes the call and returns its status. */
+tm_status tm_device_call_make(tm_device_call *call);
+
+/* Nobody knows when a call or its work will end: the device is not used again, its backend not shut down, and what may still
+   be touched is never freed.  `what` is a sentence without its device.  Returns TM_ERROR_INTERNAL with it. */
+tm_status tm_device_give_up(tm_device_slot *device, const char *what, tm_error *error);
+/* Likewise for a backend that did not come back from a call of its own. */
+tm_status tm_backend_give_up(tm_backend_slot *backend, const char *what, tm_error *error);
+
+#endif

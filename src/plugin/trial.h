@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trial.h - which kinds of work a device has yet to prove itself with.  A kind is an operation with the formats of its
+ * operands.  Its first runs are watched, the next one is the first to be made directly, and from then on nothing is looked
+ * at but one counter.  [any thread]
+ */
+#ifndef TM_PLUGIN_TRIAL_H
+#define TM_PLUGIN_TRIAL_H
+
+#include "plugin/inventory.h"
+
+#define TM_TRIAL_RUNS 3u        /* watched runs that must end well */
+
+/* What a record of a device is kept under, in memory and on disk. */
+typedef struct tm_work_kind {
+  uint32_t op;                  /* TM_OP_NONE: the device as such */
+  uint32_t format_count;        /* inputs, then outputs; 0: all formats */
+  uint32_t formats[TM_MAX_OPERANDS];
+} tm_work_kind;
+
+typedef struct tm_trial {
+  struct tm_trial *next;
+  tm_work_kind     kind;
+  _Atomic uint32_t clean_runs;
+} tm_trial;
+
+tm_work_kind tm_work_kind_of(const tm_operation *operation);
+bool         tm_work_kind_equal(const tm_work_kind *a, const tm_work_kind *b);
+/* "f32,q4_0,f32"; "" for all formats. */
+void         tm_work_kind_formats(const tm_work_kind *kind, char *text, uint64_t capacity);
+
+/* The device's trial of this kind of work; lives as long as the inventory.  NULL: it is not on trial. */
+tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation);
+void      tm_trial_free_all(tm_device_slot *device);
+
+static inline uint32_t tm_trial_clean_runs(const tm_trial *trial) {
+  return trial == NULL ? UINT32_MAX : atomic_load_explicit(&trial->clean_runs, memory_order_relaxed);
+}
+/* Its runs are watched. */
+static inline bool tm_trial_is_watched(const tm_trial *trial) { return tm_trial_clean_runs(trial) < TM_TRIAL_RUNS; }
+/* Nothing is to be taken care of any more. */
+static inline bool tm_trial_is_over(const tm_trial *trial) { return tm_trial_clean_runs(trial) > TM_TRIAL_RUNS; }
+/* A run ended well. */
+static inline void tm_trial_pass(tm_trial *trial) { atomic_fetch_add_explicit(&trial->clean_runs, 1, memory_order_relaxed); }
+
+#endif

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensormorph plugin: what check prints and understands; new, list, forgive; the trace of calls."""
+
+import json
+import re
+import shutil
+
+import harness
+import zoo
+from zoo import ZOO
+
+
+class Check(zoo.ZooTest):
+    def test_built_in_backends_by_name(self):
+        names = [backend["name"] for backend in self.json_of("backends")["backends"] if backend["state"] == "ready"]
+        self.assertIn("reference", names)
+        for name in names:
+            code, out, _ = self.check(name, "--budget", 5)
+            self.assertEqual(code, 0, out)
+
+    def test_the_printed_command_repeats_the_failure(self):
+        _, out, _ = self.check(self.animal("wrong"), "--seed", 5, "--budget", 4)
+        commands = re.findall(r"^    tensormorph (plugin check .*)$", out, re.MULTILINE)
+        self.assertGreater(len(commands), 2)
+        for command in commands:
+            code, again, err = self.check(*command.split()[2:])
+            self.assertEqual(code, 1, again + err)
+            self.assertIn(command, again)
+
+    def test_without_isolation_it_says_the_same(self):
+        words = (self.animal("wrong"), "--only", "neg", "--formats", "f32,f32", "--case", 3)
+        isolated, direct = self.check(*words), self.check(*words, "--no-isolate")
+        self.assertEqual(isolated, direct)
+        self.assertEqual(isolated[0], 1)
+
+    def test_json(self):
+        code, out, _ = self.check(self.animal("two_queues"), "--json", "--budget", 5)
+        report = json.loads(out)
+        self.assertEqual((code, report["schema"]), (0, "tensormorph.conformance/2"))
+        (device,) = report["devices"]
+        self.assertEqual((device["backend"], device["device"], device["failures"]), ("zoo_two_queues", 0, 0))
+        self.assertEqual({claim["operation"] for claim in device["claims"]}, {"copy", "add", "neg"})
+        self.assertTrue({"order", "transfers", "threads"} <= {check["name"] for check in device["checks"]})
+        code, out, _ = self.check(self.animal("wrong"), "--json", "--budget", 4)
+        self.assertEqual(code, 1)
+        failed = [claim for claim in json.loads(out)["devices"][0]["claims"] if claim["failures"]]
+        self.assertTrue(all(claim["failure"] and claim["failed_case"] is not None for claim in failed) and failed)
+
+    def test_one_device_of_several(self):
+        code, out, _ = self.check(self.animal("eager"), "--device", "2", "--budget", 3)
+        self.assertEqual((code, out.count("claims, ")), (0, 1), out)
+        self.assertIn("zoo_eager:2", out)
+
+    def test_options_of_the_backend(self):
+        code, _, err = self.check("reference", "--set", "reference.nonsense=1")
+        self.assertEqual(code, 2)
+        self.assertIn("reference has no option nonsense", err)
+        code, _, err = self.check("reference", "--set", "nobody.nonsense=1", "--only", "neg")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_wrong_usage(self):
+        for arguments, code, said in (
+            (["plugin"], 2, "something is missing"),
+            (["plugin", "chek", "x"], 2, 'did you mean "check"?'),
+            (["plugin", "check"], 2, "usage: tensormorph plugin check FILE|NAME"),
+            (["plugin", "list", "x"], 2, "one operand too many"),
+            (["plugin", "list", "--full"], 2, "plugin list has no option --full"),
+            (["plugin", "check", "reference", "--folder", "x"], 2, "plugin check has no option --folder"),
+            (["plugin", "check", "reference", "--quick", "--full"], 2, "exclude each other"),
+            (["plugin", "check", "reference", "--device", "a:b"], 2, "--device wants NAME:INDEX"),
+            (["plugin", "check", "reference", "--seed", "x"], 2, "--seed wants a whole number"),
+            (["plugin", "check", "nobody_has_this"], 3, "there is no backend nobody_has_this"),
+            (["plugin", "check", "missing.so"], 3, "missing.so: No such file"),
+            (["plugin", "check", "/etc/passwd"], 3, "not a shared object"),
+        ):
+            with self.subTest(arguments=arguments):
+                out, err = self.run_command(*arguments, code=code)
+                self.assertEqual(out, "")
+                self.assertIn(said, err)
+                self.assert_one_line(err)
+
+
+class Others(harness.CommandTest):
+    def test_list(self):
+        self.assertIn("no plugins found", self.run_command("plugin", "list")[0])
+        folder = self.folder / "plugins"
+        folder.mkdir()
+        shutil.copy(ZOO / "honest.so", folder)
+        shutil.copy(ZOO / "no_launch.so", folder)
+        out, _ = self.run_command("plugin", "list", TENSORMORPH_PLUGIN_PATH=folder)
+        self.assertRegex(out, r"zoo_honest .*ready")
+        self.assertIn("'launch' is missing", out)
+        rows = self.json_of("plugin", "list", TENSORMORPH_PLUGIN_PATH=folder)["plugins"]
+        self.assertEqual({row["state"] for row in rows}, {"ready", "refused"})
+        self.assertEqual([row["devices"] for row in rows if row["state"] == "ready"], ["zoo_honest:0"])
+        self.run_command("plugin", "check", "zoo_honest", "--only", "neg", TENSORMORPH_PLUGIN_PATH=folder)
+
+    def test_forgive(self):
+        err = self.run_command("plugin", "forgive", "nobody_has_this", code=3)[1]
+        self.assertIn("nobody_has_this", err)
+        # A broken promise is remembered, and forgotten.
+        run = ("bench", "neg", "--plugin", ZOO / "lost.so", "--device", "zoo_lost", "--dtype", "f32", "--shape", "64", "--repeat", "3")
+        self.run_command(*run, code=3)
+        out = self.run_command("plugin", "forgive", "zoo_lost", "--plugin", ZOO / "lost.so")[0]
+        self.assertRegex(out, r"\A\d+ broken promises? of zoo_lost forgotten\n\Z")
+
+    def test_new(self):
+        out, _ = self.run_command("plugin", "new", "shiny_2")
+        self.assertIn("wrote shiny_2", out)
+        written = sorted(path.name for path in (self.folder / "shiny_2").iterdir())
+        self.assertEqual(written, ["CMakeLists.txt", "Makefile", "README.md", "shiny_2.c"])
+        text = "".join(path.read_text() for path in (self.folder / "shiny_2").iterdir())
+        self.assertNotIn("@NAME@", text)
+        self.assertIn('TM_DEFINE_PLUGIN("shiny_2"', text)
+        self.assertIn("exists already", self.run_command("plugin", "new", "shiny_2", code=2)[1])
+        self.run_command("plugin", "new", "other", "--folder", "elsewhere", "--quiet")
+        self.assertTrue((self.folder / "elsewhere" / "other.c").is_file())
+        for name in ("", "9lives", "has-dash", "Upper", "a b", "x" * 49, "../up", "tm", "reference", "ümlaut"):
+            err = self.run_command("plugin", "new", name, code=2)[1]
+            self.assert_one_line(err)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(".")), ["elsewhere", "shiny_2"])
+        self.assertIn("No such file", self.run_command("plugin", "new", "deep", "--folder", "no/such/place", code=3)[1])
+
+    def test_trace_of_calls(self):
+        run = ("bench", "add", "--plugin", ZOO / "two_queues.so", "--device", "zoo_two_queues", "--dtype", "f32", "--shape", "64", "--repeat", "3")
+        self.assertEqual(self.run_command(*run)[1], "")
+        err = self.run_command(*run, TENSORMORPH_TRACE="calls")[1]
+        line = r"^call \d+\.\d+ thread \d+ zoo_two_queues\.%s.* -> %s.* in \d+ ns$"
+        for function, status in (
+            ("init", "ok"), ("query device 0, 1 of add f32\\[64\\] f32\\[64\\] f32\\[64\\]", "ok, level 2 N0"), ("prepare add", "ok"),
+            ("buffer_create space 0, 256 bytes", "ok"), ("upload queue", "ok, ticket"), ("launch queue", "ok, ticket"), ("wait", "ok"),
+            ("download", "ok"), ("release", "done"), ("buffer_destroy", "done"),
+        ):
+            self.assertRegex(err, re.compile(line % (function, status), re.MULTILINE))
+        self.assertIn("wants \"calls\"", self.run_command("backends", code=2, TENSORMORPH_TRACE="everything")[1])
+
+
+if __name__ == "__main__":
+    harness.main()

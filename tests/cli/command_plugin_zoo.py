@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plugin check on the zoo: each animal that misbehaves fails for its own reason, and who keeps their word passes."""
+
+import re
+
+import harness
+import zoo
+
+NEG = ("--only", "neg", "--formats", "f32,f32")
+
+# Animal -> exit code, what its check says, and options that lead there soon.
+# Exit code 1: claims or manners are broken; 3: it does not load, or has no device.
+MISBEHAVING = {
+    "wrong": (1, r"FAILED neg f32,f32 .*element \d+ has bits", NEG),
+    "liar": (1, r"FAILED matmul .*says yes to an unknown demand", ("--only", "matmul", "--formats", "f32,f32,f32")),
+    "answers": (1, r"FAILED neg f32,f32 .*answers with level 77", NEG),
+    "leaker": (1, r"FAILED neg f32,f32 .*the launch allocated memory beyond the declared workspace", NEG),
+    "float_mode": (1, r"FAILED process: changes the floating-point mode when it runs", ("--only", "process")),
+    "lost": (1, r"FAILED neg f32,f32 .*launch gave -5 after query said yes", NEG),
+    "out_of_memory": (1, r"FAILED neg f32,f32 .*prepare gave -3 after query said yes", NEG),
+    "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", ("--budget", 3)),
+    "impatient": (1, r"FAILED order: waiting for ticket 0 gave 2", ("--only", "order")),
+    "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
+    "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6", ("--only", "process")),
+    "hangers/hangs_in_query": (1, r"FAILED copy f32,f32 .*did not end within 1 s; case 0, while it was only asked", ("--only", "copy")),
+    "hangers/hangs_in_launch": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
+    "hangers/hangs_in_prepare": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
+    "hangers/hangs_in_release": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
+    "hangers/hangs_in_wait": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
+    "hangers/hangs_in_close": (1, r"FAILED closing: did not end within 1 s when the device was closed", ("--only", "neg")),
+    "hangers/hangs_in_shutdown": (1, r"FAILED closing: did not end within 1 s when the device was closed", ("--only", "neg")),
+    "hangers/hangs_in_init": (3, r"zoo_hangs_in_init:0 cannot be used here: .*did not end within 1 s", ()),
+    "hangers/hangs_in_open": (3, r"zoo_hangs_in_open:0 cannot be used here: .*did not end within 1 s", ()),
+    "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
+    "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
+    "query_aborts": (3, r"tm_plugin_query ends the process with signal 6", ()),
+    "null_header": (3, r"it does not serve contract version", ()),
+    "wrong_magic": (3, r"wrong magic number", ()),
+    "wrong_size": (3, r"wrong header size", ()),
+    "wrong_major": (3, r"made for contract version 7", ()),
+    "wrong_minor": (3, r"which never was", ()),
+    "wrong_flags": (3, r"built otherwise than this library", ()),
+    "wrong_fingerprint": (3, r"built against a changed header", ()),
+    "wrong_name": (3, r"its name must be of the form lower_snake", ()),
+    "endless_version": (3, r"its version is no sound string", ()),
+    "endless_traits": (3, r"it offers \d+ traits", ()),
+    "other_trait": (3, r"it offers no tensormorph.accelerator-backend", ()),
+    "no_launch": (3, r"the mandatory function 'launch' is missing", ()),
+    "outside_launch": (3, r"its function 'launch' lies outside its own file", ()),
+    "short_table": (3, r"its table has a size of 8 bytes", ()),
+    "short_option": (3, r"its option 0 is not sound", ()),
+    "foreign_entry": (3, r"it does not export tm_plugin_query itself", ()),
+    "no_entry": (3, r"it does not export tm_plugin_query", ()),
+    "null": (3, r"zoo_null:0 cannot be used here: no device", ()),
+    "device_all_ones": (3, r"the device has unknown flags", ()),
+    "device_no_list": (3, r"the device's list of memories is not sound", ()),
+    "device_null_memory": (3, r"the device's list of memories is not sound", ()),
+    "device_no_memory": (3, r"the device has no sound number of memories", ()),
+    "device_odd_alignment": (3, r"the alignment of a memory is no power of two", ()),
+    "device_absurd_memory": (3, r"a granule of a memory is too large", ()),
+    "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
+    "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
+}
+HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread")
+
+
+class Zoo(zoo.ZooTest):
+    def test_each_animal_fails_for_its_own_reason(self):
+        for name, (code, reason, options) in MISBEHAVING.items():
+            with self.subTest(animal=name):
+                got, out, err = self.check(self.animal(name), "--deadline", 1, *options)
+                said = (out + err)[-2000:]
+                self.assertTrue(re.search(reason, out + err), f"expected: {reason}\n{said}")
+                self.assertEqual(got, code, said)
+
+    def test_who_keeps_their_word_passes(self):
+        for name in HONEST:
+            with self.subTest(animal=name):
+                code, out, err = self.check(self.animal(name), "--budget", 5)
+                self.assertEqual((code, err), (0, ""), out)
+                self.assertRegex(out, r"\d+ claims, 0 failures\n\Z")
+                self.assertRegex(out, r"reached \d+ of the \d+ combinations")
+
+
+if __name__ == "__main__":
+    harness.main()

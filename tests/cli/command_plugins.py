@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins that misbehave, as a user of the command meets them: what is said, what is remembered, what is strict."""
+
+import os
+import pathlib
+import signal
+
+import harness
+
+ZOO = pathlib.Path(os.environ.get("TM_ZOO", "/nonexistent"))
+
+
+class Plugins(harness.CommandTest):
+    def plugin(self, *parts):
+        path = ZOO.joinpath(*parts)
+        if not path.is_file():
+            self.skipTest(f"{path.name} is not built")
+        return path
+
+    def violations(self, plugin):
+        return self.json_of("backends", "--plugin", plugin)["violations"]
+
+    def test_a_hang_is_said_and_remembered(self):
+        hanger = self.plugin("hangers", "hangs_in_launch.so")
+        out, err = self.run_command(
+            "bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", hanger, "--patience", "500ms", "--repeat", "3"
+        )
+        self.assertIn("launch did not return within 500 ms", out + err)
+        found = self.violations(hanger)
+        self.assertEqual([(v["device"], v["op"], v["formats"], v["count"]) for v in found],
+                         [("zoo_hangs_in_launch:0", "neg", "f32,f32", 1)])
+        self.assertTrue(found[0]["remembered"])
+        out = self.run_command("backends", "--plugin", hanger)[0]
+        self.assertIn("zoo_hangs_in_launch:0 is not asked for neg (f32,f32)", out)
+        document = self.json_of("explain", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", hanger)
+        verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
+        self.assertEqual(verdicts["zoo_hangs_in_launch:0"], "quarantined")
+
+    def test_a_crash_is_known_at_the_next_start(self):
+        crasher = self.plugin("crashers", "crashes_at_1.so")
+        arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "3"]
+        self.run_command(*arguments, code=-signal.SIGABRT)
+        found = self.violations(crasher)
+        self.assertEqual([(v["device"], v["op"]) for v in found], [("zoo_crashes_at_1:0", "neg")])
+        self.assertIn("ended while it was in launch", found[0]["reason"])
+        self.run_command(*arguments)
+
+    def test_state_has_a_folder_of_its_own(self):
+        crasher = self.plugin("crashers", "crashes_at_1.so")
+        arguments = ["bench", "neg", "--dtype", "f32", "--shape", "9", "--plugin", crasher]
+        elsewhere = self.folder / "elsewhere"
+        self.run_command(*arguments, code=-signal.SIGABRT, XDG_STATE_HOME=str(elsewhere))
+        self.assertEqual(len(list((elsewhere / "tensormorph").glob("running-*"))), 1)
+        self.assertFalse((self.folder / ".local").exists())
+        self.run_command(*arguments, code=-signal.SIGABRT, HOME=None)
+        self.assertEqual(self.violations(crasher), [])
+
+    def test_strict(self):
+        # Large enough to be worth waking a backend that is known by its record.
+        liar, model = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})
+        out = self.run_command("stats", model, "--plugin", liar)[0]
+        self.assertIn("zoo_liar:0", out)
+        (self.folder / ".local/state/tensormorph/health").unlink()
+        err = self.run_command("stats", model, "--plugin", liar, "--strict", code=3)[1]
+        self.assertIn("zoo_liar:0", err)
+        self.assertIn("strict", err)
+
+
+if __name__ == "__main__":
+    harness.main()

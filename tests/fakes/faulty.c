@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE
+#include "faulty.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The contract's functions get no more than the backend's own handles, so the plan in force stands here. */
+static _Atomic(fault_plan *) plan;
+
+static fault_plan *current(void) { return atomic_load(&plan); }
+
+/* A plan ends with its test, so a call that hangs has read all it needs of it before it says so. */
+static int is_spoiled(fault_function function) {
+  fault_plan *one = current();
+  const fault_kind kind = one->kind;
+  const uint64_t call = atomic_fetch_add(&one->calls[function], 1) + 1;
+  if (function != one->function || call < one->first || call > one->last) return 0;
+  atomic_fetch_add(&one->faults, 1);
+  while (kind == FAULT_HANG) (void)pause();
+  if (kind == FAULT_CRASH) abort();
+  return 1;
+}
+
+static tm_status faulty_init(const tm_host *host, tm_backend **out_backend) {
+  fault_plan *given = host->config_pointer(host->context, (tm_string)TM_STRING(FAULT_PLAN_KEY));
+  atomic_store(&plan, given);
+  if (given == NULL) return host->fail(host->context, TM_ERROR_NO_DEVICE, 0, (tm_string)TM_STRING("no plan"));
+  return given->inner->init(host, out_backend);
+}
+
+static void faulty_shutdown(tm_backend *backend) { current()->inner->shutdown(backend); }
+
+static tm_status faulty_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
+  return current()->inner->device_info(backend, index, out_info);
+}
+
+static tm_status faulty_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  return is_spoiled(FAULT_OPEN) ? current()->status : current()->inner->open(backend, index, out_device);
+}
+
+static void faulty_close(tm_device *device) { current()->inner->close(device); }
+
+static tm_status faulty_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                              tm_answer *const *out_answers) {
+  if (is_spoiled(FAULT_QUERY)) return current()->status;
+  const tm_status status = current()->inner->query(backend, index, operations, count, out_answers);
+  for (uint32_t i = 0; i < count && status == TM_OK; i++)
+    if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->cost_ns = 1;         /* so that it is chosen */
+  return status;
+}
+
+static tm_status faulty_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
+  return is_spoiled(FAULT_PREPARE) ? current()->status : current()->inner->prepare(device, operation, answer, out_kernel);
+}
+
+static void faulty_release(tm_device *device, tm_kernel *kernel) { current()->inner->release(device, kernel); }
+
+static tm_status faulty_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  const int spoiled = is_spoiled(FAULT_LAUNCH);
+  if (spoiled && current()->kind == FAULT_STATUS) return current()->status;
+  const tm_status status = current()->inner->launch(device, launch, out_ticket);
+  if (!spoiled) return status;
+  const tm_binding *output = &launch->bindings[launch->binding_count - 1];
+  memset((char *)(void *)output->buffer + output->offset, 0x6b, output->length);
+  return current()->status;
+}
+
+static tm_status faulty_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
+  return current()->inner->wait(device, tickets, count, timeout_ns);
+}
+
+static tm_status faulty_cancel(tm_device *device, uint32_t queue) { return current()->inner->cancel(device, queue); }
+
+static const tm_accelerator_backend_plugin table = {
+  .struct_size = sizeof table, .init = faulty_init, .shutdown = faulty_shutdown, .device_info = faulty_info, .open = faulty_open,
+  .close = faulty_close, .query = faulty_query, .prepare = faulty_prepare, .release = faulty_release, .launch = faulty_launch,
+  .wait = faulty_wait, .cancel = faulty_cancel,
+};
+
+TM_DEFINE_PLUGIN("faulty", "1", "Tests", table)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * faulty.h - any backend's table with a fault in it: the plugin "faulty" passes every call on to the backend that a test gives
+ * it through the pointer option "plan", and spoils one of them.
+ */
+#ifndef TM_TESTS_FAKES_FAULTY_H
+#define TM_TESTS_FAKES_FAULTY_H
+
+#include <stdatomic.h>
+
+#include "tensormorph/plugin.h"
+
+typedef enum fault_function { FAULT_OPEN, FAULT_QUERY, FAULT_PREPARE, FAULT_LAUNCH, FAULT_FUNCTIONS } fault_function;
+
+typedef enum fault_kind {
+  FAULT_STATUS,                 /* returns `status` and does nothing */
+  FAULT_STATUS_AFTER,           /* does its work, spoils what it wrote, and returns `status` */
+  FAULT_HANG,
+  FAULT_CRASH
+} fault_kind;
+
+typedef struct fault_plan {
+  const tm_accelerator_backend_plugin *inner;   /* complete */
+  fault_function   function;
+  uint64_t         first;       /* the call that is spoiled, counted from 1; 0: none is */
+  uint64_t         last;        /* and all up to this one */
+  fault_kind       kind;
+  tm_status        status;
+  _Atomic uint64_t calls[FAULT_FUNCTIONS];
+  _Atomic uint64_t faults;      /* so far */
+} fault_plan;
+
+#define FAULT_PLAN_KEY "plan"
+
+#endif

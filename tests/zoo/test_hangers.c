@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plugins that never come back from a call: the result is there all the same, the device is given up and says why, and the
+ * context ends in bounded time.
+ */
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "formats/made_safetensors.h"
+#include "formats/scratch.h"
+#include "unit/plugin/plugin_case.h"
+
+#define HANGER(call) ZOO_FOLDER "/hangers/hangs_in_" call ".so"
+/* Far more than any call takes on a machine under load, and what every hang of these tests costs. */
+#define PATIENCE_NS UINT64_C(800000000)
+
+static double seconds(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A hung device keeps its memory for ever, which a leak checker would count against the test.  So all is kept, in a list. */
+typedef struct kept_block {
+  struct kept_block *next;
+} kept_block;
+
+typedef struct keeper {
+  _Atomic(kept_block *) blocks;
+} keeper;
+
+#define BLOCK_ROOM 64u
+
+static void *keep_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  keeper *all = context;
+  const uint64_t unit = alignment < BLOCK_ROOM ? BLOCK_ROOM : alignment;
+  char *whole = aligned_alloc((size_t)unit, (size_t)((bytes + 2 * unit - 1) / unit * unit));
+  if (whole == NULL) return NULL;
+  kept_block *block = (kept_block *)(void *)whole;
+  block->next = atomic_load(&all->blocks);
+  while (!atomic_compare_exchange_weak(&all->blocks, &block->next, block)) {
+  }
+  return whole + unit;
+}
+
+static void keep_free(void *context, void *memory, uint64_t bytes) { (void)context, (void)memory, (void)bytes; }
+
+static keeper all_blocks;
+
+static tm_context *open_patient(const char *const *paths, uint32_t count, log_lines *lines) {
+  tm_context_options options = options_with(paths, count);
+  static const char *const excluded[] = { "cpu" };
+  options.excluded_devices = excluded;
+  options.excluded_device_count = 1;
+  options.patience_ns = PATIENCE_NS;
+  options.alloc = keep_alloc;
+  options.free = keep_free;
+  options.allocator_context = &all_blocks;
+  if (lines != NULL) {
+    lines->length = 0;
+    options.log = keep_line;
+    options.log_context = lines;
+  }
+  return open_context(&options);
+}
+
+/* So large that it is worth the way to a device with memory of its own. */
+static tm_run_report run_large(tm_context *context) {
+  const uint64_t count = 1u << 20;
+  tm_tensor *x = vector_of(context, count, 1, 1), *y = vector_of(context, count, 0, 0);
+  tm_run_report report = { .struct_size = sizeof report };
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .report = &report };
+  tm_error error = TM_ERROR_INIT;
+  if (tm_run(context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, &options, &error) != TM_OK) fail_msg("%s", error.text);
+  const float *from = tm_tensor_data(x), *to = tm_tensor_data(y);
+  for (uint64_t i = 0; i < count; i++) assert_true(from[i] == 1 + (float)i && to[i] == -from[i]);
+  tm_tensor_destroy(y);
+  tm_tensor_destroy(x);
+  return report;
+}
+
+/* ---- one at a time ---- */
+
+typedef struct hang_case {
+  const char *name;             /* of the call */
+  const char *path;
+  uint32_t    fell_back;        /* the run meets the hang */
+  uint32_t    retries;
+  const char *reason;           /* why the device is quarantined afterwards; NULL: it is not */
+} hang_case;
+
+static const hang_case cases[] = {
+  { "query", HANGER("query"), 0, 0, "query did not return within 800 ms" },
+  { "open", HANGER("open"), 1, 1, "open did not return within 800 ms" },
+  { "prepare", HANGER("prepare"), 1, 1, "prepare did not return within 800 ms" },
+  { "launch", HANGER("launch"), 1, 1, "launch did not return within 800 ms" },
+  { "far_launch", HANGER("far_launch"), 1, 1, "launch did not return within 800 ms" },
+  { "own_thread", HANGER("own_thread"), 1, 1, "launch did not return within 800 ms" },
+  { "wait", HANGER("wait"), 1, 1, "wait did not return within 820 ms" },
+  { "upload", HANGER("upload"), 1, 1, "upload did not return within 800 ms" },
+  { "download", HANGER("download"), 1, 1, "download did not return within 800 ms" },
+  { "cancel", HANGER("cancel"), 1, 1, "cancel did not return within 800 ms" },
+  { "buffer_create", HANGER("buffer_create"), 1, 1, "buffer_create did not return within 800 ms" },
+  { "buffer_destroy", HANGER("buffer_destroy"), 0, 0, "buffer_destroy did not return within 800 ms" },
+  { "work", HANGER("work"), 1, 1, "did not finish in the time" },
+  { "release", HANGER("release"), 0, 0, NULL },
+  { "close", HANGER("close"), 0, 0, NULL },
+  { "shutdown", HANGER("shutdown"), 0, 0, NULL },
+};
+
+static void check_case(const hang_case *one) {
+  char device[64];
+  snprintf(device, sizeof device, "zoo_hangs_in_%s:0", one->name);
+  const double begin = seconds();
+  tm_context *context = open_patient(&one->path, 1, NULL);
+  for (int i = 0; i < 6; i++) {
+    const tm_run_report report = run_large(context);
+    if (i == 0 && (report.fell_back != one->fell_back || report.retries != one->retries))
+      fail_msg("%s: fell back %u, retries %u", one->name, report.fell_back, report.retries);
+    if (i > 0) assert_int_equal(report.retries, 0);
+  }
+  const tm_device_description found = describe_device(context, device);
+  if (one->reason != NULL && (found.state != TM_DEVICE_QUARANTINED || strstr(found.reason, one->reason) == NULL))
+    fail_msg("%s is in state %u because '%s'", device, found.state, found.reason);
+  if (one->reason == NULL) assert_int_equal(found.state, TM_DEVICE_READY);
+  tm_context_destroy(context);
+  const double taken = seconds() - begin;
+  if (taken < 0.7 || taken > 30) fail_msg("%s took %g s", one->name, taken);
+}
+
+static void the_result_is_there_all_the_same(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_case(&cases[i]);
+}
+
+/* Found by the trial in a process of its own, or here. */
+static void one_that_does_not_start_is_listed(void **state) {
+  (void)state;
+  static const char *const paths[] = { HANGER("init"), HANGER("device_info") };
+  tm_context *context = open_patient(paths, 2, NULL);
+  for (uint32_t i = 0; i < 2; i++) {
+    const tm_backend_description found = backend_of(context, paths[i]);
+    assert_true(found.state == TM_BACKEND_QUARANTINED || found.state == TM_BACKEND_REFUSED);
+    assert_true(strlen(found.reason) > 0);
+  }
+  (void)run_on(context, TM_OP_NEG, TM_ANY_DEVICE);
+  tm_context_destroy(context);
+}
+
+/* ---- late is no better ---- */
+
+/* What a late call writes goes nowhere, and what it asks of a context that is gone gets no answer. */
+static void who_comes_back_late_finds_nobody(void **state) {
+  (void)state;
+  static const char *const path[] = { ZOO_FOLDER "/hangers/late.so" };
+  static log_lines lines;
+  tm_context *context = open_patient(path, 1, &lines);
+  const uint64_t count = 4096;
+  tm_tensor *x = vector_of(context, count, 1, 1), *y = vector_of(context, count, 0, 0);
+  tm_run_report report = { .struct_size = sizeof report };
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .report = &report };
+  assert_int_equal(tm_run(context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, &options, NULL), TM_OK);
+  assert_int_equal(report.fell_back, 1);
+  assert_int_equal(describe_device(context, "zoo_late:0").violation_count, 1);
+  const struct timespec until_it_is_back = { 1, 500000000 };
+  (void)nanosleep(&until_it_is_back, NULL);
+  const float *from = tm_tensor_data(x), *to = tm_tensor_data(y);
+  for (uint64_t i = 0; i < count; i++) {
+    assert_true(from[i] == 1 + (float)i);
+    assert_true(to[i] == -from[i]);
+  }
+  assert_int_equal(describe_device(context, "zoo_late:0").state, TM_DEVICE_QUARANTINED);
+  tm_tensor_destroy(y);
+  tm_tensor_destroy(x);
+  tm_context_destroy(context);
+
+  context = open_patient(path, 1, &lines);
+  assert_int_equal(run_on(context, TM_OP_NEG, TM_ANY_DEVICE).fell_back, 1);
+  tm_context_destroy(context);
+  const uint64_t said = lines.length;
+  (void)nanosleep(&until_it_is_back, NULL);
+  assert_int_equal(lines.length, said);
+}
+
+/* ---- somebody who wants to go ---- */
+
+static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
+
+/* A job that waits for such a device is cancelled long before its patience is over. */
+static void a_job_can_be_cancelled_meanwhile(void **state) {
+  (void)state;
+  static const char *const paths[] = { ZOO_FOLDER "/greedy/greedy_launch.so", ZOO_FOLDER "/greedy/greedy_work.so" };
+  static const char *const excluded[] = { "cpu", "reference" };
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  made_file made = make_safetensors(one_tensor, sizeof one_tensor - 1, 200000);
+  static char path[1024];
+  snprintf(path, sizeof path, "%s", scratch_write(&folder, "model.safetensors", made.bytes, made.size));
+  free(made.bytes);
+  for (uint32_t i = 0; i < 2; i++) {
+    tm_context_options options = options_with(&paths[i], 1);
+    options.excluded_devices = excluded;
+    options.excluded_device_count = 2;
+    options.patience_ns = UINT64_C(3000000000);
+    options.alloc = keep_alloc;
+    options.free = keep_free;
+    options.allocator_context = &all_blocks;
+    tm_context *context = open_context(&options);
+    tm_checkpoint *checkpoint = NULL;
+    tm_job *job = NULL;
+    tm_error error = TM_ERROR_INIT;
+    if (tm_checkpoint_open(context, path, 0, &checkpoint, &error) != TM_OK) fail_msg("%s", error.text);
+    if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_int_equal(tm_job_wait(job, UINT64_C(200000000), &error), TM_PENDING);
+    const double begin = seconds();
+    tm_job_cancel(job);
+    assert_int_equal(tm_job_wait(job, UINT64_C(5000000000), &error), TM_ERROR_CANCELLED);
+    const double taken = seconds() - begin;
+    if (taken > 1) fail_msg("cancelled after %g s", taken);
+    tm_job_destroy(job);
+    tm_checkpoint_close(checkpoint);
+    const double closing = seconds();
+    tm_context_destroy(context);
+    assert_true(seconds() - closing < 10);
+  }
+  scratch_deinit(&folder);
+}
+
+/* ---- all together ---- */
+
+static tm_tensor *matrix_of(tm_context *context, uint32_t format, uint64_t rows, uint64_t columns) {
+  const uint64_t dims[] = { rows, columns };
+  tm_tensor *tensor = NULL;
+  assert_int_equal(tm_tensor_create(context, format, 2, dims, &tensor, NULL), TM_OK);
+  unsigned char *bytes = tm_tensor_data(tensor);
+  for (uint64_t i = 0; i < tm_tensor_operand(tensor)->byte_count; i++) bytes[i] = (unsigned char)(i * 37 % 59);
+  return tensor;
+}
+
+/* Every operation of one input that takes f32 as it is. */
+static void check_op(tm_context *zoo, tm_context *reference, const tm_op_description *op) {
+  tm_context *contexts[2] = { zoo, reference };
+  tm_tensor *outputs[2] = { NULL, NULL };
+  tm_tensor *x[2];
+  const uint64_t attributes[8] = { 0 };
+  bool can_run = true;
+  for (int i = 0; i < 2; i++) {
+    x[i] = matrix_of(contexts[i], TM_FORMAT_F32, 24, 24);
+    tm_tensor *inputs[] = { x[i], x[i], x[i] };
+    const tm_operand layout = *tm_tensor_operand(x[i]);
+    const tm_operand layouts[] = { layout, layout, layout };
+    tm_operand wanted = { .format = TM_FORMAT_NONE, .rank = 2, .dims = { 24, 24 } };
+    if (op->input_min > 3 || tm_op_infer(op->op, attributes, op->attribute_bytes, layouts, op->input_min, &wanted, 1, NULL) != TM_OK) {
+      can_run = false;
+      continue;
+    }
+    assert_int_equal(tm_tensor_create(contexts[i], wanted.format, wanted.rank, wanted.dims, &outputs[i], NULL), TM_OK);
+    const tm_run_options exact = { .struct_size = sizeof exact, .worst_numerics = TM_NUMERICS_N0 };
+    tm_error error = TM_ERROR_INIT;
+    if (tm_run(contexts[i], op->op, attributes, op->attribute_bytes, inputs, op->input_min, &outputs[i], 1, &exact, &error) != TM_OK)
+      fail_msg("%s: %s", op->name, error.text);
+  }
+  if (can_run) assert_memory_equal(tm_tensor_data(outputs[0]), tm_tensor_data(outputs[1]), (size_t)tm_tensor_operand(outputs[0])->byte_count);
+  for (int i = 0; i < 2; i++) {
+    tm_tensor_destroy(outputs[i]);
+    tm_tensor_destroy(x[i]);
+  }
+}
+
+static void everybody_together_gives_reference_results(void **state) {
+  (void)state;
+  static const char *const only_reference[] = { "reference" };
+  const double begin = seconds();
+  assert_int_equal(setenv("TENSORMORPH_PLUGIN_PATH", ZOO_FOLDER "/hangers:" ZOO_FOLDER, 1), 0);
+  const tm_context_options options = { .struct_size = sizeof options, .flags = TM_CONTEXT_LOAD_PLUGINS, .thread_count = 2,
+                                       .patience_ns = PATIENCE_NS, .alloc = keep_alloc, .free = keep_free, .allocator_context = &all_blocks };
+  const tm_context_options plain = { .struct_size = sizeof plain, .devices = only_reference, .device_count = 1 };
+  tm_context *zoo = open_context(&options);
+  assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
+  tm_context *reference = open_context(&plain);
+  tm_op_description op = { .struct_size = sizeof op };
+  for (int round = 0; round < 2; round++)
+    for (uint32_t i = 0; tm_op_describe(i, &op) == TM_OK; i++) check_op(zoo, reference, &op);
+  assert_int_equal(fegetround(), FE_TONEAREST);
+  assert_int_equal(describe_device(zoo, "zoo_hangs_in_query:0").state, TM_DEVICE_QUARANTINED);
+  tm_context_destroy(zoo);
+  tm_context_destroy(reference);
+  assert_true(seconds() - begin < 120);
+}
+
+/* ---- the thread that opened it ---- */
+
+static void a_device_gets_all_calls_from_its_own_thread(void **state) {
+  (void)state;
+  static const char *const path[] = { ZOO("own_thread") };
+  static log_lines lines;
+  tm_context *context = open_patient(path, 1, &lines);
+  const uint32_t device = device_of(context, "zoo_own_thread:0");
+  for (int i = 0; i < 8; i++) {
+    assert_int_equal(run_on(context, TM_OP_NEG, device).fell_back, 0);
+    assert_int_equal(run_on(context, TM_OP_ADD, device).fell_back, 0);
+  }
+  assert_int_equal(describe_device(context, "zoo_own_thread:0").violation_count, 0);
+  tm_context_destroy(context);
+  assert_null(strstr(lines.text, "stranger"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_result_is_there_all_the_same),
+    cmocka_unit_test(one_that_does_not_start_is_listed),
+    cmocka_unit_test(who_comes_back_late_finds_nobody),
+    cmocka_unit_test(a_job_can_be_cancelled_meanwhile),
+    cmocka_unit_test(everybody_together_gives_reference_results),
+    cmocka_unit_test(a_device_gets_all_calls_from_its_own_thread),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
