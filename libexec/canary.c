@@ -13,6 +13,7 @@
 #include "journal.h"
 #include "plugin/device.h"
 #include "plugin/enumeration.h"
+#include "schedule/candidate.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
 
@@ -194,8 +195,9 @@ static tm_status launch(canary *c, tm_error *error) {
   pointers[c->operation.input_count] = c->got;
   TM_TRY(tm_device_prepare(c->device, &c->operation, &c->answer, NULL, &kernel, error));
   tm_device_use use = tm_device_use_begin(c->device);
-  const tm_launch_site site = { c->device, kernel, &c->operation, c->answer.workspace_bytes, pointers, NULL, &use };
-  const tm_status status = tm_staging_run(&site, &copy_ns, error);
+  const tm_launch_site site = { .device = c->device, .kernel = kernel, .operation = &c->operation,
+                                .workspace_bytes = c->answer.workspace_bytes, .pointers = pointers };
+  const tm_status status = tm_staging_run(&site, &use, &copy_ns, error);
   tm_device_use_end(&use);
   tm_device_release(c->device, kernel);
   return status;

@@ -36,18 +36,32 @@ static tm_kept_key source_of(const tm_lowered_run *run, const tm_operand_way *wa
 
 /* ---- packing ---- */
 
-static tm_status convert(const tm_lowered_run *run, const tm_operation *operation, const tm_answer *answer, void *dense,
-                         const tm_kept *copy, tm_device_use *use) {
+static tm_status convert(const tm_lowered_run *run, tm_device_use *use, const tm_operation *operation, const tm_answer *answer,
+                         void *dense, const tm_kept *copy) {
   tm_kernel *kernel = NULL;
   uint64_t copy_ns;
   TM_TRY(tm_device_prepare(copy->device, operation, answer, use->trial, &kernel, run->error));
   void *const pointers[2] = { dense, NULL };
   const tm_resident residents[2] = { { NULL, 0 }, { copy->buffer, copy->bytes } };
-  const tm_launch_site site = { copy->device, kernel, operation, answer->workspace_bytes, pointers, residents, use };
-  const tm_status status = tm_launcher_run(run->runner->scratch, &site, &copy_ns, run->error);
-  if (status == TM_OK && use->trial != NULL) tm_trial_pass(use->trial);
-  if (use->is_abandoned) atomic_store(&run->candidate->holds_operands, true);
-  else tm_device_release(copy->device, kernel);
+  const tm_launch_site site = { copy->device, kernel, operation, answer->workspace_bytes, pointers, residents };
+  const tm_status status = tm_launcher_run(run->runner->scratch, &site, use, &copy_ns, run->error);
+  if (!use->is_abandoned) tm_device_release(copy->device, kernel);
+  return status;
+}
+
+static tm_status convert_into_buffer(const tm_lowered_run *run, const tm_operation *operation, const tm_answer *answer, void *dense, tm_kept *copy) {
+  tm_device_use use = tm_device_use_begin(copy->device);
+  use.trial = tm_trial_find(copy->device, operation);
+  use.cancelled = run->runner->cancelled;
+  use.expected_ns = answer->cost_ns;
+  tm_status status = tm_device_buffer_create(&use, copy->bytes, &copy->buffer, run->error);
+  if (status == TM_OK) {
+    status = convert(run, &use, operation, answer, dense, copy);
+    if (status != TM_OK) tm_device_buffer_destroy(copy->device, copy->buffer, copy->bytes);
+  }
+  if (status == TM_OK && use.trial != NULL) tm_trial_pass(use.trial);
+  if (use.is_abandoned) atomic_store(&run->candidate->holds_operands, true);
+  tm_device_use_end(&use);
   return status;
 }
 
@@ -64,17 +78,7 @@ static tm_status pack(const tm_lowered_run *run, const tm_operand_way *way, void
   if (!tm_checked_round_up(way->packed.byte_count, device->memories[0].store_granule, &bytes)) return TM_ERROR_NO_MEMORY;
   copy->device = device;
   copy->bytes = bytes;
-  tm_device_use use = tm_device_use_begin(device);
-  use.trial = tm_trial_find(device, &operation);
-  use.cancelled = run->runner->cancelled;
-  use.expected_ns = answer.cost_ns;
-  tm_status status = tm_device_buffer_create(&use, bytes, &copy->buffer, run->error);
-  if (status == TM_OK) {
-    status = convert(run, &operation, &answer, dense, copy, &use);
-    if (status != TM_OK) tm_device_buffer_destroy(device, copy->buffer, copy->bytes);
-  }
-  tm_device_use_end(&use);
-  return status;
+  return convert_into_buffer(run, &operation, &answer, dense, copy);
 }
 
 static tm_status keep_in_host_memory(const tm_lowered_run *run, const tm_operand_way *way, const void *dense, tm_kept *copy) {
@@ -119,6 +123,6 @@ tm_status tm_lowered_run_keep(const tm_lowered_run *run, const tm_operand_way *w
   void *dense = tm_scratch_start(&block, way->dense.alignment);
   tm_status status = tm_lowered_run_move_in(run, way, run->pointers[way->operand], dense);
   if (status == TM_OK) status = look_for_content(run, way, dense, recipe, source, out_kept);
-  tm_scratch_give(run->runner->scratch, block);
+  if (!tm_lowered_run_is_held(run)) tm_scratch_give(run->runner->scratch, block);
   return status;
 }

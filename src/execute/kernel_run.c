@@ -30,49 +30,46 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
                              run->copy_ns);
 }
 
-/* One run, whatever candidate, kernel and operands. */
-typedef struct kernel_call {
+/* One launch, with what it works on. */
+typedef struct launching {
   const tm_runner   *runner;
   tm_plan_candidate *candidate;
   tm_kernel         *kernel;
   const tm_resident *residents;
   uint64_t           copy_ns;
-} kernel_call;
+  bool               is_abandoned;      /* it never came back, and may still use what it was given */
+} launching;
 
-/* *out_abandoned: it never came back, and may still use what `pointers` name. */
-static tm_status run_once(kernel_call *c, void *const *pointers, bool *out_abandoned, tm_error *error) {
-  tm_plan_candidate *candidate = c->candidate;
-  tm_device_use use = tm_device_use_begin(candidate->device);
-  use.trial = candidate->trial;
-  use.cancelled = c->runner->cancelled;
-  use.expected_ns = candidate->answer.cost_ns;
-  const tm_launch_site site = { candidate->device, c->kernel, &candidate->operation, candidate->answer.workspace_bytes, pointers,
-                                c->residents, &use };
-  const tm_status status = tm_launcher_run(c->runner->scratch, &site, &c->copy_ns, error);
-  *out_abandoned = use.is_abandoned;
+static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
+  const tm_launch_site site = { .device = l->candidate->device, .kernel = l->kernel, .operation = &l->candidate->operation,
+                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers, .residents = l->residents };
+  tm_device_use use = tm_device_use_begin(l->candidate->device);
+  use.trial = l->candidate->trial;
+  use.cancelled = l->runner->cancelled;
+  use.expected_ns = l->candidate->answer.cost_ns;
+  const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copy_ns, error);
+  l->is_abandoned = use.is_abandoned;
   tm_device_use_end(&use);
   return status;
 }
 
 /* As long as it has to prove itself, in memory that nobody else has a use for. */
-static tm_status run_on_trial(kernel_call *c, void *const *pointers, tm_error *error) {
-  tm_plan_candidate *candidate = c->candidate;
+static tm_status launch_on_trial(launching *l, void *const *pointers, tm_error *error) {
   tm_trial_operands own;
-  bool is_abandoned = false;
+  tm_plan_candidate *candidate = l->candidate;
   const bool is_own = tm_trial_is_watched(candidate->trial) &&
-                      tm_trial_operands_init(&own, c->runner->table->memory, candidate, pointers, c->residents);
-  const tm_status status = run_once(c, is_own ? own.pointers : pointers, &is_abandoned, error);
+                      tm_trial_operands_init(&own, l->runner->table->memory, candidate, pointers);
+  const tm_status status = launch(l, is_own ? own.pointers : pointers, error);
   if (status == TM_OK) tm_trial_pass(candidate->trial);
   if (is_own && status == TM_OK) tm_trial_operands_collect(&own, candidate, pointers);
-  if (is_own && !is_abandoned) tm_trial_operands_deinit(&own);
-  if (!is_own && is_abandoned) atomic_store(&candidate->holds_operands, true);
+  if (is_own && !l->is_abandoned) tm_trial_operands_deinit(&own);
+  if (!is_own && l->is_abandoned) atomic_store(&candidate->holds_operands, true);
   return status;
 }
 
-static tm_status run_proven(kernel_call *c, void *const *pointers, tm_error *error) {
-  bool is_abandoned = false;
-  const tm_status status = run_once(c, pointers, &is_abandoned, error);
-  if (is_abandoned) atomic_store(&c->candidate->holds_operands, true);
+static tm_status launch_proven(launching *l, void *const *pointers, tm_error *error) {
+  const tm_status status = launch(l, pointers, error);
+  if (l->is_abandoned) atomic_store(&l->candidate->holds_operands, true);
   return status;
 }
 
@@ -82,10 +79,10 @@ tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candida
   const uint64_t run_count = measured_runs(runs);
   const bool measure = is_timed || run_count != 0;
   const uint64_t begin = measure ? tm_now_ns() : 0;
+  launching l = { .runner = runner, .candidate = candidate, .kernel = kernel, .residents = residents };
   const bool is_proven = tm_trial_is_over(candidate->trial);
-  kernel_call c = { runner, candidate, kernel, residents, 0 };
-  TM_TRY(is_proven ? run_proven(&c, pointers, error) : run_on_trial(&c, pointers, error));
+  TM_TRY((is_proven ? launch_proven : launch_on_trial)(&l, pointers, error));
   const bool is_telling = run_count != 0 && is_proven && is_warm(candidate, runs);
-  *out_run = (tm_kernel_run){ is_telling ? run_count : 0, measure ? tm_now_ns() - begin : 0, c.copy_ns };
+  *out_run = (tm_kernel_run){ is_telling ? run_count : 0, measure ? tm_now_ns() - begin : 0, l.copy_ns };
   return TM_OK;
 }

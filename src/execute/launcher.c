@@ -19,7 +19,7 @@ static void *address_of(const tm_launch_site *site, uint32_t index) {
   return is_resident ? (void *)site->residents[index].buffer : site->pointers[index];
 }
 
-static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, tm_error *error) {
+static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, tm_error *error) {
   const tm_operation *operation = site->operation;
   uint32_t count = operation->input_count + operation->output_count;
   tm_binding bindings[TM_MAX_OPERANDS + 1];
@@ -32,8 +32,8 @@ static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, t
                      (unsigned long long)site->workspace_bytes);
     count++;
   }
-  const tm_status status = tm_device_run(site->use, site->kernel, bindings, count, error);
-  if (!site->use->is_abandoned) tm_scratch_give(scratch, workspace);
+  const tm_status status = tm_device_run(use, site->kernel, bindings, count, error);
+  if (!use->is_abandoned) tm_scratch_give(scratch, workspace);
   return status;
 }
 
@@ -54,9 +54,9 @@ static bool works_in_place(const tm_launch_site *site) {
   return true;
 }
 
-tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error) {
-  if (!works_in_place(site)) return tm_staging_run(site, out_copy_ns, error);
-  TM_TRY(run_in_place(scratch, site, error));
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error) {
+  if (!works_in_place(site)) return tm_staging_run(site, use, out_copy_ns, error);
+  TM_TRY(run_in_place(scratch, site, use, error));
   *out_copy_ns = 0;
   return TM_OK;
 }

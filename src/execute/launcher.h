@@ -19,11 +19,10 @@ typedef struct tm_launch_site {
   uint64_t            workspace_bytes;
   void *const        *pointers; /* host addresses of the operands' first elements */
   const tm_resident  *residents;/* one an operand; NULL: none is */
-  tm_device_use      *use;      /* of the device */
 } tm_launch_site;
 
-/* Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
+/* `use` is one of the device's.  Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
  */
-tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error);
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error);
 
 #endif

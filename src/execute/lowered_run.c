@@ -9,9 +9,10 @@
 tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers,
                               const uint64_t *origins) {
   tm_run_outcome step;
-  const tm_status status =
-      tm_runner_run_from(run->runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
-  /* Said of one that never came back: what it was given must stay, and that may be an intermediate tensor. */
+  tm_runner runner = *run->runner;
+  runner.is_strict = false;             /* that is about the device that was chosen, and there is no other for what is inside */
+  const tm_status status = tm_runner_run_from(&runner, request, pointers, origins, run->outcome == NULL ? NULL : &step, run->error);
+  /* A step that hangs may use what it was given for ever, and that is ours and the caller's. */
   if (status == TM_ERROR_INTERNAL) atomic_store(&run->candidate->holds_operands, true);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY || status == TM_ERROR_CANCELLED ? status : TM_ERROR_PREDECESSOR;
   if (run->outcome == NULL || step.retries == 0) return TM_OK;
@@ -109,7 +110,7 @@ tm_status tm_lowered_run_changed(const tm_lowered_run *run) {
   tm_status status = go_in(run, &p);
   if (status == TM_OK) status = compute(run, &p);
   if (status == TM_OK) status = go_out(run, &p);
-  for (uint32_t i = 0; i < run->candidate->lowering->way_count && !atomic_load(&run->candidate->holds_operands); i++) {
+  for (uint32_t i = 0; i < run->candidate->lowering->way_count && !tm_lowered_run_is_held(run); i++) {
     tm_scratch_give(run->runner->scratch, p.blocks[i]);
     tm_kept_release(run->runner->kept, p.kept[i]);
   }

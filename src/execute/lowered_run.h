@@ -24,6 +24,9 @@ tm_status tm_lowered_run_changed(const tm_lowered_run *run);
 tm_status tm_lowered_run_split(const tm_lowered_run *run);
 tm_status tm_lowered_run_quantized(const tm_lowered_run *run);
 
+/* What never came back may still use scratch memory and kept copies: they stay as they are. */
+static inline bool tm_lowered_run_is_held(const tm_lowered_run *run) { return atomic_load(&run->candidate->holds_operands); }
+
 /* Runs a step; `origins` may be NULL. */
 tm_status tm_lowered_run_step(const tm_lowered_run *run, const tm_request *request, void *const *pointers, const uint64_t *origins);
 

@@ -182,7 +182,7 @@ static tm_status run_in_scratch(const quantized_run *q) {
   }
   float *const temporary[2] = { blocks[1].memory, blocks[2].memory };
   const tm_status status = has_all ? multiply(q, blocks[0].memory, temporary) : no_memory(q->run);
-  for (uint32_t i = 0; i < 3; i++) tm_scratch_give(scratch, blocks[i]);
+  for (uint32_t i = 0; i < 3 && !tm_lowered_run_is_held(q->run); i++) tm_scratch_give(scratch, blocks[i]);
   return status;
 }
 
@@ -191,7 +191,7 @@ tm_status tm_lowered_run_quantized(const tm_lowered_run *run) {
   tm_status status = take_factor(&q, 1, &q.factors[1]);
   if (status == TM_OK) status = take_factor(&q, 0, &q.factors[0]);
   if (status == TM_OK) status = run_in_scratch(&q);
-  for (uint32_t i = 0; i < 2; i++) {
+  for (uint32_t i = 0; i < 2 && !tm_lowered_run_is_held(run); i++) {
     tm_scratch_give(run->runner->scratch, q.factors[i].block);
     tm_kept_release(run->runner->kept, q.factors[i].kept);
   }

@@ -57,7 +57,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   const bool has_kernel = candidate->lowering == NULL || !candidate->lowering->has_inner;
   if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, &kernel, error));
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
-  const bool is_watched = tm_trial_is_watched(candidate->trial);
+  const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { 0, 0, 0 };
   TM_TRY(run_one(c, candidate, kernel, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
@@ -68,7 +68,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   if (c->outcome == NULL) return TM_OK;
   c->outcome->expected_ns = expected_ns;
   c->outcome->device = candidate->device->index;
-  c->outcome->watched = is_watched;
+  c->outcome->watched |= is_watched;
   c->outcome->level = candidate->answer.level;
   c->outcome->numerics = candidate->answer.numerics;
   return TM_OK;
@@ -160,7 +160,7 @@ static void list_backends(const tm_inventory *inventory, name_list *list) {
   for (uint32_t i = 0; i < inventory->backend_count; i++) {
     const tm_backend_slot *backend = inventory->backends[i];
     if (atomic_load(&backend->state) == TM_BACKEND_QUARANTINED) list_add(list, backend->name, backend->stuck_reason);
-    else if (atomic_load(&backend->reason)[0] != '\0') list_add(list, backend->name, atomic_load(&backend->reason));
+    else if (backend->reason[0] != '\0') list_add(list, backend->name, backend->reason);
   }
 }
 

@@ -74,6 +74,6 @@ tm_status tm_lowered_run_split(const tm_lowered_run *run) {
   tm_status status = TM_ERROR_NO_MEMORY;
   if (!has_all) (void)tm_fail(run->error, status, "no memory for partial results");
   else status = split->join == TM_JOIN_WORDS ? run_words(run, results) : run_sums(run, results);
-  for (uint32_t i = 0; i < 3; i++) tm_scratch_give(run->runner->scratch, blocks[i]);
+  for (uint32_t i = 0; i < 3 && !tm_lowered_run_is_held(run); i++) tm_scratch_give(run->runner->scratch, blocks[i]);
   return status;
 }

@@ -23,6 +23,7 @@ typedef struct stage {
   tm_device_slot *device;
   staged          operands[TM_MAX_OPERANDS + 1];        /* the last may be the workspace */
   uint32_t        count;
+  tm_device_use  *use;
   uint64_t        copy_ns;
 } stage;
 
@@ -32,7 +33,7 @@ static tm_status make_buffer(stage *s, uint32_t index, uint64_t bytes, tm_error 
   uint64_t padded;
   if (!tm_checked_round_up(tm_max_u64(1, bytes), space->store_granule, &padded))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes", s->device->name, (unsigned long long)bytes);
-  TM_TRY(tm_device_buffer_create(s->site->use, padded, &one->buffer, error));
+  TM_TRY(tm_device_buffer_create(s->use, padded, &one->buffer, error));
   one->buffer_bytes = padded;
   s->count = index + 1;
   return TM_OK;
@@ -87,7 +88,7 @@ static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error
   TM_TRY(place(s, index, below, error));
   if (!must_upload(s, index) || operand->byte_count == 0) return TM_OK;
   const uint64_t begin = tm_now_ns();
-  TM_TRY(tm_device_upload(s->site->use, one->buffer, one->start, one->host, operand->byte_count, error));
+  TM_TRY(tm_device_upload(s->use, one->buffer, one->start, one->host, operand->byte_count, error));
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
 }
@@ -106,7 +107,7 @@ static tm_status collect(stage *s, tm_error *error) {
   for (uint32_t i = operation->input_count; i < operation->input_count + operation->output_count; i++) {
     const staged *one = &s->operands[i];
     if (one->touched_bytes != 0)
-      TM_TRY(tm_device_download(s->site->use, one->buffer, one->start, one->host, one->touched_bytes, error));
+      TM_TRY(tm_device_download(s->use, one->buffer, one->start, one->host, one->touched_bytes, error));
   }
   s->copy_ns += tm_now_ns() - begin;
   return TM_OK;
@@ -119,12 +120,12 @@ static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_erro
     const staged *one = &s->operands[i];
     bindings[i] = (tm_binding){ one->buffer, one->first, one->buffer_bytes - one->first };
   }
-  TM_TRY(tm_device_run(s->site->use, kernel, bindings, s->count, error));
+  TM_TRY(tm_device_run(s->use, kernel, bindings, s->count, error));
   return collect(s, error);
 }
 
-tm_status tm_staging_run(const tm_launch_site *site, uint64_t *out_copy_ns, tm_error *error) {
-  stage s = { .site = site, .device = site->device };
+tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error) {
+  stage s = { .site = site, .device = site->device, .use = use };
   const tm_status status = run(&s, site->kernel, site->pointers, error);
   for (uint32_t i = 0; i < s.count; i++)
     if (!s.operands[i].is_resident) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);

@@ -20,6 +20,8 @@ static bool are_small(const tm_plan_candidate *candidate, uint32_t count) {
 /* The copy keeps the address modulo the device's alignment and granule, and with it all that was promised of it. */
 static bool copy_one(tm_trial_operands *operands, const tm_plan_candidate *candidate, uint32_t index, void *pointer) {
   const tm_operand *operand = &candidate->operands[index];
+  operands->pointers[index] = pointer;
+  if (operand->format >= TM_FORMAT_PRIVATE) return true;        /* packed, in memory of the device's own */
   const tm_memory_space *space = &candidate->device->memories[0];
   const uint64_t unit = tm_max_u64(tm_max_u64(TM_BEST_ALIGNMENT, space->alignment), operand->alignment);
   const uint64_t below = tm_operand_bytes_below(operand);
@@ -36,16 +38,13 @@ static bool copy_one(tm_trial_operands *operands, const tm_plan_candidate *candi
   return true;
 }
 
-bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers,
-                            const tm_resident *residents) {
+bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers) {
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   operands->memory = memory;
   operands->count = 0;
   if (!are_small(candidate, count)) return false;
   for (uint32_t i = 0; i < count; i++) {
-    operands->pointers[i] = pointers[i];
-    const bool is_resident = residents != NULL && residents[i].buffer != NULL;
-    if (is_resident || copy_one(operands, candidate, i, pointers[i])) continue;
+    if (copy_one(operands, candidate, i, pointers[i])) continue;
     tm_trial_operands_deinit(operands);
     return false;
   }

@@ -6,7 +6,6 @@
 #ifndef TM_EXECUTE_TRIAL_OPERANDS_H
 #define TM_EXECUTE_TRIAL_OPERANDS_H
 
-#include "execute/launcher.h"
 #include "schedule/candidate.h"
 
 typedef struct tm_trial_operands {
@@ -18,9 +17,8 @@ typedef struct tm_trial_operands {
 } tm_trial_operands;
 
 /* Copies the inputs, and outputs with gaps, which are between what belongs to others.  False: there is no memory to spare, or
-   they are so large that it is better to go without.  What is resident (residents may be NULL) stays where it is. */
-bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers,
-                            const tm_resident *residents);
+   they are so large that it is better to go without. */
+bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, const tm_plan_candidate *candidate, void *const *pointers);
 /* Copies the outputs' elements to where the caller wants them, and nothing beside. */
 void tm_trial_operands_collect(const tm_trial_operands *operands, const tm_plan_candidate *candidate, void *const *pointers);
 /* Not after a run that may still use them: then they stay. */

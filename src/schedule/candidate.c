@@ -216,6 +216,7 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = tm_candidate_basis(device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
     candidate->times = 1;
+    candidate->trial = tm_trial_find(device, &candidate->operation);
     tm_candidate_note_setups(candidate, &candidate->answer);
     tm_candidate_take_price(market, candidate);
   }

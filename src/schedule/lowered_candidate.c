@@ -247,12 +247,13 @@ static bool finish_changed(build *b) {
   else tm_op_normalize(&candidate->operation, candidate->operands);
   (void)set_constants(b, false);
   bound_alignments(b);
-  if (tm_candidate_is_out(b->market, TM_ANY_DEVICE, candidate)) return true;    /* listed, with the reason */
+  if (tm_candidate_is_out(b->market, b->candidate->device->index, candidate)) return true;    /* listed, with the reason */
   tm_candidate_ask(candidate);
   if ((candidate->answer.reasons & TM_REASON_CONSTANT) != 0 && set_constants(b, true)) tm_candidate_ask(candidate);
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = changed_basis(b, candidate->answer.cost_ns);
     candidate->times = 1;
+    candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
     tm_candidate_note_setups(candidate, &candidate->answer);
   } else if (candidate->answer.change_count == 0 || has_packed(b->lowering) || !change_again(b)) {
     return false;

@@ -70,8 +70,10 @@ static bool evaluate(tm_placement_table *table, tm_placement *placement) {
   if (all == NULL) return false;
   uint32_t count = tm_candidates_evaluate(&table->market, &placement->request, all);
   if (placement->request.only_device == TM_ANY_DEVICE && tm_candidates_best(all, count, NULL, 0) == count &&
-      tm_inventory_wake_all(table->market.inventory))
+      tm_inventory_wake_all(table->market.inventory)) {
+    tm_candidates_clear(&table->market, all, count);
     count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  }
   placement->candidates = tm_memory_alloc(table->memory, count * sizeof *all, 0);
   placement->candidate_count = placement->candidates == NULL ? 0 : count;
   for (uint32_t i = 0; i < placement->candidate_count; i++) {

@@ -50,7 +50,7 @@ static void check(trial_case *c, uint64_t element_bytes) {
   const tm_operand *operand = &c->candidate.operands[1];
   const uint64_t below = tm_operand_bytes_below(operand);
   tm_trial_operands own;
-  assert_true(tm_trial_operands_init(&own, &c->memory, &c->candidate, c->pointers, NULL));
+  assert_true(tm_trial_operands_init(&own, &c->memory, &c->candidate, c->pointers));
   for (int i = 0; i < 2; i++) assert_int_equal((uintptr_t)own.pointers[i] % 64, ((uintptr_t)c->pointers[i]) % 64);
   assert_memory_equal((char *)own.pointers[0] - below, (char *)c->pointers[0] - below, (size_t)operand->byte_count);
   memcpy((char *)own.pointers[1] - below, (char *)own.pointers[0] - below, (size_t)operand->byte_count);
@@ -105,7 +105,7 @@ static void blocks_are_whole(void **state) {
   make(&c, TM_FORMAT_Q8_0, 2, (const uint64_t[]){ 3, 32 }, (const int64_t[]){ 50, 34 }, 0);
   const tm_operand *operand = &c.candidate.operands[1];
   tm_trial_operands own;
-  assert_true(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers, NULL));
+  assert_true(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers));
   memset(own.pointers[1], 0x11, (size_t)operand->byte_count);
   tm_trial_operands_collect(&own, &c.candidate, c.pointers);
   tm_trial_operands_deinit(&own);
@@ -118,11 +118,11 @@ static void large_ones_and_no_memory_go_without(void **state) {
   make(&c, TM_FORMAT_F32, 1, (const uint64_t[]){ 8 }, (const int64_t[]){ 4 }, 0);
   tm_trial_operands own;
   c.memory.limit_bytes = 40;    /* for one of the two */
-  assert_false(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers, NULL));
+  assert_false(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers));
   assert_int_equal(atomic_load(&c.memory.used_bytes), 0);
   c.memory.limit_bytes = 0;
   c.candidate.operands[0].byte_count = UINT64_MAX - 4;
-  assert_false(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers, NULL));
+  assert_false(tm_trial_operands_init(&own, &c.memory, &c.candidate, c.pointers));
   assert_int_equal(atomic_load(&c.memory.used_bytes), 0);
 }
 
