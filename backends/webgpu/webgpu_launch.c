@@ -164,8 +164,8 @@ static tm_status make_entries(tm_device *device, const tm_launch *launch, wapi_b
     wapi_buffer copy = webgpu_scratch(device, WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_DESTINATION, launch->kernel->spans[i], 0);
     if (copy == NULL) return TM_ERROR_NO_MEMORY;
     wapi_bind_group_entry *entry = &entries[i + 1];
-    device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, launch->queue), entry->buffer, entry->offset, copy, 0,
-                                                  entry->bytes);
+    wapi_command_encoder encoder = webgpu_queue_encoder(device, launch->queue);
+    device->api->CommandEncoderCopyBufferToBuffer(encoder, entry->buffer, entry->offset, copy, 0, entry->bytes);
     entry->buffer = copy;
     entry->offset = 0;
     *out_copies |= 1u << (i + 1);

@@ -84,10 +84,10 @@ static void explain(tm_context *context, const subject_row *row, const tm_operan
     expect_readable(candidate.reason);
     expect_readable(candidate.lowering);
     if (candidate.verdict > TM_VERDICT_SLOWER) continue;
-    assert_true(candidate.total_ns >= previous);
+    assert_true(candidate.price_ns >= previous);
     assert_true(candidate.level == TM_LEVEL_EMULATED || candidate.level == TM_LEVEL_NATIVE);
     assert_true(candidate.numerics <= TM_NUMERICS_N2);
-    previous = candidate.total_ns;
+    previous = candidate.price_ns;
   }
   tm_explanation_destroy(explanation);
 }

@@ -101,7 +101,7 @@ static void texts_that_are_none_are_dropped(void **state) {
 
 static void one_bad_change_drops_them_all(void **state) {
   (void)state;
-  static const tm_change bad[] = { { .kind = 0 }, { .kind = 9 }, { .kind = TM_CHANGE_CAST, .operand = 2 },
+  static const tm_change bad[] = { { .kind = 0 }, { .kind = TM_CHANGE_QUANTIZE + 1 }, { .kind = TM_CHANGE_CAST, .operand = 2 },
                                    { .kind = TM_CHANGE_PAD, .axis = TM_MAX_RANK } };
   const tm_operation operation = question(TM_NUMERICS_N4, 0);
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
