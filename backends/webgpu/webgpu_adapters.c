@@ -143,12 +143,14 @@ static int is_same(const webgpu_adapter *a, const webgpu_adapter *b) {
   return a->vendor_id == b->vendor_id && a->device_id == b->device_id && strcmp(a->name, b->name) == 0;
 }
 
-/* Adds the one at items[count], or drops it: what the user did not ask for, and an adapter seen before.  Equal ones in one
-   list of one kind are two cards; of two kinds, or from two requests, they are one. */
+/* Adds the one at items[count], or drops it: what the user did not ask for, an adapter seen before, and the kind that takes
+   all work and does none of it.  Equal ones in one list of one kind are two cards; of two kinds, or from two requests, they
+   are one. */
 static void settle(const webgpu_api *api, webgpu_adapters *list, const webgpu_selection *selection, int is_listed) {
   webgpu_adapter *one = &list->items[list->count];
   uint32_t ordinal = 0;
-  int keep = describe(api, one, selection->max_binding_bytes) && contains(one->name, selection->name);
+  int keep = describe(api, one, selection->max_binding_bytes) && one->backend_type != WAPI_BACKEND_NULL &&
+             contains(one->name, selection->name);
   for (uint32_t i = 0; i < list->count && keep; ++i) {
     if (!is_same(one, &list->items[i])) continue;
     keep = is_listed && one->backend_type == list->items[i].backend_type;

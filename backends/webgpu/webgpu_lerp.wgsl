@@ -108,7 +108,7 @@ fn odd_f32(w: Wide) -> u32 {
   if (w.e > 127) { return w.sign | 0x7f7fffffu; }
   let m = shifted_right(w.m, 38u + u32(clamp(-126 - w.e, 0, 25)));
   if (w.e < -126) { return w.sign | m.y; }
-  return w.sign | (u32(w.e + 126) << 23u) + m.y;
+  return w.sign | ((u32(w.e + 126) << 23u) + m.y);
 }
 
 // ---- a + t * (b - a) ----

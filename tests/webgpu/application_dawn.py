@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An application that carries a WebGPU of its own: it hands the entry point in, and runs operations there.
 
-    application_dawn.py LIBTENSORMORPH
+    application_dawn.py LIBTENSORMORPH [--none]
+
+With --none there is nothing to run on, and no device may be listed: not even the one that does no work.
 """
 import ctypes
 import random
@@ -94,6 +96,9 @@ def steps_apart(a, b, width):
 def main():
     application = Application(sys.argv[1])
     name = next((name for name in application.devices if name.startswith("webgpu")), None)
+    if "--none" in sys.argv:
+        print(f"devices: {sorted(application.devices)}")
+        return 1 if name else 0
     if name is None:
         raise SystemExit(f"no device of Dawn among {sorted(application.devices)}")
     source, failures = random.Random(1), 0
