@@ -69,7 +69,7 @@ static void random_changes(tm_backend *backend, tm_answer *answer) {
   answer->change_count = some_number(backend, TM_MAX_CHANGES + 1);
   for (uint32_t i = 0; i < TM_MAX_CHANGES; i++) {
     tm_change *change = &answer->changes[i];
-    change->kind = some_number(backend, 10);
+    change->kind = some_number(backend, TM_CHANGE_QUANTIZE + 2);
     change->operand = some_number(backend, 3);
     change->axis = some_number(backend, 3);
     change->format = below(backend, 4) ? formats[below(backend, 7)] : (uint32_t)next(backend);
@@ -87,6 +87,7 @@ static void random_answer(tm_backend *backend, tm_answer *answer) {
   answer->numerics_flags = some_number(backend, 8);
   if (below(backend, 4)) answer->workspace_bytes = workspaces[below(backend, 8)];
   if (below(backend, 4)) answer->cost_ns = below(backend, 50);
+  if (below(backend, 4)) answer->setup_ns = below(backend, 50);
   if (below(backend, 2)) answer->operand = below(backend, 4);
   if (below(backend, 2)) answer->epoch = 1;
   random_text(backend, answer);
