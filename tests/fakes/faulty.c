@@ -27,13 +27,21 @@ static tm_status faulty_init(const tm_host *host, tm_backend **out_backend) {
   fault_plan *given = host->config_pointer(host->context, (tm_string)TM_STRING(FAULT_PLAN_KEY));
   atomic_store(&plan, given);
   if (given == NULL) return host->fail(host->context, TM_ERROR_NO_DEVICE, 0, (tm_string)TM_STRING("no plan"));
-  return given->inner->init(host, out_backend);
+  if (given->config_get == NULL) return given->inner->init(host, out_backend);
+  static tm_host told;          /* outlives the backend, as a host must */
+  memcpy(&told, host, sizeof told < host->struct_size ? sizeof told : host->struct_size);
+  told.config_get = given->config_get;
+  return given->inner->init(&told, out_backend);
 }
 
 static void faulty_shutdown(tm_backend *backend) { current()->inner->shutdown(backend); }
 
 static tm_status faulty_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
-  return current()->inner->device_info(backend, index, out_info);
+  static const tm_identity none;
+  const tm_status status = current()->inner->device_info(backend, index, out_info);
+  if (status == TM_OK && memcmp(&out_info->uuid, &none, sizeof none) == 0) out_info->uuid = current()->uuid;
+  if (status == TM_OK && !current()->keeps_costs) out_info->open_ns = 0;
+  return status;
 }
 
 static tm_status faulty_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
@@ -46,8 +54,8 @@ static tm_status faulty_query(tm_backend *backend, uint32_t index, const tm_oper
                               tm_answer *const *out_answers) {
   if (is_spoiled(FAULT_QUERY)) return current()->status;
   const tm_status status = current()->inner->query(backend, index, operations, count, out_answers);
-  for (uint32_t i = 0; i < count && status == TM_OK; i++)
-    if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->cost_ns = 1;         /* so that it is chosen */
+  for (uint32_t i = 0; i < count && status == TM_OK && !current()->keeps_costs; i++)
+    if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->cost_ns = 1, out_answers[i]->setup_ns = 0; /* so that it is chosen */
   return status;
 }
 
@@ -62,21 +70,54 @@ static tm_status faulty_launch(tm_device *device, const tm_launch *launch, tm_ti
   if (spoiled && current()->kind == FAULT_STATUS) return current()->status;
   const tm_status status = current()->inner->launch(device, launch, out_ticket);
   if (!spoiled) return status;
+#ifndef FAULTY_FAR
   const tm_binding *output = &launch->bindings[launch->binding_count - 1];
   memset((char *)(void *)output->buffer + output->offset, 0x6b, output->length);
+#endif
   return current()->status;
 }
 
 static tm_status faulty_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
+  if (is_spoiled(FAULT_WAIT)) {
+    (void)current()->inner->wait(device, tickets, count, TM_WAIT_FOREVER);      /* it ended, but badly */
+    return current()->status;
+  }
   return current()->inner->wait(device, tickets, count, timeout_ns);
 }
 
 static tm_status faulty_cancel(tm_device *device, uint32_t queue) { return current()->inner->cancel(device, queue); }
 
+#ifdef FAULTY_FAR
+static tm_status faulty_buffer_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
+  return is_spoiled(FAULT_BUFFER_CREATE) ? current()->status : current()->inner->buffer_create(device, space, bytes, out_buffer);
+}
+
+static void faulty_buffer_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
+  current()->inner->buffer_destroy(device, space, buffer, bytes, imported);
+}
+
+static tm_status faulty_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  return is_spoiled(FAULT_UPLOAD) ? current()->status : current()->inner->upload(device, transfer, out_ticket);
+}
+
+static tm_status faulty_download(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
+  return is_spoiled(FAULT_DOWNLOAD) ? current()->status : current()->inner->download(device, transfer, out_ticket);
+}
+
+static tm_status faulty_flush(tm_device *device, uint32_t queue) { return current()->inner->flush(device, queue); }
+#endif
+
 static const tm_accelerator_backend_plugin table = {
   .struct_size = sizeof table, .init = faulty_init, .shutdown = faulty_shutdown, .device_info = faulty_info, .open = faulty_open,
   .close = faulty_close, .query = faulty_query, .prepare = faulty_prepare, .release = faulty_release, .launch = faulty_launch,
   .wait = faulty_wait, .cancel = faulty_cancel,
+#ifdef FAULTY_FAR
+  .buffer_create = faulty_buffer_create, .buffer_destroy = faulty_buffer_destroy, .upload = faulty_upload,
+  .download = faulty_download, .flush = faulty_flush,
+#endif
 };
 
-TM_DEFINE_PLUGIN("faulty", "1", "Tests", table)
+#ifndef FAULTY_NAME
+#define FAULTY_NAME "faulty"
+#endif
+TM_DEFINE_PLUGIN(FAULTY_NAME, "1", "Tests", table)

@@ -21,6 +21,7 @@ typedef struct faulty_case {
   const char *state_folder;
   uint32_t    flags;
   uint32_t    builtin;          /* which one has the fault */
+  const char *also_excluded;    /* beside it; NULL: nobody */
 } faulty_case;
 
 static inline void faulty_case_open(faulty_case *one) {
@@ -32,8 +33,9 @@ static inline void faulty_case_open(faulty_case *one) {
   const tm_named_pointer pointer = { "faulty", FAULT_PLAN_KEY, &one->plan };
   tm_context_options options = options_with(path, 1);
   options.flags = one->flags;
-  options.excluded_devices = &builtin->name;
-  options.excluded_device_count = 1;
+  const char *excluded[] = { builtin->name, one->also_excluded };
+  options.excluded_devices = excluded;
+  options.excluded_device_count = one->also_excluded == NULL ? 1 : 2;
   options.pointers = &pointer;
   options.pointer_count = 1;
   options.patience_ns = FAULTY_PATIENCE_NS;
