@@ -25,7 +25,9 @@ static void on_adapter(wapi_enum status, wapi_adapter adapter, wapi_string messa
 
 /* A request that is not answered ends the asking: its answer may still come. */
 static wapi_adapter request(const webgpu_api *api, wapi_instance instance, webgpu_adapters *list, webgpu_request what) {
-  const wapi_adapter_options options = { .feature_level = WAPI_LEVEL_CORE, .power_preference = what.power, .force_fallback = what.fallback };
+  const wapi_adapter_options options = {
+    .feature_level = WAPI_LEVEL_CORE, .power_preference = what.power, .force_fallback = what.fallback,
+  };
   const wapi_adapter_call call = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = on_adapter, .a = list };
   if (list->is_asked) return NULL;
   list->is_asked = 1;
@@ -73,7 +75,8 @@ static uint32_t power_of_two_below(uint32_t value) {
 static void make_limits(const webgpu_api *api, webgpu_adapter *adapter, const wapi_adapter_info *info, uint64_t max_binding_bytes) {
   const wapi_limits *native = &adapter->native;
   webgpu_limits *limits = &adapter->limits;
-  uint64_t binding = native->max_storage_binding_bytes < native->max_buffer_bytes ? native->max_storage_binding_bytes : native->max_buffer_bytes;
+  uint64_t binding = native->max_storage_binding_bytes;
+  if (binding > native->max_buffer_bytes) binding = native->max_buffer_bytes;
   if (binding > LARGEST_BINDING_BYTES) binding = LARGEST_BINDING_BYTES;
   if (max_binding_bytes != 0 && max_binding_bytes < binding) binding = max_binding_bytes;
   const uint32_t f16 = api->AdapterHasFeature(adapter->handle, WAPI_FEATURE_SHADER_F16) ? WEBGPU_NEEDS_F16 : 0;
@@ -140,12 +143,14 @@ static int is_same(const webgpu_adapter *a, const webgpu_adapter *b) {
   return a->vendor_id == b->vendor_id && a->device_id == b->device_id && strcmp(a->name, b->name) == 0;
 }
 
-/* Adds the one at items[count], or drops it: what the user did not ask for, and an adapter seen before.  Equal ones in one
-   list of one kind are two cards; of two kinds, or from two requests, they are one. */
+/* Adds the one at items[count], or drops it: what the user did not ask for, an adapter seen before, and the kind that takes
+   all work and does none of it.  Equal ones in one list of one kind are two cards; of two kinds, or from two requests, they
+   are one. */
 static void settle(const webgpu_api *api, webgpu_adapters *list, const webgpu_selection *selection, int is_listed) {
   webgpu_adapter *one = &list->items[list->count];
   uint32_t ordinal = 0;
-  int keep = describe(api, one, selection->max_binding_bytes) && contains(one->name, selection->name);
+  int keep = describe(api, one, selection->max_binding_bytes) && one->backend_type != WAPI_BACKEND_NULL &&
+             contains(one->name, selection->name);
   for (uint32_t i = 0; i < list->count && keep; ++i) {
     if (!is_same(one, &list->items[i])) continue;
     keep = is_listed && one->backend_type == list->items[i].backend_type;
@@ -175,7 +180,8 @@ static const webgpu_request requests[] = {
   { WAPI_POWER_HIGH, 0 }, { WAPI_POWER_LOW, 0 }, { 0, 0 }, { 0, 1 },
 };
 
-void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection, webgpu_adapters *out_adapters) {
+void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
+                          webgpu_adapters *out_adapters) {
   wapi_adapter handles[WEBGPU_MOST_ADAPTERS];
   memset(out_adapters, 0, sizeof *out_adapters);
   if (api->InstanceEnumerateAdapters != NULL) {

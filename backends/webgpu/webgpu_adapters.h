@@ -45,7 +45,8 @@ typedef struct webgpu_selection {
 } webgpu_selection;
 
 /* Lists them.  None is no error.  The struct stays where it is until the instance is released. */
-void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection, webgpu_adapters *out_adapters);
+void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
+                          webgpu_adapters *out_adapters);
 void webgpu_adapters_release(const webgpu_api *api, webgpu_adapters *adapters);
 
 /* The adapter's handle, anew if it was used up; the caller releases it.  NULL if it is gone. */

@@ -34,6 +34,7 @@ enum {
   WAPI_ERROR_NONE = 1, WAPI_ERROR_VALIDATION = 2, WAPI_ERROR_OUT_OF_MEMORY = 3, WAPI_ERROR_INTERNAL = 4,
   WAPI_FILTER_VALIDATION = 1, WAPI_FILTER_OUT_OF_MEMORY = 2,
   WAPI_ADAPTER_CPU = 3,
+  WAPI_BACKEND_NULL = 1,
   WAPI_POWER_LOW = 1, WAPI_POWER_HIGH = 2,
   WAPI_LEVEL_CORE = 2,
   WAPI_BINDING_UNIFORM = 2, WAPI_BINDING_STORAGE = 3, WAPI_BINDING_READ_ONLY_STORAGE = 4,
@@ -134,9 +135,18 @@ typedef struct wapi_buffer_descriptor {
 
 typedef struct wapi_wgsl_source { wapi_chain chain; wapi_string code; } wapi_wgsl_source;
 
-typedef struct wapi_buffer_layout { wapi_chain *next; wapi_enum type; wapi_bool has_dynamic_offset; uint64_t min_bytes; } wapi_buffer_layout;
+typedef struct wapi_buffer_layout {
+  wapi_chain *next;
+  wapi_enum   type;
+  wapi_bool   has_dynamic_offset;
+  uint64_t    min_bytes;
+} wapi_buffer_layout;
 typedef struct wapi_sampler_layout { wapi_chain *next; wapi_enum type; } wapi_sampler_layout;
-typedef struct wapi_texture_layout { wapi_chain *next; wapi_enum sample_type, dimension; wapi_bool multisampled; } wapi_texture_layout;
+typedef struct wapi_texture_layout {
+  wapi_chain *next;
+  wapi_enum   sample_type, dimension;
+  wapi_bool   multisampled;
+} wapi_texture_layout;
 typedef struct wapi_image_layout { wapi_chain *next; wapi_enum access, format, dimension; } wapi_image_layout;
 
 typedef struct wapi_layout_entry {
@@ -216,7 +226,8 @@ typedef struct wapi_pass_descriptor { wapi_chain *next; wapi_string label; const
   X(wapi_queue, DeviceGetQueue, (wapi_device device))                                                                   \
   X(wapi_buffer, DeviceCreateBuffer, (wapi_device device, const wapi_buffer_descriptor *descriptor))                    \
   X(wapi_shader_module, DeviceCreateShaderModule, (wapi_device device, const wapi_label *descriptor))                   \
-  X(wapi_bind_group_layout, DeviceCreateBindGroupLayout, (wapi_device device, const wapi_bind_group_layout_descriptor *descriptor)) \
+  X(wapi_bind_group_layout, DeviceCreateBindGroupLayout, (wapi_device device,                                           \
+                                                          const wapi_bind_group_layout_descriptor *descriptor))         \
   X(wapi_pipeline_layout, DeviceCreatePipelineLayout, (wapi_device device, const wapi_pipeline_layout_descriptor *descriptor)) \
   X(wapi_compute_pipeline, DeviceCreateComputePipeline, (wapi_device device, const wapi_compute_pipeline_descriptor *descriptor)) \
   X(wapi_bind_group, DeviceCreateBindGroup, (wapi_device device, const wapi_bind_group_descriptor *descriptor))         \
@@ -254,7 +265,8 @@ typedef struct wapi_pass_descriptor { wapi_chain *next; wapi_string label; const
 
 /* Extensions of one implementation; NULL elsewhere. */
 #define WAPI_OPTIONAL_FUNCTIONS(X)                                                                                      \
-  X(size_t, InstanceEnumerateAdapters, (wapi_instance instance, const wapi_enumerate_options *options, wapi_adapter *out_adapters)) \
+  X(size_t, InstanceEnumerateAdapters, (wapi_instance instance, const wapi_enumerate_options *options,                  \
+                                        wapi_adapter *out_adapters))                                                    \
   X(wapi_bool, DevicePoll, (wapi_device device, wapi_bool wait, const uint64_t *submission))
 
 typedef struct webgpu_api {

@@ -45,7 +45,8 @@ static tm_status binding_limit(const tm_host *host, uint64_t *out_bytes) {
   if (value.length >= sizeof text) return webgpu_fail(host, TM_ERROR_ARGUMENT, "option max_binding_bytes: too long a number");
   if (value.length != 0) memcpy(text, value.data, value.length);
   const long long bytes = strtoll(text, NULL, 10);
-  if (bytes != 0 && bytes < 65536) return webgpu_fail(host, TM_ERROR_ARGUMENT, "option max_binding_bytes: expected 0 or at least 65536");
+  if (bytes != 0 && bytes < 65536)
+    return webgpu_fail(host, TM_ERROR_ARGUMENT, "option max_binding_bytes: expected 0 or at least 65536");
   *out_bytes = (uint64_t)bytes;
   return TM_OK;
 }
@@ -63,8 +64,9 @@ static tm_status find_adapters(tm_backend *backend) {
   if (backend->instance == NULL) return webgpu_fail(host, TM_ERROR_NO_DEVICE, "the implementation of WebGPU gives no instance");
   webgpu_adapters_list(api, backend->instance, &selection, &backend->adapters);
   if (backend->adapters.count != 0) return TM_OK;
-  status = webgpu_fail(host, TM_ERROR_NO_DEVICE, selection.name.length == 0 ? "the implementation of WebGPU finds no adapter here"
-                                                                            : "no adapter has the name that the option adapter asks for");
+  const char *why = selection.name.length == 0 ? "the implementation of WebGPU finds no adapter here"
+                                               : "no adapter has the name that the option adapter asks for";
+  status = webgpu_fail(host, TM_ERROR_NO_DEVICE, why);
   api->InstanceRelease(backend->instance);
   return status;
 }

@@ -20,7 +20,8 @@ wapi_buffer webgpu_scratch(tm_device *device, wapi_flags usage, uint64_t bytes, 
 
 static tm_status create_locked(tm_device *device, tm_buffer *buffer) {
   if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, "a buffer");
-  buffer->handle = webgpu_scratch(device, WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_SOURCE | WAPI_USAGE_COPY_DESTINATION, buffer->bytes, 0);
+  const wapi_flags usage = WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_SOURCE | WAPI_USAGE_COPY_DESTINATION;
+  buffer->handle = webgpu_scratch(device, usage, buffer->bytes, 0);
   if (buffer->handle == NULL) return atomic_load(&device->trouble->is_lost) ? TM_ERROR_DEVICE_LOST : TM_ERROR_NO_MEMORY;
   buffer->number = ++device->buffer_count;
   device->used_bytes += buffer->bytes;
@@ -32,7 +33,8 @@ static tm_status create_locked(tm_device *device, tm_buffer *buffer) {
 tm_status webgpu_buffer_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
   const tm_host *host = device->backend->host;
   if (space != 0) return webgpu_fail(host, TM_ERROR_NO_MEMORY, "there is one memory only");
-  if (bytes > device->adapter->limits.buffer_bytes - LEAST_BYTES) return webgpu_fail(host, TM_ERROR_NO_MEMORY, "the adapter has no buffers of that size");
+  if (bytes > device->adapter->limits.buffer_bytes - LEAST_BYTES)
+    return webgpu_fail(host, TM_ERROR_NO_MEMORY, "the adapter has no buffers of that size");
   tm_buffer *buffer = host->alloc(host->context, sizeof *buffer, _Alignof(tm_buffer));
   if (buffer == NULL) return webgpu_fail(host, TM_ERROR_NO_MEMORY, "no memory for a buffer's description");
   memset(buffer, 0, sizeof *buffer);

@@ -28,8 +28,10 @@ static int poll_until(tm_device *device, _Atomic uint32_t *flag, uint32_t most, 
 static void release_layouts(tm_device *device) {
   for (uint32_t i = 0; i < WEBGPU_READ_LAYOUTS * WEBGPU_WRITE_LAYOUTS; ++i) {
     const uint32_t reads = i / WEBGPU_WRITE_LAYOUTS, writes = i % WEBGPU_WRITE_LAYOUTS;
-    if (device->pipeline_layouts[reads][writes] != NULL) device->api->PipelineLayoutRelease(device->pipeline_layouts[reads][writes]);
-    if (device->layouts[reads][writes] != NULL) device->api->BindGroupLayoutRelease(device->layouts[reads][writes]);
+    const wapi_pipeline_layout pipelines = device->pipeline_layouts[reads][writes];
+    const wapi_bind_group_layout bindings = device->layouts[reads][writes];
+    if (pipelines != NULL) device->api->PipelineLayoutRelease(pipelines);
+    if (bindings != NULL) device->api->BindGroupLayoutRelease(bindings);
   }
 }
 
@@ -72,7 +74,8 @@ static tm_status request_device(tm_device *device, wapi_adapter adapter) {
   webgpu_flight_hold(flight);
   atomic_store(&flight->is_opening, 1);
   (void)device->api->AdapterRequestDevice(adapter, &descriptor, call);
-  if (!poll_until(device, &flight->is_opening, 0, OPEN_NS)) return webgpu_fail(device->backend->host, TM_ERROR_DEVICE_LOST, "the adapter does not answer");
+  if (!poll_until(device, &flight->is_opening, 0, OPEN_NS))
+    return webgpu_fail(device->backend->host, TM_ERROR_DEVICE_LOST, "the adapter does not answer");
   device->handle = flight->opened;
   if (device->handle != NULL) return TM_OK;
   return webgpu_fail(device->backend->host, TM_ERROR_DEVICE_LOST, flight->scope_text);

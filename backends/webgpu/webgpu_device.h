@@ -62,7 +62,9 @@ typedef struct webgpu_reply {
   _Atomic uint32_t status;              /* 0: none yet */
 } webgpu_reply;
 
-typedef enum webgpu_chunk_state { WEBGPU_CHUNK_NONE, WEBGPU_CHUNK_READY, WEBGPU_CHUNK_IN_USE, WEBGPU_CHUNK_MAPPING } webgpu_chunk_state;
+typedef enum webgpu_chunk_state {
+  WEBGPU_CHUNK_NONE, WEBGPU_CHUNK_READY, WEBGPU_CHUNK_IN_USE, WEBGPU_CHUNK_MAPPING
+} webgpu_chunk_state;
 
 /* A staging buffer that is used again.  One that is written to is mapped while READY. */
 typedef struct webgpu_chunk {

@@ -100,7 +100,8 @@ static void say_input(webgpu_plan *plan, const tm_operation *operation, uint32_t
 }
 
 void webgpu_say_conversions(webgpu_plan *plan, const tm_operation *operation) {
-  const uint32_t from = operation->operands[operation->input_count - 1].format, to = operation->operands[operation->input_count].format;
+  const uint32_t from = operation->operands[operation->input_count - 1].format;
+  const uint32_t to = operation->operands[operation->input_count].format;
   const uint32_t bits = webgpu_element_bytes(from) < 4 ? 8 * webgpu_element_bytes(from) : 32;
   const char *out = webgpu_float_name(to);
   webgpu_say(plan, "const SIGN: u32 = 0x%xu;\n", 1u << (bits - 1));
@@ -108,7 +109,8 @@ void webgpu_say_conversions(webgpu_plan *plan, const tm_operation *operation) {
     case WEBGPU_FLOAT:
       webgpu_say(plan, "fn wide(v: u32) -> u32 { return bits_from_%s(v); }\n"
                        "fn less(a: u32, b: u32) -> bool {\n"
-                       "  return !is_nan_bits(a) && !is_nan_bits(b) && order_of_bits(a) < order_of_bits(b);\n}\n", webgpu_float_name(from));
+                       "  return !is_nan_bits(a) && !is_nan_bits(b) && order_of_bits(a) < order_of_bits(b);\n}\n",
+                 webgpu_float_name(from));
       break;
     case WEBGPU_SIGNED:
       webgpu_say(plan, "fn wide(v: u32) -> u32 { return bitcast<u32>(extractBits(bitcast<i32>(v), 0u, %uu)); }\n"

@@ -48,7 +48,8 @@ tm_status webgpu_scope_end(tm_device *device, const char *what, tm_status otherw
     if (atomic_load(&flight->scopes_asked) != 0) native_pause(i);
   }
   if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, what);
-  if (atomic_load(&flight->scopes_asked) != 0) return fail_with(device, TM_ERROR_DEVICE_LOST, 0, what, "an error scope was not answered");
+  if (atomic_load(&flight->scopes_asked) != 0)
+    return fail_with(device, TM_ERROR_DEVICE_LOST, 0, what, "an error scope was not answered");
   if (flight->scope_type == WAPI_ERROR_NONE) return TM_OK;
   const tm_status status = flight->scope_type == WAPI_ERROR_OUT_OF_MEMORY ? TM_ERROR_NO_MEMORY : otherwise;
   return fail_with(device, status, flight->scope_type, what, flight->scope_text);

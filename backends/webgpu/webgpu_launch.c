@@ -59,7 +59,8 @@ static tm_status make_pipelines(tm_device *device, const webgpu_row *row, const 
   return status;
 }
 
-static void measure_bindings(const webgpu_limits *limits, const tm_operation *operation, uint64_t workspace_bytes, tm_kernel *kernel) {
+static void measure_bindings(const webgpu_limits *limits, const tm_operation *operation, uint64_t workspace_bytes,
+                             tm_kernel *kernel) {
   const uint32_t count = operation->input_count + operation->output_count;
   for (uint32_t i = 0; i < count; ++i) {
     kernel->below[i] = webgpu_first_byte(limits, &operation->operands[i]);
@@ -93,7 +94,8 @@ static tm_status prepare_locked(tm_device *device, const webgpu_row *row, const 
 tm_status webgpu_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const tm_host *host = device->backend->host;
   const webgpu_offer offer = { &device->adapter->limits, atomic_load(&device->backend->epochs[device->index]) };
-  if (answer != NULL && TM_HAS_MEMBER(answer, tm_answer, epoch) && answer->epoch != 0 && answer->epoch != offer.epoch) return TM_STALE;
+  if (answer != NULL && TM_HAS_MEMBER(answer, tm_answer, epoch) && answer->epoch != 0 && answer->epoch != offer.epoch)
+    return TM_STALE;
   const webgpu_row *row = webgpu_row_find(&offer, operation);
   if (row == NULL) return webgpu_fail(host, TM_ERROR_ARGUMENT, "prepare of an operation that query refuses");
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, _Alignof(tm_kernel));
@@ -161,10 +163,11 @@ static tm_status make_entries(tm_device *device, const tm_launch *launch, wapi_b
     if (i >= launch->kernel->input_count || !is_written_too(launch, i)) continue;
     wapi_buffer copy = webgpu_scratch(device, WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_DESTINATION, launch->kernel->spans[i], 0);
     if (copy == NULL) return TM_ERROR_NO_MEMORY;
-    device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, launch->queue), entries[i + 1].buffer, entries[i + 1].offset,
-                                                  copy, 0, entries[i + 1].bytes);
-    entries[i + 1].buffer = copy;
-    entries[i + 1].offset = 0;
+    wapi_bind_group_entry *entry = &entries[i + 1];
+    wapi_command_encoder encoder = webgpu_queue_encoder(device, launch->queue);
+    device->api->CommandEncoderCopyBufferToBuffer(encoder, entry->buffer, entry->offset, copy, 0, entry->bytes);
+    entry->buffer = copy;
+    entry->offset = 0;
     *out_copies |= 1u << (i + 1);
   }
   return TM_OK;
@@ -180,7 +183,8 @@ static int are_groups_current(const tm_launch *launch) {
   const tm_kernel *kernel = launch->kernel;
   if (!kernel->has_groups) return 0;
   for (uint32_t i = 0; i < kernel->binding_count; ++i) {
-    if (kernel->places[i].buffer != launch->bindings[i].buffer->number || kernel->places[i].offset != launch->bindings[i].offset) return 0;
+    const tm_binding *binding = &launch->bindings[i];
+    if (kernel->places[i].buffer != binding->buffer->number || kernel->places[i].offset != binding->offset) return 0;
   }
   return 1;
 }
@@ -226,14 +230,16 @@ static tm_status encode_launch(tm_device *device, const tm_launch *launch) {
   for (uint32_t i = 0; i < kernel->pass_count; ++i) {
     device->api->ComputePassEncoderSetPipeline(pass, kernel->pipelines[i]);
     device->api->ComputePassEncoderSetBindGroup(pass, 0, kernel->groups[i], 0, NULL);
-    device->api->ComputePassEncoderDispatchWorkgroups(pass, kernel->workgroups[i][0], kernel->workgroups[i][1], kernel->workgroups[i][2]);
+    const uint32_t *groups = kernel->workgroups[i];
+    device->api->ComputePassEncoderDispatchWorkgroups(pass, groups[0], groups[1], groups[2]);
   }
   return TM_OK;
 }
 
 tm_status webgpu_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   int encoded = 0;
-  if (launch->struct_size < sizeof *launch) return webgpu_fail(device->backend->host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
+  if (launch->struct_size < sizeof *launch)
+    return webgpu_fail(device->backend->host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
   if (!webgpu_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   tm_status status = check_bindings(device, launch);
   if (status != TM_OK) return status;

@@ -64,7 +64,8 @@ static int fill(const origin *from, webgpu_library *library, const char *title) 
   for (size_t i = 0; i < sizeof slots / sizeof slots[0]; ++i) {
     const native_function function = find(from, slots[i].name);
     if (function == NULL && !slots[i].is_optional) {
-      note(library, i == 0 ? "%s (its interface is older than the standard: it lacks %s), " : "%s (it lacks %s), ", title, slots[i].name);
+      note(library, i == 0 ? "%s (its interface is older than the standard: it lacks %s), " : "%s (it lacks %s), ", title,
+           slots[i].name);
       return 0;
     }
     memcpy((char *)&library->api + slots[i].offset, &function, sizeof function);

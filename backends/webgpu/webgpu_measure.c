@@ -75,7 +75,8 @@ int webgpu_split_by(const webgpu_limits *limits, const tm_operation *operation, 
   double best = 0;
   for (uint32_t axis = 0; axis < y->rank && best_extent == 0; ++axis) {
     const double alone = largest_span(&s, axis, 1);
-    if (y->dims[axis] < 2 || alone >= largest_span(&s, axis, y->dims[axis]) || (best_axis != TM_MAX_RANK && alone >= best)) continue;
+    const int is_best = best_axis == TM_MAX_RANK || alone < best;
+    if (y->dims[axis] < 2 || alone >= largest_span(&s, axis, y->dims[axis]) || !is_best) continue;
     best = alone;
     best_axis = axis;
     best_extent = fitting_extent(&s, axis, room);
@@ -83,7 +84,9 @@ int webgpu_split_by(const webgpu_limits *limits, const tm_operation *operation, 
   if (best_axis == TM_MAX_RANK) return 0;
   if (best_extent == 0) best_extent = 1;        /* the parts are asked about anew, and split further */
   if (best_extent > SPLIT_GRANULE) best_extent -= best_extent % SPLIT_GRANULE;
-  *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = operation->input_count, .axis = best_axis, .value = best_extent };
+  *out_change = (tm_change){
+    .kind = TM_CHANGE_SPLIT_ABOVE, .operand = operation->input_count, .axis = best_axis, .value = best_extent,
+  };
   return 1;
 }
 
@@ -99,8 +102,9 @@ int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operati
 /* ---- costs ---- */
 
 double webgpu_operand_bytes(const tm_operation *operation) {
+  const uint32_t count = operation->input_count + operation->output_count;
   double bytes = 0;
-  for (uint32_t i = 0; i < operation->input_count + operation->output_count; ++i) bytes += (double)operation->operands[i].byte_count;
+  for (uint32_t i = 0; i < count; ++i) bytes += (double)operation->operands[i].byte_count;
   return bytes;
 }
 

@@ -56,8 +56,9 @@ static uint64_t text_length(const webgpu_module_key *key) {
 }
 
 static uint64_t write_text(const webgpu_limits *limits, const webgpu_module_key *key, char *text) {
-  const int header = snprintf(text, HEADER_BYTES, "%s%sconst WG: u32 = %uu;\n", key->needs & WEBGPU_NEEDS_F16 ? "enable f16;\n" : "",
-                              key->needs & WEBGPU_NEEDS_SUBGROUPS ? "enable subgroups;\n" : "", (unsigned)limits->workgroup_size);
+  const char *f16 = key->needs & WEBGPU_NEEDS_F16 ? "enable f16;\n" : "";
+  const char *subgroups = key->needs & WEBGPU_NEEDS_SUBGROUPS ? "enable subgroups;\n" : "";
+  const int header = snprintf(text, HEADER_BYTES, "%s%sconst WG: u32 = %uu;\n", f16, subgroups, (unsigned)limits->workgroup_size);
   uint64_t length = header > 0 ? (uint64_t)header : 0;
   memcpy(text + length, key->prologue, key->prologue_length);
   length += key->prologue_length;

@@ -17,7 +17,8 @@ static int as_copy(const tm_operation *operation, tm_operand *operands, tm_opera
     operands[0].dims[i] = x->dims[axis];
     operands[0].strides_bytes[i] = x->strides_bytes[axis];
   }
-  if (memcmp(operands[0].strides_bytes, x->strides_bytes, sizeof x->strides_bytes) != 0) operands[0].flags &= ~TM_OPERAND_CONTIGUOUS;
+  if (memcmp(operands[0].strides_bytes, x->strides_bytes, sizeof x->strides_bytes) != 0)
+    operands[0].flags &= ~TM_OPERAND_CONTIGUOUS;
   *out_copy = *operation;
   out_copy->operands = operands;
   return 1;
@@ -36,7 +37,8 @@ static int split_transpose(const webgpu_limits *limits, const tm_operation *oper
   return as_copy(operation, operands, &copy) && webgpu_split_output(limits, &copy, out_change);
 }
 
-static void plan_transpose(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
+static void plan_transpose(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation,
+                           webgpu_plan *out_plan) {
   tm_operand operands[2];
   tm_operation copy;
   if (as_copy(operation, operands, &copy)) webgpu_plan_row(row, limits, &copy, out_plan);
@@ -96,13 +98,13 @@ static void plan_gather(const webgpu_row *row, const webgpu_limits *limits, cons
   webgpu_say_bindings(out_plan, operation, 0);
   webgpu_say(out_plan, "const PER_WORD: u32 = %uu;\nconst BITS: u32 = %uu;\nconst MASK: u32 = 0x%xu;\n", per_word, 32 / per_word,
              per_word == 1 ? 0xffffffffu : (1u << 8 * bytes) - 1u);
-  webgpu_say(out_plan, gather_text, is_long ? 2u : 1u, is_long ? " || x1[at * 2u + 1u] != 0u" : "", bytes == 8 ? "e >> 1u" : "e", bytes,
-             bytes == 8 ? " + (e & 1u) * 4u" : "");
+  webgpu_say(out_plan, gather_text, is_long ? 2u : 1u, is_long ? " || x1[at * 2u + 1u] != 0u" : "",
+             bytes == 8 ? "e >> 1u" : "e", bytes, bytes == 8 ? " + (e & 1u) * 4u" : "");
   webgpu_pass *pass = webgpu_add_pass(limits, out_plan, "run", words);
   if (pass == 0) return;
   const uint32_t parameters[] = {
-    (uint32_t)words, (uint32_t)elements, 0, 0, 0, 0, 0, 0, (uint32_t)product(x, axis + 1, x->rank), (uint32_t)indices->element_count,
-    (uint32_t)x->dims[axis],
+    (uint32_t)words, (uint32_t)elements, 0, 0, 0, 0, 0, 0,
+    (uint32_t)product(x, axis + 1, x->rank), (uint32_t)indices->element_count, (uint32_t)x->dims[axis],
   };
   for (uint32_t i = 0; i < sizeof parameters / sizeof parameters[0]; ++i) webgpu_put(pass, parameters[i]);
 }
@@ -118,9 +120,11 @@ static const webgpu_row rows[] = {
   { MOVE(TM_OP_WHERE, "where", "return select(c, b, a != 0u);"), .refuses = webgpu_refuses_moves, .plan = webgpu_plan_row },
   { MOVE(TM_OP_TRANSPOSE, "transpose", "return a;"), .attribute_bytes = sizeof(tm_transpose_attributes),
     .refuses = refuses_transpose, .split = split_transpose, .plan = plan_transpose },
-  { MOVE(TM_OP_GATHER, "gather_i32", 0), .formats = { TM_FORMAT_NONE, TM_FORMAT_I32 }, .attribute_bytes = sizeof(tm_axis_attributes),
+  { MOVE(TM_OP_GATHER, "gather_i32", 0), .formats = { TM_FORMAT_NONE, TM_FORMAT_I32 },
+    .attribute_bytes = sizeof(tm_axis_attributes),
     .refuses = refuses_gather, .split = split_gather, .plan = plan_gather },
-  { MOVE(TM_OP_GATHER, "gather_i64", 0), .formats = { TM_FORMAT_NONE, TM_FORMAT_I64 }, .attribute_bytes = sizeof(tm_axis_attributes),
+  { MOVE(TM_OP_GATHER, "gather_i64", 0), .formats = { TM_FORMAT_NONE, TM_FORMAT_I64 },
+    .attribute_bytes = sizeof(tm_axis_attributes),
     .refuses = refuses_gather, .split = split_gather, .plan = plan_gather },
 };
 

@@ -48,7 +48,8 @@ int webgpu_rest_is_zero(const void *data, uint64_t known, uint64_t size) {
 static uint64_t bytes_below(const tm_operand *operand) {
   uint64_t below = 0;
   for (uint32_t i = 0; i < operand->rank; ++i) {
-    if (operand->strides_bytes[i] < 0 && operand->dims[i] > 1) below += (operand->dims[i] - 1) * (0 - (uint64_t)operand->strides_bytes[i]);
+    if (operand->strides_bytes[i] < 0 && operand->dims[i] > 1)
+      below += (operand->dims[i] - 1) * (0 - (uint64_t)operand->strides_bytes[i]);
   }
   return below;
 }
@@ -78,7 +79,8 @@ uint64_t webgpu_workspace_bytes(const webgpu_offer *offer, const webgpu_row *row
 
 /* ---- judging ---- */
 
-static uint32_t own_refusal(const webgpu_offer *offer, const webgpu_row *row, const tm_operation *operation, uint32_t *out_operand) {
+static uint32_t own_refusal(const webgpu_offer *offer, const webgpu_row *row, const tm_operation *operation,
+                            uint32_t *out_operand) {
   uint32_t operand = TM_NO_OPERAND;
   const uint32_t reasons = row->refuses != NULL ? row->refuses(offer->limits, operation, &operand)
                                                 : webgpu_refuses_strided(offer->limits, operation, &operand);
@@ -206,8 +208,8 @@ static void propose_copies(const webgpu_offer *offer, const verdict *refusal, co
 static void propose_split(const webgpu_offer *offer, const verdict *refusal, const tm_operation *operation, tm_answer *answer) {
   tm_change change = { .kind = 0 };
   const webgpu_row *row = refusal->row;
-  const int helps = row->split != NULL ? row->split(offer->limits, operation, &change) : webgpu_split_output(offer->limits, operation, &change);
-  if (helps) add_change(answer, &change);
+  int (*split)(const webgpu_limits *, const tm_operation *, tm_change *) = row->split != NULL ? row->split : webgpu_split_output;
+  if (split(offer->limits, operation, &change)) add_change(answer, &change);
 }
 
 static void refuse(const webgpu_offer *offer, const verdict *refusal, const tm_operation *operation, tm_answer *answer) {

@@ -116,7 +116,8 @@ static tm_status check_waits(tm_device *device, uint32_t index, const tm_ticket 
     }
   }
   for (uint32_t i = 0; i < count; ++i) {
-    if (waits[i].queue != index && waits[i].value > device->queues[waits[i].queue].completed) webgpu_queue_submit(device, waits[i].queue);
+    const int is_complete = waits[i].value <= device->queues[waits[i].queue].completed;
+    if (waits[i].queue != index && !is_complete) webgpu_queue_submit(device, waits[i].queue);
   }
   return TM_OK;
 }

@@ -6,6 +6,7 @@ extern const webgpu_row_table webgpu_rows_moving;
 extern const webgpu_row_table webgpu_rows_cast;
 extern const webgpu_row_table webgpu_rows_arithmetic;
 extern const webgpu_row_table webgpu_rows_select;
+extern const webgpu_row_table webgpu_rows_lerp;
 extern const webgpu_row_table webgpu_rows_transcendental;
 extern const webgpu_row_table webgpu_rows_reduce_sum;
 extern const webgpu_row_table webgpu_rows_reduce_parts;
@@ -21,6 +22,7 @@ const webgpu_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_cast,
   &webgpu_rows_arithmetic,
   &webgpu_rows_select,
+  &webgpu_rows_lerp,
   &webgpu_rows_transcendental,
   &webgpu_rows_reduce_sum,
   &webgpu_rows_reduce_parts,

@@ -7,6 +7,7 @@
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
 extern const char webgpu_wgsl_exact[];
+extern const char webgpu_wgsl_lerp[];
 extern const char webgpu_wgsl_move[];
 extern const char webgpu_wgsl_transcendental[];
 

@@ -31,7 +31,8 @@ static webgpu_chunk *take_chunk(tm_device *device, int is_read) {
     if (chunk->state == WEBGPU_CHUNK_NONE && !atomic_load(&chunk->reply.is_asked)) empty = chunk;
   }
   if (empty == NULL) return NULL;
-  const wapi_flags usage = is_read ? WAPI_USAGE_MAP_READ | WAPI_USAGE_COPY_DESTINATION : WAPI_USAGE_MAP_WRITE | WAPI_USAGE_COPY_SOURCE;
+  const wapi_flags usage = is_read ? WAPI_USAGE_MAP_READ | WAPI_USAGE_COPY_DESTINATION
+                                   : WAPI_USAGE_MAP_WRITE | WAPI_USAGE_COPY_SOURCE;
   empty->handle = webgpu_scratch(device, usage, WEBGPU_CHUNK_BYTES, !is_read);
   if (empty->handle == NULL) return NULL;
   empty->is_read = (uint32_t)is_read;
@@ -142,7 +143,8 @@ static tm_status encode_words(tm_device *device, uint32_t index, const tm_transf
   if (bytes == 0) return TM_OK;
   if (bytes <= WEBGPU_CHUNK_BYTES && take_room(device, index, bytes)) {
     memcpy(q->chunk_bytes + q->chunk_used, host, (size_t)bytes);
-    device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), q->chunk->handle, q->chunk_used, to, offset, bytes);
+    wapi_command_encoder encoder = webgpu_queue_encoder(device, index);
+    device->api->CommandEncoderCopyBufferToBuffer(encoder, q->chunk->handle, q->chunk_used, to, offset, bytes);
     q->chunk_used += bytes;
     return TM_OK;
   }
@@ -181,9 +183,10 @@ static int is_known(const tm_transfer *transfer) {
   return 1;
 }
 
+typedef tm_status (*encode_fn)(tm_device *device, uint32_t index, const tm_transfer *transfer);
+
 /* What the three transfers share around the work itself. */
-static tm_status enqueue(tm_device *device, const tm_transfer *transfer, tm_status (*encode)(tm_device *, uint32_t, const tm_transfer *),
-                         tm_ticket *out_ticket) {
+static tm_status enqueue(tm_device *device, const tm_transfer *transfer, encode_fn encode, tm_ticket *out_ticket) {
   int encoded = 0;
   native_lock_take(&device->backend->lock);
   tm_status status = webgpu_queue_begin(device, transfer->queue, transfer->waits, transfer->wait_count, &encoded);
@@ -244,7 +247,8 @@ static void drop_reads(tm_device *device, webgpu_read *const *reads, uint32_t co
 
 static tm_status encode_download(tm_device *device, uint32_t index, const tm_transfer *transfer) {
   const uint64_t begin = transfer->source_offset / 4 * 4, end = round_up(transfer->source_offset + transfer->bytes, 4);
-  const uint64_t part_bytes = (end - begin) / WEBGPU_READS >= PART_BYTES ? round_up((end - begin) / WEBGPU_READS + 1, 4) : PART_BYTES;
+  const uint64_t least_part = round_up((end - begin) / WEBGPU_READS + 1, 4);
+  const uint64_t part_bytes = least_part > PART_BYTES ? least_part : PART_BYTES;
   webgpu_read *reads[WEBGPU_READS];
   uint32_t count = 0;
   tm_status status = TM_OK;
@@ -262,8 +266,8 @@ static tm_status encode_download(tm_device *device, uint32_t index, const tm_tra
     reads[i]->skip = i == 0 ? transfer->source_offset - begin : 0;
     reads[i]->bytes = least(left, reads[i]->span - reads[i]->skip);
     reads[i]->host = host;
-    device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), transfer->source->handle, at, reads[i]->handle, 0,
-                                                  reads[i]->span);
+    wapi_command_encoder encoder = webgpu_queue_encoder(device, index);
+    device->api->CommandEncoderCopyBufferToBuffer(encoder, transfer->source->handle, at, reads[i]->handle, 0, reads[i]->span);
     host += reads[i]->bytes;
     left -= reads[i]->bytes;
     at += reads[i]->span;
@@ -281,23 +285,27 @@ tm_status webgpu_download(tm_device *device, const tm_transfer *transfer, tm_tic
 
 /* ---- copy ---- */
 
-static tm_status encode_copy(tm_device *device, uint32_t index, const tm_transfer *transfer) {
+/* The interface copies whole words, and not within a buffer: there the bytes go through another one. */
+static tm_status encode_copy_within(tm_device *device, uint32_t index, const tm_transfer *transfer) {
+  const wapi_flags usage = WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_SOURCE | WAPI_USAGE_COPY_DESTINATION;
   const uint64_t shift = transfer->source_offset % 4, span = round_up(shift + transfer->bytes, 4);
-  const int is_whole = (transfer->source_offset | transfer->destination_offset | transfer->bytes) % 4 == 0;
-  const int is_within = transfer->source == transfer->destination;
-  wapi_buffer to = transfer->destination->handle, from = transfer->source->handle;
-  if (is_whole && !is_within) {
-    device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), from, transfer->source_offset, to,
-                                                  transfer->destination_offset, transfer->bytes);
-    return TM_OK;
-  }
-  if (!is_within) return encode_move(device, index, (move){ to, from, transfer->destination_offset, transfer->source_offset, transfer->bytes });
-  wapi_buffer between = webgpu_scratch(device, WAPI_USAGE_STORAGE | WAPI_USAGE_COPY_SOURCE | WAPI_USAGE_COPY_DESTINATION, span, 0);
+  wapi_buffer between = webgpu_scratch(device, usage, span, 0);
   if (between == NULL) return TM_ERROR_NO_MEMORY;
-  device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), from, transfer->source_offset - shift, between, 0, span);
-  const tm_status status = encode_move(device, index, (move){ to, between, transfer->destination_offset, shift, transfer->bytes });
+  device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), transfer->source->handle,
+                                                transfer->source_offset - shift, between, 0, span);
+  const move m = { transfer->destination->handle, between, transfer->destination_offset, shift, transfer->bytes };
+  const tm_status status = encode_move(device, index, m);
   device->api->BufferRelease(between);
   return status;
+}
+
+static tm_status encode_copy(tm_device *device, uint32_t index, const tm_transfer *transfer) {
+  const uint64_t to = transfer->destination_offset, from = transfer->source_offset;
+  if (transfer->source == transfer->destination) return encode_copy_within(device, index, transfer);
+  const move m = { transfer->destination->handle, transfer->source->handle, to, from, transfer->bytes };
+  if ((to | from | transfer->bytes) % 4 != 0) return encode_move(device, index, m);
+  device->api->CommandEncoderCopyBufferToBuffer(webgpu_queue_encoder(device, index), m.from, from, m.to, to, m.bytes);
+  return TM_OK;
 }
 
 tm_status webgpu_copy(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An application that carries a WebGPU of its own: it hands the entry point in, and runs operations there.
 
-    application_dawn.py LIBTENSORMORPH
+    application_dawn.py LIBTENSORMORPH [--none]
+
+With --none there is nothing to run on, and no device may be listed: not even the one that does no work.
 """
 import ctypes
 import random
@@ -28,8 +30,8 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_size", U32), ("flags", U32), ("thread_count", U32), ("max_open_files", U32), ("max_memory_bytes", U64),
                 ("max_header_bytes", U64), ("worst_numerics_plus_one", U32), ("plugin_path_count", U32), ("plugin_paths", P),
                 ("devices", P), ("excluded_devices", P), ("device_count", U32), ("excluded_device_count", U32), ("settings", P),
-                ("pointers", P), ("setting_count", U32), ("pointer_count", U32), ("alloc", P), ("free", P), ("allocator_context", P),
-                ("log", P), ("log_context", P), ("state_folder", P)]
+                ("pointers", P), ("setting_count", U32), ("pointer_count", U32), ("alloc", P), ("free", P),
+                ("allocator_context", P), ("log", P), ("log_context", P), ("state_folder", P)]
 
 
 class Description(ctypes.Structure):
@@ -38,8 +40,8 @@ class Description(ctypes.Structure):
 
 
 class Report(ctypes.Structure):
-    _fields_ = [("struct_size", U32), ("device", U32), ("level", U32), ("numerics", U32), ("expected_ns", U64), ("measured_ns", U64),
-                ("retries", U32), ("fell_back", U32)]
+    _fields_ = [("struct_size", U32), ("device", U32), ("level", U32), ("numerics", U32), ("expected_ns", U64),
+                ("measured_ns", U64), ("retries", U32), ("fell_back", U32)]
 
 
 class RunOptions(ctypes.Structure):
@@ -66,7 +68,8 @@ class Application:
 
     def tensor(self, form, data=None):
         tensor, dims = P(), (U64 * 1)(COUNT)
-        self.check(self.library.tm_tensor_create(self.context, U32(form), U32(1), dims, ctypes.byref(tensor), ctypes.byref(self.error)))
+        self.check(self.library.tm_tensor_create(self.context, U32(form), U32(1), dims, ctypes.byref(tensor),
+                                                 ctypes.byref(self.error)))
         if data is not None:
             ctypes.memmove(P(self.library.tm_tensor_data(tensor)), data, len(data))
         return tensor
@@ -93,6 +96,9 @@ def steps_apart(a, b, width):
 def main():
     application = Application(sys.argv[1])
     name = next((name for name in application.devices if name.startswith("webgpu")), None)
+    if "--none" in sys.argv:
+        print(f"devices: {sorted(application.devices)}")
+        return 1 if name else 0
     if name is None:
         raise SystemExit(f"no device of Dawn among {sorted(application.devices)}")
     source, failures = random.Random(1), 0

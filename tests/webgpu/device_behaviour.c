@@ -269,7 +269,8 @@ static void *work(void *argument) {
   int32_t values[128] = { 0 };
   tm_ticket ticket = { 0, 0, 0 };
   for (int i = 0; i < 200; i++) ticket = chain_step(&w->c, w->s, w->queue, i, NULL);
-  const tm_transfer transfer = { .struct_size = sizeof transfer, .queue = w->queue, .source = w->c.values[0], .host = values, .bytes = sizeof values };
+  const tm_transfer transfer = { .struct_size = sizeof transfer, .queue = w->queue, .source = w->c.values[0], .host = values,
+      .bytes = sizeof values };
   ticket = put(w->s, w->s->table.download, &transfer);
   finish(w->s, ticket);
   w->last = values[127];

@@ -46,7 +46,8 @@ static void submit(wapi_queue queue, size_t count, const wapi_command_buffer *co
   const native_function function = real("wgpuQueueSubmit");
   memcpy(&original, &function, sizeof original);
   if (!fault.fails_submit) original(queue, count, commands);
-  else fault.uncaptured.function(NULL, WAPI_ERROR_VALIDATION, (wapi_string){ text, sizeof text - 1 }, fault.uncaptured.a, fault.uncaptured.b);
+  else fault.uncaptured.function(NULL, WAPI_ERROR_VALIDATION, (wapi_string){ text, sizeof text - 1 }, fault.uncaptured.a,
+                                 fault.uncaptured.b);
 }
 
 static native_function proc_address(wapi_string name) {

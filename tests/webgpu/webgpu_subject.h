@@ -59,7 +59,8 @@ static inline tm_buffer *make_buffer(subject *s, uint64_t bytes) {
   return buffer;
 }
 
-static inline void drop_buffer(subject *s, tm_buffer *buffer, uint64_t bytes) { s->table.buffer_destroy(s->device, 0, buffer, bytes, 0); }
+static inline void drop_buffer(subject *s, tm_buffer *buffer, uint64_t bytes) { s->table.buffer_destroy(s->device, 0, buffer,
+    bytes, 0); }
 
 typedef tm_status (*transfer_fn)(tm_device *, const tm_transfer *, tm_ticket *);
 
@@ -78,11 +79,13 @@ static inline void finish(subject *s, tm_ticket ticket) {
 }
 
 static inline void write_all(subject *s, tm_buffer *to, const void *bytes, uint64_t count) {
-  finish(s, put(s, s->table.upload, &(tm_transfer){ .struct_size = sizeof(tm_transfer), .destination = to, .host = (void *)(uintptr_t)bytes, .bytes = count }));
+  finish(s, put(s, s->table.upload, &(tm_transfer){ .struct_size = sizeof(tm_transfer), .destination = to,
+      .host = (void *)(uintptr_t)bytes, .bytes = count }));
 }
 
 static inline void read_all(subject *s, tm_buffer *from, void *bytes, uint64_t count) {
-  finish(s, put(s, s->table.download, &(tm_transfer){ .struct_size = sizeof(tm_transfer), .source = from, .host = bytes, .bytes = count }));
+  finish(s, put(s, s->table.download, &(tm_transfer){ .struct_size = sizeof(tm_transfer), .source = from, .host = bytes,
+      .bytes = count }));
 }
 
 /* ---- i32 additions ---- */
@@ -115,7 +118,8 @@ static inline void addition_prepare(addition *a, subject *s, uint64_t count) {
 /* x + x2 -> y, each at an offset. */
 static inline tm_status launch(subject *s, uint32_t queue, const addition *a, const tm_binding *bindings, const tm_ticket *waits,
                                uint32_t wait_count, tm_ticket *out_ticket) {
-  const tm_launch what = { .struct_size = sizeof what, .queue = queue, .kernel = a->kernel, .bindings = bindings, .binding_count = 3,
+  const tm_launch what = { .struct_size = sizeof what, .queue = queue, .kernel = a->kernel, .bindings = bindings,
+      .binding_count = 3,
                            .waits = waits, .wait_count = wait_count };
   tm_status status = TM_BUSY;
   while (status == TM_BUSY) status = s->table.launch(s->device, &what, out_ticket);
