@@ -52,7 +52,11 @@ fn shifted_right(a: vec4<u32>, count: u32) -> vec4<u32> {
   if (count >= 128u) { return vec4<u32>(1u, 0u, 0u, 0u); }
   var kept = a;
   var lost = 0u;
-  for (var words = count / 32u; words > 0u; words--) {
+  if ((count & 64u) != 0u) {
+    lost = kept.x | kept.y;
+    kept = vec4<u32>(kept.zw, 0u, 0u);
+  }
+  if ((count & 32u) != 0u) {
     lost |= kept.x;
     kept = vec4<u32>(kept.yzw, 0u);
   }

@@ -26,6 +26,10 @@
 #define WEBGPU_PARAMETER_WORDS 96
 #define WEBGPU_PROLOGUE_BYTES 6144
 
+/* Turns of all loops of one invocation together.  Mesa's software rasterizer ends every loop, silently, after 65535 of an
+   invocation's turns; and a long invocation keeps a display waiting.  Rows refuse, or make more passes. */
+#define WEBGPU_MOST_TURNS 60000u
+
 /* What one device can do; made once, when the adapters are listed. */
 typedef struct webgpu_limits {
   uint64_t binding_bytes;       /* of one binding; below 2^31, so that shaders may count bytes in an i32 */

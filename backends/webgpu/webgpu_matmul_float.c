@@ -9,12 +9,15 @@
 #include "webgpu_shaders.h"
 
 #define BOUND          1.25
-#define MOST_SCANS     64u      /* workgroups, each leaves SCAN_BYTES */
+#define MOST_SCANS     1024u    /* workgroups, each leaves SCAN_BYTES */
+#define TILE_OUTPUTS   16u
+#define OVERHEAD_TURNS 64u      /* besides those along k */
 #define SCAN_BYTES     16u
 #define SCAN_GRANULE   65536u   /* elements for one workgroup */
 #define FEW_ROWS       4u       /* which tiles would not fill */
 #define PART_DEPTH     64u      /* at least, of a sum that is made in parts */
 #define MOST_PARTS     32u
+#define ENOUGH_OUTPUTS 65536u   /* to have no use for parts */
 #define PRODUCTS_PER_US 300000.0
 
 static const char *const tile_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_matmul, webgpu_wgsl_matmul_float,
@@ -30,20 +33,42 @@ static uint64_t scans_of(const webgpu_matmul *m) {
   return scans < MOST_SCANS ? scans : MOST_SCANS;
 }
 
-static int has_few_rows(const webgpu_matmul *m) { return m->rows < FEW_ROWS; }
+/* How often an invocation repeats for `items`. */
+static uint64_t repeats_of(const webgpu_limits *limits, uint64_t items) {
+  return items / ((uint64_t)limits->workgroup_count * limits->workgroup_size) + 1;
+}
 
 static uint64_t outputs_of(const webgpu_matmul *m) { return m->batch_count * m->rows * m->columns; }
 
+/* Also where a tile, with a sum for each of its outputs if they must be exact, would take too many turns. */
+static int goes_without_tiles(const webgpu_limits *limits, const webgpu_matmul *m) {
+  const uint64_t repeats = repeats_of(limits, webgpu_matmul_blocks(limits, m) * limits->workgroup_size);
+  return m->rows < FEW_ROWS || (TILE_OUTPUTS * (m->depth / 4) + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS;
+}
+
 static uint64_t parts_of(const webgpu_matmul *m) {
-  const uint64_t parts = m->depth / PART_DEPTH;
+  const uint64_t parts = outputs_of(m) >= ENOUGH_OUTPUTS ? 1 : m->depth / PART_DEPTH;
   return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+static int has_too_many_turns(const webgpu_limits *limits, const webgpu_matmul *m) {
+  if (!goes_without_tiles(limits, m)) return 0;
+  const uint64_t most = (m->depth / 4 + MOST_PARTS + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m));
+  const uint64_t part = (m->depth / 4 / parts_of(m) + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m) * parts_of(m));
+  return most > WEBGPU_MOST_TURNS || part > WEBGPU_MOST_TURNS;
+}
+
+static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
+  webgpu_matmul m;
+  const uint32_t reasons = webgpu_refuses_matmul(limits, operation, out_operand);
+  if (reasons != 0) return reasons;
+  return webgpu_matmul_make(operation, &m) && has_too_many_turns(limits, &m) ? TM_REASON_SIZE : 0;
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
   webgpu_matmul m;
-  (void)limits;
   if (!webgpu_matmul_make(operation, &m)) return 0;
-  return has_few_rows(&m) ? outputs_of(&m) * parts_of(&m) * sizeof(float) : scans_of(&m) * SCAN_BYTES;
+  return goes_without_tiles(limits, &m) ? outputs_of(&m) * parts_of(&m) * sizeof(float) : scans_of(&m) * SCAN_BYTES;
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
@@ -70,7 +95,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
   webgpu_say_matmul(limits, operation, &m, out_plan);
   webgpu_say_result(out_plan, operation->operands[2].format);
   webgpu_say(out_plan, "const PARTS_FIRST = %s;\n", m.k_axis[1] == operation->operands[1].rank - 1 ? "true" : "false");
-  if (has_few_rows(&m)) {
+  if (goes_without_tiles(limits, &m)) {
     add_vector_passes(limits, operation, &m, out_plan);
     return;
   }
@@ -83,7 +108,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
     .attribute_bytes = sizeof(tm_matmul_attributes), .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N2,              \
     .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE | TM_NUMERICS_FLUSHES,                       \
     .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32, .numerics_bound = BOUND,                                  \
-    .name = "webgpu_matmul_" #a "_" #b "_" #y, .shaders = SHADERS, .refuses = webgpu_refuses_matmul,               \
+    .name = "webgpu_matmul_" #a "_" #b "_" #y, .shaders = SHADERS, .refuses = refuses,               \
     .split = webgpu_split_matmul, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .plan = plan },
 #define ROWS_Y(A, a, B, b, SHADERS)                                                                                     \
   ROW(A, a, B, b, F32, f32, SHADERS) ROW(A, a, B, b, F16, f16, SHADERS) ROW(A, a, B, b, BF16, bf16, SHADERS)

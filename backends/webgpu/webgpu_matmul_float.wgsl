@@ -86,7 +86,10 @@ fn exact_sum(a_at: u32, b_at: u32) -> vec2<u32> {
   for (var k = 0u; k < p.depth; k += 4u) {
     let a = a_quad(a_at, k);
     let b = b_quad(b_at, k);
-    for (var l = 0u; l < min(4u, p.depth - k); l++) { sum = wide_add(sum, wide_of_product(a[l], b[l])); }
+    sum = wide_add(sum, wide_of_product(a.x, b.x));
+    if (k + 1u < p.depth) { sum = wide_add(sum, wide_of_product(a.y, b.y)); }
+    if (k + 2u < p.depth) { sum = wide_add(sum, wide_of_product(a.z, b.z)); }
+    if (k + 3u < p.depth) { sum = wide_add(sum, wide_of_product(a.w, b.w)); }
   }
   return sum;
 }
@@ -99,5 +102,5 @@ fn multiply_exactly(tile: Tile) {
 
 fn lowered(sum: f32) -> vec2<u32> {
   let value = wide_of_f32(bitcast<u32>(sum));
-  return select(vec2<u32>(value.x, value.y - (2u * RAISE << 20u)), WIDE_ZERO, wide_exponent(value) == 0);
+  return select(vec2<u32>(value.x, value.y - ((2u * RAISE) << 20u)), WIDE_ZERO, wide_exponent(value) == 0);
 }

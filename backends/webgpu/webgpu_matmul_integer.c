@@ -10,6 +10,7 @@
 
 #define A_SCALE         2u
 #define MOST_DEPTH      131071u /* products of i8 summed in 32 bits stay exact up to here */
+#define OVERHEAD_TURNS  64u     /* of an invocation, besides those along k */
 #define SCALED_BOUND    2.0
 #define PRODUCTS_PER_US 300000.0
 
@@ -28,9 +29,17 @@ static int is_one_a_line(const tm_operation *operation, const webgpu_matmul *m, 
   return 1;
 }
 
-static uint32_t refuses_scaled(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
+static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
   webgpu_matmul m;
   const uint32_t reasons = webgpu_refuses_matmul(limits, operation, out_operand);
+  if (reasons != 0 || !webgpu_matmul_make(operation, &m)) return reasons;
+  const uint64_t repeats = webgpu_matmul_blocks(limits, &m) / limits->workgroup_count + 1;
+  return (m.depth / 4 + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS ? TM_REASON_SIZE : 0;
+}
+
+static uint32_t refuses_scaled(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
+  webgpu_matmul m;
+  const uint32_t reasons = refuses(limits, operation, out_operand);
   if (reasons != 0 || !webgpu_matmul_make(operation, &m)) return reasons;
   if (m.depth > MOST_DEPTH) return TM_REASON_SIZE;
   for (uint32_t input = 0; input < 2; ++input) {
@@ -75,7 +84,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 
 static const webgpu_row rows[] = {
   { .op = TM_OP_MATMUL, .formats = { TM_FORMAT_I8, TM_FORMAT_I8, TM_FORMAT_I32 }, .attribute_bytes = sizeof(tm_matmul_attributes),
-    WEBGPU_BIT_EQUAL, .name = "webgpu_matmul_i8", .shaders = shaders, .refuses = webgpu_refuses_matmul,
+    WEBGPU_BIT_EQUAL, .name = "webgpu_matmul_i8", .shaders = shaders, .refuses = refuses,
     .split = webgpu_split_matmul, .cost_ns = cost_ns, .plan = plan },
   { .op = TM_OP_MATMUL_SCALED, .formats = { TM_FORMAT_I8, TM_FORMAT_I8, TM_FORMAT_F32, TM_FORMAT_F32, TM_FORMAT_F32 },
     .attribute_bytes = sizeof(tm_matmul_scaled_attributes), .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N2,

@@ -17,6 +17,7 @@
 #define MOST_PARTS    64u
 #define LEAST_TERMS   32u       /* of a part */
 #define LARGEST_COUNT UINT64_C(0xfffffff0)
+#define MOST_LENGTH   (WEBGPU_MOST_TURNS / 4 * MOST_PARTS)      /* two loops over a part, and a margin */
 #define LARGEST_STEP  INT64_C(0x7fffffff)
 #define SOFTMAX_BYTES 12u       /* of a record */
 #define NORM_BYTES    16u
@@ -94,6 +95,7 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
     if (reasons != 0) return reasons;
   }
   *out_operand = TM_NO_OPERAND;
+  if (x->dims[axis_of(operation)] > MOST_LENGTH) return TM_REASON_SIZE;
   return workspace_bytes(limits, operation) > limits->binding_bytes ? TM_REASON_SIZE : 0;
 }
 

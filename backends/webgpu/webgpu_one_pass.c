@@ -5,14 +5,14 @@
 #include "webgpu_number.h"
 
 #define SUPERBLOCK    32768u
-#define LARGEST_COUNT UINT64_C(0xffff0000)      /* a superblock below the end of the shaders' words */
+#define MOST_SUPERBLOCKS (WEBGPU_MOST_TURNS / 6)        /* an invocation of the last pass makes five digits and a figure */
 
 uint64_t webgpu_superblocks_of(const tm_operand *x) { return x->element_count == 0 ? 1 : (x->element_count - 1) / SUPERBLOCK + 1; }
 
 uint32_t webgpu_refuses_one_pass(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
   const uint32_t reasons = webgpu_refuses_strided(limits, operation, out_operand);
   if (reasons != 0) return reasons;
-  return operation->operands[0].element_count > LARGEST_COUNT ? TM_REASON_SIZE : 0;
+  return operation->operands[0].element_count > (uint64_t)MOST_SUPERBLOCKS * SUPERBLOCK ? TM_REASON_SIZE : 0;
 }
 
 /* Elements inside one step of the axis; parts of `most` steps are whole superblocks if `most` is a multiple of this. */

@@ -5,7 +5,8 @@
 #define LARGEST_STEP  INT64_C(0x7fffffff)
 #define ENOUGH_ITEMS  8192u
 #define LEAST_TERMS   32u                       /* of a part */
-#define MOST_PARTS    1024u
+#define MOST_TERMS    (WEBGPU_MOST_TURNS / (TM_MAX_RANK + 2))   /* of a part: a term costs a turn for each axis as well */
+#define MOST_PARTS    1024u                     /* unless the terms need more */
 
 /* ---- axes ---- */
 
@@ -54,6 +55,13 @@ static uint32_t refuses_operand(const tm_operand *operand) {
   return operand->element_count > LARGEST_COUNT ? TM_REASON_SIZE : 0;
 }
 
+/* Superblocks cost five turns each when they are added exactly, parts one. */
+static int has_too_many_terms(const tm_operation *operation) {
+  webgpu_reduction r;
+  webgpu_reduction_make(operation, &r);
+  return r.term_count / MOST_TERMS >= WEBGPU_MOST_TURNS;
+}
+
 /* Attributes that contradict the shapes would lead outside of y's axes. */
 static int attributes_fit(const tm_operation *operation) {
   const tm_reduce_attributes *attributes = operation->attributes;
@@ -73,7 +81,7 @@ uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operatio
     if (reasons != 0) return reasons;
   }
   *out_operand = TM_NO_OPERAND;
-  return 0;
+  return has_too_many_terms(operation) ? TM_REASON_SIZE : 0;
 }
 
 /* ---- splitting ---- */
@@ -131,8 +139,9 @@ void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *
 }
 
 uint64_t webgpu_reduction_parts(const webgpu_reduction *reduction) {
-  if (reduction->output_count == 0 || reduction->output_count >= ENOUGH_ITEMS) return 1;
+  const uint64_t least = (reduction->term_count + MOST_TERMS - 1) / MOST_TERMS;
+  if (reduction->output_count == 0) return 1;
   const uint64_t wanted = ENOUGH_ITEMS / reduction->output_count, possible = reduction->term_count / LEAST_TERMS;
-  const uint64_t parts = wanted < possible ? wanted : possible;
-  return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+  const uint64_t parts = wanted < possible ? wanted : possible, some = parts < MOST_PARTS ? parts : MOST_PARTS;
+  return some > least ? some : least == 0 ? 1 : least;
 }

@@ -9,6 +9,8 @@
 #define LANES        16u
 #define WIDE_BYTES   8u
 #define FEW_TERMS    64u        /* which one invocation may as well add alone */
+#define MOST_TERMS   (WEBGPU_MOST_TURNS / (TM_MAX_RANK + 2))    /* that it can: a term costs a turn for each axis as well */
+#define SUPERBLOCK_TURNS 6u     /* of adding one exactly, and its first digit's carry now and then */
 #define MANY_OUTPUTS 1024u
 #define TERMS_PER_US 20000.0    /* of one addition in emulated f64 each */
 
@@ -17,7 +19,7 @@ static const char *const shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgp
 static uint64_t superblocks_of(const webgpu_reduction *r) { return r->term_count == 0 ? 1 : (r->term_count - 1) / SUPERBLOCK + 1; }
 
 static int is_direct(const webgpu_reduction *r) {
-  return superblocks_of(r) == 1 && (r->output_count >= MANY_OUTPUTS || r->term_count <= FEW_TERMS);
+  return r->term_count <= FEW_TERMS || (r->output_count >= MANY_OUTPUTS && r->term_count <= MOST_TERMS);
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
@@ -30,7 +32,10 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
   const uint32_t reasons = webgpu_refuses_reduction(limits, operation, out_operand);
   if (reasons != 0) return reasons;
-  return workspace_bytes(limits, operation) > limits->binding_bytes ? TM_REASON_SIZE : 0;
+  if (workspace_bytes(limits, operation) > limits->binding_bytes) return TM_REASON_SIZE;
+  webgpu_reduction r;
+  webgpu_reduction_make(operation, &r);
+  return superblocks_of(&r) > WEBGPU_MOST_TURNS / SUPERBLOCK_TURNS ? TM_REASON_SIZE : 0;
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {

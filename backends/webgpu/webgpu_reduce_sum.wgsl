@@ -91,6 +91,7 @@ fn digits_add(number: vec2<u32>) {
     let second = first + carry;
     carry = select(0u, 1u, first < part || second < first);
     digits[i] = second;
+    if (place >= 2u && carry == (fill & 1u)) { return; }
   }
 }
 

@@ -41,7 +41,7 @@ fn words_right_marked(a: vec2<u32>, count: u32) -> vec2<u32> {
   let places = min(count, 63u);
   let kept = words_right(a, places);
   let back = words_left(kept, places);
-  let lost = any(back != a) || count > 63u && any(a != vec2<u32>(0u));
+  let lost = any(back != a) || (count > 63u && any(a != vec2<u32>(0u)));
   return vec2<u32>(select(kept.x, select(0u, kept.x, count <= 63u) | 1u, lost), select(0u, kept.y, count <= 63u));
 }
 
@@ -187,26 +187,33 @@ fn wide_to_narrow(a: vec2<u32>, fraction_bits: u32, exponent_mask: u32) -> u32 {
 
 fn wide_to_f32(a: vec2<u32>) -> u32 { return wide_to_narrow(a, 23u, 0xffu); }
 
-// a / b, rounded: one bit of the quotient at a time.  b is not zero, and not both are infinite.
+struct Division {
+  rest: vec2<u32>,
+  quotient: vec2<u32>,
+}
+
+// One bit of a quotient.
+fn divide_once(so_far: Division, divisor: vec2<u32>) -> Division {
+  let fits = !wide_less(so_far.rest, divisor);
+  let rest = select(so_far.rest, words_subtract(so_far.rest, divisor), fits);
+  return Division(words_left(rest, 1u), words_left(so_far.quotient, 1u) | vec2<u32>(select(0u, 1u, fits), 0u));
+}
+
+// a / b, rounded.  b is not zero, and not both are infinite.  Eight bits a turn, because some implementations count turns.
 fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   let sign = (a.y ^ b.y) & 0x80000000u;
   if (wide_exponent(a) == 0) { return vec2<u32>(0u, sign); }
   if (wide_exponent(a) == 0x7ff) { return vec2<u32>(a.x, a.y ^ (b.y & 0x80000000u)); }
   if (wide_exponent(b) == 0x7ff) { return select(b, vec2<u32>(0u, sign), all(wide_magnitude(b) == WIDE_INFINITY)); }
   let divisor = wide_mantissa(b);
-  var rest = wide_mantissa(a);
-  var quotient = vec2<u32>(0u);
-  for (var i = 0u; i < 56u; i++) {
-    quotient = words_left(quotient, 1u);
-    if (!wide_less(rest, divisor)) {
-      rest = words_subtract(rest, divisor);
-      quotient.x |= 1u;
-    }
-    rest = words_left(rest, 1u);
+  var so_far = Division(wide_mantissa(a), vec2<u32>(0u));
+  for (var i = 0u; i < 7u; i++) {
+    so_far = divide_once(divide_once(divide_once(divide_once(so_far, divisor), divisor), divisor), divisor);
+    so_far = divide_once(divide_once(divide_once(divide_once(so_far, divisor), divisor), divisor), divisor);
   }
-  quotient.x |= select(0u, 1u, any(rest != vec2<u32>(0u)));
+  let marked = so_far.quotient | vec2<u32>(select(0u, 1u, any(so_far.rest != vec2<u32>(0u))), 0u);
   // The first bit weighs 2^0 relative to the exponents' difference and stands in place 55.
-  return wide_normalize(sign, wide_exponent(a) - wide_exponent(b) + 1023 + 7, quotient);
+  return wide_normalize(sign, wide_exponent(a) - wide_exponent(b) + 1023 + 7, marked);
 }
 
 // The root of a number that is not negative, rounded: one bit of it at a time.
