@@ -40,7 +40,7 @@ static int complain_of_key(sim_reader *reader, const char *key, const sim_field 
   json_t *word = json_string(key);
   describe(word, found);
   json_decref(word);
-  snprintf(reader->text, sizeof reader->text, "%.300s: %s: expected one of the keys %s, found %s", reader->file,
+  snprintf(reader->text, sizeof reader->text, "%.160s: %s: expected one of the keys %.399s, found %s", reader->file,
            reader->place[0] == '\0' ? "description" : reader->place, known, found);
   return 0;
 }

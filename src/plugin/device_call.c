@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plugin/crash_marks.h"
+#include "plugin/grease.h"
 #include "plugin/host_services.h"
 
 #define LARGEST_ATTRIBUTES 256u
@@ -22,12 +23,14 @@ static void do_open(tm_device_call *call) {
 static void do_close(tm_device_call *call) { table_of(call)->close(call->handle); }
 
 static void do_query(tm_device_call *call) {
-  call->status = table_of(call)->query(call->device->backend->handle, call->device->index_in_backend, &call->operation, 1,
-                                       &call->out_answer);
+  tm_grease grease;
+  const tm_operation *operation = tm_grease_operation(&grease, call->operation);
+  call->status = table_of(call)->query(call->device->backend->handle, call->device->index_in_backend, &operation, 1, &call->out_answer);
 }
 
 static void do_prepare(tm_device_call *call) {
-  call->status = table_of(call)->prepare(call->handle, call->operation, call->answer, &call->kernel);
+  tm_grease grease;
+  call->status = table_of(call)->prepare(call->handle, tm_grease_operation(&grease, call->operation), call->answer, &call->kernel);
 }
 
 static void do_release(tm_device_call *call) { table_of(call)->release(call->handle, call->kernel); }
@@ -40,13 +43,20 @@ static void do_buffer_destroy(tm_device_call *call) {
   table_of(call)->buffer_destroy(call->handle, 0, call->buffer, call->bytes, 0);
 }
 
-static void do_upload(tm_device_call *call) { call->status = table_of(call)->upload(call->handle, call->transfer, &call->ticket); }
-
-static void do_download(tm_device_call *call) {
-  call->status = table_of(call)->download(call->handle, call->transfer, &call->ticket);
+static void do_upload(tm_device_call *call) {
+  tm_grease grease;
+  call->status = table_of(call)->upload(call->handle, tm_grease_transfer(&grease, call->transfer), &call->ticket);
 }
 
-static void do_launch(tm_device_call *call) { call->status = table_of(call)->launch(call->handle, call->launch, &call->ticket); }
+static void do_download(tm_device_call *call) {
+  tm_grease grease;
+  call->status = table_of(call)->download(call->handle, tm_grease_transfer(&grease, call->transfer), &call->ticket);
+}
+
+static void do_launch(tm_device_call *call) {
+  tm_grease grease;
+  call->status = table_of(call)->launch(call->handle, tm_grease_launch(&grease, call->launch), &call->ticket);
+}
 
 static void do_wait(tm_device_call *call) {
   call->status = table_of(call)->wait(call->handle, &call->ticket, 1, call->timeout_ns);
