@@ -22,7 +22,7 @@ static bool start(manner_run *run, errand *e, uint32_t queue, const tm_ticket *w
 }
 
 static bool wait_for(manner_run *run, subject *s, const tm_ticket *tickets, uint32_t count, const char *what) {
-  const tm_status status = s->table.wait(s->device, tickets, count, TM_WAIT_FOREVER);
+  const tm_status status = SUBJECT_CALL(s, wait)(s->device, tickets, count, TM_WAIT_FOREVER);
   return status == TM_OK || trial_fail(&run->t, "waiting %s gave %d (%s)", what, status, s->text);
 }
 
@@ -47,11 +47,11 @@ static bool wait_backwards(manner_run *run, subject *s, errand *e) {
 static bool poll_until_done(manner_run *run, subject *s, errand *e) {
   tm_ticket ticket;
   if (!errand_reset(e, &run->t) || !start(run, e, last_queue(s), NULL, 0, &ticket)) return false;
-  if (s->table.flush(s->device, ticket.queue) != TM_OK) return trial_fail(&run->t, "flush fails");
+  if (SUBJECT_CALL(s, flush)(s->device, ticket.queue) != TM_OK) return trial_fail(&run->t, "flush fails");
   tm_status status = TM_PENDING;
   const uint64_t end_ns = tm_now_ns() + PATIENCE_NS;
   for (uint32_t i = 0; status == TM_PENDING && i < POLLS && tm_now_ns() < end_ns; i++)
-    status = s->table.wait(s->device, &ticket, 1, i % 64 == 63 ? SHORT_NS : TM_WAIT_POLL);
+    status = SUBJECT_CALL(s, wait)(s->device, &ticket, 1, i % 64 == 63 ? SHORT_NS : TM_WAIT_POLL);
   if (status == TM_PENDING) return trial_fail(&run->t, "flushed work does not end while it is only asked about");
   if (status != TM_OK) return trial_fail(&run->t, "asking for a ticket gave %d (%s)", status, s->text);
   return errand_check(e, &run->t);
@@ -70,7 +70,7 @@ static bool chain_queues(manner_run *run, subject *s, errand *e) {
                                 .bytes = output->size,
                                 .waits = &first,
                                 .wait_count = 1};
-  const tm_status status = s->table.download(s->device, &transfer, &second);
+  const tm_status status = SUBJECT_CALL(s, download)(s->device, &transfer, &second);
   if (status != TM_OK) return trial_fail(&run->t, "a download that waits for another queue gave %d (%s)", status, s->text);
   if (second.value != 0 && !wait_for(run, s, &second, 1, "for a download behind another queue's launch")) return false;
   trial seen = { .failed = false };
@@ -88,7 +88,7 @@ static bool refuse_future(manner_run *run, subject *s, errand *e) {
 
 static bool cancel_idle(manner_run *run, subject *s, errand *e) {
   tm_ticket ticket;
-  const tm_status status = s->table.cancel(s->device, 0);
+  const tm_status status = SUBJECT_CALL(s, cancel)(s->device, 0);
   if (status != TM_OK) return trial_fail(&run->t, "cancelling an idle queue gave %d", status);
   if (!errand_reset(e, &run->t) || !start(run, e, 0, NULL, 0, &ticket)) return false;
   return wait_for(run, s, &ticket, 1, "after a cancel") && errand_check(e, &run->t);
@@ -120,11 +120,11 @@ static bool abandon(manner_run *run, subject *s, errand *e) {
   const uint64_t end_ns = tm_now_ns() + PATIENCE_NS;
   for (uint32_t queue = 0; queue <= last_queue(s); queue += last_queue(s) == 0 ? 1 : last_queue(s)) {
     tm_status status = TM_BUSY;
-    while (status == TM_BUSY && tm_now_ns() < end_ns) status = s->table.cancel(s->device, queue);
+    while (status == TM_BUSY && tm_now_ns() < end_ns) status = SUBJECT_CALL(s, cancel)(s->device, queue);
     if (status != TM_OK) return trial_fail(&run->t, "cancelling queue %u with work underway gave %d", queue, status);
   }
   for (uint32_t i = 0; i < RUNS; i++) {
-    const tm_status status = s->table.wait(s->device, &tickets[i], 1, TM_WAIT_FOREVER);
+    const tm_status status = SUBJECT_CALL(s, wait)(s->device, &tickets[i], 1, TM_WAIT_FOREVER);
     if (status != TM_OK && status != TM_ERROR_CANCELLED && status != TM_ERROR_PREDECESSOR)
       return trial_fail(&run->t, "waiting for cancelled work gave %d", status);
   }

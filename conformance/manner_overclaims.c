@@ -34,8 +34,8 @@ static void ask_odd_format(manner_run *run, subject *s, question *q, uint64_t *s
 
 static void prepare_huge(manner_run *run, subject *s, const question *q, const tm_answer *answer) {
   tm_kernel *kernel = NULL;
-  const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
-  if (status == TM_OK) s->table.release(s->device, kernel);
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &q->c.operation, answer, &kernel);
+  if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
   else if (status != TM_ERROR_NO_MEMORY)
     trial_fail(&run->t, "prepare of an operation on %llu elements gave %d after query said yes",
                (unsigned long long)q->c.operands[0].element_count, status);
