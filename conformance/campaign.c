@@ -34,6 +34,7 @@ static void keep_report(void *context, const report *from) {
   r->question_count += from->question_count;
   r->refusal_count += from->refusal_count;
   r->unchecked_change_count += from->unchecked_change_count;
+  r->way_count += from->way_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
 }
@@ -232,8 +233,10 @@ static void note_death(const watch *w, int status) {
 
 static bool give_up(watch *w) {
   report *r = w->report;
-  if (w->hang_count >= MOST_HANGS)
-    snprintf(r->given_up, sizeof r->given_up, "after %u calls that did not end, each given %llu s", w->hang_count,
+  const campaign *c = w->worker->campaign;
+  const bool is_spent = c->budget_ns != 0 && w->hang_count * deadline_of(c) >= c->budget_ns;
+  if (w->hang_count >= MOST_HANGS || (w->hang_count != 0 && is_spent))
+    snprintf(r->given_up, sizeof r->given_up, "after %u call(s) that did not end, each given %llu s", w->hang_count,
              (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
   if (w->death_count >= MOST_DEATHS) snprintf(r->given_up, sizeof r->given_up, "after %u workers that crashed", w->death_count);
   return r->given_up[0] != '\0';
@@ -369,11 +372,11 @@ static void note_nothing(const campaign *c, report *r) {
   for (uint32_t i = 0; i < r->check_count; i++) has_checked |= !r->checks[i].skipped;
   if (c->only_manner != NULL) {
     if (!has_checked) why = r->check_count != 0 ? r->checks[0].text : "the check was not reached";
-  } else if (r->case_count == 0 && r->given_up[0] == '\0') {
-    why = r->claimed_count != 0 ? "no time was left; a larger --budget gives more"
-          : r->out_of_time      ? "no time was left to find out what it claims; a larger --budget gives more"
-          : c->only_case_plus_one != 0 ? "it refuses this case, or there is no such case"
-                                       : "it refuses everything that was asked";
+  } else if (r->case_count == 0 && r->way_count == 0 && r->given_up[0] == '\0') {
+    why = c->only_case_plus_one != 0 ? "it refuses this case, or there is no such case"
+          : r->claimed_count != 0    ? "no time was left; a larger --budget gives more"
+          : r->out_of_time           ? "no time was left to find out what it claims; a larger --budget gives more"
+                                     : "it refuses everything that was asked";
   }
   snprintf(r->nothing_checked, sizeof r->nothing_checked, "%.150s", why);
 }

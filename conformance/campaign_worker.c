@@ -70,6 +70,7 @@ static void try_way_out(attempt *a, const combination *which, const question *q,
   if (a->t.failed) write_down(a, which, q, answer);
   if (!way.is_found || *a->ways_run >= WAYS_TO_RUN) return;
   ++*a->ways_run;
+  a->r->way_count++;
   const combination reached = combination_of(which, &way.changed);
   promises_check_answer(&a->t, a->s, &way.changed, &way.answer);
   if (!a->t.failed) trial_run(&a->t, a->s, &way.changed, &way.answer, a->seed);

@@ -17,6 +17,7 @@ typedef struct worker_message {
   uint64_t question_count;
   uint64_t refusal_count;
   uint64_t unchecked_change_count;
+  uint64_t way_count;
   union {
     report_claim claim;
     report_check check;
