@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """plugin check on the zoo: each animal that misbehaves fails for its own reason, and who keeps their word passes."""
 
+import json
 import re
 import subprocess
 
@@ -121,6 +122,15 @@ class Zoo(zoo.ZooTest):
         code, out, _ = self.check(self.animal("careless/dawdles"), "--budget", 2)
         self.assertEqual(code, 0, out)
         self.assertRegex(out, r"[1-9]\d* of \d+ claims checked, 0 failures\n\Z")
+
+    def test_the_host_refuses_what_no_buffer_holds(self):
+        """The device says yes to anything; the host knows its largest buffer."""
+        flags = ("neg", "--plugin", self.animal("hasty/boundless"), "--dtype", "f32", "--shape")
+        devices = self.json_of("explain", *flags, "20000000")
+        fits = self.json_of("explain", *flags, "16000000")
+        texts = [json.dumps(plan) for plan in (devices, fits)]
+        self.assertIn("an operand is larger than the device's largest buffer", texts[0])
+        self.assertNotIn("largest buffer", texts[1])
 
     def test_a_report_fits_its_terminal(self):
         environment = {**self.environment(), "COLUMNS": "80"}
