@@ -122,28 +122,52 @@ static bool read_kind(const char *op, const char *formats, tm_work_kind *out_kin
 }
 
 /* Anything may stand in a file. */
-static void visit_text(char *text, tm_mark_visit_fn visit, void *context) {
+static bool parse_mark(char *text, tm_found_mark *out_mark) {
   char *fields[MARK_FIELDS];
   for (const char *c = text; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' && *c != '\t') return;
+    if ((unsigned char)*c < ' ' && *c != '\t') return false;
   for (int i = 0; i < MARK_FIELDS; i++) {
     fields[i] = text;
     text += strcspn(text, "\t");
-    if (i + 1 < MARK_FIELDS && *text != '\t') return;
+    if (i + 1 < MARK_FIELDS && *text != '\t') return false;
     if (*text != '\0') *text++ = '\0';
   }
-  tm_found_mark mark = { fields[0], fields[1], fields[2], fields[3], { .op = 0 } };
-  if (read_kind(fields[4], fields[5], &mark.kind)) visit(context, &mark);
+  *out_mark = (tm_found_mark){ fields[0], fields[1], fields[2], fields[3], { .op = 0 } };
+  return read_kind(fields[4], fields[5], &out_mark->kind);
 }
 
-static void collect_file(const char *path, tm_mark_visit_fn visit, void *context) {
+static bool is_same(const tm_found_mark *a, const tm_found_mark *b) {
+  return strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 && tm_work_kind_equal(&a->kind, &b->kind);
+}
+
+typedef struct found_marks {
+  tm_found_mark marks[MARKS];
+  char          texts[MARKS][MARK_BYTES + 1];
+} found_marks;
+
+/* A process ended once, however many of its threads were doing the same. */
+static bool is_new(const found_marks *found, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (is_same(&found->marks[i], &found->marks[count])) return false;
+  return true;
+}
+
+static void visit_file(const tm_state_file *file, found_marks *found, tm_mark_visit_fn visit, void *context) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < MARKS; i++) {
+    char *text = found->texts[i];
+    const uint64_t length = tm_state_file_read(file, (uint64_t)i * MARK_BYTES, text, MARK_BYTES);
+    text[length] = '\0';
+    if (length == 0) break;
+    if (text[0] == '\0' || !parse_mark(text, &found->marks[count]) || !is_new(found, count)) continue;
+    visit(context, &found->marks[count++]);
+  }
+}
+
+static void collect_file(const char *path, found_marks *found, tm_mark_visit_fn visit, void *context) {
   tm_state_file file = { -1 };
   if (tm_state_file_claim(path, false, &file, NULL) != TM_OK) return;
-  for (uint32_t i = 0; i < MARKS; i++) {
-    char text[MARK_BYTES + 1] = "";
-    if (tm_state_file_read(&file, (uint64_t)i * MARK_BYTES, text, MARK_BYTES) == 0) break;
-    if (text[0] != '\0') visit_text(text, visit, context);
-  }
+  visit_file(&file, found, visit, context);
   tm_state_file_remove(path);
   tm_state_file_close(&file);
 }
@@ -153,11 +177,12 @@ void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit
   tm_arena_init(&arena, memory);
   const char **names = NULL;
   uint64_t count = 0;
-  if (tm_path_is_folder(folder) && tm_folder_list(&arena, folder, &names, &count, NULL) != TM_OK) count = 0;
+  found_marks *found = tm_arena_alloc(&arena, sizeof *found);
+  if (found != NULL && tm_path_is_folder(folder) && tm_folder_list(&arena, folder, &names, &count, NULL) != TM_OK) count = 0;
   for (uint64_t i = 0; i < count; i++) {
     if (strncmp(names[i], FILE_PREFIX, strlen(FILE_PREFIX)) != 0) continue;
     const char *path = tm_path_join(&arena, folder, strlen(folder), names[i]);
-    if (path != NULL) collect_file(path, visit, context);
+    if (path != NULL) collect_file(path, found, visit, context);
   }
   tm_arena_deinit(&arena);
 }
