@@ -168,10 +168,14 @@ static void add(content *all, const tm_health_entry *added) {
   all->is_changed = true;
   for (uint32_t i = 0; i < all->count; i++) {
     if (!is_same(&all->entries[i], added)) continue;
+    if (all->entries[i].count == 0) all->entries[i].reason = added->reason;
     all->entries[i].count += added->count;
     return;
   }
-  if (all->count < all->room) all->entries[all->count++] = *added;
+  if (all->count == all->room) return;
+  all->entries[all->count] = *added;
+  if (added->is_suspicion) all->entries[all->count].count = 0;
+  all->count++;
 }
 
 static bool lock(tm_health_file *file, const char *path, tm_state_file *out_lock) {
