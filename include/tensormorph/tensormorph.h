@@ -98,7 +98,9 @@ typedef struct tm_context_options {
   void (*log)(void *log_context, uint32_t level, const char *message);
   void  *log_context;
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
-     Created if missing, shared by any number of processes.  NULL: nothing is kept. */
+     Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
+     running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
+     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
