@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row is judged in stages, each weeding out less than the one before: operation, the adapter's features, formats,
- * attributes, numerics and demands, the row's own predicate, sizes.  The row that came furthest explains the refusal.
+ * attributes, numerics and demands, the adapter's compiler, the row's own predicate, sizes.  The row that came furthest explains the refusal.
  */
 #include "webgpu_query.h"
 
@@ -14,7 +14,7 @@
 #define MOST_ELEMENTS (UINT64_C(1) << 31)
 
 typedef enum stage {
-  STAGE_OPERATION, STAGE_FEATURES, STAGE_FORMATS, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_OWN, STAGE_SIZE, STAGE_YES
+  STAGE_OPERATION, STAGE_FEATURES, STAGE_FORMATS, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_COMPILER, STAGE_OWN, STAGE_SIZE, STAGE_YES
 } stage;
 
 typedef struct verdict {
@@ -31,6 +31,7 @@ static const char *const stage_text[] = {
   [STAGE_FORMATS]    = "no kernel for these formats",
   [STAGE_ATTRIBUTES] = "an attribute that the kernel does not know",
   [STAGE_NUMERICS]   = "the kernel is less exact, or less repeatable, than the caller asks for",
+  [STAGE_COMPILER]   = "the adapter's compiler refused the kernel",
   [STAGE_OWN]        = "the kernel does not take this shape or layout",
   [STAGE_SIZE]       = "larger than a binding of the adapter",
 };
@@ -121,6 +122,9 @@ static void judge(const webgpu_offer *offer, const webgpu_row *row, const tm_ope
   if (row->numerics > operation->worst_numerics) return;
   out->reasons = TM_REASON_DEMAND;
   if ((demands & TM_OPERATION_RUN_TO_RUN) != 0 && (row->numerics_flags & TM_NUMERICS_RUN_TO_RUN) == 0) return;
+  out->reached = STAGE_COMPILER;
+  out->reasons = TM_REASON_RESOURCES;
+  if (webgpu_offer_lacks(offer, row)) return;
   out->reached = STAGE_OWN;
   out->reasons = own_refusal(offer, row, operation, &out->operand);
   if (out->reasons != 0) return;
