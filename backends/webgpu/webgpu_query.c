@@ -188,8 +188,8 @@ static void add_change(tm_answer *answer, const tm_change *change) {
   answer->change_count++;
 }
 
-/* Copies that turn the refusal into a yes, or at least into one of size: they are applied to a copy of the operands, and
-   the row is asked again, so nothing is proposed that would not help. */
+/* Copies that turn the refusal into a yes, also one of size where elements lie far apart: they are applied to a copy of the
+   operands, and the row is asked again, so nothing is proposed that would not help. */
 static void propose_copies(const webgpu_offer *offer, const verdict *refusal, const tm_operation *operation, tm_answer *answer) {
   tm_operand changed[TM_MAX_OPERANDS];
   tm_operation then = *operation;
@@ -221,8 +221,8 @@ static void refuse(const webgpu_offer *offer, const verdict *refusal, const tm_o
   answer->reasons = refusal->reasons;
   answer->operand = refusal->operand;
   answer->text = (tm_string){ stage_text[refusal->reached], strlen(stage_text[refusal->reached]) };
-  if (refusal->reached == STAGE_OWN) propose_copies(offer, refusal, operation, answer);
-  if (refusal->reached == STAGE_SIZE) propose_split(offer, refusal, operation, answer);
+  if (refusal->reached >= STAGE_OWN) propose_copies(offer, refusal, operation, answer);
+  if (refusal->reached == STAGE_SIZE && answer->change_count == 0) propose_split(offer, refusal, operation, answer);
 }
 
 static void accept(const webgpu_offer *offer, const webgpu_row *row, const tm_operation *operation, tm_answer *answer) {

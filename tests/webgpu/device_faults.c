@@ -4,10 +4,10 @@
  * them replaced: they take note of the callbacks of a device, break the text of shaders, keep answers back, and list every
  * adapter many times.
  */
+#include "webgpu/webgpu_scheduled.h"
 #include "webgpu/webgpu_subject.h"
 
 #include "native_library.h"
-#include "tensormorph/tensormorph.h"
 #include "webgpu_adapters.h"
 #include "webgpu_api.h"
 
@@ -201,27 +201,6 @@ static void a_broken_shader_is_shown_and_no_longer_offered(void **state) {
   webgpu_subject_close(&s);
 }
 
-typedef struct scheduled {
-  tm_context *context;
-  uint32_t    device;                   /* index of the first one of the backend */
-  tm_device_description description;
-  tm_error    error;
-} scheduled;
-
-static void scheduled_open(scheduled *c, uintptr_t address) {
-  static const char *const devices[] = { "webgpu" };
-  const tm_named_pointer pointer = { "webgpu", "proc_address", (void *)address };
-  const tm_context_options options = { .struct_size = sizeof options, .devices = devices, .device_count = 1, .pointers = &pointer,
-                                       .pointer_count = 1 };
-  *c = (scheduled){ .description = { .struct_size = sizeof c->description }, .error = TM_ERROR_INIT };
-  if (tm_context_create(&options, &c->context, &c->error) != TM_OK) fail_msg("%s", c->error.text);
-  while (tm_device_describe(c->context, c->device, &c->description) == TM_OK) {
-    if (strncmp(c->description.name, "webgpu", 6) == 0) return;
-    c->device++;
-  }
-  fail_msg("there is no device");
-}
-
 /* On the device alone if asked. */
 static tm_status run_scheduled(scheduled *c, uint32_t op, uint32_t format, bool only_there, tm_run_report *out_report) {
   const uint64_t count = 1 << 18;
@@ -243,7 +222,7 @@ static void broken_shaders_cost_the_device_nothing(void **state) {
   scheduled c;
   tm_run_report report;
   if (address == 0) skip();
-  scheduled_open(&c, address);
+  if (!scheduled_open(&c, NULL, NULL, (void *)address)) skip();
   fault.breaks_shaders = true;
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
     const uint32_t format = i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
@@ -253,7 +232,7 @@ static void broken_shaders_cost_the_device_nothing(void **state) {
     assert_int_equal(report.fell_back, 0);
   }
   fault.breaks_shaders = false;
-  assert_int_equal(tm_device_describe(c.context, c.device, &c.description), TM_OK);
+  scheduled_describe(&c);
   assert_int_equal(c.description.violation_count, 0);
   assert_int_equal(c.description.state, TM_DEVICE_READY);
   assert_true(c.description.epoch > 1);
