@@ -13,6 +13,9 @@
 
 #define REQUEST_NS UINT64_C(10000000000)        /* a request that is not answered by then is not waited for */
 #define LARGEST_BINDING_BYTES (UINT64_C(1) << 30)       /* an i32 must count its bytes, whatever rounding adds */
+/* Kernels keep up to 16 bytes an invocation in workgroup memory, of which an adapter need not have more than 16 KiB: a
+   workgroup of 1024 would take all of it, and no other could run beside it on its compute unit.  They run over their items
+   in strides, so a larger workgroup would start fewer of them and do nothing that four of these do not. */
 #define MOST_WORKGROUP_SIZE 256u
 #define LEAST_WORKGROUP_SIZE 64u
 
