@@ -118,13 +118,14 @@ static int run(probe *p, const char *depth) {
   tm_error error = TM_ERROR_INIT;
   tm_memory_init(&p->memory, 0);
   process_traces_take(&p->before);
-  if (p->path[0] != '\0' && load(p->path, &error) != TM_OK) return say(p, TM_PROBE_REFUSAL, error.text);
+  tm_status status = p->path[0] == '\0' ? TM_OK : load(p->path, &error);
+  if (status != TM_OK) return say(p, status == TM_ERROR_NO_MEMORY ? TM_PROBE_TROUBLE : TM_PROBE_REFUSAL, error.text);
   if (strcmp(depth, TM_PROBE_LOAD) == 0) return say_record(p, NULL, true);
-  const tm_status status = list(p, &error);
+  status = list(p, &error);
   if (status == TM_ERROR_ARGUMENT) return say(p, TM_PROBE_ARGUMENT, error.text);
-  if (status != TM_OK || p->inventory->backend_count == 0) return 3;
+  if (status != TM_OK || p->inventory->backend_count == 0) return say(p, TM_PROBE_TROUBLE, error.text);
   tm_backend_slot *slot = p->inventory->backends[0];
-  bool is_final = true;
+  bool is_final = !slot->may_recover;
   if (strcmp(depth, TM_PROBE_FULL) == 0 && atomic_load(&slot->state) == TM_BACKEND_READY) is_final = try_devices(p, slot);
   tm_inventory_stop(p->inventory);
   tm_pool_destroy(p->pool);
