@@ -183,6 +183,7 @@ bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns) {
       wake_locked(slot);
     }
     tm_mutex_unlock(&inventory->waking);
+    if (slot == NULL) break;
     any = true;
   }
   return any;

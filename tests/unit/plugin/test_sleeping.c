@@ -266,8 +266,7 @@ static void many_threads_wake_it_once(void **state) {
 }
 
 static void *wake_for_it(void *argument) {
-  tm_inventory *inventory = argument;
-  (void)tm_inventory_wake_worth(inventory, atomic_load(&inventory->next_wake_ns));
+  (void)tm_inventory_wake_worth(argument, UINT64_MAX);
   return NULL;
 }
 
@@ -276,8 +275,12 @@ static void what_waking_costs_is_counted_once(void **state) {
   enum { THREADS = 4 };
   pthread_t threads[THREADS];
   c->settings[2].value = "200";
-  tm_context_destroy(open_case(c));
-  tm_context *context = open_case(c);
+  static const char *const only[] = { "zoo_diary" };
+  tm_context_options options = options_of(c);
+  options.devices = only;
+  options.device_count = 1;
+  tm_context_destroy(open_context(&options));
+  tm_context *context = open_context(&options);
   tm_inventory *inventory = context->inventory;
   const uint64_t price = atomic_load(&inventory->next_wake_ns);
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, wake_for_it, inventory), 0);
