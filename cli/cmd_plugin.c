@@ -128,15 +128,28 @@ int tm_plugin_list(tm_invocation *invocation, const char *unused) {
 
 /* ----------------------------------------------------------------------------------------------------- forgive ---- */
 
+static bool find_refused(tm_context *context, const char *name) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    if (strcmp(backend.name, name) == 0 && backend.state == TM_BACKEND_REFUSED) return true;
+  return false;
+}
+
 int tm_plugin_forgive(tm_invocation *invocation, const char *name) {
   tm_context *context = NULL;
   tm_error    error = TM_CLI_ERROR_INIT;
   uint32_t    count = 0;
   int         exit_code = open_session(invocation, &context);
   if (exit_code != TM_EXIT_OK) return exit_code;
+  const bool is_refused = find_refused(context, name);
   if (tm_context_forgive(context, name, &count, &error) != TM_OK) exit_code = tm_complain(&error);
-  else if (!invocation->preferences.quiet)
-    tm_output_format(invocation->output, "%u broken promise%s of %.200s forgotten\n", count, count == 1 ? "" : "s", name);
+  else if (!invocation->preferences.quiet) {
+    if (is_refused)
+      tm_output_format(invocation->output, count != 0 ? "the refusal of %.200s is forgotten: it is tried anew at the next start\n"
+                                                      : "nothing is held against %.200s, which was refused only now\n", name);
+    else
+      tm_output_format(invocation->output, "%u broken promise%s of %.200s forgotten\n", count, count == 1 ? "" : "s", name);
+  }
   tm_context_destroy(context);
   return exit_code;
 }
@@ -220,7 +233,8 @@ const tm_command tm_command_plugin = {
       "its own; a crash or a hang is one failed line. Each failure ends with the command that repeats it.\n"
       "Exit code of check: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded or has no device.\n"
       "new writes a project with a backend that works and a test that checks it.\n"
-      "forgive forgets the broken promises that are remembered of a backend, so that it is used again.",
+      "forgive forgets the broken promises that are remembered of a backend, and that it was refused, so that it is tried "
+      "and used again.",
   .flags = flags,
   .run = run,
 };

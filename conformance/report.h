@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 #define REPORT_TEXT 560
 

@@ -218,7 +218,9 @@ typedef struct tm_violation_description {
 /* TM_OK, TM_END past the last. */
 tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
 /* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
-   not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
+   not loaded; a quarantined device is used again, unless it hung in this context.  What was found in a backend's trial, a
+   refusal included, is forgotten by the backend's name, and it is tried anew when the next context is created.  out_count:
+   what was forgotten; may be NULL.
    TM_ERROR_ARGUMENT (no name), TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
 

@@ -68,6 +68,7 @@ typedef struct tm_backend_slot {
   tm_plugin_query_fn entry;             /* of a built-in */
   tm_file_identity identity;            /* of the file that was listed */
   char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
+  bool          may_recover;            /* it could not start for want of something that the next start may find */
   uint64_t      wake_ns;                /* what loading and init took the last time */
   char          wake_reason[256];       /* why waking failed */
   tm_host       host;
