@@ -180,7 +180,7 @@ typedef struct tm_memory_space {
   tm_identity identity;                 /* equal and non-zero: one memory, so a copy between the two costs nothing */
   tm_string   name;                     /* for people */
   uint64_t    total_bytes;
-  uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
+  uint64_t    largest_buffer_bytes;     /* 0 = no limit known; a yes to an operand that is larger claims too much */
   uint64_t    largest_binding_bytes;    /* 0 = no limit known */
   uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two; 0 counts as 1 */
   uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
@@ -190,7 +190,7 @@ typedef struct tm_memory_space {
 
 #define TM_DEVICE_SYNCHRONOUS       0x1u /* launch and transfers compute before they return */
 #define TM_DEVICE_OPENING_THREAD    0x2u /* every call that takes the tm_device must come from the thread that opened it */
-#define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it */
+#define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it; a second open in that process may be TM_BUSY, too */
 
 typedef struct tm_device_info {
   uint32_t    struct_size;
@@ -281,7 +281,8 @@ typedef struct tm_operation {
                                            row of a or a column of b, so that the device multiplies integers into an i32 and
                                            the host rescales that; asks for both operands, or for the one that is a float.
                                            Only where the caller accepts N3; the host checks each product, and numbers that
-                                           integers are no good for go elsewhere */
+                                           integers are no good for go elsewhere.  Where K is too long as well, ask for this
+                                           and not for SPLIT_ABOVE along K: sums of integers can be cut afterwards */
 typedef struct tm_change {
   uint32_t kind;                        /* TM_CHANGE_* */
   uint32_t operand;                     /* index into tm_operation.operands */
@@ -397,6 +398,7 @@ typedef struct tm_accelerator_backend_plugin {
      is no error of the process: return TM_ERROR_NO_DEVICE with the reason through fail, and the backend is listed as
      unavailable.  TM_ERROR_ARGUMENT: a value that the user gave one of its options means nothing; the user is told and
      nothing is loaded.  Without such an option it is a failure like the others, and the backend is listed as refused.
+     It and device_info also run in a trial process before, and must say the same there and here while nothing changed.
      Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
   /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit, nor after a call or work that never
