@@ -56,6 +56,18 @@ static uint64_t hash_streams(void) {
   return state;
 }
 
+/* What went to the standard streams, where these are files: those of a worker are one. */
+static uint64_t count_printed(void) {
+  struct stat out, err;
+  uint64_t bytes = 0;
+  fflush(NULL);
+  const bool has_out = fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode);
+  const bool has_err = fstat(STDERR_FILENO, &err) == 0 && S_ISREG(err.st_mode);
+  if (has_out) bytes += (uint64_t)out.st_size;
+  if (has_err && !(has_out && out.st_ino == err.st_ino && out.st_dev == err.st_dev)) bytes += (uint64_t)err.st_size;
+  return bytes;
+}
+
 static float_habits read_habits(void) {
   volatile float least = FLT_MIN, subnormal = FLT_TRUE_MIN;
   least /= 2;
@@ -76,6 +88,7 @@ void process_state_read(process_state *out) {
   out->file_mask = umask(077);
   umask((mode_t)out->file_mask);
   out->habits = read_habits();
+  out->printed_bytes = count_printed();
 }
 
 /* The first signal from `number` on that is handled differently; PROCESS_SIGNALS: none. */

@@ -24,6 +24,7 @@ typedef struct process_state {
   uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
   char     folder[4096];
   char     locale[256];
+  uint64_t printed_bytes;       /* on the standard streams, where they are files; no part of a difference */
   uint32_t file_mask;
   uint32_t descriptor_count;
   uint32_t thread_count;

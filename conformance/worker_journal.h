@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tensormorph/types.h"
+#include "conformance/last_call.h"
 
 #define JOURNAL_TEXT 256
 
@@ -35,6 +35,7 @@ typedef struct journal {
   _Atomic uint32_t number;      /* of the case */
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
+  last_call        calls;
   uint32_t         device_count;
   uint32_t         entry_count;
   char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */

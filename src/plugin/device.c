@@ -96,6 +96,22 @@ static void refuse_all(const char *reason, const tm_operation *const *operations
   }
 }
 
+/* The host knows how large a buffer may be, and asks for none that is larger, whatever was said. */
+static void refuse_too_large(const tm_device_slot *device, const tm_operation *operation, tm_answer *answer) {
+  static const char text[] = "an operand is larger than the device's largest buffer";
+  const uint64_t largest = device->memories[0].largest_buffer_bytes;
+  if (largest == 0 || device->is_host_memory || answer->level == TM_LEVEL_REFUSED) return;
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
+    if (operation->operands[i].byte_count <= largest) continue;
+    answer->level = TM_LEVEL_REFUSED;
+    answer->reasons = TM_REASON_SIZE;
+    answer->operand = i;
+    answer->change_count = 0;
+    answer->text = (tm_string){ text, sizeof text - 1 };
+    return;
+  }
+}
+
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
   if (!tm_backend_wake(device->backend)) {
     refuse_all(atomic_load(&device->backend->reason), operations, count, out_answers);
@@ -105,6 +121,7 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
     query_batch(device, operations + done, batch, out_answers + done);
   }
+  for (uint32_t i = 0; i < count; i++) refuse_too_large(device, operations[i], &out_answers[i]);
   for (uint32_t i = 0; device->backend->fault_count != 0 && i < count; i++) refuse_faults(device, operations[i], &out_answers[i]);
 }
 
