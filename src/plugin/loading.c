@@ -88,6 +88,16 @@ static bool recall_builtin(loading *load, tm_backend_slot *slot) {
   return listed;
 }
 
+/* Host cores that cost nothing to open do the work from the first operation on, and their init took long only because
+   others had the processor: nothing is won by listing them from a record. */
+static bool is_at_hand(const tm_backend_slot *slot) {
+  for (uint32_t i = 0; i < slot->device_count; i++) {
+    const tm_device_slot *device = slot->inventory->devices[slot->first_device + i];
+    if (!device->is_host_memory || (device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0 || device->info.open_ns != 0) return false;
+  }
+  return slot->device_count != 0;
+}
+
 /* Another process tells which variables its drivers ask for; without knowing that nothing can be kept. */
 static void keep_builtin(loading *load, const tm_backend_slot *slot, const char *builtin) {
   tm_probe_result result;
@@ -112,7 +122,7 @@ static tm_status load_builtin(loading *load, const tm_builtin_plugin *builtin, t
   if (!wanted || (may_sleep(load, slot) && recall_builtin(load, slot))) return TM_OK;
   if (load->request->interpose != NULL) load->request->interpose(load->request->interpose_context, &slot->table);
   TM_TRY(tm_bring_up_start(slot, load->options, error));
-  if (may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY)
+  if (may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY && !is_at_hand(slot))
     keep_builtin(load, slot, builtin->name);
   return TM_OK;
 }
