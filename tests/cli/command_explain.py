@@ -41,7 +41,7 @@ class Explain(harness.CommandTest):
         self.assertIn("price", lines[heading].split())
         priced = [row for row in self.json_of(*run)["candidates"] if row["price_ns"] is not None]
         self.assertEqual([row["price_ns"] for row in priced], sorted(row["price_ns"] for row in priced))
-        self.assertEqual([line.split()[0] for line in lines[heading + 1 :]][: len(priced)], [row["device"] for row in priced])
+        self.assertEqual([line.split()[0] for line in lines[heading + 1 : heading + 1 + len(priced)]], [row["device"] for row in priced])
 
     def test_literal_block_weights(self):
         document = self.json_of(
