@@ -52,7 +52,8 @@ typedef struct tm_context tm_context;
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
                                            process-wide SIGBUS guard while a mapping exists, so that a file truncated
                                            meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
-#define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from TENSORMORPH_PLUGIN_PATH and the system's plugin folder;
+#define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from the folders in TENSORMORPH_PLUGIN_PATH, the plugin folder of
+                                           the place where the library lies, and that which it was built for;
                                            without it only built-in backends and plugin_paths are loaded */
 #define TM_CONTEXT_REPRODUCIBLE  0x4u   /* accept bit-equal results (N0) only, whatever the operation's default is */
 #define TM_CONTEXT_STRICT        0x8u   /* every run and job is strict: see tm_run_options */
@@ -204,6 +205,10 @@ tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32
 
 /* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
    ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
+/* A folder in which plugins were looked for, whether it exists or not, in the order in which they were; the text lives as long as
+   the context.   TM_OK, TM_END past the last (there is none without TM_CONTEXT_LOAD_PLUGINS) */
+tm_status tm_plugin_folder_describe(tm_context *context, uint32_t folder, const char **out_path);
+
 typedef struct tm_violation_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* index for tm_device_describe */

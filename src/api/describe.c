@@ -112,6 +112,12 @@ tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32
   return TM_OK;
 }
 
+tm_status tm_plugin_folder_describe(tm_context *context, uint32_t folder, const char **out_path) {
+  if (folder >= context->inventory->search_path.count) return TM_END;
+  *out_path = context->inventory->search_path.folders[folder];
+  return TM_OK;
+}
+
 tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description) {
   const tm_health_record *record = tm_health_at(&context->health, violation);
   if (record == NULL) return TM_END;

@@ -15,6 +15,7 @@
 #include "base/pool.h"
 #include "base/thread.h"
 #include "plugin/kernel_cache.h"
+#include "plugin/search_path.h"
 #include "plugin/watch.h"
 #include "tensormorph/plugin.h"
 #include "tensormorph/tensormorph.h"
@@ -138,6 +139,7 @@ struct tm_inventory {
   tm_stuck_fn      stuck;               /* NULL: nobody is told */
   void            *stuck_context;
   tm_log           log;
+  tm_search_path   search_path;         /* empty unless folders were searched */
   tm_arena         arena;               /* names and reasons; only written while the context is made */
   tm_kernel_cache  kernel_cache;
   tm_watch         watch;

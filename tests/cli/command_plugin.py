@@ -159,6 +159,11 @@ class Others(harness.CommandTest):
             ("download", "ok"), ("release", "done"), ("buffer_destroy", "done"),
         ):
             self.assertRegex(err, re.compile(line % (function, status), re.MULTILINE))
+        # No device is asked the same twice, though what another accepted class would change is asked, too.
+        err = self.run_command("explain", *run[1:-2], TENSORMORPH_TRACE="calls")[1]
+        asked = re.findall(r"two_queues\.query (device 0, 1 of add .*?) ->", err)
+        self.assertEqual(len(asked), len(set(asked)), asked)
+        self.assertGreater(len(asked), 1)
         self.assertIn("wants \"calls\"", self.run_command("backends", code=2, TENSORMORPH_TRACE="everything")[1])
 
 
