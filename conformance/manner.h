@@ -7,7 +7,7 @@
 #define CONFORMANCE_MANNER_H
 
 #include "conformance/subject.h"
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 typedef struct manner_run {
   const subject_options *options;

@@ -32,8 +32,9 @@ typedef struct process_state {
 } process_state;
 
 void process_state_read(process_state *out_state);
-/* What differs, in words; NULL if nothing does.  Descriptors and threads are not looked at. */
-const char *process_state_difference(const process_state *before, const process_state *after);
+typedef void (*process_difference_fn)(void *context, const char *what);
+/* Visits what differs, in words.  Descriptors and threads are not looked at. */
+void process_state_compare(const process_state *before, const process_state *after, process_difference_fn visit, void *context);
 /* Threads that are ending get a moment to do so. */
 uint32_t process_thread_count(uint32_t expected);
 uint32_t process_descriptor_count(void);

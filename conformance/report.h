@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 #define REPORT_TEXT 720
 #define REPORT_LEVEL_UNKNOWN 0xffu       /* of a case that ended its process: nothing was answered, or nothing is known of it */

@@ -17,13 +17,21 @@
 #define LARGEST_ALIGNMENT (1u << 21)
 #define LARGEST_GRANULE (1u << 20)
 
-static void host_log(void *context, uint32_t level, tm_string message) { (void)context, (void)level, (void)message; }
+static void keep(tm_string message, char *out_text, uint64_t capacity) {
+  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length,
+                       out_text, capacity);
+}
+
+static void host_log(void *context, uint32_t level, tm_string message) {
+  subject *s = context;
+  (void)level;
+  keep(message, s->logged, sizeof s->logged);
+}
 
 static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
   subject *s = context;
   (void)native_code;
-  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length,
-                       s->text, sizeof s->text);
+  keep(message, s->text, sizeof s->text);
   return status;
 }
 

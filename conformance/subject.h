@@ -40,6 +40,7 @@ typedef struct subject {
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
   char            text[200];            /* what it said through fail last */
+  char            logged[200];          /* its last line in the log */
 } subject;
 
 typedef struct subject_options {

@@ -27,7 +27,9 @@
  * first of every function, init and shutdown always) come from threads of the host's own with a time limit, generous beside
  * the declared times, and with operands in memory of the host's own.  One that is not back by then is given up: the device
  * is not used again, neither it nor its backend gets close or shutdown, what the call was given is never freed, and if it
- * returns after all, the host's services do nothing for it once the context is gone.
+ * returns after all, the host's services do nothing for it once the context is gone.  A caller that is cancelled goes at
+ * once; its call keeps the time that it had, and kernels, buffers and memory that it was given stay until it is back and
+ * cancel says that nothing runs on its queue.
  *
  * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
  * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
@@ -178,7 +180,7 @@ typedef struct tm_memory_space {
   tm_identity identity;                 /* equal and non-zero: one memory, so a copy between the two costs nothing */
   tm_string   name;                     /* for people */
   uint64_t    total_bytes;
-  uint64_t    largest_buffer_bytes;     /* 0 = no limit known */
+  uint64_t    largest_buffer_bytes;     /* 0 = no limit known; a yes to an operand that is larger claims too much */
   uint64_t    largest_binding_bytes;    /* 0 = no limit known */
   uint32_t    alignment;                /* of a buffer's start, where 64 is not enough; power of two; 0 counts as 1 */
   uint32_t    offset_granule;           /* binding offsets are multiples of this; at least 1 */
@@ -188,7 +190,7 @@ typedef struct tm_memory_space {
 
 #define TM_DEVICE_SYNCHRONOUS       0x1u /* launch and transfers compute before they return */
 #define TM_DEVICE_OPENING_THREAD    0x2u /* every call that takes the tm_device must come from the thread that opened it */
-#define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it */
+#define TM_DEVICE_EXCLUSIVE_PROCESS 0x4u /* one process at a time can open it; a second open in that process may be TM_BUSY, too */
 
 typedef struct tm_device_info {
   uint32_t    struct_size;
@@ -279,7 +281,8 @@ typedef struct tm_operation {
                                            row of a or a column of b, so that the device multiplies integers into an i32 and
                                            the host rescales that; asks for both operands, or for the one that is a float.
                                            Only where the caller accepts N3; the host checks each product, and numbers that
-                                           integers are no good for go elsewhere */
+                                           integers are no good for go elsewhere.  Where K is too long as well, ask for this
+                                           and not for SPLIT_ABOVE along K: sums of integers can be cut afterwards */
 typedef struct tm_change {
   uint32_t kind;                        /* TM_CHANGE_* */
   uint32_t operand;                     /* index into tm_operation.operands */
@@ -395,10 +398,11 @@ typedef struct tm_accelerator_backend_plugin {
      is no error of the process: return TM_ERROR_NO_DEVICE with the reason through fail, and the backend is listed as
      unavailable.  TM_ERROR_ARGUMENT: a value that the user gave one of its options means nothing; the user is told and
      nothing is loaded.  Without such an option it is a failure like the others, and the backend is listed as refused.
+     It and device_info also run in a trial process before, and must say the same there and here while nothing changed.
      Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
   /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit, nor after a call or work that never
-     ended.  Default: nothing. */
+     ended, nor once it hung itself in an earlier process.  Default: nothing. */
   void (*shutdown)(tm_backend *backend);
 
   /* [host] MANDATORY.  Describes device `index`, counted from 0; cheap, no kernel runs.   TM_OK, TM_END */
@@ -416,12 +420,14 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, its
      epoch filled in: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other
      requirements of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by
-     itself.
+     itself.  A compiler that refuses what query said yes to in good faith is no broken promise: the backend moves the
+     device's epoch (device_event) and returns TM_STALE with the compiler's text; asked again, it refuses that operation
+     with TM_REASON_RESOURCES, and the host looks elsewhere.
      TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
      query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                        tm_kernel **out_kernel);
-  /* [any] No launch of the kernel is pending.  Default: nothing. */
+  /* [any] No launch of the kernel is pending: the host keeps it while work of the device's is left behind.  Default: nothing. */
   void (*release)(tm_device *device, tm_kernel *kernel);
 
   /* [any] Memory in space `space`.  Default on TM_MEMORY_HOST_POINTER spaces: the host's allocator.
@@ -431,7 +437,7 @@ typedef struct tm_accelerator_backend_plugin {
      the handle is the address.   TM_OK, TM_UNSUPPORTED (the host copies instead), TM_ERROR_NO_MEMORY */
   tm_status (*buffer_import)(tm_device *device, uint32_t space, void *memory, uint64_t bytes, uint32_t read_only,
                              tm_buffer **out_buffer);
-  /* [any] No work on it is pending.  `imported` tells which of the two made it.  Default as above. */
+  /* [any] No work on it is pending, as for release.  `imported` tells which of the two made it.  Default as above. */
   void (*buffer_destroy)(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported);
 
   /* [queue] Enqueue a transfer; never wait for the device.  What is copied inside the call may leave the ticket untouched:

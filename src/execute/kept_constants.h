@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kept_constants.h - what was made of constant operands for later runs: packed in a device's own memory, or quantized in the
- * host's.  A copy is found by what it was made from, byte for byte, and how: two tensors with the same bytes share one, and
- * one that was made from other bytes is never found.
+ * host's.  A copy is found by a hash of 128 bits over all bytes that it was made from, and how: two tensors with the same bytes
+ * share one.  The bytes themselves are not compared; that two that differ meet in one hash takes 2^64 of them by chance, but
+ * the hash is not made to resist who looks for such a pair.
  *
  * Reading all bytes at each run would cost more than many a run, so what was found is remembered by where the constant
  * comes from: its origin, a number that stands for these bytes as long as there is a context and is never given again

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * journal.h - what the worker notes down before it does anything, in memory that outlives it: where it is, and what became
+ * worker_journal.h - what the worker notes down before it does anything, in memory that outlives it: where it is, and what became
  * of each combination of formats.
  */
-#ifndef CONFORMANCE_JOURNAL_H
-#define CONFORMANCE_JOURNAL_H
+#ifndef CONFORMANCE_WORKER_JOURNAL_H
+#define CONFORMANCE_WORKER_JOURNAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

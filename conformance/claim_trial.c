@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 #include <fenv.h>
 #include <float.h>
