@@ -27,7 +27,7 @@ MISBEHAVING = {
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
     "careless/environment": (1, r"FAILED process: changes the environment in init\n", QUICK),
     "careless/folder": (1, r"FAILED process: changes the working directory in init\n", QUICK),
-    "careless/signal": (1, r"FAILED process: changes a signal handler in init\n", QUICK),
+    "careless/signal": (1, r"FAILED process: changes the handler of signal 10 in init\n", QUICK),
     "careless/prints_in_init": (1, r"FAILED process: prints 9 bytes in init\n", QUICK),
     "careless/prints_in_prepare": (1, r"FAILED process: prints 9 bytes when it prepares\n", QUICK),
     "careless/crashes_in_prepare": (
