@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "complain.h"
 #include "json_writer.h"
 #include "plugin_command.h"
 #include "printable_text.h"
