@@ -18,20 +18,37 @@
 /* Headings are short so that everything a cost consists of fits into 80 cells. */
 static const tm_column columns[] = {
   { "device", TM_COLUMN_TEXT, 0, "" },  { "verdict", TM_COLUMN_TEXT, 0, "" }, { "level", TM_COLUMN_TEXT, 0, "" },
-  { "total", TM_COLUMN_TEXT, 0, "" },   { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" },
-  { "lower", TM_COLUMN_TEXT, 0, "" },   { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" } };
+  { "price", TM_COLUMN_TEXT, 0, "" },   { "total", TM_COLUMN_TEXT, 0, "" },   { "formula", TM_COLUMN_TEXT, 0, "" },
+  { "corr(n)", TM_COLUMN_TEXT, 0, "" }, { "lower", TM_COLUMN_TEXT, 0, "" },   { "copies", TM_COLUMN_TEXT, 0, "" },
+  { "setup", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 static const tm_column_view views[] = { { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 5, false, NULL },
-                                        { 3, 0, 0, false, NULL },  { 4, 0, 3, false, NULL }, { 5, 0, 4, false, NULL },
-                                        { 6, 0, 2, false, NULL },  { 7, 0, 2, false, NULL }, { 8, 0, 1, false, NULL } };
+                                        { 3, 0, 0, false, NULL },  { 4, 0, 0, false, NULL }, { 5, 0, 3, false, NULL },
+                                        { 6, 0, 4, false, NULL },  { 7, 0, 2, false, NULL }, { 8, 0, 2, false, NULL },
+                                        { 9, 0, 1, false, NULL } };
 
 /* A table keeps no texts, so the rows' texts live here while one row is looked at. */
 typedef struct row_texts {
   tm_explanation *explanation;
-  tm_quantity     quantities[5];
+  tm_quantity     quantities[6];
+  char            device[80];
   char            level[32];
   char            correction[48];
 } row_texts;
+
+static bool candidate_at(const tm_explanation *explanation, uint32_t index, tm_candidate *candidate) {
+  *candidate = (tm_candidate){ .struct_size = sizeof *candidate };
+  return tm_explanation_candidate(explanation, index, candidate) == TM_OK;
+}
+
+/* A refusal with a way around it: the way has a row of its own, and says more. */
+static bool has_way_around(const tm_explanation *explanation, const tm_candidate *candidate) {
+  tm_candidate other;
+  if (candidate->level != TM_LEVEL_REFUSED || candidate->lowering[0] != '\0') return false;
+  for (uint32_t i = 0; candidate_at(explanation, i, &other); i++)
+    if (other.device == candidate->device && other.lowering[0] != '\0') return true;
+  return false;
+}
 
 /* A candidate that cannot run it has no cost; a cost of 0 is one that nobody computed. */
 static bool has_cost(const tm_candidate *candidate) {
@@ -44,23 +61,31 @@ static tm_cell duration_cell(const tm_candidate *candidate, uint64_t duration_ns
   return tm_cell_text(duration_ns == 0 ? "0" : tm_quantity_duration(duration_ns, quantity));
 }
 
+/* The candidate of the table's `row`, which has none for a refusal with a way around it. */
+static bool find_row(const tm_explanation *explanation, uint64_t row, tm_candidate *candidate) {
+  for (uint32_t i = 0; candidate_at(explanation, i, candidate); i++)
+    if (!has_way_around(explanation, candidate) && row-- == 0) return true;
+  return false;
+}
+
 static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   row_texts   *texts = (row_texts *)(uintptr_t)source;
-  tm_candidate candidate = { .struct_size = sizeof candidate };
-  if (tm_explanation_candidate(texts->explanation, (uint32_t)row, &candidate) != TM_OK) return false;
-  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns,
+  tm_candidate candidate;
+  if (!find_row(texts->explanation, row, &candidate)) return false;
+  const uint64_t durations[] = { candidate.price_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns,
                                  candidate.setup_ns };
-  static const uint8_t places[] = { 3, 4, 6, 7, 8 };
+  static const uint8_t places[] = { 3, 4, 5, 7, 8, 9 };
+  snprintf(texts->device, sizeof texts->device, "%s%s", candidate.device_name, candidate.lowering[0] != '\0' ? " (changed)" : "");
   snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level),
            tm_numerics_name(candidate.numerics));
   snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction,
            (unsigned long long)candidate.sample_count);
-  cells[0] = tm_cell_text(candidate.device_name);
+  cells[0] = tm_cell_text(texts->device);
   cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
   cells[2] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
   for (uint32_t i = 0; i < sizeof places; i++)
     cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
-  cells[5] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
+  cells[6] = has_cost(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
   return true;
 }
 
@@ -103,11 +128,11 @@ static void describe_setup(const tm_candidate *candidate, char *text, size_t cap
 
 /* What a table has no room for: lowering, the promise in full, what is paid once, the reason. */
 static void print_details(tm_explanation *explanation, tm_output_stream *stream, uint32_t width) {
-  tm_candidate candidate = { .struct_size = sizeof candidate };
-  for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++) {
-    const bool is_lowered = candidate.lowering[0] != '\0';
+  tm_candidate candidate;
+  for (uint32_t i = 0; candidate_at(explanation, i, &candidate); i++) {
+    const bool is_lowered = candidate.lowering[0] != '\0', has_other = has_way_around(explanation, &candidate);
     char head[160], promise[64] = "", setup[96], text[1200];
-    snprintf(head, sizeof head, is_lowered ? "%s after " : "%s: ", candidate.device_name);
+    snprintf(head, sizeof head, is_lowered ? "%s (changed) after " : has_other ? "%s as it is: " : "%s: ", candidate.device_name);
     if (candidate.level != TM_LEVEL_REFUSED)
       tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator,
                            promise, sizeof promise);
@@ -130,11 +155,11 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   print_request(request, &summary, stream);
   if (request->note[0] != '\0') print_sentence(stream, "note: ", request->note, width);
   tm_output_char(stream, '\n');
-  const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, summary.candidate_count, NULL };
+  const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
   tm_output_char(stream, '\n');
   print_details(explanation, stream, width);
-  if (summary.margin > 0) tm_output_format(stream, "margin: the next one costs %.3g times as much\n", summary.margin);
+  if (summary.margin > 0) tm_output_format(stream, "margin: the next price is %.3g times the least\n", summary.margin);
   if (summary.flip[0] != '\0') print_sentence(stream, "what would change it: ", summary.flip, width);
 }
 
@@ -278,9 +303,15 @@ const tm_command tm_command_explain = {
   .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
   .notes =
       "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
-      "total = formula x corr + lower + copies: the device's declared cost, the factor learned from n "
-      "measurements, the time to prepare operands (lowering), and copies to and from the device. What is paid once "
-      "(setup) counts as well, less the time that earlier runs lost for want of it.",
+      "The least price is chosen: price = total + setup, less what of the setup is earned; "
+      "total = formula x corr + lower + copies.\n"
+      "formula: the device's declared cost of a warm run. corr(n): what that was to be multiplied by in n runs that were "
+      "measured, x1(0) before the first. lower: changing operands to what the device takes (lowering). copies: to and from "
+      "the device's memory. setup: paid once (opening, compiling); it is earned by the time that earlier runs lost for "
+      "want of it, so \"none of it earned\" means that nothing was lost so far. (changed): the device takes it only after "
+      "what its line below names.\n"
+      "N0: bits equal to the reference. N1(b): within b ulps. N2(b, growth, format): within b x growth x the rounding of "
+      "format, of the sum of all terms' magnitudes; growth is 1, log n or n, for n terms. N3(b): mean square error within b.",
   .flags = flags,
   .run = run,
 };

@@ -38,7 +38,7 @@ static int complain_unknown(const char *name) {
 static int check_options(const tm_invocation *invocation, const action *chosen) {
   const bool is_check = chosen->run == tm_plugin_check, is_new = chosen->run == tm_plugin_new;
   for (const tm_flag *flag = invocation->command->flags; flag->name != NULL; flag++) {
-    const bool is_known = strcmp(flag->name, "folder") == 0 ? is_new : is_check;
+    const bool is_known = strncmp(flag->help, "new: ", 5) == 0 ? is_new : is_check;
     if (!is_known && tm_arguments_has(&invocation->arguments, flag->name))
       return tm_complain_as(TM_EXIT_USAGE, "plugin %s has no option --%s", chosen->name, flag->name);
   }
@@ -74,6 +74,7 @@ static const tm_flag flags[] = {
   { "deadline", 0, TM_FLAG_COUNT, false, "SECONDS", "check: what a case may take before it counts as hanging (60)" },
   { "no-isolate", 0, TM_FLAG_SWITCH, false, NULL, "check: in one process, for a debugger" },
   { "folder", 0, TM_FLAG_TEXT, false, "FOLDER", "new: write there, not into a folder of the plugin's name" },
+  { "queue", 0, TM_FLAG_SWITCH, false, NULL, "new: a device with memory of its own and a queue, as most accelerators have" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 
@@ -89,7 +90,8 @@ const tm_command tm_command_plugin = {
       "its own; a crash or a hang is one failed line. Each failure ends with the command that repeats it.\n"
       "Exit code of check: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded or has no device.\n"
       "new writes a project with a backend that works and a test that checks it.\n"
-      "forgive forgets the broken promises that are remembered of a backend, so that it is used again.",
+      "forgive forgets the broken promises that are remembered of a backend, and that it was refused, so that it is tried "
+      "and used again.",
   .flags = flags,
   .run = run,
 };

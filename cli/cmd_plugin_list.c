@@ -68,6 +68,16 @@ static bool plugin_row(const void *source, uint64_t row, tm_cell *cells) {
   return true;
 }
 
+static void print_folders(tm_context *context, tm_output_stream *stream) {
+  const char *folder = NULL;
+  tm_output_text(stream, "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE " adds to them):\n");
+  for (uint32_t i = 0; tm_plugin_folder_describe(context, i, &folder) == TM_OK; i++) {
+    char text[1200];
+    tm_printable_clean(folder, strlen(folder), text, sizeof text);
+    tm_output_format(stream, "  %s\n", text);
+  }
+}
+
 static void print_list(tm_context *context, tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   const tm_table_look    look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
@@ -76,8 +86,7 @@ static void print_list(tm_context *context, tm_invocation *invocation) {
   tm_backend_description backend;
   uint32_t               index = 0;
   if (!find_plugin(context, 0, &backend, &index)) {
-    tm_output_text(
-        stream, "no plugins found; they are looked for in " SEARCH_VARIABLE ", in the system's folder, and where --plugin says\n");
+    print_folders(context, stream);
     return;
   }
   tm_rows_print_table(&rows, views, TABLE_COLUMNS, &look, stream);

@@ -13,6 +13,7 @@
 #include "plugin_command.h"
 
 #define TEMPLATE "plugin-template"
+#define QUEUE_TEMPLATE "queue-template"
 #define PLACEHOLDER "@NAME@"
 #define SOURCE "backend.c"      /* becomes NAME.c */
 #define LONGEST_NAME 48u
@@ -83,9 +84,9 @@ static int copy_template(const char *from, const char *to, const char *name) {
   return exit_code;
 }
 
-static int find_template(char *path, size_t capacity) {
+static int find_template(const char *name, char *path, size_t capacity) {
   static const char *const places[] = { "../share/tensormorph", "../../share/tensormorph", NULL };
-  if (tm_companion_find(places, TEMPLATE, path, capacity)) return TM_EXIT_OK;
+  if (tm_companion_find(places, name, path, capacity)) return TM_EXIT_OK;
   return tm_complain_as(TM_EXIT_TROUBLE, "the template of plugins is not installed beside this command");
 }
 
@@ -93,10 +94,11 @@ int tm_plugin_new(tm_invocation *invocation, const char *name) {
   char        template_folder[LONGEST_PATH];
   const char *given = tm_arguments_value(&invocation->arguments, "folder");
   const char *folder = given != NULL ? given : name;
+  const bool  has_queue = tm_arguments_has(&invocation->arguments, "queue");
   int         exit_code = check_name(name);
   if (exit_code == TM_EXIT_OK && strlen(folder) >= LONGEST_PATH)
     exit_code = tm_complain_as(TM_EXIT_USAGE, "the folder's name is too long");
-  if (exit_code == TM_EXIT_OK) exit_code = find_template(template_folder, sizeof template_folder);
+  if (exit_code == TM_EXIT_OK) exit_code = find_template(has_queue ? QUEUE_TEMPLATE : TEMPLATE, template_folder, sizeof template_folder);
   if (exit_code != TM_EXIT_OK) return exit_code;
   if (mkdir(folder, 0777) != 0) {
     if (errno != EEXIST) return complain_file(folder);

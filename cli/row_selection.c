@@ -123,16 +123,19 @@ static uint32_t find_interesting(const tm_rows *rows) {
   return mask;
 }
 
-static uint32_t choose_usual(const tm_rows *rows, bool wide, const tm_column_style *styles, uint32_t style_count,
-                             tm_column_view *views) {
+/* What rows are sorted by is shown, or their order would look like none. */
+static uint32_t choose_usual(const tm_rows *rows, const tm_row_selection *selection, const tm_column_style *styles,
+                             uint32_t style_count, tm_column_view *views) {
   const uint32_t interesting = find_interesting(rows);
   uint32_t       count = 0;
   for (uint32_t i = 0; i < rows->column_count; i++) {
     const tm_column_style *style = find_style(styles, style_count, rows->columns[i].name);
     const tm_shown shown = style != NULL ? style->shown : TM_SHOWN_IF_WIDE;
     const bool     conditional = shown == TM_SHOWN_IF_NONZERO || shown == TM_SHOWN_IF_VARIED;
-    if (wide || shown == TM_SHOWN_ALWAYS || (conditional && (interesting >> i & 1u) != 0))
-      views[count++] = make_view(rows, i, style);
+    const bool     is_sorted_by = i == selection->sort_column;
+    if (!is_sorted_by && !selection->is_wide && shown != TM_SHOWN_ALWAYS && !(conditional && (interesting >> i & 1u) != 0)) continue;
+    views[count++] = make_view(rows, i, style);
+    if (is_sorted_by) views[count - 1].drop_rank = 0;
   }
   return count;
 }
@@ -158,7 +161,7 @@ void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *ro
   if (selection->columns != NULL)
     count = choose_listed(rows, selection->columns, styles, style_count, views);
   else
-    count = choose_usual(rows, selection->is_wide, styles, style_count, views);
+    count = choose_usual(rows, selection, styles, style_count, views);
   if (selection->is_wide) look.width = 0;
   /* Columns that were asked for by name are never left out. */
   for (uint32_t i = 0; selection->columns != NULL && i < count; i++) views[i].drop_rank = 0;

@@ -52,7 +52,8 @@ typedef struct tm_context tm_context;
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
                                            process-wide SIGBUS guard while a mapping exists, so that a file truncated
                                            meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
-#define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from TENSORMORPH_PLUGIN_PATH and the system's plugin folder;
+#define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from the folders in TENSORMORPH_PLUGIN_PATH, the plugin folder of
+                                           the place where the library lies, and that which it was built for;
                                            without it only built-in backends and plugin_paths are loaded */
 #define TM_CONTEXT_REPRODUCIBLE  0x4u   /* accept bit-equal results (N0) only, whatever the operation's default is */
 #define TM_CONTEXT_STRICT        0x8u   /* every run and job is strict: see tm_run_options */
@@ -98,7 +99,9 @@ typedef struct tm_context_options {
   void (*log)(void *log_context, uint32_t level, const char *message);
   void  *log_context;
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
-     Created if missing, shared by any number of processes.  NULL: nothing is kept. */
+     Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
+     running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
+     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -202,6 +205,10 @@ tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32
 
 /* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
    ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
+/* A folder in which plugins were looked for, whether it exists or not, in the order in which they were; the text lives as long as
+   the context.   TM_OK, TM_END past the last (there is none without TM_CONTEXT_LOAD_PLUGINS) */
+tm_status tm_plugin_folder_describe(tm_context *context, uint32_t folder, const char **out_path);
+
 typedef struct tm_violation_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* index for tm_device_describe */
@@ -216,7 +223,9 @@ typedef struct tm_violation_description {
 /* TM_OK, TM_END past the last. */
 tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
 /* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
-   not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
+   not loaded; a quarantined device is used again, unless it hung in this context.  What was found in a backend's trial, a
+   refusal included, is forgotten by the backend's name, and it is tried anew when the next context is created.  out_count:
+   what was forgotten; may be NULL.
    TM_ERROR_ARGUMENT (no name), TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/float_mode.h"
 #include "base/system_error.h"
 
@@ -47,7 +48,8 @@ static tm_status open_file(const char *path, int *out_file, struct stat *out_fou
 
 static tm_file_identity identity_of(const struct stat *found) {
   return (tm_file_identity){ (uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_size,
-                             (uint64_t)found->st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_mtim.tv_nsec };
+                             (uint64_t)found->st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_mtim.tv_nsec,
+                             (uint64_t)found->st_ctim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_ctim.tv_nsec };
 }
 
 tm_status tm_library_identify(const char *path, tm_file_identity *out_identity, tm_error *error) {
@@ -87,15 +89,9 @@ tm_status tm_library_open(const char *path, void **out_library, tm_error *error)
   return TM_OK;
 }
 
-static bool same_file(const char *a, const char *b) {
-  struct stat first;
-  struct stat second;
-  return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
 bool tm_library_contains(const char *path, const void *function_pointer) {
   Dl_info where;
-  return dladdr(function_pointer, &where) != 0 && where.dli_fname != NULL && same_file(path, where.dli_fname);
+  return dladdr(function_pointer, &where) != 0 && where.dli_fname != NULL && tm_path_is_same(path, where.dli_fname);
 }
 
 tm_status tm_library_symbol(void *library, const char *path, const char *symbol, void *out_function, tm_error *error) {

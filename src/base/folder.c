@@ -21,6 +21,12 @@ bool tm_path_exists(const char *path) {
   return stat(path, &status) == 0;
 }
 
+bool tm_path_is_same(const char *a, const char *b) {
+  struct stat first;
+  struct stat second;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 typedef struct name_list {
   tm_arena    *arena;
   const char **names;

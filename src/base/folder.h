@@ -11,6 +11,8 @@
 
 bool tm_path_is_folder(const char *path);
 bool tm_path_exists(const char *path);
+/* Whether both exist and are one file or folder. */
+bool tm_path_is_same(const char *a, const char *b);
 
 /* Names of the entries but . and .., sorted by bytes; both in `arena`.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 tm_status tm_folder_list(tm_arena *arena, const char *path, const char ***out_names, uint64_t *out_count, tm_error *error);

@@ -155,7 +155,8 @@ static tm_status traced_query(tm_backend *handle, uint32_t index, const tm_opera
   traced_call call;
   char first[LONGEST_WORDS - 60] = "";
   if (count > 0) describe(operations[0], first, sizeof first);
-  begin(&call, backend->slot, "query", "device %u, %u of %s", index, count, first);
+  begin(&call, backend->slot, "query", "device %u, %u of %s, accepting N%u", index, count, first,
+        count > 0 ? operations[0]->worst_numerics : 0);
   const tm_status status = table_of(backend->slot)->query(backend->inner, index, operations, count, out_answers);
   const uint64_t ns = tm_now_ns() - call.begin_ns;
   char words[120];

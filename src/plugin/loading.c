@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/loading.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/folder.h"
-#include "base/process.h"
 #include "plugin/bring_up.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/enumeration.h"
@@ -19,7 +17,6 @@
 #include "plugin/probe_run.h"
 #include "plugin/wake.h"
 
-#define PATH_VARIABLE "TENSORMORPH_PLUGIN_PATH"
 #define LONGEST_NAME 64
 #define BUILT_IN "built-in"
 /* A built-in that starts faster is started each time: reading what was kept would take longer. */
@@ -91,6 +88,16 @@ static bool recall_builtin(loading *load, tm_backend_slot *slot) {
   return listed;
 }
 
+/* Host cores that cost nothing to open do the work from the first operation on, and their init took long only because
+   others had the processor: nothing is won by listing them from a record. */
+static bool is_at_hand(const tm_backend_slot *slot) {
+  for (uint32_t i = 0; i < slot->device_count; i++) {
+    const tm_device_slot *device = slot->inventory->devices[slot->first_device + i];
+    if (!device->is_host_memory || (device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0 || device->info.open_ns != 0) return false;
+  }
+  return slot->device_count != 0;
+}
+
 /* Another process tells which variables its drivers ask for; without knowing that nothing can be kept. */
 static void keep_builtin(loading *load, const tm_backend_slot *slot, const char *builtin) {
   tm_probe_result result;
@@ -115,7 +122,7 @@ static tm_status load_builtin(loading *load, const tm_builtin_plugin *builtin, t
   if (!wanted || (may_sleep(load, slot) && recall_builtin(load, slot))) return TM_OK;
   if (load->request->interpose != NULL) load->request->interpose(load->request->interpose_context, &slot->table);
   TM_TRY(tm_bring_up_start(slot, load->options, error));
-  if (may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY)
+  if (may_sleep(load, slot) && slot->wake_ns >= WORTH_KEEPING_NS && atomic_load(&slot->state) == TM_BACKEND_READY && !is_at_hand(slot))
     keep_builtin(load, slot, builtin->name);
   return TM_OK;
 }
@@ -197,7 +204,8 @@ static tm_status take_over(loading *load, candidate_file *file, const char *byte
   return TM_OK;
 }
 
-/* What did harm once is kept too, or each start would try it again. */
+/* What did harm once is kept too, or each start would try it again.  What was merely slow or short of something is not: the
+   next start may find it well. */
 static void keep_refusal(loading *load, const candidate_file *file, const tm_field_writer *variables, const char *reason) {
   tm_field_writer writer;
   tm_field_writer_init(&writer, load->inventory->memory);
@@ -218,7 +226,7 @@ static tm_status check_words(const candidate_file *file, const tm_enumeration_he
 }
 
 /* Tries it in another process.  TM_OK: file->record; TM_ERROR_CORRUPT: the reason is in `reason`; TM_ERROR_NOT_FOUND: no
-   process can be started; the rest concerns the whole, with its words in `error`. */
+   process can be started; TM_ERROR_IO: none now, likewise; the rest concerns the whole, with its words in `error`. */
 static tm_status try_file(loading *load, candidate_file *file, tm_error *reason, tm_error *error) {
   tm_probe_result result;
   tm_enumeration_head head;
@@ -228,7 +236,7 @@ static tm_status try_file(loading *load, candidate_file *file, tm_error *reason,
   tm_status status = tm_probe_run(load->inventory->memory, &request, &result, reason);
   if (status == TM_ERROR_ARGUMENT) (void)tm_fail(error, status, "%.1000s", reason->text);
   if (status == TM_ERROR_NO_MEMORY) (void)no_memory(error);
-  if (status == TM_ERROR_CORRUPT) keep_refusal(load, file, &result.variables, reason->text);
+  if (status == TM_ERROR_CORRUPT && result.is_final) keep_refusal(load, file, &result.variables, reason->text);
   if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
   if (status == TM_OK) status = check_words(file, &head, reason);
@@ -350,22 +358,11 @@ static tm_status load_folder(loading *load, const char *folder, tm_error *error)
   return TM_OK;
 }
 
-/* Only absolute folders count: a relative one would depend on where the program was started. */
 static tm_status load_search_path(loading *load, tm_error *error) {
-  const char *path = tm_is_privileged() ? NULL : getenv(PATH_VARIABLE);
-  while (path != NULL && *path != '\0') {
-    const size_t length = strcspn(path, ":");
-    if (length != 0 && path[0] == '/') {
-      const char *folder = tm_arena_string(&load->inventory->arena, path, length);
-      if (folder == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the search path");
-      TM_TRY(load_folder(load, folder, error));
-    } else if (length != 0) {
-      tm_log_write(&load->inventory->log, TM_LOG_WARNING, "%s: '%.*s' is no absolute folder and is not searched",
-                   PATH_VARIABLE, (int)length, path);
-    }
-    path += length + (path[length] == ':');
-  }
-  return load_folder(load, TM_PLUGIN_DIRECTORY, error);
+  tm_search_path *path = &load->inventory->search_path;
+  TM_TRY(tm_search_path_make(&load->inventory->arena, &load->inventory->log, path, error));
+  for (uint32_t i = 0; i < path->count; i++) TM_TRY(load_folder(load, path->folders[i], error));
+  return TM_OK;
 }
 
 /* ---- the whole ---- */

@@ -9,37 +9,75 @@
 #include "plugin/answer.h"
 #include "plugin/wake.h"
 
-static void evaluate(const tm_market *market, struct tm_explanation *explanation, const tm_request *request) {
-  tm_candidates_clear(market, explanation->candidates, explanation->candidate_count);
-  explanation->candidate_count = tm_candidates_evaluate(market, request, explanation->candidates);
-  tm_candidates_sort(explanation->candidates, explanation->candidate_count, explanation->order);
+/* What all devices say of one request. */
+typedef struct opinion {
+  tm_plan_candidate *candidates;
+  uint32_t          *order;
+  uint32_t           count;
+} opinion;
+
+static void evaluate(const tm_market *market, const tm_request *request, opinion *out) {
+  out->count = tm_candidates_evaluate(market, request, out->candidates);
+  tm_candidates_sort(out->candidates, out->count, out->order);
+}
+
+static const tm_plan_candidate *first_of(const tm_plan_candidate *candidates, const uint32_t *order, uint32_t count) {
+  return count != 0 && tm_candidate_can_run(&candidates[order[0]]) ? &candidates[order[0]] : NULL;
 }
 
 static const tm_plan_candidate *winner(const struct tm_explanation *explanation) {
-  if (explanation->candidate_count == 0) return NULL;
-  const tm_plan_candidate *first = &explanation->candidates[explanation->order[0]];
-  return tm_candidate_can_run(first) ? first : NULL;
+  return first_of(explanation->candidates, explanation->order, explanation->candidate_count);
 }
 
-/* Would another accepted class lead elsewhere?  The nearest one that does is named. */
-static void find_flip(const tm_market *market, struct tm_explanation *explanation) {
+/* Would this class lead elsewhere?  That is asked of everybody, as a class is part of the question. */
+static void try_class(const tm_market *market, struct tm_explanation *explanation, uint32_t numerics, opinion *other) {
   const tm_plan_candidate *now = winner(explanation);
-  const tm_device_slot *device = now == NULL ? NULL : now->device;
-  const uint64_t total = now == NULL ? 0 : tm_candidate_price_ns(now);
+  const bool is_stronger = numerics < explanation->request.worst_numerics;
+  tm_request request = explanation->request;
+  request.worst_numerics = numerics;
+  evaluate(market, &request, other);
+  const tm_plan_candidate *then = first_of(other->candidates, other->order, other->count);
+  if (then != NULL && (now == NULL || (then->device != now->device &&
+                                       (is_stronger || tm_candidate_price_ns(then) < tm_candidate_price_ns(now)))))
+    snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", numerics,
+             is_stronger ? "only" : "as well", then->device->name);
+  tm_candidates_clear(market, other->candidates, other->count);
+}
+
+/* The nearest class that leads elsewhere is named. */
+static void find_flip(const tm_market *market, struct tm_explanation *explanation, opinion *other) {
   const uint32_t accepted = explanation->request.worst_numerics;
-  for (uint32_t distance = 1; distance <= TM_NUMERICS_N4 && explanation->flip[0] == '\0'; distance++) {
+  for (uint32_t distance = 1; distance <= TM_NUMERICS_N4; distance++) {
     const uint32_t others[2] = { accepted + distance, accepted - distance };
-    for (int i = 0; i < 2 && explanation->flip[0] == '\0'; i++) {
-      if (others[i] > TM_NUMERICS_N4) continue;
-      tm_request request = explanation->request;
-      request.worst_numerics = others[i];
-      evaluate(market, explanation, &request);
-      const tm_plan_candidate *then = winner(explanation);
-      if (then != NULL && then->device != device && (device == NULL || others[i] < accepted || tm_candidate_price_ns(then) < total))
-        snprintf(explanation->flip, sizeof explanation->flip, "accepting N%u %s would choose %s", others[i],
-                 others[i] < accepted ? "only" : "as well", then->device->name);
+    for (int i = 0; i < 2; i++) {
+      if (others[i] <= TM_NUMERICS_N4) try_class(market, explanation, others[i], other);
+      if (explanation->flip[0] != '\0') return;
     }
   }
+}
+
+static void allocate_opinion(tm_memory *memory, uint32_t room, opinion *out) {
+  out->candidates = tm_memory_calloc(memory, room, sizeof *out->candidates);
+  out->order = tm_memory_calloc(memory, room, sizeof *out->order);
+}
+
+static void free_opinion(tm_memory *memory, uint32_t room, opinion *one) {
+  tm_memory_free(memory, one->candidates, room * sizeof *one->candidates);
+  tm_memory_free(memory, one->order, room * sizeof *one->order);
+}
+
+static bool judge(const tm_market *market, struct tm_explanation *explanation) {
+  const uint32_t room = explanation->candidate_room;
+  opinion now = { explanation->candidates, explanation->order, 0 }, other = { NULL, NULL, 0 };
+  allocate_opinion(explanation->memory, room, &other);
+  const bool has_room = other.candidates != NULL && other.order != NULL;
+  if (has_room) {
+    evaluate(market, &explanation->request, &now);
+    explanation->candidate_count = now.count;
+    find_flip(market, explanation, &other);
+  }
+  free_opinion(explanation->memory, room, &other);
+  return has_room;
 }
 
 static bool allocate(struct tm_explanation *explanation, uint32_t room) {
@@ -65,9 +103,10 @@ tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const 
   }
   const tm_op_row *row = tm_op_find(request->op);
   if (row != NULL) row->work(&operation, &explanation->work);
-  evaluate(market, explanation, &explanation->request);
-  find_flip(market, explanation);
-  evaluate(market, explanation, &explanation->request);
+  if (!judge(market, explanation)) {
+    tm_explanation_destroy(explanation);
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
+  }
   *out_explanation = explanation;
   return TM_OK;
 }

@@ -2,6 +2,7 @@
 """explain and bench: what is asked, what is answered, and what does not add up."""
 
 import harness
+from zoo import ZOO
 
 
 class Explain(harness.CommandTest):
@@ -30,8 +31,17 @@ class Explain(harness.CommandTest):
             "explain", "matmul", "--dtype", "q4_0,f32", "--shape", "4096x4096,4096x64", COLUMNS="80"
         )[0]
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
-        for word in ("verdict", "chosen", "total", "formula", "corr(n)", "lower", "copies", "setup", "work:"):
+        for word in ("verdict", "chosen", "price", "total", "formula", "corr(n)", "lower", "copies", "setup", "work:"):
             self.assertIn(word, out)
+
+    def test_the_table_is_in_the_order_of_its_prices(self):
+        run = ("explain", "add", "--plugin", ZOO / "two_queues.so", "--dtype", "f32", "--shape", "64")
+        lines = self.run_command(*run, COLUMNS="200")[0].splitlines()
+        heading = next(i for i, line in enumerate(lines) if line.startswith("device "))
+        self.assertIn("price", lines[heading].split())
+        priced = [row for row in self.json_of(*run)["candidates"] if row["price_ns"] is not None]
+        self.assertEqual([row["price_ns"] for row in priced], sorted(row["price_ns"] for row in priced))
+        self.assertEqual([line.split()[0] for line in lines[heading + 1 : heading + 1 + len(priced)]], [row["device"] for row in priced])
 
     def test_literal_block_weights(self):
         document = self.json_of(

@@ -111,6 +111,15 @@ class Others(harness.CommandTest):
         self.run_command(*run, code=3)
         out = self.run_command("plugin", "forgive", "zoo_lost", "--plugin", ZOO / "lost.so")[0]
         self.assertRegex(out, r"\A\d+ broken promises? of zoo_lost forgotten\n\Z")
+        # So is a refusal.
+        refused = ("backends", "--plugin", ZOO / "constructor_aborts.so")
+        kept = lambda: {path.name for path in self.folder.rglob("backends/*")}
+        before = kept()
+        self.run_command(*refused)
+        self.assertNotEqual(kept(), before)
+        out = self.run_command("plugin", "forgive", "constructor_aborts", "--plugin", ZOO / "constructor_aborts.so")[0]
+        self.assertEqual(out, "the refusal of constructor_aborts is forgotten: it is tried anew at the next start\n")
+        self.assertEqual(kept(), before)
 
     def test_new(self):
         out, _ = self.run_command("plugin", "new", "shiny_2")
@@ -150,6 +159,11 @@ class Others(harness.CommandTest):
             ("download", "ok"), ("release", "done"), ("buffer_destroy", "done"),
         ):
             self.assertRegex(err, re.compile(line % (function, status), re.MULTILINE))
+        # No device is asked the same twice, though what another accepted class would change is asked, too.
+        err = self.run_command("explain", *run[1:-2], TENSORMORPH_TRACE="calls")[1]
+        asked = re.findall(r"two_queues\.query (device 0, 1 of add .*?) ->", err)
+        self.assertEqual(len(asked), len(set(asked)), asked)
+        self.assertGreater(len(asked), 1)
         self.assertIn("wants \"calls\"", self.run_command("backends", code=2, TENSORMORPH_TRACE="everything")[1])
 
 

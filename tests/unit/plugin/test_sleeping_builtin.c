@@ -13,6 +13,7 @@ static int begin(void **state) {
   (void)state;
   atomic_store(&slow_inits, 0);
   atomic_store(&quick_inits, 0);
+  atomic_store(&held_up_inits, 0);
   assert_int_equal(setenv("TENSORMORPH_PROBE", TM_BINARY_DIR "/tests/fakes/probe_of_fake_builtins", 1), 0);
   assert_true(scratch_init(&folder));
   snprintf(folder_of_state, sizeof folder_of_state, "%s/state", folder.folder);
@@ -53,6 +54,17 @@ static void a_slow_one_sleeps_from_the_second_time_on(void **state) {
   expect_state(second, "slow_built_in", TM_BACKEND_READY, "");
   tm_context_destroy(second);
   tm_context_destroy(first);
+}
+
+/* However long its init took: what is at hand does the first operations of a program, too. */
+static void one_that_is_at_hand_never_sleeps(void **state) {
+  (void)state;
+  tm_context_destroy(open_with(NULL));
+  tm_context *second = open_with(NULL);
+  assert_int_equal(atomic_load(&held_up_inits), 2);
+  assert_int_equal(atomic_load(&slow_inits), 1);
+  expect_state(second, "held_up_built_in", TM_BACKEND_READY, "");
+  tm_context_destroy(second);
 }
 
 static void each_setting_is_its_own(void **state) {
@@ -100,6 +112,7 @@ static void a_variable_that_it_asks_for_counts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_slow_one_sleeps_from_the_second_time_on, begin, end),
+    cmocka_unit_test_setup_teardown(one_that_is_at_hand_never_sleeps, begin, end),
     cmocka_unit_test_setup_teardown(each_setting_is_its_own, begin, end),
     cmocka_unit_test_setup_teardown(a_variable_that_it_asks_for_counts, begin, end),
     cmocka_unit_test_setup_teardown(one_with_pointers_never_sleeps, begin, end),
