@@ -88,6 +88,18 @@ class Check(zoo.ZooTest):
                 self.assert_one_line(err)
 
 
+class Help(harness.CommandTest):
+    def test_each_action_has_its_own(self):
+        pages = {name: self.run_command("plugin", name, "--help")[0] for name in ("check", "new", "list", "forgive")}
+        self.assertEqual(len(set(pages.values())), 4)
+        for name, page in pages.items():
+            self.assertTrue(page.startswith(f"usage: tensormorph plugin {name} "), page)
+            self.assertEqual("--seed" in page, name == "check")
+            self.assertEqual("--queue" in page, name == "new")
+        whole = self.run_command("plugin", "--help")[0]
+        self.assertTrue("--seed" in whole and "--queue" in whole, whole)
+
+
 class Others(harness.CommandTest):
     def test_list(self):
         self.assertIn("no plugins found", self.run_command("plugin", "list")[0])
