@@ -72,7 +72,8 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   row_texts   *texts = (row_texts *)(uintptr_t)source;
   tm_candidate candidate;
   if (!find_row(texts->explanation, row, &candidate)) return false;
-  const uint64_t durations[] = { candidate.price_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns, candidate.copy_ns,
+  const uint64_t durations[] = { candidate.price_ns, candidate.total_ns, candidate.declared_ns,
+                                 candidate.lowering_ns, candidate.copy_ns,
                                  candidate.setup_ns };
   static const uint8_t places[] = { 3, 4, 5, 7, 8, 9 };
   snprintf(texts->device, sizeof texts->device, "%s%s", candidate.device_name, candidate.lowering[0] != '\0' ? " (changed)" : "");

@@ -152,6 +152,9 @@ const tm_command tm_command_ops = {
   .summary = "list operations: what each device can do, with which formats, how directly and how exactly",
   .notes =
       "Native: the device reads the format itself; emulated: correct through conversion or decomposition. N0: bits "
-      "equal to the reference; N1: within ulps; N2: bounded by the terms of the sum; N3: within a tolerance.",
+      "equal to the reference; N1: within ulps; N2: bounded by the terms of the sum; N3: within a tolerance. "
+      "\"accepts\" is what a caller gets who says nothing.\n"
+      "The formats listed are those of the inputs. The result y has the first input's where its line says nothing else; of "
+      "several the first is usual, and --output-dtype of explain and bench chooses.",
   .run = run,
 };

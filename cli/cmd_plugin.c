@@ -78,20 +78,31 @@ static const tm_flag flags[] = {
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 
+static const tm_action_help helps[] = {
+  { "check", "FILE|NAME", "hold a plugin to everything that it claims",
+    "A plugin's file, or a backend by its name: each operation and combination of formats against the scalar reference, and its "
+    "manners towards the host. It runs in a process of its own; a crash or a hang is one failed line. Each failure ends with the "
+    "command that repeats it.\n"
+    "Exit code: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded or has no device." },
+  { "new", "NAME", "write a project with a backend that works, and a test that checks it",
+    "NAME is what the backend will be called: lower case letters, digits and underscores. The project builds with CMake and "
+    "with make. Without --queue the device computes on the host's cores, in the application's memory." },
+  { "list", "", "list the plugins found, with state, devices, and why those that are not used are not",
+    "Plugins are looked for where --plugin says, in the folders of TENSORMORPH_PLUGIN_PATH, in the plugin folder of the place "
+    "where this library is installed, and in the one that it was built for. Where there is none, the folders are named." },
+  { "forgive", "NAME", "forget the broken promises of a backend, and that it was refused, so that it is used again",
+    "NAME is a backend or one of its devices; tensormorph backends lists what is held against whom." },
+  { NULL, NULL, NULL, NULL },
+};
+
 const tm_command tm_command_plugin = {
   .name = "plugin",
   .operands = "check FILE|NAME | new NAME | list | forgive NAME",
   .operand_min = 1,
   .operand_max = 2,
   .summary = "check a backend claim by claim, begin a new one, list those found, forget what one broke",
-  .notes =
-      "check holds a plugin's file, or a backend by its name, to everything that it claims: each operation and "
-      "combination of formats against the scalar reference, and its manners towards the host. It runs in a process of "
-      "its own; a crash or a hang is one failed line. Each failure ends with the command that repeats it.\n"
-      "Exit code of check: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded or has no device.\n"
-      "new writes a project with a backend that works and a test that checks it.\n"
-      "forgive forgets the broken promises that are remembered of a backend, and that it was refused, so that it is tried "
-      "and used again.",
+  .notes = "Each of the four has a help of its own: tensormorph plugin check --help.",
+  .actions = helps,
   .flags = flags,
   .run = run,
 };

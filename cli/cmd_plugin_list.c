@@ -70,7 +70,8 @@ static bool plugin_row(const void *source, uint64_t row, tm_cell *cells) {
 
 static void print_folders(tm_context *context, tm_output_stream *stream) {
   const char *folder = NULL;
-  tm_output_text(stream, "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE " adds to them):\n");
+  tm_output_text(stream,
+                 "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE " adds to them):\n");
   for (uint32_t i = 0; tm_plugin_folder_describe(context, i, &folder) == TM_OK; i++) {
     char text[1200];
     tm_printable_clean(folder, strlen(folder), text, sizeof text);

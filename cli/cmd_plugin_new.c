@@ -98,7 +98,8 @@ int tm_plugin_new(tm_invocation *invocation, const char *name) {
   int         exit_code = check_name(name);
   if (exit_code == TM_EXIT_OK && strlen(folder) >= LONGEST_PATH)
     exit_code = tm_complain_as(TM_EXIT_USAGE, "the folder's name is too long");
-  if (exit_code == TM_EXIT_OK) exit_code = find_template(has_queue ? QUEUE_TEMPLATE : TEMPLATE, template_folder, sizeof template_folder);
+  if (exit_code == TM_EXIT_OK)
+    exit_code = find_template(has_queue ? QUEUE_TEMPLATE : TEMPLATE, template_folder, sizeof template_folder);
   if (exit_code != TM_EXIT_OK) return exit_code;
   if (mkdir(folder, 0777) != 0) {
     if (errno != EEXIST) return complain_file(folder);

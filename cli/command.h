@@ -14,6 +14,15 @@
 
 typedef struct tm_command tm_command;
 
+/* One of several things that a command can do, as its first operand names it.  Its options are those of the command whose help
+   begins with "name: ". */
+typedef struct tm_action_help {
+  const char *name;
+  const char *operand;          /* "" if it takes none */
+  const char *summary;
+  const char *notes;
+} tm_action_help;
+
 /* What a command has in hand while it runs. */
 typedef struct tm_invocation {
   const tm_command  *command;
@@ -32,6 +41,7 @@ struct tm_command {
   const char    *summary;       /* one line without a full stop */
   const char    *notes; /* paragraphs for --help after the options, separated by '\n'; "" if there is nothing to say */
   const tm_flag *flags;         /* besides the common ones */
+  const tm_action_help *actions;        /* ends with a name of NULL; NULL: it does one thing */
   int          (*run)(tm_invocation *invocation);       /* returns the exit code */
 };
 
@@ -54,6 +64,8 @@ int tm_command_complain_unknown(const char *name);
 
 /* The general help, and a command's. */
 void tm_command_print_overview(tm_output_stream *stream, uint32_t width);
+/* That of the action which the first operand names, if it names one. */
+void tm_command_print_help_for(const tm_command *command, const tm_arguments *arguments, tm_output_stream *stream, uint32_t width);
 void tm_command_print_help(const tm_command *command, tm_output_stream *stream, uint32_t width);
 
 #endif

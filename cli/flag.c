@@ -18,7 +18,7 @@ const tm_flag tm_common_flags[] = {
   { "max-memory", 0, TM_FLAG_SIZE, false, "SIZE",
     "fail instead of allocating more than this (mapped files not counted)" },
   { "patience", 0, TM_FLAG_DURATION, false, "TIME",
-    "what a plugin gets for a call before it is given up; work that should take long gets more (default 20)" },
+    "what a plugin gets for a call before it is given up; work that should take long gets more (default 20s)" },
   { "strict", 0, TM_FLAG_SWITCH, false, NULL, "when a device fails, fail too, instead of going on with the next best" },
   { "set", 0, TM_FLAG_TEXT, false, "BACKEND.OPTION=VALUE",
     "set an option of a backend (see backends --options); repeatable" },

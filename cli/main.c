@@ -29,7 +29,7 @@ static int run_command(tm_invocation *invocation, tm_error *error) {
   const tm_command *command = invocation->command;
   const uint32_t    count = invocation->arguments.operand_count;
   if (tm_arguments_has(&invocation->arguments, "help")) {
-    tm_command_print_help(command, invocation->output, invocation->terminal.width);
+    tm_command_print_help_for(command, &invocation->arguments, invocation->output, invocation->terminal.width);
     return TM_EXIT_OK;
   }
   if (count < command->operand_min || count > command->operand_max)

@@ -133,7 +133,8 @@ static uint32_t choose_usual(const tm_rows *rows, const tm_row_selection *select
     const tm_shown shown = style != NULL ? style->shown : TM_SHOWN_IF_WIDE;
     const bool     conditional = shown == TM_SHOWN_IF_NONZERO || shown == TM_SHOWN_IF_VARIED;
     const bool     is_sorted_by = i == selection->sort_column;
-    if (!is_sorted_by && !selection->is_wide && shown != TM_SHOWN_ALWAYS && !(conditional && (interesting >> i & 1u) != 0)) continue;
+    if (!is_sorted_by && !selection->is_wide && shown != TM_SHOWN_ALWAYS &&
+        !(conditional && (interesting >> i & 1u) != 0)) continue;
     views[count++] = make_view(rows, i, style);
     if (is_sorted_by) views[count - 1].drop_rank = 0;
   }

@@ -16,7 +16,7 @@ _tensormorph_options() {
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
     explain) echo "$operation" ;;
     bench) echo "$operation --repeat --min-time" ;;
-    plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder" ;;
+    plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder --queue" ;;
   esac
 }
 

@@ -228,7 +228,10 @@ typedef struct tm_memory_stats {
 /*
  * An operation to judge or to prepare.  operands: inputs, then outputs, in the order of the operation's line in types.h.
  * They describe memory space 0 of the device; copies are the host's business.  The host has checked shapes and
- * formats against the operation's rule and collapsed what can be collapsed, so a backend need not.
+ * formats against the operation's rule and collapsed what can be collapsed, so a backend need not.  Broadcast operands have
+ * equal dims, with strides of 0 on the axes that they are repeated on (TM_OPERATION_ALL_SAME_SHAPE; they are not contiguous).
+ * In memory of the device's own an operand lies in a buffer that the backend made, at a multiple of offset_granule, whatever
+ * its `alignment` says: judge that only for more than the granule.
  */
 typedef struct tm_operation {
   uint32_t struct_size;
@@ -430,7 +433,8 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] No launch of the kernel is pending: the host keeps it while work of the device's is left behind.  Default: nothing. */
   void (*release)(tm_device *device, tm_kernel *kernel);
 
-  /* [any] Memory in space `space`.  Default on TM_MEMORY_HOST_POINTER spaces: the host's allocator.
+  /* [any] Memory in space `space`; `bytes` may be 0, and then wants a handle, too.
+     Default on TM_MEMORY_HOST_POINTER spaces: the host's allocator.
      TM_OK, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*buffer_create)(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer);
   /* [any] Makes host memory a buffer without a copy; it outlives the buffer.  Default on TM_MEMORY_HOST_POINTER spaces:
@@ -457,15 +461,19 @@ typedef struct tm_accelerator_backend_plugin {
   /* [queue] Makes enqueued work start without a wait; wait implies it.  Default: nothing.   TM_OK, TM_ERROR_DEVICE_LOST */
   tm_status (*flush)(tm_device *device, uint32_t queue);
   /* [any] Waits until all tickets are complete; timeout TM_WAIT_POLL asks only.  Gives the first error among them: the
-     code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED.  A
-     failed queue stays failed until cancel.  May be repeated: the host waits in short pieces, and gives up work that never
+     code of the work that failed, TM_ERROR_PREDECESSOR for what came after it in its queue, TM_ERROR_CANCELLED for what
+     a cancel kept from running, also when it is asked after that cancel.  A ticket that was never given out is
+     TM_ERROR_ARGUMENT, at once.  A failed queue stays failed until cancel.  May be repeated:
+     the host waits in short pieces, and gives up work that never
      ends.  A ticket completes as lost only when host memory is no longer touched.  TM_PENDING only once the timeout has
      passed, so never from TM_WAIT_FOREVER; that and any other positive status is a broken promise, after which the device
      is not used again and buffers that its work may still touch are not destroyed.  Default: TM_OK (for synchronous
      devices).   TM_OK, TM_PENDING, TM_ERROR_* */
   tm_status (*wait)(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns);
   /* [any] Work of the queue that has not started completes as cancelled, running work finishes; then the queue is usable
-     again and old errors are forgotten.  Default: TM_OK.   TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */
+     again and old errors are forgotten: new work does not fail for them, and their tickets may be TM_OK from then on.  What
+     the last cancel that found something kept from running stays TM_ERROR_CANCELLED.  Default: TM_OK.
+     TM_OK, TM_BUSY (still running: ask again), TM_ERROR_DEVICE_LOST */
   tm_status (*cancel)(tm_device *device, uint32_t queue);
 
   /* [any] Default: TM_UNSUPPORTED.   TM_OK, TM_UNSUPPORTED, TM_ERROR_DEVICE_LOST */

@@ -158,7 +158,9 @@ typedef struct tm_operand {
  * Operation numbers are stable and append-only; versions start at 1.  Shapes: inputs -> outputs.  "Broadcast" is the
  * numpy rule, expressed by equal ranks and zero strides once the host has prepared the operands.  Arithmetic on float
  * formats is that of the real numbers followed by one rounding to the output's format (nearest, ties to even) unless
- * the row says otherwise; NaN and infinities follow IEEE 754.  Integer add, sub, mul, neg and abs wrap; x/0 is 0.
+ * the row says otherwise; NaN and infinities follow IEEE 754.  Which formats y may have the row says, the one that it
+ * usually has first; "any float" is f64 f32 f16 bf16 f8_e4m3fn f8_e5m2, "any integer" is i8 to u64.
+ * Integer add, sub, mul, neg and abs wrap; x/0 is 0.
  * Every operation is total: each input bit pattern has a defined result, but for one thing: the sign and payload of a
  * NaN that was computed.  Where an operand itself is the result (moves, neg, abs, relu, clamp, where, min, max, and lerp's
  * exact cases) all its bits are kept, also those of a NaN.
@@ -174,7 +176,7 @@ typedef struct tm_operand {
 #define TM_OP_CAST               6u  /* x -> y, same dims, plain or 4-bit formats; tm_cast_attributes */
 #define TM_OP_QUANTIZE           7u  /* x (f32|f16|bf16|f64) -> y (block format), same dims; the family's reference encoder; a block with a value that
                                          is not finite in f32 decodes to NaN throughout */
-#define TM_OP_DEQUANTIZE         8u  /* x (block format) -> y (float format), same dims */
+#define TM_OP_DEQUANTIZE         8u  /* x (block format) -> y (f32 or any float), same dims */
 /* elementwise, two operands, broadcast: a, b -> y, all of one format */
 #define TM_OP_ADD               16u
 #define TM_OP_SUB               17u
@@ -198,19 +200,24 @@ typedef struct tm_operand {
 #define TM_OP_WHERE             49u  /* condition (bool), a, b -> y */
 #define TM_OP_LERP              50u  /* a, b, t -> y: a + t*(b - a); t = 0 or a = b gives a, else t = 1 gives b, bit for bit;
                                          computed in f64 (three roundings), then rounded to y's format */
-/* reductions over axes: x -> y; tm_reduce_attributes */
-#define TM_OP_SUM               64u  /* floats: canonical order (canonical_sum.h); integers wrap in 64 bits, then in y's format */
-#define TM_OP_MEAN              65u  /* floats: canonical sum / count, one rounding; of nothing: NaN */
+/* reductions over axes: x -> y, of x's format unless said otherwise; tm_reduce_attributes */
+#define TM_OP_SUM               64u  /* floats: canonical order (canonical_sum.h); integers wrap in 64 bits, then in y's
+                                         format; y: of floats x's or any float; of unsigned integers u64, of others and
+                                         bool i64, or any integer */
+#define TM_OP_MEAN              65u  /* floats: canonical sum / count, one rounding; of nothing: NaN; y: of floats x's, else f64, or
+                                         any float */
 #define TM_OP_MIN               66u  /* NaN wins (the first one's bits); of nothing: +Inf (f8_e4m3fn: NaN) or the largest integer; -0 < +0 */
 #define TM_OP_MAX               67u  /* NaN wins (the first one's bits); of nothing: -Inf (f8_e4m3fn: NaN) or the smallest integer; -0 < +0 */
-#define TM_OP_ARGMAX            68u  /* -> i64, over exactly one axis; NaN is the largest; the first wins a tie, -0 ties with +0; of nothing: -1 */
+#define TM_OP_ARGMAX            68u  /* -> i64; over exactly one axis; NaN is the largest; the first wins a tie, -0 ties with +0; of nothing: -1 */
 /* one pass over a whole tensor: results in 64-bit words, exact partial results that can be combined */
 #define TM_OP_STATS             72u  /* x -> u64[TM_STATS_WORDS] */
 #define TM_OP_COMPARE_TENSORS   73u  /* a, b -> u64[TM_COMPARISON_WORDS], same dims */
 /* linear algebra */
-#define TM_OP_MATMUL            80u  /* a[..,M,K], b[..,K,N] -> y[..,M,N]; tm_matmul_attributes; b may be a block format (then transposed, blocks along K) */
-#define TM_OP_MATMUL_SCALED     81u  /* a, b, a_scale, b_scale[, a_zero, b_zero] -> y; tm_matmul_scaled_attributes */
-/* along one axis */
+#define TM_OP_MATMUL            80u  /* a[..,M,K], b[..,K,N] -> y[..,M,N]; tm_matmul_attributes; b may be a block format (transposed, blocks along K);
+                                         y: a's, of f8 f32, or any float; of i8 by i8 i32, no other */
+#define TM_OP_MATMUL_SCALED     81u  /* a, b, a_scale, b_scale[, a_zero, b_zero] -> y; tm_matmul_scaled_attributes;
+                                         y: f32 or any float */
+/* along one axis; y: x's format or any float */
 #define TM_OP_SOFTMAX           96u  /* x -> y; tm_axis_attributes; a row with +Inf or NaN, or all -Inf, gives NaN */
 #define TM_OP_LAYER_NORM        97u  /* x, scale, shift -> y, over the last axis; tm_norm_attributes */
 #define TM_OP_RMS_NORM          98u  /* x, scale -> y, over the last axis; tm_norm_attributes */

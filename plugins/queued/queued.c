@@ -306,7 +306,8 @@ static tm_status queued_launch(tm_device *device, const tm_launch *launch, tm_ti
   if (!is_zero(launch, sizeof(*launch), launch->struct_size)) return TM_UNSUPPORTED;
   if (launch->binding_count != 3) return TM_ERROR_ARGUMENT;
   const tm_binding *bound = launch->bindings;
-  const work item = { launch->kernel->op, launch->kernel->count, address_of(&bound[0]), address_of(&bound[1]), address_of(&bound[2]) };
+  const work item = { launch->kernel->op, launch->kernel->count, address_of(&bound[0]),
+                      address_of(&bound[1]), address_of(&bound[2]) };
   return enqueue(device, launch->queue, launch->waits, launch->wait_count, &item, out_ticket);
 }
 
@@ -316,7 +317,8 @@ static tm_status queued_launch(tm_device *device, const tm_launch *launch, tm_ti
 static tm_status outcome(const tm_device *device, const tm_ticket *ticket) {
   if (ticket->queue != 0 || ticket->value > device->issued) return TM_ERROR_ARGUMENT;
   if (ticket->value > device->done) return TM_PENDING;
-  const int is_cancelled = ticket->value != 0 && ticket->value >= device->cancelled_first && ticket->value <= device->cancelled_last;
+  const int is_cancelled = ticket->value != 0 && ticket->value >= device->cancelled_first &&
+                           ticket->value <= device->cancelled_last;
   return is_cancelled ? TM_ERROR_CANCELLED : TM_OK;
 }
 
@@ -359,7 +361,8 @@ static tm_status queued_cancel(tm_device *device, uint32_t queue) {
   if (queue != 0) return TM_OK;
   pthread_mutex_lock(&device->lock);
   if (device->issued > device->started) {
-    if (device->cancelled_first == 0 || device->cancelled_last != device->started) device->cancelled_first = device->started + 1;       /* else it goes on */
+    const int goes_on = device->cancelled_first != 0 && device->cancelled_last == device->started;
+    if (!goes_on) device->cancelled_first = device->started + 1;
     device->cancelled_last = device->started = device->issued;
   }
   const int is_running = device->is_running;

@@ -129,6 +129,7 @@ const tm_op_row tm_op_rows_cast[] = {
              sizeof(tm_cast_attributes)),
     CAST_ROW(QUANTIZE, "quantize", "x in a block format, by the family's reference encoder", quantize_infer,
              block_reference, 0),
-    CAST_ROW(DEQUANTIZE, "dequantize", "the values of a block format as floats", dequantize_infer, block_reference, 0),
+    CAST_ROW(DEQUANTIZE, "dequantize", "the values of a block format as floats; y: f32 or any float", dequantize_infer,
+             block_reference, 0),
 };
 TM_OP_ROWS_COUNT(cast);

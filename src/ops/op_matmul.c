@@ -324,9 +324,11 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   }
 
 const tm_op_row tm_op_rows_matmul[] = {
-    MATMUL_ROW(MATMUL, "matmul", "matrix product over the last two axes; i8 by i8 gives i32", 2, 2, infer,
+    MATMUL_ROW(MATMUL, "matmul",
+               "matrix product over the last two axes; y: a's format, of f8 f32, or any float; of i8 by i8 i32", 2, 2, infer,
                tm_matmul_attributes, "a", "b"),
-    MATMUL_ROW(MATMUL_SCALED, "matmul_scaled", "matrix product of scaled numbers with optional zero points", 4, 6,
+    MATMUL_ROW(MATMUL_SCALED, "matmul_scaled",
+               "matrix product of scaled numbers with optional zero points; y: f32 or any float", 4, 6,
                scaled_infer, tm_matmul_scaled_attributes, "a", "b", "a_scale", "b_scale", "a_zero", "b_zero"),
 };
 TM_OP_ROWS_COUNT(matmul);

@@ -210,11 +210,14 @@ static uint32_t splittable(const tm_operation *operation) {
   }
 
 const tm_op_row tm_op_rows_normalize[] = {
-    NORMALIZE_ROW(SOFTMAX, "softmax", "exp(x) over its sum along an axis", 1, softmax_infer, tm_axis_attributes,
+    NORMALIZE_ROW(SOFTMAX, "softmax",
+                  "exp(x) over its sum along an axis; y: x's format or any float", 1, softmax_infer, tm_axis_attributes,
                   -(double)INFINITY, "x"),
-    NORMALIZE_ROW(LAYER_NORM, "layer_norm", "(x - mean) / sqrt(variance + epsilon) * scale + shift over the last axis",
+    NORMALIZE_ROW(LAYER_NORM, "layer_norm",
+                  "(x - mean) / sqrt(variance + epsilon) * scale + shift over the last axis; y: x's format or any float",
                   3, norm_infer, tm_norm_attributes, (double)NAN, "x", "scale", "shift"),
-    NORMALIZE_ROW(RMS_NORM, "rms_norm", "x / sqrt(mean of squares + epsilon) * scale over the last axis", 2, norm_infer,
+    NORMALIZE_ROW(RMS_NORM, "rms_norm",
+                  "x / sqrt(mean of squares + epsilon) * scale over the last axis; y: x's format or any float", 2, norm_infer,
                   tm_norm_attributes, (double)NAN, "x", "scale"),
 };
 TM_OP_ROWS_COUNT(normalize);

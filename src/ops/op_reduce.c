@@ -342,11 +342,13 @@ static uint64_t units(const tm_operation *operation) { return tm_output_of(opera
   }
 
 const tm_op_row tm_op_rows_reduce[] = {
-    REDUCE_ROW(SUM, "sum", "sum over axes, floats in the canonical order", N2, 0.0),
-    REDUCE_ROW(MEAN, "mean", "mean over axes, sums in the canonical order", N2, (double)NAN),
+    REDUCE_ROW(SUM, "sum",
+               "sum over axes, floats in the canonical order; y: x's format or any float, of integers i64 or u64 or any integer", N2, 0.0),
+    REDUCE_ROW(MEAN, "mean",
+               "mean over axes, sums in the canonical order; y: x's format or any float, of integers f64 or any float", N2, (double)NAN),
     REDUCE_ROW(MIN, "min", "smallest element over axes; NaN wins", N0, (double)INFINITY),
     REDUCE_ROW(MAX, "max", "largest element over axes; NaN wins", N0, -(double)INFINITY),
-    REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest", N0,
+    REDUCE_ROW(ARGMAX, "argmax", "index of the largest element along an axis; the first wins, NaN is the largest; y: i64", N0,
                -(double)INFINITY),
 };
 TM_OP_ROWS_COUNT(reduce);

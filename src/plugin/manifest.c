@@ -107,11 +107,21 @@ static bool take_member(manifest_parser *parser, const tm_json_token *key, const
   return tm_json_skip(&parser->json, value);
 }
 
+static const char *rule_of(const tm_json_token *key) {
+  static const char *const rules[][2] = { { "schema", "must be 1" }, { "name", "must be a text that is not empty" },
+    { "version", "must be a text" }, { "file", "must be a text" }, { "architecture", "must be a text" },
+    { "abi", "must be \"MAJOR.MINOR\"" }, { "sha256", "must be 64 hex digits" },
+    { "processor_features", "must be a list of texts" }, { "watches", "must be a list of texts" } };
+  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+    if (tm_json_is(key, rules[i][0])) return rules[i][1];
+  return "is not what it must be";
+}
+
 static tm_status member_is_wrong(const manifest_parser *parser, const tm_json_token *key) {
   char name[48];
   if (parser->json.error_text != NULL) return syntax(parser);
   (void)tm_text_escape(key->text, key->length, name, sizeof name);
-  return tm_fail(parser->error, TM_ERROR_CORRUPT, "%s: manifest: \"%s\" is not what it must be (byte %llu)", parser->path, name,
+  return tm_fail(parser->error, TM_ERROR_CORRUPT, "%s: manifest: \"%s\" %s (byte %llu)", parser->path, name, rule_of(key),
                  (unsigned long long)key->offset);
 }
 

@@ -52,7 +52,7 @@ class Check(zoo.ZooTest):
 
     def test_one_device_of_several(self):
         code, out, _ = self.check(self.animal("eager"), "--device", "2", "--budget", 3)
-        self.assertEqual((code, out.count("claims, ")), (0, 1), out)
+        self.assertEqual((code, out.count("claims checked, ")), (0, 1), out)
         self.assertIn("zoo_eager:2", out)
 
     def test_options_of_the_backend(self):
@@ -86,6 +86,18 @@ class Check(zoo.ZooTest):
                 self.assertEqual(out, "")
                 self.assertIn(said, err)
                 self.assert_one_line(err)
+
+
+class Help(harness.CommandTest):
+    def test_each_action_has_its_own(self):
+        pages = {name: self.run_command("plugin", name, "--help")[0] for name in ("check", "new", "list", "forgive")}
+        self.assertEqual(len(set(pages.values())), 4)
+        for name, page in pages.items():
+            self.assertTrue(page.startswith(f"usage: tensormorph plugin {name} "), page)
+            self.assertEqual("--seed" in page, name == "check")
+            self.assertEqual("--queue" in page, name == "new")
+        whole = self.run_command("plugin", "--help")[0]
+        self.assertTrue("--seed" in whole and "--queue" in whole, whole)
 
 
 class Others(harness.CommandTest):

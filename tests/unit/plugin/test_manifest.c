@@ -44,7 +44,7 @@ static void nonsense_is_refused_by_reason(void **state) {
     { "{", "byte 1" },
     { "{\"schema\":1}", "which \"name\"" },
     { "{\"name\":\"a\"}", "\"schema\": 1" },
-    { "{\"schema\":2,\"name\":\"a\"}", "\"schema\" is not what it must be (byte 1)" },
+    { "{\"schema\":2,\"name\":\"a\"}", "\"schema\" must be 1 (byte 1)" },
     { "{\"schema\":\"1\",\"name\":\"a\"}", "\"schema\"" },
     { "{\"schema\":1,\"name\":7}", "\"name\" is not" },
     { "{\"schema\":1,\"name\":\"a\",\"abi\":\"one\"}", "\"abi\"" },
