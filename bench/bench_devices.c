@@ -4,6 +4,7 @@
  *   launch    one operation on 64 elements: launch and wait; then 64 launches and one wait, a launch
  *   copies    upload and download of N bytes (64 MiB), beside the device's own copy of them
  *   pipeline  16 additions of N bytes each, enqueued in a row and waited for once; bytes read and written
+ *   matmul    512 x 512 x 512 in f32, operands on the device: launch and wait
  * Medians.  Backends take their options from TENSORMORPH_<BACKEND>_<OPTION> only in the command; here from --set=B.O=V.
  */
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define IN_A_ROW 64u
 #define PIPELINE 16u
 #define SMALL    8u             /* 8 x 8 elements */
+#define SIDE     512u           /* of the product's matrices */
 #define MOST_PLUGINS 16u
 
 /* One operation made ready on one device: operands in the device's memory, filled with zeros. */
@@ -200,10 +202,23 @@ static void show_streams(tm_device_slot *device, uint64_t bytes) {
   put_away(&r);
 }
 
+static void show_product(tm_device_slot *device) {
+  const uint64_t dims[] = { SIDE, SIDE };
+  ready r;
+  if (!prepare(&r, device, TM_OP_MATMUL, TM_FORMAT_F32, 2, dims)) {
+    printf("  matmul    %u f32: %s\n", SIDE, r.problem);
+    return;
+  }
+  const double ns = median_launches(&r, 1);
+  printf("  matmul    %u f32 %12.3f ms, %8.2f Gflop/s\n", SIDE, ns / 1e6, ns > 0 ? 2.0 * SIDE * SIDE * SIDE / ns : 0);
+  put_away(&r);
+}
+
 static void show(tm_device_slot *device, uint64_t bytes) {
   printf("%s (%s)\n", device->name, device->description);
   show_launches(device);
   show_streams(device, bytes);
+  show_product(device);
 }
 
 static uint32_t collect(int argc, char **argv, const char *prefix, const char **values) {

@@ -6,7 +6,6 @@
 #include "bench_inputs.h"
 #include "command.h"
 #include "complain.h"
-#include "interrupt.h"
 #include "json_writer.h"
 #include "nearest_name.h"
 #include "numerics_text.h"
@@ -105,16 +104,13 @@ static void summarize(bench_run *bench, measurement *result) {
   result->call_ns = bench->outside[count / 2];
 }
 
-/* The first run opens the device and prepares the kernel, and the next few are watched; they are not counted.  A process that
-   ends in one of them looks to the next as if the device had ended it, so Ctrl-C waits until they are over. */
+/* The first run opens the device and prepares the kernel, and the next few are watched; they are not counted. */
 static tm_status warm_up(bench_run *bench, uint32_t device, tm_run_report *report, tm_error *error) {
   uint64_t  outside_ns = 0;
   tm_status status = TM_OK;
   report->watched = 1;
-  tm_interrupt_hold();
   for (uint32_t i = 0; i < MOST_WARM_UPS && status == TM_OK && report->watched != 0; i++)
     status = run_once(bench, device, report, &outside_ns, error);
-  tm_interrupt_release();
   return status;
 }
 

@@ -245,7 +245,7 @@ static bool matched_nothing(const stats_run *stats) {
 
 static int run_job(stats_run *stats) {
   wait_for_job(stats);
-  tm_interrupt_release();
+  tm_interrupt_watch_begin(&stats->invocation->interrupt);
   if (matched_nothing(stats)) {
     tm_complain(&stats->error);
     return TM_EXIT_USAGE;
@@ -272,7 +272,7 @@ static int start_job(stats_run *stats) {
     .include_count = filter.include_count,
     .exclude_count = filter.exclude_count,
   };
-  tm_interrupt_hold();
+  tm_interrupt_watch_pause(&stats->invocation->interrupt);
   const tm_status status = tm_job_start_stats(stats->context, stats->checkpoints, stats->checkpoint_count, &options,
                                               &stats->job, &stats->error);
   int exit_code = TM_EXIT_OK;
@@ -282,7 +282,7 @@ static int start_job(stats_run *stats) {
     exit_code = tm_complain(&stats->error);
   else
     exit_code = run_job(stats);
-  tm_interrupt_release();
+  tm_interrupt_watch_begin(&stats->invocation->interrupt);
   tm_job_destroy(stats->job);
   tm_name_filter_deinit(&filter);
   return exit_code;

@@ -7,6 +7,7 @@
 #define TM_CLI_COMMAND_H
 
 #include "arguments.h"
+#include "interrupt.h"
 #include "output_stream.h"
 #include "preferences.h"
 #include "terminal.h"
@@ -29,6 +30,7 @@ typedef struct tm_invocation {
   tm_preferences     preferences;
   tm_terminal        terminal;
   tm_output_stream  *output;
+  tm_interrupt_watch interrupt;
 } tm_invocation;
 
 struct tm_command {

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "interrupt.h"
+
 extern char **environ;
 
 static bool own_folder(char *folder, size_t capacity) {
@@ -32,16 +34,19 @@ bool tm_companion_find(const char *const *places, const char *name, char *out_pa
   return false;
 }
 
-/* A closed pipe ends it as it ends any program, whatever this one made of the signal. */
+/* Signals end it as they end any program, whatever this one makes of them. */
 static bool start(const char *path, const char *const *argv, pid_t *out_child) {
   posix_spawnattr_t attributes;
-  sigset_t usual;
+  sigset_t usual, blocked;
   errno = posix_spawnattr_init(&attributes);
   if (errno != 0) return false;
   sigemptyset(&usual);
   sigaddset(&usual, SIGPIPE);
   (void)posix_spawnattr_setsigdefault(&attributes, &usual);
-  (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+  tm_interrupt_unblock(&blocked);
+  (void)posix_spawnattr_setsigmask(&attributes, &blocked);
+  (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   errno = posix_spawn(out_child, path, NULL, &attributes, (char *const *)(void *)(size_t)argv, environ);
   const int failure = errno;
   posix_spawnattr_destroy(&attributes);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "interrupt.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preferences.h"
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 #define SIGNAL_COUNT (sizeof signals / sizeof signals[0])
@@ -22,8 +29,61 @@ static void change_mask(int how) {
   pthread_sigmask(how, &set, NULL);
 }
 
-void tm_interrupt_hold(void) { change_mask(SIG_BLOCK); }
-void tm_interrupt_release(void) { change_mask(SIG_UNBLOCK); }
+/* ---- marks of what is under way: see state_folder in tensormorph.h ---- */
+
+static void remove_own(DIR *folder) {
+  char prefix[64];
+  const int length = snprintf(prefix, sizeof prefix, "running-%ld-", (long)getpid());
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    if (strncmp(entry->d_name, prefix, (size_t)length) == 0) (void)unlinkat(dirfd(folder), entry->d_name, 0);
+}
+
+/* This process ends because somebody wants it to, which the next one must not lay at a device's door. */
+static void remove_marks(void) {
+  char path[1024];
+  if (!tm_preferences_state_path(getenv("XDG_STATE_HOME"), getenv("HOME"), path, sizeof path)) return;
+  DIR *folder = opendir(path);
+  if (folder == NULL) return;
+  remove_own(folder);
+  closedir(folder);
+}
+
+/* ---- taking them ---- */
+
+static void *wait_for_signal(void *unused) {
+  sigset_t set;
+  int number, before;
+  wanted_signals(&set);
+  if (sigwait(&set, &number) != 0) return unused;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  tm_interrupt_act(number);
+  return unused;
+}
+
+void tm_interrupt_watch_begin(tm_interrupt_watch *watch) {
+  if (watch->is_running) return;
+  change_mask(SIG_BLOCK);
+  watch->is_running = pthread_create(&watch->thread, NULL, wait_for_signal, NULL) == 0;
+  if (!watch->is_running) change_mask(SIG_UNBLOCK);
+}
+
+void tm_interrupt_watch_pause(tm_interrupt_watch *watch) {
+  if (watch->is_running) {
+    (void)pthread_cancel(watch->thread);
+    (void)pthread_join(watch->thread, NULL);
+  }
+  watch->is_running = false;
+  change_mask(SIG_BLOCK);
+}
+
+void tm_interrupt_watch_end(tm_interrupt_watch *watch) {
+  tm_interrupt_watch_pause(watch);
+  change_mask(SIG_UNBLOCK);
+}
+
+void tm_interrupt_unblock(sigset_t *set) {
+  for (size_t i = 0; i < SIGNAL_COUNT; i++) (void)sigdelset(set, signals[i]);
+}
 
 int tm_interrupt_poll(void) {
   sigset_t wanted, pending, both;
@@ -41,7 +101,8 @@ int tm_interrupt_poll(void) {
 }
 
 void tm_interrupt_act(int signal_number) {
-  tm_interrupt_release();
+  remove_marks();
+  change_mask(SIG_UNBLOCK);
   raise(signal_number);
 }
 

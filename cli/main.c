@@ -38,7 +38,10 @@ static int run_command(tm_invocation *invocation, tm_error *error) {
                           command->operands);
   if (load_preferences(&invocation->preferences, &invocation->arguments, error) != TM_OK) return tm_complain(error);
   tm_terminal_inspect(invocation->preferences.color, &invocation->terminal);
-  return command->run(invocation);
+  tm_interrupt_watch_begin(&invocation->interrupt);
+  const int exit_code = command->run(invocation);
+  tm_interrupt_watch_end(&invocation->interrupt);
+  return exit_code;
 }
 
 /* No command was named: only help and version are left. */

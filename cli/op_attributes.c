@@ -226,13 +226,24 @@ static void append(char *out, size_t capacity, const char *key, const char *valu
   if (used < capacity) snprintf(out + used, capacity - used, "%s%s=%s", used > 0 ? " " : "", key, value);
 }
 
+/* "2,0,1": a permutation whole, of others the axes that are set. */
+static void print_axes(const tm_op_attributes *attributes, const attribute_row *row, char *text, size_t capacity) {
+  const bool     is_permutation = row->kind == KIND_PERMUTATION;
+  const uint32_t mask = row->kind == KIND_AXES ? get_u32(attributes, row) : 0;
+  for (uint32_t axis = 0; axis < attributes->rank; axis++) {
+    const size_t   used = strlen(text);
+    const uint32_t value = is_permutation ? attributes->value.bytes[row->offset + axis] : axis;
+    if (is_permutation || (mask >> axis & 1u) != 0)
+      snprintf(text + used, capacity - used, "%s%u", used > 0 ? "," : "", value);
+  }
+}
+
 void tm_op_attributes_print(const tm_op_attributes *attributes, char *out, size_t capacity) {
   out[0] = '\0';
   for (size_t i = 0; i < ROW_COUNT; i++) {
     const attribute_row *row = &rows[i];
     char                 text[64] = "";
     if (row->op != attributes->op) continue;
-    const uint32_t mask = row->kind == KIND_AXES ? get_u32(attributes, row) : 0;
     switch (row->kind) {
       case KIND_SWITCH:
         if (get_u32(attributes, row) != 0) strcpy(text, "1");
@@ -240,13 +251,7 @@ void tm_op_attributes_print(const tm_op_attributes *attributes, char *out, size_
       case KIND_AXIS: snprintf(text, sizeof text, "%u", get_u32(attributes, row)); break;
       case KIND_PREDICATE: strcpy(text, predicates[get_u32(attributes, row) % PREDICATE_COUNT]); break;
       case KIND_REAL: snprintf(text, sizeof text, "%g", get_real(attributes, row)); break;
-      default:
-        for (uint32_t axis = 0; axis < attributes->rank; axis++) {
-          const size_t   used = strlen(text);
-          const uint32_t value = row->kind == KIND_PERMUTATION ? attributes->value.bytes[row->offset + axis] : axis;
-          if (row->kind == KIND_PERMUTATION || (mask >> axis & 1u) != 0)
-            snprintf(text + used, sizeof text - used, "%s%u", used > 0 ? "," : "", value);
-        }
+      default: print_axes(attributes, row, text, sizeof text);
     }
     if (text[0] != '\0') append(out, capacity, row->key, text);
   }

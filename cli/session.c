@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "complain.h"
-#include "interrupt.h"
 #include "nearest_name.h"
 
 void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity) {
@@ -53,10 +52,7 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
     .patience_ns = preferences->patience_ns,
     .log = trace != NULL && trace[0] != '\0' ? print_trace : NULL,
   };
-  /* The pool's threads inherit the mask, so a Ctrl-C always reaches the thread that can answer it. */
-  tm_interrupt_hold();
   const tm_status status = tm_context_create(&options, out_context, error);
-  tm_interrupt_release();
   free(settings);
   return status;
 }

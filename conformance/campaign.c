@@ -5,72 +5,28 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "conformance/campaign_worker.h"
+#include "conformance/worker_message.h"
 
 #define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
 #define LOOK_EVERY_MS 50
 #define MOST_HANGS 3u                   /* each costs a whole deadline */
 #define MOST_DEATHS 400u
+#define MOST_DEVICES 256u
 #define SHORT_ROUNDS 32u
 #define PROGRESS_NS UINT64_C(100000000)
-
-/* ---- what a worker sends ---- */
-
-typedef struct message {
-  enum { MESSAGE_COUNTS, MESSAGE_CLAIM, MESSAGE_CHECK } kind;
-  uint64_t question_count;
-  uint64_t refusal_count;
-  uint64_t unchecked_change_count;
-  union {
-    report_claim claim;
-    report_check check;
-  } of;
-} message;
-
-static bool send_message(int to, const message *m) {
-  for (size_t done = 0; done < sizeof *m;) {
-    const ssize_t wrote = write(to, (const char *)m + done, sizeof *m - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    done += (size_t)wrote;
-  }
-  return true;
-}
-
-static void send_report(void *context, const report *r) {
-  const int to = *(const int *)context;
-  message m;
-  memset(&m, 0, sizeof m);
-  m.question_count = r->question_count;
-  m.refusal_count = r->refusal_count;
-  m.unchecked_change_count = r->unchecked_change_count;
-  if (r->question_count != 0 && !send_message(to, &m)) return;
-  m.question_count = m.refusal_count = m.unchecked_change_count = 0;
-  for (uint32_t i = 0; i < r->count; i++) {
-    m.kind = MESSAGE_CLAIM;
-    m.of.claim = r->claims[i];
-    if (!send_message(to, &m)) return;
-  }
-  for (uint32_t i = 0; i < r->check_count; i++) {
-    m.kind = MESSAGE_CHECK;
-    m.of.check = r->checks[i];
-    if (!send_message(to, &m)) return;
-  }
-}
-
-static void take_message(report *r, const message *m) {
-  r->question_count += m->question_count;
-  r->refusal_count += m->refusal_count;
-  r->unchecked_change_count += m->unchecked_change_count;
-  if (m->kind == MESSAGE_CLAIM) (void)report_add(r, &m->of.claim);
-  if (m->kind == MESSAGE_CHECK) (void)report_add_check(r, &m->of.check);
-}
+#define LONGEST_SAID 100u
+#define LONGEST_DEATH 480u
+#define SHORT_DEADLINE_NS (UINT64_C(10) * 1000000000)   /* of one call, where all together have little more */
 
 /* Without a worker of its own, directly. */
 static void keep_report(void *context, const report *from) {
@@ -78,6 +34,7 @@ static void keep_report(void *context, const report *from) {
   r->question_count += from->question_count;
   r->refusal_count += from->refusal_count;
   r->unchecked_change_count += from->unchecked_change_count;
+  r->way_count += from->way_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
 }
@@ -93,11 +50,20 @@ typedef struct watch {
   uint64_t      moved_ns;
   uint64_t      next_progress_ns;
   bool          hung;
+  bool          babbled;        /* sent what is no message */
+  char          said[LONGEST_SAID];     /* last, on its standard streams */
   uint32_t      hang_count;     /* of the whole campaign */
   uint32_t      death_count;
 } watch;
 
-static uint64_t deadline_of(const campaign *c) { return c->case_deadline_ns != 0 ? c->case_deadline_ns : USUAL_DEADLINE_NS; }
+static uint64_t deadline_of(const campaign *c) {
+  if (c->case_deadline_ns != 0) return c->case_deadline_ns;
+  if (c->budget_ns == 0 || c->budget_ns > USUAL_DEADLINE_NS) return USUAL_DEADLINE_NS;
+  return c->budget_ns > SHORT_DEADLINE_NS ? c->budget_ns : SHORT_DEADLINE_NS;
+}
+
+/* Cases and calls: a check of many calls moves on with each. */
+static uint64_t beat_of(journal *j) { return atomic_load(&j->beat) + atomic_load(&j->calls.beat); }
 
 static void tell_progress(watch *w, uint64_t now_ns) {
   static const char *const names[] = { "asking", "manners", "claims", "claims, threaded" };
@@ -109,7 +75,7 @@ static void tell_progress(watch *w, uint64_t now_ns) {
 
 /* A worker whose journal does not move has hung. */
 static void look(watch *w) {
-  const uint64_t now_ns = tm_now_ns(), beat = atomic_load(&w->worker->journal->beat);
+  const uint64_t now_ns = tm_now_ns(), beat = beat_of(w->worker->journal);
   tell_progress(w, now_ns);
   if (beat != w->beat) {
     w->beat = beat;
@@ -121,11 +87,11 @@ static void look(watch *w) {
 }
 
 static void receive(watch *w) {
-  message m;
+  worker_message m;
   size_t have = 0;
-  w->beat = atomic_load(&w->worker->journal->beat);
+  w->beat = beat_of(w->worker->journal);
   w->moved_ns = tm_now_ns();
-  w->hung = false;
+  w->hung = w->babbled = false;
   for (;;) {
     struct pollfd end = { .fd = w->from, .events = POLLIN };
     const int ready = poll(&end, 1, LOOK_EVERY_MS);
@@ -137,14 +103,38 @@ static void receive(watch *w) {
     have += (size_t)got;
     if (have < sizeof m) continue;
     have = 0;
-    take_message(w->report, &m);
+    if (worker_message_take(w->report, &m)) continue;
+    w->babbled = true;
+    kill(w->child, SIGKILL);
+    return;
   }
 }
 
+/* The last line of what it printed. */
+static void read_said(watch *w, int sink) {
+  char text[512];
+  struct stat about;
+  w->said[0] = '\0';
+  if (sink < 0 || fstat(sink, &about) != 0 || about.st_size == 0) return;
+  const off_t from = about.st_size > (off_t)sizeof text ? about.st_size - (off_t)sizeof text : 0;
+  const ssize_t got = pread(sink, text, sizeof text, from);
+  size_t end = got < 0 ? 0 : (size_t)got;
+  while (end > 0 && text[end - 1] == '\n') end--;
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] != '\n') begin--;
+  const size_t length = end - begin < LONGEST_SAID / 2 ? end - begin : LONGEST_SAID / 2;
+  (void)tm_text_escape(text + begin, length, w->said, sizeof w->said);
+}
+
 /* Whatever handlers the parent has: a signal ends the child and is seen. */
-static void become_worker(void) {
+static void become_worker(int sink) {
   static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE };
   const struct rlimit none = { 0, 0 };
+  if (sink >= 0) {              /* a report is no place for what a driver prints */
+    (void)dup2(sink, STDOUT_FILENO);
+    (void)dup2(sink, STDERR_FILENO);
+    close(sink);
+  }
   for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) (void)signal(signals[i], SIG_DFL);
   (void)setrlimit(RLIMIT_CORE, &none);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -156,13 +146,16 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
   worker own = *w->worker;
   fflush(NULL);
   if (pipe(ends) != 0) return -1;
+  const int sink = memfd_create("output", 0);
   atomic_store(&own.journal->is_open, 0);
   atomic_store(&own.journal->open_status, TM_ERROR_INTERNAL);
+  atomic_store(&own.journal->calls.offset, 0);
+  own.journal->calls.subject[0] = '\0';
   w->child = fork();
   if (w->child == 0) {
     close(ends[0]);
-    become_worker();
-    own.deliver = send_report;
+    become_worker(sink);
+    own.deliver = worker_message_send_report;
     own.context = &ends[1];
     _exit(work(&own, from) ? 0 : 1);
   }
@@ -171,25 +164,34 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
   if (w->child > 0) receive(w);
   close(ends[0]);
   int status = 0;
-  return w->child > 0 && waitpid(w->child, &status, 0) == w->child ? status : -1;
+  const bool ended = w->child > 0 && waitpid(w->child, &status, 0) == w->child;
+  read_said(w, sink);
+  if (sink >= 0) close(sink);
+  return ended ? status : -1;
 }
 
 /* ---- what a death means ---- */
 
 static void say_death(const watch *w, int status, char *text, size_t capacity) {
+  char how[64], call[LAST_CALL_SUBJECT + 60];
+  const bool has_said = w->said[0] != '\0';
   if (w->hung)
-    snprintf(text, capacity, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
-  else if (WIFSIGNALED(status)) snprintf(text, capacity, "ended the process with signal %d", WTERMSIG(status));
-  else snprintf(text, capacity, "ended the process with exit code %d", WEXITSTATUS(status));
+    snprintf(how, sizeof how, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  else if (w->babbled) snprintf(how, sizeof how, "corrupted the memory of the process");
+  else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
+  else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
+  last_call_describe(&w->worker->journal->calls, call, sizeof call);
+  snprintf(text, capacity, "%s%s%s%s%s", how, call, has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
 }
 
-/* The row of a case that ended its process has level and class of a refusal: nothing else is known of it. */
+/* The row of a case that ended its process has no level and no class: nothing is known of it. */
 static void note_dead_case(const watch *w, uint32_t item, const char *how) {
-  const tm_answer unknown = { .level = TM_LEVEL_REFUSED };
+  const tm_answer unknown = { .level = REPORT_LEVEL_UNKNOWN, .numerics = TM_NUMERICS_N4 + 1 };
   const uint32_t number = atomic_load(&w->worker->journal->number);
   const combination *which = &w->worker->list->items[worker_combination(w->worker, item)];
   report_claim *claim = report_row(w->report, which, &unknown);
   w->report->failure_count++;
+  w->report->case_count++;
   if (claim == NULL) return;
   claim->case_count++;
   claim->failure_count++;
@@ -217,7 +219,7 @@ static void note_dead_closing(const watch *w, const char *how) {
 }
 
 static void note_death(const watch *w, int status) {
-  char how[120];
+  char how[LONGEST_DEATH];
   const uint32_t item = atomic_load(&w->worker->journal->item);
   say_death(w, status, how, sizeof how);
   if (item >= worker_item_count(w->worker)) {
@@ -231,15 +233,17 @@ static void note_death(const watch *w, int status) {
 
 static bool give_up(watch *w) {
   report *r = w->report;
-  if (w->hang_count >= MOST_HANGS)
-    snprintf(r->given_up, sizeof r->given_up, "after %u calls that did not end, each given %llu s", w->hang_count,
+  const campaign *c = w->worker->campaign;
+  const bool is_spent = c->budget_ns != 0 && w->hang_count * deadline_of(c) >= c->budget_ns;
+  if (w->hang_count >= MOST_HANGS || (w->hang_count != 0 && is_spent))
+    snprintf(r->given_up, sizeof r->given_up, "after %u call(s) that did not end, each given %llu s", w->hang_count,
              (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
   if (w->death_count >= MOST_DEATHS) snprintf(r->given_up, sizeof r->given_up, "after %u workers that crashed", w->death_count);
   return r->given_up[0] != '\0';
 }
 
 /* Where to go on after a worker ended, or UINT32_MAX when there is no going on. */
-static uint32_t next_after(watch *w, int status) {
+static uint32_t next_after(watch *w, uint32_t from, int status) {
   journal *j = w->worker->journal;
   if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return worker_item_count(w->worker);
   const bool died_opening = atomic_load(&j->is_open) == 0;
@@ -247,7 +251,8 @@ static uint32_t next_after(watch *w, int status) {
   w->hang_count += w->hung;
   w->death_count++;
   note_death(w, status);
-  return give_up(w) ? worker_item_count(w->worker) : atomic_load(&j->item) + 1;
+  const uint32_t item = atomic_load(&j->item), count = worker_item_count(w->worker);
+  return give_up(w) || item >= count ? count : item < from ? from + 1 : item + 1;
 }
 
 static bool run_phase(watch *w) {
@@ -260,7 +265,7 @@ static bool run_phase(watch *w) {
     return worker_run(&own, 0);
   }
   for (uint32_t next = 0; next < count;) {
-    next = next_after(w, run_in_child(w, worker_run, next));
+    next = next_after(w, next, run_in_child(w, worker_run, next));
     if (next == UINT32_MAX) return false;
   }
   return true;
@@ -345,6 +350,37 @@ static bool is_wanted(const campaign *c, phase p) {
   return p != PHASE_SURVEY || c->only == NULL;
 }
 
+/* Claims have at least their share, however late the others end. */
+static uint64_t end_of(const campaign *c, phase p, uint64_t begin_ns, uint64_t now_ns) {
+  const uint64_t percent_ns = c->budget_ns / 100, planned_ns = begin_ns + percent_ns * shares[p];
+  if (c->budget_ns == 0) return 0;
+  if (p < PHASE_SERIAL) return planned_ns;
+  const uint64_t least_ns = now_ns + percent_ns * (shares[p] - shares[p - 1]);
+  return planned_ns > least_ns ? planned_ns : least_ns;
+}
+
+/* A device that goes on writing after it was waited for leaves nothing to be tried. */
+static void look_for_early_wait(report *r) {
+  for (uint32_t i = 0; i < r->check_count; i++)
+    if (strncmp(r->checks[i].text, MANNER_EARLY_WAIT, strlen(MANNER_EARLY_WAIT)) == 0)
+      snprintf(r->given_up, sizeof r->given_up, "nothing else can be tried on a device whose work goes on after it was waited for");
+}
+
+static void note_nothing(const campaign *c, report *r) {
+  const char *why = "";
+  bool has_checked = false;
+  for (uint32_t i = 0; i < r->check_count; i++) has_checked |= !r->checks[i].skipped;
+  if (c->only_manner != NULL) {
+    if (!has_checked) why = r->check_count != 0 ? r->checks[0].text : "the check was not reached";
+  } else if (r->case_count == 0 && r->way_count == 0 && r->given_up[0] == '\0') {
+    why = c->only_case_plus_one != 0 ? "it refuses this case, or there is no such case"
+          : r->claimed_count != 0    ? "no time was left; a larger --budget gives more"
+          : r->out_of_time           ? "no time was left to find out what it claims; a larger --budget gives more"
+                                     : "it refuses everything that was asked";
+  }
+  snprintf(r->nothing_checked, sizeof r->nothing_checked, "%.150s", why);
+}
+
 static bool run_phases(watch *w, worker *own, uint32_t *order) {
   const campaign *c = own->campaign;
   const uint64_t begin_ns = tm_now_ns();
@@ -352,12 +388,13 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
   for (int p = 0; p < PHASE_COUNT && good; p++) {
     if (!is_wanted(c, (phase)p)) continue;
     own->phase = (phase)p;
-    own->end_ns = c->budget_ns == 0 ? 0 : begin_ns + c->budget_ns / 100 * shares[p];
+    own->end_ns = end_of(c, (phase)p, begin_ns, tm_now_ns());
     if (p == PHASE_SERIAL) {
       if (c->budget_ns != 0 && c->only == NULL) good = make_order(own->list, own->journal, order, &own->order_count);
       else order_all(own->list, order, &own->order_count);
     }
     good = good && run_phase(w);
+    if (p == PHASE_MANNERS) look_for_early_wait(w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
     if (c->stop_at_first && w->report->failure_count != 0) break;
   }
@@ -375,6 +412,7 @@ bool campaign_run(const campaign *c, report *out_report) {
   watch w = { .worker = &own, .report = out_report };
   good = good && j != NULL && order != NULL && run_phases(&w, &own, order);
   if (good) count_coverage(&list, j, out_report);
+  if (good) note_nothing(c, out_report);
   free(order);
   journal_destroy(j);
   combination_list_free(&list);
@@ -397,10 +435,10 @@ void campaign_open(const campaign *c, campaign_opening *out_opening) {
   if (c->in_this_process) (void)try_open(&own, 0);
   else status = run_in_child(&w, try_open, 0);
   out_opening->status = atomic_load(&j->open_status);
-  out_opening->device_count = j->device_count;
-  snprintf(out_opening->text, sizeof out_opening->text, "%s", j->text);
+  out_opening->device_count = j->device_count < MOST_DEVICES ? j->device_count : MOST_DEVICES;
+  snprintf(out_opening->text, sizeof out_opening->text, "%.*s", JOURNAL_TEXT - 1, j->text);
   if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0')
     say_death(&w, status, out_opening->text, sizeof out_opening->text);
-  snprintf(out_opening->device_name, sizeof out_opening->device_name, "%s", j->device_name);
+  snprintf(out_opening->device_name, sizeof out_opening->device_name, "%.*s", JOURNAL_TEXT - 1, j->device_name);
   journal_destroy(j);
 }

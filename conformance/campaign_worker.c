@@ -70,6 +70,7 @@ static void try_way_out(attempt *a, const combination *which, const question *q,
   if (a->t.failed) write_down(a, which, q, answer);
   if (!way.is_found || *a->ways_run >= WAYS_TO_RUN) return;
   ++*a->ways_run;
+  a->r->way_count++;
   const combination reached = combination_of(which, &way.changed);
   promises_check_answer(&a->t, a->s, &way.changed, &way.answer);
   if (!a->t.failed) trial_run(&a->t, a->s, &way.changed, &way.answer, a->seed);
@@ -161,12 +162,18 @@ static void survey(const worker *w, subject *s, uint32_t item) {
   }
 }
 
+/* What must not be followed by anything else. */
+static bool is_hopeless(const report *r) {
+  return r->check_count != 0 && strncmp(r->checks[0].text, MANNER_EARLY_WAIT, strlen(MANNER_EARLY_WAIT)) == 0;
+}
+
 static void mind_manners(const worker *w, uint32_t item, report *r) {
   const manner *m = &manners[item];
   if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
   subject_options options = w->campaign->subject;
   options.combinations = w->list;
-  manner_run run = { .options = &options, .seed = w->campaign->seed };
+  options.calls = &w->journal->calls;
+  manner_run run = { .options = &options, .seed = w->campaign->seed, .in_this_process = w->campaign->in_this_process };
   report_check check = { .failed = false };
   snprintf(check.name, sizeof check.name, "%s", m->name);
   if (is_over(w)) manner_skip(&run, "out of time");
@@ -201,6 +208,7 @@ static bool open_device(const worker *w, subject *s) {
   subject_options options = w->campaign->subject;
   journal *j = w->journal;
   options.threads = w->phase == PHASE_THREADED ? THREADS : 0;
+  options.calls = &j->calls;
   atomic_store(&j->open_status, subject_open(s, &options));
   snprintf(j->text, sizeof j->text, "%s", s->text);
   atomic_store(&j->is_open, atomic_load(&j->open_status) == TM_OK);
@@ -218,8 +226,10 @@ bool worker_run(const worker *w, uint32_t from) {
     report own = { .count = 0 };
     journal_note(w->journal, item, 0);
     run_item(w, &s, item, &own);
+    const bool ends_here = is_hopeless(&own);
     w->deliver(w->context, &own);
     report_free(&own);
+    if (ends_here) break;
   }
   journal_note(w->journal, worker_item_count(w), 0);
   if (needs_device) subject_close(&s);
@@ -232,7 +242,8 @@ bool worker_try_open(const campaign *c, journal *j) {
   if (!open_device(&w, &s)) return false;
   tm_device_info info = { .struct_size = sizeof info };
   j->device_count = 0;
-  while (j->device_count < MOST_DEVICES && s.table.device_info(s.backend, j->device_count, &info) == TM_OK) j->device_count++;
+  while (j->device_count < MOST_DEVICES && SUBJECT_CALL(&s, device_info)(s.backend, j->device_count, &info) == TM_OK)
+    j->device_count++;
   const tm_string name = s.info.name;
   (void)tm_text_escape(name.length == 0 ? "" : name.data, name.length > LONGEST_NAME ? LONGEST_NAME : name.length, j->device_name,
                        sizeof j->device_name);

@@ -4,7 +4,7 @@
 #define CONFORMANCE_CAMPAIGN_WORKER_H
 
 #include "conformance/campaign.h"
-#include "conformance/journal.h"
+#include "conformance/worker_journal.h"
 
 typedef enum phase {
   PHASE_SURVEY,                 /* an item is a combination: is it claimed? */

@@ -31,7 +31,7 @@ static const char usage[] =
     "  --no-isolate    in this very process, for a debugger\n"
     "  --json          the report as one document\n"
     "  --quiet         no progress\n"
-    "Exit code: 0 all claims hold, 1 some do not, 2 usage, 3 it does not load, 77 it has no device here.\n";
+    "Exit code: 0 all claims hold, 1 some do not, 2 usage, 3 it does not load or nothing was checked, 77 it has no device here.\n";
 
 static bool read_number(const char *text, uint64_t most, uint64_t *out_number) {
   char *end = NULL;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -22,6 +23,7 @@
 #define EXIT_TROUBLE 3
 #define EXIT_SKIPPED 77
 #define LONGEST_WORDS 256
+#define MOST_COLUMNS 100000u
 /* What all devices together may take where each has a budget. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
@@ -56,12 +58,23 @@ static void clear_progress(const check_arguments *a) {
   if (a->campaign.progress != NULL) fputs("\r\x1b[K", stderr);
 }
 
+/* COLUMNS overrules what the terminal says; anything else has no width. */
+static uint32_t terminal_width(void) {
+  struct winsize size;
+  const char *columns = getenv("COLUMNS");
+  const unsigned long wanted = columns != NULL ? strtoul(columns, NULL, 10) : 0;
+  if (wanted != 0 && wanted <= MOST_COLUMNS) return (uint32_t)wanted;
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
 typedef struct checking {
   check_arguments *arguments;
   char name[LONGEST_WORDS];
   char version[LONGEST_WORDS];
   uint32_t device_count;        /* checked so far */
   bool failed;
+  bool is_empty;                /* a device of which nothing was checked */
 } checking;
 
 static bool check_device(checking *all, const campaign_opening *opening) {
@@ -84,10 +97,13 @@ static bool check_device(checking *all, const campaign_opening *opening) {
       .cases = c->cases,
       .seed = c->seed,
       .budget_ns = c->budget_ns,
+      .is_check = c->only_manner != NULL,
+      .width = terminal_width(),
   };
   if (a->json && all->device_count > 0) fputs(",\n", stdout);
   (a->json ? printout_json : printout_table)(&r, &heading, stdout);
   all->failed |= r.failure_count != 0;
+  all->is_empty |= r.nothing_checked[0] != '\0';
   all->device_count++;
   report_free(&r);
   return true;
@@ -112,7 +128,8 @@ static int check_devices(checking *all) {
     trouble = opening.status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
   }
   if (a->json) fputs("\n]}\n", stdout);
-  return all->failed ? EXIT_FAILED : trouble;
+  if (all->failed) return EXIT_FAILED;
+  return all->is_empty ? EXIT_TROUBLE : trouble;
 }
 
 /* ---- all ---- */

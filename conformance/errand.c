@@ -59,7 +59,7 @@ bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t)
   if (!errand_find(s, which, seed, &q, &e->answer)) return false;
   question_copy(&q, &e->q);
   if (!make_memory(e, seed, t)) return false;
-  const tm_status status = s->table.prepare(s->device, &e->q.c.operation, &e->answer, &e->kernel);
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &e->q.c.operation, &e->answer, &e->kernel);
   return status == TM_OK || trial_fail(t, "prepare gave %d after query said yes (%s)", status, s->text);
 }
 
@@ -70,7 +70,7 @@ static void release_image(errand *e, image *one) {
 }
 
 void errand_free(errand *e) {
-  if (e->kernel != NULL) e->s->table.release(e->s->device, e->kernel);
+  if (e->kernel != NULL) SUBJECT_CALL(e->s, release)(e->s->device, e->kernel);
   e->kernel = NULL;
   for (uint32_t i = 0; i < CASE_MAX_OPERANDS; i++) release_image(e, &e->operands[i]);
   release_image(e, &e->expected);
@@ -90,10 +90,10 @@ tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint3
     .waits = waits, .wait_count = wait_count, .binding_count = count + (e->answer.workspace_bytes != 0),
   };
   *out_ticket = (tm_ticket){ queue, 0, 0 };
-  tm_status status = e->s->table.launch(e->s->device, &launch, out_ticket);
+  tm_status status = SUBJECT_CALL(e->s, launch)(e->s->device, &launch, out_ticket);
   for (uint32_t i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) {
-    (void)e->s->table.flush(e->s->device, queue);
-    status = e->s->table.launch(e->s->device, &launch, out_ticket);
+    (void)SUBJECT_CALL(e->s, flush)(e->s->device, queue);
+    status = SUBJECT_CALL(e->s, launch)(e->s->device, &launch, out_ticket);
   }
   return status;
 }

@@ -4,7 +4,7 @@
 #define CONFORMANCE_ERRAND_H
 
 #include "conformance/image.h"
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 typedef struct errand {
   subject   *s;

@@ -6,9 +6,12 @@
 #include <string.h>
 
 const manner manners[] = {
+    /* First, in a process in which the backend was never opened: what it changes once is changed after that. */
+    {"process", "leaves alone what belongs to the process, prints nothing, and leaves no threads or descriptors behind",
+     manner_check_process},
+    {"waiting", "has done the work when wait comes back", manner_check_waiting},
     {"life-cycle", "opens, closes and shuts down as often as one likes, keeps nothing, and answers the same each time",
      manner_check_life_cycle},
-    {"process", "leaves alone what belongs to the process, and no threads or descriptors behind", manner_check_process},
     {"description", "describes its devices within the sizes it is given, the same each time", manner_check_description},
     {"longer-structs", "takes longer structs with a zero tail, and refuses others", manner_check_longer_structs},
     {"order", "completes queues in order, whatever is waited for first", manner_check_order},

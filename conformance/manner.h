@@ -7,11 +7,12 @@
 #define CONFORMANCE_MANNER_H
 
 #include "conformance/subject.h"
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 typedef struct manner_run {
   const subject_options *options;
   uint64_t seed;
+  bool     in_this_process;     /* no worker: others were here before */
   trial    t;
   char     skipped[120];        /* why it could not be tried here; "" if it was */
 } manner_run;
@@ -22,6 +23,10 @@ typedef struct manner {
   void      (*check)(manner_run *run);
 } manner;
 
+/* After which nothing else of the device can be tried: it would write to memory that is freed. */
+#define MANNER_EARLY_WAIT "wait came back before the work was done"
+
+/* In the order in which they are checked. */
 extern const manner manners[];
 extern const uint32_t manner_count;
 
@@ -30,6 +35,7 @@ void manner_skip(manner_run *run, const char *format, ...) __attribute__((format
 /* Opens the device; records the failure if it does not. */
 bool manner_open(manner_run *run, subject *s, uint32_t threads);
 
+void manner_check_waiting(manner_run *run);
 void manner_check_life_cycle(manner_run *run);
 void manner_check_process(manner_run *run);
 void manner_check_description(manner_run *run);

@@ -62,7 +62,7 @@ static void check_short_info(manner_run *run, subject *s) {
   memset(&room, CASE_GUARD, sizeof room);
   memset(&room, 0, known);
   room.info.struct_size = (uint32_t)known;
-  (void)s->table.device_info(s->backend, s->device_index, &room.info);
+  (void)SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &room.info);
   const unsigned char *bytes = (const unsigned char *)&room;
   for (size_t i = known; i < sizeof room; i++)
     if (bytes[i] != CASE_GUARD) {
@@ -75,10 +75,10 @@ static void check_short_info(manner_run *run, subject *s) {
 static void check_end(manner_run *run, subject *s) {
   tm_device_info info = { .struct_size = sizeof info };
   uint32_t count = 0;
-  while (count < MOST_DEVICES && s->table.device_info(s->backend, count, &info) == TM_OK) count++;
+  while (count < MOST_DEVICES && SUBJECT_CALL(s, device_info)(s->backend, count, &info) == TM_OK) count++;
   const uint32_t beyond[] = { count, count + 1, 0x7fffffffu, 0xffffffffu };
   for (size_t i = 0; count < MOST_DEVICES && i < sizeof beyond / sizeof beyond[0]; i++)
-    if (s->table.device_info(s->backend, beyond[i], &info) != TM_END)
+    if (SUBJECT_CALL(s, device_info)(s->backend, beyond[i], &info) != TM_END)
       trial_fail(&run->t, "has %u devices and does not say TM_END for number %u", count, beyond[i]);
 }
 
@@ -93,7 +93,7 @@ static void check_space(manner_run *run, const tm_memory_space *space) {
 
 static void check_again(manner_run *run, subject *s) {
   tm_device_info again = { .struct_size = sizeof again };
-  if (s->table.device_info(s->backend, s->device_index, &again) != TM_OK) {
+  if (SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &again) != TM_OK) {
     trial_fail(&run->t, "device_info fails for a device that is open");
     return;
   }

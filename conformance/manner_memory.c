@@ -13,14 +13,14 @@
 
 static void try_size(manner_run *run, subject *s, uint64_t bytes, bool must_fail) {
   tm_buffer *buffer = NULL;
-  const tm_status status = s->table.buffer_create(s->device, 0, bytes, &buffer);
+  const tm_status status = SUBJECT_CALL(s, buffer_create)(s->device, 0, bytes, &buffer);
   if (status == TM_OK && must_fail) trial_fail(&run->t, "makes a buffer of %llu bytes", (unsigned long long)bytes);
   else if (status == TM_OK && buffer == NULL)
     trial_fail(&run->t, "makes a buffer of %llu bytes and gives no handle", (unsigned long long)bytes);
   else if (status != TM_OK && status != TM_ERROR_NO_MEMORY)
     trial_fail(&run->t, "a buffer of %llu bytes: status %d", (unsigned long long)bytes, status);
   else if (status != TM_OK && !must_fail) trial_fail(&run->t, "has no memory for %llu bytes", (unsigned long long)bytes);
-  if (status == TM_OK) s->table.buffer_destroy(s->device, 0, buffer, bytes, 0);
+  if (status == TM_OK) SUBJECT_CALL(s, buffer_destroy)(s->device, 0, buffer, bytes, 0);
 }
 
 void manner_check_buffers(manner_run *run) {
@@ -116,12 +116,12 @@ void manner_check_transfers(manner_run *run) {
   if (run->skipped[0] == '\0') {
     a.expected = malloc(AREA_BYTES);
     a.seen = malloc(AREA_BYTES);
-    const tm_status status = s.table.buffer_create(s.device, 0, AREA_BYTES, &a.buffer);
+    const tm_status status = SUBJECT_CALL(&s, buffer_create)(s.device, 0, AREA_BYTES, &a.buffer);
     if (status != TM_OK || a.expected == NULL || a.seen == NULL) trial_fail(&run->t, "has no memory for %u bytes", AREA_BYTES);
     uint64_t state = run->seed;
     for (uint32_t i = 0; a.expected != NULL && i < AREA_BYTES; i++) a.expected[i] = (unsigned char)random_u64(&state);
     if (!run->t.failed) move_pieces(run, &s, &a);
-    if (status == TM_OK) s.table.buffer_destroy(s.device, 0, a.buffer, AREA_BYTES, 0);
+    if (status == TM_OK) SUBJECT_CALL(&s, buffer_destroy)(s.device, 0, a.buffer, AREA_BYTES, 0);
     free(a.expected);
     free(a.seen);
   }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manners of queues: tickets, waits, and work that nobody waits for. */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "conformance/errand.h"
 #include "conformance/manner.h"
@@ -8,6 +10,7 @@
 #define POLLS 100000u
 #define PATIENCE_NS (UINT64_C(20) * 1000000000)
 #define SHORT_NS UINT64_C(1000000)
+#define BALLAST_BYTES (UINT64_C(32) << 20)
 
 static bool is_synchronous(const subject *s) { return (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0; }
 
@@ -22,7 +25,7 @@ static bool start(manner_run *run, errand *e, uint32_t queue, const tm_ticket *w
 }
 
 static bool wait_for(manner_run *run, subject *s, const tm_ticket *tickets, uint32_t count, const char *what) {
-  const tm_status status = s->table.wait(s->device, tickets, count, TM_WAIT_FOREVER);
+  const tm_status status = SUBJECT_CALL(s, wait)(s->device, tickets, count, TM_WAIT_FOREVER);
   return status == TM_OK || trial_fail(&run->t, "waiting %s gave %d (%s)", what, status, s->text);
 }
 
@@ -47,11 +50,11 @@ static bool wait_backwards(manner_run *run, subject *s, errand *e) {
 static bool poll_until_done(manner_run *run, subject *s, errand *e) {
   tm_ticket ticket;
   if (!errand_reset(e, &run->t) || !start(run, e, last_queue(s), NULL, 0, &ticket)) return false;
-  if (s->table.flush(s->device, ticket.queue) != TM_OK) return trial_fail(&run->t, "flush fails");
+  if (SUBJECT_CALL(s, flush)(s->device, ticket.queue) != TM_OK) return trial_fail(&run->t, "flush fails");
   tm_status status = TM_PENDING;
   const uint64_t end_ns = tm_now_ns() + PATIENCE_NS;
   for (uint32_t i = 0; status == TM_PENDING && i < POLLS && tm_now_ns() < end_ns; i++)
-    status = s->table.wait(s->device, &ticket, 1, i % 64 == 63 ? SHORT_NS : TM_WAIT_POLL);
+    status = SUBJECT_CALL(s, wait)(s->device, &ticket, 1, i % 64 == 63 ? SHORT_NS : TM_WAIT_POLL);
   if (status == TM_PENDING) return trial_fail(&run->t, "flushed work does not end while it is only asked about");
   if (status != TM_OK) return trial_fail(&run->t, "asking for a ticket gave %d (%s)", status, s->text);
   return errand_check(e, &run->t);
@@ -70,7 +73,7 @@ static bool chain_queues(manner_run *run, subject *s, errand *e) {
                                 .bytes = output->size,
                                 .waits = &first,
                                 .wait_count = 1};
-  const tm_status status = s->table.download(s->device, &transfer, &second);
+  const tm_status status = SUBJECT_CALL(s, download)(s->device, &transfer, &second);
   if (status != TM_OK) return trial_fail(&run->t, "a download that waits for another queue gave %d (%s)", status, s->text);
   if (second.value != 0 && !wait_for(run, s, &second, 1, "for a download behind another queue's launch")) return false;
   trial seen = { .failed = false };
@@ -88,7 +91,7 @@ static bool refuse_future(manner_run *run, subject *s, errand *e) {
 
 static bool cancel_idle(manner_run *run, subject *s, errand *e) {
   tm_ticket ticket;
-  const tm_status status = s->table.cancel(s->device, 0);
+  const tm_status status = SUBJECT_CALL(s, cancel)(s->device, 0);
   if (status != TM_OK) return trial_fail(&run->t, "cancelling an idle queue gave %d", status);
   if (!errand_reset(e, &run->t) || !start(run, e, 0, NULL, 0, &ticket)) return false;
   return wait_for(run, s, &ticket, 1, "after a cancel") && errand_check(e, &run->t);
@@ -112,19 +115,50 @@ void manner_check_order(manner_run *run) {
 
 /* ---- work that nobody waits for ---- */
 
+/* Something that keeps a queue busy while more is put behind it, on devices that have such a thing. */
+typedef struct ballast {
+  tm_buffer     *buffer;
+  unsigned char *host;
+  tm_ticket      ticket;
+} ballast;
+
+static void load(subject *s, ballast *b) {
+  const uint64_t largest = s->space.largest_buffer_bytes;
+  *b = (ballast){ .ticket = { 0, 0, 0 } };
+  if (is_synchronous(s) || s->host_makes_buffers || (largest != 0 && largest < BALLAST_BYTES)) return;
+  b->host = calloc(1, BALLAST_BYTES);
+  if (b->host == NULL || SUBJECT_CALL(s, buffer_create)(s->device, 0, BALLAST_BYTES, &b->buffer) != TM_OK) return;
+  const tm_transfer up = { .struct_size = sizeof up, .destination = b->buffer, .host = b->host, .bytes = BALLAST_BYTES };
+  if (SUBJECT_CALL(s, upload)(s->device, &up, &b->ticket) != TM_OK) b->ticket.value = 0;
+}
+
+static void unload(subject *s, ballast *b) {
+  (void)SUBJECT_CALL(s, wait)(s->device, &b->ticket, 1, TM_WAIT_FOREVER);
+  subject_buffer_free(s, b->buffer, BALLAST_BYTES);
+  free(b->host);
+}
+
+/* Once cancel said that all is quiet, nothing is pending any more. */
+static bool is_quiet(manner_run *run, subject *s, const tm_ticket *ticket) {
+  const tm_status status = SUBJECT_CALL(s, wait)(s->device, ticket, 1, TM_WAIT_POLL);
+  return status != TM_PENDING ||
+         trial_fail(&run->t, "cancel gave TM_OK while ticket %llu of the queue was still pending", (unsigned long long)ticket->value);
+}
+
 /* What the host does with a device that it gave up: cancel until the queue is quiet, then take everything away. */
-static bool abandon(manner_run *run, subject *s, errand *e) {
+static bool abandon(manner_run *run, subject *s, errand *e, const ballast *b) {
   tm_ticket tickets[RUNS];
   for (uint32_t i = 0; i < RUNS; i++)
     if (!start(run, e, i % 2 == 0 ? 0 : last_queue(s), NULL, 0, &tickets[i])) return false;
   const uint64_t end_ns = tm_now_ns() + PATIENCE_NS;
   for (uint32_t queue = 0; queue <= last_queue(s); queue += last_queue(s) == 0 ? 1 : last_queue(s)) {
     tm_status status = TM_BUSY;
-    while (status == TM_BUSY && tm_now_ns() < end_ns) status = s->table.cancel(s->device, queue);
+    while (status == TM_BUSY && tm_now_ns() < end_ns) status = SUBJECT_CALL(s, cancel)(s->device, queue);
     if (status != TM_OK) return trial_fail(&run->t, "cancelling queue %u with work underway gave %d", queue, status);
+    if (queue == 0 && (!is_quiet(run, s, &b->ticket) || !is_quiet(run, s, &tickets[0]))) return false;
   }
   for (uint32_t i = 0; i < RUNS; i++) {
-    const tm_status status = s->table.wait(s->device, &tickets[i], 1, TM_WAIT_FOREVER);
+    const tm_status status = SUBJECT_CALL(s, wait)(s->device, &tickets[i], 1, TM_WAIT_FOREVER);
     if (status != TM_OK && status != TM_ERROR_CANCELLED && status != TM_ERROR_PREDECESSOR)
       return trial_fail(&run->t, "waiting for cancelled work gave %d", status);
   }
@@ -138,9 +172,13 @@ void manner_check_abandoned_work(manner_run *run) {
     if (!manner_open(run, &s, 0)) return;
     if (!errand_make(&e, &s, 0, run->seed, &run->t)) {
       if (!run->t.failed) manner_skip(run, "it claims nothing");
-    } else if (abandon(run, &s, &e)) {
+    } else {
       tm_ticket ticket;
-      if (errand_reset(&e, &run->t) && start(run, &e, 0, NULL, 0, &ticket) && wait_for(run, &s, &ticket, 1, "after a cancel"))
+      ballast b;
+      load(&s, &b);
+      const bool good = abandon(run, &s, &e, &b);
+      unload(&s, &b);
+      if (good && errand_reset(&e, &run->t) && start(run, &e, 0, NULL, 0, &ticket) && wait_for(run, &s, &ticket, 1, "after a cancel"))
         (void)errand_check(&e, &run->t);
     }
     errand_free(&e);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random questions far from the usual: what is said yes to must be possible, and where it is small, it must work. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "conformance/manner.h"
 #include "conformance/promises.h"
 
 #define QUESTIONS 3000u
 #define RUNS 60u
+#define PLAIN_ELEMENTS 1000u
+#define MOST_TIMES 8u                   /* the largest buffer, that are asked for */
 #define LEAST_BITS 32u
 #define BITS 14u                        /* of huge sizes: 2^32 to 2^45 elements */
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
@@ -34,8 +37,8 @@ static void ask_odd_format(manner_run *run, subject *s, question *q, uint64_t *s
 
 static void prepare_huge(manner_run *run, subject *s, const question *q, const tm_answer *answer) {
   tm_kernel *kernel = NULL;
-  const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
-  if (status == TM_OK) s->table.release(s->device, kernel);
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &q->c.operation, answer, &kernel);
+  if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
   else if (status != TM_ERROR_NO_MEMORY)
     trial_fail(&run->t, "prepare of an operation on %llu elements gave %d after query said yes",
                (unsigned long long)q->c.operands[0].element_count, status);
@@ -67,15 +70,49 @@ static void ask_odd_case(manner_run *run, subject *s, const combination *which, 
   trial_run(&run->t, s, &q, &answer, seed);
 }
 
+/* Of those it takes at all, so that a backend of few claims is asked about these as often as about all others. */
+typedef struct drawing {
+  const combination_list *all;
+  uint32_t               *claimed;      /* indices */
+  uint32_t                claimed_count;
+} drawing;
+
+static bool draw_claims(drawing *d, subject *s) {
+  d->claimed = calloc((size_t)d->all->count + 1, sizeof *d->claimed);
+  if (d->claimed == NULL) return false;
+  for (uint32_t i = 0; i < d->all->count; i++) {
+    question q;
+    if (question_make_plain(&q, &d->all->items[i], PLAIN_ELEMENTS, i) && subject_ask_question(s, &q).level != TM_LEVEL_REFUSED)
+      d->claimed[d->claimed_count++] = i;
+  }
+  return true;
+}
+
+static const combination *draw(const drawing *d, uint64_t *state) {
+  const uint64_t any = random_below(state, d->all->count);
+  if (d->claimed_count == 0 || random_below(state, 2) == 0) return &d->all->items[any];
+  return &d->all->items[d->claimed[random_below(state, d->claimed_count)]];
+}
+
+/* Far beyond what anybody could do; or, of a device that says how much it can, a little beyond that. */
+static uint64_t huge_size(const subject *s, const combination *which, uint64_t *state) {
+  const uint64_t far = UINT64_C(1) << (LEAST_BITS + random_below(state, BITS));
+  const uint64_t largest = s->space.largest_buffer_bytes;
+  if (largest == 0 || largest >= UINT64_C(1) << LEAST_BITS || random_below(state, 2) == 0) return far;
+  const tm_format_info *info = tm_format_find(which->formats[0]);
+  return (largest / info->block_bytes + 1) * info->block_elements * (1 + random_below(state, MOST_TIMES));
+}
+
 static void ask_one(manner_run *run, subject *s, const combination *which, uint64_t *state, uint32_t *runs) {
   question q;
   const uint64_t kind = random_below(state, 3);
-  const uint64_t elements = kind == 1 ? UINT64_C(1) << (LEAST_BITS + random_below(state, BITS)) : 1000;
   if (kind == 2) {
     ask_odd_case(run, s, which, state, runs);
     return;
   }
+  const uint64_t elements = kind == 1 ? huge_size(s, which, state) : PLAIN_ELEMENTS;
   if (!question_make_plain(&q, which, elements, random_u64(state))) return;
+  subject_work_on(s, &q);
   if (kind == 0) ask_odd_format(run, s, &q, state);
   else ask_huge(run, s, &q);
   if (!run->t.failed) return;
@@ -88,11 +125,12 @@ static void ask_one(manner_run *run, subject *s, const combination *which, uint6
 
 void manner_check_overclaims(manner_run *run) {
   subject s;
-  const combination_list *list = run->options->combinations;
+  drawing d = { .all = run->options->combinations };
   uint64_t state = run->seed;
   uint32_t runs = 0;
   if (!manner_open(run, &s, 0)) return;
-  for (uint32_t i = 0; i < QUESTIONS && !run->t.failed; i++)
-    ask_one(run, &s, &list->items[random_below(&state, list->count)], &state, &runs);
+  if (!draw_claims(&d, &s)) manner_skip(run, "no memory");
+  for (uint32_t i = 0; i < QUESTIONS && d.claimed != NULL && !run->t.failed; i++) ask_one(run, &s, draw(&d, &state), &state, &runs);
+  free(d.claimed);
   subject_close(&s);
 }

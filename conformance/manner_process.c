@@ -6,11 +6,24 @@
 /* A driver may keep something for the life of the process; what grows with each life of the backend is a leak. */
 #define ROUNDS 3
 
+typedef struct moment {
+  manner_run *run;
+  const char *when;
+} moment;
+
+/* The first one is told. */
+static void tell(void *context, const char *what) {
+  const moment *m = context;
+  if (!m->run->t.failed) trial_fail(&m->run->t, "changes %s %s", what, m->when);
+}
+
 static void compare(manner_run *run, const process_state *before, const char *when) {
   process_state after;
+  moment m = { run, when };
   process_state_read(&after);
-  const char *what = process_state_difference(before, &after);
-  if (what != NULL) trial_fail(&run->t, "changes %s %s", what, when);
+  if (after.printed_bytes > before->printed_bytes)
+    trial_fail(&run->t, "prints %llu bytes %s", (unsigned long long)(after.printed_bytes - before->printed_bytes), when);
+  process_state_compare(before, &after, tell, &m);
 }
 
 static void work(manner_run *run, subject *s, const process_state *before) {
@@ -22,16 +35,34 @@ static void work(manner_run *run, subject *s, const process_state *before) {
   }
   compare(run, before, "when it prepares");
   if (errand_launch(&e, 0, NULL, 0, &ticket) == TM_OK && (s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0)
-    (void)s->table.wait(s->device, &ticket, 1, TM_WAIT_FOREVER);
+    (void)SUBJECT_CALL(s, wait)(s->device, &ticket, 1, TM_WAIT_FOREVER);
   compare(run, before, "when it runs");
   errand_free(&e);
 }
 
-static void live(manner_run *run) {
+typedef struct opening {
+  manner_run   *run;
   process_state before;
+} opening;
+
+static void look_after_init(void *context) {
+  opening *o = context;
+  compare(o->run, &o->before, "in init");
+}
+
+static void live(manner_run *run) {
   subject s;
-  process_state_read(&before);
-  if (!manner_open(run, &s, 0)) return;
+  opening o = { .run = run };
+  subject_options options = *run->options;
+  options.after_init = look_after_init;
+  options.context = &o;
+  process_state_read(&o.before);
+  const process_state before = o.before;
+  const tm_status status = subject_open(&s, &options);
+  if (status != TM_OK) {
+    trial_fail(&run->t, "the device does not open: status %d (%s)", status, s.text);
+    return;
+  }
   compare(run, &before, "when it opens");
   if (!run->t.failed) work(run, &s, &before);
   subject_close(&s);
@@ -40,6 +71,10 @@ static void live(manner_run *run) {
 
 void manner_check_process(manner_run *run) {
   uint32_t threads = 0, descriptors = 0;
+  if (run->in_this_process) {
+    manner_skip(run, "it needs a process of its own");
+    return;
+  }
   for (int i = 0; i < ROUNDS && !run->t.failed; i++) {
     live(run);
     const uint32_t now_threads = process_thread_count(i == 0 ? 1 : threads), now_descriptors = process_descriptor_count();

@@ -9,7 +9,7 @@
 
 static tm_status finish(subject *s, tm_status status, const tm_ticket *ticket) {
   if (status != TM_OK || (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0 || ticket->value == 0) return status;
-  return s->table.wait(s->device, ticket, 1, TM_WAIT_FOREVER);
+  return SUBJECT_CALL(s, wait)(s->device, ticket, 1, TM_WAIT_FOREVER);
 }
 
 /* ---- prepare ---- */
@@ -27,10 +27,9 @@ static void check_prepare(manner_run *run, subject *s, errand *e) {
   for (int i = 0; i < 2 && !run->t.failed; i++) {
     tm_kernel *kernel = NULL;
     longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
-    const tm_status status = s->table.prepare(s->device, &longer.known, &e->answer, &kernel);
-    if (status == TM_OK) s->table.release(s->device, kernel);
-    /* Query refuses such an operation, so that it may be called a wrong argument. */
-    if (i == 0 ? status != TM_OK : status != TM_UNSUPPORTED && status != TM_ERROR_ARGUMENT)
+    const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &longer.known, &e->answer, &kernel);
+    if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
+    if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
       trial_fail(&run->t, "prepare of a longer struct whose tail is %s gave %d", i == 0 ? "zero" : "not zero", status);
   }
 }
@@ -57,8 +56,9 @@ static void check_launch(manner_run *run, subject *s, errand *e) {
   for (int i = 0; i < 2 && !run->t.failed; i++) {
     tm_ticket ticket = { 0, 0, 0 };
     longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
-    tm_status status = s->table.launch(s->device, &longer.known, &ticket);
-    for (uint32_t k = 0; k < BUSY_TRIES && status == TM_BUSY; k++) status = s->table.launch(s->device, &longer.known, &ticket);
+    tm_status status = SUBJECT_CALL(s, launch)(s->device, &longer.known, &ticket);
+    for (uint32_t k = 0; k < BUSY_TRIES && status == TM_BUSY; k++)
+      status = SUBJECT_CALL(s, launch)(s->device, &longer.known, &ticket);
     status = finish(s, status, &ticket);
     if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
       trial_fail(&run->t, "launch of a longer struct whose tail is %s gave %d", i == 0 ? "zero" : "not zero", status);
@@ -76,7 +76,7 @@ static void check_transfer(manner_run *run, subject *s, bool up) {
   unsigned char bytes[256] = { 0 };
   longer_transfer longer;
   tm_buffer *buffer = NULL;
-  if (s->table.buffer_create(s->device, 0, sizeof bytes, &buffer) != TM_OK) return;
+  if (SUBJECT_CALL(s, buffer_create)(s->device, 0, sizeof bytes, &buffer) != TM_OK) return;
   memset(&longer, 0, sizeof longer);
   longer.known = (tm_transfer){ .struct_size = sizeof longer, .host = bytes, .bytes = sizeof bytes };
   if (up) longer.known.destination = buffer;
@@ -89,7 +89,7 @@ static void check_transfer(manner_run *run, subject *s, bool up) {
       trial_fail(&run->t, "%s of a longer struct whose tail is %s gave %d", up ? "upload" : "download",
                  i == 0 ? "zero" : "not zero", status);
   }
-  s->table.buffer_destroy(s->device, 0, buffer, sizeof bytes, 0);
+  SUBJECT_CALL(s, buffer_destroy)(s->device, 0, buffer, sizeof bytes, 0);
 }
 
 void manner_check_longer_structs(manner_run *run) {

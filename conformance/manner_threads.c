@@ -22,15 +22,15 @@ typedef struct caller {
 static void ask(caller *c) {
   tm_answer answer = { .struct_size = sizeof answer, .operand = TM_NO_OPERAND }, *pointer = &answer;
   const tm_operation *operation = &c->e->q.c.operation;
-  if (c->s->table.query(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK)
+  if (SUBJECT_CALL(c->s, query)(c->s->backend, c->s->device_index, &operation, 1, &pointer) != TM_OK)
     trial_fail(&c->t, "query fails in a second thread");
   else if (memcmp(&answer, &c->e->answer, sizeof answer) != 0) trial_fail(&c->t, "answers differently when several threads ask");
 }
 
 static void prepare(caller *c) {
   tm_kernel *kernel = NULL;
-  const tm_status status = c->s->table.prepare(c->s->device, &c->e->q.c.operation, &c->e->answer, &kernel);
-  if (status == TM_OK) c->s->table.release(c->s->device, kernel);
+  const tm_status status = SUBJECT_CALL(c->s, prepare)(c->s->device, &c->e->q.c.operation, &c->e->answer, &kernel);
+  if (status == TM_OK) SUBJECT_CALL(c->s, release)(c->s->device, kernel);
   else trial_fail(&c->t, "prepare gave %d while other threads prepare", status);
 }
 
@@ -38,7 +38,7 @@ static void launch(caller *c) {
   tm_ticket ticket;
   tm_status status = errand_launch(c->e, c->queue, NULL, 0, &ticket);
   if (status == TM_OK && (c->s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0)
-    status = c->s->table.wait(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
+    status = SUBJECT_CALL(c->s, wait)(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
   if (status != TM_OK) trial_fail(&c->t, "launch on queue %u gave %d while other threads launch", c->queue, status);
 }
 

@@ -13,9 +13,11 @@ typedef struct printout_heading {
   const char *device_name;
   const char *command;          /* that checks it again, without the rest of this */
   uint32_t    device_index;
+  uint32_t    width;            /* of the terminal; 0: no limit */
   uint32_t    cases;
   uint64_t    seed;
   uint64_t    budget_ns;        /* 0: everything was to be tried */
+  bool        is_check;         /* only one check of manners was wanted */
 } printout_heading;
 
 /* A table of claims, what was not reached, then one line a failure with the command that repeats it. */

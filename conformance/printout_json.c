@@ -76,6 +76,7 @@ void printout_json(const report *r, const printout_heading *heading, FILE *to) {
   fprintf(to, "\"unchecked_changes\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count,
           r->claimed_count, r->reached_count);
   print_member("given_up", r->given_up, to);
+  print_member("nothing_checked", r->nothing_checked, to);
   fprintf(to, "\"failures\":%llu,\"checks\":[\n", (unsigned long long)r->failure_count);
   for (uint32_t i = 0; i < r->check_count; i++) {
     print_json_check(&r->checks[i], to);

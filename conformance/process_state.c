@@ -56,6 +56,18 @@ static uint64_t hash_streams(void) {
   return state;
 }
 
+/* What went to the standard streams, where these are files: those of a worker are one. */
+static uint64_t count_printed(void) {
+  struct stat out, err;
+  uint64_t bytes = 0;
+  fflush(NULL);
+  const bool has_out = fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode);
+  const bool has_err = fstat(STDERR_FILENO, &err) == 0 && S_ISREG(err.st_mode);
+  if (has_out) bytes += (uint64_t)out.st_size;
+  if (has_err && !(has_out && out.st_ino == err.st_ino && out.st_dev == err.st_dev)) bytes += (uint64_t)err.st_size;
+  return bytes;
+}
+
 static float_habits read_habits(void) {
   volatile float least = FLT_MIN, subnormal = FLT_TRUE_MIN;
   least /= 2;
@@ -76,9 +88,22 @@ void process_state_read(process_state *out) {
   out->file_mask = umask(077);
   umask((mode_t)out->file_mask);
   out->habits = read_habits();
+  out->printed_bytes = count_printed();
 }
 
-const char *process_state_difference(const process_state *a, const process_state *b) {
+/* The first signal from `number` on that is handled differently; PROCESS_SIGNALS: none. */
+static int next_signal(const process_state *a, const process_state *b, int number) {
+  while (number < PROCESS_SIGNALS && a->actions[number].sa_handler == b->actions[number].sa_handler &&
+         a->actions[number].sa_flags == b->actions[number].sa_flags)
+    number++;
+  return number;
+}
+
+static bool is_different(const process_state *a, const process_state *b, size_t at, size_t bytes) {
+  return memcmp((const char *)a + at, (const char *)b + at, bytes) != 0;
+}
+
+void process_state_compare(const process_state *a, const process_state *b, process_difference_fn visit, void *context) {
   static const struct { size_t at, bytes; const char *what; } parts[] = {
     { offsetof(process_state, environment), sizeof a->environment, "the environment" },
     { offsetof(process_state, streams), sizeof a->streams, "the standard streams" },
@@ -88,10 +113,11 @@ const char *process_state_difference(const process_state *a, const process_state
     { offsetof(process_state, habits), sizeof a->habits, "the floating-point mode" },
     { offsetof(process_state, mask), sizeof a->mask, "the signal mask" },
   };
-  for (int i = 1; i < PROCESS_SIGNALS; i++)
-    if (a->actions[i].sa_handler != b->actions[i].sa_handler || a->actions[i].sa_flags != b->actions[i].sa_flags)
-      return "a signal handler";
+  for (int i = next_signal(a, b, 1); i < PROCESS_SIGNALS; i = next_signal(a, b, i + 1)) {
+    char what[64];
+    snprintf(what, sizeof what, "the handler of signal %d", i);
+    visit(context, what);
+  }
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-    if (memcmp((const char *)a + parts[i].at, (const char *)b + parts[i].at, parts[i].bytes) != 0) return parts[i].what;
-  return NULL;
+    if (is_different(a, b, parts[i].at, parts[i].bytes)) visit(context, parts[i].what);
 }

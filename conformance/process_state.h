@@ -24,6 +24,7 @@ typedef struct process_state {
   uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
   char     folder[4096];
   char     locale[256];
+  uint64_t printed_bytes;       /* on the standard streams, where they are files; no part of a difference */
   uint32_t file_mask;
   uint32_t descriptor_count;
   uint32_t thread_count;
@@ -31,8 +32,9 @@ typedef struct process_state {
 } process_state;
 
 void process_state_read(process_state *out_state);
-/* What differs, in words; NULL if nothing does.  Descriptors and threads are not looked at. */
-const char *process_state_difference(const process_state *before, const process_state *after);
+typedef void (*process_difference_fn)(void *context, const char *what);
+/* Visits what differs, in words.  Descriptors and threads are not looked at. */
+void process_state_compare(const process_state *before, const process_state *after, process_difference_fn visit, void *context);
 /* Threads that are ending get a moment to do so. */
 uint32_t process_thread_count(uint32_t expected);
 uint32_t process_descriptor_count(void);

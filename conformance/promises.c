@@ -175,7 +175,7 @@ static void check_answer_sizes(trial *t, subject *s, const tm_operation *operati
   memset(&answer, CASE_GUARD, sizeof answer);
   memset(&answer, 0, offsetof(tm_answer, setup_ns));
   answer.known.struct_size = offsetof(tm_answer, setup_ns);
-  (void)s->table.query(s->backend, s->device_index, &operation, 1, &pointer);
+  (void)SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &pointer);
   const unsigned char *bytes = (const unsigned char *)&answer;
   for (size_t i = offsetof(tm_answer, setup_ns); i < sizeof answer; i++)
     if (bytes[i] != CASE_GUARD) {
@@ -212,12 +212,13 @@ static void check_batch(trial *t, subject *s, const tm_operation *operation, con
     answers[i].operand = TM_NO_OPERAND;
     pointers[i] = &answers[i];
   }
-  if (s->table.query(s->backend, s->device_index, operations, COUNT, pointers) != TM_OK)
+  if (SUBJECT_CALL(s, query)(s->backend, s->device_index, operations, COUNT, pointers) != TM_OK)
     trial_fail(t, "refuses a batch of questions");
   for (int i = 0; i < COUNT; i++)
     if (operations[i] == operation ? memcmp(&answers[i], answer, sizeof *answer) != 0 : answers[i].level != TM_LEVEL_REFUSED)
       trial_fail(t, "answers differently in a batch");
-  if (s->table.query(s->backend, s->device_index, operations, 0, pointers) != TM_OK) trial_fail(t, "refuses an empty batch");
+  if (SUBJECT_CALL(s, query)(s->backend, s->device_index, operations, 0, pointers) != TM_OK)
+    trial_fail(t, "refuses an empty batch");
 }
 
 void promises_check_strangers(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t seed) {

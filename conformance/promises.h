@@ -3,7 +3,7 @@
 #ifndef CONFORMANCE_PROMISES_H
 #define CONFORMANCE_PROMISES_H
 
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 /* Of any answer: reasons where it refuses, requirements where it accepts, sound numbers. */
 void promises_check_answer(trial *t, subject *s, const question *q, const tm_answer *answer);

@@ -47,6 +47,7 @@ report_claim *report_row(report *r, const combination *which, const tm_answer *a
 
 bool report_add(report *r, const report_claim *from) {
   r->failure_count += from->failure_count;
+  r->case_count += from->case_count;
   report_claim *claim = find(r, &from->which, from->level, from->numerics);
   if (claim == NULL) {
     claim = append(r);

@@ -5,9 +5,10 @@
 
 #include <stdio.h>
 
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
-#define REPORT_TEXT 560
+#define REPORT_TEXT 720
+#define REPORT_LEVEL_UNKNOWN 0xffu       /* of a case that ended its process: nothing was answered, or nothing is known of it */
 
 /* One row: a combination of formats with one level and class. */
 typedef struct report_claim {
@@ -44,12 +45,15 @@ typedef struct report {
   uint64_t      question_count;
   uint64_t      refusal_count;
   uint64_t      unchecked_change_count;
+  uint64_t      way_count;              /* refusals whose proposed changes were made, and the result run */
   uint64_t      failure_count;          /* checks included */
+  uint64_t      case_count;             /* that were accepted and run */
   uint32_t      claimed_count;          /* combinations that are claimed, or lead to something that is */
   uint32_t      reached_count;          /* of them, those of which at least one case ran */
   bool          out_of_time;
   char          unreached[240];         /* some of the others */
   char          given_up[160];          /* why it ended early; "" if it did not */
+  char          nothing_checked[160];   /* why no claim, or not the one check that was wanted; "" if some were */
 } report;
 
 /* The row of that combination, level and class, made if there is none; NULL without memory. */

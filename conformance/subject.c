@@ -17,13 +17,21 @@
 #define LARGEST_ALIGNMENT (1u << 21)
 #define LARGEST_GRANULE (1u << 20)
 
-static void host_log(void *context, uint32_t level, tm_string message) { (void)context, (void)level, (void)message; }
+static void keep(tm_string message, char *out_text, uint64_t capacity) {
+  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length,
+                       out_text, capacity);
+}
+
+static void host_log(void *context, uint32_t level, tm_string message) {
+  subject *s = context;
+  (void)level;
+  keep(message, s->logged, sizeof s->logged);
+}
 
 static tm_status host_fail(void *context, tm_status status, int64_t native_code, tm_string message) {
   subject *s = context;
   (void)native_code;
-  (void)tm_text_escape(message.length == 0 ? "" : message.data, message.length > LONGEST_TEXT ? LONGEST_TEXT : message.length,
-                       s->text, sizeof s->text);
+  keep(message, s->text, sizeof s->text);
   return status;
 }
 
@@ -150,7 +158,7 @@ static bool is_sound(subject *s) {
 
 static tm_status find_device(subject *s) {
   s->info = (tm_device_info){ .struct_size = sizeof s->info };
-  const tm_status status = s->table.device_info(s->backend, s->device_index, &s->info);
+  const tm_status status = SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &s->info);
   if (status == TM_END) return TM_ERROR_NO_DEVICE;
   if (status != TM_OK) return say(s, status, "device_info gave a status that it may not give");
   if (!is_sound(s)) return TM_ERROR_CORRUPT;
@@ -159,7 +167,7 @@ static tm_status find_device(subject *s) {
   s->space.store_granule = at_least_1(s->space.store_granule);
   s->space.alignment = at_least_1(s->space.alignment);
   s->host_makes_buffers = (s->space.flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&s->table);
-  return s->table.open(s->backend, s->device_index, &s->device);
+  return SUBJECT_CALL(s, open)(s->backend, s->device_index, &s->device);
 }
 
 tm_status subject_open(subject *s, const subject_options *options) {
@@ -169,29 +177,35 @@ tm_status subject_open(subject *s, const subject_options *options) {
   s->table = *options->table;
   s->settings = options->settings;
   s->combinations = options->combinations;
+  s->calls = options->calls;
   s->device_index = options->device_index;
   if (options->threads > 1 && tm_pool_create(&s->memory, options->threads, &s->pool, NULL) != TM_OK) return TM_ERROR_NO_MEMORY;
   make_services(s);
-  tm_status status = s->table.init(&s->services, &s->backend);
+  tm_status status = SUBJECT_CALL(s, init)(&s->services, &s->backend);
   if (status == TM_OK) {
+    if (options->after_init != NULL) options->after_init(options->context);
     status = find_device(s);
-    if (status != TM_OK) s->table.shutdown(s->backend);
+    if (status != TM_OK) SUBJECT_CALL(s, shutdown)(s->backend);
   }
   if (status != TM_OK) tm_pool_destroy(s->pool);
   return status;
 }
 
 void subject_close(subject *s) {
-  s->table.close(s->device);
-  s->table.shutdown(s->backend);
+  SUBJECT_CALL(s, close)(s->device);
+  SUBJECT_CALL(s, shutdown)(s->backend);
   tm_pool_destroy(s->pool);
 }
 
 /* ---- questions ---- */
 
+void subject_work_on(subject *s, const question *q) {
+  if (s->calls != NULL) question_describe(q, s->calls->subject, sizeof s->calls->subject);
+}
+
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer) {
   *out_answer = (tm_answer){ .struct_size = sizeof *out_answer, .operand = TM_NO_OPERAND };
-  return s->table.query(s->backend, s->device_index, &operation, 1, &out_answer);
+  return SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &out_answer);
 }
 
 tm_answer subject_ask(subject *s, const tm_operation *operation) {
@@ -205,6 +219,7 @@ tm_answer subject_ask(subject *s, const tm_operation *operation) {
 
 tm_answer subject_ask_question(subject *s, const question *q) {
   asked_operation asked;
+  subject_work_on(s, q);
   question_asked(q, &asked);
   return subject_ask(s, &asked.operation);
 }
@@ -213,13 +228,13 @@ tm_answer subject_ask_question(subject *s, const question *q) {
 
 static tm_status finish(subject *s, tm_status status, const tm_ticket *ticket) {
   if (status != TM_OK || (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
-  return s->table.wait(s->device, ticket, 1, TM_WAIT_FOREVER);
+  return SUBJECT_CALL(s, wait)(s->device, ticket, 1, TM_WAIT_FOREVER);
 }
 
 tm_status subject_transfer(subject *s, subject_transfer_fn function, const tm_transfer *transfer, tm_ticket *out_ticket) {
   tm_status status = function(s->device, transfer, out_ticket);
   for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) {
-    (void)s->table.flush(s->device, transfer->queue);
+    (void)SUBJECT_CALL(s, flush)(s->device, transfer->queue);
     status = function(s->device, transfer, out_ticket);
   }
   return finish(s, status, out_ticket);
@@ -232,12 +247,12 @@ tm_status subject_buffer(subject *s, void *image, uint64_t bytes, tm_buffer **ou
   }
   tm_buffer *buffer = NULL;
   tm_ticket ticket = { 0, 0, 0 };
-  tm_status status = s->table.buffer_create(s->device, 0, bytes, &buffer);
+  tm_status status = SUBJECT_CALL(s, buffer_create)(s->device, 0, bytes, &buffer);
   if (status != TM_OK) return status;
   const tm_transfer transfer = { .struct_size = sizeof transfer, .destination = buffer, .host = image, .bytes = bytes };
-  status = subject_transfer(s, s->table.upload, &transfer, &ticket);
+  status = subject_transfer(s, SUBJECT_CALL(s, upload), &transfer, &ticket);
   if (status == TM_OK) *out_buffer = buffer;
-  else s->table.buffer_destroy(s->device, 0, buffer, bytes, 0);
+  else SUBJECT_CALL(s, buffer_destroy)(s->device, 0, buffer, bytes, 0);
   return status;
 }
 
@@ -245,19 +260,19 @@ tm_status subject_collect(subject *s, tm_buffer *buffer, void *image, uint64_t b
   if (s->host_makes_buffers) return TM_OK;
   tm_ticket ticket = { 0, 0, 0 };
   const tm_transfer transfer = { .struct_size = sizeof transfer, .source = buffer, .host = image, .bytes = bytes };
-  return subject_transfer(s, s->table.download, &transfer, &ticket);
+  return subject_transfer(s, SUBJECT_CALL(s, download), &transfer, &ticket);
 }
 
 void subject_buffer_free(subject *s, tm_buffer *buffer, uint64_t bytes) {
-  if (!s->host_makes_buffers && buffer != NULL) s->table.buffer_destroy(s->device, 0, buffer, bytes, 0);
+  if (!s->host_makes_buffers && buffer != NULL) SUBJECT_CALL(s, buffer_destroy)(s->device, 0, buffer, bytes, 0);
 }
 
 tm_status subject_launch(subject *s, uint32_t queue, tm_kernel *kernel, const tm_binding *bindings, uint32_t count) {
   const tm_launch launch = {
       .struct_size = sizeof launch, .queue = queue, .kernel = kernel, .bindings = bindings, .binding_count = count};
   tm_ticket ticket = { queue, 0, 0 };
-  tm_status status = s->table.launch(s->device, &launch, &ticket);
-  for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) status = s->table.launch(s->device, &launch, &ticket);
-  if (status == TM_OK) status = s->table.flush(s->device, queue);
+  tm_status status = SUBJECT_CALL(s, launch)(s->device, &launch, &ticket);
+  for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) status = SUBJECT_CALL(s, launch)(s->device, &launch, &ticket);
+  if (status == TM_OK) status = SUBJECT_CALL(s, flush)(s->device, queue);
   return finish(s, status, &ticket);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/pool.h"
+#include "conformance/last_call.h"
 #include "conformance/question.h"
 #include "tensormorph/plugin.h"
 
@@ -28,6 +29,7 @@ typedef struct subject {
   bool            host_makes_buffers;   /* a buffer is its address */
   subject_settings settings;
   const combination_list *combinations;
+  last_call      *calls;                /* may be NULL */
   tm_backend     *backend;
   tm_device      *device;
   uint32_t        device_index;
@@ -38,6 +40,7 @@ typedef struct subject {
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
   char            text[200];            /* what it said through fail last */
+  char            logged[200];          /* its last line in the log */
 } subject;
 
 typedef struct subject_options {
@@ -47,11 +50,21 @@ typedef struct subject_options {
   uint32_t         threads;             /* 0: serial ranges on 3 lanes */
   uint64_t         allocations_plus_one; /* that the host has memory for; 0: no limit */
   const combination_list *combinations; /* of all operations; NULL where no errands are run */
+  last_call       *calls;               /* where each call is noted; may be NULL */
+  void           (*after_init)(void *context);  /* between init and the calls that follow it; may be NULL */
+  void            *context;
 } subject_options;
+
+/* A function of the backend under test, noted before it is called. */
+#define SUBJECT_CALL(s, function) \
+  (last_call_note((s)->calls, offsetof(tm_accelerator_backend_plugin, function)), (s)->table.function)
 
 /* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
 tm_status subject_open(subject *s, const subject_options *options);
 void      subject_close(subject *s);
+
+/* What the calls that follow are about. */
+void subject_work_on(subject *s, const question *q);
 
 /* One question.  A query that fails refuses for lack of resources. */
 tm_answer subject_ask(subject *s, const tm_operation *operation);

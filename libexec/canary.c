@@ -13,12 +13,12 @@
 #include "journal.h"
 #include "plugin/device.h"
 #include "plugin/enumeration.h"
+#include "plugin/probe_run.h"
 #include "schedule/candidate.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
 
 #define QUESTIONS 32u
-#define LONGEST_SETUP_NS (UINT64_C(3) * 1000000000)     /* a step that takes longer is taken for a hang */
 #define LONGEST_FAULT 240
 
 static const canary_sizes usual = { 8, 64, 32 };
@@ -244,7 +244,7 @@ static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
   journal_subject("%s on device %u", c->name, c->device->index_in_backend);
   tm_device_query(c->device, &pointer, 1, &c->answer);
   journal_subject("%s", "");
-  return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= LONGEST_SETUP_NS;
+  return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= TM_PROBE_LONGEST_NS;
 }
 
 static bool find_claim(canary *c, uint32_t example) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fenv.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 
 #define LONGEST_STEP 200
 #define MOST_VARIABLES 256u
+#define MOST_DEVICES 256u
+#define SHORT_NS UINT64_C(1000000)      /* not worth a word */
 
 extern char **environ;
 
@@ -22,6 +25,7 @@ static int output = -1;
 static char subject[LONGEST_STEP];
 static tm_accelerator_backend_plugin real;
 static bool changed_mode;
+static uint64_t open_ns[MOST_DEVICES];
 static char variables[MOST_VARIABLES][LONGEST_STEP];
 static uint32_t variable_count;
 static atomic_flag variables_in_use = ATOMIC_FLAG_INIT;
@@ -109,6 +113,14 @@ static void step(const char *call) {
     journal_step("%s of %.150s", call, subject);
 }
 
+/* What the next step is declared to take. */
+static void declare(uint64_t time_ns) {
+  char text[32];
+  if (time_ns < SHORT_NS) return;
+  (void)snprintf(text, sizeof text, "%" PRIu64, time_ns);
+  put_line(TM_PROBE_PATIENCE, text);
+}
+
 /* The host puts the mode back after each call, so that it is never seen changed from outside. */
 static void look_at_mode(void) {
   const volatile float smallest = 0x1p-149f, one = 1;
@@ -133,10 +145,13 @@ static void told_shutdown(tm_backend *backend) {
 
 static tm_status told_device_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   journal_step("device_info(%u)", index);
-  return real.device_info(backend, index, out_info);
+  const tm_status status = real.device_info(backend, index, out_info);
+  if (status == TM_OK && index < MOST_DEVICES) open_ns[index] = out_info->open_ns;
+  return status;
 }
 
 static tm_status told_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  declare(index < MOST_DEVICES ? open_ns[index] : 0);
   journal_step("open(%u)", index);
   return real.open(backend, index, out_device);
 }
@@ -155,6 +170,7 @@ static tm_status told_query(tm_backend *backend, uint32_t index, const tm_operat
 }
 
 static tm_status told_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
+  declare(answer->setup_ns);
   step("prepare");
   const tm_status status = real.prepare(device, operation, answer, out_kernel);
   look_at_mode();

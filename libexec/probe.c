@@ -16,13 +16,14 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "canary.h"
+#include "conformance/process_state.h"
 #include "journal.h"
 #include "plugin/enumeration.h"
 #include "plugin/probe_run.h"
-#include "process_traces.h"
 
 #define CANARY_BUDGET_NS (UINT64_C(20) * 1000000000)
 #define MOST_TRIED_DEVICES 8u
+#define NOTE_BYTES 512u
 
 typedef struct probe {
   tm_memory          memory;
@@ -33,7 +34,8 @@ typedef struct probe {
   const char        *path;
   const char        *builtin;
   const char        *name;
-  process_traces     before;
+  process_state      before;
+  uint32_t           thread_count;      /* likewise */
 } probe;
 
 /* ---- saying ---- */
@@ -105,11 +107,28 @@ static bool try_devices(probe *p, tm_backend_slot *slot) {
   return !report.busy;
 }
 
+static void add_note(void *context, const char *what) {
+  char *text = context;
+  const size_t used = strlen(text);
+  (void)snprintf(text + used, NOTE_BYTES - used, "%s%s", used == 0 ? "in its trial it " : ", ", what);
+}
+
+static void add_change(void *context, const char *what) {
+  char text[128];
+  (void)snprintf(text, sizeof text, "changed %s", what);
+  add_note(context, text);
+}
+
 static void take_note(probe *p, tm_backend_slot *slot) {
-  process_traces after;
-  char text[512];
-  process_traces_take(&after);
-  process_traces_compare(&p->before, &after, journal_saw_float_mode_changed(), text, sizeof text);
+  process_state after;
+  char text[NOTE_BYTES] = "", threads[64];
+  const uint32_t count = process_thread_count(p->thread_count);
+  process_state_read(&after);
+  (void)snprintf(threads, sizeof threads, "left %u thread%s behind", count - p->thread_count, count - p->thread_count == 1 ? "" : "s");
+  if (count > p->thread_count) add_note(text, threads);
+  process_state_compare(&p->before, &after, add_change, text);
+  /* The host puts the mode back after each call. */
+  if (journal_saw_float_mode_changed()) add_change(text, "the floating-point mode");
   const char *kept = tm_arena_string(&p->inventory->arena, text, strlen(text));
   if (kept != NULL) slot->note = kept;
 }
@@ -117,14 +136,16 @@ static void take_note(probe *p, tm_backend_slot *slot) {
 static int run(probe *p, const char *depth) {
   tm_error error = TM_ERROR_INIT;
   tm_memory_init(&p->memory, 0);
-  process_traces_take(&p->before);
-  if (p->path[0] != '\0' && load(p->path, &error) != TM_OK) return say(p, TM_PROBE_REFUSAL, error.text);
+  process_state_read(&p->before);
+  p->thread_count = process_thread_count(1);
+  tm_status status = p->path[0] == '\0' ? TM_OK : load(p->path, &error);
+  if (status != TM_OK) return say(p, status == TM_ERROR_NO_MEMORY ? TM_PROBE_TROUBLE : TM_PROBE_REFUSAL, error.text);
   if (strcmp(depth, TM_PROBE_LOAD) == 0) return say_record(p, NULL, true);
-  const tm_status status = list(p, &error);
+  status = list(p, &error);
   if (status == TM_ERROR_ARGUMENT) return say(p, TM_PROBE_ARGUMENT, error.text);
-  if (status != TM_OK || p->inventory->backend_count == 0) return 3;
+  if (status != TM_OK || p->inventory->backend_count == 0) return say(p, TM_PROBE_TROUBLE, error.text);
   tm_backend_slot *slot = p->inventory->backends[0];
-  bool is_final = true;
+  bool is_final = !slot->may_recover;
   if (strcmp(depth, TM_PROBE_FULL) == 0 && atomic_load(&slot->state) == TM_BACKEND_READY) is_final = try_devices(p, slot);
   tm_inventory_stop(p->inventory);
   tm_pool_destroy(p->pool);

@@ -9,8 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_EVENTS 100000u             /* rounds of event processing before a request counts as unanswered */
+#include "native_lock.h"
+
+#define REQUEST_NS UINT64_C(10000000000)        /* a request that is not answered by then is not waited for */
 #define LARGEST_BINDING_BYTES (UINT64_C(1) << 30)       /* an i32 must count its bytes, whatever rounding adds */
+/* Kernels keep up to 16 bytes an invocation in workgroup memory, of which an adapter need not have more than 16 KiB: a
+   workgroup of 1024 would take all of it, and no other could run beside it on its compute unit.  They run over their items
+   in strides, so a larger workgroup would start fewer of them and do nothing that four of these do not. */
 #define MOST_WORKGROUP_SIZE 256u
 #define LEAST_WORKGROUP_SIZE 64u
 
@@ -30,10 +35,14 @@ static wapi_adapter request(const webgpu_api *api, wapi_instance instance, webgp
   };
   const wapi_adapter_call call = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = on_adapter, .a = list };
   if (list->is_asked) return NULL;
+  const uint64_t end = list->host->now_ns(list->host->context) + REQUEST_NS;
   list->is_asked = 1;
   list->answer = NULL;
   (void)api->InstanceRequestAdapter(instance, &options, call);
-  for (uint32_t i = 0; i < MOST_EVENTS && list->is_asked; ++i) api->InstanceProcessEvents(instance);
+  for (uint32_t i = 0; list->is_asked && list->host->now_ns(list->host->context) < end; ++i) {
+    api->InstanceProcessEvents(instance);
+    if (list->is_asked) native_pause(i);
+  }
   return list->is_asked ? NULL : list->answer;
 }
 
@@ -143,14 +152,18 @@ static int is_same(const webgpu_adapter *a, const webgpu_adapter *b) {
   return a->vendor_id == b->vendor_id && a->device_id == b->device_id && strcmp(a->name, b->name) == 0;
 }
 
+static int is_wanted(const webgpu_api *api, webgpu_adapter *one, const webgpu_selection *selection) {
+  return describe(api, one, selection->max_binding_bytes) && one->backend_type != WAPI_BACKEND_NULL &&
+         contains(one->name, selection->name);
+}
+
 /* Adds the one at items[count], or drops it: what the user did not ask for, an adapter seen before, and the kind that takes
    all work and does none of it.  Equal ones in one list of one kind are two cards; of two kinds, or from two requests, they
    are one. */
 static void settle(const webgpu_api *api, webgpu_adapters *list, const webgpu_selection *selection, int is_listed) {
   webgpu_adapter *one = &list->items[list->count];
   uint32_t ordinal = 0;
-  int keep = describe(api, one, selection->max_binding_bytes) && one->backend_type != WAPI_BACKEND_NULL &&
-             contains(one->name, selection->name);
+  int keep = is_wanted(api, one, selection);
   for (uint32_t i = 0; i < list->count && keep; ++i) {
     if (!is_same(one, &list->items[i])) continue;
     keep = is_listed && one->backend_type == list->items[i].backend_type;
@@ -166,32 +179,71 @@ static void settle(const webgpu_api *api, webgpu_adapters *list, const webgpu_se
   ++list->count;
 }
 
-static size_t enumerate(const webgpu_api *api, wapi_instance instance, wapi_adapter *handles) {
+/* The implementation's own list, as long as it is. */
+typedef struct listing {
+  const tm_host *host;
+  wapi_adapter  *handles;
+  size_t         count;
+  uint64_t       bytes;
+} listing;
+
+static listing listing_make(const tm_host *host, const webgpu_api *api, wapi_instance instance) {
   static const wapi_flags kinds[] = { WAPI_BACKENDS_PRIMARY, 0 };
-  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+  listing all = { .host = host };
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && all.count == 0; ++i) {
     const wapi_enumerate_options options = { .next = NULL, .backends = kinds[i] };
     const size_t count = api->InstanceEnumerateAdapters(instance, &options, NULL);
-    if (count != 0 && count <= WEBGPU_MOST_ADAPTERS) return api->InstanceEnumerateAdapters(instance, &options, handles);
+    if (count == 0) continue;
+    all.bytes = count * sizeof *all.handles;
+    all.handles = host->alloc(host->context, all.bytes, _Alignof(wapi_adapter));
+    if (all.handles == NULL) return all;
+    all.count = api->InstanceEnumerateAdapters(instance, &options, all.handles);
+    if (all.count == 0) host->free(host->context, all.handles, all.bytes);
   }
-  return 0;
+  return all;
+}
+
+static void listing_free(const listing *all) {
+  if (all->count != 0) all->host->free(all->host->context, all->handles, all->bytes);
 }
 
 static const webgpu_request requests[] = {
   { WAPI_POWER_HIGH, 0 }, { WAPI_POWER_LOW, 0 }, { 0, 0 }, { 0, 1 },
 };
 
-void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
-                          webgpu_adapters *out_adapters) {
-  wapi_adapter handles[WEBGPU_MOST_ADAPTERS];
-  memset(out_adapters, 0, sizeof *out_adapters);
-  if (api->InstanceEnumerateAdapters != NULL) {
-    const size_t count = enumerate(api, instance, handles);
-    for (size_t i = 0; i < count; ++i) {
-      webgpu_adapter *one = &out_adapters->items[out_adapters->count];
-      one->handle = handles[i];
-      one->place = (uint32_t)i;
-      settle(api, out_adapters, selection, 1);
+static void tell_of_more(const tm_host *host, size_t count) {
+  char text[160];
+  const int length = snprintf(text, sizeof text, "WebGPU: %zu more adapters than the %u that are used; the option adapter chooses",
+                              count, WEBGPU_MOST_ADAPTERS);
+  host->log(host->context, TM_LOG_WARNING, (tm_string){ text, length < 0 ? 0 : (uint64_t)length });
+}
+
+static void settle_listing(const webgpu_api *api, const listing *all, const webgpu_selection *selection,
+                           webgpu_adapters *out_adapters) {
+  size_t more = 0;
+  for (size_t i = 0; i < all->count; ++i) {
+    if (out_adapters->count == WEBGPU_MOST_ADAPTERS) {
+      webgpu_adapter beyond = { .handle = all->handles[i] };
+      more += (size_t)is_wanted(api, &beyond, selection);
+      api->AdapterRelease(all->handles[i]);
+      continue;
     }
+    webgpu_adapter *one = &out_adapters->items[out_adapters->count];
+    one->handle = all->handles[i];
+    one->place = (uint32_t)i;
+    settle(api, out_adapters, selection, 1);
+  }
+  if (more != 0) tell_of_more(all->host, more);
+}
+
+void webgpu_adapters_list(const tm_host *host, const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
+                          webgpu_adapters *out_adapters) {
+  memset(out_adapters, 0, sizeof *out_adapters);
+  out_adapters->host = host;
+  if (api->InstanceEnumerateAdapters != NULL) {
+    const listing all = listing_make(host, api, instance);
+    settle_listing(api, &all, selection, out_adapters);
+    listing_free(&all);
     return;
   }
   for (size_t i = 0; i < sizeof requests / sizeof requests[0]; ++i) {
@@ -211,15 +263,15 @@ void webgpu_adapters_release(const webgpu_api *api, webgpu_adapters *adapters) {
 
 wapi_adapter webgpu_adapter_take(const webgpu_api *api, wapi_instance instance, webgpu_adapters *adapters, uint32_t index) {
   webgpu_adapter *adapter = &adapters->items[index];
-  wapi_adapter handles[WEBGPU_MOST_ADAPTERS];
   wapi_adapter taken = adapter->handle;
   adapter->handle = NULL;
   if (taken != NULL) return taken;
   if (api->InstanceEnumerateAdapters == NULL) return request(api, instance, adapters, adapter->request);
-  const size_t count = enumerate(api, instance, handles);
-  for (size_t i = 0; i < count; ++i) {
-    if (i == adapter->place) taken = handles[i];
-    else api->AdapterRelease(handles[i]);
+  const listing all = listing_make(adapters->host, api, instance);
+  for (size_t i = 0; i < all.count; ++i) {
+    if (i == adapter->place) taken = all.handles[i];
+    else api->AdapterRelease(all.handles[i]);
   }
+  listing_free(&all);
   return taken;
 }

@@ -36,6 +36,7 @@ typedef struct webgpu_adapters {
   uint32_t       count;
   uint32_t       is_asked;              /* a request is on its way: its answer will be written here */
   wapi_adapter   answer;
+  const tm_host *host;
 } webgpu_adapters;
 
 /* What the user asks for. */
@@ -44,8 +45,8 @@ typedef struct webgpu_selection {
   uint64_t  max_binding_bytes;          /* 0: the adapter's own limit */
 } webgpu_selection;
 
-/* Lists them.  None is no error.  The struct stays where it is until the instance is released. */
-void webgpu_adapters_list(const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
+/* Lists them; the log tells of those beyond WEBGPU_MOST_ADAPTERS.  None is no error.  The struct stays where it is until the instance is released. */
+void webgpu_adapters_list(const tm_host *host, const webgpu_api *api, wapi_instance instance, const webgpu_selection *selection,
                           webgpu_adapters *out_adapters);
 void webgpu_adapters_release(const webgpu_api *api, webgpu_adapters *adapters);
 

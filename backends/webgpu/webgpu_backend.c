@@ -8,7 +8,6 @@
 
 #define COST_MODEL_ID 1u
 #define OPEN_NS UINT64_C(30000000)
-#define FIRST_EPOCH 1u
 
 static const tm_option library_option = {
   .struct_size = sizeof library_option,
@@ -62,7 +61,7 @@ static tm_status find_adapters(tm_backend *backend) {
   const webgpu_api *api = &backend->library.api;
   backend->instance = api->CreateInstance(NULL);
   if (backend->instance == NULL) return webgpu_fail(host, TM_ERROR_NO_DEVICE, "the implementation of WebGPU gives no instance");
-  webgpu_adapters_list(api, backend->instance, &selection, &backend->adapters);
+  webgpu_adapters_list(host, api, backend->instance, &selection, &backend->adapters);
   if (backend->adapters.count != 0) return TM_OK;
   const char *why = selection.name.length == 0 ? "the implementation of WebGPU finds no adapter here"
                                                : "no adapter has the name that the option adapter asks for";
@@ -96,7 +95,6 @@ static tm_status backend_init(const tm_host *host, tm_backend **out_backend) {
     status = find_adapters(backend);
     if (status != TM_OK) deinit_locks(backend, WEBGPU_MOST_ADAPTERS);
   }
-  for (uint32_t i = 0; i < WEBGPU_MOST_ADAPTERS; ++i) atomic_init(&backend->epochs[i], FIRST_EPOCH);
   if (status == TM_OK) *out_backend = backend;
   else host->free(host->context, backend, sizeof *backend);
   return status;
@@ -123,7 +121,7 @@ static tm_status backend_device_info(tm_backend *backend, uint32_t index, tm_dev
     .resource = adapter->adapter_type == WAPI_ADAPTER_CPU ? host_cores : adapter->uuid,
     .name = { adapter->name, strlen(adapter->name) },
     .driver_version = { adapter->driver, strlen(adapter->driver) },
-    .epoch = atomic_load(&backend->epochs[index]),
+    .epoch = webgpu_offer_make(&adapter->limits, &backend->standings[index]).epoch,
     .open_ns = OPEN_NS,
     .cost_model_id = COST_MODEL_ID,
     .queue_count = WEBGPU_QUEUES,
@@ -137,7 +135,7 @@ static tm_status backend_device_info(tm_backend *backend, uint32_t index, tm_dev
 static tm_status backend_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                                tm_answer *const *out_answers) {
   if (index >= backend->adapters.count) return TM_ERROR_DEVICE_LOST;
-  const webgpu_offer offer = { &backend->adapters.items[index].limits, atomic_load(&backend->epochs[index]) };
+  const webgpu_offer offer = webgpu_offer_make(&backend->adapters.items[index].limits, &backend->standings[index]);
   for (uint32_t i = 0; i < count; ++i) webgpu_query_answer(&offer, operations[i], out_answers[i]);
   return TM_OK;
 }

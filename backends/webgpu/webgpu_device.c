@@ -12,8 +12,7 @@ void webgpu_device_poll(tm_device *device) {
   if (device->handle != NULL && device->api->DevicePoll != NULL) (void)device->api->DevicePoll(device->handle, 0, NULL);
 }
 
-/* Until `flag` is no more than `most`, or time is up. */
-static int poll_until(tm_device *device, _Atomic uint32_t *flag, uint32_t most, uint64_t patience_ns) {
+int webgpu_device_poll_until(tm_device *device, _Atomic uint32_t *flag, uint32_t most, uint64_t patience_ns) {
   const tm_host *host = device->backend->host;
   const uint64_t end = host->now_ns(host->context) + patience_ns;
   for (uint32_t i = 0; atomic_load(flag) > most; ++i) {
@@ -50,7 +49,7 @@ static void free_device(tm_device *device, uint64_t patience_ns) {
   const tm_host *host = device->backend->host;
   webgpu_flight *flight = device->flight;
   if (flight != NULL) {
-    (void)poll_until(device, &flight->references, 1, patience_ns);
+    (void)webgpu_device_poll_until(device, &flight->references, 1, patience_ns);
     if (webgpu_flight_drop(flight)) webgpu_flight_free(host, flight);
   }
   host->free(host->context, device, sizeof *device);
@@ -74,7 +73,7 @@ static tm_status request_device(tm_device *device, wapi_adapter adapter) {
   webgpu_flight_hold(flight);
   atomic_store(&flight->is_opening, 1);
   (void)device->api->AdapterRequestDevice(adapter, &descriptor, call);
-  if (!poll_until(device, &flight->is_opening, 0, OPEN_NS))
+  if (!webgpu_device_poll_until(device, &flight->is_opening, 0, OPEN_NS))
     return webgpu_fail(device->backend->host, TM_ERROR_DEVICE_LOST, "the adapter does not answer");
   device->handle = flight->opened;
   if (device->handle != NULL) return TM_OK;
@@ -124,7 +123,7 @@ void webgpu_device_close(tm_device *device) {
   release_chunks(device);
   device->api->QueueRelease(device->native_queue);
   device->api->DeviceDestroy(device->handle);
-  (void)poll_until(device, &device->flight->references, 1, CLOSE_NS);
+  (void)webgpu_device_poll_until(device, &device->flight->references, 1, CLOSE_NS);
   device->api->DeviceRelease(device->handle);
   device->handle = NULL;
   free_device(device, CLOSE_NS);

@@ -16,6 +16,7 @@
 #include "native_lock.h"
 #include "webgpu_adapters.h"
 #include "webgpu_library.h"
+#include "webgpu_standing.h"
 
 #define WEBGPU_QUEUES 2u
 #define WEBGPU_SUBMISSIONS 48u          /* on their way at once, of all queues */
@@ -47,7 +48,7 @@ struct tm_backend {
   wapi_instance   instance;
   webgpu_adapters adapters;
   webgpu_trouble  troubles[WEBGPU_MOST_ADAPTERS];
-  _Atomic uint64_t epochs[WEBGPU_MOST_ADAPTERS];
+  webgpu_standing standings[WEBGPU_MOST_ADAPTERS];
 };
 
 struct tm_buffer {
@@ -103,7 +104,8 @@ typedef struct webgpu_flight {
   _Atomic uint32_t  is_opening;         /* the callback of open is still owed */
   wapi_device       opened;
   _Atomic uint32_t  scopes_asked;       /* callbacks of error scopes that are still owed */
-  wapi_enum         scope_type;         /* of the last scopes that were closed */
+  uintptr_t         scope_round;        /* of the last scopes that were closed; what comes of earlier ones is ignored */
+  wapi_enum         scope_type;         /* of them */
   char              scope_text[WEBGPU_ERROR_TEXT];
   webgpu_submission submissions[WEBGPU_SUBMISSIONS];
   webgpu_read       reads[WEBGPU_READS];
@@ -154,6 +156,8 @@ void      webgpu_device_close(tm_device *device);
 
 /* Lets callbacks come, and nothing else. */
 void webgpu_device_poll(tm_device *device);
+/* Until `flag` is no more than `most`: 1, or time is up: 0. */
+int webgpu_device_poll_until(tm_device *device, _Atomic uint32_t *flag, uint32_t most, uint64_t patience_ns);
 
 /* ---- webgpu_flight.c ---- */
 
@@ -167,12 +171,14 @@ void webgpu_flight_free(const tm_host *host, webgpu_flight *flight);
 void webgpu_on_lost(const wapi_device *device, wapi_enum reason, wapi_string message, void *trouble, void *generation);
 void webgpu_on_error(const wapi_device *device, wapi_enum type, wapi_string message, void *trouble, void *generation);
 void webgpu_on_device(wapi_enum status, wapi_device device, wapi_string message, void *flight, void *unused);
-void webgpu_on_scope(wapi_enum status, wapi_enum type, wapi_string message, void *flight, void *unused);
+void webgpu_on_scope(wapi_enum status, wapi_enum type, wapi_string message, void *flight, void *round);
 /* A callback that fills the reply, which lies in the flight. */
 wapi_status_call webgpu_call_for(webgpu_flight *flight, webgpu_reply *reply);
 
 /* Errors that the implementation told without being asked, so far. */
 uint32_t webgpu_error_count(webgpu_trouble *trouble);
+/* From now on the device is lost. */
+void webgpu_trouble_lose(webgpu_trouble *trouble, const char *why);
 /* A new generation, without errors. */
 uintptr_t webgpu_trouble_renew(webgpu_trouble *trouble);
 
@@ -233,9 +239,9 @@ typedef struct webgpu_module_key {
 } webgpu_module_key;
 
 /* A compiled entry point; it lives as long as the device.
-   TM_OK, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST, TM_ERROR_INTERNAL (with the compiler's text) */
+   TM_OK, TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST, `refused` (with the compiler's text) */
 tm_status webgpu_pipeline_get(tm_device *device, const webgpu_module_key *key, const char *name, const char *entry,
-                              wapi_compute_pipeline *out_pipeline);
+                              tm_status refused, wapi_compute_pipeline *out_pipeline);
 wapi_bind_group_layout webgpu_layout_get(tm_device *device, uint32_t reads, uint32_t writes);
 void webgpu_modules_release(tm_device *device);
 

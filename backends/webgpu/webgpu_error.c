@@ -5,7 +5,7 @@
 
 #include "webgpu_device.h"
 
-#define MOST_POLLS 2000000u             /* an error scope that is not answered by then counts as a lost device */
+#define SCOPE_NS UINT64_C(10000000000)  /* a device that does not answer for an error scope by then is lost */
 
 tm_status webgpu_fail(const tm_host *host, tm_status status, const char *text) {
   return host->fail(host->context, status, 0, (tm_string){ text, strlen(text) });
@@ -36,20 +36,20 @@ void webgpu_scope_begin(tm_device *device) {
 
 tm_status webgpu_scope_end(tm_device *device, const char *what, tm_status otherwise) {
   webgpu_flight *flight = device->flight;
-  const wapi_scope_call call = { .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = webgpu_on_scope, .a = flight };
+  const uintptr_t round = ++flight->scope_round;
+  const wapi_scope_call call = {
+    .mode = WAPI_ALLOW_PROCESS_EVENTS, .function = webgpu_on_scope, .a = flight, .b = (void *)round,
+  };
+  atomic_store(&flight->scopes_asked, 0);
   flight->scope_type = WAPI_ERROR_NONE;
   for (int i = 0; i < 2; ++i) {
     webgpu_flight_hold(flight);
     atomic_fetch_add(&flight->scopes_asked, 1);
     (void)device->api->DevicePopErrorScope(device->handle, call);
   }
-  for (uint32_t i = 0; i < MOST_POLLS && atomic_load(&flight->scopes_asked) != 0; ++i) {
-    webgpu_device_poll(device);
-    if (atomic_load(&flight->scopes_asked) != 0) native_pause(i);
-  }
+  if (!webgpu_device_poll_until(device, &flight->scopes_asked, 0, SCOPE_NS))
+    webgpu_trouble_lose(device->trouble, "an error scope was not answered");
   if (atomic_load(&device->trouble->is_lost)) return webgpu_fail_told(device, TM_ERROR_DEVICE_LOST, what);
-  if (atomic_load(&flight->scopes_asked) != 0)
-    return fail_with(device, TM_ERROR_DEVICE_LOST, 0, what, "an error scope was not answered");
   if (flight->scope_type == WAPI_ERROR_NONE) return TM_OK;
   const tm_status status = flight->scope_type == WAPI_ERROR_OUT_OF_MEMORY ? TM_ERROR_NO_MEMORY : otherwise;
   return fail_with(device, status, flight->scope_type, what, flight->scope_text);

@@ -56,6 +56,15 @@ uint32_t webgpu_error_count(webgpu_trouble *trouble) {
   return count;
 }
 
+void webgpu_trouble_lose(webgpu_trouble *trouble, const char *why) {
+  native_lock_take(&trouble->lock);
+  trouble->error_count++;
+  trouble->error_type = WAPI_ERROR_NONE;
+  keep_text(trouble->error_text, (wapi_string){ why, strlen(why) });
+  atomic_store(&trouble->is_lost, 1);
+  native_lock_give(&trouble->lock);
+}
+
 uintptr_t webgpu_trouble_renew(webgpu_trouble *trouble) {
   native_lock_take(&trouble->lock);
   const uintptr_t generation = ++trouble->generation;
@@ -78,14 +87,14 @@ void webgpu_on_device(wapi_enum status, wapi_device device, wapi_string message,
 }
 
 /* Scopes are closed together; the first error found is kept. */
-void webgpu_on_scope(wapi_enum status, wapi_enum type, wapi_string message, void *a, void *unused) {
+void webgpu_on_scope(wapi_enum status, wapi_enum type, wapi_string message, void *a, void *round) {
   webgpu_flight *flight = a;
-  (void)unused;
-  if (status == WAPI_SUCCESS && type != WAPI_ERROR_NONE && flight->scope_type == WAPI_ERROR_NONE) {
+  const int is_current = (uintptr_t)round == flight->scope_round;
+  if (is_current && status == WAPI_SUCCESS && type != WAPI_ERROR_NONE && flight->scope_type == WAPI_ERROR_NONE) {
     flight->scope_type = type;
     keep_text(flight->scope_text, message);
   }
-  atomic_fetch_sub(&flight->scopes_asked, 1);
+  if (is_current) atomic_fetch_sub(&flight->scopes_asked, 1);
   (void)webgpu_flight_drop(flight);
 }
 

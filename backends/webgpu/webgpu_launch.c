@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preparing kernels and launching them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "webgpu_device.h"
@@ -45,6 +46,18 @@ static tm_status make_parameters(tm_device *device, const webgpu_plan *plan, tm_
   return TM_OK;
 }
 
+/* The compiler's words go to the log too.  From now on the device answers otherwise: its epoch moves. */
+static void refuse_row(tm_device *device, const webgpu_row *row) {
+  const tm_host *host = device->backend->host;
+  char text[WEBGPU_ERROR_TEXT + 256];
+  const int length = snprintf(text, sizeof text, "%s: the compiler refuses the kernel %s: %s", device->adapter->name, row->name,
+                              device->flight->scope_text);
+  const uint64_t kept = length < 0 ? 0 : (size_t)length < sizeof text ? (uint64_t)length : sizeof text - 1;
+  host->log(host->context, TM_LOG_WARNING, (tm_string){ text, kept });
+  const uint64_t epoch = webgpu_standing_refuse(&device->backend->standings[device->index], row);
+  host->device_event(host->context, device->index, TM_EVENT_EPOCH_MOVED, epoch);
+}
+
 static tm_status make_pipelines(tm_device *device, const webgpu_row *row, const webgpu_plan *plan, tm_kernel *kernel) {
   const webgpu_module_key key = {
     .shaders = row->shaders, .prologue = plan->prologue, .prologue_length = plan->prologue_length, .needs = row->needs,
@@ -52,10 +65,11 @@ static tm_status make_pipelines(tm_device *device, const webgpu_row *row, const 
   };
   tm_status status = TM_OK;
   for (uint32_t i = 0; i < plan->pass_count && status == TM_OK; ++i) {
-    status = webgpu_pipeline_get(device, &key, row->name, plan->passes[i].entry, &kernel->pipelines[i]);
+    status = webgpu_pipeline_get(device, &key, row->name, plan->passes[i].entry, TM_STALE, &kernel->pipelines[i]);
     memcpy(kernel->workgroups[i], plan->passes[i].workgroups, sizeof kernel->workgroups[i]);
   }
   kernel->pass_count = plan->pass_count;
+  if (status == TM_STALE) refuse_row(device, row);
   return status;
 }
 
@@ -80,6 +94,11 @@ static void kernel_free(tm_device *device, tm_kernel *kernel) {
   host->free(host->context, kernel, sizeof *kernel);
 }
 
+/* Another thread may have met the compiler's refusal in the meantime. */
+static int is_stale(const tm_device *device, const webgpu_offer *offer) {
+  return webgpu_offer_make(offer->limits, offer->standing).epoch != offer->epoch && !atomic_load(&device->trouble->is_lost);
+}
+
 static tm_status prepare_locked(tm_device *device, const webgpu_row *row, const tm_operation *operation, tm_kernel *kernel) {
   const webgpu_limits *limits = &device->adapter->limits;
   webgpu_plan plan;
@@ -93,7 +112,7 @@ static tm_status prepare_locked(tm_device *device, const webgpu_row *row, const 
 
 tm_status webgpu_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const tm_host *host = device->backend->host;
-  const webgpu_offer offer = { &device->adapter->limits, atomic_load(&device->backend->epochs[device->index]) };
+  const webgpu_offer offer = webgpu_offer_make(&device->adapter->limits, &device->backend->standings[device->index]);
   if (answer != NULL && TM_HAS_MEMBER(answer, tm_answer, epoch) && answer->epoch != 0 && answer->epoch != offer.epoch)
     return TM_STALE;
   const webgpu_row *row = webgpu_row_find(&offer, operation);
@@ -103,7 +122,7 @@ tm_status webgpu_prepare(tm_device *device, const tm_operation *operation, const
   memset(kernel, 0, sizeof *kernel);
   measure_bindings(offer.limits, operation, webgpu_workspace_bytes(&offer, row, operation), kernel);
   native_lock_take(&device->backend->lock);
-  const tm_status status = prepare_locked(device, row, operation, kernel);
+  const tm_status status = is_stale(device, &offer) ? TM_STALE : prepare_locked(device, row, operation, kernel);
   if (status != TM_OK) kernel_free(device, kernel);
   native_lock_give(&device->backend->lock);
   if (status == TM_OK) *out_kernel = kernel;

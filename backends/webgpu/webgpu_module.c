@@ -98,7 +98,7 @@ static void module_free(tm_device *device, webgpu_module *module) {
   host->free(host->context, module, module->bytes);
 }
 
-static tm_status module_compile(tm_device *device, webgpu_module *module, const char *name) {
+static tm_status module_compile(tm_device *device, webgpu_module *module, const char *name, tm_status refused) {
   const tm_host *host = device->backend->host;
   const uint64_t room = text_length(&module->key);
   char *text = host->alloc(host->context, room, 1);
@@ -106,12 +106,13 @@ static tm_status module_compile(tm_device *device, webgpu_module *module, const 
   const uint64_t length = write_text(&device->adapter->limits, &module->key, text);
   webgpu_scope_begin(device);
   module->handle = compile(device, text, length);
-  const tm_status status = webgpu_scope_end(device, name, TM_ERROR_INTERNAL);
+  const tm_status status = webgpu_scope_end(device, name, refused);
   host->free(host->context, text, room);
   return status;
 }
 
-static tm_status module_get(tm_device *device, const webgpu_module_key *key, const char *name, webgpu_module **out_module) {
+static tm_status module_get(tm_device *device, const webgpu_module_key *key, const char *name, tm_status refused,
+                            webgpu_module **out_module) {
   for (webgpu_module *module = device->modules; module != NULL; module = module->next) {
     if (!is_equal(&module->key, key)) continue;
     *out_module = module;
@@ -119,7 +120,7 @@ static tm_status module_get(tm_device *device, const webgpu_module_key *key, con
   }
   webgpu_module *module = module_create(device, key);
   if (module == NULL) return webgpu_fail(device->backend->host, TM_ERROR_NO_MEMORY, "no memory for a shader");
-  const tm_status status = module_compile(device, module, name);
+  const tm_status status = module_compile(device, module, name, refused);
   if (status != TM_OK) {
     module_free(device, module);
     return status;
@@ -141,9 +142,9 @@ void webgpu_modules_release(tm_device *device) {
 /* ---- pipelines ---- */
 
 tm_status webgpu_pipeline_get(tm_device *device, const webgpu_module_key *key, const char *name, const char *entry,
-                              wapi_compute_pipeline *out_pipeline) {
+                              tm_status refused, wapi_compute_pipeline *out_pipeline) {
   webgpu_module *module = NULL;
-  tm_status status = module_get(device, key, name, &module);
+  tm_status status = module_get(device, key, name, refused, &module);
   if (status != TM_OK) return status;
   uint32_t place = 0;
   for (; place < ENTRIES && module->pipelines[place] != NULL; ++place) {
@@ -151,14 +152,14 @@ tm_status webgpu_pipeline_get(tm_device *device, const webgpu_module_key *key, c
     *out_pipeline = module->pipelines[place];
     return TM_OK;
   }
-  if (place == ENTRIES) return webgpu_fail(device->backend->host, TM_ERROR_INTERNAL, "too many entry points in a shader");
+  if (place == ENTRIES) return webgpu_fail(device->backend->host, refused, "too many entry points in a shader");
   const wapi_compute_pipeline_descriptor descriptor = {
     .layout = pipeline_layout_get(device, key->reads, key->writes),
     .compute = { .module = module->handle, .entry = { entry, strlen(entry) } },
   };
   webgpu_scope_begin(device);
   wapi_compute_pipeline pipeline = device->api->DeviceCreateComputePipeline(device->handle, &descriptor);
-  status = webgpu_scope_end(device, name, TM_ERROR_INTERNAL);
+  status = webgpu_scope_end(device, name, refused);
   if (status != TM_OK) {
     if (pipeline != NULL) device->api->ComputePipelineRelease(pipeline);
     return status;

@@ -15,7 +15,8 @@ uint32_t webgpu_refuses_one_pass(const webgpu_limits *limits, const tm_operation
   return operation->operands[0].element_count > (uint64_t)MOST_SUPERBLOCKS * SUPERBLOCK ? TM_REASON_SIZE : 0;
 }
 
-/* Elements inside one step of the axis; parts of `most` steps are whole superblocks if `most` is a multiple of this. */
+/* `inner`: elements inside one step of the axis.  Parts of so many steps are whole superblocks; where an axis is shorter than
+   that, the host takes dense rows for one long row. */
 static uint64_t granule_of(uint64_t inner) {
   uint64_t granule = SUPERBLOCK;
   while (granule > 1 && inner % 2 == 0) {
@@ -35,9 +36,10 @@ int webgpu_split_one_pass(const webgpu_limits *limits, const tm_operation *opera
   for (uint32_t axis = 0; axis < x->rank; ++axis) {
     inner /= x->dims[axis];
     if (x->dims[axis] == 1) continue;
-    const uint64_t granule = granule_of(inner), most = x->dims[axis] / parts / granule * granule;
-    *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis = axis, .value = most == 0 ? granule : most };
-    return out_change->value < x->dims[axis];
+    const uint64_t granule = granule_of(inner), fitting = x->dims[axis] / parts, least = (SUPERBLOCK + inner - 1) / inner;
+    const uint64_t most = fitting >= granule ? fitting / granule * granule : fitting > least ? fitting : least;
+    *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis = axis, .value = most };
+    return most < x->dims[axis];
   }
   return 0;
 }

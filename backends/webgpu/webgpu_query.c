@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row is judged in stages, each weeding out less than the one before: operation, the adapter's features, formats,
- * attributes, numerics and demands, the row's own predicate, sizes.  The row that came furthest explains the refusal.
+ * attributes, numerics and demands, the adapter's compiler, the row's own predicate, sizes.  The row that came furthest explains the refusal.
  */
 #include "webgpu_query.h"
 
@@ -14,7 +14,7 @@
 #define MOST_ELEMENTS (UINT64_C(1) << 31)
 
 typedef enum stage {
-  STAGE_OPERATION, STAGE_FEATURES, STAGE_FORMATS, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_OWN, STAGE_SIZE, STAGE_YES
+  STAGE_OPERATION, STAGE_FEATURES, STAGE_FORMATS, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_COMPILER, STAGE_OWN, STAGE_SIZE, STAGE_YES
 } stage;
 
 typedef struct verdict {
@@ -31,6 +31,7 @@ static const char *const stage_text[] = {
   [STAGE_FORMATS]    = "no kernel for these formats",
   [STAGE_ATTRIBUTES] = "an attribute that the kernel does not know",
   [STAGE_NUMERICS]   = "the kernel is less exact, or less repeatable, than the caller asks for",
+  [STAGE_COMPILER]   = "the adapter's compiler refused the kernel",
   [STAGE_OWN]        = "the kernel does not take this shape or layout",
   [STAGE_SIZE]       = "larger than a binding of the adapter",
 };
@@ -121,6 +122,9 @@ static void judge(const webgpu_offer *offer, const webgpu_row *row, const tm_ope
   if (row->numerics > operation->worst_numerics) return;
   out->reasons = TM_REASON_DEMAND;
   if ((demands & TM_OPERATION_RUN_TO_RUN) != 0 && (row->numerics_flags & TM_NUMERICS_RUN_TO_RUN) == 0) return;
+  out->reached = STAGE_COMPILER;
+  out->reasons = TM_REASON_RESOURCES;
+  if (webgpu_offer_lacks(offer, row)) return;
   out->reached = STAGE_OWN;
   out->reasons = own_refusal(offer, row, operation, &out->operand);
   if (out->reasons != 0) return;
@@ -184,8 +188,8 @@ static void add_change(tm_answer *answer, const tm_change *change) {
   answer->change_count++;
 }
 
-/* Copies that turn the refusal into a yes, or at least into one of size: they are applied to a copy of the operands, and
-   the row is asked again, so nothing is proposed that would not help. */
+/* Copies that turn the refusal into a yes, also one of size where elements lie far apart: they are applied to a copy of the
+   operands, and the row is asked again, so nothing is proposed that would not help. */
 static void propose_copies(const webgpu_offer *offer, const verdict *refusal, const tm_operation *operation, tm_answer *answer) {
   tm_operand changed[TM_MAX_OPERANDS];
   tm_operation then = *operation;
@@ -217,8 +221,8 @@ static void refuse(const webgpu_offer *offer, const verdict *refusal, const tm_o
   answer->reasons = refusal->reasons;
   answer->operand = refusal->operand;
   answer->text = (tm_string){ stage_text[refusal->reached], strlen(stage_text[refusal->reached]) };
-  if (refusal->reached == STAGE_OWN) propose_copies(offer, refusal, operation, answer);
-  if (refusal->reached == STAGE_SIZE) propose_split(offer, refusal, operation, answer);
+  if (refusal->reached >= STAGE_OWN) propose_copies(offer, refusal, operation, answer);
+  if (refusal->reached == STAGE_SIZE && answer->change_count == 0) propose_split(offer, refusal, operation, answer);
 }
 
 static void accept(const webgpu_offer *offer, const webgpu_row *row, const tm_operation *operation, tm_answer *answer) {

@@ -4,14 +4,9 @@
 #define WEBGPU_QUERY_H
 
 #include "webgpu_kernel.h"
+#include "webgpu_standing.h"
 
-/* What a device offers at one moment. */
-typedef struct webgpu_offer {
-  const webgpu_limits *limits;
-  uint64_t             epoch;
-} webgpu_offer;
-
-/* The row that runs the operation, or NULL.  The same question always finds the same row. */
+/* The row that runs the operation, or NULL.  The same question to the same offer always finds the same row. */
 const webgpu_row *webgpu_row_find(const webgpu_offer *offer, const tm_operation *operation);
 
 /* Whole words; 0 for none. */

@@ -276,7 +276,7 @@ static void lose(tm_device *device) {
   }
   if (device->is_lost_told) return;
   device->is_lost_told = 1;
-  const uint64_t epoch = atomic_fetch_add(&device->backend->epochs[device->index], 1) + 1;
+  const uint64_t epoch = webgpu_standing_lose(&device->backend->standings[device->index]);
   host->device_event(host->context, device->index, TM_EVENT_DEVICE_LOST, epoch);
 }
 

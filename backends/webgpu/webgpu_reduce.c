@@ -86,19 +86,42 @@ uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operatio
 
 /* ---- splitting ---- */
 
-int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+/* The input's axis that an axis of the output comes from. */
+static uint32_t kept_axis(const tm_operation *operation, uint32_t operand, uint32_t axis) {
   const tm_reduce_attributes *attributes = operation->attributes;
   const tm_operand *x = &operation->operands[0];
-  const uint64_t room = limits->binding_bytes - 2 * limits->offset_alignment;
+  uint32_t y_axis = 0;
+  if (operand != 0) return axis;
   for (uint32_t i = 0; i < x->rank; ++i) {
-    const uint64_t extent = x->dims[i], stride = (uint64_t)(x->strides_bytes[i] < 0 ? -x->strides_bytes[i] : x->strides_bytes[i]);
-    if ((attributes->axes >> i & 1u) != 0 || extent < 2 || stride == 0) continue;
-    const uint64_t fitting = room / stride;
-    const uint64_t most = fitting == 0 ? 1 : fitting >= extent ? extent - 1 : fitting;
-    *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 0, .axis = i, .value = most };
+    const int is_reduced = (attributes->axes >> i & 1u) != 0;
+    if (!is_reduced && y_axis == axis) return i;
+    if (!is_reduced || attributes->keep_dims != 0) ++y_axis;
+  }
+  return TM_MAX_RANK;
+}
+
+/* By bytes without those between elements: a part that spans more than a binding is then copied. */
+static int split_apart(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+  const tm_operand *x = &operation->operands[0], *y = &operation->operands[1];
+  const uint64_t room = limits->binding_bytes - 2 * limits->offset_alignment;
+  for (uint32_t axis = 0; axis < y->rank; ++axis) {
+    const uint32_t from = kept_axis(operation, 0, axis);
+    const uint64_t extent = y->dims[axis];
+    if (from == TM_MAX_RANK || extent < 2 || x->element_count == 0) continue;
+    const uint64_t x_step = x->element_count / extent * webgpu_element_bytes(x->format);
+    const uint64_t y_step = y->element_count / extent * webgpu_element_bytes(y->format);
+    const uint64_t most = room / (x_step > y_step ? x_step : y_step);
+    if (most == 0 || most >= extent) continue;
+    *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 1, .axis = axis, .value = most };
     return 1;
   }
   return 0;
+}
+
+int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change) {
+  const int is_split = webgpu_split_by(limits, operation, kept_axis, out_change);
+  if (is_split && out_change->value > 1) return 1;
+  return split_apart(limits, operation, out_change) || is_split;
 }
 
 /* ---- plans ---- */

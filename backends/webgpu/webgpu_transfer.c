@@ -109,7 +109,9 @@ static tm_status encode_move(tm_device *device, uint32_t index, move m) {
   const webgpu_limits *limits = &device->adapter->limits;
   const uint64_t most = (limits->binding_bytes - limits->offset_alignment) / 4 * 4 - 4;
   wapi_compute_pipeline pipeline = NULL;
-  tm_status status = webgpu_pipeline_get(device, &key, "webgpu_move", "run", &pipeline);
+  tm_status status = webgpu_pipeline_get(device, &key, "webgpu_move", "run", TM_ERROR_DEVICE_LOST, &pipeline);
+  if (status == TM_ERROR_DEVICE_LOST && !atomic_load(&device->trouble->is_lost))
+    webgpu_trouble_lose(device->trouble, "the compiler refuses the kernel that moves bytes");
   while (status == TM_OK && m.bytes != 0) {
     move part = m;
     part.bytes = least(m.bytes, most);
@@ -198,6 +200,14 @@ static tm_status enqueue(tm_device *device, const tm_transfer *transfer, encode_
   return status;
 }
 
+/* A full queue must empty itself: what fills it may not have been started. */
+static void start_everything(tm_device *device) {
+  native_lock_take(&device->backend->lock);
+  for (uint32_t i = 0; i < WEBGPU_QUEUES; ++i) webgpu_queue_submit(device, i);
+  webgpu_pump(device);
+  native_lock_give(&device->backend->lock);
+}
+
 tm_status webgpu_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
   if (!is_known(transfer)) return TM_UNSUPPORTED;
   if (!fits(transfer->destination, transfer->destination_offset, transfer->bytes)) {
@@ -206,10 +216,10 @@ tm_status webgpu_upload(tm_device *device, const tm_transfer *transfer, tm_ticke
   native_lock_take(&device->backend->lock);
   const int is_full = device->staged_bytes != 0 && transfer->bytes > WEBGPU_CHUNK_BYTES &&
                       device->staged_bytes + transfer->bytes > MOST_STAGED_BYTES;
-  for (uint32_t i = 0; is_full && i < WEBGPU_QUEUES; ++i) webgpu_queue_submit(device, i);
-  if (is_full) webgpu_pump(device);
   native_lock_give(&device->backend->lock);
-  return is_full ? TM_BUSY : enqueue(device, transfer, encode_upload, out_ticket);
+  const tm_status status = is_full ? TM_BUSY : enqueue(device, transfer, encode_upload, out_ticket);
+  if (status == TM_BUSY) start_everything(device);
+  return status;
 }
 
 /* ---- download ---- */
@@ -280,7 +290,9 @@ tm_status webgpu_download(tm_device *device, const tm_transfer *transfer, tm_tic
   if (!fits(transfer->source, transfer->source_offset, transfer->bytes)) {
     return webgpu_fail(device->backend->host, TM_ERROR_ARGUMENT, "a download beyond the end of its buffer");
   }
-  return enqueue(device, transfer, encode_download, out_ticket);
+  const tm_status status = enqueue(device, transfer, encode_download, out_ticket);
+  if (status == TM_BUSY) start_everything(device);
+  return status;
 }
 
 /* ---- copy ---- */

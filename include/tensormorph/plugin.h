@@ -27,7 +27,9 @@
  * first of every function, init and shutdown always) come from threads of the host's own with a time limit, generous beside
  * the declared times, and with operands in memory of the host's own.  One that is not back by then is given up: the device
  * is not used again, neither it nor its backend gets close or shutdown, what the call was given is never freed, and if it
- * returns after all, the host's services do nothing for it once the context is gone.
+ * returns after all, the host's services do nothing for it once the context is gone.  A caller that is cancelled goes at
+ * once; its call keeps the time that it had, and kernels, buffers and memory that it was given stay until it is back and
+ * cancel says that nothing runs on its queue.
  *
  * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
  * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
@@ -403,7 +405,7 @@ typedef struct tm_accelerator_backend_plugin {
      Default: the handle is NULL.   TM_OK, TM_ERROR_NO_DEVICE, TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL */
   tm_status (*init)(const tm_host *host, tm_backend **out_backend);
   /* [host] Last, all devices closed.  Joins its threads.  Not called at process exit, nor after a call or work that never
-     ended.  Default: nothing. */
+     ended, nor once it hung itself in an earlier process.  Default: nothing. */
   void (*shutdown)(tm_backend *backend);
 
   /* [host] MANDATORY.  Describes device `index`, counted from 0; cheap, no kernel runs.   TM_OK, TM_END */
@@ -421,12 +423,14 @@ typedef struct tm_accelerator_backend_plugin {
   /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, its
      epoch filled in: TM_STALE if that is over.  One operation may be prepared often, also concurrently: for other
      requirements of the caller, after the host dropped what it had, as a step of a lowering.  Each kernel is released by
-     itself.
+     itself.  A compiler that refuses what query said yes to in good faith is no broken promise: the backend moves the
+     device's epoch (device_event) and returns TM_STALE with the compiler's text; asked again, it refuses that operation
+     with TM_REASON_RESOURCES, and the host looks elsewhere.
      TM_OK, TM_UNSUPPORTED (bytes or flags that it does not know), TM_STALE, TM_ERROR_ARGUMENT (only for an operation that
      query refuses), TM_ERROR_NO_MEMORY, TM_ERROR_DEVICE_LOST */
   tm_status (*prepare)(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                        tm_kernel **out_kernel);
-  /* [any] No launch of the kernel is pending.  Default: nothing. */
+  /* [any] No launch of the kernel is pending: the host keeps it while work of the device's is left behind.  Default: nothing. */
   void (*release)(tm_device *device, tm_kernel *kernel);
 
   /* [any] Memory in space `space`; `bytes` may be 0, and then wants a handle, too.
@@ -437,7 +441,7 @@ typedef struct tm_accelerator_backend_plugin {
      the handle is the address.   TM_OK, TM_UNSUPPORTED (the host copies instead), TM_ERROR_NO_MEMORY */
   tm_status (*buffer_import)(tm_device *device, uint32_t space, void *memory, uint64_t bytes, uint32_t read_only,
                              tm_buffer **out_buffer);
-  /* [any] No work on it is pending.  `imported` tells which of the two made it.  Default as above. */
+  /* [any] No work on it is pending, as for release.  `imported` tells which of the two made it.  Default as above. */
   void (*buffer_destroy)(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported);
 
   /* [queue] Enqueue a transfer; never wait for the device.  What is copied inside the call may leave the ticket untouched:

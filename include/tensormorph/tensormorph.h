@@ -99,7 +99,9 @@ typedef struct tm_context_options {
   void (*log)(void *log_context, uint32_t level, const char *message);
   void  *log_context;
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
-     Created if missing, shared by any number of processes.  NULL: nothing is kept. */
+     Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
+     running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
+     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -221,7 +223,9 @@ typedef struct tm_violation_description {
 /* TM_OK, TM_END past the last. */
 tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_violation_description *out_description);
 /* Forgets all that is held against a backend or one of its devices, also what is remembered on disk and of a backend that is
-   not loaded; a quarantined device is used again, unless it hung in this context.  out_count: what was forgotten; may be NULL.
+   not loaded; a quarantined device is used again, unless it hung in this context.  What was found in a backend's trial, a
+   refusal included, is forgotten by the backend's name, and it is tried anew when the next context is created.  out_count:
+   what was forgotten; may be NULL.
    TM_ERROR_ARGUMENT (no name), TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
 

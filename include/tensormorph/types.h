@@ -347,7 +347,10 @@ typedef struct tm_norm_attributes {
 
 #define TM_NUMERICS_RUN_TO_RUN   0x1u   /* the same call gives the same bits every time */
 #define TM_NUMERICS_KEEPS_NONFINITE 0x2u /* NaN and infinities come out where the reference has them */
-#define TM_NUMERICS_FLUSHES      0x4u   /* subnormals may be taken as or become zero */
+#define TM_NUMERICS_FLUSHES      0x4u   /* subnormals may be taken as or become zero, as far as the class then still holds:
+                                           N1: a result that is subnormal may be zero; N2: one smallest normal number of y's
+                                           format is allowed besides.  An operand taken as zero whose loss shows beyond that
+                                           (times a large number, in a logarithm) is not covered */
 
 #ifdef __cplusplus
 }

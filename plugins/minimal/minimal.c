@@ -54,12 +54,12 @@ static tm_status minimal_query(tm_backend *backend, uint32_t index, const tm_ope
   (void)backend, (void)index;
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND };
-    answer.reasons = judge(operations[i], &answer);
+    if ((answer.reasons = judge(operations[i], &answer)) != 0) answer.text = (tm_string)TM_STRING("f32 only");
     if (answer.reasons == 0) {
       answer.level = TM_LEVEL_NATIVE, answer.numerics = TM_NUMERICS_N0, answer.launch_ns = 2000;
       answer.numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE;
       answer.cost_ns = answer.launch_ns + operations[i]->operands[0].element_count;
-    } else answer.text = (tm_string)TM_STRING("f32 only");
+    }
     memcpy(out_answers[i], &answer, answer.struct_size < sizeof(answer) ? answer.struct_size : sizeof(answer));
   }
   return TM_OK;
@@ -67,9 +67,9 @@ static tm_status minimal_query(tm_backend *backend, uint32_t index, const tm_ope
 
 static tm_status minimal_prepare(tm_device *device, const tm_operation *operation, const tm_answer *given, tm_kernel **out_kernel) {
   tm_answer answer = { .struct_size = given->struct_size };
-  if (judge(operation, &answer) != 0) return TM_ERROR_ARGUMENT;
-  *out_kernel = device->host.alloc(device->host.context, sizeof(tm_kernel), sizeof(uint64_t));
-  if (*out_kernel == NULL) return TM_ERROR_NO_MEMORY;
+  const uint32_t why = judge(operation, &answer);   /* bytes or flags that it does not know: unsupported */
+  if (why != 0) return why == TM_REASON_DEMAND || why == TM_REASON_ATTRIBUTE ? TM_UNSUPPORTED : TM_ERROR_ARGUMENT;
+  if ((*out_kernel = device->host.alloc(device->host.context, sizeof(tm_kernel), 8)) == NULL) return TM_ERROR_NO_MEMORY;
   **out_kernel = (tm_kernel){ operation->op, operation->operands[0].element_count };
   return TM_OK;
 }

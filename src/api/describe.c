@@ -5,6 +5,7 @@
 #include "api/context.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "plugin/record_store.h"
 #include "tensor/format.h"
 
 static const char *or_empty(const char *text) { return text == NULL ? "" : text; }
@@ -144,9 +145,22 @@ static bool is_known(const tm_inventory *inventory, const char *name) {
   return false;
 }
 
+/* What a trial held against a backend is in its record, which may also say that it is refused. */
+static uint32_t forget_trials(tm_inventory *inventory, const char *name) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    const tm_backend_slot *slot = inventory->backends[i];
+    if (strcmp(slot->name, name) != 0 || !tm_record_store_forget(inventory, slot->record)) continue;
+    const bool is_refused = atomic_load(&slot->state) == TM_BACKEND_REFUSED;
+    count += slot->fault_count + is_refused;
+    tm_log_write(&inventory->log, TM_LOG_INFO, "%s is tried anew at the next start", slot->name);
+  }
+  return count;
+}
+
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error) {
   if (name == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "forgive: no name is given");
-  const uint32_t count = tm_health_forgive(&context->health, name);
+  const uint32_t count = tm_health_forgive(&context->health, name) + forget_trials(context->inventory, name);
   if (count == 0 && !is_known(context->inventory, name))
     return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no backend or device '%.64s', and nothing is held against one", name);
   if (out_count != NULL) *out_count = count;

@@ -48,7 +48,8 @@ static tm_status open_file(const char *path, int *out_file, struct stat *out_fou
 
 static tm_file_identity identity_of(const struct stat *found) {
   return (tm_file_identity){ (uint64_t)found->st_dev, (uint64_t)found->st_ino, (uint64_t)found->st_size,
-                             (uint64_t)found->st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_mtim.tv_nsec };
+                             (uint64_t)found->st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_mtim.tv_nsec,
+                             (uint64_t)found->st_ctim.tv_sec * NS_PER_SECOND + (uint64_t)found->st_ctim.tv_nsec };
 }
 
 tm_status tm_library_identify(const char *path, tm_file_identity *out_identity, tm_error *error) {

@@ -18,6 +18,7 @@ typedef struct tm_file_identity {
   uint64_t inode;
   uint64_t size_bytes;
   uint64_t modified_ns;
+  uint64_t changed_ns;          /* also by what puts the time of modification back */
 } tm_file_identity;
 
 /* Is it a regular file, not empty, and writable by its owner only?   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT */

@@ -13,92 +13,121 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/system_error.h"
+
 #define LONGEST_PATH 4096
-#define SUM_BYTES 8u            /* in front of the content: its hash */
+#define SUM_FORMAT "%016llx\n"
+#define SUM_BYTES 17u           /* in front of the content: its hash */
 
-static bool join(const char *folder, const char *name, const char *suffix, char path[LONGEST_PATH]) {
-  const int length = snprintf(path, LONGEST_PATH, "%s/%s%s", folder, name, suffix);
-  return length > 0 && length < LONGEST_PATH;
+static tm_status fail_path(const char *path, const char *what, tm_error *error) {
+  const int number = errno;
+  return tm_fail_native(error, TM_ERROR_IO, number, "%s: %s: %s", path, what, tm_system_error(number).text);
 }
 
-bool tm_kept_folder_prepare(const char *path) {
-  char part[LONGEST_PATH];
-  const size_t length = strlen(path);
-  if (length == 0 || length >= sizeof part) return false;
-  memcpy(part, path, length + 1);
+static void sum_of(const void *data, uint64_t bytes, char sum[SUM_BYTES + 1]) {
+  (void)snprintf(sum, SUM_BYTES + 1, SUM_FORMAT, (unsigned long long)XXH3_64bits(data, (size_t)bytes));
+}
+
+/* ---- the folder ---- */
+
+static bool is_folder(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static tm_status check_folder(const char *path, tm_error *error) {
+  struct stat found;
+  if (stat(path, &found) != 0) return fail_path(path, "cannot be used", error);
+  if ((found.st_mode & S_IWOTH) != 0) return tm_fail(error, TM_ERROR_IO, "%s: anybody may write to this folder", path);
+  if (found.st_uid != geteuid() && found.st_uid != 0) return tm_fail(error, TM_ERROR_IO, "%s: the folder is somebody else's", path);
+  return TM_OK;
+}
+
+tm_status tm_kept_folder_make(const char *folder, tm_error *error) {
+  char path[LONGEST_PATH];
+  const size_t length = strlen(folder);
+  if (length == 0 || length >= sizeof path) return tm_fail(error, TM_ERROR_IO, "the folder's name is empty or too long");
+  memcpy(path, folder, length + 1);
   for (size_t i = 1; i <= length; i++) {
-    if (part[i] != '/' && part[i] != '\0') continue;
-    const char kept = part[i];
-    part[i] = '\0';
-    if (mkdir(part, 0700) != 0 && errno != EEXIST) return false;
-    part[i] = kept;
+    if (path[i] != '/' && path[i] != '\0') continue;
+    const char kept = path[i];
+    path[i] = '\0';
+    if (mkdir(path, 0700) != 0 && !is_folder(path)) return fail_path(path, "cannot make the folder", error);
+    path[i] = kept;
   }
-  struct stat found;
-  return stat(path, &found) == 0 && S_ISDIR(found.st_mode) && (found.st_mode & S_IWOTH) == 0;
+  return check_folder(folder, error);
 }
 
-static bool read_whole(int file, void *data, uint64_t bytes) {
-  for (uint64_t done = 0; done < bytes;) {
-    const ssize_t got = read(file, (char *)data + done, (size_t)(bytes - done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += (uint64_t)got;
-  }
-  return true;
-}
+/* ---- reading ---- */
 
-static bool read_content(tm_memory *memory, int file, uint64_t most_bytes, void **out_data, uint64_t *out_bytes) {
-  struct stat found;
-  uint64_t sum;
-  if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size < (off_t)SUM_BYTES) return false;
-  const uint64_t bytes = (uint64_t)found.st_size - SUM_BYTES;
-  if (bytes > most_bytes) return false;
-  void *data = tm_memory_alloc(memory, bytes, 0);
-  if (data != NULL && read_whole(file, &sum, sizeof sum) && read_whole(file, data, bytes) && XXH3_64bits(data, (size_t)bytes) == sum) {
+static tm_status read_content(tm_memory *memory, int file, const char *path, uint64_t bytes, char **out_data, tm_error *error) {
+  char found[SUM_BYTES] = "", expected[SUM_BYTES + 1];
+  char *data = tm_memory_alloc(memory, bytes, 0);
+  if (data == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to read a file");
+  const bool is_whole = tm_descriptor_read(file, 0, found, SUM_BYTES) == SUM_BYTES &&
+                        tm_descriptor_read(file, SUM_BYTES, data, bytes) == bytes;
+  sum_of(data, is_whole ? bytes : 0, expected);
+  if (is_whole && memcmp(found, expected, SUM_BYTES) == 0) {
     *out_data = data;
-    *out_bytes = bytes;
-    return true;
+    return TM_OK;
   }
   tm_memory_free(memory, data, bytes);
-  return false;
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: its content is damaged", path);
 }
 
-bool tm_kept_file_read(tm_memory *memory, const char *folder, const char *name, uint64_t most_bytes, void **out_data,
-                        uint64_t *out_bytes) {
-  char path[LONGEST_PATH];
-  if (!join(folder, name, "", path)) return false;
+static tm_status read_open(tm_memory *memory, int file, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                           tm_error *error) {
+  struct stat found;
+  if (fstat(file, &found) != 0) return fail_path(path, "cannot be read", error);
+  if (!S_ISREG(found.st_mode) || found.st_size < (off_t)SUM_BYTES)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: its content is damaged", path);
+  const uint64_t bytes = (uint64_t)found.st_size - SUM_BYTES;
+  if (bytes > most_bytes) return tm_fail(error, TM_ERROR_LIMIT, "%s: more than %llu bytes", path, (unsigned long long)most_bytes);
+  TM_TRY(read_content(memory, file, path, bytes, out_data, error));
+  *out_bytes = bytes;
+  return TM_OK;
+}
+
+tm_status tm_kept_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                            tm_error *error) {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (file < 0) return false;
-  const bool ok = read_content(memory, file, most_bytes, out_data, out_bytes);
-  close(file);
-  return ok;
+  if (file < 0 && errno == ENOENT) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
+  if (file < 0) return fail_path(path, "cannot be read", error);
+  const tm_status status = read_open(memory, file, path, most_bytes, out_data, out_bytes, error);
+  (void)close(file);
+  return status;
 }
 
-static bool write_whole(int file, const void *data, uint64_t bytes) {
-  for (uint64_t done = 0; done < bytes;) {
-    const ssize_t put = write(file, (const char *)data + done, (size_t)(bytes - done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    done += (uint64_t)put;
-  }
-  return true;
-}
+/* ---- writing ---- */
 
-bool tm_kept_file_write(const char *folder, const char *name, const void *data, uint64_t bytes) {
-  char path[LONGEST_PATH], temporary[LONGEST_PATH];
-  if (!join(folder, name, "", path) || !join(folder, name, ".XXXXXX", temporary)) return false;
+tm_status tm_kept_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error) {
+  char temporary[LONGEST_PATH], sum[SUM_BYTES + 1];
+  const int length = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+  if (length < 0 || (size_t)length >= sizeof temporary) return tm_fail(error, TM_ERROR_IO, "the folder's name is too long");
   const int file = mkostemp(temporary, O_CLOEXEC);
-  if (file < 0) return false;
-  const uint64_t sum = XXH3_64bits(data, (size_t)bytes);
-  bool ok = write_whole(file, &sum, sizeof sum) && write_whole(file, data, bytes);
-  ok = close(file) == 0 && ok && rename(temporary, path) == 0;
-  if (!ok) (void)unlink(temporary);
-  return ok;
+  if (file < 0) return fail_path(path, "cannot be written", error);
+  sum_of(data, bytes, sum);
+  const bool is_written = tm_descriptor_write(file, 0, sum, SUM_BYTES) && tm_descriptor_write(file, SUM_BYTES, data, bytes) &&
+                          fsync(file) == 0;
+  const bool is_closed = close(file) == 0;
+  if (is_written && is_closed && rename(temporary, path) == 0) return TM_OK;
+  const tm_status status = fail_path(path, "cannot be written", error);
+  (void)unlink(temporary);
+  return status;
 }
 
-void tm_kept_file_remove(const char *folder, const char *name) {
-  char path[LONGEST_PATH];
-  if (join(folder, name, "", path)) (void)unlink(path);
+void tm_kept_file_remove(const char *path) { (void)unlink(path); }
+
+uint32_t tm_kept_folder_remove(const char *folder, const char *beginning) {
+  uint32_t count = 0;
+  DIR *open = opendir(folder);
+  if (open == NULL) return 0;
+  for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open))
+    if (strncmp(entry->d_name, beginning, strlen(beginning)) == 0 && unlinkat(dirfd(open), entry->d_name, 0) == 0) count++;
+  (void)closedir(open);
+  return count;
 }
 
 /* ---- keeping the folder small ---- */

@@ -17,6 +17,7 @@ struct tm_pool {
   pthreadpool_t   threads;      /* NULL until they are needed */
   uint32_t        lane_count;
   tm_mutex        in_use;
+  _Atomic(const void *) holder;  /* the thread that has the lock, by the address of a variable of its own */
   _Atomic(run_state *) current; /* the run under the lock; what publishes it to the lanes */
 };
 
@@ -70,10 +71,19 @@ void tm_pool_destroy(tm_pool *pool) {
   tm_memory_free(pool->memory, pool, sizeof *pool);
 }
 
-bool tm_pool_is_busy(tm_pool *pool) {
-  if (!tm_mutex_try_lock(&pool->in_use)) return true;
+const void *tm_pool_thread(void) { return &inside_pool; }
+
+bool tm_pool_is_held_by(const tm_pool *pool, const void *thread) { return atomic_load(&pool->holder) == thread; }
+
+static bool hold(tm_pool *pool) {
+  if (!tm_mutex_try_lock(&pool->in_use)) return false;
+  atomic_store_explicit(&pool->holder, &inside_pool, memory_order_relaxed);
+  return true;
+}
+
+static void let_go(tm_pool *pool) {
+  atomic_store_explicit(&pool->holder, NULL, memory_order_relaxed);
   tm_mutex_unlock(&pool->in_use);
-  return false;
 }
 
 uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
@@ -110,12 +120,12 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
   if (count == 0) return;
   if (grain == 0) grain = 1;
   const uint64_t grains = tm_divide_up(count, grain);
-  if (grains == 1 || pool->lane_count == 1 || inside_pool || !tm_mutex_try_lock(&pool->in_use)) {
+  if (grains == 1 || pool->lane_count == 1 || inside_pool || !hold(pool)) {
     run_inline(function, argument, count);
     return;
   }
   if (!has_threads(pool)) {
-    tm_mutex_unlock(&pool->in_use);
+    let_go(pool);
     run_inline(function, argument, count);
     return;
   }
@@ -127,5 +137,5 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
   atomic_store_explicit(&pool->current, &state, memory_order_release);
   pthreadpool_parallelize_1d(pool->threads, run_lane, pool, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
   (void)atomic_load_explicit(&state.finished_lanes, memory_order_acquire);
-  tm_mutex_unlock(&pool->in_use);
+  let_go(pool);
 }

@@ -17,8 +17,9 @@ typedef void (*tm_pool_fn)(void *argument, uint64_t begin, uint64_t end, uint32_
    TM_ERROR_NO_MEMORY */
 tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_pool, tm_error *error);
 void      tm_pool_destroy(tm_pool *pool);
-/* Whether somebody's work is in it. */
-bool      tm_pool_is_busy(tm_pool *pool);
+/* A name for the calling thread, and whether that thread's work has the pool. */
+const void *tm_pool_thread(void);
+bool        tm_pool_is_held_by(const tm_pool *pool, const void *thread);
 uint32_t  tm_pool_lane_count(const tm_pool *pool);
 
 /*

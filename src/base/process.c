@@ -39,8 +39,9 @@ static tm_status spawn(const char *const *command, int output, pid_t *out_child,
     posix_spawnattr_destroy(&attributes);
   }
   posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) return tm_fail_native(error, TM_ERROR_NOT_FOUND, code, "%s: %s", program, tm_system_error(code).text);
-  return TM_OK;
+  if (code == 0) return TM_OK;
+  const bool is_short = code == ENOMEM || code == EMFILE || code == ENFILE;
+  return tm_fail_native(error, is_short ? TM_ERROR_IO : TM_ERROR_NOT_FOUND, code, "%s: %s", program, tm_system_error(code).text);
 }
 
 /* One child while it runs. */
@@ -49,17 +50,16 @@ typedef struct watch {
   int                input;
   bool               is_closed;         /* its output */
   bool               has_ended;
-  int                status;
-  uint64_t           silence_ns;
+  bool               is_gone;           /* somebody else has collected it */
+  uint64_t           begin_ns;
   uint64_t           silent_from_ns;
-  uint64_t           deadline_ns;
-  uint64_t           capacity;
+  tm_process_limits  limits;
   tm_process_result *result;
 } watch;
 
 static void keep(watch *w, const char *chunk, uint64_t bytes) {
   tm_process_result *result = w->result;
-  const uint64_t room = w->capacity - 1 - result->output_length;
+  const uint64_t room = w->limits.output_bytes - 1 - result->output_length;
   const uint64_t kept = bytes < room ? bytes : room;
   memcpy(result->output + result->output_length, chunk, (size_t)kept);
   result->output_length += kept;
@@ -76,20 +76,26 @@ static bool read_some(watch *w) {
   }
   keep(w, chunk, (uint64_t)got);
   w->silent_from_ns = tm_now_ns();
+  tm_process_limits *limits = &w->limits;
+  if (limits->listen != NULL)
+    limits->listen(limits->context, w->result->output, w->result->output_length, &limits->silence_ns, &limits->total_ns);
   return true;
 }
 
+static uint64_t later(uint64_t time_ns, uint64_t by_ns) { return by_ns > UINT64_MAX - time_ns ? UINT64_MAX : time_ns + by_ns; }
+
 static uint64_t next_deadline(const watch *w) {
-  const uint64_t silent = w->silence_ns > UINT64_MAX - w->silent_from_ns ? UINT64_MAX : w->silent_from_ns + w->silence_ns;
-  return tm_min_u64(silent, w->deadline_ns);
+  return tm_min_u64(later(w->silent_from_ns, w->limits.silence_ns), later(w->begin_ns, w->limits.total_ns));
 }
 
-/* A host that reaps all children itself leaves no status: then the output alone speaks, and its end is the child's. */
+/* The child is looked at and not yet collected: as long as it is there nobody else gets its number, nor its group's.  A host
+   that reaps all children itself leaves nothing to look at: then the output alone speaks, and its end is the child's. */
 static void look(watch *w) {
-  const pid_t done = waitpid(w->child, &w->status, WNOHANG);
-  if (done == w->child) w->has_ended = true;
-  if (done < 0 && errno == ECHILD && w->is_closed) w->has_ended = true;
-  if (done < 0) w->status = 0;
+  siginfo_t about = { .si_pid = 0 };
+  const int code = waitid(P_PID, (id_t)w->child, &about, WEXITED | WNOHANG | WNOWAIT);
+  if (code == 0 && about.si_pid == w->child) w->has_ended = true;
+  if (code != 0 && errno == ECHILD) w->is_gone = true;
+  if (w->is_gone && w->is_closed) w->has_ended = true;
 }
 
 /* Until the child has ended or time is up.  What the child started may hold the output open longer; nobody waits for that. */
@@ -108,15 +114,14 @@ static void attend(watch *w) {
 
 static void finish(watch *w) {
   tm_process_result *result = w->result;
+  int status = 0;
   if (!w->has_ended) result->timed_out = true;
-  (void)kill(-w->child, SIGKILL);
-  while (!w->has_ended) {
-    const pid_t done = waitpid(w->child, &w->status, 0);
-    w->has_ended = done == w->child || errno != EINTR;
-    if (done < 0) w->status = result->timed_out ? SIGKILL : 0;
-  }
-  if (WIFSIGNALED(w->status)) result->signal = WTERMSIG(w->status);
-  if (WIFEXITED(w->status)) result->exit_code = WEXITSTATUS(w->status);
+  if (!w->is_gone) (void)kill(-w->child, SIGKILL);
+  pid_t done = waitpid(w->child, &status, 0);
+  while (done < 0 && errno == EINTR) done = waitpid(w->child, &status, 0);
+  if (done != w->child) status = result->timed_out ? SIGKILL : 0;
+  if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
+  if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
   result->output[result->output_length] = '\0';
 }
 
@@ -127,9 +132,7 @@ static tm_status run(const char *const *command, const tm_process_limits *limits
   close(ends[1]);
   if (status != TM_OK) return status;
   const uint64_t now = tm_now_ns();
-  watch w = { .child = child, .input = ends[0], .silence_ns = limits->silence_ns, .silent_from_ns = now,
-              .deadline_ns = limits->total_ns > UINT64_MAX - now ? UINT64_MAX : now + limits->total_ns,
-              .capacity = limits->output_bytes, .result = result };
+  watch w = { .child = child, .input = ends[0], .begin_ns = now, .silent_from_ns = now, .limits = *limits, .result = result };
   attend(&w);
   finish(&w);
   return TM_OK;

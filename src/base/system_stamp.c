@@ -33,13 +33,15 @@ static uint64_t content(const char *path) {
 
 uint64_t tm_system_stamp_file(uint64_t stamp, const char *path) {
   struct stat found;
-  uint64_t words[6] = { stamp };
+  uint64_t words[8] = { stamp };
   if (stat(path, &found) == 0) {
     words[1] = (uint64_t)found.st_dev;
     words[2] = (uint64_t)found.st_ino;
     words[3] = (uint64_t)found.st_size;
     words[4] = (uint64_t)found.st_mtim.tv_sec;
     words[5] = (uint64_t)found.st_mtim.tv_nsec;
+    words[6] = (uint64_t)found.st_ctim.tv_sec;
+    words[7] = (uint64_t)found.st_ctim.tv_nsec;
   }
   return XXH3_64bits_withSeed(words, sizeof words, XXH3_64bits(path, strlen(path)));
 }

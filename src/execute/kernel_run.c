@@ -37,7 +37,9 @@ typedef struct launching {
   tm_kernel         *kernel;
   const tm_resident *residents;
   uint64_t           copy_ns;
+  bool               is_own;            /* what it works on is in memory of the library's own */
   bool               is_abandoned;      /* it never came back, and may still use what it was given */
+  bool               is_left;           /* the same until it has ended: its caller had to go */
 } launching;
 
 static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
@@ -47,8 +49,10 @@ static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
   use.trial = l->candidate->trial;
   use.cancelled = l->runner->cancelled;
   use.expected_ns = l->candidate->answer.cost_ns;
+  use.has_own_operands = l->is_own;
   const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copy_ns, error);
   l->is_abandoned = use.is_abandoned;
+  l->is_left = use.queue_is_left;
   tm_device_use_end(&use);
   return status;
 }
@@ -57,13 +61,14 @@ static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
 static tm_status launch_on_trial(launching *l, void *const *pointers, tm_error *error) {
   tm_trial_operands own;
   tm_plan_candidate *candidate = l->candidate;
-  const bool is_own = tm_trial_is_watched(candidate->trial) &&
+  l->is_own = tm_trial_is_watched(candidate->trial) &&
                       tm_trial_operands_init(&own, l->runner->table->memory, candidate, pointers);
-  const tm_status status = launch(l, is_own ? own.pointers : pointers, error);
+  const tm_status status = launch(l, l->is_own ? own.pointers : pointers, error);
   if (status == TM_OK) tm_trial_pass(candidate->trial);
-  if (is_own && status == TM_OK) tm_trial_operands_collect(&own, candidate, pointers);
-  if (is_own && !l->is_abandoned) tm_trial_operands_deinit(&own);
-  if (!is_own && l->is_abandoned) atomic_store(&candidate->holds_operands, true);
+  if (l->is_own && status == TM_OK) tm_trial_operands_collect(&own, candidate, pointers);
+  if (l->is_own && l->is_left) tm_trial_operands_leave(&own, candidate->device);
+  else if (l->is_own && !l->is_abandoned) tm_trial_operands_deinit(&own);
+  if (!l->is_own && l->is_abandoned) atomic_store(&candidate->holds_operands, true);
   return status;
 }
 

@@ -33,7 +33,8 @@ static tm_status run_in_place(tm_scratch *scratch, const tm_launch_site *site, t
     count++;
   }
   const tm_status status = tm_device_run(use, site->kernel, bindings, count, error);
-  if (!use->is_abandoned) tm_scratch_give(scratch, workspace);
+  if (use->queue_is_left) tm_device_memory_free(site->device, workspace.memory, workspace.bytes);
+  else if (!use->is_abandoned) tm_scratch_give(scratch, workspace);
   return status;
 }
 

@@ -30,6 +30,11 @@ static uint64_t factor_batch(const tm_operand *y, uint64_t batch, const uint64_t
   return index;
 }
 
+static void add_projected(const double *values, const double *bx, uint64_t count, projection sums) {
+  for (uint64_t k = 0; k < count; k++)
+    for (uint32_t v = 0; v < TM_PROJECTIONS; v++) sums[v] += values[k] * bx[k * TM_PROJECTIONS + v];
+}
+
 /* Rows of A (B x). */
 static void project_true(const tm_quantized_product *p, uint64_t batch, uint64_t row, uint64_t rows, projection *out_sums) {
   double values[TM_TILE_LINES * TM_TILE_TERMS];
@@ -40,10 +45,7 @@ static void project_true(const tm_quantized_product *p, uint64_t batch, uint64_t
   for (uint64_t term = 0, n; term < a->term_count; term += n) {
     n = tm_min_u64(TM_TILE_TERMS, a->term_count - term);
     tm_line_view_load(a, a_batch, row, rows, term, n, values);
-    for (uint64_t i = 0; i < rows; i++)
-      for (uint64_t k = 0; k < n; k++)
-        for (uint32_t v = 0; v < TM_PROJECTIONS; v++)
-          out_sums[i][v] += values[i * TM_TILE_TERMS + k] * bx[(term + k) * TM_PROJECTIONS + v];
+    for (uint64_t i = 0; i < rows; i++) add_projected(&values[i * TM_TILE_TERMS], &bx[term * TM_PROJECTIONS], n, out_sums[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "plugin/device.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
 
@@ -98,5 +99,10 @@ void tm_trial_operands_collect(const tm_trial_operands *operands, const tm_plan_
 
 void tm_trial_operands_deinit(tm_trial_operands *operands) {
   for (uint32_t i = 0; i < operands->count; i++) tm_memory_free(operands->memory, operands->blocks[i], operands->block_bytes[i]);
+  operands->count = 0;
+}
+
+void tm_trial_operands_leave(tm_trial_operands *operands, tm_device_slot *device) {
+  for (uint32_t i = 0; i < operands->count; i++) tm_device_memory_free(device, operands->blocks[i], operands->block_bytes[i]);
   operands->count = 0;
 }

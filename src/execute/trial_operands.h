@@ -23,5 +23,7 @@ bool tm_trial_operands_init(tm_trial_operands *operands, tm_memory *memory, cons
 void tm_trial_operands_collect(const tm_trial_operands *operands, const tm_plan_candidate *candidate, void *const *pointers);
 /* Not after a run that may still use them: then they stay. */
 void tm_trial_operands_deinit(tm_trial_operands *operands);
+/* After a run that was left behind: they stay until the device is done with it. */
+void tm_trial_operands_leave(tm_trial_operands *operands, tm_device_slot *device);
 
 #endif

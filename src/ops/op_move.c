@@ -119,7 +119,7 @@ const tm_op_row tm_op_rows_move[] = {
      .combine = TM_COMBINE_CONCATENATE, .splittable = splittable_axes, .units = tm_units_elementwise,
      .reference = transpose_reference, .input_names = {"x"}},
     {MOVE_ROW(FILL, "fill", "one value everywhere; the caller gives the shape of y", fill_infer, 0),
-     .combine = TM_COMBINE_NONE, .splittable = tm_splittable_none, .units = tm_units_elementwise,
+     .combine = TM_COMBINE_CONCATENATE, .splittable = tm_splittable_none, .units = tm_units_elementwise,
      .reference = copy_reference, .input_names = {"value"}, .merged_operands = 0x2},
     {MOVE_ROW(CONVERT, "convert", "to or from a backend's private format; only that backend can do it", convert_infer,
               0),

@@ -46,7 +46,9 @@ bool tm_backend_is_watched(const tm_backend_slot *slot) {
 /* False: the call is still out there. */
 static bool make(backend_call *call) {
   const tm_worker_patience patience = { tm_watch_limit_ns(&call->slot->inventory->watch, 0), NULL };
-  if (tm_backend_is_watched(call->slot)) return tm_watch_call(&call->slot->inventory->watch, framed, call, &patience);
+  tm_left_call left;
+  if (tm_backend_is_watched(call->slot))
+    return tm_watch_call(&call->slot->inventory->watch, framed, call, &patience, &left) == TM_WORKER_BACK;
   framed(call);
   return true;
 }
@@ -94,7 +96,7 @@ tm_status tm_backend_device_info(tm_backend_slot *slot, uint32_t index, tm_devic
 
 /* One that hangs or crashes in it would do so at the end of every process. */
 void tm_backend_shutdown(tm_backend_slot *slot) {
-  if (!slot->initialized || atomic_load(&slot->is_stuck)) return;
+  if (!slot->initialized || atomic_load(&slot->is_stuck) || atomic_load(&slot->is_kept_up)) return;
   tm_inventory *inventory = slot->inventory;
   const tm_work_kind kind = { .op = TM_WORK_SHUTDOWN };
   tm_device_slot *device = slot->device_count != 0 && tm_backend_is_watched(slot) ? inventory->devices[slot->first_device] : NULL;

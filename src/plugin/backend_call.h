@@ -12,7 +12,7 @@
 tm_status tm_backend_init(tm_backend_slot *slot, tm_error *error);
 /* *out_info as the backend left it.   As device_info returns, TM_ERROR_INTERNAL (it did not come back), TM_ERROR_NO_MEMORY */
 tm_status tm_backend_device_info(tm_backend_slot *slot, uint32_t index, tm_device_info *out_info, tm_error *error);
-/* If it was initialized; a backend that is stuck stays as it is. */
+/* If it was initialized; a backend that is stuck, or to be kept up, stays as it is. */
 void      tm_backend_shutdown(tm_backend_slot *slot);
 
 /* Whether the backend is watched, and its devices too; in a trial the whole process is. */

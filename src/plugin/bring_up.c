@@ -59,6 +59,12 @@ tm_status tm_bring_up_name(tm_backend_slot *slot, tm_error *error) {
   return slot->name == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of backends") : TM_OK;
 }
 
+/* Short of something, or overtaken by a change: no word about what it is. */
+static bool is_passing(tm_status status) {
+  return status == TM_BUSY || status == TM_STALE || status == TM_ERROR_NO_MEMORY || status == TM_ERROR_DEVICE_LOST ||
+         status == TM_ERROR_IO || status == TM_ERROR_LIMIT;
+}
+
 tm_status tm_bring_up_init(tm_backend_slot *slot, tm_error *error) {
   tm_host_services_init(slot);
   if (tm_call_trace_is_wanted()) TM_TRY(tm_call_trace_install(slot, error));
@@ -83,6 +89,7 @@ tm_status tm_bring_up_start(tm_backend_slot *slot, const tm_context_options *opt
   slot->wake_ns += tm_now_ns() - begin;
   if (status == TM_OK) return TM_OK;
   if (error.text[0] == '\0') (void)tm_fail(&error, status, "it could not start: %s", tm_status_name(status));
+  slot->may_recover = is_passing(status) || atomic_load(&slot->is_stuck);
   const uint32_t refused = atomic_load(&slot->is_stuck) ? TM_BACKEND_QUARANTINED : TM_BACKEND_REFUSED;
   tm_inventory_set_state(slot, status == TM_ERROR_NO_DEVICE ? TM_BACKEND_UNAVAILABLE : refused, error.text);
   return TM_OK;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/claimed_file.h"
 #include "base/error.h"
 #include "base/folder.h"
-#include "base/state_file.h"
+#include "base/kept_file.h"
 
 #define FILE_PREFIX "running-"
 #define MARKS 64u               /* calls under way at once; more go unmarked */
@@ -21,7 +22,7 @@ struct tm_crash_marks {
   tm_memory    *memory;
   tm_log        log;
   tm_mutex      lock;
-  tm_state_file file;
+  tm_claimed_file file;
   uint64_t      in_use;         /* a bit a mark */
   bool          is_hopeless;    /* no file can be made, which was said */
   char          path[LONGEST_PATH];
@@ -47,19 +48,19 @@ tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, tm_log log,
 
 void tm_crash_marks_close(tm_crash_marks *marks) {
   if (marks == NULL) return;
-  if (marks->file.descriptor >= 0) tm_state_file_remove(marks->path);
-  tm_state_file_close(&marks->file);
+  if (marks->file.descriptor >= 0) tm_kept_file_remove(marks->path);
+  tm_claimed_file_close(&marks->file);
   tm_mutex_deinit(&marks->lock);
   tm_memory_free(marks->memory, marks, bytes_of(marks->folder));
 }
 
 static tm_status make_file(tm_crash_marks *marks, tm_error *error) {
-  TM_TRY(tm_state_folder_make(marks->folder, error));
+  TM_TRY(tm_kept_folder_make(marks->folder, error));
   for (uint32_t i = 0; i < MOST_FILES_TRIED; i++) {
     const int length = snprintf(marks->path, sizeof marks->path, "%s/" FILE_PREFIX "%llu-%u", marks->folder,
                                 (unsigned long long)tm_process_number(), i);
     if (length < 0 || (size_t)length >= sizeof marks->path) return tm_fail(error, TM_ERROR_IO, "the folder's name is too long");
-    if (tm_state_file_create(marks->path, &marks->file, error) == TM_OK) return TM_OK;
+    if (tm_claimed_file_create(marks->path, &marks->file, error) == TM_OK) return TM_OK;
   }
   return TM_ERROR_IO;
 }
@@ -74,22 +75,16 @@ static bool has_file(tm_crash_marks *marks) {
   return false;
 }
 
-static void write_kind(const tm_work_kind *kind, char *text, size_t capacity) {
-  size_t used = (size_t)snprintf(text, capacity, "%x\t", kind->op);
-  for (uint32_t i = 0; i < kind->format_count && used < capacity; i++)
-    used += (size_t)snprintf(text + used, capacity - used, "%s%x", i == 0 ? "" : ",", kind->formats[i]);
-}
-
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind) {
   if (marks == NULL) return TM_NO_MARK;
-  char kind_text[160], text[MARK_BYTES] = "";
-  write_kind(kind, kind_text, sizeof kind_text);
+  char kind_text[TM_WORK_KIND_BYTES], text[MARK_BYTES] = "";
+  tm_work_kind_print(kind, kind_text);
   snprintf(text, sizeof text, "%s\t%s\t%s\t%s\t%s", device->backend->name, device->backend->build_id, device->uuid_text, call, kind_text);
   uint32_t mark = TM_NO_MARK;
   tm_mutex_lock(&marks->lock);
   for (uint32_t i = 0; i < MARKS && mark == TM_NO_MARK; i++)
     if ((marks->in_use >> i & 1) == 0) mark = i;
-  if (mark != TM_NO_MARK && has_file(marks) && tm_state_file_write(&marks->file, (uint64_t)mark * MARK_BYTES, text, sizeof text))
+  if (mark != TM_NO_MARK && has_file(marks) && tm_claimed_file_write(&marks->file, (uint64_t)mark * MARK_BYTES, text, sizeof text))
     marks->in_use |= UINT64_C(1) << mark;
   else
     mark = TM_NO_MARK;
@@ -100,52 +95,62 @@ uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device,
 void tm_crash_marks_clear(tm_crash_marks *marks, uint32_t mark) {
   if (mark == TM_NO_MARK) return;
   tm_mutex_lock(&marks->lock);
-  (void)tm_state_file_write(&marks->file, (uint64_t)mark * MARK_BYTES, "", 1);
+  (void)tm_claimed_file_write(&marks->file, (uint64_t)mark * MARK_BYTES, "", 1);
   marks->in_use &= ~(UINT64_C(1) << mark);
   tm_mutex_unlock(&marks->lock);
 }
 
 /* ---- what others left ---- */
 
-static bool read_kind(const char *op, const char *formats, tm_work_kind *out_kind) {
-  char *end;
-  memset(out_kind, 0, sizeof *out_kind);
-  out_kind->op = (uint32_t)strtoul(op, &end, 16);
-  if (*op == '\0' || *end != '\0') return false;
-  while (*formats != '\0') {
-    if (out_kind->format_count == TM_MAX_OPERANDS) return false;
-    out_kind->formats[out_kind->format_count++] = (uint32_t)strtoul(formats, &end, 16);
-    if (end == formats || (*end != ',' && *end != '\0')) return false;
-    formats = *end == ',' ? end + 1 : end;
-  }
-  return true;
-}
-
 /* Anything may stand in a file. */
-static void visit_text(char *text, tm_mark_visit_fn visit, void *context) {
+static bool parse_mark(char *text, tm_found_mark *out_mark) {
   char *fields[MARK_FIELDS];
   for (const char *c = text; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' && *c != '\t') return;
+    if ((unsigned char)*c < ' ' && *c != '\t') return false;
   for (int i = 0; i < MARK_FIELDS; i++) {
     fields[i] = text;
     text += strcspn(text, "\t");
-    if (i + 1 < MARK_FIELDS && *text != '\t') return;
+    if (i + 1 < MARK_FIELDS && *text != '\t') return false;
     if (*text != '\0') *text++ = '\0';
   }
-  tm_found_mark mark = { fields[0], fields[1], fields[2], fields[3], { .op = 0 } };
-  if (read_kind(fields[4], fields[5], &mark.kind)) visit(context, &mark);
+  *out_mark = (tm_found_mark){ fields[0], fields[1], fields[2], fields[3], { .op = 0 } };
+  return tm_work_kind_parse(fields[4], fields[5], &out_mark->kind);
 }
 
-static void collect_file(const char *path, tm_mark_visit_fn visit, void *context) {
-  tm_state_file file = { -1 };
-  if (tm_state_file_claim(path, false, &file, NULL) != TM_OK) return;
+static bool is_same(const tm_found_mark *a, const tm_found_mark *b) {
+  return strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 && tm_work_kind_equal(&a->kind, &b->kind);
+}
+
+typedef struct found_marks {
+  tm_found_mark marks[MARKS];
+  char          texts[MARKS][MARK_BYTES + 1];
+} found_marks;
+
+/* A process ended once, however many of its threads were doing the same. */
+static bool is_new(const found_marks *found, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (is_same(&found->marks[i], &found->marks[count])) return false;
+  return true;
+}
+
+static void visit_file(const tm_claimed_file *file, found_marks *found, tm_mark_visit_fn visit, void *context) {
+  uint32_t count = 0;
   for (uint32_t i = 0; i < MARKS; i++) {
-    char text[MARK_BYTES + 1] = "";
-    if (tm_state_file_read(&file, (uint64_t)i * MARK_BYTES, text, MARK_BYTES) == 0) break;
-    if (text[0] != '\0') visit_text(text, visit, context);
+    char *text = found->texts[i];
+    const uint64_t length = tm_claimed_file_read(file, (uint64_t)i * MARK_BYTES, text, MARK_BYTES);
+    text[length] = '\0';
+    if (length == 0) break;
+    if (text[0] == '\0' || !parse_mark(text, &found->marks[count]) || !is_new(found, count)) continue;
+    visit(context, &found->marks[count++]);
   }
-  tm_state_file_remove(path);
-  tm_state_file_close(&file);
+}
+
+static void collect_file(const char *path, found_marks *found, tm_mark_visit_fn visit, void *context) {
+  tm_claimed_file file = { -1 };
+  if (tm_claimed_file_open(path, false, &file, NULL) != TM_OK) return;
+  visit_file(&file, found, visit, context);
+  tm_kept_file_remove(path);
+  tm_claimed_file_close(&file);
 }
 
 void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context) {
@@ -153,11 +158,12 @@ void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit
   tm_arena_init(&arena, memory);
   const char **names = NULL;
   uint64_t count = 0;
-  if (tm_path_is_folder(folder) && tm_folder_list(&arena, folder, &names, &count, NULL) != TM_OK) count = 0;
+  found_marks *found = tm_arena_alloc(&arena, sizeof *found);
+  if (found != NULL && tm_path_is_folder(folder) && tm_folder_list(&arena, folder, &names, &count, NULL) != TM_OK) count = 0;
   for (uint64_t i = 0; i < count; i++) {
     if (strncmp(names[i], FILE_PREFIX, strlen(FILE_PREFIX)) != 0) continue;
     const char *path = tm_path_join(&arena, folder, strlen(folder), names[i]);
-    if (path != NULL) collect_file(path, visit, context);
+    if (path != NULL) collect_file(path, found, visit, context);
   }
   tm_arena_deinit(&arena);
 }

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "plugin/answer.h"
 #include "plugin/device_call.h"
+#include "plugin/device_parked.h"
 #include "plugin/host_services.h"
-#include "plugin/table.h"
 #include "plugin/wake.h"
 
 #define QUERY_BATCH 32u
@@ -18,7 +18,7 @@
 #define BUSY_PATIENCE_NS (UINT64_C(30) * 1000000000)
 /* Waiting is done in pieces, so that a caller who wants to go is seen. */
 #define WAIT_SLICE_NS UINT64_C(20000000)
-/* What running work gets to end once its caller wants to go. */
+/* What running work gets to end before it is left. */
 #define HURRY_NS UINT64_C(40000000)
 #define HOST_BUFFER_ALIGNMENT 64u
 
@@ -96,6 +96,22 @@ static void refuse_all(const char *reason, const tm_operation *const *operations
   }
 }
 
+/* The host knows how large a buffer may be, and asks for none that is larger, whatever was said. */
+static void refuse_too_large(const tm_device_slot *device, const tm_operation *operation, tm_answer *answer) {
+  static const char text[] = "an operand is larger than the device's largest buffer";
+  const uint64_t largest = device->memories[0].largest_buffer_bytes;
+  if (largest == 0 || device->is_host_memory || answer->level == TM_LEVEL_REFUSED) return;
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++) {
+    if (operation->operands[i].byte_count <= largest) continue;
+    answer->level = TM_LEVEL_REFUSED;
+    answer->reasons = TM_REASON_SIZE;
+    answer->operand = i;
+    answer->change_count = 0;
+    answer->text = (tm_string){ text, sizeof text - 1 };
+    return;
+  }
+}
+
 void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
   if (!tm_backend_wake(device->backend)) {
     refuse_all(atomic_load(&device->backend->reason), operations, count, out_answers);
@@ -105,6 +121,7 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
     query_batch(device, operations + done, batch, out_answers + done);
   }
+  for (uint32_t i = 0; i < count; i++) refuse_too_large(device, operations[i], &out_answers[i]);
   for (uint32_t i = 0; device->backend->fault_count != 0 && i < count; i++) refuse_faults(device, operations[i], &out_answers[i]);
 }
 
@@ -144,17 +161,10 @@ tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operatio
 static bool is_out_of_reach(const tm_device_slot *device) { return !atomic_load(&device->is_open) || atomic_load(&device->is_stuck); }
 
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel) {
-  if (is_out_of_reach(device)) return;
-  tm_device_call call = { .device = device, .kind = TM_CALL_RELEASE, .kernel = kernel };
-  (void)tm_device_call_make(&call);
+  if (!is_out_of_reach(device)) tm_device_discard(device, &(tm_parked){ .kernel = kernel });
 }
 
 /* ---- buffers ---- */
-
-/* A space that is host memory needs nothing of the backend: a buffer is its address. */
-static bool host_makes_buffers(const tm_device_slot *device) {
-  return (device->memories[0].flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&device->backend->table);
-}
 
 static tm_status create_in_host_memory(tm_device_slot *device, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
   const uint64_t alignment = tm_max_u64(device->memories[0].alignment, HOST_BUFFER_ALIGNMENT);
@@ -171,79 +181,46 @@ tm_status tm_device_buffer_create(const tm_device_use *use, uint64_t bytes, tm_b
   if (largest != 0 && bytes > largest)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes is larger than its largest, %llu", device->name,
                    (unsigned long long)bytes, (unsigned long long)largest);
-  if (host_makes_buffers(device)) return create_in_host_memory(device, bytes, out_buffer, error);
+  if (tm_device_has_host_buffers(device)) return create_in_host_memory(device, bytes, out_buffer, error);
   tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_CREATE, .error = error, .trial = use->trial, .bytes = bytes };
   TM_TRY(tm_device_call_make(&call));
   *out_buffer = call.buffer;
   return TM_OK;
 }
 
-struct tm_parked_buffer {
-  struct tm_parked_buffer *next;
-  tm_buffer *buffer;
-  uint64_t   bytes;
-};
-
-/* Without memory for the note the buffer is lost, which is better than freed too early. */
-static void park(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
-  struct tm_parked_buffer *one = tm_memory_alloc(device->backend->inventory->memory, sizeof *one, 0);
-  if (one == NULL) return;
-  tm_mutex_lock(&device->lock);
-  *one = (struct tm_parked_buffer){ device->parked, buffer, bytes };
-  device->parked = one;
-  tm_mutex_unlock(&device->lock);
-}
-
-static void destroy_now(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
-  tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_DESTROY, .buffer = buffer, .bytes = bytes };
-  if (host_makes_buffers(device))
-    tm_memory_free(device->backend->inventory->memory, buffer, bytes);
-  else
-    (void)tm_device_call_make(&call);
-}
-
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
-  if (buffer == NULL) return;
-  if (atomic_load(&device->is_stuck) || atomic_load(&device->unfinished_count) != 0)
-    park(device, buffer, bytes);
-  else
-    destroy_now(device, buffer, bytes);
+  if (buffer != NULL) tm_device_discard(device, &(tm_parked){ .buffer = buffer, .bytes = bytes });
 }
 
-/* ---- work that was left behind ---- */
-
-static void free_parked(tm_device_slot *device) {
-  tm_mutex_lock(&device->lock);
-  struct tm_parked_buffer *list = NULL;
-  if (atomic_load(&device->unfinished_count) == 0 && !atomic_load(&device->is_stuck)) {
-    list = device->parked;
-    device->parked = NULL;
-  }
-  tm_mutex_unlock(&device->lock);
-  while (list != NULL) {
-    struct tm_parked_buffer *one = list;
-    list = one->next;
-    destroy_now(device, one->buffer, one->bytes);
-    tm_memory_free(device->backend->inventory->memory, one, sizeof *one);
-  }
+void tm_device_memory_free(tm_device_slot *device, void *memory, uint64_t bytes) {
+  if (memory != NULL) tm_device_discard(device, &(tm_parked){ .memory = memory, .bytes = bytes });
 }
 
-/* Takes the queue if it has ended; if it never does, the device goes. */
+/* ---- what was left behind ---- */
+
+/* Whether work still runs on a queue to which no call is under way; if it never ends, the device goes. */
+static bool still_works(tm_device_slot *device, uint32_t queue) {
+  if ((device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return false;
+  tm_device_call call = { .device = device, .kind = TM_CALL_CANCEL, .queue = queue };
+  if (tm_device_call_make(&call) != TM_BUSY) return false;
+  if (tm_now_ns() < atomic_load(&device->unfinished_until_ns)) return true;
+  (void)tm_device_give_up(device, "work that was cancelled never ended", NULL);
+  return false;
+}
+
+/* Only when nothing runs on it any more does it cease to count as unfinished. */
 static void settle_queue(tm_device_slot *device, uint32_t queue) {
   if (!tm_device_queue_take_unfinished(device, queue)) return;
-  tm_device_call call = { .device = device, .kind = TM_CALL_CANCEL, .queue = queue };
-  const bool is_running = tm_device_call_make(&call) == TM_BUSY;
-  if (is_running && tm_now_ns() < atomic_load(&device->unfinished_until_ns)) {
-    tm_device_queue_leave(device, queue);
-    return;
-  }
-  if (is_running) (void)tm_device_give_up(device, "work that was cancelled never ended", NULL);
-  tm_device_queue_release(device, queue);
+  const bool is_left = !atomic_load(&device->is_stuck) && tm_device_call_settle(device, queue) == TM_WORKER_LEFT;
+  if (is_left || (!atomic_load(&device->is_stuck) && still_works(device, queue)))
+    tm_device_queue_put_back(device, queue);
+  else
+    tm_device_queue_finish(device, queue);
 }
 
 void tm_device_settle(tm_device_slot *device) {
   for (uint32_t i = 0; i < device->info.queue_count && atomic_load(&device->unfinished_count) != 0; i++) settle_queue(device, i);
-  if (atomic_load(&device->unfinished_count) == 0) free_parked(device);
+  tm_device_free_parked(device);
 }
 
 void tm_device_close(tm_device_slot *device) {
@@ -301,17 +278,30 @@ static bool clear_queue(const tm_device_use *use, uint64_t patience_ns) {
   return !call.is_hung;
 }
 
-/* Its memory is the device's, so the caller may go while the work goes on. */
-static tm_status leave(tm_device_use *use, uint64_t until_ns, tm_error *error) {
+/* The queue is settled later, by whoever has a use for it. */
+static void leave_queue(tm_device_use *use, uint64_t until_ns) {
   tm_device_slot *device = use->device;
-  if (!clear_queue(use, HURRY_NS) && !atomic_load(&device->is_stuck)) {
-    uint64_t known = atomic_load(&device->unfinished_until_ns);
-    while (known < until_ns && !atomic_compare_exchange_weak(&device->unfinished_until_ns, &known, until_ns)) {
-    }
-    use->queue_is_left = true;
-    tm_device_queue_leave(device, use->queue);
+  uint64_t known = atomic_load(&device->unfinished_until_ns);
+  while (known < until_ns && !atomic_compare_exchange_weak(&device->unfinished_until_ns, &known, until_ns)) {
   }
-  return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while it ran on %s", device->name);
+  use->queue_is_left = true;
+  tm_device_queue_leave(device, use->queue);
+}
+
+/* Its memory is not the caller's, who may go while the work goes on. */
+static tm_status leave(tm_device_use *use, uint64_t until_ns, tm_error *error) {
+  if (!clear_queue(use, HURRY_NS) && !atomic_load(&use->device->is_stuck)) leave_queue(use, until_ns);
+  return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while it ran on %s", use->device->name);
+}
+
+static uint64_t limit_of(const tm_device_use *use, const tm_device_call *call) {
+  return tm_watch_limit_ns(&use->device->backend->inventory->watch, call->expected_ns);
+}
+
+/* What the call started gets its time once the call is back. */
+static tm_status leave_call(tm_device_use *use, const tm_device_call *call) {
+  leave_queue(use, tm_now_ns() + 2 * limit_of(use, call));
+  return call->status;
 }
 
 /* PENDING is an answer only once its time has passed; clocks may differ a little. */
@@ -325,6 +315,7 @@ static tm_status await(tm_device_use *use, tm_device_call *call, bool may_leave,
     const uint64_t begin = tm_now_ns();
     const tm_status outcome = tm_device_call_make(call);
     if (call->is_hung) use->is_abandoned = true;
+    if (call->is_left) return leave_call(use, call);
     if (outcome <= TM_OK) return outcome;
     if (outcome != TM_PENDING || came_too_early(begin)) return abandon(use, "a wait ended before its time without the work's end", call->error);
     if (may_leave && is_cancelled(use->cancelled)) return TM_PENDING;
@@ -336,11 +327,10 @@ static tm_status await(tm_device_use *use, tm_device_call *call, bool may_leave,
 static tm_status collect(tm_device_use *use, tm_device_call *call) {
   if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
   if (call->ticket.value == 0) return abandon(use, "it gave no ticket", call->error);
-  const bool may_leave = call->launch != NULL && !use->device->is_host_memory;
-  const uint64_t limit = tm_watch_limit_ns(&use->device->backend->inventory->watch, call->expected_ns);
-  const uint64_t deadline = tm_now_ns() + limit;
+  const bool may_leave = use->has_own_operands || (call->launch != NULL && !use->device->is_host_memory);
+  const uint64_t deadline = tm_now_ns() + limit_of(use, call);
   const tm_status outcome = await(use, call, may_leave, deadline);
-  if (outcome == TM_OK || use->is_abandoned) return outcome;
+  if (outcome == TM_OK || use->is_abandoned || use->queue_is_left) return outcome;
   if (outcome == TM_PENDING) return leave(use, deadline, call->error);
   if (!clear_queue(use, BUSY_PATIENCE_NS)) return abandon(use, "its queue cannot be cancelled", call->error);
   return outcome;
@@ -355,9 +345,10 @@ static tm_status enqueue_and_wait(tm_device_use *use, tm_device_call *call) {
   call->queue = call->ticket.queue = use->queue;
   call->trial = use->trial;
   /* What works in the caller's memory must end before the caller may go. */
-  if (tm_trial_is_watched(use->trial)) call->cancelled = use->cancelled;
+  if (use->has_own_operands) call->cancelled = use->cancelled;
   const tm_status status = make_patiently(call, use->cancelled);
   if (call->is_hung) use->is_abandoned = true;
+  if (call->is_left) return leave_call(use, call);
   if (status != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
   return collect(use, call);
 }

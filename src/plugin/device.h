@@ -18,6 +18,7 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
 /* Opens the device if it is not, and prepares.   TM_STALE, TM_BUSY, TM_ERROR_* as the backend says */
 tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer, tm_trial *trial,
                             tm_kernel **out_kernel, tm_error *error);
+/* Once no launch of it can be pending: see tm_device_buffer_destroy. */
 void tm_device_release(tm_device_slot *device, tm_kernel *kernel);
 
 /* Closes it if it is open and not stuck; nothing of it is in use. */
@@ -30,8 +31,9 @@ typedef struct tm_device_use {
   const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
   uint64_t        expected_ns;          /* what the work should take */
   uint32_t        queue;
+  bool            has_own_operands;     /* all that is named in calls is the library's, so that the caller may go before they end */
   bool            is_abandoned;         /* set: what was named in a call may still be touched, for ever */
-  bool            queue_is_left;        /* set: work that was left behind has the queue */
+  bool            queue_is_left;        /* set: a call or work that was left behind has the queue, and may touch what was named */
 } tm_device_use;
 
 /* Takes a queue of the device, waiting for one if need be; on a device that is stuck every call then fails. */
@@ -40,17 +42,19 @@ void          tm_device_use_end(const tm_device_use *use);
 
 /* Memory in space 0 of a device that is not host memory. */
 tm_status tm_device_buffer_create(const tm_device_use *use, uint64_t bytes, tm_buffer **out_buffer, tm_error *error);
-/* What work that was left behind may still touch is kept until that has ended; on a stuck device, for ever. */
+/* What calls or work that were left behind may still touch is kept until they have ended; on a stuck device, for ever. */
 void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes);
+/* Likewise for memory of the inventory's that was named in a call. */
+void tm_device_memory_free(tm_device_slot *device, void *memory, uint64_t bytes);
 
 /* Move bytes and return when they are there. */
 tm_status tm_device_upload(tm_device_use *use, tm_buffer *destination, uint64_t offset, const void *host, uint64_t bytes, tm_error *error);
 tm_status tm_device_download(tm_device_use *use, tm_buffer *source, uint64_t offset, void *host, uint64_t bytes, tm_error *error);
 /* Runs a prepared kernel and returns when it is done.  TM_ERROR_CANCELLED: the caller was in a hurry; in memory of the
-   device's own the kernel may still run. */
+   device's own, or with own operands, the kernel may still run. */
 tm_status tm_device_run(tm_device_use *use, tm_kernel *kernel, const tm_binding *bindings, uint32_t binding_count, tm_error *error);
 
-/* Looks whether work that was left behind has ended, and frees what it kept. */
+/* Looks whether what was left behind has ended, and frees what it kept. */
 void tm_device_settle(tm_device_slot *device);
 
 #endif

@@ -97,10 +97,10 @@ static void framed(tm_device_call *call) {
 
 /* ---- giving up ---- */
 
-/* It may hang in the pool, and keep all its threads; the others get new ones.  The old pool stays with what hangs. */
-static void replace_pool(tm_inventory *inventory) {
+/* It hangs in the pool, and keeps all its threads; the others get new ones.  The old pool stays with what hangs. */
+static void replace_pool(tm_inventory *inventory, tm_worker *worker) {
   tm_pool *old = atomic_load(&inventory->pool), *fresh = NULL;
-  if (!tm_pool_is_busy(old) || tm_pool_create(inventory->memory, tm_pool_lane_count(old), &fresh, NULL) != TM_OK) return;
+  if (!tm_worker_holds_pool(worker, old) || tm_pool_create(inventory->memory, tm_pool_lane_count(old), &fresh, NULL) != TM_OK) return;
   if (!atomic_compare_exchange_strong(&inventory->pool, &old, fresh)) tm_pool_destroy(fresh);
 }
 
@@ -132,7 +132,9 @@ tm_status tm_device_give_up(tm_device_slot *device, const char *what, tm_error *
 static tm_worker *own_thread(const tm_device_call *call) { return call->kind == TM_CALL_QUERY ? NULL : call->device->thread; }
 
 /* The call with copies of all that it points to. */
-typedef struct watched_call {
+typedef struct tm_watched_call {
+  struct tm_watched_call *next;         /* in the device's list of those that were left */
+  tm_left_call   left;
   tm_device_call call;
   tm_error       error;
   tm_operation   operation;
@@ -202,29 +204,40 @@ static void run_watched(void *argument) {
   framed(&watched->call);
 }
 
-static bool is_cancelled(const tm_device_call *call) { return call->cancelled != NULL && atomic_load(call->cancelled) != 0; }
-
-static void say_hung(tm_device_call *call, uint64_t limit_ns) {
-  char what[TM_STUCK_REASON_BYTES];
-  const call_row *row = &rows[call->kind];
-  if (is_cancelled(call))
-    snprintf(what, sizeof what, "%s had not returned when its work was cancelled", row->name);
-  else
-    snprintf(what, sizeof what, "%s did not return within %llu ms", row->name, (unsigned long long)(limit_ns / NS_PER_MS));
-  call->is_hung = true;
-  call->status = tm_device_give_up(call->device, what, call->error);
-  tm_inventory *inventory = call->device->backend->inventory;
-  replace_pool(inventory);
-  if (row->alone && inventory->stuck != NULL && !is_cancelled(call))
-    inventory->stuck(inventory->stuck_context, call->device, call->kind == TM_CALL_QUERY ? call->operation->op : TM_OP_NONE, what);
-  if (row->is_host) (void)tm_backend_give_up(call->device->backend, what, NULL);
-  if (is_cancelled(call)) call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "%s", what);
-}
-
 /* A wait is meant to take a while. */
 static uint64_t limit_of(const tm_device_call *call) {
   const uint64_t limit = tm_watch_limit_ns(&call->device->backend->inventory->watch, call->expected_ns);
   return call->kind == TM_CALL_WAIT ? limit + call->timeout_ns : limit;
+}
+
+static void give_up_call(tm_device_call *call, tm_worker *worker, char what[TM_STUCK_REASON_BYTES]) {
+  snprintf(what, TM_STUCK_REASON_BYTES, "%s did not return within %llu ms", rows[call->kind].name,
+           (unsigned long long)(limit_of(call) / NS_PER_MS));
+  call->is_hung = true;
+  call->status = tm_device_give_up(call->device, what, call->error);
+  replace_pool(call->device->backend->inventory, worker);
+}
+
+static void tell_stuck(const tm_device_call *call, uint32_t op, const char *what) {
+  const tm_inventory *inventory = call->device->backend->inventory;
+  if (inventory->stuck != NULL) inventory->stuck(inventory->stuck_context, call->device, op, what);
+}
+
+static void say_hung(tm_device_call *call, tm_worker *worker) {
+  char what[TM_STUCK_REASON_BYTES];
+  give_up_call(call, worker, what);
+  if (rows[call->kind].alone) tell_stuck(call, call->kind == TM_CALL_QUERY ? call->operation->op : TM_OP_NONE, what);
+  if (rows[call->kind].is_host) (void)tm_backend_give_up(call->device->backend, what, NULL);
+}
+
+static void leave(tm_device_call *call, watched_call *watched) {
+  tm_device_slot *device = call->device;
+  call->is_left = true;
+  call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled during %s on %s", rows[call->kind].name, device->name);
+  tm_mutex_lock(&device->lock);
+  watched->next = device->left_calls;
+  device->left_calls = watched;
+  tm_mutex_unlock(&device->lock);
 }
 
 static void make_watched(tm_device_call *call, watched_call *watched) {
@@ -232,14 +245,54 @@ static void make_watched(tm_device_call *call, watched_call *watched) {
   tm_watch *watch = &device->backend->inventory->watch;
   const tm_worker_patience patience = { limit_of(call), call->cancelled };
   tm_worker *thread = own_thread(call);
-  const bool is_back = thread != NULL ? tm_worker_call(thread, run_watched, watched, &patience)
-                                      : tm_watch_call(watch, run_watched, watched, &patience);
-  if (!is_back) {
-    say_hung(call, patience.limit_ns);
-    return;
-  }
+  const tm_worker_outcome outcome = thread != NULL ? tm_worker_call(thread, run_watched, watched, &patience, &watched->left)
+                                                   : tm_watch_call(watch, run_watched, watched, &patience, &watched->left);
+  if (outcome == TM_WORKER_LOST) say_hung(call, watched->left.worker);
+  if (outcome == TM_WORKER_LEFT) leave(call, watched);
+  if (outcome != TM_WORKER_BACK) return;
   take_result(call, watched);
   tm_memory_free(device->backend->inventory->memory, watched, sizeof *watched);
+}
+
+/* ---- calls that were left ---- */
+
+static watched_call *find_left(tm_device_slot *device, uint32_t queue) {
+  tm_mutex_lock(&device->lock);
+  watched_call *found = device->left_calls;
+  while (found != NULL && found->call.queue != queue) found = found->next;
+  tm_mutex_unlock(&device->lock);
+  return found;
+}
+
+static void unlink_left(tm_device_slot *device, const watched_call *one) {
+  tm_mutex_lock(&device->lock);
+  watched_call **link = &device->left_calls;
+  while (*link != one) link = &(*link)->next;
+  *link = one->next;
+  tm_mutex_unlock(&device->lock);
+}
+
+/* No run is there to be told, so it is held against the operation in whatever format. */
+static void lose_left(const watched_call *one) {
+  char what[TM_STUCK_REASON_BYTES];
+  const tm_device_call *made = &one->call;      /* its results are not read: they may come yet */
+  tm_device_call call = { .device = made->device, .kind = made->kind, .expected_ns = made->expected_ns, .timeout_ns = made->timeout_ns };
+  give_up_call(&call, one->left.worker, what);
+  tell_stuck(&call, made->trial != NULL ? made->trial->kind.op : TM_OP_NONE, what);
+}
+
+tm_worker_outcome tm_device_call_settle(tm_device_slot *device, uint32_t queue) {
+  tm_inventory *inventory = device->backend->inventory;
+  watched_call *one = find_left(device, queue);
+  if (one == NULL) return TM_WORKER_BACK;
+  const bool is_own = one->left.worker == device->thread;
+  const tm_worker_outcome outcome = is_own ? tm_worker_look(&one->left) : tm_watch_look(&inventory->watch, &one->left);
+  if (outcome == TM_WORKER_LEFT) return outcome;
+  unlink_left(device, one);
+  tm_crash_marks_clear(inventory->crash_marks, one->call.mark);
+  if (outcome == TM_WORKER_LOST) lose_left(one);
+  else tm_memory_free(inventory->memory, one, sizeof *one);
+  return outcome;
 }
 
 /* ---- which way ---- */
@@ -287,6 +340,8 @@ static bool must_mark(const tm_device_call *call) {
 tm_status tm_device_call_make(tm_device_call *call) {
   tm_device_slot *device = call->device;
   call->status = TM_OK;
+  call->is_left = false;
+  call->mark = TM_NO_MARK;
   if (call->kind != TM_CALL_OPEN) call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
   if (!must_mark(call)) {
     make_now(call);
@@ -295,8 +350,8 @@ tm_status tm_device_call_make(tm_device_call *call) {
   const tm_work_kind none = { .op = TM_OP_NONE };
   const tm_work_kind kind = call->operation != NULL ? tm_work_kind_of(call->operation) : call->trial != NULL ? call->trial->kind : none;
   struct tm_crash_marks *marks = device->backend->inventory->crash_marks;
-  const uint32_t mark = tm_crash_marks_set(marks, device, rows[call->kind].name, &kind);
+  call->mark = tm_crash_marks_set(marks, device, rows[call->kind].name, &kind);
   make_now(call);
-  tm_crash_marks_clear(marks, mark);
+  if (!call->is_left) tm_crash_marks_clear(marks, call->mark);
   return call->status;
 }

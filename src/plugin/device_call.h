@@ -17,7 +17,7 @@ typedef struct tm_device_call {
   tm_error           *error;
   tm_trial           *trial;            /* NULL: nothing to prove */
   uint64_t            expected_ns;      /* what it should take, if known */
-  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits is in a hurry; NULL: never */
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go, and may; NULL: never */
   const tm_operation *operation;
   const tm_answer    *answer;
   const tm_transfer  *transfer;
@@ -27,6 +27,8 @@ typedef struct tm_device_call {
   /* Set by the call. */
   tm_status           status;
   bool                is_hung;          /* it never came back; status and error say so */
+  bool                is_left;          /* its caller went, it goes on: see tm_device_call_settle */
+  uint32_t            mark;             /* crash_marks.h */
   tm_device          *handle;
   tm_kernel          *kernel;
   tm_buffer          *buffer;
@@ -34,8 +36,12 @@ typedef struct tm_device_call {
   tm_answer          *out_answer;
 } tm_device_call;
 
-/* Makes the call and returns its status. */
+/* Makes the call and returns its status; that of a call that was left is TM_ERROR_CANCELLED. */
 tm_status tm_device_call_make(tm_device_call *call);
+
+/* What became of the call that was left on a queue, if any was.  Its time is that which it would have had with somebody
+   waiting; when that is over the device is given up.  Nobody else looks at the queue. */
+tm_worker_outcome tm_device_call_settle(tm_device_slot *device, uint32_t queue);
 
 /* Nobody knows when a call or its work will end: the device is not used again, its backend not shut down, and what may still
    be touched is never freed.  `what` is a sentence without its device.  Returns TM_ERROR_INTERNAL with it. */

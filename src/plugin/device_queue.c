@@ -54,10 +54,13 @@ static void give(tm_device_slot *device, uint32_t queue, uint32_t state) {
 
 void tm_device_queue_release(tm_device_slot *device, uint32_t queue) { give(device, queue, TM_QUEUE_FREE); }
 
-bool tm_device_queue_take_unfinished(tm_device_slot *device, uint32_t queue) {
-  if (!take(device, queue, TM_QUEUE_UNFINISHED)) return false;
+bool tm_device_queue_take_unfinished(tm_device_slot *device, uint32_t queue) { return take(device, queue, TM_QUEUE_UNFINISHED); }
+
+void tm_device_queue_put_back(tm_device_slot *device, uint32_t queue) { give(device, queue, TM_QUEUE_UNFINISHED); }
+
+void tm_device_queue_finish(tm_device_slot *device, uint32_t queue) {
   atomic_fetch_sub(&device->unfinished_count, 1);
-  return true;
+  give(device, queue, TM_QUEUE_FREE);
 }
 
 void tm_device_queue_leave(tm_device_slot *device, uint32_t queue) {

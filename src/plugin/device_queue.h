@@ -12,8 +12,10 @@
 /* Takes a queue, waiting for one if need be. */
 uint32_t tm_device_queue_acquire(tm_device_slot *device);
 void     tm_device_queue_release(tm_device_slot *device, uint32_t queue);
-/* Takes an unfinished queue; false if it is none. */
+/* Takes an unfinished queue, to look at it; false if it is none.  It counts as unfinished until it is finished. */
 bool     tm_device_queue_take_unfinished(tm_device_slot *device, uint32_t queue);
+void     tm_device_queue_put_back(tm_device_slot *device, uint32_t queue);
+void     tm_device_queue_finish(tm_device_slot *device, uint32_t queue);
 /* Gives back a taken queue on which work still runs. */
 void     tm_device_queue_leave(tm_device_slot *device, uint32_t queue);
 

@@ -83,8 +83,16 @@ static bool is_stuck(const tm_inventory *inventory) {
   return false;
 }
 
+/* A backend that was not shut down may have threads that still call the host. */
+static bool is_kept_up(const tm_inventory *inventory) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++)
+    if (inventory->backends[i]->initialized && atomic_load(&inventory->backends[i]->is_kept_up)) return true;
+  return false;
+}
+
 bool tm_inventory_destroy(tm_inventory *inventory) {
   if (inventory == NULL) return true;
+  const bool has_listeners = is_kept_up(inventory);
   tm_inventory_stop(inventory);
   tm_watch_deinit(&inventory->watch);
   if (is_stuck(inventory)) {
@@ -96,6 +104,10 @@ bool tm_inventory_destroy(tm_inventory *inventory) {
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   tm_mutex_deinit(&inventory->waking);
   tm_memory *memory = inventory->memory;
+  if (has_listeners) {
+    atomic_store(&inventory->is_gone, true);
+    return true;
+  }
   tm_memory_free(memory, inventory->devices, inventory->device_count * sizeof *inventory->devices);
   tm_memory_free(memory, inventory->backends, inventory->backend_count * sizeof *inventory->backends);
   tm_arena_deinit(&inventory->arena);

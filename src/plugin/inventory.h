@@ -69,12 +69,14 @@ typedef struct tm_backend_slot {
   tm_plugin_query_fn entry;             /* of a built-in */
   tm_file_identity identity;            /* of the file that was listed */
   char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
+  bool          may_recover;            /* it could not start for want of something that the next start may find */
   uint64_t      wake_ns;                /* what loading and init took the last time */
   char          wake_reason[256];       /* why waking failed */
   tm_host       host;
   tm_backend   *handle;
   tm_mutex      opening;                /* of its devices, one at a time */
   _Atomic bool  is_stuck;               /* a call never came back: it is not shut down, and nothing of it is freed */
+  _Atomic bool  is_kept_up;             /* it hung in shutdown in an earlier process: it is not called */
   char          stuck_reason[TM_STUCK_REASON_BYTES];    /* if its state is quarantined; fixed before that is set */
   tm_accelerator_backend_plugin table;
   const tm_accelerator_backend_plugin *untraced;        /* what `table` logs the calls of; NULL: nothing is logged */
@@ -110,10 +112,11 @@ typedef struct tm_device_slot {
   bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
   _Atomic bool     is_stuck;            /* a call or its work may never end: it and what it may still touch stay for ever */
   char             stuck_reason[TM_STUCK_REASON_BYTES];         /* fixed before is_stuck is set */
-  tm_mutex         lock;                /* the next four */
+  tm_mutex         lock;                /* the next five */
   tm_condition     queue_freed;
   struct tm_trial *trials;
-  struct tm_parked_buffer *parked;      /* what work that was left behind may still touch */
+  struct tm_parked *parked;             /* what work that was left behind may still touch */
+  struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue */
   _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */
   _Atomic uint32_t queue_waiters;
   _Atomic uint32_t unfinished_count;    /* queues with work that was left behind */
@@ -180,7 +183,8 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
 /* Closes all devices and shuts all backends down; no work is pending.  The lists stay. */
 void tm_inventory_stop(tm_inventory *inventory);
 /* The same, and frees it.  False: a call or work never came back, so that the inventory with its memory, pool and log must
-   stay for ever; what comes back later finds that out by itself. */
+   stay for ever; what comes back later finds that out by itself.  Of one with a backend that is kept up the lists stay, for
+   the same reason. */
 bool tm_inventory_destroy(tm_inventory *inventory);
 
 /* A slot at the end of the list; NULL without memory.  For those that fill the inventory. */

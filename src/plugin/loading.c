@@ -204,7 +204,8 @@ static tm_status take_over(loading *load, candidate_file *file, const char *byte
   return TM_OK;
 }
 
-/* What did harm once is kept too, or each start would try it again. */
+/* What did harm once is kept too, or each start would try it again.  What was merely slow or short of something is not: the
+   next start may find it well. */
 static void keep_refusal(loading *load, const candidate_file *file, const tm_field_writer *variables, const char *reason) {
   tm_field_writer writer;
   tm_field_writer_init(&writer, load->inventory->memory);
@@ -225,7 +226,7 @@ static tm_status check_words(const candidate_file *file, const tm_enumeration_he
 }
 
 /* Tries it in another process.  TM_OK: file->record; TM_ERROR_CORRUPT: the reason is in `reason`; TM_ERROR_NOT_FOUND: no
-   process can be started; the rest concerns the whole, with its words in `error`. */
+   process can be started; TM_ERROR_IO: none now, likewise; the rest concerns the whole, with its words in `error`. */
 static tm_status try_file(loading *load, candidate_file *file, tm_error *reason, tm_error *error) {
   tm_probe_result result;
   tm_enumeration_head head;
@@ -235,7 +236,7 @@ static tm_status try_file(loading *load, candidate_file *file, tm_error *reason,
   tm_status status = tm_probe_run(load->inventory->memory, &request, &result, reason);
   if (status == TM_ERROR_ARGUMENT) (void)tm_fail(error, status, "%.1000s", reason->text);
   if (status == TM_ERROR_NO_MEMORY) (void)no_memory(error);
-  if (status == TM_ERROR_CORRUPT) keep_refusal(load, file, &result.variables, reason->text);
+  if (status == TM_ERROR_CORRUPT && result.is_final) keep_refusal(load, file, &result.variables, reason->text);
   if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
   if (status == TM_OK) status = check_words(file, &head, reason);

@@ -15,12 +15,17 @@
 #define TM_PROBE_LIST "list"    /* and init, and list its devices */
 #define TM_PROBE_FULL "full"    /* and ask it about operations, and run one of each kind that it claims */
 
-/* Fields of what the process says: the first two with a text each, any number of times, then one of the others. */
+/* What a backend declares of its own slowness counts up to this, for each step. */
+#define TM_PROBE_LONGEST_NS (UINT64_C(60) * 1000000000)
+
+/* Fields of what the process says: the first three with a text each, any number of times, then one of the others. */
+#define TM_PROBE_PATIENCE "patience"    /* nanoseconds that the next step may take longer than others */
 #define TM_PROBE_STEP     "step"
 #define TM_PROBE_VARIABLE "variable"    /* of the environment, that was asked for */
 #define TM_PROBE_RECORD   "record"      /* 1 if it holds until something changes, and the record's fields */
 #define TM_PROBE_ARGUMENT "argument"    /* text: the user's mistake */
 #define TM_PROBE_REFUSAL  "refusal"     /* text: why it cannot be loaded */
+#define TM_PROBE_TROUBLE  "trouble"     /* text: why it cannot be tried now */
 
 typedef struct tm_probe_request {
   const char *path;                     /* of a file; NULL: the built-in of that name */
@@ -34,11 +39,12 @@ typedef struct tm_probe_result {
   tm_process_result process;
   tm_field_writer   variables;          /* names of those that it asked for; also where it came to nothing */
   tm_string record;                     /* part of its output; empty for TM_PROBE_LOAD */
-  bool      is_final;                   /* nothing was left out because it was not possible now */
+  bool      is_final;                   /* found out for good: not for want of time, memory or anything else that may come */
 } tm_probe_result;
 
 /* TM_OK; TM_ERROR_CORRUPT: it did harm or is no plugin, with the reason in words; TM_ERROR_ARGUMENT: a setting that it does
-   not take; TM_ERROR_NOT_FOUND: no process can be started here; TM_ERROR_NO_MEMORY.  *out_result is to be deinited, whatever is returned. */
+   not take; TM_ERROR_NOT_FOUND: no process can be started here; TM_ERROR_IO: none can be started now; TM_ERROR_NO_MEMORY.
+   *out_result is to be deinited, whatever is returned. */
 tm_status tm_probe_run(tm_memory *memory, const tm_probe_request *request, tm_probe_result *out_result, tm_error *error);
 void      tm_probe_deinit(tm_probe_result *result);
 

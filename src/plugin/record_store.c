@@ -7,16 +7,19 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/error.h"
 #include "base/kept_file.h"
 #include "base/system_stamp.h"
 #include "plugin/enumeration.h"
 
 #define FOLDER "backends"
-#define FORM 1u                 /* of names and records; another one finds none of the old */
+#define FORM 2u                 /* of names and records; another one finds none of the old */
 #define MOST_FILES 512u
 #define VARIABLES_BYTES 65536u
 #define LONGEST_VARIABLE 256u
 #define LONGEST_FILE_NAME 64u
+#define LONGEST_PATH 4096u
+#define SUBJECT_DIGITS 16u      /* of a name */
 
 #define TEXT_(value) #value
 #define TEXT(value) TEXT_(value)
@@ -24,13 +27,14 @@
 
 const char *tm_record_store_open(tm_inventory *inventory, const char *state_folder) {
   if (state_folder == NULL || state_folder[0] == '\0') return NULL;
-  char path[4096];
+  char path[LONGEST_PATH];
+  tm_error error = TM_ERROR_INIT;
   const int length = snprintf(path, sizeof path, "%s/%s", state_folder, FOLDER);
-  if (length < 0 || (size_t)length >= sizeof path || !tm_kept_folder_prepare(path)) {
-    tm_log_write(&inventory->log, TM_LOG_WARNING, "the state folder %s cannot be used; nothing is kept", state_folder);
-    return NULL;
-  }
-  return tm_arena_string(&inventory->arena, path, (uint64_t)length);
+  tm_status status = tm_kept_folder_make(state_folder, &error);
+  if (status == TM_OK && (size_t)length < sizeof path) status = tm_kept_folder_make(path, &error);
+  if (status == TM_OK && (size_t)length < sizeof path) return tm_arena_string(&inventory->arena, path, (uint64_t)length);
+  tm_log_write(&inventory->log, TM_LOG_WARNING, "the state folder %s cannot be used; nothing is kept: %s", state_folder, error.text);
+  return NULL;
 }
 
 /* ---- names ---- */
@@ -51,13 +55,15 @@ static uint64_t mix_settings(uint64_t hash, const tm_context_options *options) {
   return mix_number(hash, sum);
 }
 
+/* All that is kept about it has this in common, whatever its settings, its file's state and its surroundings were. */
+static uint64_t subject_hash(const tm_record_subject *subject) { return mix_text(mix_text(0, subject->build_id), subject->path); }
+
 static uint64_t mix_subject(uint64_t hash, const tm_record_subject *subject) {
-  hash = mix_text(hash, subject->build_id);
-  hash = mix_text(hash, subject->path);
   hash = mix_number(hash, subject->identity.device);
   hash = mix_number(hash, subject->identity.inode);
   hash = mix_number(hash, subject->identity.size_bytes);
   hash = mix_number(hash, subject->identity.modified_ns);
+  hash = mix_number(hash, subject->identity.changed_ns);
   return mix_text(hash, subject->settings_name);
 }
 
@@ -66,22 +72,33 @@ void tm_record_store_name(const tm_record_subject *subject, const tm_context_opt
   uint64_t stamp = tm_system_stamp();
   for (uint32_t i = 0; subject->manifest != NULL && i < subject->manifest->watch_count; i++)
     stamp = tm_system_stamp_file(stamp, subject->manifest->watches[i]);
-  uint64_t halves[2];
-  for (uint64_t h = 0; h < 2; h++) {
-    uint64_t hash = mix_number(mix_number(mix_text(h, LIBRARY_VERSION), FORM), TM_LAYOUT_FINGERPRINT);
-    hash = mix_number(mix_settings(mix_subject(hash, subject), options), stamp);
-    halves[h] = hash;
-  }
-  snprintf(out_name, TM_RECORD_NAME_BYTES, "%016llx%016llx", (unsigned long long)halves[0], (unsigned long long)halves[1]);
+  const uint64_t about = subject_hash(subject);
+  const uint64_t form = mix_number(mix_number(mix_text(about, LIBRARY_VERSION), FORM), TM_LAYOUT_FINGERPRINT);
+  const uint64_t all = mix_number(mix_settings(mix_subject(form, subject), options), stamp);
+  snprintf(out_name, TM_RECORD_NAME_BYTES, "%016llx%016llx", (unsigned long long)about, (unsigned long long)all);
 }
 
 /* ---- files ---- */
 
+static bool path_of(const tm_inventory *inventory, const char *name, char path[LONGEST_PATH]) {
+  return (size_t)snprintf(path, LONGEST_PATH, "%s/%s", inventory->records, name) < LONGEST_PATH;
+}
+
+static bool read(tm_inventory *inventory, const char *name, uint64_t most_bytes, char **out_bytes, uint64_t *out_length) {
+  char path[LONGEST_PATH];
+  return path_of(inventory, name, path) && tm_kept_file_read(inventory->memory, path, most_bytes, out_bytes, out_length, NULL) == TM_OK;
+}
+
+static bool write(const tm_inventory *inventory, const char *name, const char *bytes, uint64_t length, tm_error *error) {
+  char path[LONGEST_PATH];
+  return path_of(inventory, name, path) && tm_kept_file_replace(path, bytes, length, error) == TM_OK;
+}
+
 /* The variables that a subject asked for in any of its trials, in the order of their first time. */
 static void read_variables(tm_inventory *inventory, const char *name, tm_field_writer *out_names) {
-  void *bytes = NULL;
+  char *bytes = NULL;
   uint64_t length = 0;
-  if (!tm_kept_file_read(inventory->memory, inventory->records, name, VARIABLES_BYTES, &bytes, &length)) return;
+  if (!read(inventory, name, VARIABLES_BYTES, &bytes, &length)) return;
   tm_field_reader reader;
   tm_field_reader_init(&reader, bytes, length);
   while (!tm_field_at_end(&reader)) {
@@ -124,7 +141,7 @@ static void record_name(const char *name, const tm_field_writer *names, char out
 }
 
 bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_bytes, uint64_t *out_length) {
-  void *bytes = NULL;
+  char *bytes = NULL;
   char file[LONGEST_FILE_NAME];
   tm_enumeration_head head;
   tm_field_writer names;
@@ -133,7 +150,7 @@ bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_
   read_variables(inventory, name, &names);
   record_name(name, &names, file);
   tm_field_writer_deinit(&names);
-  if (!tm_kept_file_read(inventory->memory, inventory->records, file, TM_RECORD_BYTES, &bytes, out_length)) return false;
+  if (!read(inventory, file, TM_RECORD_BYTES, &bytes, out_length)) return false;
   if (tm_enumeration_look(bytes, *out_length, &head)) {
     *out_bytes = bytes;
     return true;
@@ -145,6 +162,7 @@ bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_
 void tm_record_store_keep(tm_inventory *inventory, const char *name, const tm_field_writer *variables, const char *bytes,
                           uint64_t length) {
   char file[LONGEST_FILE_NAME];
+  tm_error error = TM_ERROR_INIT;
   tm_field_writer names;
   if (inventory->records == NULL || length > TM_RECORD_BYTES) return;
   tm_field_writer_init(&names, inventory->memory);
@@ -153,20 +171,27 @@ void tm_record_store_keep(tm_inventory *inventory, const char *name, const tm_fi
   merge(&names, variables);
   record_name(name, &names, file);
   const bool ok = !names.failed && names.length <= VARIABLES_BYTES &&
-                  (names.length == known || tm_kept_file_write(inventory->records, name, names.bytes, names.length)) &&
-                  tm_kept_file_write(inventory->records, file, bytes, length);
-  if (!ok) tm_log_write(&inventory->log, TM_LOG_WARNING, "%s: what was found out about a backend cannot be kept", inventory->records);
+                  (names.length == known || write(inventory, name, names.bytes, names.length, &error)) &&
+                  write(inventory, file, bytes, length, &error);
+  if (!ok) tm_log_write(&inventory->log, TM_LOG_WARNING, "%s: what was found out about a backend cannot be kept: %s", inventory->records, error.text);
   tm_field_writer_deinit(&names);
   tm_kept_folder_trim(inventory->memory, inventory->records, MOST_FILES);
 }
 
 void tm_record_store_drop(tm_inventory *inventory, const char *name) {
-  char file[LONGEST_FILE_NAME];
+  char file[LONGEST_FILE_NAME], path[LONGEST_PATH];
   tm_field_writer names;
   if (inventory->records == NULL || name[0] == '\0') return;
   tm_field_writer_init(&names, inventory->memory);
   read_variables(inventory, name, &names);
   record_name(name, &names, file);
   tm_field_writer_deinit(&names);
-  tm_kept_file_remove(inventory->records, file);
+  if (path_of(inventory, file, path)) tm_kept_file_remove(path);
+}
+
+bool tm_record_store_forget(tm_inventory *inventory, const char *name) {
+  char beginning[SUBJECT_DIGITS + 1];
+  if (inventory->records == NULL || name[0] == '\0') return false;
+  snprintf(beginning, sizeof beginning, "%s", name);
+  return tm_kept_folder_remove(inventory->records, beginning) != 0;
 }

@@ -35,5 +35,7 @@ bool tm_record_store_find(tm_inventory *inventory, const char *name, char **out_
 void tm_record_store_keep(tm_inventory *inventory, const char *name, const tm_field_writer *variables, const char *bytes,
                           uint64_t length);
 void tm_record_store_drop(tm_inventory *inventory, const char *name);
+/* Removes all that is kept about the subject, whatever its settings were; false if that is nothing. */
+bool tm_record_store_forget(tm_inventory *inventory, const char *name);
 
 #endif

@@ -8,26 +8,15 @@
 #define TM_PLUGIN_TRIAL_H
 
 #include "plugin/inventory.h"
+#include "plugin/work_kind.h"
 
 #define TM_TRIAL_RUNS 3u        /* watched runs that must end well */
-
-/* What a record of a device is kept under, in memory and on disk. */
-typedef struct tm_work_kind {
-  uint32_t op;                  /* TM_OP_NONE: the device as such */
-  uint32_t format_count;        /* inputs, then outputs; 0: all formats */
-  uint32_t formats[TM_MAX_OPERANDS];
-} tm_work_kind;
 
 typedef struct tm_trial {
   struct tm_trial *next;
   tm_work_kind     kind;
   _Atomic uint32_t clean_runs;
 } tm_trial;
-
-tm_work_kind tm_work_kind_of(const tm_operation *operation);
-bool         tm_work_kind_equal(const tm_work_kind *a, const tm_work_kind *b);
-/* "f32,q4_0,f32"; "" for all formats. */
-void         tm_work_kind_formats(const tm_work_kind *kind, char *text, uint64_t capacity);
 
 /* The device's trial of this kind of work; lives as long as the inventory.  NULL: it is not on trial. */
 tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation);

@@ -175,10 +175,15 @@ bool tm_backend_wake(tm_backend_slot *slot) {
 bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns) {
   bool any = false;
   while (work_ns >= atomic_load(&inventory->next_wake_ns)) {
+    tm_mutex_lock(&inventory->waking);
+    /* Others may have woken it while this one waited; then the rest is worth less. */
     tm_backend_slot *slot = find_cheapest(inventory);
+    if (slot != NULL && work_ns >= atomic_load(&inventory->next_wake_ns)) {
+      atomic_fetch_add(&inventory->woken_ns, price(slot));
+      wake_locked(slot);
+    }
+    tm_mutex_unlock(&inventory->waking);
     if (slot == NULL) break;
-    atomic_fetch_add(&inventory->woken_ns, price(slot));
-    (void)tm_backend_wake(slot);
     any = true;
   }
   return any;

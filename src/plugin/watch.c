@@ -47,13 +47,20 @@ static void give(tm_watch *watch, tm_worker *worker) {
   if (!is_kept) tm_worker_stop(worker);
 }
 
-bool tm_watch_call(tm_watch *watch, tm_worker_fn function, void *argument, const tm_worker_patience *patience) {
+tm_worker_outcome tm_watch_call(tm_watch *watch, tm_worker_fn function, void *argument, const tm_worker_patience *patience,
+                                tm_left_call *out_left) {
   tm_worker *worker = take(watch);
   if (worker == NULL) {
     function(argument);
-    return true;
+    return TM_WORKER_BACK;
   }
-  if (!tm_worker_call(worker, function, argument, patience)) return false;
-  give(watch, worker);
-  return true;
+  const tm_worker_outcome outcome = tm_worker_call(worker, function, argument, patience, out_left);
+  if (outcome == TM_WORKER_BACK) give(watch, worker);
+  return outcome;
+}
+
+tm_worker_outcome tm_watch_look(tm_watch *watch, const tm_left_call *left) {
+  const tm_worker_outcome outcome = tm_worker_look(left);
+  if (outcome == TM_WORKER_BACK) give(watch, left->worker);
+  return outcome;
 }

@@ -27,6 +27,9 @@ void tm_watch_deinit(tm_watch *watch);
 uint64_t tm_watch_limit_ns(const tm_watch *watch, uint64_t expected_ns);
 
 /* As tm_worker_call.  Where the system gives no thread the call is made here, unwatched. */
-bool tm_watch_call(tm_watch *watch, tm_worker_fn function, void *argument, const tm_worker_patience *patience);
+tm_worker_outcome tm_watch_call(tm_watch *watch, tm_worker_fn function, void *argument, const tm_worker_patience *patience,
+                                tm_left_call *out_left);
+/* As tm_worker_look, once more after each TM_WORKER_LEFT and not after anything else. */
+tm_worker_outcome tm_watch_look(tm_watch *watch, const tm_left_call *left);
 
 #endif

@@ -6,10 +6,10 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/pool.h"
 
-/* A caller that was cancelled looks this often, and grants the call this long. */
+/* A caller that may be cancelled looks this often. */
 #define LOOK_NS UINT64_C(10000000)
-#define HURRY_NS UINT64_C(60000000)
 
 struct tm_worker {
   tm_memory   *memory;
@@ -20,6 +20,8 @@ struct tm_worker {
   void        *argument;
   uint64_t     issued;          /* calls handed over */
   uint64_t     finished;
+  uint64_t     deadline_ns;     /* of the call under way: who waits for a turn gives it up, too */
+  const void  *pool_thread;     /* its thread's name in the pool */
   bool         stopping;
   bool         is_lost;
 };
@@ -28,6 +30,7 @@ struct tm_worker {
 static void *serve(void *self) {
   tm_worker *worker = self;
   tm_mutex_lock(&worker->lock);
+  worker->pool_thread = tm_pool_thread();
   for (;;) {
     while (worker->function == NULL && !worker->stopping) (void)tm_condition_wait(&worker->changed, &worker->lock, UINT64_MAX);
     if (worker->function == NULL) break;
@@ -68,43 +71,74 @@ static bool is_hurried(const tm_worker_patience *patience) {
   return patience->cancelled != NULL && atomic_load_explicit(patience->cancelled, memory_order_relaxed) != 0;
 }
 
-/* Under the lock, until the call with this number has finished or time is up. */
-static bool await(tm_worker *worker, uint64_t number, const tm_worker_patience *patience) {
-  const uint64_t now = tm_now_ns();
-  uint64_t deadline = patience->limit_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + patience->limit_ns;
-  bool hurried = false;
-  while (worker->finished < number) {
-    const uint64_t at = tm_now_ns();
-    if (at >= deadline) return false;
-    if (!hurried && is_hurried(patience)) {
-      hurried = true;
-      deadline = tm_min_u64(deadline, at + HURRY_NS);
-    }
-    const uint64_t look = patience->cancelled == NULL ? deadline : tm_min_u64(deadline, at + LOOK_NS);
-    (void)tm_condition_wait(&worker->changed, &worker->lock, look);
-  }
-  return true;
+/* Under the lock. */
+static void lose(tm_worker *worker) {
+  if (worker->is_lost) return;
+  worker->is_lost = true;
+  tm_thread_detach(&worker->thread);
+  tm_condition_wake_all(&worker->changed);
 }
 
-bool tm_worker_call(tm_worker *worker, tm_worker_fn function, void *argument, const tm_worker_patience *patience) {
-  bool done = false;
+/* Under the lock: until no call is under way, or it is late. */
+static void await_turn(tm_worker *worker) {
+  while (worker->function != NULL && !worker->is_lost) {
+    if (tm_now_ns() >= worker->deadline_ns) lose(worker);
+    else (void)tm_condition_wait(&worker->changed, &worker->lock, worker->deadline_ns);
+  }
+}
+
+/* Under the lock. */
+static tm_worker_outcome judge(tm_worker *worker, const tm_left_call *call) {
+  if (worker->finished >= call->number) return TM_WORKER_BACK;
+  if (tm_now_ns() >= call->deadline_ns) lose(worker);
+  return worker->is_lost ? TM_WORKER_LOST : TM_WORKER_LEFT;
+}
+
+/* Under the lock. */
+static tm_worker_outcome await(tm_worker *worker, const tm_left_call *call, const tm_worker_patience *patience) {
+  for (;;) {
+    const tm_worker_outcome outcome = judge(worker, call);
+    if (outcome != TM_WORKER_LEFT || is_hurried(patience)) return outcome;
+    const uint64_t look = patience->cancelled == NULL ? call->deadline_ns : tm_min_u64(call->deadline_ns, tm_now_ns() + LOOK_NS);
+    (void)tm_condition_wait(&worker->changed, &worker->lock, look);
+  }
+}
+
+static uint64_t deadline_of(const tm_worker_patience *patience) {
+  const uint64_t now = tm_now_ns();
+  return patience->limit_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + patience->limit_ns;
+}
+
+tm_worker_outcome tm_worker_call(tm_worker *worker, tm_worker_fn function, void *argument, const tm_worker_patience *patience,
+                                 tm_left_call *out_left) {
+  tm_worker_outcome outcome = TM_WORKER_LOST;
   tm_mutex_lock(&worker->lock);
-  while (worker->function != NULL && !worker->is_lost)
-    (void)tm_condition_wait(&worker->changed, &worker->lock, UINT64_MAX);
+  await_turn(worker);
+  *out_left = (tm_left_call){ worker, worker->issued + 1, deadline_of(patience) };
   if (!worker->is_lost) {
     worker->function = function;
     worker->argument = argument;
-    const uint64_t mine = ++worker->issued;
+    worker->deadline_ns = out_left->deadline_ns;
+    worker->issued++;
     tm_condition_wake_all(&worker->changed);
-    done = await(worker, mine, patience);
-    if (!done) {
-      worker->is_lost = true;
-      tm_thread_detach(&worker->thread);
-      tm_condition_wake_all(&worker->changed);
-    }
+    outcome = await(worker, out_left, patience);
   }
   tm_mutex_unlock(&worker->lock);
-  return done;
+  return outcome;
+}
+
+tm_worker_outcome tm_worker_look(const tm_left_call *left) {
+  tm_mutex_lock(&left->worker->lock);
+  const tm_worker_outcome outcome = judge(left->worker, left);
+  tm_mutex_unlock(&left->worker->lock);
+  return outcome;
+}
+
+bool tm_worker_holds_pool(tm_worker *worker, const tm_pool *pool) {
+  tm_mutex_lock(&worker->lock);
+  const bool holds = worker->pool_thread != NULL && tm_pool_is_held_by(pool, worker->pool_thread);
+  tm_mutex_unlock(&worker->lock);
+  return holds;
 }
 
 void tm_worker_stop(tm_worker *worker) {

@@ -25,8 +25,9 @@ static tm_health_record *find(const tm_health *health, const tm_device_slot *dev
   return NULL;
 }
 
+/* Under the lock, so nothing that is kept for speed is given back for it: that calls backends. */
 static tm_health_record *add(tm_health *health, tm_device_slot *device, const tm_work_kind *kind, const char *reason) {
-  tm_health_record *record = tm_memory_alloc(health->memory, sizeof *record, 0);
+  tm_health_record *record = tm_memory_try_alloc(health->memory, sizeof *record, 0);
   if (record == NULL) return NULL;
   memset(record, 0, sizeof *record);
   record->device = device;
@@ -58,9 +59,10 @@ static bool keep_all(void *context, const tm_health_entry *entry) {
   return true;
 }
 
+/* Not under the lock: other processes may have the file. */
 static void remember(tm_health *health, const tm_device_slot *device, const tm_work_kind *kind, const char *reason) {
   if (health->folder == NULL) return;
-  const tm_health_entry entry = { device->backend->name, device->backend->build_id, device->uuid_text, *kind, 1, reason };
+  const tm_health_entry entry = { device->backend->name, device->backend->build_id, device->uuid_text, *kind, 1, reason, false };
   tm_health_file_update(&health->file, keep_all, NULL, &entry);
 }
 
@@ -70,13 +72,15 @@ static const tm_backend_slot *find_backend(const tm_inventory *inventory, const 
   return NULL;
 }
 
+/* What never counted is a suspicion, which is only kept. */
 static void take_entry(tm_health *health, tm_device_slot *device, const tm_health_entry *entry) {
+  if (entry->count == 0) return;
   tm_health_record *record = find(health, device, &entry->kind);
   if (record == NULL) record = add(health, device, &entry->kind, entry->reason);
   if (record == NULL) return;
   record->is_remembered = true;
   atomic_fetch_add(&record->count, entry->count);
-  if (entry->kind.op == TM_WORK_SHUTDOWN) atomic_store(&device->backend->is_stuck, true);
+  if (entry->kind.op == TM_WORK_SHUTDOWN) atomic_store(&device->backend->is_kept_up, true);
 }
 
 /* Keeps what is about this build, or about nobody here; another build may have mended it. */
@@ -92,11 +96,12 @@ static bool recall_one(void *context, const tm_health_entry *entry) {
   return true;
 }
 
+/* It may have been ended from outside, so the first time only makes it suspect. */
 static void take_mark(void *context, const tm_found_mark *mark) {
   tm_health *health = context;
   char reason[TM_HEALTH_REASON_BYTES];
-  snprintf(reason, sizeof reason, "a process ended while it was in %.32s: it crashed, or was ended from outside", mark->call);
-  const tm_health_entry entry = { mark->backend, mark->build_id, mark->uuid, mark->kind, 1, reason };
+  snprintf(reason, sizeof reason, "processes ended while they were in %.32s: they crashed, or were ended from outside", mark->call);
+  const tm_health_entry entry = { mark->backend, mark->build_id, mark->uuid, mark->kind, 1, reason, true };
   tm_health_file_update(&health->file, keep_all, NULL, &entry);
 }
 
@@ -150,12 +155,10 @@ static void record_kind(tm_health *health, tm_device_slot *device, const tm_work
   tm_mutex_lock(&health->lock);
   tm_health_record *record = find(health, device, kind);
   if (record == NULL) record = add(health, device, kind, reason);
-  if (record != NULL) {
-    atomic_fetch_add(&record->count, 1);
-    remember(health, device, kind, record->reason);
-  }
+  if (record != NULL) atomic_fetch_add(&record->count, 1);
   const bool untrusted = is_untrusted(health, device);
   tm_mutex_unlock(&health->lock);
+  if (record != NULL) remember(health, device, kind, record->reason);
   atomic_fetch_add(&device->backend->inventory->generation, 1);
   if (untrusted) tm_inventory_retire(device, TM_DEVICE_QUARANTINED);
 }
@@ -214,7 +217,7 @@ static bool is_device_of(const tm_inventory *inventory, const char *uuid, const 
 static bool keep_unpardoned(void *context, const tm_health_entry *entry) {
   pardon *p = context;
   if (strcmp(entry->backend, p->name) != 0 && !is_device_of(p->health->inventory, entry->uuid, p->name)) return true;
-  p->count++;
+  p->count += entry->count != 0;
   return false;
 }
 
@@ -224,22 +227,15 @@ static void make_ready(tm_device_slot *device) {
   (void)atomic_compare_exchange_strong(&device->state, &quarantined, TM_DEVICE_READY);
 }
 
-/* A backend that hung in an earlier process only may be used, and shut down, again. */
-static void let_go(tm_backend_slot *backend) {
-  for (uint32_t i = 0; i < backend->device_count; i++)
-    if (atomic_load(&backend->inventory->devices[backend->first_device + i]->is_stuck)) return;
-  if (atomic_load(&backend->state) != TM_BACKEND_QUARANTINED) atomic_store(&backend->is_stuck, false);
-}
-
 uint32_t tm_health_forgive(tm_health *health, const char *name) {
   pardon p = { health, name, 0 };
   uint32_t here = 0;
-  tm_mutex_lock(&health->lock);
   if (health->folder != NULL) tm_health_file_update(&health->file, keep_unpardoned, &p, NULL);
+  tm_mutex_lock(&health->lock);
   for (tm_health_record *record = health->records; record != NULL; record = record->next) {
     if (!is_in_force(record) || !is_meant(record->device, name)) continue;
     atomic_store(&record->is_forgiven, true);
-    if (record->kind.op == TM_WORK_SHUTDOWN) let_go(record->device->backend);
+    if (record->kind.op == TM_WORK_SHUTDOWN) atomic_store(&record->device->backend->is_kept_up, false);
     here++;
   }
   for (uint32_t i = 0; i < health->inventory->device_count; i++)

@@ -32,8 +32,8 @@ typedef struct tm_health {
   char             *folder;
 } tm_health;
 
-/* state_folder: where to remember, NULL: nowhere.  What is found there, and what processes that crashed left behind, counts from
-   now on.   TM_ERROR_NO_MEMORY */
+/* state_folder: where to remember, NULL: nowhere.  What is found there counts from now on; what a process that crashed left
+   behind, once it is not the first to end in that kind of work.   TM_ERROR_NO_MEMORY */
 tm_status tm_health_init(tm_health *health, tm_memory *memory, tm_inventory *inventory, const char *state_folder);
 void      tm_health_deinit(tm_health *health);
 

@@ -5,20 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/claimed_file.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/folder.h"
-#include "base/state_file.h"
+#include "base/kept_file.h"
 
 #define FILE_NAME "health"
 #define LOCK_NAME "health.lock"
-#define HEADER "tensormorph-health 1 "
-#define HEADER_LENGTH 38u       /* with the checksum in 16 digits and the end of the line */
+#define HEADER "tensormorph-health 2\n"
+#define HEADER_LENGTH (sizeof HEADER - 1)
 #define LARGEST_FILE_BYTES (UINT64_C(4) << 20)
 #define MOST_ENTRIES 4096u
 #define LONGEST_LINE 1024u
@@ -49,20 +47,6 @@ static char *path_of(const tm_health_file *file, tm_arena *arena, const char *na
 
 /* ---- reading ---- */
 
-static bool parse_kind(const char *op, const char *formats, tm_work_kind *out_kind) {
-  char *end;
-  memset(out_kind, 0, sizeof *out_kind);
-  out_kind->op = (uint32_t)strtoul(op, &end, 16);
-  if (end == op || *end != '\0') return false;
-  while (*formats != '\0') {
-    if (out_kind->format_count == TM_MAX_OPERANDS) return false;
-    out_kind->formats[out_kind->format_count++] = (uint32_t)strtoul(formats, &end, 16);
-    if (end == formats || (*end != ',' && *end != '\0')) return false;
-    formats = *end == ',' ? end + 1 : end;
-  }
-  return true;
-}
-
 static bool parse_line(char *line, tm_health_entry *out_entry) {
   char *fields[LINE_FIELDS];
   for (int i = 0; i < LINE_FIELDS; i++) {
@@ -73,7 +57,7 @@ static bool parse_line(char *line, tm_health_entry *out_entry) {
   }
   *out_entry = (tm_health_entry){ .backend = fields[0], .build_id = fields[1], .uuid = fields[2],
                                   .count = strtoull(fields[5], NULL, 10), .reason = fields[6] };
-  return parse_kind(fields[3], fields[4], &out_entry->kind);
+  return tm_work_kind_parse(fields[3], fields[4], &out_entry->kind);
 }
 
 /* Room for what the file may hold and one more. */
@@ -86,12 +70,8 @@ static bool make_room(const char *text, content *all) {
 }
 
 /* `text` is whole and ends in NUL; entries point into it. */
-static bool parse(char *text, uint64_t length, content *all) {
-  char header[HEADER_LENGTH + 1];
-  if (length < HEADER_LENGTH) return false;
-  const uint64_t hash = XXH3_64bits(text + HEADER_LENGTH, (size_t)(length - HEADER_LENGTH));
-  snprintf(header, sizeof header, HEADER "%016llx\n", (unsigned long long)hash);
-  if (memcmp(text, header, HEADER_LENGTH) != 0) return false;
+static bool parse(char *text, content *all) {
+  if (strncmp(text, HEADER, HEADER_LENGTH) != 0) return false;
   for (char *line = text + HEADER_LENGTH; *line != '\0';) {
     char *end = line + strcspn(line, "\n");
     char *next = *end == '\n' ? end + 1 : end;
@@ -108,11 +88,11 @@ static bool read_content(tm_health_file *file, const char *path, content *all) {
   char *data = NULL;
   uint64_t bytes = 0;
   tm_error error = TM_ERROR_INIT;
-  const tm_status status = tm_state_file_load(file->memory, path, LARGEST_FILE_BYTES, &data, &bytes, &error);
+  const tm_status status = tm_kept_file_read(file->memory, path, LARGEST_FILE_BYTES, &data, &bytes, &error);
   char *text = tm_arena_string(&all->arena, status == TM_OK ? data : "", status == TM_OK ? bytes : 0);
   tm_memory_free(file->memory, data, bytes);
   if (text == NULL || !make_room(text, all)) return false;
-  if (status == TM_ERROR_NOT_FOUND || (status == TM_OK && parse(text, bytes, all))) return true;
+  if (status == TM_ERROR_NOT_FOUND || (status == TM_OK && parse(text, all))) return true;
   all->count = 0;
   all->is_changed = true;
   if (status == TM_OK) (void)tm_fail(&error, TM_ERROR_CORRUPT, "%s: its content is damaged", path);
@@ -122,32 +102,22 @@ static bool read_content(tm_health_file *file, const char *path, content *all) {
 
 /* ---- writing ---- */
 
-static uint64_t print_kind(const tm_work_kind *kind, char *text, uint64_t capacity) {
-  uint64_t used = (uint64_t)snprintf(text, capacity, "%x\t", kind->op);
-  for (uint32_t i = 0; i < kind->format_count && used < capacity; i++)
-    used += (uint64_t)snprintf(text + used, capacity - used, "%s%x", i == 0 ? "" : ",", kind->formats[i]);
-  return used;
-}
-
 static uint64_t print_entry(const tm_health_entry *entry, char *text, uint64_t capacity) {
-  char kind[160];
-  (void)print_kind(&entry->kind, kind, sizeof kind);
+  char kind[TM_WORK_KIND_BYTES];
+  tm_work_kind_print(&entry->kind, kind);
   const int length = snprintf(text, capacity, "%s\t%s\t%s\t%s\t%llu\t%s\n", entry->backend, entry->build_id, entry->uuid, kind,
                               (unsigned long long)entry->count, entry->reason);
   return length < 0 || (uint64_t)length >= capacity ? 0 : (uint64_t)length;
 }
 
-static tm_status write_content(const tm_health_file *file, const char *path, content *all, tm_error *error) {
+static tm_status write_content(const char *path, content *all, tm_error *error) {
   const uint64_t room = HEADER_LENGTH + (uint64_t)all->count * LONGEST_LINE + 1;
   char *text = tm_arena_alloc(&all->arena, room);
   if (text == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write it");
+  memcpy(text, HEADER, HEADER_LENGTH);
   uint64_t used = HEADER_LENGTH;
   for (uint32_t i = 0; i < all->count; i++) used += print_entry(&all->entries[i], text + used, LONGEST_LINE);
-  char header[HEADER_LENGTH + 1];
-  const uint64_t hash = XXH3_64bits(text + HEADER_LENGTH, (size_t)(used - HEADER_LENGTH));
-  snprintf(header, sizeof header, HEADER "%016llx\n", (unsigned long long)hash);
-  memcpy(text, header, HEADER_LENGTH);
-  return tm_state_file_replace(file->memory, path, text, used, error);
+  return tm_kept_file_replace(path, text, used, error);
 }
 
 /* ---- changing ---- */
@@ -164,24 +134,31 @@ static void keep_wanted(content *all, tm_health_keep_fn keep, void *context) {
   all->count = kept;
 }
 
-static void add(content *all, const tm_health_entry *added) {
-  all->is_changed = true;
+/* False without room for it. */
+static bool add(content *all, const tm_health_entry *added) {
   for (uint32_t i = 0; i < all->count; i++) {
     if (!is_same(&all->entries[i], added)) continue;
+    if (all->entries[i].count == 0) all->entries[i].reason = added->reason;
     all->entries[i].count += added->count;
-    return;
+    all->is_changed = true;
+    return true;
   }
-  if (all->count < all->room) all->entries[all->count++] = *added;
+  if (all->count == all->room) return false;
+  all->entries[all->count] = *added;
+  if (added->is_suspicion) all->entries[all->count].count = 0;
+  all->count++;
+  all->is_changed = true;
+  return true;
 }
 
-static bool lock(tm_health_file *file, const char *path, tm_state_file *out_lock) {
+static bool lock(tm_health_file *file, const char *path, tm_claimed_file *out_lock) {
   tm_error error = TM_ERROR_INIT;
   const uint64_t give_up = tm_now_ns() + LOCK_PATIENCE_NS;
-  tm_status status = tm_state_folder_make(file->folder, &error);
-  if (status == TM_OK) status = tm_state_file_claim(path, true, out_lock, &error);
+  tm_status status = tm_kept_folder_make(file->folder, &error);
+  if (status == TM_OK) status = tm_claimed_file_open(path, true, out_lock, &error);
   while (status == TM_BUSY && tm_now_ns() < give_up) {
     tm_sleep_ns(LOCK_PAUSE_NS);
-    status = tm_state_file_claim(path, true, out_lock, &error);
+    status = tm_claimed_file_open(path, true, out_lock, &error);
   }
   if (status == TM_BUSY) (void)tm_fail(&error, status, "%s: somebody has it for too long", path);
   if (status != TM_OK) complain(file, error.text);
@@ -196,19 +173,19 @@ static void update_locked(tm_health_file *file, const char *path, tm_health_keep
     return;
   }
   keep_wanted(all, keep, context);
-  if (added != NULL) add(all, added);
-  if (all->is_changed && write_content(file, path, all, &error) != TM_OK) complain(file, error.text);
+  if (added != NULL && !add(all, added)) complain(file, "so many are remembered that there is no room for more");
+  if (all->is_changed && write_content(path, all, &error) != TM_OK) complain(file, error.text);
 }
 
 void tm_health_file_update(tm_health_file *file, tm_health_keep_fn keep, void *context, const tm_health_entry *added) {
   content all = { .count = 0 };
-  tm_state_file held = { -1 };
+  tm_claimed_file held = { -1 };
   tm_arena_init(&all.arena, file->memory);
   const char *path = path_of(file, &all.arena, FILE_NAME), *lock_path = path_of(file, &all.arena, LOCK_NAME);
   if (path == NULL || lock_path == NULL)
     complain(file, "no memory");
   else if ((added != NULL || tm_path_exists(path)) && lock(file, lock_path, &held))
     update_locked(file, path, keep, context, added, &all);
-  tm_state_file_close(&held);
+  tm_claimed_file_close(&held);
   tm_arena_deinit(&all.arena);
 }

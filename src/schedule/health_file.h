@@ -13,8 +13,9 @@ typedef struct tm_health_entry {
   const char  *build_id;
   const char  *uuid;
   tm_work_kind kind;
-  uint64_t     count;
-  const char  *reason;          /* the first one; one line */
+  uint64_t     count;           /* 0: it was suspected once, which is not held against it */
+  const char  *reason;          /* the first one that counted; one line */
+  bool         is_suspicion;    /* of an added one: it counts only if there is an entry for the same */
 } tm_health_entry;
 
 typedef struct tm_health_file {

@@ -37,6 +37,7 @@ tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *ma
   return TM_OK;
 }
 
+/* Not under the table's lock: a backend is called. */
 static void destroy(tm_placement_table *table, tm_placement *placement) {
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     tm_plan_candidate *candidate = &placement->candidates[i];
@@ -48,15 +49,17 @@ static void destroy(tm_placement_table *table, tm_placement *placement) {
   tm_memory_free(table->memory, placement, sizeof *placement);
 }
 
+static void destroy_list(tm_placement_table *table, tm_placement *list) {
+  while (list != NULL) {
+    tm_placement *placement = list;
+    list = placement->next;
+    destroy(table, placement);
+  }
+}
+
 void tm_placement_table_deinit(tm_placement_table *table) {
   if (table->memory == NULL) return;
-  for (uint32_t i = 0; i < table->slot_count; i++) {
-    while (table->slots[i] != NULL) {
-      tm_placement *placement = table->slots[i];
-      table->slots[i] = placement->next;
-      destroy(table, placement);
-    }
-  }
+  for (uint32_t i = 0; i < table->slot_count; i++) destroy_list(table, table->slots[i]);
   tm_memory_free(table->memory, table->slots, table->slot_count * sizeof *table->slots);
   tm_mutex_deinit(&table->lock);
 }
@@ -126,8 +129,8 @@ static tm_placement *find(const tm_placement_table *table, const tm_request *req
   return NULL;
 }
 
-/* Unlinks what nobody uses and what is out of date or, when the table is full, anything. */
-static void sweep(tm_placement_table *table, uint64_t generation, bool everything) {
+/* Under the lock: moves what nobody uses to the list, if it is out of date or if everything is to go. */
+static void sweep(tm_placement_table *table, uint64_t generation, bool everything, tm_placement **list) {
   for (uint32_t i = 0; i < table->slot_count; i++) {
     for (tm_placement **link = &table->slots[i]; *link != NULL;) {
       tm_placement *placement = *link;
@@ -137,21 +140,23 @@ static void sweep(tm_placement_table *table, uint64_t generation, bool everythin
       }
       *link = placement->next;
       table->count--;
-      destroy(table, placement);
+      placement->next = *list;
+      *list = placement;
     }
   }
 }
 
 static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh, const tm_request *request, uint64_t hash,
                                  uint64_t generation) {
+  tm_placement *swept = NULL;
   tm_mutex_lock(&table->lock);
   tm_placement *placement = find(table, request, hash, generation);
   if (placement != NULL) {
     placement->references++;
   } else if (fresh != NULL) {
     if (table->count >= MOST_PLACEMENTS) {
-      sweep(table, generation, false);
-      if (table->count >= MOST_PLACEMENTS) sweep(table, generation, true);
+      sweep(table, generation, false, &swept);
+      if (table->count >= MOST_PLACEMENTS) sweep(table, generation, true, &swept);
     }
     tm_placement **slot = &table->slots[hash & (table->slot_count - 1)];
     fresh->next = *slot;
@@ -160,13 +165,16 @@ static tm_placement *find_or_add(tm_placement_table *table, tm_placement *fresh,
     placement = fresh;
   }
   tm_mutex_unlock(&table->lock);
+  destroy_list(table, swept);
   return placement;
 }
 
 void tm_placement_table_drop(tm_placement_table *table) {
+  tm_placement *swept = NULL;
   tm_mutex_lock(&table->lock);
-  sweep(table, 0, true);
+  sweep(table, 0, true, &swept);
   tm_mutex_unlock(&table->lock);
+  destroy_list(table, swept);
 }
 
 /* Under the lock.  What the ledger forgot is to be paid once more. */

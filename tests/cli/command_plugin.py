@@ -123,6 +123,15 @@ class Others(harness.CommandTest):
         self.run_command(*run, code=3)
         out = self.run_command("plugin", "forgive", "zoo_lost", "--plugin", ZOO / "lost.so")[0]
         self.assertRegex(out, r"\A\d+ broken promises? of zoo_lost forgotten\n\Z")
+        # So is a refusal.
+        refused = ("backends", "--plugin", ZOO / "constructor_aborts.so")
+        kept = lambda: {path.name for path in self.folder.rglob("backends/*")}
+        before = kept()
+        self.run_command(*refused)
+        self.assertNotEqual(kept(), before)
+        out = self.run_command("plugin", "forgive", "constructor_aborts", "--plugin", ZOO / "constructor_aborts.so")[0]
+        self.assertEqual(out, "the refusal of constructor_aborts is forgotten: it is tried anew at the next start\n")
+        self.assertEqual(kept(), before)
 
     def test_new(self):
         out, _ = self.run_command("plugin", "new", "shiny_2")

@@ -2,11 +2,13 @@
 """plugin check on the zoo: each animal that misbehaves fails for its own reason, and who keeps their word passes."""
 
 import re
+import subprocess
 
 import harness
 import zoo
 
 NEG = ("--only", "neg", "--formats", "f32,f32")
+QUICK = ("--budget", 5)
 
 # Animal -> exit code, what its check says, and options that lead there soon.
 # Exit code 1: claims or manners are broken; 3: it does not load, or has no device.
@@ -21,7 +23,26 @@ MISBEHAVING = {
     "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", ("--budget", 3)),
     "impatient": (1, r"FAILED order: waiting for ticket 0 gave 2", ("--only", "order")),
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
-    "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6", ("--only", "process")),
+    "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
+    "careless/environment": (1, r"FAILED process: changes the environment in init\n", QUICK),
+    "careless/folder": (1, r"FAILED process: changes the working directory in init\n", QUICK),
+    "careless/signal": (1, r"FAILED process: changes a signal handler in init\n", QUICK),
+    "careless/prints_in_init": (1, r"FAILED process: prints 9 bytes in init\n", QUICK),
+    "careless/prints_in_prepare": (1, r"FAILED process: prints 9 bytes when it prepares\n", QUICK),
+    "careless/crashes_in_prepare": (
+        1,
+        r"neg +\? +\? .*FAILED f32\n(.*\n)*FAILED neg f32,f32 .*ended the process with signal 11; the last call was prepare, of neg f32\[",
+        NEG,
+    ),
+    "careless/wrong_halves": (
+        1,
+        r"FAILED neg f16,f16, changed as it proposes to f32,f32 .*element \d+ (.*\n) .*--only neg --formats f16,f16 --case",
+        ("--only", "neg", "--formats", "f16,f16"),
+    ),
+    "hasty/early_wait": (1, r"FAILED waiting: wait came back before the work was done", QUICK),
+    "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", QUICK),
+    "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", QUICK),
+    "hasty/boundless": (1, r"FAILED overclaims: says yes to an operand of \d+ bytes, which is more than its largest buffer", QUICK),
     "hangers/hangs_in_query": (1, r"FAILED copy f32,f32 .*did not end within 1 s; case 0, while it was only asked", ("--only", "copy")),
     "hangers/hangs_in_launch": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
     "hangers/hangs_in_prepare": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),
@@ -61,7 +82,7 @@ MISBEHAVING = {
     "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
     "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
 }
-HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread")
+HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none")
 
 
 class Zoo(zoo.ZooTest):
@@ -78,8 +99,38 @@ class Zoo(zoo.ZooTest):
             with self.subTest(animal=name):
                 code, out, err = self.check(self.animal(name), "--budget", 5)
                 self.assertEqual((code, err), (0, ""), out)
-                self.assertRegex(out, r"\d+ claims, 0 failures\n\Z")
+                self.assertRegex(out, r"\d+ of \d+ claims checked, 0 failures\n\Z")
                 self.assertRegex(out, r"reached \d+ of the \d+ combinations")
+
+    def test_nothing_checked_is_no_success(self):
+        honest = self.animal("honest")
+        for options, reason in (
+            (("--only", "matmul"), "it refuses everything that was asked"),
+            (("--only", "neg", "--formats", "f16,f16", "--case", 2), "it refuses this case, or there is no such case"),
+            (("--only", "buffers"), "it works in the host's memory"),
+        ):
+            with self.subTest(options=options):
+                code, out, _ = self.check(honest, *options)
+                self.assertEqual(code, 3, out)
+                self.assertIn(f"NOTHING WAS CHECKED: {reason}\n", out)
+        code, out, _ = self.check(honest, "--only", "order")
+        self.assertEqual((code, out.splitlines()[-1]), (0, "zoo_honest:0: 1 check, 0 failures"))
+
+    def test_claims_keep_their_share_of_the_budget(self):
+        """Each call of its manners takes so long that they use up the time of all."""
+        code, out, _ = self.check(self.animal("careless/dawdles"), "--budget", 2)
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"[1-9]\d* of \d+ claims checked, 0 failures\n\Z")
+
+    def test_a_report_fits_its_terminal(self):
+        environment = {**self.environment(), "COLUMNS": "80"}
+        for animal in ("honest", "careless/wrong_halves"):
+            done = subprocess.run(
+                [harness.COMMAND, "plugin", "check", str(self.animal(animal)), "--budget", "5"],
+                env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
+            )
+            lines = [line for line in done.stdout.splitlines()[1:] if " plugin check " not in line]
+            self.assertEqual([line for line in lines if len(line) > 80], [])
 
 
 if __name__ == "__main__":

@@ -5,10 +5,20 @@
 import os
 import pathlib
 import signal
+import subprocess
+import time
 
 import harness
 
 ZOO = pathlib.Path(os.environ.get("TM_ZOO", "/nonexistent"))
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def child_of_a_terminal():
+    """Whoever runs the tests may ignore these, which a child inherits."""
+    for number in ENDINGS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Plugins(harness.CommandTest):
@@ -37,14 +47,50 @@ class Plugins(harness.CommandTest):
         verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
         self.assertEqual(verdicts["zoo_hangs_in_launch:0"], "quarantined")
 
-    def test_a_crash_is_known_at_the_next_start(self):
+    def test_a_second_crash_is_known_at_the_next_start(self):
         crasher = self.plugin("crashers", "crashes_at_1.so")
         arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "3"]
         self.run_command(*arguments, code=-signal.SIGABRT)
+        self.assertEqual(self.violations(crasher), [])
+        self.run_command(*arguments, code=-signal.SIGABRT)
         found = self.violations(crasher)
         self.assertEqual([(v["device"], v["op"]) for v in found], [("zoo_crashes_at_1:0", "neg")])
-        self.assertIn("ended while it was in launch", found[0]["reason"])
+        self.assertIn("ended while they were in launch", found[0]["reason"])
         self.run_command(*arguments)
+
+    def end_while_it_hangs(self, number):
+        """Runs a command that hangs in a watched launch, and sends it a signal there."""
+        hanger = self.plugin("hangers", "hangs_in_launch.so")
+        marks = self.folder / ".local/state/tensormorph"
+        process = subprocess.Popen(
+            [harness.COMMAND, "bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", hanger, "--patience", "60s"],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=child_of_a_terminal,
+        )
+        for _ in range(600):
+            if any(b"launch" in mark.read_bytes() for mark in marks.glob("running-*")):
+                break
+            time.sleep(0.05)
+        else:
+            self.fail("no launch was marked")
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, -number)
+        return hanger, list(marks.glob("running-*"))
+
+    def test_who_is_told_to_end_leaves_no_mark(self):
+        for number in ENDINGS:
+            _, left = self.end_while_it_hangs(number)
+            self.assertEqual(left, [])
+
+    def test_who_is_killed_makes_nobody_guilty_at_once(self):
+        hanger, left = self.end_while_it_hangs(signal.SIGKILL)
+        self.assertEqual(len(left), 1)
+        self.assertEqual(self.violations(hanger), [])
+        self.end_while_it_hangs(signal.SIGKILL)
+        self.assertEqual(len(self.violations(hanger)), 1)
 
     def test_state_has_a_folder_of_its_own(self):
         crasher = self.plugin("crashers", "crashes_at_1.so")

@@ -130,6 +130,24 @@ class Code(GuardCase):
         self.write("src/plugin/a.c", "int tm_a;\n" * 801)
         self.fails("801 lines", "check-code")
 
+    def test_deep_nesting(self):
+        deep = "int tm_f(int a) {\n  for (;;)\n    while (a) {\n      if (a) do\n%s        a--; while (a);\n      else if (a) a--;\n    }\n}\n"
+        for inner, fails in (("", True), ("if (a)\n", True)):
+            with self.subTest(inner=inner):
+                self.write("src/plugin/a.c", deep % inner)
+                self.fails("tm_f nests %d levels deep" % (5 if inner else 4), "check-code")
+        flat = ("int tm_f(int a) {\n  switch (a) {\n    case 1:\n    default: {\n      int b[] = { 1, 2 };\n      if (b[0]) return (a);\n"
+                "      else if (a) { while (a) a--; }\n      else if (a) a++;\n      else if (a) a++;\n    }\n  }\n  return 0;\n}\n")
+        self.write("src/plugin/a.c", flat * 3)
+        self.passes("check-code")
+
+    def test_two_files_of_one_name(self):
+        self.write("src/plugin/a.c", "int tm_a(void);\n")
+        self.write("src/base/b.c", "int tm_b(void);\n")
+        self.passes("check-code")
+        self.write("conformance/a.c", "int a(void);\n")
+        self.fails("src/plugin/a.c:1: conformance/a.c has the same name", "check-code")
+
     def test_unfinished(self):
         self.write("scripts/a", "# TO" "DO later\n")
         self.fails("scripts/a:1: unfinished", "check-code")

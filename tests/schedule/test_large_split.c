@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor larger than a device takes at once: 300 MB in parts of at most 128 MiB, every element right. */
 #include "fakes/picky_case.h"
+#include "free_memory.h"
 
 #define ROWS UINT64_C(7501)
 #define COLUMNS UINT64_C(10007)         /* 300.25 million bytes, and no part of it is round */
 #define SKIPPED 77
-
-static uint64_t available_bytes(void) {
-  FILE *file = fopen("/proc/meminfo", "r");
-  char line[256];
-  unsigned long long kib = 0;
-  while (file != NULL && fgets(line, sizeof line, file) != NULL)
-    if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-  if (file != NULL) fclose(file);
-  return kib * 1024;
-}
 
 static void a_300_mb_tensor_is_split(void **state) {
   (void)state;

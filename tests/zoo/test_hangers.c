@@ -302,6 +302,75 @@ static void who_comes_back_late_finds_nobody(void **state) {
   assert_int_equal(lines.length, said);
 }
 
+/* ---- at the end ---- */
+
+static _Atomic(const void *) last_freed;
+
+static void note_free(void *context, void *memory, uint64_t bytes) {
+  (void)context, (void)bytes;
+  atomic_store(&last_freed, memory);
+}
+
+/* Where one hung at the end once it is not shut down any more, but all else is done as ever. */
+static void who_hung_at_the_end_before_costs_no_context(void **state) {
+  (void)state;
+  static const char *const path[] = { HANGER("shutdown") };
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  for (int start = 0; start < 3; start++) {
+    tm_context_options options = options_with(path, 1);
+    options.patience_ns = PATIENCE_NS;
+    options.state_folder = folder.folder;
+    options.alloc = keep_alloc;
+    options.free = note_free;
+    options.allocator_context = &all_blocks;
+    tm_context *context = open_context(&options);
+    const uint32_t device = device_of(context, "zoo_hangs_in_shutdown:0");
+    if (start == 0) assert_int_equal(run_on(context, TM_OP_NEG, device).fell_back, 0);
+    const double begin = seconds();
+    tm_context_destroy(context);
+    if (start == 0) continue;
+    assert_true(seconds() - begin < (double)PATIENCE_NS / 1e9);
+    assert_ptr_equal(atomic_load(&last_freed), context);
+  }
+  scratch_deinit(&folder);
+}
+
+/* ---- giving back ---- */
+
+static void *ask_for_too_much(void *context) {
+  tm_tensor *tensor = NULL;
+  const uint64_t count = UINT64_C(1) << 40;
+  return tm_tensor_create(context, TM_FORMAT_F32, 1, &count, &tensor, NULL) == TM_ERROR_NO_MEMORY ? context : NULL;
+}
+
+/* What is kept for speed is given back where memory is short: kernels of such a device, too. */
+static void who_hangs_while_memory_is_given_back_keeps_nobody(void **state) {
+  (void)state;
+  static const char *const path[] = { HANGER("release") };
+  tm_context_options options = options_with(path, 1);
+  options.patience_ns = 4 * PATIENCE_NS;
+  options.max_memory_bytes = UINT64_C(1) << 30;
+  options.alloc = keep_alloc;
+  options.free = keep_free;
+  options.allocator_context = &all_blocks;
+  tm_context *context = open_context(&options);
+  assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_hangs_in_release:0")).fell_back, 0);
+  pthread_t thread;
+  void *result = NULL;
+  assert_int_equal(pthread_create(&thread, NULL, ask_for_too_much, context), 0);
+  const struct timespec until_it_hangs = { 0, 300000000 };
+  (void)nanosleep(&until_it_hangs, NULL);
+  const double begin = seconds();
+  assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "reference:0")).fell_back, 0);
+  assert_true(seconds() - begin < (double)PATIENCE_NS / 1e9);
+  assert_int_equal(describe_device(context, "zoo_hangs_in_release:0").state, TM_DEVICE_READY);
+  assert_int_equal(pthread_join(thread, &result), 0);
+  assert_ptr_equal(result, context);
+  assert_int_equal(describe_device(context, "zoo_hangs_in_release:0").state, TM_DEVICE_QUARANTINED);
+  tm_context_destroy(context);
+}
+
 /* ---- somebody who wants to go ---- */
 
 static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
@@ -433,6 +502,8 @@ int main(void) {
     cmocka_unit_test(who_hangs_in_the_pool_does_not_keep_it),
     cmocka_unit_test(a_hang_at_the_end_is_met_once),
     cmocka_unit_test(who_comes_back_late_finds_nobody),
+    cmocka_unit_test(who_hung_at_the_end_before_costs_no_context),
+    cmocka_unit_test(who_hangs_while_memory_is_given_back_keeps_nobody),
     cmocka_unit_test(a_job_can_be_cancelled_meanwhile),
     cmocka_unit_test(everybody_together_gives_reference_results),
     cmocka_unit_test(a_device_gets_all_calls_from_its_own_thread),

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +20,17 @@
 #include "base/process.h"
 
 #define SHELL "/bin/sh"
+
+/* Instead of the C library's: was the child still there to be collected?  If not, its number may be somebody else's. */
+static pid_t killed;
+static bool was_there;
+int kill(pid_t process, int signal) {
+  siginfo_t about;
+  killed = process;
+  was_there = waitid(P_PID, (id_t)(process < 0 ? -process : process), &about, WEXITED | WNOHANG | WNOWAIT) == 0;
+  return (int)syscall(SYS_kill, process, signal);
+}
+
 #define MS UINT64_C(1000000)
 #define LONG_NS (UINT64_C(60) * 1000 * MS)
 
@@ -38,7 +52,7 @@ static shell_result shell_within(const char *script, uint64_t silence_ns, uint64
   tm_error error = TM_ERROR_INIT;
   memset(&result, 0x55, sizeof result);
   const char *const command[] = { SHELL, "-c", script, NULL };
-  const tm_process_limits limits = { silence_ns, total_ns, OUTPUT_BYTES };
+  const tm_process_limits limits = { silence_ns, total_ns, OUTPUT_BYTES, NULL, NULL };
   if (tm_process_run(&memory, command, &limits, &result, &error) != TM_OK) fail_msg("%s", error.text);
   shell_result kept = { result.timed_out, result.signal, result.exit_code, result.output_length, { 0 } };
   memcpy(kept.output, result.output, OUTPUT_BYTES);
@@ -117,7 +131,7 @@ static void a_program_that_is_not_there_is_an_error(void **state) {
   tm_memory memory;
   tm_memory_init(&memory, 0);
   const char *const command[] = { "/nowhere/at/all", NULL };
-  const tm_process_limits limits = { LONG_NS, LONG_NS, OUTPUT_BYTES };
+  const tm_process_limits limits = { LONG_NS, LONG_NS, OUTPUT_BYTES, NULL, NULL };
   assert_int_equal(tm_process_run(&memory, command, &limits, &result, &error), TM_ERROR_NOT_FOUND);
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
   assert_non_null(strstr(error.text, "/nowhere/at/all"));
@@ -165,6 +179,49 @@ static void a_host_that_reaps_by_itself_is_not_disturbed(void **state) {
   assert_false(result.timed_out);
 }
 
+static void only_a_child_that_is_still_there_is_killed(void **state) {
+  (void)state;
+  static const char *const scripts[] = { "exit 3", "kill -9 $$", "sleep 60" };
+  for (size_t i = 0; i < 3; i++) {
+    was_there = false;
+    killed = 0;
+    (void)shell(scripts[i], UINT64_C(300) * MS);
+    assert_true(killed < 0);
+    assert_true(was_there);
+  }
+  void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+  killed = 0;
+  (void)shell("exit 3", LONG_NS);
+  assert_true(signal(SIGCHLD, before) == SIG_IGN);
+  assert_int_equal(killed, 0);
+}
+
+/* Each word buys another second. */
+static void be_patient(void *context, const char *output, uint64_t length, uint64_t *silence_ns, uint64_t *total_ns) {
+  (void)output;
+  *(uint64_t *)context = length;
+  *silence_ns = UINT64_C(1200) * MS;
+  *total_ns += UINT64_C(1000) * MS;
+}
+
+static void a_listener_may_grant_more_time(void **state) {
+  (void)state;
+  uint64_t heard = 0;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const char *const command[] = { SHELL, "-c", "printf a; sleep 0.6; printf b; sleep 0.6; printf c", NULL };
+  tm_process_limits limits = { UINT64_C(400) * MS, UINT64_C(500) * MS, OUTPUT_BYTES, be_patient, &heard };
+  for (int round = 0; round < 2; round++) {
+    tm_process_result result;
+    assert_int_equal(tm_process_run(&memory, command, &limits, &result, NULL), TM_OK);
+    assert_string_equal(result.output, round == 0 ? "abc" : "a");
+    assert_int_equal(result.timed_out, round == 1);
+    assert_int_equal(heard, 3);
+    tm_process_result_deinit(&result);
+    limits.listen = NULL;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(output_and_exit_code_are_told),
@@ -177,6 +234,8 @@ int main(void) {
     cmocka_unit_test(silence_is_limited_apart),
     cmocka_unit_test(what_it_leaves_behind_is_ended),
     cmocka_unit_test(a_host_that_reaps_by_itself_is_not_disturbed),
+    cmocka_unit_test(only_a_child_that_is_still_there_is_killed),
+    cmocka_unit_test(a_listener_may_grant_more_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * journal.h - what the worker notes down before it does anything, in memory that outlives it: where it is, and what became
+ * worker_journal.h - what the worker notes down before it does anything, in memory that outlives it: where it is, and what became
  * of each combination of formats.
  */
-#ifndef CONFORMANCE_JOURNAL_H
-#define CONFORMANCE_JOURNAL_H
+#ifndef CONFORMANCE_WORKER_JOURNAL_H
+#define CONFORMANCE_WORKER_JOURNAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tensormorph/types.h"
+#include "conformance/last_call.h"
 
 #define JOURNAL_TEXT 256
 
@@ -35,6 +35,7 @@ typedef struct journal {
   _Atomic uint32_t number;      /* of the case */
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
+  last_call        calls;
   uint32_t         device_count;
   uint32_t         entry_count;
   char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */

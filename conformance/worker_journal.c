@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/journal.h"
+#include "conformance/worker_journal.h"
 
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "conformance/trial.h"
+#include "conformance/claim_trial.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -70,7 +70,7 @@ static bool may_fail_with(tm_status status) {
 }
 
 static bool prepare(bench *b) {
-  const tm_status status = b->s->table.prepare(b->s->device, &b->asked.operation, b->answer, &b->kernel);
+  const tm_status status = SUBJECT_CALL(b->s, prepare)(b->s->device, &b->asked.operation, b->answer, &b->kernel);
   if (status == TM_OK) return true;
   return trial_fail(b->t, "prepare gave %d after query said yes (%s)", status, may_fail_with(status) ? "no resources" : b->s->text);
 }
@@ -102,7 +102,7 @@ static void image_free(bench *b, image *one) {
 static bool convert(bench *b, const asked_operation *packing, const tm_answer *answer, image *from, image *to) {
   tm_kernel *kernel = NULL;
   image workspace = { .bytes = NULL };
-  tm_status status = b->s->table.prepare(b->s->device, &packing->operation, answer, &kernel);
+  tm_status status = SUBJECT_CALL(b->s, prepare)(b->s->device, &packing->operation, answer, &kernel);
   if (status != TM_OK) return trial_fail(b->t, "prepare of the conversion to its private format gave %d (%s)", status, b->s->text);
   bool good = make_workspace(b, answer, &workspace);
   const tm_binding bindings[] = { bind(from), bind(to), { workspace.buffer, workspace.first, answer->workspace_bytes } };
@@ -111,7 +111,7 @@ static bool convert(bench *b, const asked_operation *packing, const tm_answer *a
     if (status == TM_OK) status = subject_collect(b->s, to->buffer, to->bytes, to->size);
     good = status == TM_OK || trial_fail(b->t, "the conversion to its private format gave %d (%s)", status, b->s->text);
   }
-  b->s->table.release(b->s->device, kernel);
+  SUBJECT_CALL(b->s, release)(b->s->device, kernel);
   image_free(b, &workspace);
   return good;
 }
@@ -316,7 +316,7 @@ static bool run_and_judge(bench *b, uint64_t *state) {
 static void check_leak(trial *t, subject *s, const question *q, const tm_answer *answer) {
   tm_kernel *kernel = NULL;
   const uint64_t used = atomic_load(&s->memory.used_bytes);
-  if (s->table.prepare(s->device, &q->c.operation, answer, &kernel) == TM_OK) s->table.release(s->device, kernel);
+  if (SUBJECT_CALL(s, prepare)(s->device, &q->c.operation, answer, &kernel) == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
   const uint64_t then = atomic_load(&s->memory.used_bytes);
   if (then > used) trial_fail(t, "keeps %llu bytes more with each prepare and release", (unsigned long long)(then - used));
 }
@@ -327,7 +327,7 @@ void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer,
   question_asked(q, &b.asked);
   const uint64_t used = atomic_load(&s->memory.used_bytes);
   (void)run_and_judge(&b, &state);
-  if (b.kernel != NULL) s->table.release(s->device, b.kernel);
+  if (b.kernel != NULL) SUBJECT_CALL(s, release)(s->device, b.kernel);
   for (uint32_t i = 0; i <= b.inputs; i++) image_free(&b, &b.operands[i]);
   for (uint32_t i = 0; i < b.inputs; i++) {
     image_free(&b, &b.copies[i]);
@@ -344,9 +344,9 @@ void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer,
 static tm_status prepare_with(subject *s, const question *q, const tm_answer *answer, uint64_t allocations) {
   tm_kernel *kernel = NULL;
   atomic_store(&s->allocations_left, allocations);
-  const tm_status status = s->table.prepare(s->device, &q->c.operation, answer, &kernel);
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &q->c.operation, answer, &kernel);
   atomic_store(&s->allocations_left, UINT64_MAX);
-  if (status == TM_OK) s->table.release(s->device, kernel);
+  if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
   return status;
 }
 

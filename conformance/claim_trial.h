@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.h - a claim put to the test: prepared, launched and compared, with guards around everything that may be written. */
-#ifndef CONFORMANCE_TRIAL_H
-#define CONFORMANCE_TRIAL_H
+/* claim_trial.h - a claim put to the test: prepared, launched and compared, with guards around everything that may be written. */
+#ifndef CONFORMANCE_CLAIM_TRIAL_H
+#define CONFORMANCE_CLAIM_TRIAL_H
 
 #include "conformance/question.h"
 #include "conformance/subject.h"

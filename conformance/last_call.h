@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* last_call.h - the backend's function that was called last, and on what, in memory that outlives who called it. */
+#ifndef CONFORMANCE_LAST_CALL_H
+#define CONFORMANCE_LAST_CALL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tensormorph/plugin.h"
+
+#define LAST_CALL_SUBJECT 200
+
+typedef struct last_call {
+  _Atomic uint64_t beat;        /* moves with each call */
+  _Atomic uint32_t offset;      /* of the function in the table; 0: none yet */
+  char             subject[LAST_CALL_SUBJECT];  /* the operation that is worked on */
+} last_call;
+
+/* Before a call; `call` may be NULL. */
+void last_call_note(last_call *call, size_t offset);
+/* "; the last call was prepare, of neg f32[3]/4 -> f32[3]/4", or "" before the first.  Trusts nothing that stands there. */
+void last_call_describe(const last_call *call, char *text, size_t capacity);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_message.h - a report on its way from a worker to who watches it.  A worker shares its memory with the backend under
+ * test, which may have written anywhere: no pointer is sent, and nothing that arrives is believed before it is looked at.
+ */
+#ifndef CONFORMANCE_WORKER_MESSAGE_H
+#define CONFORMANCE_WORKER_MESSAGE_H
+
+#include "conformance/report.h"
+
+typedef struct worker_message {
+  uint64_t magic;
+  uint32_t kind;                /* worker_message.c */
+  uint32_t op;                  /* of a claim, and of the question that led to it */
+  uint32_t failed_op;
+  uint32_t reserved;
+  uint64_t question_count;
+  uint64_t refusal_count;
+  uint64_t unchecked_change_count;
+  uint64_t way_count;
+  union {
+    report_claim claim;
+    report_check check;
+  } of;
+} worker_message;
+
+/* Writes all of a report to the descriptor that `context` points at. */
+void worker_message_send_report(void *context, const report *r);
+/* Adds it to the report; false if it is none. */
+bool worker_message_take(report *r, worker_message *m);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Works, and breaks one rule besides (ZOO_SLIP), mostly once only: what was changed already is not seen to change again. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "zoo.h"
+
+#define ENVIRONMENT 0
+#define FOLDER 1
+#define SIGNAL 2
+#define PRINTS_IN_INIT 3
+#define PRINTS_IN_PREPARE 4
+#define CRASHES_IN_PREPARE 5
+#define WRONG_HALVES 6
+#define DAWDLES 7
+
+#define DAWDLE_NS 700000000l
+
+static void print(void) {
+  const ssize_t done = write(STDOUT_FILENO, "nine byte", 9);
+  (void)done;
+}
+
+static tm_status init_carelessly(const tm_host *host, tm_backend **out_backend) {
+  const struct timespec while_ = { 0, DAWDLE_NS };
+  if (ZOO_SLIP == ENVIRONMENT && setenv("ZOO_WAS_HERE", "1", 1) != 0) return TM_ERROR_INTERNAL;
+  if (ZOO_SLIP == FOLDER && chdir("/") != 0) return TM_ERROR_INTERNAL;
+  if (ZOO_SLIP == SIGNAL && signal(SIGUSR1, SIG_IGN) == SIG_ERR) return TM_ERROR_INTERNAL;
+  if (ZOO_SLIP == PRINTS_IN_INIT) print();
+  if (ZOO_SLIP == DAWDLES) nanosleep(&while_, NULL);
+  return zoo_init(host, out_backend);
+}
+
+/* Halves after a cast: the refusal leads to a kernel that is wrong. */
+static uint32_t propose(const tm_operation *operation, tm_answer *answer) {
+  const uint32_t count = operation->input_count + operation->output_count;
+  tm_operand operands[8];
+  tm_operation cast = *operation;
+  if (count > 8 || zoo_strange(operation) != 0 || operation->operands[0].format != TM_FORMAT_F16) return zoo_refuses(operation);
+  memcpy(operands, operation->operands, count * sizeof operands[0]);
+  for (uint32_t i = 0; i < count; i++) operands[i].format = TM_FORMAT_F32, operands[i].alignment = 4;
+  cast.operands = operands;
+  if (zoo_refuses(&cast) != 0) return TM_REASON_FORMAT;
+  for (uint32_t i = 0; i < count; i++) answer->changes[answer->change_count++] = (tm_change){ TM_CHANGE_CAST, i, 0, TM_FORMAT_F32, 4 };
+  return TM_REASON_FORMAT;
+}
+
+static tm_status query_carelessly(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
+                                  tm_answer *const *out_answers) {
+  if (ZOO_SLIP != WRONG_HALVES) return zoo_query(backend, index, operations, count, out_answers);
+  for (uint32_t i = 0; i < count; i++) {
+    tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND, .epoch = 1 };
+    answer.reasons = propose(operations[i], &answer);
+    if (answer.reasons == 0) zoo_accept(&answer);
+    memcpy(out_answers[i], &answer, sizeof answer < answer.struct_size ? sizeof answer : answer.struct_size);
+  }
+  return TM_OK;
+}
+
+static tm_status prepare_carelessly(tm_device *device, const tm_operation *operation, const tm_answer *answer,
+                                    tm_kernel **out_kernel) {
+  if (ZOO_SLIP == PRINTS_IN_PREPARE) print();
+  if (ZOO_SLIP == CRASHES_IN_PREPARE && operation->op == TM_OP_NEG) raise(SIGSEGV);
+  return zoo_prepare(device, operation, answer, out_kernel);
+}
+
+static tm_status launch_carelessly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  const tm_status status = zoo_launch(device, launch, out_ticket);
+  const tm_binding *output = &launch->bindings[launch->binding_count - 1];
+  if (ZOO_SLIP == WRONG_HALVES && status == TM_OK && launch->kernel->count != 0)
+    *(float *)((uintptr_t)output->buffer + output->offset) += 1;
+  return status;
+}
+
+static const tm_accelerator_backend_plugin table = {
+  .struct_size = sizeof table, .init = init_carelessly, .shutdown = zoo_shutdown, .device_info = zoo_device_info,
+  .query = query_carelessly, .prepare = prepare_carelessly, .release = zoo_release, .launch = launch_carelessly,
+};
+
+TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)
