@@ -31,4 +31,4 @@ static tm_status launch_late(tm_device *device, const tm_launch *launch, tm_tick
 
 static const tm_accelerator_backend_plugin table = { ZOO_TABLE(zoo_device_info, zoo_query, zoo_prepare, launch_late) };
 
-TM_DEFINE_PLUGIN("zoo_late", "1", "zoo", table)
+TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)

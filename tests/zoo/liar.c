@@ -21,4 +21,4 @@ static tm_status launch_never(tm_device *device, const tm_launch *launch, tm_tic
 
 static const tm_accelerator_backend_plugin table = { ZOO_TABLE(zoo_device_info, query_yes, zoo_prepare, launch_never) };
 
-TM_DEFINE_PLUGIN("zoo_liar", "1", "zoo", table)
+TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)

@@ -13,6 +13,7 @@
 #include "formats/made_safetensors.h"
 #include "formats/scratch.h"
 #include "unit/plugin/plugin_case.h"
+#include "zoo/every_operation.h"
 
 #define HANGER(call) ZOO_FOLDER "/hangers/hangs_in_" call ".so"
 /* Far more than any call takes on a machine under load, and what every hang of these tests costs. */
@@ -114,8 +115,7 @@ static const hang_case cases[] = {
 };
 
 static void check_case(const hang_case *one) {
-  char device[64];
-  snprintf(device, sizeof device, "zoo_hangs_in_%s:0", one->name);
+  device_name name;
   const double begin = seconds();
   tm_context *context = open_patient(&one->path, 1, NULL);
   for (int i = 0; i < 6; i++) {
@@ -124,6 +124,7 @@ static void check_case(const hang_case *one) {
       fail_msg("%s: fell back %u, retries %u", one->name, report.fell_back, report.retries);
     if (i > 0) assert_int_equal(report.retries, 0);
   }
+  const char *device = device_name_of(context, one->path, &name);
   const tm_device_description found = describe_device(context, device);
   if (one->reason != NULL && (found.state != TM_DEVICE_QUARANTINED || strstr(found.reason, one->reason) == NULL))
     fail_msg("%s is in state %u because '%s'", device, found.state, found.reason);
@@ -204,6 +205,7 @@ static void note_lane(void *argument, uint64_t begin, uint64_t end, uint32_t lan
 static void who_hangs_in_the_pool_does_not_keep_it(void **state) {
   (void)state;
   static fake_control control;
+  device_name name;
   static const char *const paths[] = { HANGER("pool"), TM_BINARY_DIR "/tests/fakes/fake_a.so" };
   const tm_named_pointer pointer = { "fake_a", FAKE_CONTROL_KEY, &control };
   tm_context_options options = options_with(paths, 2);
@@ -214,7 +216,7 @@ static void who_hangs_in_the_pool_does_not_keep_it(void **state) {
   options.free = keep_free;
   options.allocator_context = &all_blocks;
   tm_context *context = open_context(&options);
-  const uint32_t hanger = device_of(context, "zoo_hangs_in_pool:0");
+  const uint32_t hanger = device_of(context, device_name_of(context, paths[0], &name));
   const tm_run_options there = { .struct_size = sizeof there, .worst_numerics = TM_NUMERICS_DEFAULT, .device_plus_one = hanger + 1 };
   assert_int_equal(run_checked(context, TM_OP_NEG, &there, NULL), TM_ERROR_NO_DEVICE);
   _Atomic uint32_t seen[LANES] = { 0 };
@@ -240,13 +242,13 @@ static void a_hang_at_the_end_is_met_once(void **state) {
   (void)state;
   static const char *const calls[] = { "release", "close", "shutdown" };
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-    char path[1024], device[96], backend[64];
+    char path[1024];
+    device_name name;
     scratch folder;
     assert_true(scratch_init(&folder));
     snprintf(path, sizeof path, "%s/hangers/hangs_in_%s.so", ZOO_FOLDER, calls[i]);
-    snprintf(backend, sizeof backend, "zoo_hangs_in_%s", calls[i]);
-    snprintf(device, sizeof device, "%s:0", backend);
     tm_context *context = open_remembering(path, folder.folder);
+    const char *device = device_name_of(context, path, &name);
     assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, device)).fell_back, 0);
     tm_context_destroy(context);
 
@@ -260,7 +262,7 @@ static void a_hang_at_the_end_is_met_once(void **state) {
     if (seconds() - begin > 0.7) fail_msg("%s took %g s the second time", calls[i], seconds() - begin);
 
     context = open_remembering(path, folder.folder);
-    assert_int_equal(tm_context_forgive(context, backend, NULL, NULL), TM_OK);
+    assert_int_equal(tm_context_forgive(context, backend_of(context, path).name, NULL, NULL), TM_OK);
     assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, device)).fell_back, 0);
     tm_context_destroy(context);
     scratch_deinit(&folder);
@@ -274,6 +276,7 @@ static void who_comes_back_late_finds_nobody(void **state) {
   (void)state;
   static const char *const path[] = { ZOO_FOLDER "/hangers/late.so" };
   static log_lines lines;
+  device_name name;
   tm_context *context = open_patient(path, 1, &lines);
   const uint64_t count = 4096;
   tm_tensor *x = vector_of(context, count, 1, 1), *y = vector_of(context, count, 0, 0);
@@ -281,7 +284,7 @@ static void who_comes_back_late_finds_nobody(void **state) {
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .report = &report };
   assert_int_equal(tm_run(context, TM_OP_NEG, NULL, 0, &x, 1, &y, 1, &options, NULL), TM_OK);
   assert_int_equal(report.fell_back, 1);
-  assert_int_equal(describe_device(context, "zoo_late:0").violation_count, 1);
+  assert_int_equal(describe_device(context, device_name_of(context, path[0], &name)).violation_count, 1);
   const struct timespec until_it_is_back = { 1, 500000000 };
   (void)nanosleep(&until_it_is_back, NULL);
   const float *from = tm_tensor_data(x), *to = tm_tensor_data(y);
@@ -289,7 +292,7 @@ static void who_comes_back_late_finds_nobody(void **state) {
     assert_true(from[i] == 1 + (float)i);
     assert_true(to[i] == -from[i]);
   }
-  assert_int_equal(describe_device(context, "zoo_late:0").state, TM_DEVICE_QUARANTINED);
+  assert_int_equal(describe_device(context, device_name_of(context, path[0], &name)).state, TM_DEVICE_QUARANTINED);
   tm_tensor_destroy(y);
   tm_tensor_destroy(x);
   tm_context_destroy(context);
@@ -325,7 +328,8 @@ static void who_hung_at_the_end_before_costs_no_context(void **state) {
     options.free = note_free;
     options.allocator_context = &all_blocks;
     tm_context *context = open_context(&options);
-    const uint32_t device = device_of(context, "zoo_hangs_in_shutdown:0");
+    device_name name;
+    const uint32_t device = device_of(context, device_name_of(context, path[0], &name));
     if (start == 0) assert_int_equal(run_on(context, TM_OP_NEG, device).fell_back, 0);
     const double begin = seconds();
     tm_context_destroy(context);
@@ -355,7 +359,8 @@ static void who_hangs_while_memory_is_given_back_keeps_nobody(void **state) {
   options.free = keep_free;
   options.allocator_context = &all_blocks;
   tm_context *context = open_context(&options);
-  assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_hangs_in_release:0")).fell_back, 0);
+  device_name name;
+  assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, device_name_of(context, path[0], &name))).fell_back, 0);
   pthread_t thread;
   void *result = NULL;
   assert_int_equal(pthread_create(&thread, NULL, ask_for_too_much, context), 0);
@@ -364,10 +369,10 @@ static void who_hangs_while_memory_is_given_back_keeps_nobody(void **state) {
   const double begin = seconds();
   assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "reference:0")).fell_back, 0);
   assert_true(seconds() - begin < (double)PATIENCE_NS / 1e9);
-  assert_int_equal(describe_device(context, "zoo_hangs_in_release:0").state, TM_DEVICE_READY);
+  assert_int_equal(describe_device(context, device_name_of(context, path[0], &name)).state, TM_DEVICE_READY);
   assert_int_equal(pthread_join(thread, &result), 0);
   assert_ptr_equal(result, context);
-  assert_int_equal(describe_device(context, "zoo_hangs_in_release:0").state, TM_DEVICE_QUARANTINED);
+  assert_int_equal(describe_device(context, device_name_of(context, path[0], &name)).state, TM_DEVICE_QUARANTINED);
   tm_context_destroy(context);
 }
 
@@ -417,45 +422,6 @@ static void a_job_can_be_cancelled_meanwhile(void **state) {
 
 /* ---- all together ---- */
 
-static tm_tensor *matrix_of(tm_context *context, uint32_t format, uint64_t rows, uint64_t columns) {
-  const uint64_t dims[] = { rows, columns };
-  tm_tensor *tensor = NULL;
-  assert_int_equal(tm_tensor_create(context, format, 2, dims, &tensor, NULL), TM_OK);
-  unsigned char *bytes = tm_tensor_data(tensor);
-  for (uint64_t i = 0; i < tm_tensor_operand(tensor)->byte_count; i++) bytes[i] = (unsigned char)(i * 37 % 59);
-  return tensor;
-}
-
-/* Every operation of one input that takes f32 as it is. */
-static void check_op(tm_context *zoo, tm_context *reference, const tm_op_description *op) {
-  tm_context *contexts[2] = { zoo, reference };
-  tm_tensor *outputs[2] = { NULL, NULL };
-  tm_tensor *x[2];
-  const uint64_t attributes[8] = { 0 };
-  bool can_run = true;
-  for (int i = 0; i < 2; i++) {
-    x[i] = matrix_of(contexts[i], TM_FORMAT_F32, 24, 24);
-    tm_tensor *inputs[] = { x[i], x[i], x[i] };
-    const tm_operand layout = *tm_tensor_operand(x[i]);
-    const tm_operand layouts[] = { layout, layout, layout };
-    tm_operand wanted = { .format = TM_FORMAT_NONE, .rank = 2, .dims = { 24, 24 } };
-    if (op->input_min > 3 || tm_op_infer(op->op, attributes, op->attribute_bytes, layouts, op->input_min, &wanted, 1, NULL) != TM_OK) {
-      can_run = false;
-      continue;
-    }
-    assert_int_equal(tm_tensor_create(contexts[i], wanted.format, wanted.rank, wanted.dims, &outputs[i], NULL), TM_OK);
-    const tm_run_options exact = { .struct_size = sizeof exact, .worst_numerics = TM_NUMERICS_N0 };
-    tm_error error = TM_ERROR_INIT;
-    if (tm_run(contexts[i], op->op, attributes, op->attribute_bytes, inputs, op->input_min, &outputs[i], 1, &exact, &error) != TM_OK)
-      fail_msg("%s: %s", op->name, error.text);
-  }
-  if (can_run) assert_memory_equal(tm_tensor_data(outputs[0]), tm_tensor_data(outputs[1]), (size_t)tm_tensor_operand(outputs[0])->byte_count);
-  for (int i = 0; i < 2; i++) {
-    tm_tensor_destroy(outputs[i]);
-    tm_tensor_destroy(x[i]);
-  }
-}
-
 static void everybody_together_gives_reference_results(void **state) {
   (void)state;
   static const char *const only_reference[] = { "reference" };
@@ -467,11 +433,10 @@ static void everybody_together_gives_reference_results(void **state) {
   tm_context *zoo = open_context(&options);
   assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
   tm_context *reference = open_context(&plain);
-  tm_op_description op = { .struct_size = sizeof op };
-  for (int round = 0; round < 2; round++)
-    for (uint32_t i = 0; tm_op_describe(i, &op) == TM_OK; i++) check_op(zoo, reference, &op);
+  device_name name;
+  for (int round = 0; round < 2; round++) every_operation_agrees(zoo, reference);
   assert_int_equal(fegetround(), FE_TONEAREST);
-  assert_int_equal(describe_device(zoo, "zoo_hangs_in_query:0").state, TM_DEVICE_QUARANTINED);
+  assert_int_equal(describe_device(zoo, device_name_of(zoo, HANGER("query"), &name)).state, TM_DEVICE_QUARANTINED);
   tm_context_destroy(zoo);
   tm_context_destroy(reference);
   assert_true(seconds() - begin < 120);

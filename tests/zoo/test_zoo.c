@@ -7,6 +7,7 @@
 #include "formats/made_safetensors.h"
 #include "formats/scratch.h"
 #include "unit/plugin/plugin_case.h"
+#include "zoo/every_operation.h"
 
 typedef struct tracked_block {
   struct tracked_block *next;
@@ -86,7 +87,7 @@ static int close_zoo(void **state) {
 
 static void everybody_is_listed(void **state) {
   const zoo_case *c = *state;
-  static const char *const ready[] = { "zoo_liar", "zoo_wrong", "zoo_slow", "zoo_lost", "zoo_busy", "zoo_leaker",
+  static const char *const ready[] = { ZOO("liar"), ZOO("wrong"), "zoo_slow", "zoo_lost", "zoo_busy", "zoo_leaker",
                                        "zoo_answers", "zoo_two_queues", "zoo_out_of_memory", "zoo_float_mode" };
   for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++) expect_state(c->zoo, ready[i], TM_BACKEND_READY, "");
   expect_state(c->zoo, ZOO("constructor_hangs"), TM_BACKEND_REFUSED, "did not end");
@@ -163,6 +164,7 @@ static const example examples[] = {
 static void results_are_those_of_the_reference(void **state) {
   const zoo_case *c = *state;
   uint32_t fell_back = 0;
+  device_name name;
   for (uint64_t round = 0; round < 12; round++) {
     for (size_t i = 0; i < EXAMPLES; i++) {
       tm_run_report report = { .struct_size = sizeof report };
@@ -177,10 +179,17 @@ static void results_are_those_of_the_reference(void **state) {
     }
   }
   assert_true(fell_back > 0);
-  const tm_device_description liar = describe_device(c->zoo, "zoo_liar:0");
+  const tm_device_description liar = describe_device(c->zoo, device_name_of(c->zoo, ZOO("liar"), &name));
   assert_true(liar.violation_count >= 4);
   assert_int_equal(liar.state, TM_DEVICE_QUARANTINED);
-  assert_int_equal(describe_device(c->zoo, "zoo_wrong:0").launch_count, 0);
+  assert_int_equal(describe_device(c->zoo, device_name_of(c->zoo, ZOO("wrong"), &name)).launch_count, 0);
+}
+
+/* Four times: the first three runs of a kind are watched, the later ones are not. */
+static void every_operation_gives_what_the_reference_gives(void **state) {
+  const zoo_case *c = *state;
+  for (int round = 0; round < 4; round++) every_operation_agrees(c->zoo, c->reference);
+  assert_int_equal(fegetround(), FE_TONEAREST);
 }
 
 /* A device that is asked for by name gets its chance, and its failure is the caller's answer. */
@@ -319,6 +328,7 @@ static void a_job_falls_back_and_says_so(void **state) {
   free(made.bytes);
   assert_non_null(path);
   const char *paths[] = { ZOO("liar") };
+  device_name name;
   const tm_context_options options = options_with(paths, 1);
   tm_context *fresh = open_context(&options);
   tm_checkpoint *files[3];
@@ -327,7 +337,7 @@ static void a_job_falls_back_and_says_so(void **state) {
   tm_job *expected = run_stats(c->reference, path, &files[2]);
   expect_same_rows(with_liar, expected);
   expect_same_rows(in_zoo, expected);
-  assert_true(has_note_about(with_liar, "zoo_liar:0"));
+  assert_true(has_note_about(with_liar, device_name_of(fresh, paths[0], &name)));
   assert_true(has_note_about(with_liar, "the dog ate it"));
   assert_false(has_note_about(expected, "zoo"));
   tm_job_destroy(with_liar);
@@ -342,6 +352,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(everybody_is_listed),
     cmocka_unit_test(results_are_those_of_the_reference),
+    cmocka_unit_test(every_operation_gives_what_the_reference_gives),
     cmocka_unit_test(a_moody_device_fails_with_its_reason),
     cmocka_unit_test(an_unfinished_device_is_given_up),
     cmocka_unit_test(rounding_stays_to_nearest_in_all_threads),

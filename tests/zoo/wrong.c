@@ -19,4 +19,4 @@ static tm_status launch_wrong(tm_device *device, const tm_launch *launch, tm_tic
 
 static const tm_accelerator_backend_plugin table = { ZOO_TABLE(zoo_device_info, query_dear, zoo_prepare, launch_wrong) };
 
-TM_DEFINE_PLUGIN("zoo_wrong", "1", "zoo", table)
+TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)

@@ -34,6 +34,7 @@ tm_status zoo_device_info(tm_backend *backend, uint32_t index, tm_device_info *o
   const tm_device_info info = {
     .struct_size = out_info->struct_size,
     .flags = TM_DEVICE_SYNCHRONOUS,
+    .uuid = zoo_uuid,
     .name = TM_STRING("an animal"),
     .epoch = 1,
     .queue_count = 4,

@@ -22,6 +22,7 @@ struct tm_kernel {
 };
 
 extern const tm_memory_space *const zoo_memories[1];
+extern const tm_identity zoo_uuid;
 
 tm_status zoo_init(const tm_host *host, tm_backend **out_backend);
 void      zoo_shutdown(tm_backend *backend);

@@ -54,6 +54,16 @@ static inline tm_backend_description backend_of(tm_context *context, const char 
   return found;
 }
 
+/* The name of the first device of the plugin in that file; the caller gives the room. */
+typedef struct device_name {
+  char text[96];
+} device_name;
+
+static inline const char *device_name_of(tm_context *context, const char *path, device_name *out_name) {
+  (void)snprintf(out_name->text, sizeof out_name->text, "%s:0", backend_of(context, path).name);
+  return out_name->text;
+}
+
 static inline void expect_state(tm_context *context, const char *which, uint32_t state, const char *reason) {
   const tm_backend_description found = backend_of(context, which);
   if (found.state != state || strstr(found.reason, reason) == NULL)

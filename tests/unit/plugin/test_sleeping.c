@@ -573,11 +573,12 @@ static void a_kept_refusal_can_be_forgiven(void **state) {
 static void wrong_results_cost_the_operation(void **state) {
   state_case *c = *state;
   const char *paths[] = { ZOO("wrong"), CULPRIT("refuses_in_launch") };
+  device_name name;
   tm_context_options options = options_with(paths, 2);
   options.state_folder = c->state;
   tm_context *context = open_context(&options);
   const tm_run_options run_options = { .struct_size = sizeof run_options, .worst_numerics = TM_NUMERICS_DEFAULT,
-                                       .device_plus_one = device_of(context, "zoo_wrong:0") + 1 };
+                                       .device_plus_one = device_of(context, device_name_of(context, paths[0], &name)) + 1 };
   tm_error error = TM_ERROR_INIT;
   assert_int_equal(run_checked(context, TM_OP_NEG, &run_options, &error), TM_ERROR_NO_DEVICE);
   assert_non_null(strstr(error.text, "other bits than the reference for neg f32"));
