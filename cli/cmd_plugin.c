@@ -90,8 +90,7 @@ static const tm_action_help helps[] = {
   { "list", "", "list the plugins found, with state, devices, and why those that are not used are not",
     "Plugins are looked for where --plugin says, in the folders of TENSORMORPH_PLUGIN_PATH, in the plugin folder of the place "
     "where this library is installed, and in the one that it was built for. Where there is none, the folders are named." },
-  { "forgive", "NAME", "forget the broken promises that are remembered of a backend, and that it was refused, so that it "
-    "is tried and used again",
+  { "forgive", "NAME", "forget the broken promises of a backend, and that it was refused, so that it is used again",
     "NAME is a backend or one of its devices; tensormorph backends lists what is held against whom." },
   { NULL, NULL, NULL, NULL },
 };

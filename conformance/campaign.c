@@ -214,7 +214,7 @@ static void note_dead_closing(const watch *w, const char *how) {
   report_check check = { .name = "closing", .failed = true };
   for (uint32_t i = 0; i < w->report->check_count; i++)
     if (strcmp(w->report->checks[i].name, check.name) == 0) return;
-  snprintf(check.text, sizeof check.text, "%s when the device was closed", how);
+  snprintf(check.text, sizeof check.text, "when the device was closed it %s", how);
   (void)report_add_check(w->report, &check);
 }
 

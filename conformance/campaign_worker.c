@@ -13,6 +13,7 @@
 #define THREADS 2u
 #define MOST_DEVICES 256u
 #define LONGEST_NAME 200u
+#define FIRST_MANNERS 2u                /* that are checked however late it is */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
 
 /* ---- one case ---- */
@@ -126,7 +127,7 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
   const uint32_t last = c->only_case_plus_one != 0 ? c->only_case_plus_one : c->cases;
   uint32_t ways_run = 0;
   bool claimed = is_short && round > 0;
-  for (uint32_t i = first; i < end && case_number(w, i) < last && !is_over(w); i++) {
+  for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
     const uint32_t number = case_number(w, i);
     if (!is_wanted_case(c, number)) continue;
     if (!claimed && i >= first + UNCLAIMED_CASES && c->only_case_plus_one == 0) break;
@@ -176,7 +177,7 @@ static void mind_manners(const worker *w, uint32_t item, report *r) {
   manner_run run = { .options = &options, .seed = w->campaign->seed, .in_this_process = w->campaign->in_this_process };
   report_check check = { .failed = false };
   snprintf(check.name, sizeof check.name, "%s", m->name);
-  if (is_over(w)) manner_skip(&run, "out of time");
+  if (is_over(w) && item >= FIRST_MANNERS) manner_skip(&run, "out of time");
   else m->check(&run);
   check.failed = run.t.failed;
   check.skipped = !run.t.failed && run.skipped[0] != '\0';
@@ -222,7 +223,7 @@ bool worker_run(const worker *w, uint32_t from) {
   if (needs_device && !open_device(w, &s)) return false;
   atomic_store(&w->journal->is_open, 1);
   for (uint32_t item = from; item < worker_item_count(w); item++) {
-    if (w->phase != PHASE_MANNERS && is_over(w)) break;
+    if (w->phase != PHASE_MANNERS && item != 0 && is_over(w)) break;       /* however late it is, something is tried */
     report own = { .count = 0 };
     journal_note(w->journal, item, 0);
     run_item(w, &s, item, &own);

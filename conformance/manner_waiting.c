@@ -24,15 +24,16 @@ static bool is_there(const unsigned char *seen, const unsigned char *sent, uint6
   return memcmp(seen + bytes - LAST_BYTES, sent + bytes - LAST_BYTES, LAST_BYTES) == 0 && memcmp(seen, sent, bytes) == 0;
 }
 
-static bool send_and_fetch(manner_run *run, subject *s, tm_buffer *buffer, unsigned char *sent, unsigned char *seen, uint64_t bytes) {
+static bool send_and_fetch(manner_run *run, subject *s, tm_buffer *buffer, unsigned char *sent, unsigned char *seen,
+                           uint64_t bytes) {
   tm_ticket ticket = { 0, 0, 0 };
   const tm_transfer up = { .struct_size = sizeof up, .destination = buffer, .host = sent, .bytes = bytes };
   const tm_transfer down = { .struct_size = sizeof down, .source = buffer, .host = seen, .bytes = bytes };
   tm_status status = subject_transfer(s, SUBJECT_CALL(s, upload), &up, &ticket);
-  if (status != TM_OK) return trial_fail(&run->t, "an upload of %llu bytes gave %d (%s)", (unsigned long long)bytes, status, s->text);
+  if (status != TM_OK) return trial_fail(&run->t, "an upload gave %d (%s)", status, s->text);
   ticket = (tm_ticket){ 0, 0, 0 };
   status = subject_transfer(s, SUBJECT_CALL(s, download), &down, &ticket);
-  if (status != TM_OK) return trial_fail(&run->t, "a download of %llu bytes gave %d (%s)", (unsigned long long)bytes, status, s->text);
+  if (status != TM_OK) return trial_fail(&run->t, "a download gave %d (%s)", status, s->text);
   if (is_there(seen, sent, bytes)) return true;
   wait_a_while();
   if (!is_there(seen, sent, bytes)) return trial_fail(&run->t, "a download does not bring back what was uploaded");
@@ -62,7 +63,8 @@ static void check_launch(manner_run *run, subject *s) {
   if (errand_make(&e, s, 0, run->seed, &run->t) && errand_launch(&e, 0, NULL, 0, &ticket) == TM_OK &&
       SUBJECT_CALL(s, wait)(s->device, &ticket, 1, TM_WAIT_FOREVER) == TM_OK && !errand_judge(&e, &early)) {
     wait_a_while();
-    if (errand_judge(&e, &later)) trial_fail(&run->t, MANNER_EARLY_WAIT " (a launch, with ticket %llu)", (unsigned long long)ticket.value);
+    if (errand_judge(&e, &later))
+      trial_fail(&run->t, MANNER_EARLY_WAIT " (a launch, with ticket %llu)", (unsigned long long)ticket.value);
   }
   errand_free(&e);
 }

@@ -38,7 +38,8 @@ static void print_wrapped(const char *text, uint32_t width, FILE *to) {
   fputc('\n', to);
 }
 
-static void print_text(const printout_heading *heading, FILE *to, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void print_text(const printout_heading *heading, FILE *to, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void print_text(const printout_heading *heading, FILE *to, const char *format, ...) {
   char text[LONGEST_LINE];
   va_list arguments;
@@ -197,8 +198,8 @@ static void print_verdict(const report *r, const printout_heading *heading, FILE
   }
   if (heading->is_check) snprintf(checked, sizeof checked, "1 check");
   else snprintf(checked, sizeof checked, "%u of %u claims checked", r->reached_count, r->claimed_count);
-  fprintf(to, "%s:%u: %s, %llu failures%s\n", heading->backend, heading->device_index, checked, (unsigned long long)r->failure_count,
-          verdict);
+  fprintf(to, "%s:%u: %s, %llu failures%s\n", heading->backend, heading->device_index, checked,
+          (unsigned long long)r->failure_count, verdict);
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {

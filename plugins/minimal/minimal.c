@@ -54,12 +54,12 @@ static tm_status minimal_query(tm_backend *backend, uint32_t index, const tm_ope
   (void)backend, (void)index;
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND };
-    if ((answer.reasons = judge(operations[i], &answer)) != 0) answer.text = (tm_string)TM_STRING("f32 only");
+    answer.reasons = judge(operations[i], &answer);
     if (answer.reasons == 0) {
       answer.level = TM_LEVEL_NATIVE, answer.numerics = TM_NUMERICS_N0, answer.launch_ns = 2000;
       answer.numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE;
       answer.cost_ns = answer.launch_ns + operations[i]->operands[0].element_count;
-    }
+    } else answer.text = (tm_string)TM_STRING("f32 only");
     memcpy(out_answers[i], &answer, answer.struct_size < sizeof(answer) ? answer.struct_size : sizeof(answer));
   }
   return TM_OK;

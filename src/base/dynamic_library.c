@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "base/system_error.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
+#define LONGEST_FILE_NAME 255
 
 static tm_status check_file(const char *path, const struct stat *status, tm_error *error) {
   if (S_ISDIR(status->st_mode)) return tm_fail(error, TM_ERROR_CORRUPT, "%s: a folder, not a shared object", path);
@@ -77,6 +79,9 @@ tm_status tm_library_examine(const char *path, const char *entry, tm_shared_obje
 }
 
 tm_status tm_library_open(const char *path, void **out_library, tm_error *error) {
+  /* Without a slash the loader would look for it elsewhere than in the current folder. */
+  char here[LONGEST_FILE_NAME + 3];
+  if (strchr(path, '/') == NULL && (size_t)snprintf(here, sizeof here, "./%s", path) < sizeof here) path = here;
   tm_float_mode mode;
   tm_float_mode_save(&mode);    /* code built for speed switches subnormals off as it is loaded */
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

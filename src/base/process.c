@@ -63,6 +63,8 @@ static void keep(watch *w, const char *chunk, uint64_t bytes) {
   const uint64_t kept = bytes < room ? bytes : room;
   memcpy(result->output + result->output_length, chunk, (size_t)kept);
   result->output_length += kept;
+  /* Who says more than there is to say gets no more time for it. */
+  if (kept < bytes) w->limits.total_ns = 0;
 }
 
 /* Reads what is there; false when there was nothing. */

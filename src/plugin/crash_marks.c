@@ -118,7 +118,8 @@ static bool parse_mark(char *text, tm_found_mark *out_mark) {
 }
 
 static bool is_same(const tm_found_mark *a, const tm_found_mark *b) {
-  return strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 && tm_work_kind_equal(&a->kind, &b->kind);
+  return strcmp(a->backend, b->backend) == 0 && strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
+         tm_work_kind_equal(&a->kind, &b->kind);
 }
 
 typedef struct found_marks {

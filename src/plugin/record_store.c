@@ -70,6 +70,7 @@ static uint64_t mix_subject(uint64_t hash, const tm_record_subject *subject) {
 void tm_record_store_name(const tm_record_subject *subject, const tm_context_options *options,
                           char out_name[TM_RECORD_NAME_BYTES]) {
   uint64_t stamp = tm_system_stamp();
+  if (subject->manifest != NULL) stamp = XXH3_64bits_withSeed(subject->manifest, sizeof *subject->manifest, stamp);
   for (uint32_t i = 0; subject->manifest != NULL && i < subject->manifest->watch_count; i++)
     stamp = tm_system_stamp_file(stamp, subject->manifest->watches[i]);
   const uint64_t about = subject_hash(subject);

@@ -278,6 +278,8 @@ tm_status tm_plugin_table_accept(const tm_plugin_header *header, const char *pat
   return TM_OK;
 }
 
+bool tm_plugin_table_has_cancel(const tm_accelerator_backend_plugin *table) { return table->cancel != default_cancel; }
+
 bool tm_plugin_table_has_buffers(const tm_accelerator_backend_plugin *table) {
   return table->buffer_create != default_buffer_create;
 }

@@ -15,6 +15,8 @@
 tm_status tm_plugin_table_accept(const tm_plugin_header *header, const char *path, tm_accelerator_backend_plugin *out_table,
                                  tm_error *error);
 
+/* Whether the backend has a cancel of its own. */
+bool tm_plugin_table_has_cancel(const tm_accelerator_backend_plugin *table);
 /* Whether the table manages buffers itself; if not, the host does it on spaces that are host memory. */
 bool tm_plugin_table_has_buffers(const tm_accelerator_backend_plugin *table);
 

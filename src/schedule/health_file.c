@@ -123,7 +123,8 @@ static tm_status write_content(const char *path, content *all, tm_error *error) 
 /* ---- changing ---- */
 
 static bool is_same(const tm_health_entry *a, const tm_health_entry *b) {
-  return strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 && tm_work_kind_equal(&a->kind, &b->kind);
+  return strcmp(a->backend, b->backend) == 0 && strcmp(a->build_id, b->build_id) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
+         tm_work_kind_equal(&a->kind, &b->kind);
 }
 
 static void keep_wanted(content *all, tm_health_keep_fn keep, void *context) {

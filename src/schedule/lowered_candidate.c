@@ -241,8 +241,23 @@ static void bound_alignments(build *b) {
     if (b->candidate->operands[i].alignment > most) b->candidate->operands[i].alignment = most;
 }
 
+/* A backend may ask for changes after which there is no such operation: one of two operands in another format, say.  What is
+   packed counts as what it was packed from. */
+static bool is_legal(const build *b) {
+  tm_operation operation = b->candidate->operation;
+  tm_operand operands[TM_MAX_OPERANDS];
+  memcpy(operands, b->candidate->operands, sizeof operands);
+  for (uint32_t i = 0; i < b->lowering->way_count; i++) {
+    const tm_operand_way *way = &b->lowering->ways[i];
+    if (way->packed.format != TM_FORMAT_NONE) operands[way->operand] = way->presented;
+  }
+  operation.operands = operands;
+  return tm_op_check(&operation, NULL) == TM_OK;
+}
+
 static bool finish_changed(build *b) {
   tm_plan_candidate *candidate = b->candidate;
+  if (!is_legal(b)) return false;
   if (has_packed(b->lowering)) candidate->operation.flags &= ~TM_OPERATION_FACTS;
   else tm_op_normalize(&candidate->operation, candidate->operands);
   (void)set_constants(b, false);

@@ -52,7 +52,7 @@ class Check(zoo.ZooTest):
 
     def test_one_device_of_several(self):
         code, out, _ = self.check(self.animal("eager"), "--device", "2", "--budget", 3)
-        self.assertEqual((code, out.count("claims, ")), (0, 1), out)
+        self.assertEqual((code, out.count("claims checked, ")), (0, 1), out)
         self.assertIn("zoo_eager:2", out)
 
     def test_options_of_the_backend(self):

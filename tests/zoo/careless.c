@@ -45,7 +45,8 @@ static uint32_t propose(const tm_operation *operation, tm_answer *answer) {
   for (uint32_t i = 0; i < count; i++) operands[i].format = TM_FORMAT_F32, operands[i].alignment = 4;
   cast.operands = operands;
   if (zoo_refuses(&cast) != 0) return TM_REASON_FORMAT;
-  for (uint32_t i = 0; i < count; i++) answer->changes[answer->change_count++] = (tm_change){ TM_CHANGE_CAST, i, 0, TM_FORMAT_F32, 4 };
+  for (uint32_t i = 0; i < count; i++)
+    answer->changes[answer->change_count++] = (tm_change){ TM_CHANGE_CAST, i, 0, TM_FORMAT_F32, 4 };
   return TM_REASON_FORMAT;
 }
 

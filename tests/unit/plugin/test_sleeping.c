@@ -410,8 +410,10 @@ static void turn_a_bit(const char *path) {
   assert_non_null(file);
   assert_int_equal(fseek(file, 12, SEEK_SET), 0);
   const int byte = fgetc(file);
-  assert_int_equal(fseek(file, 12, SEEK_SET), 0);
-  if (byte != EOF) assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);   /* one that was emptied need not be in use any more */
+  if (byte != EOF) {            /* the list of variables that nobody asked for is short */
+    assert_int_equal(fseek(file, 12, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+  }
   assert_int_equal(fclose(file), 0);
 }
 
