@@ -46,7 +46,7 @@ static void nonsense_is_refused_by_reason(void **state) {
     { "{\"name\":\"a\"}", "\"schema\": 1" },
     { "{\"schema\":2,\"name\":\"a\"}", "\"schema\" must be 1 (byte 1)" },
     { "{\"schema\":\"1\",\"name\":\"a\"}", "\"schema\"" },
-    { "{\"schema\":1,\"name\":7}", "\"name\" is not" },
+    { "{\"schema\":1,\"name\":7}", "\"name\" must be" },
     { "{\"schema\":1,\"name\":\"a\",\"abi\":\"one\"}", "\"abi\"" },
     { "{\"schema\":1,\"name\":\"a\",\"sha256\":\"12\"}", "\"sha256\"" },
     { "{\"schema\":1,\"name\":\"a\",\"processor_features\":\"x\"}", "\"processor_features\"" },
