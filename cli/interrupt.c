@@ -50,26 +50,37 @@ static void remove_marks(void) {
 
 /* ---- taking them ---- */
 
+/* Ends the thread; to everybody else it means nothing.  Blocked when the thread starts, so that it cannot come too early. */
+#define END_SIGNAL SIGURG
+
+static void change_end_mask(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, END_SIGNAL);
+  pthread_sigmask(how, &set, NULL);
+}
+
 static void *wait_for_signal(void *unused) {
   sigset_t set;
-  int number, before;
+  int      number = END_SIGNAL;
   wanted_signals(&set);
-  if (sigwait(&set, &number) != 0) return unused;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  tm_interrupt_act(number);
+  sigaddset(&set, END_SIGNAL);
+  if (sigwait(&set, &number) == 0 && number != END_SIGNAL) tm_interrupt_act(number);
   return unused;
 }
 
 void tm_interrupt_watch_begin(tm_interrupt_watch *watch) {
   if (watch->is_running) return;
   change_mask(SIG_BLOCK);
+  change_end_mask(SIG_BLOCK);
   watch->is_running = pthread_create(&watch->thread, NULL, wait_for_signal, NULL) == 0;
+  change_end_mask(SIG_UNBLOCK);
   if (!watch->is_running) change_mask(SIG_UNBLOCK);
 }
 
 void tm_interrupt_watch_pause(tm_interrupt_watch *watch) {
   if (watch->is_running) {
-    (void)pthread_cancel(watch->thread);
+    (void)pthread_kill(watch->thread, END_SIGNAL);
     (void)pthread_join(watch->thread, NULL);
   }
   watch->is_running = false;

@@ -184,6 +184,9 @@ static bool is_option(const tm_accelerator_backend_plugin *table, const char *wo
   return false;
 }
 
+/* "name=0x1234": a pointer for the backend, which need not declare it. */
+static bool is_pointer(const char *word) { return strncmp(word + strcspn(word, "="), "=0x", 3) == 0; }
+
 /* Settings of other backends are not for us. */
 static bool take_setting(check_arguments *a, const char *backend, const char *word) {
   const size_t length = strlen(backend);
@@ -191,7 +194,7 @@ static bool take_setting(check_arguments *a, const char *backend, const char *wo
   const bool is_addressed = dot != NULL && dot < strchr(word, '=');
   if (is_addressed && ((size_t)(dot - word) != length || strncmp(word, backend, length) != 0)) return true;
   const char *own = is_addressed ? dot + 1 : word;
-  if (is_option(a->campaign.subject.table, own)) return add(a, own);
+  if (is_option(a->campaign.subject.table, own) || is_pointer(own)) return add(a, own);
   fprintf(stderr, "%s: %s has no option %.*s\n", a->speaker, backend, (int)strcspn(own, "="), own);
   return false;
 }

@@ -184,27 +184,33 @@ typedef struct listing {
   const tm_host *host;
   wapi_adapter  *handles;
   size_t         count;
-  uint64_t       bytes;
+  uint64_t       bytes;                 /* of `handles` if the host gave them; 0: they are `room` */
+  wapi_adapter   room[2 * WEBGPU_MOST_ADAPTERS];
 } listing;
 
-static listing listing_make(const tm_host *host, const webgpu_api *api, wapi_instance instance) {
-  static const wapi_flags kinds[] = { WAPI_BACKENDS_PRIMARY, 0 };
-  listing all = { .host = host };
-  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && all.count == 0; ++i) {
-    const wapi_enumerate_options options = { .next = NULL, .backends = kinds[i] };
-    const size_t count = api->InstanceEnumerateAdapters(instance, &options, NULL);
-    if (count == 0) continue;
-    all.bytes = count * sizeof *all.handles;
-    all.handles = host->alloc(host->context, all.bytes, _Alignof(wapi_adapter));
-    if (all.handles == NULL) return all;
-    all.count = api->InstanceEnumerateAdapters(instance, &options, all.handles);
-    if (all.count == 0) host->free(host->context, all.handles, all.bytes);
-  }
-  return all;
+/* Lists of usual length need no memory of the host, which may have none. */
+static wapi_adapter *listing_room(listing *all, size_t count) {
+  if (count <= sizeof all->room / sizeof all->room[0]) return all->room;
+  all->bytes = count * sizeof *all->handles;
+  return all->host->alloc(all->host->context, all->bytes, _Alignof(wapi_adapter));
 }
 
 static void listing_free(const listing *all) {
-  if (all->count != 0) all->host->free(all->host->context, all->handles, all->bytes);
+  if (all->bytes != 0) all->host->free(all->host->context, all->handles, all->bytes);
+}
+
+static void listing_fill(listing *all, const webgpu_api *api, wapi_instance instance) {
+  static const wapi_flags kinds[] = { WAPI_BACKENDS_PRIMARY, 0 };
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && all->count == 0; ++i) {
+    const wapi_enumerate_options options = { .next = NULL, .backends = kinds[i] };
+    const size_t count = api->InstanceEnumerateAdapters(instance, &options, NULL);
+    if (count == 0) continue;
+    listing_free(all);
+    all->bytes = 0;
+    all->handles = listing_room(all, count);
+    if (all->handles == NULL) return;
+    all->count = api->InstanceEnumerateAdapters(instance, &options, all->handles);
+  }
 }
 
 static const webgpu_request requests[] = {
@@ -241,7 +247,8 @@ void webgpu_adapters_list(const tm_host *host, const webgpu_api *api, wapi_insta
   memset(out_adapters, 0, sizeof *out_adapters);
   out_adapters->host = host;
   if (api->InstanceEnumerateAdapters != NULL) {
-    const listing all = listing_make(host, api, instance);
+    listing all = { .host = host };
+    listing_fill(&all, api, instance);
     settle_listing(api, &all, selection, out_adapters);
     listing_free(&all);
     return;
@@ -267,7 +274,8 @@ wapi_adapter webgpu_adapter_take(const webgpu_api *api, wapi_instance instance, 
   adapter->handle = NULL;
   if (taken != NULL) return taken;
   if (api->InstanceEnumerateAdapters == NULL) return request(api, instance, adapters, adapter->request);
-  const listing all = listing_make(adapters->host, api, instance);
+  listing all = { .host = adapters->host };
+  listing_fill(&all, api, instance);
   for (size_t i = 0; i < all.count; ++i) {
     if (i == adapter->place) taken = all.handles[i];
     else api->AdapterRelease(all.handles[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "opencl_discovery.h"
+#include "opencl_handlers.h"
 #include "opencl_error.h"
 #include "opencl_launch.h"
 #include "opencl_library.h"
@@ -71,7 +72,9 @@ static tm_status opencl_init(const tm_host *host, tm_backend **out_backend) {
   if (backend == NULL) return opencl_fail(host, TM_ERROR_NO_MEMORY, 0, "no memory for the backend");
   memset(backend, 0, sizeof *backend);
   backend->host = host;
+  opencl_handlers *handlers = opencl_handlers_save();
   const tm_status status = find_devices(backend);
+  opencl_handlers_restore(handlers);
   if (status == TM_OK) *out_backend = backend;
   else opencl_free(host, backend, sizeof *backend);
   return status;

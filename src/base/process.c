@@ -57,14 +57,14 @@ typedef struct watch {
   tm_process_result *result;
 } watch;
 
+/* Who says more than there is to say gets no more time for it. */
 static void keep(watch *w, const char *chunk, uint64_t bytes) {
   tm_process_result *result = w->result;
   const uint64_t room = w->limits.output_bytes - 1 - result->output_length;
   const uint64_t kept = bytes < room ? bytes : room;
   memcpy(result->output + result->output_length, chunk, (size_t)kept);
   result->output_length += kept;
-  /* Who says more than there is to say gets no more time for it. */
-  if (kept < bytes) w->limits.total_ns = 0;
+  if (kept != 0) w->silent_from_ns = tm_now_ns();
 }
 
 /* Reads what is there; false when there was nothing. */
@@ -77,7 +77,6 @@ static bool read_some(watch *w) {
     return false;
   }
   keep(w, chunk, (uint64_t)got);
-  w->silent_from_ns = tm_now_ns();
   tm_process_limits *limits = &w->limits;
   if (limits->listen != NULL)
     limits->listen(limits->context, w->result->output, w->result->output_length, &limits->silence_ns, &limits->total_ns);
