@@ -3,13 +3,12 @@
 #include "webgpu_elementwise.h"
 #include "webgpu_number.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define BLOCK_ELEMENTS   32u
 #define QUAD_ELEMENTS    4u
 #define PAIR_ELEMENTS    64u
 #define LARGEST_COUNT    UINT64_C(0xfffffff0)
-#define DECODED_PER_US   40000.0
-#define ENCODED_PER_US   4000.0 /* emulated f64 */
 
 static const char *const decode_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_block, webgpu_wgsl_dequantize, 0 };
 static const char *const encode_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_quantize, 0 };
@@ -23,8 +22,8 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  const double rate = operation->op == TM_OP_DEQUANTIZE ? DECODED_PER_US : ENCODED_PER_US;
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, rate, webgpu_operand_bytes(operation));
+  const webgpu_work work = operation->op == TM_OP_DEQUANTIZE ? WEBGPU_WORK_DEQUANTIZE : WEBGPU_WORK_QUANTIZE;
+  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
 }
 
 /* Rows are whole blocks, so the bytes of a part are found from its rows; webgpu_split_output knows plain formats only. */

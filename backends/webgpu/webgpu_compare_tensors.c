@@ -4,10 +4,10 @@
 #include "webgpu_number.h"
 #include "webgpu_one_pass.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define LANES        16u
 #define RECORD_BYTES 56u
-#define ELEMENTS_PER_US 3000.0  /* a difference, a product and four additions in emulated f64 each */
 
 static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_digits,
                                              webgpu_wgsl_compare_tensors, 0 };
@@ -20,7 +20,7 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, ELEMENTS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_COMPARE, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
 }
 
 /* Of one format the elements themselves are compared; of two their values, with all that a NaN carries. */

@@ -5,7 +5,6 @@
 
 #include "webgpu_kernel.h"
 
-#define WEBGPU_MATMUL_A 0u
 #define WEBGPU_MATMUL_B 1u
 #define WEBGPU_MATMUL_BLOCKS 3u         /* the parameter that counts blocks */
 

@@ -7,6 +7,7 @@
 #include "webgpu_matmul.h"
 #include "webgpu_number.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define BOUND          1.25
 #define MOST_SCANS     1024u    /* workgroups, each leaves SCAN_BYTES */
@@ -18,7 +19,6 @@
 #define PART_DEPTH     64u      /* at least, of a sum that is made in parts */
 #define MOST_PARTS     32u
 #define ENOUGH_OUTPUTS 65536u   /* to have no use for parts */
-#define PRODUCTS_PER_US 300000.0
 
 static const char *const tile_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_matmul, webgpu_wgsl_matmul_float,
                                             webgpu_wgsl_matmul_float_tile, webgpu_wgsl_matmul_float_vector, 0 };
@@ -75,7 +75,7 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
   const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_cost_ns(limits, products, PRODUCTS_PER_US, 2 * webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_PRODUCT, products, 2 * webgpu_operand_bytes(operation));
 }
 
 static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m,

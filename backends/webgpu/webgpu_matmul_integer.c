@@ -7,12 +7,12 @@
 #include "webgpu_matmul.h"
 #include "webgpu_number.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define A_SCALE         2u
 #define MOST_DEPTH      131071u /* products of i8 summed in 32 bits stay exact up to here */
 #define OVERHEAD_TURNS  64u     /* of an invocation, besides those along k */
 #define SCALED_BOUND    2.0
-#define PRODUCTS_PER_US 300000.0
 
 static const char *const shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_matmul, webgpu_wgsl_matmul_integer, 0 };
 
@@ -65,7 +65,7 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
   const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_cost_ns(limits, products, PRODUCTS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_INTEGER_PRODUCT, products, webgpu_operand_bytes(operation));
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {

@@ -13,6 +13,7 @@
 #include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define MOST_PARTS    64u
 #define LEAST_TERMS   32u       /* of a part */
@@ -21,8 +22,6 @@
 #define LARGEST_STEP  INT64_C(0x7fffffff)
 #define SOFTMAX_BYTES 12u       /* of a record */
 #define NORM_BYTES    16u
-#define SOFTMAX_PER_US 6000.0   /* elements */
-#define NORM_PER_US    3000.0
 #define SOFTMAX_BOUND 4.0
 #define NORM_BOUND    1.0
 
@@ -115,8 +114,8 @@ static int split(const webgpu_limits *limits, const tm_operation *operation, tm_
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  const double rate = is_softmax(operation) ? SOFTMAX_PER_US : NORM_PER_US;
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, rate, 2 * webgpu_operand_bytes(operation));
+  const webgpu_work work = is_softmax(operation) ? WEBGPU_WORK_SOFTMAX : WEBGPU_WORK_NORM;
+  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, 2 * webgpu_operand_bytes(operation));
 }
 
 /* ---- plans ---- */

@@ -3,10 +3,10 @@
 #include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define SUM_WORDS     2u        /* what a part leaves in the workspace */
 #define EXTREME_WORDS 3u
-#define TERMS_PER_US  60000.0
 
 static const char *const extreme_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_extreme, 0 };
 static const char *const sum_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_integer, 0 };
@@ -27,7 +27,7 @@ static uint32_t refuses_sum(const webgpu_limits *limits, const tm_operation *ope
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, TERMS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_PART, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
 }
 
 /* ---- text ---- */

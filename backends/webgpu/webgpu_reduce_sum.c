@@ -4,6 +4,7 @@
 #include "webgpu_number.h"
 #include "webgpu_reduce.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define SUPERBLOCK   32768u
 #define LANES        16u
@@ -12,7 +13,6 @@
 #define MOST_TERMS   (WEBGPU_MOST_TURNS / (TM_MAX_RANK + 2))    /* that it can: a term costs a turn for each axis as well */
 #define SUPERBLOCK_TURNS 6u     /* of adding one exactly, and its first digit's carry now and then */
 #define MANY_OUTPUTS 1024u
-#define TERMS_PER_US 20000.0    /* of one addition in emulated f64 each */
 
 static const char *const shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_sum, 0 };
 
@@ -39,7 +39,7 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, TERMS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_SUM, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
 }
 
 static void say_formats(const tm_operation *operation, webgpu_plan *plan) {

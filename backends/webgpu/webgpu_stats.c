@@ -4,11 +4,11 @@
 #include "webgpu_number.h"
 #include "webgpu_one_pass.h"
 #include "webgpu_shaders.h"
+#include "webgpu_work.h"
 
 #define BLOCK        512u
 #define LANES        16u
 #define RECORD_BYTES 48u
-#define ELEMENTS_PER_US 10000.0 /* two additions in emulated f64 each */
 
 static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_no_block, webgpu_wgsl_digits,
                                              webgpu_wgsl_stats, 0 };
@@ -32,7 +32,7 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_cost_ns(limits, (double)operation->operands[0].element_count, ELEMENTS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_STATS, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
 }
 
 /* ---- text ---- */

@@ -185,8 +185,6 @@ fn wide_to_narrow(a: vec2<u32>, fraction_bits: u32, exponent_mask: u32) -> u32 {
   return sign | ((u32(max(biased, 1) - 1) << fraction_bits) + integer);
 }
 
-fn wide_to_f32(a: vec2<u32>) -> u32 { return wide_to_narrow(a, 23u, 0xffu); }
-
 struct Division {
   rest: vec2<u32>,
   quotient: vec2<u32>,
