@@ -337,7 +337,8 @@ typedef struct tm_norm_attributes {
 #define TM_NUMERICS_N0     0u   /* bit-equal */
 #define TM_NUMERICS_N1     1u   /* within `bound` ulp of the output's format */
 #define TM_NUMERICS_N2     2u   /* |y-r| <= bound * growth(n) * eps(accumulator) * sum|terms| + eps(y's format) * |r|
-                                   (+ one smallest normal if FLUSHES); n: number of terms; r: f64 from decoded operands */
+                                   (+ one smallest normal if FLUSHES); n: number of terms; r: f64 from decoded operands.
+                                   As far as no sum of some of the terms overflows the accumulator */
 #define TM_NUMERICS_N3     3u   /* normalized mean square error <= bound */
 #define TM_NUMERICS_N4     4u   /* no promise */
 
