@@ -126,6 +126,7 @@ static tm_status launch_sometimes(tm_device *device, const tm_launch *launch, tm
   const uint32_t operands = launch->kernel->op == TM_OP_ADD ? 3 : 2;
   if (launch->binding_count < operands || below(backend, 8) == 0) return random_status(backend);
   tm_launch without_workspace = *launch;
+  without_workspace.struct_size = sizeof without_workspace;
   without_workspace.binding_count = operands;
   return zoo_launch(device, &without_workspace, out_ticket);
 }
