@@ -40,6 +40,7 @@ static uint32_t propose(const tm_operation *operation, tm_answer *answer) {
   const uint32_t count = operation->input_count + operation->output_count;
   tm_operand operands[8];
   tm_operation cast = *operation;
+  cast.struct_size = sizeof cast;
   if (count > 8 || zoo_strange(operation) != 0 || operation->operands[0].format != TM_FORMAT_F16) return zoo_refuses(operation);
   memcpy(operands, operation->operands, count * sizeof operands[0]);
   for (uint32_t i = 0; i < count; i++) operands[i].format = TM_FORMAT_F32, operands[i].alignment = 4;
