@@ -11,6 +11,7 @@
 
 #include "zoo.h"
 
+#define PAUSE_NS 100000
 #define NONE 0
 #define EARLY_WAIT 1
 #define EMPTY_TICKETS 2
@@ -216,13 +217,21 @@ static tm_status hasty_launch(tm_device *device, const tm_launch *launch, tm_tic
   return enqueue(device, &item, launch->waits, launch->wait_count, out_ticket);
 }
 
+/* Under the lock. */
+static tm_status wait_for(tm_device *device, uint64_t value, uint64_t timeout_ns) {
+  for (uint64_t waited_ns = 0; device->done < value && waited_ns < timeout_ns; waited_ns += PAUSE_NS) {
+    pthread_mutex_unlock(&device->lock);
+    thrd_sleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+    pthread_mutex_lock(&device->lock);
+  }
+  return device->done < value ? TM_PENDING : TM_OK;
+}
+
 static tm_status hasty_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
   tm_status status = TM_OK;
   pthread_mutex_lock(&device->lock);
   for (uint32_t i = 0; ZOO_SLIP != EARLY_WAIT && i < count && status == TM_OK; i++) {
-    if (tickets[i].value > device->issued) status = TM_ERROR_ARGUMENT;
-    else if (timeout_ns != TM_WAIT_FOREVER && device->done < tickets[i].value) status = TM_PENDING;
-    while (status == TM_OK && device->done < tickets[i].value) pthread_cond_wait(&device->changed, &device->lock);
+    status = tickets[i].value > device->issued ? TM_ERROR_ARGUMENT : wait_for(device, tickets[i].value, timeout_ns);
   }
   pthread_mutex_unlock(&device->lock);
   return status;
