@@ -20,6 +20,7 @@ typedef struct campaign {
   uint32_t           cases;             /* a combination that is claimed */
   uint32_t           only_op;           /* TM_OP_NONE: all */
   const combination *only;              /* NULL: all */
+  const manner      *left_out;          /* this check is not made; NULL: all are */
   const manner      *only_manner;       /* this check and nothing else; NULL: all, unless an operation is named */
   uint32_t           only_case_plus_one; /* 0: all */
   bool               stop_at_first;     /* failure of a combination */

@@ -171,6 +171,7 @@ static bool is_hopeless(const report *r) {
 static void mind_manners(const worker *w, uint32_t item, report *r) {
   const manner *m = &manners[item];
   if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
+  if (w->campaign->left_out == m) return;
   subject_options options = w->campaign->subject;
   options.combinations = w->list;
   options.calls = &w->journal->calls;

@@ -26,6 +26,7 @@ static const char usage[] =
     "  --cases N       for each combination of formats that is claimed, 48 if not given\n"
     "  --deadline N    seconds that a case may take before it counts as hanging, 60 if not given\n"
     "  --only WHAT     this operation only, or this check of manners\n"
+    "  --leave-out M   not this check of manners, where a driver is known to fail it\n"
     "  --formats A,B.. of all operands in order, with --only: this combination only\n"
     "  --case N        this case only\n"
     "  --no-isolate    in this very process, for a debugger\n"
@@ -94,6 +95,9 @@ static bool take_option(check_arguments *a, const char *option, const char *valu
     a->speaker = "tensormorph";
   } else if (strcmp(option, "--set") == 0 && a->setting_count < ARGUMENTS_SETTINGS && strchr(value, '=') != NULL) {
     a->settings[a->setting_count++] = value;
+  } else if (strcmp(option, "--leave-out") == 0) {
+    a->campaign.left_out = manner_by_name(value);
+    return a->campaign.left_out != NULL;
   } else if (strcmp(option, "--only") == 0) {
     return take_only(a, value);
   } else {

@@ -91,11 +91,16 @@ void process_state_read(process_state *out) {
   out->printed_bytes = count_printed();
 }
 
+/* The C library's own, in whatever is set through it: not there before the first time, and no change. */
+#define RESTORER_FLAG 0x04000000
+
+static bool is_same_action(const struct sigaction *a, const struct sigaction *b) {
+  return a->sa_handler == b->sa_handler && (a->sa_flags & ~RESTORER_FLAG) == (b->sa_flags & ~RESTORER_FLAG);
+}
+
 /* The first signal from `number` on that is handled differently; PROCESS_SIGNALS: none. */
 static int next_signal(const process_state *a, const process_state *b, int number) {
-  while (number < PROCESS_SIGNALS && a->actions[number].sa_handler == b->actions[number].sa_handler &&
-         a->actions[number].sa_flags == b->actions[number].sa_flags)
-    number++;
+  while (number < PROCESS_SIGNALS && is_same_action(&a->actions[number], &b->actions[number])) number++;
   return number;
 }
 
