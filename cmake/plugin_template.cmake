@@ -5,7 +5,9 @@ function(tm_make_plugin_template folder_name backend)
   set(template_folder ${PROJECT_BINARY_DIR}/share/tensormorph/${folder_name})
   set(backend_file ${PROJECT_SOURCE_DIR}/plugins/${backend}/${backend}.c)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${backend_file})
-  file(COPY ${PROJECT_SOURCE_DIR}/cmake/plugin-template/ DESTINATION ${template_folder})
+  file(COPY ${PROJECT_SOURCE_DIR}/cmake/plugin-template/ DESTINATION ${template_folder}
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+    DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   # Its functions begin with its name; the table must not be called like anything else.
   file(READ ${backend_file} backend_source)
   string(REPLACE "\"${backend}\"" "\"@NAME@\"" backend_source "${backend_source}")
