@@ -206,17 +206,35 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   return nobody(c->runner, placement, &failed, error);
 }
 
-/* TM_STALE only if `may_be_stale`: then the devices are asked again. */
+/* The candidate, and the others if it fails.  TM_STALE only if `may_be_stale`: then the devices are asked again. */
+static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_error *error) {
+  tm_error own;
+  own.struct_size = sizeof own;
+  own.text[0] = '\0';
+  const tm_status status = try_candidate(c, &c->placement->candidates[index], &own);
+  if (status == TM_OK || (status == TM_STALE && may_be_stale)) return status;
+  return fall_back(c, index, status, &own, error);
+}
+
 static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
   tm_placement *placement = c->placement;
   const uint32_t index = tm_placement_choose(c->runner->table, placement, c->pointers, c->origins);
   if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
-  tm_error own;
-  own.struct_size = sizeof own;
-  own.text[0] = '\0';
-  const tm_status status = try_candidate(c, &placement->candidates[index], &own);
-  if (status == TM_OK || (status == TM_STALE && may_be_stale)) return status;
-  return fall_back(c, index, status, &own, error);
+  return run_first(c, index, may_be_stale, error);
+}
+
+tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placement, uint32_t index, void *const *pointers,
+                                  const uint64_t *origins, tm_run_outcome *out_outcome, tm_error *error) {
+  tm_run_outcome outcome;
+  memset(&outcome, 0, sizeof outcome);
+  const call c = { runner, placement, pointers, origins, &outcome };
+  if (!tm_device_is_usable(placement->candidates[index].device)) {
+    index = tm_placement_next(placement, NULL, 0);
+    if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
+  }
+  TM_TRY(run_first(&c, index, false, error));
+  *out_outcome = outcome;
+  return TM_OK;
 }
 
 tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request, void *const *pointers, const uint64_t *origins,

@@ -42,4 +42,8 @@ tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void
 tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request, void *const *pointers, const uint64_t *origins,
                              tm_run_outcome *out_outcome, tm_error *error);
 
+/* The same for a placement that the caller has acquired: first the candidate at `index`, then whoever is next best. */
+tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placement, uint32_t index, void *const *pointers,
+                                  const uint64_t *origins, tm_run_outcome *out_outcome, tm_error *error);
+
 #endif
