@@ -19,6 +19,8 @@
 #include "ops/op_table.h"
 
 #define TM_GRAPH_NONE UINT32_MAX        /* no value, no node */
+#define TM_GRAPH_LONGEST_NAME 255u      /* bytes */
+#define TM_GRAPH_LABEL_CAPACITY 384u    /* of a text that names a value or a node */
 
 typedef enum tm_value_kind {
   TM_GRAPH_INPUT = 1,           /* given at each run */
@@ -63,8 +65,8 @@ typedef struct tm_graph_output {
 
 typedef struct tm_graph_numbers {       /* values of one kind, in order */
   uint32_t *values;
-  uint32_t  count;
-  uint32_t  capacity;
+  uint64_t  count;
+  uint64_t  capacity;
 } tm_graph_numbers;
 
 struct tm_graph {                       /* it must not be moved */
@@ -74,16 +76,16 @@ struct tm_graph {                       /* it must not be moved */
   tm_graph_value  *values;
   tm_graph_node   *nodes;
   tm_graph_output *outputs;
-  uint32_t         value_count;
-  uint32_t         value_capacity;
+  uint32_t         value_count;         /* counts stay below TM_GRAPH_NONE */
   uint32_t         node_count;
-  uint32_t         node_capacity;
   uint32_t         output_count;
-  uint32_t         output_capacity;
+  uint32_t         view_count;
+  uint64_t         value_capacity;
+  uint64_t         node_capacity;
+  uint64_t         output_capacity;
   tm_graph_numbers inputs;
   tm_graph_numbers constants;
   tm_graph_numbers states;
-  uint32_t         view_count;
   tm_name_table    value_names;         /* of inputs, constants and states */
   tm_name_table    node_names;
   tm_name_table    output_names;
@@ -108,7 +110,7 @@ typedef struct tm_node_request {
 void tm_graph_init(tm_graph *graph, tm_memory *memory);
 void tm_graph_deinit(tm_graph *graph);
 
-/* Each adds one thing or nothing.  Operands are complete (tm_operand_derive).
+/* Each adds one thing or nothing.  Operands are complete (tm_operand_derive).  `name` is NUL-terminated.
    TM_ERROR_ARGUMENT (what, where, expected, found), TM_ERROR_NO_MEMORY */
 tm_status tm_graph_add_input(tm_graph *graph, const char *name, const tm_operand *operand, uint32_t *out_value, tm_error *error);
 /* data may be NULL: tm_graph_bind_constant gives it later. */
