@@ -240,8 +240,8 @@ tm_status tm_graph_add_output(tm_graph *graph, const char *name, uint32_t value,
   void *grown = tm_make_room(graph->memory, graph->outputs, graph->output_count, &graph->output_capacity, sizeof *graph->outputs);
   if (grown == NULL) return tm_graph_no_memory(error);
   graph->outputs = grown;
-  tm_graph_output *output = &graph->outputs[graph->output_count];
-  *output = (tm_graph_output){ .value = value };
+  tm_node_output *output = &graph->outputs[graph->output_count];
+  *output = (tm_node_output){ .value = value };
   TM_TRY(tm_graph_keep_name(graph, name, &output->name, error));
   if (!tm_name_table_add(&graph->output_names, graph->outputs, sizeof *output, graph->output_count, &existing))
     return tm_graph_no_memory(error);
@@ -313,7 +313,7 @@ uint32_t tm_graph_unbound(const tm_graph *graph) {
 /* ---- names for people ---- */
 
 void tm_graph_name_node(const tm_graph *graph, uint32_t node, char *text, uint64_t capacity) {
-  const tm_graph_node *one = &graph->nodes[node];
+  const tm_node *one = &graph->nodes[node];
   if (one->name.length == 0) snprintf(text, capacity, "node %u (%s)", node, one->row->name);
   else snprintf(text, capacity, "node %u '%s'", node, one->name.data);
 }

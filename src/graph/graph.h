@@ -47,7 +47,7 @@ typedef struct tm_graph_value {
   const uint8_t *digest;        /* CONSTANT from a file: SHA-256 that the bytes must have; NULL: none was kept */
 } tm_graph_value;
 
-typedef struct tm_graph_node {
+typedef struct tm_node {
   tm_string       name;         /* NUL-terminated; "" if it has none */
   const tm_op_row *row;
   const void     *attributes;   /* row->attribute_bytes of them; NULL if there are none */
@@ -55,13 +55,13 @@ typedef struct tm_graph_node {
   const uint32_t *outputs;      /* values; row->output_count of them */
   uint32_t        input_count;
   uint32_t        reserved;
-} tm_graph_node;
+} tm_node;
 
-typedef struct tm_graph_output {
+typedef struct tm_node_output {
   tm_string name;               /* NUL-terminated */
   uint32_t  value;
   uint32_t  reserved;
-} tm_graph_output;
+} tm_node_output;
 
 typedef struct tm_graph_numbers {       /* values of one kind, in order */
   uint32_t *values;
@@ -74,8 +74,8 @@ struct tm_graph {                       /* it must not be moved */
   tm_arena         arena;               /* names, attributes, lists of inputs and outputs */
   void            *owner;               /* for the layer above */
   tm_graph_value  *values;
-  tm_graph_node   *nodes;
-  tm_graph_output *outputs;
+  tm_node   *nodes;
+  tm_node_output *outputs;
   uint32_t         value_count;         /* counts stay below TM_GRAPH_NONE */
   uint32_t         node_count;
   uint32_t         output_count;

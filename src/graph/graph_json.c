@@ -25,7 +25,7 @@ static void put_numbers(tm_text_sink *sink, const char *key, const uint32_t *num
   tm_sink_bytes(sink, "]", 1);
 }
 
-static void put_node(tm_text_sink *sink, const tm_graph *graph, const tm_graph_node *node) {
+static void put_node(tm_text_sink *sink, const tm_graph *graph, const tm_node *node) {
   tm_sink_format(sink, "{\"kind\": \"node\"");
   put_numbers(sink, "values", node->outputs, node->row->output_count);
   put_name(sink, node->name);

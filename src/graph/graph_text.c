@@ -22,7 +22,7 @@ static void put_values(tm_text_sink *sink, const uint32_t *values, uint32_t coun
 }
 
 static void text_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
-  const tm_graph_node *node = &graph->nodes[n];
+  const tm_node *node = &graph->nodes[n];
   put_values(sink, node->outputs, node->row->output_count);
   tm_sink_format(sink, " = %s(", node->row->name);
   put_values(sink, node->inputs, node->input_count);
@@ -115,7 +115,7 @@ static void dot_edge_end(tm_text_sink *sink, const tm_graph *graph, uint32_t fro
 }
 
 static void dot_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
-  const tm_graph_node *node = &graph->nodes[n];
+  const tm_node *node = &graph->nodes[n];
   tm_sink_format(sink, "  n%u [shape=box, label=", n);
   dot_label(sink, node->name, node->row->name, NULL);
   tm_sink_format(sink, "];\n");

@@ -74,7 +74,7 @@ static uint64_t alias_bit(uint32_t output, uint32_t input) {
 }
 
 bool tm_graph_may_alias(const tm_graph *graph, uint32_t node, uint32_t output, uint32_t input) {
-  const tm_graph_node *one = &graph->nodes[node];
+  const tm_node *one = &graph->nodes[node];
   if ((one->row->may_alias & alias_bit(output, input)) == 0) return false;
   const tm_operand *written = &graph->values[one->outputs[output]].operand;
   const tm_operand *read = &graph->values[one->inputs[input]].operand;
@@ -91,7 +91,7 @@ static bool may_alias(const survey *all, uint32_t node, uint32_t output, uint32_
 static uint32_t step_back(const survey *all, uint32_t value, uint32_t state) {
   const tm_graph_value *result = &all->graph->values[value];
   if (result->kind != TM_GRAPH_RESULT) return TM_GRAPH_NONE;
-  const tm_graph_node *node = &all->graph->nodes[result->node];
+  const tm_node *node = &all->graph->nodes[result->node];
   uint32_t found = TM_GRAPH_NONE;
   for (uint32_t i = 0; i < node->input_count; i++) {
     const uint32_t input = node->inputs[i];
@@ -118,7 +118,7 @@ static void mark_chain(survey *all, uint32_t state) {
 
 /* Nothing else that the node touches may lie in the memory that it overwrites, but the same operand again. */
 static bool is_alone(const survey *all, uint32_t n, uint32_t output, uint32_t input) {
-  const tm_graph_node *node = &all->graph->nodes[n];
+  const tm_node *node = &all->graph->nodes[n];
   const uint32_t root = all->lives[node->inputs[input]].root;
   for (uint32_t i = 0; i < node->input_count; i++) {
     if (i == input || all->lives[node->inputs[i]].root != root) continue;
@@ -144,7 +144,7 @@ static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32
 }
 
 static void place_outputs(const survey *all, uint32_t n) {
-  const tm_graph_node *node = &all->graph->nodes[n];
+  const tm_node *node = &all->graph->nodes[n];
   for (uint32_t o = 0; o < node->row->output_count; o++) {
     for (uint32_t i = 0; i < node->input_count; i++) {
       if (!can_overwrite(all, n, o, i)) continue;
