@@ -52,7 +52,7 @@ static void note_survivors(const survey *all) {
 
 static void begin_lives(const survey *all) {
   for (uint32_t v = 0; v < all->graph->value_count; v++) {
-    const tm_graph_value *value = &all->graph->values[v];
+    const tm_value *value = &all->graph->values[v];
     all->chains[v] = TM_GRAPH_NONE;
     all->lives[v] = (tm_value_life){
       .root = value->base,
@@ -74,7 +74,7 @@ static uint64_t alias_bit(uint32_t output, uint32_t input) {
 }
 
 bool tm_graph_may_alias(const tm_graph *graph, uint32_t node, uint32_t output, uint32_t input) {
-  const tm_graph_node *one = &graph->nodes[node];
+  const tm_node *one = &graph->nodes[node];
   if ((one->row->may_alias & alias_bit(output, input)) == 0) return false;
   const tm_operand *written = &graph->values[one->outputs[output]].operand;
   const tm_operand *read = &graph->values[one->inputs[input]].operand;
@@ -89,9 +89,9 @@ static bool may_alias(const survey *all, uint32_t node, uint32_t output, uint32_
 
 /* The value in whose place `value` could be written on the way from `state`: the state itself before any result. */
 static uint32_t step_back(const survey *all, uint32_t value, uint32_t state) {
-  const tm_graph_value *result = &all->graph->values[value];
+  const tm_value *result = &all->graph->values[value];
   if (result->kind != TM_GRAPH_RESULT) return TM_GRAPH_NONE;
-  const tm_graph_node *node = &all->graph->nodes[result->node];
+  const tm_node *node = &all->graph->nodes[result->node];
   uint32_t found = TM_GRAPH_NONE;
   for (uint32_t i = 0; i < node->input_count; i++) {
     const uint32_t input = node->inputs[i];
@@ -118,7 +118,7 @@ static void mark_chain(survey *all, uint32_t state) {
 
 /* Nothing else that the node touches may lie in the memory that it overwrites, but the same operand again. */
 static bool is_alone(const survey *all, uint32_t n, uint32_t output, uint32_t input) {
-  const tm_graph_node *node = &all->graph->nodes[n];
+  const tm_node *node = &all->graph->nodes[n];
   const uint32_t root = all->lives[node->inputs[input]].root;
   for (uint32_t i = 0; i < node->input_count; i++) {
     if (i == input || all->lives[node->inputs[i]].root != root) continue;
@@ -144,7 +144,7 @@ static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32
 }
 
 static void place_outputs(const survey *all, uint32_t n) {
-  const tm_graph_node *node = &all->graph->nodes[n];
+  const tm_node *node = &all->graph->nodes[n];
   for (uint32_t o = 0; o < node->row->output_count; o++) {
     for (uint32_t i = 0; i < node->input_count; i++) {
       if (!can_overwrite(all, n, o, i)) continue;
@@ -165,7 +165,7 @@ static void place_all(const survey *all) {
   for (uint32_t n = 0; n <= graph->node_count; n++) {
     const uint32_t next = n < graph->node_count ? graph->nodes[n].outputs[0] : graph->value_count;
     for (; v < next; v++) {
-      const tm_graph_value *value = &graph->values[v];
+      const tm_value *value = &graph->values[v];
       if (value->kind != TM_GRAPH_VIEW) continue;
       all->lives[v].root = all->lives[value->base].root;
       all->lives[v].offset_bytes = all->lives[value->base].offset_bytes + value->offset_bytes;

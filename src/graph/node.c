@@ -113,8 +113,8 @@ static tm_status keep(tm_graph *graph, const draft *node, tm_error *error) {
   if (attribute_bytes != 0) memcpy(attributes, node->attributes, attribute_bytes);
   if (request->input_count != 0) memcpy(links, request->inputs, request->input_count * sizeof *links);
   for (uint32_t i = 0; i < request->output_count; i++) links[request->input_count + i] = graph->value_count + i;
-  tm_graph_node *kept = &graph->nodes[graph->node_count];
-  *kept = (tm_graph_node){
+  tm_node *kept = &graph->nodes[graph->node_count];
+  *kept = (tm_node){
     .row = node->row,
     .attributes = attributes,
     .inputs = links,
@@ -142,7 +142,7 @@ tm_status tm_graph_add_node(tm_graph *graph, const tm_node_request *request, uin
   TM_TRY(keep(graph, &node, error));
   for (uint32_t i = 0; i < request->output_count; i++) {
     const uint32_t value = graph->value_count++;
-    graph->values[value] = (tm_graph_value){
+    graph->values[value] = (tm_value){
       .name.data = "",
       .operand = node.operands[request->input_count + i],
       .kind = TM_GRAPH_RESULT,
@@ -158,7 +158,7 @@ tm_status tm_graph_add_node(tm_graph *graph, const tm_node_request *request, uin
 }
 
 tm_operation tm_graph_operation(const tm_graph *graph, uint32_t node, tm_operand *operands) {
-  const tm_graph_node *one = &graph->nodes[node];
+  const tm_node *one = &graph->nodes[node];
   for (uint32_t i = 0; i < one->input_count; i++) operands[i] = graph->values[one->inputs[i]].operand;
   for (uint32_t i = 0; i < one->row->output_count; i++) operands[one->input_count + i] = graph->values[one->outputs[i]].operand;
   return (tm_operation){
