@@ -143,18 +143,29 @@ static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32
   return is_alone(all, n, output, input);
 }
 
+/* The input in whose place the output goes: before all others the one that keeps a state where it is. */
+static uint32_t choose_place(const survey *all, uint32_t n, uint32_t output) {
+  const tm_node *node = &all->graph->nodes[n];
+  const uint32_t state = all->chains[node->outputs[output]];
+  uint32_t found = TM_GRAPH_NONE;
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    if (!can_overwrite(all, n, output, i)) continue;
+    if (state != TM_GRAPH_NONE && all->lives[node->inputs[i]].root == state) return i;
+    if (found == TM_GRAPH_NONE) found = i;
+  }
+  return found;
+}
+
 static void place_outputs(const survey *all, uint32_t n) {
   const tm_node *node = &all->graph->nodes[n];
   for (uint32_t o = 0; o < node->row->output_count; o++) {
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      if (!can_overwrite(all, n, o, i)) continue;
-      const tm_value_life *input = &all->lives[node->inputs[i]];
-      tm_value_life *written = &all->lives[node->outputs[o]];
-      written->in_place_of = node->inputs[i];
-      written->root = input->root;
-      written->offset_bytes = input->offset_bytes;
-      break;
-    }
+    const uint32_t place = choose_place(all, n, o);
+    if (place == TM_GRAPH_NONE) continue;
+    const tm_value_life *input = &all->lives[node->inputs[place]];
+    tm_value_life *written = &all->lives[node->outputs[o]];
+    written->in_place_of = node->inputs[place];
+    written->root = input->root;
+    written->offset_bytes = input->offset_bytes;
   }
 }
 
