@@ -36,7 +36,7 @@ static void text_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
     tm_sink_format(sink, i == 0 ? " -> " : ", ");
     put_layout(sink, &graph->values[node->outputs[i]].operand);
   }
-  tm_sink_format(sink, "  node %u ", n);
+  tm_sink_format(sink, node->name.length != 0 ? "  # node %u " : "  # node %u", n);
   if (node->name.length != 0) tm_sink_quoted(sink, node->name);
   tm_sink_format(sink, "\n");
 }
