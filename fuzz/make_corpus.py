@@ -399,6 +399,7 @@ def make_graphs():
     write("graph", "cycle-long", graph(value(0), *(node([i], [i + 1]) for i in range(1, 20)), node([20], [1])))
     write("graph", "late", graph(value(0), node([1], [2]), node([2], [0])))
     write("graph", "never", graph(value(0), node([1], [7])))
+    write("graph", "nothing-made", graph({"kind": "output", "value": 0, "name": "y"}))
     write("graph", "twice", graph(value(0), value(1)))
     write("graph", "version", graph(version=2))
     write("graph", "version-max", graph(version=MAX))

@@ -145,7 +145,7 @@ static void label_item(const tm_json_pull *json, uint64_t offset, char *label) {
 static tm_status explain(rest *all, const tm_json_pull *json, const tm_graph_item *item, uint32_t value, tm_error *error) {
   char label[LABEL], other[LABEL];
   tm_graph_item_label(item, label, sizeof label);
-  qsort(all->makers, (size_t)all->maker_count, sizeof *all->makers, by_value);
+  if (all->maker_count != 0) qsort(all->makers, (size_t)all->maker_count, sizeof *all->makers, by_value);
   const uint64_t made_by = maker_of(all, value);
   const unsigned long long line = tm_text_line(json->text, item->offset);
   if (made_by == all->item_count)

@@ -153,6 +153,7 @@ static const struct { const char *text; const char *words; } wrong[] = {
   { HEAD X ",\n" NEG(1, 2, "a") ",\n" NEG(2, 0, "b") TAIL, "line 3: node 'a' uses value 2 before it is made, by node 'b' (line 4); move" },
   { HEAD X ",\n" NEG(1, 3, "a") ",\n" NEG(2, 1, "b") ",\n" NEG(3, 2, "c") TAIL, "a cycle: node 'a' uses value 3 of node 'c' (line 5)" },
   { HEAD X ",\n" NEG(1, 7, "a") TAIL, "line 3: node 'a' uses value 7, which nothing in the file makes" },
+  { HEAD "{\"kind\": \"output\", \"value\": 0, \"name\": \"y\"}" TAIL, "line 2: output 'y' uses value 0, which nothing in the file makes" },
   { HEAD X ",\n{\"kind\": \"output\", \"value\": 1, \"name\": \"y\"}" TAIL, "output 'y' uses value 1, which nothing in the file makes" },
   { HEAD "{\"kind\": \"view\", \"value\": 0, \"of\": 0, \"offset\": 0, \"format\": \"f32\", \"dims\": [4]}" TAIL,
     "a cycle: view 0 uses value 0, which it makes itself" },
