@@ -24,7 +24,7 @@ void tm_plan_move(const tm_operand *from, const char *from_first, const tm_opera
 
 /* ---- values ---- */
 
-static const tm_graph_value *value_of(const tm_careful_replay *replay, uint32_t value) { return &replay->plan->graph->values[value]; }
+static const tm_value *value_of(const tm_careful_replay *replay, uint32_t value) { return &replay->plan->graph->values[value]; }
 
 tm_status tm_careful_replay_own(tm_careful_replay *replay, uint32_t value, tm_error *error) {
   tm_careful_value *one = &replay->values[value];
@@ -47,7 +47,7 @@ static void drop(tm_careful_replay *replay, uint32_t value) {
 }
 
 static char *address_of(const tm_careful_replay *replay, uint32_t value) {
-  const tm_graph_value *what = value_of(replay, value);
+  const tm_value *what = value_of(replay, value);
   char *base = replay->values[what->base].first;
   return base == NULL ? NULL : base + (what->kind == TM_GRAPH_VIEW ? what->offset_bytes : 0);
 }
@@ -64,7 +64,7 @@ tm_status tm_careful_replay_init(tm_careful_replay *replay, tm_plan *plan, tm_er
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to run a graph");
   }
   for (uint32_t i = 0; i < graph->value_count; i++) {
-    const tm_graph_value *value = &graph->values[i];
+    const tm_value *value = &graph->values[i];
     if (value->kind == TM_GRAPH_INPUT) replay->values[i].first = plan->inputs[value->index];
     if (value->kind == TM_GRAPH_CONSTANT) replay->values[i].first = (char *)(uintptr_t)value->data;
     if (value->kind == TM_GRAPH_STATE && plan->states[value->index].is_mirrored) replay->values[i].first = plan->states[value->index].mirror;
@@ -182,7 +182,7 @@ static tm_status fill_outputs(tm_careful_replay *replay, tm_error *error) {
 static tm_status set_aside(tm_careful_replay *replay, uint64_t index, void **out_next, tm_error *error) {
   const tm_plan *plan = replay->plan;
   const tm_plan_state *state = &plan->states[index];
-  const tm_graph_value *value = &plan->graph->values[state->value];
+  const tm_value *value = &plan->graph->values[state->value];
   *out_next = NULL;
   if (value->carry == TM_GRAPH_NONE) return TM_OK;
   *out_next = tm_memory_alloc(plan->memory, state->bytes, plan->program.problem.alignment);

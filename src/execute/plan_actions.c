@@ -222,7 +222,7 @@ static tm_status carry_late(writer *w, uint32_t state, uint32_t aside) {
 }
 
 static bool needs_aside(const writer *w, uint32_t state) {
-  const tm_graph_value *carried = &w->graph->values[w->graph->values[state].carry];
+  const tm_value *carried = &w->graph->values[w->graph->values[state].carry];
   return is_of_state(w, w->graph->values[state].carry) || carried->kind == TM_GRAPH_VIEW || carried->kind == TM_GRAPH_INPUT;
 }
 

@@ -119,7 +119,7 @@ static char *host_of(const loop *l, uint32_t location, uint32_t value) {
 }
 
 static tm_status move(const loop *l, const tm_plan_action *action) {
-  const tm_graph_value *from = &l->plan->graph->values[action->value];
+  const tm_value *from = &l->plan->graph->values[action->value];
   const char *source = host_of(l, action->from, action->value);
   if (action->target != TM_PLAN_NONE) {
     tm_plan_move(&from->operand, source, &l->plan->graph->values[action->target].operand, l->program->locations[action->to].host);

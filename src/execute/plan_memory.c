@@ -82,7 +82,7 @@ static bool is_in_buffer(const tm_plan_location *one) { return one->memory != TM
 /* What does not share a slot. */
 static tm_status make_own(tm_plan *plan, tm_plan_location *one, tm_error *error) {
   tm_plan_program *program = &plan->program;
-  const tm_graph_value *value = &plan->graph->values[one->value];
+  const tm_value *value = &plan->graph->values[one->value];
   if (one->kind == TM_LOCATION_NEXT) {
     one->host = tm_memory_alloc(plan->memory, one->bytes, program->problem.alignment);
     return one->host != NULL ? TM_OK : no_memory("a state", one->bytes, error);

@@ -31,7 +31,7 @@ void *tm_plan_build_push(tm_memory *memory, void **array, uint32_t *count, uint6
 static uint64_t usable_aliases(const tm_plan_build *build, uint32_t node, uint64_t mask) {
   const tm_node *what = &build->graph->nodes[node];
   for (uint32_t i = 0; i < what->input_count && i < 8; i++) {
-    const tm_graph_value *base = &build->graph->values[build->graph->values[what->inputs[i]].base];
+    const tm_value *base = &build->graph->values[build->graph->values[what->inputs[i]].base];
     const bool may = base->kind == TM_GRAPH_RESULT || (base->kind == TM_GRAPH_STATE && what->row->op_class == TM_CLASS_MOVE);
     if (!may) mask &= ~(UINT64_C(0x0101010101010101) << i);
   }
@@ -61,7 +61,7 @@ tm_status tm_plan_build_lives(tm_plan_build *build, tm_error *error) {
 /* ---- locations ---- */
 
 static uint32_t output_of(const tm_plan_build *build, uint32_t root) {
-  const tm_graph_value *value = &build->graph->values[root];
+  const tm_value *value = &build->graph->values[root];
   if (value->kind != TM_GRAPH_RESULT || value->is_output == 0) return TM_PLAN_NONE;
   for (uint32_t i = 0; i < build->graph->output_count; i++)
     if (build->graph->outputs[i].value == root) return i;
@@ -69,7 +69,7 @@ static uint32_t output_of(const tm_plan_build *build, uint32_t root) {
 }
 
 static uint32_t kind_in_host(const tm_plan_build *build, uint32_t root, uint32_t *out_index) {
-  const tm_graph_value *value = &build->graph->values[root];
+  const tm_value *value = &build->graph->values[root];
   *out_index = value->index;
   if (value->kind == TM_GRAPH_CONSTANT) return TM_LOCATION_CONSTANT;
   if (value->kind == TM_GRAPH_INPUT) return TM_LOCATION_INPUT;

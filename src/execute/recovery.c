@@ -23,7 +23,7 @@ typedef struct wreck {
   tm_error         *error;
 } wreck;
 
-static const tm_graph_value *value_of(const wreck *w, uint32_t value) { return &w->graph->values[value]; }
+static const tm_value *value_of(const wreck *w, uint32_t value) { return &w->graph->values[value]; }
 
 /* ---- what was done ---- */
 

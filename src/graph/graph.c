@@ -23,7 +23,7 @@ void tm_graph_init(tm_graph *graph, tm_memory *memory) {
   tm_name_table_init(&graph->output_names, memory);
 }
 
-static void free_numbers(tm_graph *graph, tm_graph_numbers *numbers) {
+static void free_numbers(tm_graph *graph, tm_value_list *numbers) {
   tm_memory_free(graph->memory, numbers->values, numbers->capacity * sizeof *numbers->values);
 }
 
@@ -106,14 +106,14 @@ static const char *kind_name(tm_value_kind kind) {
   return "value";
 }
 
-static tm_graph_numbers *numbers_of(tm_graph *graph, tm_value_kind kind) {
+static tm_value_list *numbers_of(tm_graph *graph, tm_value_kind kind) {
   return kind == TM_GRAPH_INPUT ? &graph->inputs : kind == TM_GRAPH_CONSTANT ? &graph->constants : &graph->states;
 }
 
 /* The place behind the last value, filled but not counted yet. */
-static tm_graph_value *next_value(tm_graph *graph, const tm_operand *operand, tm_value_kind kind) {
+static tm_value *next_value(tm_graph *graph, const tm_operand *operand, tm_value_kind kind) {
   const uint32_t number = graph->value_count;
-  graph->values[number] = (tm_graph_value){
+  graph->values[number] = (tm_value){
     .name.data = "",
     .operand = *operand,
     .kind = kind,
@@ -132,7 +132,7 @@ static tm_status name_twice(const tm_graph *graph, const char *what, const char 
 
 static tm_status add_named(tm_graph *graph, tm_value_kind kind, const char *name, const tm_operand *operand, uint32_t *out_value,
                            tm_error *error) {
-  tm_graph_numbers *numbers = numbers_of(graph, kind);
+  tm_value_list *numbers = numbers_of(graph, kind);
   TM_TRY(tm_graph_check_open(graph, error));
   TM_TRY(tm_graph_check_name(kind_name(kind), name, error));
   TM_TRY(tm_graph_reserve_values(graph, 1, error));
@@ -140,7 +140,7 @@ static tm_status add_named(tm_graph *graph, tm_value_kind kind, const char *name
   if (grown == NULL) return tm_graph_no_memory(error);
   numbers->values = grown;
   const uint32_t number = graph->value_count;
-  tm_graph_value *value = next_value(graph, operand, kind);
+  tm_value *value = next_value(graph, operand, kind);
   value->index = (uint32_t)numbers->count;
   /* The name is looked for before it is kept, so that what is refused leaves nothing behind. */
   uint32_t existing = number;
@@ -170,9 +170,9 @@ tm_status tm_graph_add_constant(tm_graph *graph, const char *name, const tm_oper
 tm_status tm_graph_add_state(tm_graph *graph, const char *name, const tm_operand *operand, uint32_t *out_value, tm_error *error) {
   tm_operand varying = *operand;
   varying.flags &= ~TM_OPERAND_CONSTANT;
+  TM_TRY(tm_graph_check_name("state", name, error));
   if ((operand->flags & TM_OPERAND_CONTIGUOUS) == 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "state '%.*s': its layout has strides of its own, expected a dense one", (int)TM_GRAPH_LONGEST_NAME,
-                   name == NULL ? "" : name);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "state '%s': its layout has strides of its own, expected a dense one", name);
   return add_named(graph, TM_GRAPH_STATE, name, &varying, out_value, error);
 }
 
@@ -194,7 +194,7 @@ static tm_status outside(const tm_graph *graph, uint32_t of, const tm_operand *v
   char dims[DIMS_CAPACITY];
   tm_graph_name_value(graph, of, label, sizeof label);
   tm_format_dims(view, dims, sizeof dims);
-  const tm_graph_value *base = &graph->values[graph->values[of].base];
+  const tm_value *base = &graph->values[graph->values[of].base];
   return tm_fail(error, TM_ERROR_ARGUMENT,
                  "a view %s of %s at offset %llu (%llu of the memory it lies in) touches %llu bytes, %llu of them before its first "
                  "element; that memory has %llu bytes, %llu of them before its first element; a view stays inside",
@@ -215,7 +215,7 @@ tm_status tm_graph_add_view(tm_graph *graph, uint32_t of, const tm_operand *oper
   if (!lies_inside(&graph->values[base].operand, operand, offset)) return outside(graph, of, operand, offset, error);
   tm_operand layout = *operand;
   layout.flags = (layout.flags & ~TM_OPERAND_CONSTANT) | (graph->values[base].operand.flags & TM_OPERAND_CONSTANT);
-  tm_graph_value *value = next_value(graph, &layout, TM_GRAPH_VIEW);
+  tm_value *value = next_value(graph, &layout, TM_GRAPH_VIEW);
   value->index = graph->view_count++;
   value->base = base;
   value->offset_bytes = offset;
@@ -240,8 +240,8 @@ tm_status tm_graph_add_output(tm_graph *graph, const char *name, uint32_t value,
   void *grown = tm_make_room(graph->memory, graph->outputs, graph->output_count, &graph->output_capacity, sizeof *graph->outputs);
   if (grown == NULL) return tm_graph_no_memory(error);
   graph->outputs = grown;
-  tm_node_output *output = &graph->outputs[graph->output_count];
-  *output = (tm_node_output){ .value = value };
+  tm_named_output *output = &graph->outputs[graph->output_count];
+  *output = (tm_named_output){ .value = value };
   TM_TRY(tm_graph_keep_name(graph, name, &output->name, error));
   if (!tm_name_table_add(&graph->output_names, graph->outputs, sizeof *output, graph->output_count, &existing))
     return tm_graph_no_memory(error);
@@ -286,17 +286,22 @@ static bool same_strides(const tm_operand *a, const tm_operand *b) {
          memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
 }
 
-tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin,
-                                 void *owner, tm_error *error) {
+tm_status tm_graph_check_bindable(const tm_graph *graph, uint32_t value, const tm_operand *operand, tm_error *error) {
   TM_TRY(tm_graph_check_value(graph, value, "the constant", error));
-  tm_graph_value *constant = &graph->values[value];
+  const tm_value *constant = &graph->values[value];
   char label[TM_GRAPH_LABEL_CAPACITY];
   tm_graph_name_value(graph, value, label, sizeof label);
   if (constant->kind != TM_GRAPH_CONSTANT) return tm_fail(error, TM_ERROR_ARGUMENT, "%s is no constant", label);
   if (constant->owner != NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "%s has its bytes already; they are given once", label);
   TM_TRY(check_same_layout(graph, value, operand, "the tensor", error));
-  if (!same_strides(operand, &constant->operand))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: the tensor's strides are not those of the constant; give it one that lies the same way", label);
+  if (same_strides(operand, &constant->operand)) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: the tensor's strides are not those of the constant; give one that lies the same way", label);
+}
+
+tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin,
+                                 void *owner, tm_error *error) {
+  TM_TRY(tm_graph_check_bindable(graph, value, operand, error));
+  tm_value *constant = &graph->values[value];
   constant->operand.alignment = operand->alignment;
   constant->data = data;
   constant->origin = origin;
@@ -319,7 +324,7 @@ void tm_graph_name_node(const tm_graph *graph, uint32_t node, char *text, uint64
 }
 
 void tm_graph_name_value(const tm_graph *graph, uint32_t value, char *text, uint64_t capacity) {
-  const tm_graph_value *one = &graph->values[value];
+  const tm_value *one = &graph->values[value];
   if (one->name.length != 0) {
     snprintf(text, capacity, "%s '%s'", kind_name(one->kind), one->name.data);
   } else if (one->kind == TM_GRAPH_VIEW) {

@@ -30,7 +30,7 @@ typedef enum tm_value_kind {
   TM_GRAPH_VIEW                 /* of a value that is no view */
 } tm_value_kind;
 
-typedef struct tm_graph_value {
+typedef struct tm_value {
   tm_string     name;           /* NUL-terminated; "" for results and views */
   tm_operand    operand;        /* constants have TM_OPERAND_CONSTANT, their views too */
   tm_value_kind kind;
@@ -45,7 +45,7 @@ typedef struct tm_graph_value {
   uint64_t      origin;
   void         *owner;          /* CONSTANT: the application's object; for the layer that bound it */
   const uint8_t *digest;        /* CONSTANT from a file: SHA-256 that the bytes must have; NULL: none was kept */
-} tm_graph_value;
+} tm_value;
 
 typedef struct tm_node {
   tm_string       name;         /* NUL-terminated; "" if it has none */
@@ -57,25 +57,25 @@ typedef struct tm_node {
   uint32_t        reserved;
 } tm_node;
 
-typedef struct tm_node_output {
+typedef struct tm_named_output {
   tm_string name;               /* NUL-terminated */
   uint32_t  value;
   uint32_t  reserved;
-} tm_node_output;
+} tm_named_output;
 
-typedef struct tm_graph_numbers {       /* values of one kind, in order */
+typedef struct tm_value_list {          /* values of one kind, in order */
   uint32_t *values;
   uint64_t  count;
   uint64_t  capacity;
-} tm_graph_numbers;
+} tm_value_list;
 
 struct tm_graph {                       /* it must not be moved */
   tm_memory       *memory;
   tm_arena         arena;               /* names, attributes, lists of inputs and outputs */
   void            *owner;               /* for the layer above */
-  tm_graph_value  *values;
-  tm_node   *nodes;
-  tm_node_output *outputs;
+  tm_value        *values;
+  tm_node         *nodes;
+  tm_named_output *outputs;
   uint32_t         value_count;         /* counts stay below TM_GRAPH_NONE */
   uint32_t         node_count;
   uint32_t         output_count;
@@ -83,9 +83,9 @@ struct tm_graph {                       /* it must not be moved */
   uint64_t         value_capacity;
   uint64_t         node_capacity;
   uint64_t         output_capacity;
-  tm_graph_numbers inputs;
-  tm_graph_numbers constants;
-  tm_graph_numbers states;
+  tm_value_list    inputs;
+  tm_value_list    constants;
+  tm_value_list    states;
   tm_name_table    value_names;         /* of inputs, constants and states */
   tm_name_table    node_names;
   tm_name_table    output_names;
@@ -123,7 +123,10 @@ tm_status tm_graph_add_node(tm_graph *graph, const tm_node_request *request, uin
 tm_status tm_graph_add_output(tm_graph *graph, const char *name, uint32_t value, tm_error *error);
 tm_status tm_graph_add_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error);
 
-/* Where the bytes of a constant lie; allowed once, also when sealed.  The digest, if there is one, is the caller's to check. */
+/* Can a tensor with this layout be the constant's?  It is one, without bytes so far, of that layout.   TM_ERROR_ARGUMENT */
+tm_status tm_graph_check_bindable(const tm_graph *graph, uint32_t value, const tm_operand *operand, tm_error *error);
+/* Where the bytes of such a constant lie; also when sealed.  `owner` is not NULL.  The digest, if there is one, is the caller's
+   to check. */
 tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin, void *owner,
                         tm_error *error);
 /* The first constant without bytes, or TM_GRAPH_NONE. */

@@ -45,15 +45,16 @@ static void put_node(tm_text_sink *sink, const tm_graph *graph, const tm_node *n
   tm_sink_format(sink, "]}");
 }
 
-static void put_digest(tm_text_sink *sink, const tm_graph_value *constant, const tm_graph_digest *digests) {
-  const uint8_t *digest = digests != NULL ? digests[constant->index].bytes : constant->digest;
+static void put_digest(tm_text_sink *sink, const tm_value *constant, const tm_graph_digest *digests) {
+  const bool is_new = digests != NULL && digests[constant->index].is_known;
+  const uint8_t *digest = is_new ? digests[constant->index].bytes : constant->digest;
   if (digest == NULL) return;
   tm_sink_format(sink, ", \"sha256\": \"");
   tm_sink_hex(sink, digest, TM_SHA256_BYTES);
   tm_sink_bytes(sink, "\"", 1);
 }
 
-static void put_value(tm_text_sink *sink, const tm_graph_value *value, uint32_t v, const tm_graph_digest *digests) {
+static void put_value(tm_text_sink *sink, const tm_value *value, uint32_t v, const tm_graph_digest *digests) {
   static const char *const kinds[] = { "", "input", "constant", "state", "", "view" };
   tm_sink_format(sink, "{\"kind\": \"%s\", \"value\": %u", kinds[value->kind], v);
   put_name(sink, value->name);
@@ -73,14 +74,14 @@ void tm_graph_write_json(tm_text_sink *sink, const tm_graph *graph, const tm_gra
   bool is_first = true;
   tm_sink_format(sink, "{\"tensormorph_graph\": %u, \"items\": [", TM_GRAPH_FILE_VERSION);
   for (uint32_t v = 0; v < graph->value_count; v++) {
-    const tm_graph_value *value = &graph->values[v];
+    const tm_value *value = &graph->values[v];
     if (value->kind == TM_GRAPH_RESULT && value->index != 0) continue;
     next_item(sink, &is_first);
     if (value->kind == TM_GRAPH_RESULT) put_node(sink, graph, &graph->nodes[value->node]);
     else put_value(sink, value, v, digests);
   }
   for (uint64_t i = 0; i < graph->states.count; i++) {
-    const tm_graph_value *state = &graph->values[graph->states.values[i]];
+    const tm_value *state = &graph->values[graph->states.values[i]];
     if (state->carry == TM_GRAPH_NONE) continue;
     next_item(sink, &is_first);
     tm_sink_format(sink, "{\"kind\": \"carry\", \"value\": %u, \"state\": %u}", state->carry, graph->states.values[i]);

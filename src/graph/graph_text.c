@@ -36,7 +36,7 @@ static void text_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
     tm_sink_format(sink, i == 0 ? " -> " : ", ");
     put_layout(sink, &graph->values[node->outputs[i]].operand);
   }
-  tm_sink_format(sink, "  node %u ", n);
+  tm_sink_format(sink, node->name.length != 0 ? "  # node %u " : "  # node %u", n);
   if (node->name.length != 0) tm_sink_quoted(sink, node->name);
   tm_sink_format(sink, "\n");
 }
@@ -46,7 +46,7 @@ static const char *title(tm_value_kind kind) {
 }
 
 static void text_value(tm_text_sink *sink, const tm_graph *graph, uint32_t v) {
-  const tm_graph_value *value = &graph->values[v];
+  const tm_value *value = &graph->values[v];
   if (value->kind == TM_GRAPH_VIEW) {
     tm_sink_format(sink, "%%%u = view of %%%u at byte %" PRIu64 ", ", v, value->base, value->offset_bytes);
   } else {
@@ -64,7 +64,7 @@ static void write_text(tm_text_sink *sink, const tm_graph *graph) {
   tm_sink_format(sink, "graph: %" PRIu64 " inputs, %" PRIu64 " constants, %" PRIu64 " states, %u nodes, %u outputs\n", graph->inputs.count,
                  graph->constants.count, graph->states.count, graph->node_count, graph->output_count);
   for (uint32_t v = 0; v < graph->value_count; v++) {
-    const tm_graph_value *value = &graph->values[v];
+    const tm_value *value = &graph->values[v];
     if (value->kind != TM_GRAPH_RESULT) text_value(sink, graph, v);
     else if (value->index == 0) text_node(sink, graph, value->node);
   }
@@ -127,7 +127,7 @@ static void dot_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
 }
 
 static void dot_value(tm_text_sink *sink, const tm_graph *graph, uint32_t v) {
-  const tm_graph_value *value = &graph->values[v];
+  const tm_value *value = &graph->values[v];
   const bool is_view = value->kind == TM_GRAPH_VIEW;
   tm_sink_format(sink, "  v%u [shape=%s, label=", v, is_view ? "plaintext" : value->kind == TM_GRAPH_STATE ? "cylinder" : "ellipse");
   dot_label(sink, value->name, is_view ? "view" : title(value->kind), &value->operand);
@@ -161,7 +161,7 @@ static void dot_ends(tm_text_sink *sink, const tm_graph *graph) {
 static void write_dot(tm_text_sink *sink, const tm_graph *graph) {
   tm_sink_format(sink, "digraph tensormorph {\n");
   for (uint32_t v = 0; v < graph->value_count; v++) {
-    const tm_graph_value *value = &graph->values[v];
+    const tm_value *value = &graph->values[v];
     if (value->kind != TM_GRAPH_RESULT) dot_value(sink, graph, v);
     else if (value->index == 0) dot_node(sink, graph, value->node);
   }

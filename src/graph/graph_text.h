@@ -13,6 +13,7 @@ typedef enum tm_graph_form { TM_FORM_TEXT, TM_FORM_DOT, TM_FORM_JSON } tm_graph_
 
 typedef struct tm_graph_digest {
   uint8_t bytes[TM_SHA256_BYTES];
+  bool    is_known;
 } tm_graph_digest;
 
 /* Writes up to capacity bytes, the NUL included, and returns the length of the whole without it; text may be NULL with

@@ -52,7 +52,7 @@ static void note_survivors(const survey *all) {
 
 static void begin_lives(const survey *all) {
   for (uint32_t v = 0; v < all->graph->value_count; v++) {
-    const tm_graph_value *value = &all->graph->values[v];
+    const tm_value *value = &all->graph->values[v];
     all->chains[v] = TM_GRAPH_NONE;
     all->lives[v] = (tm_value_life){
       .root = value->base,
@@ -89,7 +89,7 @@ static bool may_alias(const survey *all, uint32_t node, uint32_t output, uint32_
 
 /* The value in whose place `value` could be written on the way from `state`: the state itself before any result. */
 static uint32_t step_back(const survey *all, uint32_t value, uint32_t state) {
-  const tm_graph_value *result = &all->graph->values[value];
+  const tm_value *result = &all->graph->values[value];
   if (result->kind != TM_GRAPH_RESULT) return TM_GRAPH_NONE;
   const tm_node *node = &all->graph->nodes[result->node];
   uint32_t found = TM_GRAPH_NONE;
@@ -143,18 +143,29 @@ static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32
   return is_alone(all, n, output, input);
 }
 
+/* The input in whose place the output goes: before all others the one that keeps a state where it is. */
+static uint32_t choose_place(const survey *all, uint32_t n, uint32_t output) {
+  const tm_node *node = &all->graph->nodes[n];
+  const uint32_t state = all->chains[node->outputs[output]];
+  uint32_t found = TM_GRAPH_NONE;
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    if (!can_overwrite(all, n, output, i)) continue;
+    if (state != TM_GRAPH_NONE && all->lives[node->inputs[i]].root == state) return i;
+    if (found == TM_GRAPH_NONE) found = i;
+  }
+  return found;
+}
+
 static void place_outputs(const survey *all, uint32_t n) {
   const tm_node *node = &all->graph->nodes[n];
   for (uint32_t o = 0; o < node->row->output_count; o++) {
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      if (!can_overwrite(all, n, o, i)) continue;
-      const tm_value_life *input = &all->lives[node->inputs[i]];
-      tm_value_life *written = &all->lives[node->outputs[o]];
-      written->in_place_of = node->inputs[i];
-      written->root = input->root;
-      written->offset_bytes = input->offset_bytes;
-      break;
-    }
+    const uint32_t place = choose_place(all, n, o);
+    if (place == TM_GRAPH_NONE) continue;
+    const tm_value_life *input = &all->lives[node->inputs[place]];
+    tm_value_life *written = &all->lives[node->outputs[o]];
+    written->in_place_of = node->inputs[place];
+    written->root = input->root;
+    written->offset_bytes = input->offset_bytes;
   }
 }
 
@@ -165,7 +176,7 @@ static void place_all(const survey *all) {
   for (uint32_t n = 0; n <= graph->node_count; n++) {
     const uint32_t next = n < graph->node_count ? graph->nodes[n].outputs[0] : graph->value_count;
     for (; v < next; v++) {
-      const tm_graph_value *value = &graph->values[v];
+      const tm_value *value = &graph->values[v];
       if (value->kind != TM_GRAPH_VIEW) continue;
       all->lives[v].root = all->lives[value->base].root;
       all->lives[v].offset_bytes = all->lives[value->base].offset_bytes + value->offset_bytes;

@@ -11,62 +11,53 @@
 
 /* A node on its way into the graph: nothing is kept before everything is known to be right. */
 typedef struct draft {
-  const tm_node_request *request;
   const tm_op_row *row;
-  char       label[TM_GRAPH_LABEL_CAPACITY];
   uint64_t   attributes[MOST_ATTRIBUTE_BYTES / sizeof(uint64_t)];
   tm_operand operands[TM_MAX_OPERANDS];         /* inputs, then outputs */
 } draft;
 
-static void label_draft(const tm_graph *graph, draft *node) {
-  const char *name = node->request->name;
-  if (name == NULL || name[0] == '\0') snprintf(node->label, sizeof node->label, "node %u", graph->node_count);
-  else snprintf(node->label, sizeof node->label, "node %u '%s'", graph->node_count, name);
-}
-
-static tm_status find_row(draft *node, tm_error *error) {
-  const tm_node_request *request = node->request;
+static tm_status find_row(const tm_node_request *request, draft *node, tm_error *error) {
   node->row = tm_op_find(request->op);
-  if (node->row == NULL || node->row->reference == NULL)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: operation number %u is %s", node->label, request->op,
-                   node->row == NULL ? "not known; tm_op_describe lists them" : "none that a graph takes; plans convert by themselves");
+  if (node->row == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "operation number %u is not known; tm_op_describe lists those that are", request->op);
+  if (node->row->reference == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s is none that a graph takes; plans convert by themselves", node->row->name);
   if (request->version == 0 || request->version == node->row->version) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s version %u, expected %u, which this library has", node->label, node->row->name,
-                 request->version, node->row->version);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s version %u, expected %u, which this library has", node->row->name, request->version,
+                 node->row->version);
 }
 
-static tm_status check_counts(const draft *node, tm_error *error) {
-  const tm_node_request *request = node->request;
-  const tm_op_row *row = node->row;
-  if (request->input_count < row->input_min || request->input_count > row->input_max ||
-      (request->inputs == NULL && request->input_count != 0))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has %u inputs, expected %u to %u", node->label, row->name,
-                   request->inputs == NULL ? 0 : request->input_count, row->input_min, row->input_max);
+static tm_status check_counts(const tm_node_request *request, const tm_op_row *row, tm_error *error) {
+  const uint32_t input_count = request->inputs == NULL ? 0 : request->input_count;
+  const uint32_t attribute_bytes = request->attributes == NULL ? 0 : request->attribute_bytes;
+  if (input_count < row->input_min || input_count > row->input_max || input_count != request->input_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u inputs, expected %u to %u", row->name, input_count, row->input_min, row->input_max);
   if (request->output_count != row->output_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has %u outputs, expected %u", node->label, row->name, request->output_count,
-                   row->output_count);
-  if (request->attribute_bytes <= row->attribute_bytes && row->attribute_bytes <= MOST_ATTRIBUTE_BYTES &&
-      (request->attributes != NULL || request->attribute_bytes == 0))
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u outputs, expected %u", row->name, request->output_count, row->output_count);
+  if (attribute_bytes <= row->attribute_bytes && row->attribute_bytes <= MOST_ATTRIBUTE_BYTES &&
+      attribute_bytes == request->attribute_bytes)
     return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has %u bytes of attributes, expected %u", node->label, row->name,
-                 request->attributes == NULL ? 0 : request->attribute_bytes, row->attribute_bytes);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u bytes of attributes, expected %u", row->name, attribute_bytes, row->attribute_bytes);
 }
 
-static tm_status take_inputs(const tm_graph *graph, draft *node, tm_error *error) {
-  for (uint32_t i = 0; i < node->request->input_count; i++) {
-    const uint32_t value = node->request->inputs[i];
-    char what[TM_GRAPH_LABEL_CAPACITY + 24];
-    snprintf(what, sizeof what, "%s: input %u", node->label, i);
-    TM_TRY(tm_graph_check_value(graph, value, what, error));
+static tm_status take_inputs(const tm_graph *graph, const tm_node_request *request, draft *node, tm_error *error) {
+  for (uint32_t i = 0; i < request->input_count; i++) {
+    const uint32_t value = request->inputs[i];
+    if (value >= graph->value_count) {
+      char what[24];
+      snprintf(what, sizeof what, "input %u", i);
+      return tm_graph_check_value(graph, value, what, error);
+    }
     node->operands[i] = graph->values[value].operand;
   }
   return TM_OK;
 }
 
 /* Formats, shapes and attributes are the row's to judge; the outputs are what it makes of them, dense. */
-static tm_status infer(draft *node, tm_error *error) {
-  const tm_node_request *request = node->request;
+static tm_status infer(const tm_node_request *request, draft *node, tm_error *error) {
   tm_operand *outputs = node->operands + request->input_count;
+  memset(outputs, 0, request->output_count * sizeof *outputs);
+  memset(node->attributes, 0, sizeof node->attributes);
   if (request->outputs != NULL) memcpy(outputs, request->outputs, request->output_count * sizeof *outputs);
   if (request->attribute_bytes != 0) memcpy(node->attributes, request->attributes, request->attribute_bytes);
   const tm_operation operation = {
@@ -80,9 +71,20 @@ static tm_status infer(draft *node, tm_error *error) {
     .operands = node->operands,
     .attributes = node->row->attribute_bytes == 0 ? NULL : node->attributes,
   };
-  const tm_status status = tm_op_infer_outputs(&operation, outputs, error);
-  if (status != TM_OK) tm_error_prefix(error, "%s", node->label);
-  return status;
+  return tm_op_infer_outputs(&operation, outputs, error);
+}
+
+static tm_status make_draft(const tm_graph *graph, const tm_node_request *request, draft *node, tm_error *error) {
+  TM_TRY(find_row(request, node, error));
+  TM_TRY(check_counts(request, node->row, error));
+  TM_TRY(take_inputs(graph, request, node, error));
+  return infer(request, node, error);
+}
+
+/* The node that does not exist is called by the number that it would have got. */
+static void prefix_node(const tm_graph *graph, const tm_node_request *request, tm_error *error) {
+  if (request->name == NULL || request->name[0] == '\0') tm_error_prefix(error, "node %u", graph->node_count);
+  else tm_error_prefix(error, "node %u '%s'", graph->node_count, request->name);
 }
 
 static tm_status check_name(const tm_graph *graph, const char *name, tm_error *error) {
@@ -104,8 +106,7 @@ static tm_status reserve(tm_graph *graph, uint32_t output_count, tm_error *error
 }
 
 /* The lists and attributes of the node behind the last one, which is not counted yet. */
-static tm_status keep(tm_graph *graph, const draft *node, tm_error *error) {
-  const tm_node_request *request = node->request;
+static tm_status keep(tm_graph *graph, const tm_node_request *request, const draft *node, tm_error *error) {
   const uint64_t attribute_bytes = node->row->attribute_bytes;
   void *attributes = attribute_bytes == 0 ? NULL : tm_arena_alloc(&graph->arena, attribute_bytes);
   uint32_t *links = tm_arena_alloc(&graph->arena, (uint64_t)(request->input_count + request->output_count) * sizeof *links);
@@ -130,19 +131,19 @@ static tm_status keep(tm_graph *graph, const draft *node, tm_error *error) {
 }
 
 tm_status tm_graph_add_node(tm_graph *graph, const tm_node_request *request, uint32_t *out_values, tm_error *error) {
-  draft node = { .request = request };
+  draft node;
   TM_TRY(tm_graph_check_open(graph, error));
   TM_TRY(check_name(graph, request->name, error));
-  label_draft(graph, &node);
-  TM_TRY(find_row(&node, error));
-  TM_TRY(check_counts(&node, error));
-  TM_TRY(take_inputs(graph, &node, error));
-  TM_TRY(infer(&node, error));
+  const tm_status status = make_draft(graph, request, &node, error);
+  if (status != TM_OK) {
+    prefix_node(graph, request, error);
+    return status;
+  }
   TM_TRY(reserve(graph, request->output_count, error));
-  TM_TRY(keep(graph, &node, error));
+  TM_TRY(keep(graph, request, &node, error));
   for (uint32_t i = 0; i < request->output_count; i++) {
     const uint32_t value = graph->value_count++;
-    graph->values[value] = (tm_graph_value){
+    graph->values[value] = (tm_value){
       .name.data = "",
       .operand = node.operands[request->input_count + i],
       .kind = TM_GRAPH_RESULT,

@@ -11,7 +11,7 @@ static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_
 
 /* ---- values ---- */
 
-static bool is_view(const tm_graph_value *value) { return value->kind == TM_GRAPH_VIEW; }
+static bool is_view(const tm_value *value) { return value->kind == TM_GRAPH_VIEW; }
 
 static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   const tm_graph *graph = problem->graph;
@@ -21,7 +21,7 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   if (problem->value_numbers == NULL || problem->graph_values == NULL || values == NULL) return no_memory(error);
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->value_count; i++) {
-    const tm_graph_value *value = &graph->values[i];
+    const tm_value *value = &graph->values[i];
     problem->value_numbers[i] = is_view(value) ? problem->value_numbers[value->base] : count;
     if (is_view(value)) continue;
     problem->graph_values[count] = i;
@@ -43,7 +43,7 @@ void tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory) {
   const tm_graph *graph = problem->graph;
   tm_solver_value *values = (tm_solver_value *)(uintptr_t)problem->solver.values;       /* made above, in our arena */
   for (uint32_t i = 0; i < graph->states.count; i++) {
-    const tm_graph_value *state = &graph->values[graph->states.values[i]];
+    const tm_value *state = &graph->values[graph->states.values[i]];
     values[problem->value_numbers[graph->states.values[i]]].home = memory;
     if (state->carry == TM_GRAPH_NONE) continue;
     tm_solver_value *carried = &values[problem->value_numbers[state->carry]];
@@ -106,7 +106,7 @@ typedef struct size_class {
 } size_class;
 
 static size_class class_of(const tm_graph_problem *problem, uint32_t value) {
-  const tm_graph_value *one = &problem->graph->values[problem->graph_values[value]];
+  const tm_value *one = &problem->graph->values[problem->graph_values[value]];
   return (size_class){ one->operand.byte_count, one->kind == TM_GRAPH_CONSTANT };
 }
 

@@ -7,9 +7,9 @@
 #include "tensor/shape.h"
 
 /* Of the first element, wherever the plan puts the value: what it makes itself it aligns well, a view lies where it lies. */
-static uint32_t alignment_of(const tm_graph *graph, const tm_graph_value *value) {
+static uint32_t alignment_of(const tm_graph *graph, const tm_value *value) {
   uint32_t alignment = TM_BEST_ALIGNMENT;
-  const tm_graph_value *base = &graph->values[value->base];
+  const tm_value *base = &graph->values[value->base];
   if (base->kind == TM_GRAPH_CONSTANT && base->data != NULL && tm_alignment_of(base->data) < alignment)
     alignment = tm_alignment_of(base->data);
   while (value->offset_bytes % alignment != 0) alignment /= 2;
@@ -68,14 +68,14 @@ uint64_t tm_graph_request_buffer_bytes(const tm_operand *operand, const tm_devic
   return end;
 }
 
-static bool fits_in_buffer(const tm_graph_value *value, const tm_graph_value *base, const tm_device_slot *device) {
+static bool fits_in_buffer(const tm_value *value, const tm_value *base, const tm_device_slot *device) {
   const tm_memory_space *space = &device->memories[0];
   const uint64_t bytes = tm_graph_request_buffer_bytes(&base->operand, device);
   if (bytes == UINT64_MAX || (space->largest_buffer_bytes != 0 && bytes > space->largest_buffer_bytes)) return false;
   return value->offset_bytes % space->offset_granule == 0;
 }
 
-static bool lies_in_host_memory(const tm_graph_value *value, const tm_graph_value *base, const tm_device_slot *device,
+static bool lies_in_host_memory(const tm_value *value, const tm_value *base, const tm_device_slot *device,
                                 uint64_t host_alignment) {
   const uint64_t alignment = tm_max_u64(1, device->memories[0].alignment);
   const uint64_t at = base->kind == TM_GRAPH_CONSTANT ? (uint64_t)(uintptr_t)base->data % host_alignment : 0;
@@ -86,7 +86,7 @@ bool tm_graph_request_is_bindable(const tm_graph *graph, uint32_t node, const tm
   const tm_node *what = &graph->nodes[node];
   for (uint32_t i = 0; i < what->input_count + what->row->output_count; i++) {
     const uint32_t number = i < what->input_count ? what->inputs[i] : what->outputs[i - what->input_count];
-    const tm_graph_value *value = &graph->values[number], *base = &graph->values[value->base];
+    const tm_value *value = &graph->values[number], *base = &graph->values[value->base];
     const bool fits = device->is_host_memory ? lies_in_host_memory(value, base, device, host_alignment)
                                              : fits_in_buffer(value, base, device);
     if (!fits) return false;
