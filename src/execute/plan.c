@@ -6,8 +6,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "execute/plan_build.h"
+#include "execute/plan_digest.h"
 #include "execute/plan_memory.h"
 #include "execute/plan_prepare.h"
+#include "schedule/graph_request.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan"); }
 
@@ -106,33 +108,37 @@ tm_status tm_plan_place(tm_plan *plan, tm_error *error) {
   const tm_status status = place(plan, error);
   plan->must_replace = status != TM_OK;
   if (status != TM_OK) free_program(plan);
-  else plan->counters.plans++;
-  return status;
+  if (status != TM_OK) return status;
+  plan->counters.plans++;
+  tm_plan_digest_make(plan, plan->digest);
+  return TM_OK;
 }
 
 /* ---- the plan ---- */
 
-/* Aligned for every device there is, so that it serves whatever is chosen. */
-static uint32_t state_alignment(const tm_plan *plan) {
+/* Fit for every device there is, so that it serves whatever is chosen. */
+static void note_demands(tm_plan *plan) {
   const tm_inventory *inventory = plan->runner.table->market.inventory;
-  uint32_t alignment = TM_BEST_ALIGNMENT;
+  plan->alignment = TM_BEST_ALIGNMENT;
   for (uint32_t i = 0; i < inventory->device_count; i++) {
     const tm_device_slot *device = inventory->devices[i];
-    if (device->is_host_memory && device->memories[0].alignment > alignment) alignment = device->memories[0].alignment;
+    const tm_memory_space *space = &device->memories[0];
+    if (!device->is_host_memory) continue;
+    plan->alignment = tm_graph_request_host_alignment(plan->alignment, device);
+    if (space->store_granule > 1) plan->writes_whole_units = 1;
   }
-  return alignment;
 }
 
 static tm_status make_states(tm_plan *plan, tm_error *error) {
-  const uint32_t alignment = state_alignment(plan);
+  note_demands(plan);
   plan->states = tm_memory_calloc(plan->memory, plan->graph->states.count, sizeof *plan->states);
   if (plan->states == NULL) return no_memory(error);
   for (uint64_t i = 0; i < plan->graph->states.count; i++) {
     tm_plan_state *state = &plan->states[i];
     state->value = plan->graph->states.values[i];
     const uint64_t bytes = plan->graph->values[state->value].operand.byte_count;
-    if (!tm_checked_round_up(bytes, alignment, &state->bytes)) return no_memory(error);
-    state->mirror = tm_memory_alloc(plan->memory, state->bytes, alignment);
+    if (!tm_checked_round_up(bytes, plan->alignment, &state->bytes)) return no_memory(error);
+    state->mirror = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
     if (state->mirror == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)bytes);
     memset(state->mirror, 0, (size_t)state->bytes);
     state->is_mirrored = 1;

@@ -192,6 +192,8 @@ typedef struct tm_plan {
   void           **inputs;              /* where this run has them: first elements; bounces count */
   void           **outputs;
   tm_plan_counters counters;
+  uint32_t         alignment;           /* of host memory that any device may be given */
+  uint32_t         writes_whole_units;  /* a device in host memory writes beyond what is asked for: outputs have room for that */
   uint32_t         must_replace;        /* something failed: place anew before the next run */
   uint32_t         waits_for_prepare;
   uint8_t          digest[TM_SHA256_BYTES];

@@ -136,6 +136,14 @@ void tm_plan_states_take_in(tm_plan *plan) {
   }
 }
 
+tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *error) {
+  if (state->mirror == NULL) state->mirror = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
+  if (state->mirror == NULL) return no_memory("a state", state->bytes, error);
+  state->health = TM_STATE_FINE;
+  state->is_mirrored = 1;
+  return TM_OK;
+}
+
 /* In host memory the mirror is the state; a lost one has none, and is refused before it is read. */
 tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error) {
   for (uint64_t i = 0; i < plan->graph->states.count; i++) {

@@ -19,6 +19,8 @@ void tm_plan_point(tm_plan *plan);
 
 /* States into host memory of their own, where a plan that is not bound has them.  Those that cannot be read are lost. */
 void      tm_plan_states_take_in(tm_plan *plan);
+/* The state, taken in, whole and fine, for somebody to write all of it.   TM_ERROR_NO_MEMORY */
+tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *error);
 /* ... and out again, to where the bound plan wants them. */
 tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error);
 

@@ -83,14 +83,21 @@ static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *er
   return status == TM_OK ? TM_OK : make_good(plan, &failure, outcome, error);
 }
 
+/* A device without room for the plan comes last in the next one; this run goes node by node. */
+static void bind(tm_plan *plan) {
+  tm_error error = TM_ERROR_INIT;
+  const tm_status status = tm_plan_bind(plan, &error);
+  if (status == TM_OK) return;
+  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "a plan cannot be replayed: %s", error.text);
+  plan->must_replace = 1;
+}
+
 static tm_status run(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   TM_TRY(check_states(plan, error));
   if (plan->must_replace || !are_usable(plan)) TM_TRY(tm_plan_place(plan, error));
-  if (!plan->program.is_bound && tm_plan_is_ready(plan)) {
-    const tm_status status = tm_plan_bind(plan, error);
-    if (status != TM_OK && status != TM_ERROR_NO_MEMORY) plan->must_replace = 1;
-    TM_TRY(check_states(plan, error));
-  }
+  if (!plan->program.is_bound && tm_plan_is_ready(plan)) bind(plan);
+  else if (plan->program.is_bound && tm_plan_states_put_out(plan, NULL) != TM_OK) tm_plan_unbind(plan);
+  TM_TRY(check_states(plan, error));
   return plan->program.is_bound ? run_bound(plan, outcome, error) : run_careful(plan, outcome, error);
 }
 

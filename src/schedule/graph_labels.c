@@ -89,8 +89,8 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   if (!device->is_host_memory) {
     place->memory = problem->solver.memory_count;
     problem->memories[problem->solver.memory_count++] = place->device;
-  } else if (device->memories[0].alignment > problem->alignment) {
-    problem->alignment = device->memories[0].alignment;
+  } else {
+    problem->alignment = tm_graph_request_host_alignment(problem->alignment, device);
   }
   for (uint32_t i = 0; i < index; i++) {
     const tm_graph_place *other = &problem->places[i];

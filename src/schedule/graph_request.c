@@ -75,10 +75,19 @@ static bool fits_in_buffer(const tm_value *value, const tm_value *base, const tm
   return value->offset_bytes % space->offset_granule == 0;
 }
 
+static bool is_power_of_two(uint32_t number) { return (number & (number - 1)) == 0; }
+
+uint32_t tm_graph_request_host_alignment(uint32_t alignment, const tm_device_slot *device) {
+  const tm_memory_space *space = &device->memories[0];
+  if (space->alignment > alignment) alignment = space->alignment;
+  return is_power_of_two(space->store_granule) && space->store_granule > alignment ? space->store_granule : alignment;
+}
+
 static bool lies_in_host_memory(const tm_value *value, const tm_value *base, const tm_device_slot *device,
                                 uint64_t host_alignment) {
   const uint64_t alignment = tm_max_u64(1, device->memories[0].alignment);
   const uint64_t at = base->kind == TM_GRAPH_CONSTANT ? (uint64_t)(uintptr_t)base->data % host_alignment : 0;
+  if (!is_power_of_two(device->memories[0].store_granule)) return false;
   return value->operand.byte_count == 0 || (at + value->offset_bytes) % alignment == 0;
 }
 

@@ -18,4 +18,7 @@ uint64_t tm_graph_request_first_bytes(const tm_operand *operand, const tm_device
 /* What such a buffer must hold; UINT64_MAX: more than can be counted. */
 uint64_t tm_graph_request_buffer_bytes(const tm_operand *operand, const tm_device_slot *device);
 
+/* What host memory is aligned to, and padded to, so that the device can be given it as well. */
+uint32_t tm_graph_request_host_alignment(uint32_t alignment, const tm_device_slot *device);
+
 #endif
