@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver/ranks.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#define LARGEST_SCALE (UINT64_C(1) << 20)
+
+/* ---- outlook ---- */
+
+/* The least time from when value `v` is in `memory` until everything that reads it there or elsewhere is over. */
+static uint64_t outlook_of_value(const tm_problem_index *index, const uint64_t *outlook_ns, uint32_t v, uint32_t memory) {
+  const tm_solver_problem *problem = index->problem;
+  const uint32_t wanted = problem->values[v].wanted;
+  uint64_t longest = wanted == TM_SOLVER_NONE ? 0 : tm_solver_copy_ns(problem, v, memory, wanted);
+  for (uint32_t i = index->first_use[v]; i < index->first_use[v + 1] && longest != TM_SOLVER_NEVER; i++) {
+    const tm_solver_op *reader = &problem->ops[index->uses[i]];
+    uint64_t least = TM_SOLVER_NEVER;
+    for (uint32_t l = reader->first_label; l < reader->first_label + reader->label_count; l++) {
+      if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
+      const uint64_t copy_ns = tm_solver_copy_ns(problem, v, memory, problem->labels[l].input_memory);
+      least = tm_min_u64(least, tm_solver_add(copy_ns, tm_solver_add(problem->labels[l].cost_ns, outlook_ns[l])));
+    }
+    longest = tm_max_u64(longest, least);
+  }
+  return longest;
+}
+
+static bool has_homes_in_reach(const tm_solver_problem *problem, const tm_solver_op *op, uint32_t memory) {
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const uint32_t v = problem->inputs[i], home = problem->values[v].home;
+    if (home != TM_SOLVER_NONE && tm_solver_copy_ns(problem, v, home, memory) == TM_SOLVER_NEVER) return false;
+  }
+  return true;
+}
+
+/* `known_ns[memory]` holds for operation `known_op[memory]`: labels of one operation mostly share few memories. */
+static uint64_t outlook_of_label(const tm_problem_index *index, const uint64_t *outlook_ns, uint32_t o, uint32_t l,
+                                 uint64_t *known_ns, uint32_t *known_op) {
+  const tm_solver_problem *problem = index->problem;
+  const tm_solver_label *label = &problem->labels[l];
+  if (label->cost_ns == TM_SOLVER_NEVER || !has_homes_in_reach(problem, &problem->ops[o], label->input_memory)) {
+    return TM_SOLVER_NEVER;
+  }
+  if (known_op[label->output_memory] != o) {
+    uint64_t longest = 0;
+    for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
+      longest = tm_max_u64(longest, outlook_of_value(index, outlook_ns, index->outputs[i], label->output_memory));
+    }
+    known_ns[label->output_memory] = longest;
+    known_op[label->output_memory] = o;
+  }
+  return known_ns[label->output_memory];
+}
+
+static tm_status make_outlook(const tm_problem_index *index, tm_arena *arena, tm_ranks *ranks, tm_error *error) {
+  const tm_solver_problem *problem = index->problem;
+  uint64_t *known_ns = tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *known_ns);
+  uint32_t *known_op = tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *known_op);
+  if (known_ns == NULL || known_op == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
+  for (uint32_t m = 0; m < problem->memory_count; m++) known_op[m] = TM_SOLVER_NONE;
+  for (uint32_t o = problem->op_count; o-- > 0;) {
+    const tm_solver_op *op = &problem->ops[o];
+    bool can_run = false;
+    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+      ranks->outlook_ns[l] = outlook_of_label(index, ranks->outlook_ns, o, l, known_ns, known_op);
+      can_run = can_run || ranks->outlook_ns[l] != TM_SOLVER_NEVER;
+    }
+    if (!can_run) return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its result could be used", o);
+  }
+  return TM_OK;
+}
+
+/* ---- means ---- */
+
+/* sum * scale / count, rounded down; count * scale must fit. */
+static uint64_t mean(uint64_t sum, uint64_t count, uint64_t scale) {
+  if (count == 0) return 0;
+  if (sum / count >= TM_SOLVER_MOST_NS / scale) return TM_SOLVER_MOST_NS;
+  return sum / count * scale + sum % count * scale / count;
+}
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    const uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* A scale that makes this denominator exact, too, if that does not lead too far. */
+static uint64_t widen(uint64_t scale, uint64_t count) {
+  if (count == 0 || count > LARGEST_SCALE || scale % count == 0) return scale;
+  const uint64_t wider = scale / greatest_divisor(scale, count) * count;
+  return wider <= LARGEST_SCALE ? wider : scale;
+}
+
+typedef struct mean_parts {
+  uint64_t *sum_ns;             /* [op], then [size class] */
+  uint32_t *counts;
+} mean_parts;
+
+/* Cheapest labels of the operation's devices: `cheapest_ns` and `seen_op` are by group. */
+static void add_up_op(const tm_solver_problem *problem, const tm_label_groups *groups, const tm_ranks *ranks, uint32_t o,
+                      uint64_t *cheapest_ns, uint32_t *seen_op, mean_parts *parts) {
+  const tm_solver_op *op = &problem->ops[o];
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+    const uint32_t group = groups->of_label[l];
+    const uint64_t cost_ns = problem->labels[l].cost_ns;
+    if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
+    if (seen_op[group] == o && cheapest_ns[group] <= cost_ns) continue;
+    if (seen_op[group] == o) {
+      parts->sum_ns[o] -= cheapest_ns[group] - cost_ns;
+    } else {
+      parts->sum_ns[o] = tm_solver_add(parts->sum_ns[o], cost_ns);
+      parts->counts[o]++;
+    }
+    seen_op[group] = o;
+    cheapest_ns[group] = cost_ns;
+  }
+}
+
+static void add_up_copies(const tm_solver_problem *problem, const uint8_t *use, mean_parts *parts) {
+  const uint32_t memories = problem->memory_count;
+  const uint64_t *copy_ns = problem->copy_ns;
+  for (uint32_t class = 0; class < problem->size_class_count; class++) {
+    for (uint32_t from = 0; from < memories; from++) {
+      for (uint32_t to = 0; to < memories; to++, copy_ns++) {
+        const bool counts = from != to && (use[from] & 1u) != 0 && (use[to] & 2u) != 0 && *copy_ns != TM_SOLVER_NEVER;
+        if (!counts) continue;
+        parts->sum_ns[problem->op_count + class] = tm_solver_add(parts->sum_ns[problem->op_count + class], *copy_ns);
+        parts->counts[problem->op_count + class]++;
+      }
+    }
+  }
+}
+
+/* So large that no way through the graph can come near the end of the numbers. */
+static uint64_t limit_scale(const tm_solver_problem *problem, const mean_parts *parts, uint64_t scale) {
+  uint64_t all_ns = 1;
+  for (uint32_t o = 0; o < problem->op_count; o++) all_ns = tm_solver_add(all_ns, parts->sum_ns[o]);
+  for (uint32_t v = 0; v < problem->value_count; v++) {
+    all_ns = tm_solver_add(all_ns, parts->sum_ns[problem->op_count + problem->values[v].size_class]);
+  }
+  while (scale > 1 && all_ns > TM_SOLVER_MOST_NS / scale) scale /= 2;
+  return scale;
+}
+
+static tm_status make_means(const tm_problem_index *index, const tm_label_groups *groups, tm_arena *arena, tm_ranks *ranks,
+                            tm_error *error) {
+  const tm_solver_problem *problem = index->problem;
+  const uint64_t part_count = (uint64_t)problem->op_count + problem->size_class_count;
+  mean_parts parts = { tm_arena_calloc(arena, part_count, sizeof *parts.sum_ns),
+                       tm_arena_calloc(arena, part_count, sizeof *parts.counts) };
+  uint64_t *cheapest_ns = tm_arena_calloc(arena, groups->count, sizeof *cheapest_ns);
+  uint32_t *seen_op = tm_arena_alloc(arena, (uint64_t)groups->count * sizeof *seen_op);
+  uint8_t *use = tm_arena_calloc(arena, problem->memory_count, sizeof *use);
+  if (parts.sum_ns == NULL || parts.counts == NULL || cheapest_ns == NULL || seen_op == NULL || use == NULL) {
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
+  }
+  memset(seen_op, 0xff, groups->count * sizeof *seen_op);
+  for (uint32_t l = 0; l < problem->label_count; l++) {
+    if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
+    use[problem->labels[l].output_memory] |= 1u;
+    use[problem->labels[l].input_memory] |= 2u;
+  }
+  for (uint32_t o = 0; o < problem->op_count; o++) add_up_op(problem, groups, ranks, o, cheapest_ns, seen_op, &parts);
+  add_up_copies(problem, use, &parts);
+  ranks->scale = 1;
+  for (uint64_t i = 0; i < part_count; i++) ranks->scale = widen(ranks->scale, parts.counts[i]);
+  ranks->scale = limit_scale(problem, &parts, ranks->scale);
+  for (uint32_t o = 0; o < problem->op_count; o++) ranks->mean_ns[o] = mean(parts.sum_ns[o], parts.counts[o], ranks->scale);
+  for (uint32_t class = 0; class < problem->size_class_count; class++) {
+    const uint64_t part = (uint64_t)problem->op_count + class;
+    ranks->mean_copy_ns[class] = mean(parts.sum_ns[part], parts.counts[part], ranks->scale);
+  }
+  return TM_OK;
+}
+
+/* ---- ranks ---- */
+
+static uint64_t upward_of(const tm_problem_index *index, const tm_ranks *ranks, uint32_t o) {
+  const tm_solver_problem *problem = index->problem;
+  uint64_t longest = 0;
+  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
+    const uint32_t v = index->outputs[i];
+    const uint64_t copy_ns = ranks->mean_copy_ns[problem->values[v].size_class];
+    if (problem->values[v].wanted != TM_SOLVER_NONE) longest = tm_max_u64(longest, copy_ns);
+    for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
+      longest = tm_max_u64(longest, tm_solver_add(copy_ns, ranks->upward_ns[index->uses[use]]));
+    }
+  }
+  return tm_solver_add(ranks->mean_ns[o], longest);
+}
+
+static uint64_t downward_of(const tm_solver_problem *problem, const tm_ranks *ranks, uint32_t o) {
+  const tm_solver_op *op = &problem->ops[o];
+  uint64_t longest = 0;
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const tm_solver_value *value = &problem->values[problem->inputs[i]];
+    if (value->producer == TM_SOLVER_NONE) continue;
+    const uint64_t before_ns = tm_solver_add(ranks->downward_ns[value->producer], ranks->mean_ns[value->producer]);
+    longest = tm_max_u64(longest, tm_solver_add(before_ns, ranks->mean_copy_ns[value->size_class]));
+  }
+  return longest;
+}
+
+/* Over labels, because each has an outlook of its own. */
+static uint64_t mean_outlook_of(const tm_solver_problem *problem, const tm_ranks *ranks, uint32_t o) {
+  const tm_solver_op *op = &problem->ops[o];
+  uint64_t sum = 0, count = 0;
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+    if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
+    sum = tm_solver_add(sum, ranks->outlook_ns[l]);
+    count++;
+  }
+  return mean(sum, count, ranks->scale);
+}
+
+tm_status tm_ranks_make(const tm_problem_index *index, const tm_label_groups *groups, tm_arena *arena, tm_ranks *out_ranks,
+                        tm_error *error) {
+  const tm_solver_problem *problem = index->problem;
+  const uint64_t ops = problem->op_count;
+  tm_ranks ranks = { 1,
+                     tm_arena_alloc(arena, ops * sizeof *ranks.mean_ns),
+                     tm_arena_alloc(arena, problem->size_class_count * sizeof *ranks.mean_copy_ns),
+                     tm_arena_alloc(arena, ops * sizeof *ranks.upward_ns),
+                     tm_arena_alloc(arena, ops * sizeof *ranks.downward_ns),
+                     tm_arena_alloc(arena, ops * sizeof *ranks.mean_outlook_ns),
+                     tm_arena_alloc(arena, problem->label_count * sizeof *ranks.outlook_ns) };
+  if (ranks.mean_ns == NULL || ranks.mean_copy_ns == NULL || ranks.upward_ns == NULL || ranks.downward_ns == NULL ||
+      ranks.mean_outlook_ns == NULL || ranks.outlook_ns == NULL) {
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
+  }
+  memset(ranks.outlook_ns, 0xff, problem->label_count * sizeof *ranks.outlook_ns);      /* TM_SOLVER_NEVER: nobody's */
+  TM_TRY(make_outlook(index, arena, &ranks, error));
+  TM_TRY(make_means(index, groups, arena, &ranks, error));
+  for (uint32_t o = problem->op_count; o-- > 0;) ranks.upward_ns[o] = upward_of(index, &ranks, o);
+  for (uint32_t o = 0; o < problem->op_count; o++) ranks.downward_ns[o] = downward_of(problem, &ranks, o);
+  for (uint32_t o = 0; o < problem->op_count; o++) ranks.mean_outlook_ns[o] = mean_outlook_of(problem, &ranks, o);
+  *out_ranks = ranks;
+  return TM_OK;
+}
+
+void tm_ranks_follow(const tm_problem_index *index, const uint32_t *labels, uint64_t *out_upward_ns) {
+  const tm_solver_problem *problem = index->problem;
+  for (uint32_t o = problem->op_count; o-- > 0;) {
+    const uint32_t from = problem->labels[labels[o]].output_memory;
+    uint64_t longest = 0;
+    for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
+      const uint32_t v = index->outputs[i], wanted = problem->values[v].wanted;
+      if (wanted != TM_SOLVER_NONE) longest = tm_max_u64(longest, tm_solver_copy_ns(problem, v, from, wanted));
+      for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
+        const uint32_t reader = index->uses[use];
+        const uint64_t copy_ns = tm_solver_copy_ns(problem, v, from, problem->labels[labels[reader]].input_memory);
+        longest = tm_max_u64(longest, tm_solver_add(copy_ns, out_upward_ns[reader]));
+      }
+    }
+    out_upward_ns[o] = tm_solver_add(problem->labels[labels[o]].cost_ns, longest);
+  }
+}
