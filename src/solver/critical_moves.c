@@ -125,6 +125,51 @@ static bool feeds_mover(const move_state *mover, uint32_t o) {
   return false;
 }
 
+static bool reads_mover(const move_state *mover, uint32_t o) {
+  const tm_solver_problem *problem = mover->judge->index.problem;
+  const tm_solver_op *op = &problem->ops[o];
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const uint32_t producer = problem->values[problem->inputs[i]].producer;
+    if (producer != TM_SOLVER_NONE && mover->must_move[producer]) return true;
+  }
+  return false;
+}
+
+static bool is_related(const move_state *mover, uint32_t o, bool is_forward) {
+  return is_forward ? reads_mover(mover, o) : feeds_mover(mover, o);
+}
+
+/* Marks in must_move the operation and all of its device that it depends on (or that depend on it) within the device. */
+static void mark_relatives(move_state *mover, uint32_t o, bool is_forward) {
+  const tm_problem_index *index = &mover->judge->index;
+  const tm_solver_problem *problem = index->problem;
+  const uint32_t rank = problem->labels[mover->plan->labels[o]].rank;
+  const uint32_t count = is_forward ? problem->op_count - o : o + 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t at = is_forward ? o + i : o - i;
+    if (at != o && (problem->labels[mover->plan->labels[at]].rank != rank || !is_related(mover, at, is_forward))) continue;
+    mover->must_move[at] = 1;
+  }
+}
+
+/* The operation and its relatives to another device together. */
+static bool try_relatives(move_state *mover, uint32_t o, bool is_forward) {
+  const tm_plan_judge *judge = mover->judge;
+  const uint32_t op_count = judge->index.problem->op_count, own = judge->groups.of_label[mover->plan->labels[o]];
+  for (uint32_t group = 0; group < judge->groups.count && !is_spent(mover); group++) {
+    if (group == own) continue;
+    begin_trial(mover);
+    memset(mover->must_move, 0, op_count);
+    mark_relatives(mover, o, is_forward);
+    for (uint32_t at = 0; at < op_count; at++) {
+      if (mover->must_move[at]) mover->trial.labels[at] = label_on(mover, at, group);
+    }
+    memset(mover->must_move, 0, op_count);
+    if (try_labels(mover)) return true;
+  }
+  return false;
+}
+
 /* Marks what must go ahead of place `first` so that the operation at place `last` can; false: the one at `first` itself. */
 static bool mark_window(move_state *mover, uint32_t first, uint32_t last) {
   const uint32_t *order = mover->plan->order;
@@ -162,6 +207,9 @@ static bool try_overtaking(move_state *mover, uint32_t o) {
 static bool try_one_move(move_state *mover) {
   for (uint32_t i = 0; i < mover->path_count && !is_spent(mover); i++) {
     if (try_overtaking(mover, mover->path[i]) || try_other_labels(mover, mover->path[i])) return true;
+  }
+  for (uint32_t i = 0; i < mover->path_count && !is_spent(mover); i++) {
+    if (try_relatives(mover, mover->path[i], true) || try_relatives(mover, mover->path[i], false)) return true;
   }
   for (uint32_t length = 2; length <= mover->path_count; length = length < 4 ? length + 1 : length * 2) {
     for (uint32_t i = 0; i + length <= mover->path_count && !is_spent(mover); i++) {
