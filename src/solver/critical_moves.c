@@ -54,7 +54,8 @@ static void find_path(move_state *mover) {
 /* ---- trying ---- */
 
 static bool is_spent(const move_state *mover) {
-  return mover->judge->step_count >= mover->last_step || mover->plan->makespan_ns == mover->bound_ns;
+  const bool is_perfect = mover->plan->makespan_ns == mover->bound_ns && mover->plan->excess_bytes == 0;
+  return is_perfect || mover->judge->step_count >= mover->last_step;
 }
 
 static bool keep_if_better(move_state *mover) {
@@ -220,12 +221,14 @@ static bool try_one_move(move_state *mover) {
 }
 
 tm_status tm_critical_moves_improve(tm_plan_judge *judge, tm_judged_plan *plan, uint64_t bound_ns, uint64_t last_step,
-                                    tm_arena *arena, tm_error *error) {
+                                    tm_arena *arena, bool *out_has_moved, tm_error *error) {
   move_state mover = { .judge = judge, .plan = plan, .bound_ns = bound_ns, .last_step = last_step };
   TM_TRY(init(&mover, arena, error));
-  do {
-    if (is_spent(&mover)) break;
+  *out_has_moved = false;
+  while (!is_spent(&mover)) {
     find_path(&mover);
-  } while (try_one_move(&mover));
+    if (!try_one_move(&mover)) break;
+    *out_has_moved = true;
+  }
   return TM_OK;
 }

@@ -9,8 +9,9 @@
 
 #include "solver/plan_judge.h"
 
-/* Improves `plan`, already judged, until nothing helps, the bound is reached, or judge->step_count is `last_step`. */
+/* Improves `plan`, already judged, until nothing helps, the bound is reached, or judge->step_count is `last_step`.
+   *out_has_moved: something helped. */
 tm_status tm_critical_moves_improve(tm_plan_judge *judge, tm_judged_plan *plan, uint64_t bound_ns, uint64_t last_step,
-                                    tm_arena *arena, tm_error *error);
+                                    tm_arena *arena, bool *out_has_moved, tm_error *error);
 
 #endif

@@ -14,14 +14,18 @@
 #define MOST_WORK      (UINT64_C(1) << 22)
 #define MOST_LIST_WORK (UINT64_C(1) << 26)
 
+/* Plans that moves begin with, one after the other. */
+#define MOST_STARTS 4u
+
 typedef struct plan_search {
   tm_plan_judge  judge;
   tm_arena      *arena;
-  tm_judged_plan best;
+  tm_judged_plan best[MOST_STARTS];     /* the best so far, the best first */
   tm_judged_plan trial;
   uint64_t       bound_ns;
   tm_portfolio_plan *plans;
   uint32_t       plan_count;
+  uint32_t       start_count;
   uint32_t       best_index;
   bool           is_reduced;
   bool           can_list;
@@ -39,8 +43,10 @@ static uint64_t measure_work(const tm_solver_problem *problem) {
 
 static tm_status init(plan_search *search, const tm_solver_problem *problem, uint32_t seed_count, tm_error *error) {
   TM_TRY(tm_plan_judge_init(&search->judge, problem, search->arena, error));
-  TM_TRY(tm_judged_plan_init(&search->best, problem->op_count, search->arena, error));
   TM_TRY(tm_judged_plan_init(&search->trial, problem->op_count, search->arena, error));
+  for (uint32_t i = 0; i < MOST_STARTS; i++) {
+    TM_TRY(tm_judged_plan_init(&search->best[i], problem->op_count, search->arena, error));
+  }
   TM_TRY(tm_makespan_bound_find(&search->judge.index, search->judge.ranks.outlook_ns, search->arena, &search->bound_ns, error));
   const uint64_t most_plans = (uint64_t)seed_count + TM_PORTFOLIO_MOST_DEVICES + 8;
   search->plans = tm_arena_alloc(search->arena, most_plans * sizeof *search->plans);
@@ -52,15 +58,35 @@ static tm_status init(plan_search *search, const tm_solver_problem *problem, uin
 
 /* ---- what each method adds ---- */
 
-/* The trial, already judged, joins the plans. */
-static void enter(plan_search *search, const char *name, uint32_t rank) {
+/* The trial takes its place among the best, unless another one there looks the same. */
+static void keep(plan_search *search) {
   const tm_judged_plan *trial = &search->trial;
-  const uint32_t number = search->plan_count++;
-  search->plans[number] = (tm_portfolio_plan){ name, trial->makespan_ns, trial->additive_ns, trial->copied_bytes,
-                                               trial->excess_bytes, trial->switch_count, rank };
-  if (number != 0 && !tm_plan_judge_prefers(&search->judge, trial, &search->best)) return;
-  tm_judged_plan_copy(&search->best, trial, search->judge.index.problem->op_count);
-  search->best_index = number;
+  const uint32_t op_count = search->judge.index.problem->op_count;
+  uint32_t at = 0;
+  while (at < search->start_count && !tm_plan_judge_prefers(&search->judge, trial, &search->best[at])) {
+    const tm_judged_plan *kept = &search->best[at++];
+    if (kept->makespan_ns == trial->makespan_ns && kept->additive_ns == trial->additive_ns) return;
+  }
+  if (at == MOST_STARTS) return;
+  if (search->start_count < MOST_STARTS) search->start_count++;
+  const tm_judged_plan dropped = search->best[search->start_count - 1];
+  for (uint32_t i = search->start_count - 1; i > at; i--) search->best[i] = search->best[i - 1];
+  search->best[at] = dropped;
+  tm_judged_plan_copy(&search->best[at], trial, op_count);
+  if (at == 0) search->best_index = search->plan_count;
+}
+
+/* Says of the trial that it was looked at. */
+static void list(plan_search *search, const char *name, uint32_t rank) {
+  const tm_judged_plan *trial = &search->trial;
+  search->plans[search->plan_count++] = (tm_portfolio_plan){ name, trial->makespan_ns, trial->additive_ns, trial->copied_bytes,
+                                                             trial->excess_bytes, trial->switch_count, rank };
+}
+
+/* The trial is judged and joins the others. */
+static void enter(plan_search *search, const char *name, uint32_t rank) {
+  keep(search);
+  list(search, name, rank);
 }
 
 /* The trial has labels only: in the order of the problem, or in one that suits them if that is better. */
@@ -135,14 +161,23 @@ static tm_status add_single_devices(plan_search *search, tm_error *error) {
   return TM_OK;
 }
 
+/* From here on search->best is no longer in order, but for the first. */
 static tm_status add_moves(plan_search *search, uint64_t move_steps, tm_error *error) {
-  const uint32_t op_count = search->judge.index.problem->op_count;
-  if (search->is_reduced || search->plan_count == 0) return TM_OK;
-  tm_judged_plan_copy(&search->trial, &search->best, op_count);
-  const uint64_t last_step = move_steps > UINT64_MAX - search->judge.step_count ? UINT64_MAX
-                                                                                 : search->judge.step_count + move_steps;
-  TM_TRY(tm_critical_moves_improve(&search->judge, &search->trial, search->bound_ns, last_step, search->arena, error));
-  if (tm_plan_judge_prefers(&search->judge, &search->trial, &search->best)) enter(search, "moves", TM_SOLVER_NONE);
+  tm_plan_judge *judge = &search->judge;
+  const uint32_t op_count = judge->index.problem->op_count;
+  const uint64_t last_step = move_steps > UINT64_MAX - judge->step_count ? UINT64_MAX : judge->step_count + move_steps;
+  bool has_gained = false;
+  for (uint32_t i = 0; i < search->start_count && !search->is_reduced; i++) {
+    bool has_moved;
+    TM_TRY(tm_critical_moves_improve(judge, &search->best[i], search->bound_ns, last_step, search->arena, &has_moved, error));
+    if (!has_moved || (i != 0 && !tm_plan_judge_prefers(judge, &search->best[i], &search->best[0]))) continue;
+    tm_judged_plan_copy(&search->trial, &search->best[i], op_count);
+    tm_judged_plan_copy(&search->best[0], &search->trial, op_count);
+    has_gained = true;
+  }
+  if (!has_gained) return TM_OK;
+  search->best_index = search->plan_count;
+  list(search, "moves", TM_SOLVER_NONE);
   return TM_OK;
 }
 
@@ -169,10 +204,10 @@ static tm_status report(const plan_search *search, tm_portfolio *portfolio, tm_e
   if (portfolio->labels == NULL || portfolio->order == NULL || portfolio->plans == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a portfolio");
   }
-  memcpy(portfolio->labels, search->best.labels, portfolio->op_count * sizeof *portfolio->labels);
-  memcpy(portfolio->order, search->best.order, portfolio->op_count * sizeof *portfolio->order);
+  memcpy(portfolio->labels, search->best[0].labels, portfolio->op_count * sizeof *portfolio->labels);
+  memcpy(portfolio->order, search->best[0].order, portfolio->op_count * sizeof *portfolio->order);
   memcpy(portfolio->plans, search->plans, portfolio->plan_count * sizeof *portfolio->plans);
-  portfolio->makespan_ns = search->best.makespan_ns;
+  portfolio->makespan_ns = search->best[0].makespan_ns;
   portfolio->bound_ns = search->bound_ns;
   portfolio->best = search->best_index;
   portfolio->is_reduced = search->is_reduced;
