@@ -9,6 +9,9 @@
 /* How far back in the order an operation may overtake. */
 #define LONGEST_OVERTAKING 1024u
 
+/* Comparing so many labels takes about as long as placing an operation. */
+#define LABELS_A_STEP 16u
+
 typedef struct move_state {
   tm_plan_judge  *judge;
   tm_judged_plan *plan;         /* the best so far */
@@ -76,10 +79,40 @@ static bool try_labels(move_state *mover) {
   return tm_plan_judge_order(mover->judge, &mover->trial) && keep_if_better(mover);
 }
 
+/* The operation's labels in an order that does not come from their places: the one after `previous`; TM_SOLVER_NONE begins and
+   ends it. */
+static uint32_t next_label(const move_state *mover, uint32_t o, uint32_t previous) {
+  const tm_solver_problem *problem = mover->judge->index.problem;
+  const tm_solver_op *op = &problem->ops[o];
+  uint32_t next = TM_SOLVER_NONE;
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+    if (mover->judge->ranks.outlook_ns[l] == TM_SOLVER_NEVER) continue;
+    if (previous != TM_SOLVER_NONE && !tm_label_goes_first(problem, previous, l)) continue;
+    if (next == TM_SOLVER_NONE || tm_label_goes_first(problem, l, next)) next = l;
+  }
+  mover->judge->step_count += op->label_count / LABELS_A_STEP;
+  return next;
+}
+
+/* Is there a label that does the same with the same means and is in nothing worse? */
+static bool is_dominated(const move_state *mover, uint32_t o, uint32_t l) {
+  const tm_solver_problem *problem = mover->judge->index.problem;
+  const tm_solver_label *label = &problem->labels[l];
+  const tm_solver_op *op = &problem->ops[o];
+  for (uint32_t i = op->first_label; i < op->first_label + op->label_count; i++) {
+    const tm_solver_label *other = &problem->labels[i];
+    const bool is_same = other->input_memory == label->input_memory && other->output_memory == label->output_memory &&
+                         other->resource == label->resource;
+    if (!is_same || other->cost_ns > label->cost_ns || other->workspace_bytes > label->workspace_bytes) continue;
+    const bool is_less = other->cost_ns < label->cost_ns || other->workspace_bytes < label->workspace_bytes;
+    if (is_less || (i != l && tm_label_goes_first(problem, i, l))) return true;
+  }
+  return false;
+}
+
 static bool try_other_labels(move_state *mover, uint32_t o) {
-  const tm_solver_op *op = &mover->judge->index.problem->ops[o];
-  for (uint32_t l = op->first_label; l < op->first_label + op->label_count && !is_spent(mover); l++) {
-    if (l == mover->plan->labels[o] || mover->judge->ranks.outlook_ns[l] == TM_SOLVER_NEVER) continue;
+  for (uint32_t l = next_label(mover, o, TM_SOLVER_NONE); l != TM_SOLVER_NONE && !is_spent(mover); l = next_label(mover, o, l)) {
+    if (l == mover->plan->labels[o] || is_dominated(mover, o, l)) continue;
     begin_trial(mover);
     mover->trial.labels[o] = l;
     if (try_labels(mover)) return true;

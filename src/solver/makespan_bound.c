@@ -3,11 +3,14 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "solver/label_groups.h"
 
 /* Prices of resources, and rounds in which those in demand get dearer. */
 #define FIRST_PRICE   UINT32_C(4096)
 #define HIGHEST_PRICE (UINT32_C(1) << 20)
 #define ROUNDS        12u
+/* Resources up to which 16 times their number times any load fits. */
+#define MOST_COMPARED (UINT64_C(1) << 16)
 
 /* ---- the longest way ---- */
 
@@ -51,12 +54,12 @@ static uint64_t priced_work(const tm_solver_problem *problem, const uint64_t *ou
   uint64_t total = 0;
   for (uint32_t o = 0; o < problem->op_count; o++) {
     const tm_solver_op *op = &problem->ops[o];
-    uint64_t least = UINT64_MAX;
+    uint64_t least = UINT64_MAX;        /* more than any price times cost: one label can be */
     uint32_t chosen = op->first_label;
     for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
       if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
       const uint64_t priced = (problem->labels[l].cost_ns >> shift) * prices[problem->labels[l].resource];
-      if (priced >= least) continue;
+      if (priced > least || (priced == least && !tm_label_goes_first(problem, l, chosen))) continue;
       least = priced;
       chosen = l;
     }
@@ -77,17 +80,18 @@ static uint32_t find_shift(const tm_solver_problem *problem, const uint64_t *out
   return shift;
 }
 
-/* Those with more than the mean load get dearer, the others cheaper, by a quarter at most and less every round. */
+/* Those with more than the mean load get dearer, the others cheaper, by a quarter at most and less every round.  Only ratios
+   of loads count, so that the unit of time decides nothing. */
 static void reprice(uint32_t *prices, uint64_t *load, const uint8_t *is_used, uint32_t count, uint32_t round) {
   uint64_t sum = 0, used = 0;
   for (uint32_t r = 0; r < count; r++) {
     sum += load[r];
     used += is_used[r];
   }
-  const uint64_t mean = sum / tm_max_u64(used, 1) + 1;
+  const bool can_compare = sum != 0 && used <= MOST_COMPARED;
   for (uint32_t r = 0; r < count; r++) {
     const uint64_t step = prices[r] / (4 + round) + 1;
-    const uint64_t relative = tm_min_u64(load[r] * 16 / mean, 32);        /* 16: the mean */
+    const uint64_t relative = can_compare ? tm_min_u64(load[r] * 16 * used / sum, 32) : 16;       /* 16: the mean */
     const uint64_t price = prices[r] - step + step * relative / 16;
     prices[r] = is_used[r] ? (uint32_t)tm_min_u64(tm_max_u64(price, 1), HIGHEST_PRICE) : 0;
     load[r] = 0;

@@ -103,24 +103,38 @@ typedef struct mean_parts {
   uint32_t *counts;
 } mean_parts;
 
-/* Cheapest labels of the operation's devices: `cheapest_ns` and `seen_op` are by group. */
-static void add_up_op(const tm_solver_problem *problem, const tm_label_groups *groups, const tm_ranks *ranks, uint32_t o,
-                      uint64_t *cheapest_ns, uint32_t *seen_op, mean_parts *parts) {
+/* For sums over an operation's devices of the least that any of a device's labels has. */
+typedef struct group_least {
+  const tm_label_groups *groups;
+  uint64_t *least_ns;           /* [group], of the operation seen_op[group] */
+  uint32_t *seen_op;
+} group_least;
+
+static uint64_t add_up_groups(const tm_solver_problem *problem, const tm_ranks *ranks, uint32_t o, bool of_outlooks,
+                              group_least *known, uint32_t *out_count) {
   const tm_solver_op *op = &problem->ops[o];
+  uint64_t sum_ns = 0;
+  *out_count = 0;
   for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-    const uint32_t group = groups->of_label[l];
-    const uint64_t cost_ns = problem->labels[l].cost_ns;
+    const uint32_t group = known->groups->of_label[l];
+    const uint64_t time_ns = of_outlooks ? ranks->outlook_ns[l] : problem->labels[l].cost_ns;
     if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
-    if (seen_op[group] == o && cheapest_ns[group] <= cost_ns) continue;
-    if (seen_op[group] == o) {
-      parts->sum_ns[o] -= cheapest_ns[group] - cost_ns;
+    if (known->seen_op[group] != o) {
+      sum_ns = tm_solver_add(sum_ns, time_ns);
+      ++*out_count;
+    } else if (time_ns < known->least_ns[group]) {
+      sum_ns -= known->least_ns[group] - time_ns;
     } else {
-      parts->sum_ns[o] = tm_solver_add(parts->sum_ns[o], cost_ns);
-      parts->counts[o]++;
+      continue;
     }
-    seen_op[group] = o;
-    cheapest_ns[group] = cost_ns;
+    known->seen_op[group] = o;
+    known->least_ns[group] = time_ns;
   }
+  return sum_ns;
+}
+
+static void clear_known(group_least *known) {
+  memset(known->seen_op, 0xff, known->groups->count * sizeof *known->seen_op);          /* TM_SOLVER_NONE */
 }
 
 static void add_up_copies(const tm_solver_problem *problem, const uint8_t *use, mean_parts *parts) {
@@ -149,34 +163,46 @@ static uint64_t limit_scale(const tm_solver_problem *problem, const mean_parts *
   return scale;
 }
 
+static void fill_means(const tm_solver_problem *problem, const mean_parts *parts, group_least *known, tm_ranks *ranks) {
+  clear_known(known);
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    uint32_t count;
+    const uint64_t outlooks_ns = add_up_groups(problem, ranks, o, true, known, &count);
+    ranks->mean_outlook_ns[o] = mean(outlooks_ns, count, ranks->scale);
+    ranks->mean_ns[o] = mean(parts->sum_ns[o], parts->counts[o], ranks->scale);
+  }
+  for (uint32_t class = 0; class < problem->size_class_count; class++) {
+    const uint64_t part = (uint64_t)problem->op_count + class;
+    ranks->mean_copy_ns[class] = mean(parts->sum_ns[part], parts->counts[part], ranks->scale);
+  }
+}
+
 static tm_status make_means(const tm_problem_index *index, const tm_label_groups *groups, tm_arena *arena, tm_ranks *ranks,
                             tm_error *error) {
   const tm_solver_problem *problem = index->problem;
   const uint64_t part_count = (uint64_t)problem->op_count + problem->size_class_count;
   mean_parts parts = { tm_arena_calloc(arena, part_count, sizeof *parts.sum_ns),
                        tm_arena_calloc(arena, part_count, sizeof *parts.counts) };
-  uint64_t *cheapest_ns = tm_arena_calloc(arena, groups->count, sizeof *cheapest_ns);
-  uint32_t *seen_op = tm_arena_alloc(arena, (uint64_t)groups->count * sizeof *seen_op);
+  group_least known = { groups, tm_arena_alloc(arena, (uint64_t)groups->count * sizeof *known.least_ns),
+                        tm_arena_alloc(arena, (uint64_t)groups->count * sizeof *known.seen_op) };
   uint8_t *use = tm_arena_calloc(arena, problem->memory_count, sizeof *use);
-  if (parts.sum_ns == NULL || parts.counts == NULL || cheapest_ns == NULL || seen_op == NULL || use == NULL) {
+  if (parts.sum_ns == NULL || parts.counts == NULL || known.least_ns == NULL || known.seen_op == NULL || use == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
   }
-  memset(seen_op, 0xff, groups->count * sizeof *seen_op);
   for (uint32_t l = 0; l < problem->label_count; l++) {
     if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
     use[problem->labels[l].output_memory] |= 1u;
     use[problem->labels[l].input_memory] |= 2u;
   }
-  for (uint32_t o = 0; o < problem->op_count; o++) add_up_op(problem, groups, ranks, o, cheapest_ns, seen_op, &parts);
+  clear_known(&known);
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    parts.sum_ns[o] = add_up_groups(problem, ranks, o, false, &known, &parts.counts[o]);
+  }
   add_up_copies(problem, use, &parts);
   ranks->scale = 1;
   for (uint64_t i = 0; i < part_count; i++) ranks->scale = widen(ranks->scale, parts.counts[i]);
   ranks->scale = limit_scale(problem, &parts, ranks->scale);
-  for (uint32_t o = 0; o < problem->op_count; o++) ranks->mean_ns[o] = mean(parts.sum_ns[o], parts.counts[o], ranks->scale);
-  for (uint32_t class = 0; class < problem->size_class_count; class++) {
-    const uint64_t part = (uint64_t)problem->op_count + class;
-    ranks->mean_copy_ns[class] = mean(parts.sum_ns[part], parts.counts[part], ranks->scale);
-  }
+  fill_means(problem, &parts, &known, ranks);
   return TM_OK;
 }
 
@@ -208,18 +234,6 @@ static uint64_t downward_of(const tm_solver_problem *problem, const tm_ranks *ra
   return longest;
 }
 
-/* Over labels, because each has an outlook of its own. */
-static uint64_t mean_outlook_of(const tm_solver_problem *problem, const tm_ranks *ranks, uint32_t o) {
-  const tm_solver_op *op = &problem->ops[o];
-  uint64_t sum = 0, count = 0;
-  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-    if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
-    sum = tm_solver_add(sum, ranks->outlook_ns[l]);
-    count++;
-  }
-  return mean(sum, count, ranks->scale);
-}
-
 tm_status tm_ranks_make(const tm_problem_index *index, const tm_label_groups *groups, tm_arena *arena, tm_ranks *out_ranks,
                         tm_error *error) {
   const tm_solver_problem *problem = index->problem;
@@ -240,7 +254,6 @@ tm_status tm_ranks_make(const tm_problem_index *index, const tm_label_groups *gr
   TM_TRY(make_means(index, groups, arena, &ranks, error));
   for (uint32_t o = problem->op_count; o-- > 0;) ranks.upward_ns[o] = upward_of(index, &ranks, o);
   for (uint32_t o = 0; o < problem->op_count; o++) ranks.downward_ns[o] = downward_of(problem, &ranks, o);
-  for (uint32_t o = 0; o < problem->op_count; o++) ranks.mean_outlook_ns[o] = mean_outlook_of(problem, &ranks, o);
   *out_ranks = ranks;
   return TM_OK;
 }

@@ -9,8 +9,8 @@
  *     outlook   by label: the least time from the operation's end to the end of all if everything after it ran at once and
  *               where that is best (PEFT's optimistic cost table); TM_SOLVER_NEVER: the label cannot be or leads nowhere
  *
- * The mean cost of an operation is over its devices (ranks), each with its cheapest label; that of a copy over the pairs of
- * different memories that labels write and read.
+ * Means of an operation are over its devices (ranks), each with the least that a label of it has; those of copies over the
+ * pairs of different memories that labels write and read.
  */
 #ifndef TM_SOLVER_RANKS_H
 #define TM_SOLVER_RANKS_H
