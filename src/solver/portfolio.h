@@ -24,7 +24,7 @@
 
 #define TM_PORTFOLIO_MOST_OPS     20000u
 #define TM_PORTFOLIO_MOST_DEVICES 64u       /* that get a plan of their own: those that can do the most */
-#define TM_PORTFOLIO_MOVE_STEPS   (UINT64_C(1) << 16)
+#define TM_PORTFOLIO_MOVE_STEPS   (UINT64_C(1) << 15)
 
 typedef struct tm_portfolio_seed {
   const char     *name;
