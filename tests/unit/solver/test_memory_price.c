@@ -96,9 +96,17 @@ static bool fits(const exhaustion *all, const void *context) {
   return true;
 }
 
-static void draw_budgets(solver_case *c) {
-  for (uint32_t m = 0; m < c->problem.memory_count; m++) c->budgets[m] = draw_percent(c, 30) ? UINT64_MAX : 8 + draw(c, 30);
+/* Around what the best plan without budgets takes; false if there is none. */
+static bool draw_budgets(solver_case *c, tm_memory *memory) {
+  tm_assignment free_plan;
+  uint64_t peaks[CASE_MEMORIES];
+  if (tm_assignment_solve(&c->problem, NULL, memory, &free_plan, NULL) != TM_OK) return false;
+  find_peaks(&c->problem, free_plan.labels, peaks);
+  tm_assignment_deinit(&free_plan);
+  for (uint32_t m = 0; m < c->problem.memory_count; m++)
+    c->budgets[m] = draw_percent(c, 30) ? UINT64_MAX : peaks[m] * (60 + draw(c, 50)) / 100 + draw(c, 12);
   c->problem.budgets = c->budgets;
+  return true;
 }
 
 static void plans_fit_and_the_bound_holds(void **state) {
@@ -112,7 +120,7 @@ static void plans_fit_and_the_bound_holds(void **state) {
   double gap = 0;
   for (uint64_t seed = 1; seed <= cases; seed++) {
     draw_case(&c, seed + 3000000, &limits);
-    draw_budgets(&c);
+    if (!draw_budgets(&c, &memory)) continue;
     exhaustion all = { .problem = &c.problem, .forced_op = TM_SOLVER_NONE, .accepts = fits };
     exhaust(&all);
     tm_assignment_within found;
