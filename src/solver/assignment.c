@@ -4,13 +4,19 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "solver/branching.h"
 #include "solver/dead_ends.h"
 #include "solver/descent.h"
 #include "solver/elimination.h"
 #include "solver/problem_check.h"
 
-/* Largest tables to try when everything together is over the budget; each is a coarser bound. */
-static const uint64_t table_limits[] = { UINT64_C(1) << 16, UINT64_C(1) << 13, UINT64_C(1) << 10, UINT64_C(1) << 7, 1 };
+/* What to try when everything together is over the budget: bits of many readers taken apart, first of very many, then also
+   smaller and smaller tables.  Each is a coarser bound. */
+static const tm_elimination_limits relaxations[] = {
+  { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
+};
+#define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
+#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart */
 
 typedef struct solving {
   const tm_solver_problem *problem;
@@ -24,6 +30,7 @@ typedef struct solving {
   tm_elimination       elimination;
   bool                 is_pruned;
   uint32_t            *chosen;          /* [op]: a choice */
+  uint64_t             bound_ns;
 } solving;
 
 static tm_status no_memory(const solving *s, tm_error *error) {
@@ -42,7 +49,8 @@ static tm_status prune(solving *s, tm_error *error) {
 }
 
 static tm_status order_exactly(solving *s, tm_error *error) {
-  return tm_elimination_order_init(&s->order, &s->graph, s->most_entries, 0, s->arena, error);
+  const tm_elimination_limits limits = { .most_entries = s->most_entries };
+  return tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error);
 }
 
 /* An exact order if one fits, with dead ends gone if it must be; otherwise the finest relaxation that fits. */
@@ -55,10 +63,10 @@ static tm_status find_order(solving *s, tm_error *error) {
     if (s->is_pruned) TM_TRY(order_exactly(s, error));
     if (s->order.is_complete && s->order.is_exact) return TM_OK;
   }
-  const uint32_t limits = sizeof table_limits / sizeof table_limits[0];
-  for (uint32_t i = 0; i < limits; i++) {
-    const uint64_t most_entries = i + 1 < limits ? s->most_entries : UINT64_MAX;
-    TM_TRY(tm_elimination_order_init(&s->order, &s->graph, most_entries, table_limits[i], s->arena, error));
+  for (size_t i = 0; i < RELAXATIONS; i++) {
+    tm_elimination_limits limits = relaxations[i];
+    limits.most_entries = i + 1 < RELAXATIONS ? s->most_entries : UINT64_MAX;
+    TM_TRY(tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error));
     if (s->order.is_complete) return TM_OK;
   }
   return TM_OK;
@@ -74,21 +82,23 @@ static uint32_t op_of(const solving *s, uint32_t variable) {
   return 0;
 }
 
+/* An exact order needs no branch: its plan costs what the tables say. */
 static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   if (s->elimination.total_ns == TM_SOLVER_NEVER)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its inputs can get to and its outputs can leave",
                    op_of(s, s->elimination.impossible));
-  uint32_t *states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof *states);
-  s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof *s->chosen);
-  if (states == NULL || s->chosen == NULL) return no_memory(s, error);
-  tm_elimination_decode(&s->elimination, states);
-  for (uint32_t op = 0; op < s->problem->op_count; op++) s->chosen[op] = s->choices.first[op] + states[op];
-  if (!s->order.is_exact) return tm_descent_run(s->problem, &s->choices, &s->flow, s->chosen, s->arena, out_price, error);
   tm_plan_cost plan;
   TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  tm_plan_cost_set(&plan, s->chosen);
-  *out_price = tm_plan_cost_total(&plan);
-  return TM_OK;
+  tm_branching branching = { .elimination = &s->elimination, .plan = &plan, .nodes_left = MOST_NODES };
+  branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
+  branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
+  branching.best = s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
+  if (branching.states == NULL || branching.candidate == NULL || branching.best == NULL) return no_memory(s, error);
+  tm_branching_run(&branching);
+  s->bound_ns = branching.bound_ns;
+  *out_price = branching.best_price;
+  if (out_price->nevers == 0 && out_price->ns == s->bound_ns) return TM_OK;
+  return tm_descent_run(s->problem, &s->choices, &s->flow, s->chosen, s->arena, out_price, error);
 }
 
 static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *error) {
@@ -116,10 +126,10 @@ static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out
                    (unsigned long long)s->elimination.total_ns);
   for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[s->chosen[op]].label;
   out->total_ns = price.ns;
-  out->bound_ns = s->elimination.total_ns;
+  out->bound_ns = s->bound_ns;
   out->table_entries = s->order.table_entries;
   out->width = s->order.width;
-  out->is_exact = price.ns == s->elimination.total_ns;
+  out->is_exact = price.ns == s->bound_ns;
   out->marginals_are_exact = s->with_marginals && s->order.is_exact && !s->is_pruned;
   return s->with_marginals ? spread_marginals(s, out, error) : TM_OK;
 }

@@ -47,12 +47,25 @@ void tm_table_add_to(uint64_t *large, const tm_table_walk *walk, const uint64_t 
   do {
     const uint64_t *from = small + offset;
     if (is_run) {
-      for (uint64_t i = 0; i < count; i++) large[i] = tm_table_add(large[i], from[i]);
+      for (uint64_t i = 0; i < count; i++) large[i] += from[i];
     } else {
-      for (uint64_t i = 0; i < count; i++) large[i] = tm_table_add(large[i], *from);
+      const uint64_t cost = *from;
+      for (uint64_t i = 0; i < count; i++) large[i] += cost;
     }
     large += count;
   } while (advance(walk, index, &offset));
+}
+
+/* Few entries are too large: most rounds of eight have nothing to do. */
+void tm_table_settle(uint64_t *table, uint64_t entries) {
+  uint64_t i = 0;
+  for (; i + 8 <= entries; i += 8) {
+    uint64_t high = 0;
+    for (uint64_t k = 0; k < 8; k++) high |= table[i + k];
+    if (high <= TM_SOLVER_MOST_NS) continue;
+    for (uint64_t k = 0; k < 8; k++) table[i + k] = tm_table_settled(table[i + k]);
+  }
+  for (; i < entries; i++) table[i] = tm_table_settled(table[i]);
 }
 
 void tm_table_lower(const uint64_t *large, const tm_table_walk *walk, uint64_t *small) {

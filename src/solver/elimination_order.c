@@ -42,7 +42,7 @@ typedef struct order_maker {
   const tm_factor_graph *graph;
   tm_elimination_order  *order;
   tm_arena       *arena;
-  uint64_t        most_entries, most_table_entries;
+  tm_elimination_limits limits;
   variable_state *variables;
   uint32_t        queues[GONE_KEY];     /* heads */
   uint32_t        least_key;
@@ -151,8 +151,19 @@ static int compare_hubs(const void *a, const void *b) {
   return (x->variable > y->variable) - (x->variable < y->variable);
 }
 
+/* What most graphs take, so that little is copied in growing. */
+static bool reserve(order_maker *m) {
+  const uint64_t variables = m->graph->variable_count, factors = m->graph->factor_count;
+  return tm_growing_room(&m->incidences, m->arena, 2 * factors + 3 * variables, sizeof(incidence)) != NULL &&
+         tm_growing_room(&m->factors, m->arena, factors + variables, sizeof(factor_scope)) != NULL &&
+         tm_growing_room(&m->scopes, m->arena, 2 * factors + 3 * variables, sizeof(uint32_t)) != NULL &&
+         tm_growing_room(&m->steps, m->arena, variables, sizeof(tm_elimination_step)) != NULL &&
+         tm_growing_room(&m->members, m->arena, factors + variables, sizeof(uint32_t)) != NULL;
+}
+
 static bool begin(order_maker *m) {
   const tm_factor_graph *graph = m->graph;
+  if (!reserve(m)) return false;
   m->variables = tm_arena_calloc(m->arena, graph->variable_count, sizeof *m->variables);
   m->hubs = tm_arena_alloc(m->arena, graph->variable_count * sizeof *m->hubs);
   m->bucket = tm_arena_alloc(m->arena, ((uint64_t)graph->factor_count + graph->variable_count) * sizeof *m->bucket);
@@ -310,12 +321,12 @@ static uint32_t fill_bucket(order_maker *m, uint32_t v, bool is_split) {
 static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
   const uint64_t first_step = m->steps.count;
   unqueue(m, v);
-  taking how = { v, is_split, fill_bucket(m, v, is_split), m->most_table_entries == 0 ? UINT64_MAX : m->most_table_entries };
+  taking how = { v, is_split, fill_bucket(m, v, is_split), m->limits.most_table_entries == 0 ? UINT64_MAX : m->limits.most_table_entries };
   do {
     if (!take_step(m, &how)) return false;
     how.is_alone = is_split || m->steps.count - first_step >= MOST_SHARES_OF_MANY;
   } while (m->bucket_count != 0);
-  if (m->steps.count - first_step > 1) m->order->is_exact = false;
+  if (m->steps.count - first_step > 1) m->order->is_exact = m->order->is_exact_but_bits = false;
   return close_steps(m, first_step);
 }
 
@@ -333,14 +344,26 @@ static uint32_t least_variable(order_maker *m) {
   return m->least_key < GONE_KEY ? m->queues[m->least_key] : NONE;
 }
 
+/* Bits with more readers than the limit, before everything else. */
+static bool split_bits(order_maker *m) {
+  if (m->limits.most_bit_readers == 0) return true;
+  for (uint32_t v = widest_hub(m); v != NONE && m->hubs[m->next_hub].factor_count > m->limits.most_bit_readers; v = widest_hub(m)) {
+    if (!eliminate(m, v, true)) return false;
+  }
+  m->order->split_steps = (uint32_t)m->steps.count;
+  m->order->is_exact_but_bits = true;
+  return true;
+}
+
 static bool run(order_maker *m) {
-  const uint32_t limit_key = m->most_table_entries == 0 ? GONE_KEY : log_eighths((uint32_t)tm_min_u64(m->most_table_entries, UINT32_MAX));
+  if (!split_bits(m)) return false;
+  const uint32_t limit_key = m->limits.most_table_entries == 0 ? GONE_KEY : log_eighths((uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX));
   for (uint32_t v = least_variable(m); v != NONE; v = least_variable(m)) {
     const uint32_t wide = m->least_key > limit_key ? widest_hub(m) : NONE;
     if (!eliminate(m, wide == NONE ? v : wide, wide != NONE)) return false;
-    if (m->order->table_entries > m->most_entries && m->most_table_entries == 0) return true;
+    if (m->order->table_entries > m->limits.most_entries && m->limits.most_table_entries == 0) return true;
   }
-  m->order->is_complete = m->order->table_entries <= m->most_entries;
+  m->order->is_complete = m->order->table_entries <= m->limits.most_entries;
   return true;
 }
 
@@ -369,16 +392,15 @@ static bool finish(order_maker *m) {
   return true;
 }
 
-tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor_graph *graph, uint64_t most_entries,
-                                    uint64_t most_table_entries, tm_arena *arena, tm_error *error) {
-  *order = (tm_elimination_order){ .is_exact = true };
+tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor_graph *graph,
+                                    const tm_elimination_limits *limits, tm_arena *arena, tm_error *error) {
+  *order = (tm_elimination_order){ .is_exact = true, .is_exact_but_bits = true };
   order_maker *maker = tm_arena_calloc(arena, 1, sizeof *maker);
   if (maker == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an order of %u variables", graph->variable_count);
   maker->graph = graph;
   maker->order = order;
   maker->arena = arena;
-  maker->most_entries = most_entries;
-  maker->most_table_entries = most_table_entries;
+  maker->limits = *limits;
   if (!begin(maker) || !run(maker) || (order->is_complete && !finish(maker)))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an order of %u variables", graph->variable_count);
   return TM_OK;

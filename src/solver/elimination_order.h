@@ -4,8 +4,10 @@
  * one variable with the factors that hold it (its members) and leaves a message: a factor over the others (its scope).
  * Messages are numbered behind the graph's factors and are members of later steps.  Small tables go first.
  *
- * A limit on tables makes the order a relaxation: a variable whose table would be larger is taken in several steps, each
- * with a share of its members, as if it could be in another state in each.  What comes out then is a lower bound.
+ * A presence bit of very many readers would be in all tables between the first and the last of them.  It can be taken first
+ * instead, in a step for each reader, as if it could be set for one and not for another; so can, under a limit on tables,
+ * every variable whose table would be larger.  Each step then has a share of what the variable costs.  That makes the order
+ * a relaxation: what comes out is a lower bound.
  */
 #ifndef TM_SOLVER_ELIMINATION_ORDER_H
 #define TM_SOLVER_ELIMINATION_ORDER_H
@@ -36,12 +38,20 @@ typedef struct tm_elimination_order {
   uint32_t  width;              /* the most variables that one message is over */
   uint64_t  table_entries;      /* of all steps */
   uint64_t  largest_entries;    /* of one step */
+  uint32_t  split_steps;        /* the first steps: those of bits that were taken reader by reader from the start */
   bool      is_exact;           /* no variable was taken in several steps */
+  bool      is_exact_but_bits;  /* none but these */
   bool      is_complete;        /* false: given up, because table_entries exceeds the budget */
 } tm_elimination_order;
 
-/* `most_entries`: budget for all tables; `most_table_entries`: of one table, 0 for an exact order.  Lives in the arena. */
-tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor_graph *graph, uint64_t most_entries,
-                                    uint64_t most_table_entries, tm_arena *arena, tm_error *error);
+typedef struct tm_elimination_limits {
+  uint64_t most_entries;        /* of all tables */
+  uint64_t most_table_entries;  /* of one; 0: no limit */
+  uint32_t most_bit_readers;    /* bits of more are taken reader by reader; 0: none are */
+} tm_elimination_limits;
+
+/* Lives in the arena. */
+tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor_graph *graph,
+                                    const tm_elimination_limits *limits, tm_arena *arena, tm_error *error);
 
 #endif
