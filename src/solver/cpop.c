@@ -22,11 +22,11 @@ static uint32_t find_first(const tm_problem_index *index, const tm_ranks *ranks)
 static uint32_t find_next(const tm_problem_index *index, const tm_ranks *ranks, uint32_t o) {
   uint32_t next = TM_SOLVER_NONE;
   uint64_t longest = 0;
-  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-    const uint32_t v = index->outputs[i];
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    const uint32_t v = index->flow.outputs[i];
     const uint64_t copy_ns = ranks->mean_copy_ns[index->problem->values[v].size_class];
-    for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
-      const uint32_t reader = index->uses[use];
+    for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
+      const uint32_t reader = index->flow.readers[use];
       const uint64_t way_ns = tm_solver_add(copy_ns, ranks->upward_ns[reader]);
       if (next != TM_SOLVER_NONE && (way_ns < longest || (way_ns == longest && reader >= next))) continue;
       next = reader;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpop.h - the longest way through a graph by mean costs, and the device that would run it fastest (critical path on a processor). */
+/* cpop.h - critical path on a processor: the longest way through a graph by mean costs, on the device that runs it fastest. */
 #ifndef TM_SOLVER_CPOP_H
 #define TM_SOLVER_CPOP_H
 

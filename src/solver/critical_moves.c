@@ -29,7 +29,7 @@ typedef struct move_state {
 static tm_status init(move_state *mover, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = mover->judge->index.problem;
   const uint64_t ops = problem->op_count;
-  const uint64_t most_steps = ops + problem->input_count + problem->value_count;
+  const uint64_t most_steps = ops + mover->judge->index.edge_count + problem->value_count;
   TM_TRY(tm_judged_plan_init(&mover->trial, problem->op_count, arena, error));
   mover->path = tm_arena_alloc(arena, ops * sizeof *mover->path);
   mover->places = tm_arena_alloc(arena, ops * sizeof *mover->places);
@@ -150,10 +150,10 @@ static bool try_run(move_state *mover, uint32_t first, uint32_t last) {
 
 static bool feeds_mover(const move_state *mover, uint32_t o) {
   const tm_problem_index *index = &mover->judge->index;
-  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-    const uint32_t v = index->outputs[i];
-    for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
-      if (mover->must_move[index->uses[use]]) return true;
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    const uint32_t v = index->flow.outputs[i];
+    for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
+      if (mover->must_move[index->flow.readers[use]]) return true;
     }
   }
   return false;

@@ -13,13 +13,13 @@
 
 tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  const uint64_t ops = problem->op_count, values = problem->value_count, inputs = problem->input_count;
+  const uint64_t ops = problem->op_count, values = problem->value_count, edges = index->edge_count;
   memset(model, 0, sizeof *model);
   model->index = index;
-  uint32_t **const numbers[] = { &model->op_before, &model->op_next, &model->op_missing, &model->input_op, &model->input_next,
+  uint32_t **const numbers[] = { &model->op_before, &model->op_next, &model->op_missing, &model->edge_op, &model->edge_next,
                                  &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
                                  &model->resource_tail, &model->link_waiting, &model->link_last, &model->links_due };
-  const uint64_t counts[] = { ops, ops, ops, inputs, inputs, values, values, problem->resource_count,
+  const uint64_t counts[] = { ops, ops, ops, edges, edges, values, values, problem->resource_count,
                               problem->resource_count, problem->link_count, problem->link_count, problem->link_count };
   bool is_complete = true;
   for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -28,16 +28,15 @@ tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *ind
   }
   model->op_start_ns = tm_arena_alloc(arena, ops * sizeof *model->op_start_ns);
   model->op_end_ns = tm_arena_alloc(arena, ops * sizeof *model->op_end_ns);
-  model->copies = tm_arena_alloc(arena, (inputs + values) * sizeof *model->copies);
+  model->copies = tm_arena_alloc(arena, (edges + values) * sizeof *model->copies);
   model->link_state = tm_arena_alloc(arena, problem->link_count);
-  model->events = tm_arena_alloc(arena, (ops + inputs + values) * sizeof *model->events);
+  model->events = tm_arena_alloc(arena, (ops + edges + values) * sizeof *model->events);
   if (!is_complete || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL ||
       model->link_state == NULL || model->events == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
   }
   for (uint32_t o = 0; o < ops; o++) {
-    const tm_solver_op *op = &problem->ops[o];
-    for (uint32_t i = 0; i < op->input_count; i++) model->input_op[op->first_input + i] = o;
+    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) model->edge_op[index->first_edge[o] + i] = o;
   }
   return TM_OK;
 }
@@ -123,7 +122,7 @@ static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, 
   const uint32_t known = tm_event_model_copy(model, value, to);
   if (known != TM_SOLVER_NONE) return known;
   const uint32_t number = model->copy_count++;
-  const uint32_t link = problem->links[(uint64_t)from * problem->memory_count + to];
+  const uint32_t link = tm_problem_link(problem, from, to);
   model->copies[number] = (tm_event_copy){ 0, 0, value, from, to, link, TM_SOLVER_NONE, model->value_first_copy[value],
                                            TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE, 1 };
   model->value_first_copy[value] = number;
@@ -134,18 +133,18 @@ static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, 
   return number;
 }
 
-static void await_input(tm_event_model *model, uint32_t o, uint32_t input) {
+static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
   const tm_solver_problem *problem = model->index->problem;
   const tm_solver_label *label = &problem->labels[model->labels[o]];
-  const uint32_t value = problem->inputs[input];
+  const uint32_t value = problem->inputs[problem->ops[o].first_input + i], edge = model->index->first_edge[o] + i;
   const uint32_t producer = problem->values[value].producer;
   const uint32_t from = tm_problem_source(problem, model->labels, value);
   if (producer != TM_SOLVER_NONE && problem->labels[model->labels[producer]].rank != label->rank) model->switch_count++;
   if (from == label->input_memory && producer == TM_SOLVER_NONE) return;
   uint32_t *list = from == label->input_memory ? &model->value_first_waiter[value]
                                                : &model->copies[need_copy(model, value, from, label->input_memory)].first_waiter;
-  model->input_next[input] = *list;
-  *list = input;
+  model->edge_next[edge] = *list;
+  *list = edge;
   model->op_missing[o]++;
 }
 
@@ -168,10 +167,9 @@ static void prepare(tm_event_model *model) {
   clear(model);
   for (uint32_t place = 0; place < problem->op_count; place++) {
     const uint32_t o = model->order[place];
-    const tm_solver_op *op = &problem->ops[o];
     join_queue(model, o);
     model->op_missing[o] = 0;
-    for (uint32_t i = 0; i < op->input_count; i++) await_input(model, o, op->first_input + i);
+    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) await_input(model, o, i);
   }
   for (uint32_t v = 0; v < problem->value_count; v++) {
     const uint32_t wanted = problem->values[v].wanted;
@@ -216,8 +214,8 @@ static void request_copies(tm_event_model *model, uint32_t value, uint64_t now_n
 }
 
 static void release_waiters(tm_event_model *model, uint32_t first, uint64_t now_ns) {
-  for (uint32_t input = first; input != TM_SOLVER_NONE; input = model->input_next[input]) {
-    const uint32_t o = model->input_op[input];
+  for (uint32_t edge = first; edge != TM_SOLVER_NONE; edge = model->edge_next[edge]) {
+    const uint32_t o = model->edge_op[edge];
     const uint32_t resource = model->index->problem->labels[model->labels[o]].resource;
     if (--model->op_missing[o] == 0 && model->resource_head[resource] == o) start_op(model, o, now_ns);
   }
@@ -228,9 +226,9 @@ static void finish_op(tm_event_model *model, uint32_t o, uint64_t now_ns) {
   const uint32_t next = model->op_next[o];
   model->resource_head[index->problem->labels[model->labels[o]].resource] = next;
   if (next != TM_SOLVER_NONE && model->op_missing[next] == 0) start_op(model, next, now_ns);
-  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-    release_waiters(model, model->value_first_waiter[index->outputs[i]], now_ns);
-    request_copies(model, index->outputs[i], now_ns);
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    release_waiters(model, model->value_first_waiter[index->flow.outputs[i]], now_ns);
+    request_copies(model, index->flow.outputs[i], now_ns);
   }
 }
 

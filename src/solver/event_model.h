@@ -24,7 +24,7 @@ typedef struct tm_event_copy {
   uint32_t link;                /* TM_SOLVER_NONE: waits for nobody */
   uint32_t before;              /* the copy that the link carried before, or TM_SOLVER_NONE */
   uint32_t next_of_value;
-  uint32_t first_waiter;        /* list of inputs that wait for it */
+  uint32_t first_waiter;        /* list of edges that wait for it */
   uint32_t heap_near;           /* children among those that wait for the link; `near` has the shorter way to a gap */
   uint32_t heap_far;
   uint32_t heap_distance;
@@ -54,10 +54,10 @@ typedef struct tm_event_model {
   /* at work */
   uint32_t *op_next;            /* who has the resource next */
   uint32_t *op_missing;         /* inputs that are not there yet */
-  uint32_t *input_op;           /* [input]: whose it is */
-  uint32_t *input_next;         /* the next one that waits for the same */
+  uint32_t *edge_op;            /* [edge]: whose it is */
+  uint32_t *edge_next;          /* the next one that waits for the same */
   uint32_t *value_first_copy;
-  uint32_t *value_first_waiter; /* list of inputs that read it where it is made */
+  uint32_t *value_first_waiter; /* list of edges that read it where it is made */
   uint32_t *resource_head;
   uint32_t *resource_tail;
   uint32_t *link_waiting;       /* root of a heap of copies */

@@ -9,7 +9,7 @@
 
 tm_status tm_list_schedule_init(tm_list_schedule *schedule, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  const uint64_t ops = problem->op_count, most_copies = (uint64_t)problem->input_count + problem->value_count;
+  const uint64_t ops = problem->op_count, most_copies = (uint64_t)index->edge_count + problem->value_count;
   memset(schedule, 0, sizeof *schedule);
   schedule->index = index;
   TM_TRY(tm_gap_list_init(&schedule->resources, problem->resource_count, ops, arena, error));
@@ -84,7 +84,7 @@ static uint64_t made_at(const tm_list_schedule *schedule, uint32_t value) {
 static uint64_t try_copy(tm_list_schedule *schedule, uint32_t value, uint32_t from, uint32_t to) {
   const tm_solver_problem *problem = schedule->index->problem;
   const uint64_t copy_ns = tm_solver_copy_ns(problem, value, from, to);
-  const uint32_t link = problem->links[(uint64_t)from * problem->memory_count + to];
+  const uint32_t link = tm_problem_link(problem, from, to);
   uint64_t start_ns = made_at(schedule, value);
   if (link == TM_SOLVER_NONE || copy_ns == TM_SOLVER_NEVER) return tm_solver_add(start_ns, copy_ns);
   if (schedule->pending_trial[link] == schedule->trial_count) start_ns = tm_max_u64(start_ns, schedule->pending_end_ns[link]);
@@ -157,7 +157,7 @@ static uint64_t book_input(tm_list_schedule *schedule, uint32_t value, uint32_t 
   const tm_list_arrival *known = find_arrival(schedule, value, to);
   if (known != NULL) return known->time_ns;
   const uint64_t copy_ns = tm_solver_copy_ns(problem, value, from, to);
-  const uint32_t link = problem->links[(uint64_t)from * problem->memory_count + to];
+  const uint32_t link = tm_problem_link(problem, from, to);
   uint64_t start_ns = made_at(schedule, value);
   if (link != TM_SOLVER_NONE) {
     start_ns = tm_gap_list_find(&schedule->links, link, start_ns, copy_ns);
@@ -186,10 +186,10 @@ static void place(tm_list_schedule *schedule, uint32_t o, uint32_t l) {
 
 static void release_readers(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o) {
   const tm_problem_index *index = schedule->index;
-  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-    const uint32_t v = index->outputs[i];
-    for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
-      if (--schedule->missing[index->uses[use]] == 0) push_ready(schedule, rule, index->uses[use]);
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    const uint32_t v = index->flow.outputs[i];
+    for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
+      if (--schedule->missing[index->flow.readers[use]] == 0) push_ready(schedule, rule, index->flow.readers[use]);
     }
   }
 }

@@ -6,6 +6,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+/* What labels do with a memory. */
+#define WRITES 1u
+#define READS  2u
+
 #define LARGEST_SCALE (UINT64_C(1) << 20)
 
 /* ---- outlook ---- */
@@ -15,8 +19,8 @@ static uint64_t outlook_of_value(const tm_problem_index *index, const uint64_t *
   const tm_solver_problem *problem = index->problem;
   const uint32_t wanted = problem->values[v].wanted;
   uint64_t longest = wanted == TM_SOLVER_NONE ? 0 : tm_solver_copy_ns(problem, v, memory, wanted);
-  for (uint32_t i = index->first_use[v]; i < index->first_use[v + 1] && longest != TM_SOLVER_NEVER; i++) {
-    const tm_solver_op *reader = &problem->ops[index->uses[i]];
+  for (uint32_t i = index->flow.first_reader[v]; i < index->flow.first_reader[v + 1] && longest != TM_SOLVER_NEVER; i++) {
+    const tm_solver_op *reader = &problem->ops[index->flow.readers[i]];
     uint64_t least = TM_SOLVER_NEVER;
     for (uint32_t l = reader->first_label; l < reader->first_label + reader->label_count; l++) {
       if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
@@ -46,8 +50,8 @@ static uint64_t outlook_of_label(const tm_problem_index *index, const uint64_t *
   }
   if (known_op[label->output_memory] != o) {
     uint64_t longest = 0;
-    for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-      longest = tm_max_u64(longest, outlook_of_value(index, outlook_ns, index->outputs[i], label->output_memory));
+    for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+      longest = tm_max_u64(longest, outlook_of_value(index, outlook_ns, index->flow.outputs[i], label->output_memory));
     }
     known_ns[label->output_memory] = longest;
     known_op[label->output_memory] = o;
@@ -137,17 +141,17 @@ static void clear_known(group_least *known) {
   memset(known->seen_op, 0xff, known->groups->count * sizeof *known->seen_op);          /* TM_SOLVER_NONE */
 }
 
+/* `use`: WRITES and READS of each memory. */
 static void add_up_copies(const tm_solver_problem *problem, const uint8_t *use, mean_parts *parts) {
-  const uint32_t memories = problem->memory_count;
+  const uint32_t memories = problem->memory_count, pairs = memories * memories;
   const uint64_t *copy_ns = problem->copy_ns;
   for (uint32_t class = 0; class < problem->size_class_count; class++) {
-    for (uint32_t from = 0; from < memories; from++) {
-      for (uint32_t to = 0; to < memories; to++, copy_ns++) {
-        const bool counts = from != to && (use[from] & 1u) != 0 && (use[to] & 2u) != 0 && *copy_ns != TM_SOLVER_NEVER;
-        if (!counts) continue;
-        parts->sum_ns[problem->op_count + class] = tm_solver_add(parts->sum_ns[problem->op_count + class], *copy_ns);
-        parts->counts[problem->op_count + class]++;
-      }
+    const uint64_t part = (uint64_t)problem->op_count + class;
+    for (uint32_t pair = 0; pair < pairs; pair++, copy_ns++) {
+      const uint32_t from = pair / memories, to = pair % memories;
+      if (from == to || (use[from] & WRITES) == 0 || (use[to] & READS) == 0 || *copy_ns == TM_SOLVER_NEVER) continue;
+      parts->sum_ns[part] = tm_solver_add(parts->sum_ns[part], *copy_ns);
+      parts->counts[part]++;
     }
   }
 }
@@ -191,8 +195,8 @@ static tm_status make_means(const tm_problem_index *index, const tm_label_groups
   }
   for (uint32_t l = 0; l < problem->label_count; l++) {
     if (ranks->outlook_ns[l] == TM_SOLVER_NEVER) continue;
-    use[problem->labels[l].output_memory] |= 1u;
-    use[problem->labels[l].input_memory] |= 2u;
+    use[problem->labels[l].output_memory] |= WRITES;
+    use[problem->labels[l].input_memory] |= READS;
   }
   clear_known(&known);
   for (uint32_t o = 0; o < problem->op_count; o++) {
@@ -211,12 +215,12 @@ static tm_status make_means(const tm_problem_index *index, const tm_label_groups
 static uint64_t upward_of(const tm_problem_index *index, const tm_ranks *ranks, uint32_t o) {
   const tm_solver_problem *problem = index->problem;
   uint64_t longest = 0;
-  for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-    const uint32_t v = index->outputs[i];
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    const uint32_t v = index->flow.outputs[i];
     const uint64_t copy_ns = ranks->mean_copy_ns[problem->values[v].size_class];
     if (problem->values[v].wanted != TM_SOLVER_NONE) longest = tm_max_u64(longest, copy_ns);
-    for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
-      longest = tm_max_u64(longest, tm_solver_add(copy_ns, ranks->upward_ns[index->uses[use]]));
+    for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
+      longest = tm_max_u64(longest, tm_solver_add(copy_ns, ranks->upward_ns[index->flow.readers[use]]));
     }
   }
   return tm_solver_add(ranks->mean_ns[o], longest);
@@ -263,11 +267,11 @@ void tm_ranks_follow(const tm_problem_index *index, const uint32_t *labels, uint
   for (uint32_t o = problem->op_count; o-- > 0;) {
     const uint32_t from = problem->labels[labels[o]].output_memory;
     uint64_t longest = 0;
-    for (uint32_t i = index->first_output[o]; i < index->first_output[o + 1]; i++) {
-      const uint32_t v = index->outputs[i], wanted = problem->values[v].wanted;
+    for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+      const uint32_t v = index->flow.outputs[i], wanted = problem->values[v].wanted;
       if (wanted != TM_SOLVER_NONE) longest = tm_max_u64(longest, tm_solver_copy_ns(problem, v, from, wanted));
-      for (uint32_t use = index->first_use[v]; use < index->first_use[v + 1]; use++) {
-        const uint32_t reader = index->uses[use];
+      for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
+        const uint32_t reader = index->flow.readers[use];
         const uint64_t copy_ns = tm_solver_copy_ns(problem, v, from, problem->labels[labels[reader]].input_memory);
         longest = tm_max_u64(longest, tm_solver_add(copy_ns, out_upward_ns[reader]));
       }

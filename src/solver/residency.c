@@ -16,7 +16,7 @@
 
 tm_status tm_residency_init(tm_residency *residency, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  const uint64_t most_copies = (uint64_t)problem->input_count + problem->value_count;
+  const uint64_t most_copies = (uint64_t)index->edge_count + problem->value_count;
   const uint64_t most_changes = 2 * (problem->value_count + most_copies + problem->op_count);
   memset(residency, 0, sizeof *residency);
   residency->changes = tm_arena_alloc(arena, most_changes * sizeof *residency->changes);
@@ -48,8 +48,8 @@ static uint64_t find_last_uses(tm_residency *residency, const tm_event_model *mo
     source_until_ns = tm_max_u64(source_until_ns, model->copies[c].end_ns);
     residency->copy_until_ns[c] = model->copies[c].to == value->wanted ? FOREVER : model->copies[c].end_ns;
   }
-  for (uint32_t i = index->first_use[v]; i < index->first_use[v + 1]; i++) {
-    const uint32_t reader = index->uses[i];
+  for (uint32_t i = index->flow.first_reader[v]; i < index->flow.first_reader[v + 1]; i++) {
+    const uint32_t reader = index->flow.readers[i];
     const uint32_t memory = index->problem->labels[model->labels[reader]].input_memory;
     uint64_t *until_ns = memory == source ? &source_until_ns : &residency->copy_until_ns[tm_event_model_copy(model, v, memory)];
     *until_ns = tm_max_u64(*until_ns, model->op_end_ns[reader]);

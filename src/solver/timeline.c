@@ -28,7 +28,9 @@ static tm_status check_order(const tm_problem_index *index, const uint32_t *orde
   if (is_done == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to check an order");
   for (uint32_t place = 0; place < problem->op_count; place++) {
     const uint32_t o = order[place];
-    if (o >= problem->op_count || is_done[o]) return tm_fail(error, TM_ERROR_ARGUMENT, "place %u of an order is no operation's", place);
+    if (o >= problem->op_count || is_done[o]) {
+      return tm_fail(error, TM_ERROR_ARGUMENT, "what is at place %u of an order does not belong there", place);
+    }
     const tm_solver_op *op = &problem->ops[o];
     for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
       const uint32_t producer = problem->values[problem->inputs[i]].producer;

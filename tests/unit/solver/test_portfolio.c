@@ -377,7 +377,7 @@ static void test_impossible(void **state) {
 
 static void test_nothing(void **state) {
   (void)state;
-  const tm_solver_problem problem = { 0 };
+  const tm_solver_problem problem = { .memory_count = 1 };
   tm_memory memory;
   tm_portfolio portfolio;
   assert_int_equal(solve(&problem, &memory, &portfolio, NULL), TM_OK);

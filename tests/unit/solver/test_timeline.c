@@ -115,7 +115,7 @@ static void test_equal_resources(void **state) {
 
 static void test_nothing(void **state) {
   (void)state;
-  const tm_solver_problem problem = { 0 };
+  const tm_solver_problem problem = { .memory_count = 1 };
   tm_memory memory;
   tm_timeline timeline;
   tm_memory_init(&memory, 0);
@@ -124,6 +124,30 @@ static void test_nothing(void **state) {
   assert_int_equal(timeline.critical_count, 0);
   tm_timeline_deinit(&timeline);
   assert_int_equal(memory.used_bytes, 0);
+}
+
+/* Two operations with one list of inputs between them, and no table of links. */
+static void test_shared_inputs(void **state) {
+  (void)state;
+  problem_builder builder;
+  tm_memory memory;
+  tm_timeline timeline;
+  builder_init(&builder, 2, 2, 1, 16);
+  builder_copies(&builder, 0, 7);
+  builder.problem.links = NULL;
+  builder_value(&builder, 10, NONE, 0, NONE, 0);
+  for (uint32_t o = 0; o < 2; o++) {
+    builder_op(&builder);
+    builder_label(&builder, (tm_solver_label){ 2 + o, 1, 1, o, 0, 0 });
+  }
+  builder.problem.input_count = builder.ops[0].input_count = builder.ops[1].input_count = 1;
+  static const uint32_t labels[] = { 0, 1 }, order[] = { 0, 1 };
+  assert_int_equal(simulate(&builder, labels, order, &memory, &timeline, NULL), TM_OK);
+  assert_int_equal(timeline.copy_count, 1);
+  assert_int_equal(timeline.op_start_ns[0], 7);
+  assert_int_equal(timeline.op_start_ns[1], 7);
+  assert_int_equal(timeline.makespan_ns, 10);
+  close_timeline(&timeline, &memory, &builder);
 }
 
 /* Sums beyond TM_SOLVER_MOST_NS stay there, and bytes beyond what can be counted do. */
@@ -358,7 +382,7 @@ typedef enum harm_kind {
   NO_HARM, LABEL_OF_ANOTHER, LABEL_NEVER, COPY_NEVER, ORDER_TWICE, ORDER_OUTSIDE, ORDER_BACKWARDS, COST_TOO_HIGH, MEMORY_OUTSIDE,
   RESOURCE_OUTSIDE, PRODUCER_OUTSIDE, HOME_AND_PRODUCER, NO_HOME, CLASS_OUTSIDE, WANTED_OUTSIDE, WANTED_UNREACHABLE,
   STAYING_COSTS, COPY_TOO_HIGH, LINK_OUTSIDE, NO_LABELS, LABELS_OUTSIDE, LABELS_SHARED, INPUTS_OUTSIDE, INPUT_OUTSIDE,
-  INPUT_TWICE, INPUT_TOO_EARLY, NO_ARRAY, TOO_MANY_RESOURCES, TOO_MANY_INPUTS, INPUTS_SHARED, HARMS
+  INPUT_TWICE, INPUT_TOO_EARLY, NO_ARRAY, NO_MEMORIES, TOO_MANY_RESOURCES, TOO_MANY_LINKS, HARMS
 } harm_kind;
 
 static void do_harm(problem_builder *builder, uint32_t *labels, uint32_t *order, harm_kind harm) {
@@ -389,9 +413,9 @@ static void do_harm(problem_builder *builder, uint32_t *labels, uint32_t *order,
     case INPUT_TWICE: builder->inputs[2] = 1; break;
     case INPUT_TOO_EARLY: builder->inputs[0] = 2; break;
     case NO_ARRAY: builder->problem.copy_ns = NULL; break;
+    case NO_MEMORIES: builder->problem.memory_count = 0; break;
     case TOO_MANY_RESOURCES: builder->problem.resource_count = UINT32_MAX; break;
-    case TOO_MANY_INPUTS: builder->problem.input_count = UINT32_MAX; break;
-    case INPUTS_SHARED: builder->ops[1].first_input = 0; break;
+    case TOO_MANY_LINKS: builder->problem.link_count = UINT32_MAX; break;
     default: break;
   }
 }
@@ -451,7 +475,7 @@ static void test_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_home_and_wanted), cmocka_unit_test(test_equal_resources),
-    cmocka_unit_test(test_nothing), cmocka_unit_test(test_saturation), cmocka_unit_test(test_random_plans),
+    cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation), cmocka_unit_test(test_random_plans),
     cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
