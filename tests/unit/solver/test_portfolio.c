@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "random_problem.h"
+#include "solver/assignment.h"
 #include "solver/portfolio.h"
 #include "solver/timeline.h"
 
@@ -158,6 +159,39 @@ static void test_claims(void **state) {
     builder_deinit(&builder);
   }
   assert_true(solved > RANDOM_PROBLEMS / 2);
+}
+
+/* The additive optimum as a seed: both add up the same, no plan adds up to less, and the portfolio is no later than it.  They
+   agree on what can be done at all. */
+static void test_additive_seed(void **state) {
+  (void)state;
+  uint32_t solved = 0, later = 0;
+  for (uint64_t seed = 1; seed <= RANDOM_PROBLEMS; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_assignment assignment;
+    tm_portfolio portfolio;
+    random_problem(seed, &builder);
+    tm_memory_init(&memory, 0);
+    const tm_status status = tm_assignment_solve(&builder.problem, NULL, &memory, &assignment, NULL);
+    if (status != TM_OK) {
+      assert_int_equal(tm_portfolio_solve(&builder.problem, NULL, 0, NULL, &memory, &portfolio, NULL), TM_ERROR_NO_DEVICE);
+      builder_deinit(&builder);
+      continue;
+    }
+    const tm_portfolio_seed additive = { "additive", assignment.labels };
+    assert_int_equal(tm_portfolio_solve(&builder.problem, &additive, 1, NULL, &memory, &portfolio, NULL), TM_OK);
+    check_claims(&builder.problem, &portfolio);
+    assert_int_equal(portfolio.plans[0].additive_ns, assignment.total_ns);
+    for (uint32_t i = 1; i < portfolio.plan_count; i++) assert_true(portfolio.plans[i].additive_ns >= assignment.bound_ns);
+    later += portfolio.makespan_ns < portfolio.plans[0].makespan_ns;
+    solved++;
+    tm_assignment_deinit(&assignment);
+    close_portfolio(&portfolio, &memory);
+    builder_deinit(&builder);
+  }
+  print_message("the additive optimum was not the soonest for %u of %u problems\n", later, solved);
+  assert_true(solved > RANDOM_PROBLEMS / 2 && later > 0);
 }
 
 /* ---- metamorphic ---- */
@@ -406,7 +440,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_changes),
+    cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_additive_seed),
+    cmocka_unit_test(test_changes),
     cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets),
     cmocka_unit_test(test_many_operations), cmocka_unit_test(test_impossible), cmocka_unit_test(test_nothing),
     cmocka_unit_test(test_no_memory),

@@ -475,8 +475,8 @@ static void test_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_home_and_wanted), cmocka_unit_test(test_equal_resources),
-    cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation), cmocka_unit_test(test_random_plans),
-    cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
+    cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation),
+    cmocka_unit_test(test_random_plans), cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
