@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
+#define MOST_DOWNLOADS 3u
+
 static tm_status no_memory(const char *what, uint64_t bytes, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "a plan: no memory for %s of %llu bytes", what, (unsigned long long)bytes);
 }
@@ -21,11 +23,16 @@ tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uin
   return status;
 }
 
+/* What a device still has is worth asking for more than once, as long as the device is there. */
 tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes, tm_error *error) {
-  if (bytes == 0) return TM_OK;
-  tm_device_use use = tm_device_use_begin(device);
-  const tm_status status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
-  tm_device_use_end(&use);
+  tm_status status = TM_OK;
+  if (bytes == 0) return status;
+  for (uint32_t i = 0; i < MOST_DOWNLOADS && (i == 0 || (status != TM_OK && tm_device_is_usable(device))); i++) {
+    tm_device_use use = tm_device_use_begin(device);
+    status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
+    tm_device_use_end(&use);
+    if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
+  }
   return status;
 }
 
