@@ -94,7 +94,7 @@ static tm_status place(tm_plan *plan, tm_error *error) {
   tm_plan_program *program = &plan->program;
   tm_graph_choice choice;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
-  TM_TRY(tm_graph_choice_make(&program->problem, plan->memory, &choice, error));
+  TM_TRY(tm_graph_choice_make(&program->problem, &plan->policy, plan->memory, &choice, error));
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
   if (status == TM_OK) tm_plan_prepare_start(plan);

@@ -39,16 +39,27 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   return TM_OK;
 }
 
-void tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory) {
+/* A state that becomes a part or another arrangement of something is put together in host memory. */
+static bool can_move(const tm_graph *graph, uint32_t state) {
+  const uint32_t carried = graph->values[state].carry;
+  return carried == TM_GRAPH_NONE || graph->values[carried].kind == TM_GRAPH_RESULT;
+}
+
+bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory) {
   const tm_graph *graph = problem->graph;
+  bool any = false;
   tm_solver_value *values = (tm_solver_value *)(uintptr_t)problem->solver.values;       /* made above, in our arena */
-  for (uint32_t i = 0; i < graph->states.count; i++) {
-    const tm_value *state = &graph->values[graph->states.values[i]];
-    values[problem->value_numbers[graph->states.values[i]]].home = memory;
+  for (uint64_t i = 0; i < graph->states.count; i++) {
+    const uint32_t number = graph->states.values[i];
+    const tm_value *state = &graph->values[number];
+    const uint32_t home = can_move(graph, number) ? memory : TM_HOST_SPACE;
+    any |= home == memory;
+    values[problem->value_numbers[number]].home = home;
     if (state->carry == TM_GRAPH_NONE) continue;
     tm_solver_value *carried = &values[problem->value_numbers[state->carry]];
-    if (carried->producer != TM_SOLVER_NONE && !graph->values[graph->values[state->carry].base].is_output) carried->wanted = memory;
+    if (carried->producer != TM_SOLVER_NONE && !graph->values[graph->values[state->carry].base].is_output) carried->wanted = home;
   }
+  return any;
 }
 
 /* ---- operations ---- */

@@ -73,8 +73,8 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
                                 const tm_plan_policy *policy, tm_error *error);
 void tm_graph_problem_deinit(tm_graph_problem *problem);
 
-/* From now on states live in that memory between runs. */
-void tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
+/* From now on states live in that memory between runs, those that can; false if none can. */
+bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
 
 /* Moving bytes once between two memories, as learned so far. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes);
