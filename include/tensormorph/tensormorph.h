@@ -666,6 +666,242 @@ void tm_explanation_summarize(const tm_explanation *explanation, tm_explanation_
 tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t index, tm_candidate *out_candidate);
 void tm_explanation_destroy(tm_explanation *explanation);
 
+/* ----------------------------------------------------------------------------------------- explanation of a plan ---- */
+
+/*
+ * Why each node of a graph is where it is, what it would cost elsewhere, and what other requirement would move it.  Prices are
+ * those of the moment when it is made.  All adds up, to the nanosecond:
+ *
+ *     cost_ns of a candidate   = run_ns + lowering_ns + staging_ns + setup_share_ns
+ *     total_ns of a candidate  = cost_ns + copy_in_ns + copy_out_ns
+ *     sum_ns of the plan       = cost_ns of what was chosen for each node + ns of every copy
+ *                              = cost_ns + copy_out_ns of what was chosen for each node + given_copy_ns
+ *     and were one node moved  = sum_ns + total_ns of that candidate - total_ns of the one that was chosen
+ *
+ * [any thread] It never changes once it is made; it goes before its context, and needs neither graph nor plan any more.
+ */
+typedef struct tm_plan_explanation tm_plan_explanation;
+
+#define TM_NEVER_NS   UINT64_MAX        /* a time that there is none of, or that is not known */
+#define TM_NO_CHANGE  0xffffffffu       /* no other requirement */
+#define TM_NO_CANDIDATE 0xffffffffu
+
+/* The placement that a plan with these options would have.  Only layouts count, so constants need no bytes: a graph that was
+   loaded can be explained before anything is bound to it; they are then taken to be aligned well.  Asks every device, those
+   too that were not needed so far.  Nobody adds to the graph meanwhile, but it is not sealed.  options may be NULL.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (names the node and what every candidate said), TM_ERROR_LIMIT (max_memory_bytes),
+   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_plan_explanation **out_explanation, tm_error *error);
+/* The placement that a plan has, at the prices of now, with what its runs took.  Not while the plan is used.
+   TM_ERROR_NO_DEVICE (something it needs is gone: the next run will place it anew, if it can), TM_ERROR_NO_MEMORY */
+tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explanation, tm_error *error);
+void tm_plan_explanation_destroy(tm_plan_explanation *explanation);
+
+typedef struct tm_plan_summary {
+  uint32_t struct_size;
+  uint32_t node_count;
+  uint32_t overlaps;                    /* 1: devices work at the same time; 0: total_ns is sum_ns */
+  uint32_t is_exact;                    /* 1: no placement has a smaller sum than least_sum_ns */
+  uint32_t is_current;                  /* 1: what is explained is what would be chosen now; 0: a plan made at other prices */
+  uint32_t worst_numerics;              /* accepted; TM_NUMERICS_DEFAULT: each operation's own */
+  uint64_t repeats;
+  uint64_t max_memory_bytes;            /* 0: no limit */
+  uint64_t total_ns;                    /* what one run takes; what is paid once counts by its share */
+  uint64_t sum_ns;                      /* the same with one thing after the other */
+  uint64_t node_ns;                     /* of that, nodes */
+  uint64_t copy_ns;                     /* and copies */
+  uint64_t given_copy_ns;               /* of copy_ns, of inputs, constants and states */
+  uint64_t bound_ns;                    /* no placement takes less than this; 0: not known */
+  uint64_t least_sum_ns;                /* of any placement found; the plan's own sum may be more where things overlap */
+  uint64_t planned_ns;                  /* of a plan: total_ns when it was made; else total_ns */
+  uint64_t run_count;                   /* of a plan */
+  uint64_t measured_ns;                 /* the least of the last runs that tm_plan_explanation_run lists; 0: none was made */
+  uint32_t state_memory;                /* where states live between runs, for tm_plan_explanation_memory */
+  uint32_t change_count;
+} tm_plan_summary;
+void tm_plan_explanation_summarize(const tm_plan_explanation *explanation, tm_plan_summary *out_summary);
+
+#define TM_WHY_ONLY     0u              /* nobody else can */
+#define TM_WHY_FASTEST  1u              /* its run takes the least */
+#define TM_WHY_SETUP    2u              /* another's run takes less, but for its share of what is paid once */
+#define TM_WHY_COPIES   3u              /* another's run takes less, but copies to and from it, or for its neighbours, take more */
+#define TM_WHY_OVERLAP  4u              /* it costs more in sum, but is done at the same time as other things */
+#define TM_WHY_MEMORY   5u              /* it costs more, but the plan keeps to its limit of memory */
+#define TM_WHY_PLANNED  6u              /* prices were others when the plan was made */
+
+typedef struct tm_node_explanation {
+  uint32_t struct_size;
+  uint32_t op;                          /* TM_OP_* */
+  uint32_t device;
+  uint32_t why;                         /* TM_WHY_* */
+  const char *device_name;
+  const char *lowering;                 /* "" if there is none */
+  uint32_t worst_numerics;              /* accepted of this node */
+  uint32_t candidate_count;             /* the first one is what was chosen */
+  uint32_t runner_up;                   /* the candidate on another device that a plan with it costs the least; TM_NO_CANDIDATE */
+  uint32_t fastest;                     /* the candidate whose run (and lowering, staging) takes the least */
+  uint64_t flops;
+  uint64_t read_bytes;
+  uint64_t written_bytes;
+  uint64_t predicted_ns;                /* cost_ns of what was chosen */
+  uint64_t regret_ns;                   /* that a plan with the runner-up costs more than the least; TM_NEVER_NS without one */
+  uint64_t start_ns;                    /* in a run as it is predicted */
+  uint64_t end_ns;
+  uint64_t wait_ns;                     /* from when its operands are there until its device is free */
+  uint32_t is_critical;                 /* 1: the run ends later if it does */
+  uint32_t change;                      /* the requirement that would move it at the least time, or TM_NO_CHANGE */
+  uint64_t measured_ns;                 /* of a plan: in the last run that was measured node by node; 0: none was */
+  uint64_t measured_count;              /* such runs */
+} tm_node_explanation;
+/* TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_node(const tm_plan_explanation *explanation, uint32_t node, tm_node_explanation *out_node);
+
+typedef struct tm_node_candidate {
+  uint32_t    struct_size;
+  uint32_t    device;
+  const char *device_name;
+  const char *lowering;                 /* what is done to operands first; "" if nothing */
+  uint32_t    verdict;                  /* TM_VERDICT_* */
+  uint32_t    level;
+  uint32_t    numerics;
+  uint32_t    numerics_flags;
+  double      numerics_bound;
+  uint32_t    growth;
+  uint32_t    accumulator;
+  uint64_t    declared_ns;              /* the device's formula */
+  double      correction;               /* learned factor; 1 if nothing was measured */
+  double      correction_spread;        /* standard deviation of the correction, as a factor; 1 if nothing was measured */
+  uint64_t    sample_count;             /* measurements behind the correction */
+  uint64_t    workspace_bytes;
+  const char *reason;                   /* a sentence for people */
+  /* Where it can run.  The sums are at the head of this section. */
+  uint64_t    run_ns;                   /* declared_ns * correction */
+  uint64_t    lowering_ns;
+  uint64_t    staging_ns;               /* operands from and to host memory in each run, as it cannot have them where they lie */
+  uint64_t    setup_ns;                 /* what is still to be paid once */
+  uint64_t    setup_share_ns;           /* what of it one run bears */
+  uint64_t    cost_ns;
+  uint64_t    copy_in_ns;               /* copies of operands that nobody else needs there, everything else as it is */
+  uint64_t    copy_out_ns;              /* copies of results to where they are read, everything else as it is */
+  uint64_t    total_ns;
+  uint64_t    memory_ns;                /* what its bytes are worth at the price of memory; beside total_ns */
+  uint64_t    wait_ns;                  /* for its device, were this node alone moved here; TM_NEVER_NS: not known */
+  uint64_t    moved_ns;                 /* what a run would take then; TM_NEVER_NS: not known */
+  uint64_t    forced_ns;                /* the least sum of a plan with the node here and all others where that is best */
+  uint64_t    regret_ns;                /* forced_ns - least_sum_ns */
+  uint32_t    in_place;                 /* 1: it runs where its operands are */
+  uint32_t    is_bound;                 /* 1: forced_ns is a lower bound */
+  uint32_t    change;                   /* the requirement that would bring the node here at the least time, or TM_NO_CHANGE */
+  uint32_t    reserved;
+} tm_node_candidate;
+/* What was chosen, others by what a plan with them costs, then those that cannot.
+   TM_OK, TM_END past the last node, past its last candidate */
+tm_status tm_plan_explanation_candidate(const tm_plan_explanation *explanation, uint32_t node, uint32_t index,
+                                        tm_node_candidate *out_candidate);
+
+#define TM_CHANGE_NUMERICS 1u           /* another class: value */
+#define TM_CHANGE_REPEATS  2u           /* another number of runs: value */
+#define TM_CHANGE_MEMORY   3u           /* no limit of memory */
+#define TM_CHANGE_ALLOWED  4u           /* the device `value`, which the options exclude */
+#define TM_CHANGE_BITS     5u           /* bits may differ from run to run */
+#define TM_CHANGE_RESOURCE 6u           /* more than one resource */
+
+/* What the plan would be with one requirement changed. */
+typedef struct tm_plan_change {
+  uint32_t    struct_size;
+  uint32_t    kind;                     /* TM_CHANGE_* */
+  uint64_t    value;
+  const char *device_name;              /* ALLOWED; else "" */
+  uint32_t    is_possible;              /* 0: no plan meets it */
+  uint32_t    moved_count;              /* nodes that would run elsewhere, or in another way */
+  uint64_t    total_ns;                 /* of a run then */
+} tm_plan_change;
+/* Those that were tried, whether they move anything or not; none for graphs of over 20,000 nodes.   TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_change(const tm_plan_explanation *explanation, uint32_t change, tm_plan_change *out_change);
+
+typedef struct tm_changed_node {
+  uint32_t    struct_size;
+  uint32_t    device;
+  const char *device_name;
+  const char *lowering;
+  uint32_t    moves;                    /* 1: it is not where it is now */
+  uint32_t    reserved;
+} tm_changed_node;
+/* Where a node would be then.   TM_OK, TM_END (past the last, or the change is not possible) */
+tm_status tm_plan_explanation_changed_node(const tm_plan_explanation *explanation, uint32_t change, uint32_t node,
+                                           tm_changed_node *out_node);
+
+/* A value that is made, or given, in one memory and needed in another; once a memory, however many read it there. */
+typedef struct tm_plan_copy {
+  uint32_t struct_size;
+  uint32_t value;                       /* of the graph, no view */
+  uint32_t from;                        /* for tm_plan_explanation_memory */
+  uint32_t to;
+  uint32_t producer;                    /* node that makes it, or TM_NO_NODE: it is given */
+  uint32_t reader;                      /* the first node that reads it there; TM_NO_NODE: only the end does */
+  uint64_t bytes;
+  uint64_t ns;                          /* in each run; of a constant its share of being copied once */
+  uint64_t start_ns;
+  uint64_t end_ns;
+} tm_plan_copy;
+/* By value and memory.   TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_copy(const tm_plan_explanation *explanation, uint32_t copy, tm_plan_copy *out_copy);
+
+typedef struct tm_plan_link {
+  uint32_t struct_size;
+  uint32_t from;                        /* for tm_plan_explanation_memory */
+  uint32_t to;
+  uint32_t copy_count;
+  uint64_t bytes;
+  uint64_t ns;
+} tm_plan_link;
+/* Pairs of memories between which something is copied.   TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_link(const tm_plan_explanation *explanation, uint32_t link, tm_plan_link *out_link);
+
+typedef struct tm_explained_memory {
+  uint32_t    struct_size;
+  uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
+  const char *name;
+  uint64_t    peak_bytes;               /* that values and workspaces take at once */
+  uint64_t    max_bytes;                /* 0: no limit */
+  uint64_t    ns_per_mib;               /* about what a run would save by another MiB; 0: there is enough */
+} tm_explained_memory;
+/* TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_memory(const tm_plan_explanation *explanation, uint32_t memory, tm_explained_memory *out_memory);
+
+/* One after the other what decides when a run is over. */
+typedef struct tm_critical_step {
+  uint32_t struct_size;
+  uint32_t node;                        /* or TM_NO_NODE: a copy */
+  uint32_t copy;                        /* for tm_plan_explanation_copy */
+  uint32_t reserved;
+  uint64_t ns;
+} tm_critical_step;
+/* Nothing is listed where nothing overlaps: all nodes and copies are on it then.   TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_critical(const tm_plan_explanation *explanation, uint32_t step, tm_critical_step *out_step);
+
+/* A whole plan that was looked at, and is not the one. */
+typedef struct tm_rejected_plan {
+  uint32_t    struct_size;
+  uint32_t    device;                   /* of "single-device" whose; else TM_ANY_DEVICE */
+  const char *name;                     /* "heft", "cpop", "single-device", ... */
+  const char *device_name;              /* "" if there is none */
+  uint64_t    total_ns;                 /* of a run, in the order that suits it best */
+  uint64_t    sum_ns;
+  uint64_t    copied_bytes;
+  uint64_t    excess_bytes;             /* beyond the limit of memory */
+} tm_rejected_plan;
+/* By time.   TM_OK, TM_END past the last. */
+tm_status tm_plan_explanation_rejected(const tm_plan_explanation *explanation, uint32_t index, tm_rejected_plan *out_plan);
+
+typedef struct tm_explained_run {
+  uint32_t struct_size;
+  uint32_t replayed;                    /* as in tm_plan_report */
+  uint64_t measured_ns;
+} tm_explained_run;
+/* The last runs of a plan, the newest first.   TM_OK, TM_END past the last (there is none for a graph). */
+tm_status tm_plan_explanation_run(const tm_plan_explanation *explanation, uint32_t run, tm_explained_run *out_run);
+
 /* -------------------------------------------------------------------------------------------------- checkpoints ---- */
 
 /* [any thread] What is told of a checkpoint is fixed when it is opened; its bytes are looked at anew by every read, so each

@@ -7,10 +7,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "plugin/device.h"
 #include "schedule/graph_request.h"
+#include "schedule/label_price.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
 
@@ -143,26 +143,16 @@ static bool may_be_used(const label_maker *maker, const tm_plan_candidate *candi
   return tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device) && !atomic_load(&candidate->is_starved);
 }
 
-/* What is paid once, spread over all runs of all nodes that share it; packed constants are a node's own. */
-static uint64_t share_of_setup_ns(const label_maker *maker, const tm_plan_candidate *candidate, uint32_t use_count) {
-  const uint64_t due = candidate->due.cost_ns - candidate->due.earned_ns;
-  const uint64_t own = tm_min_u64(due, candidate->constant_ns);
-  const uint64_t repeats = maker->policy->repeats;
-  uint64_t runs;
-  if (!tm_checked_mul(repeats, use_count, &runs)) return 0;
-  return own / repeats + (due - own) / runs;
-}
-
 static void add_label(label_maker *maker, uint32_t node, uint32_t index, const tm_plan_candidate *candidate) {
   tm_graph_problem *problem = maker->problem;
   const uint32_t place = problem->place_of_device[candidate->device->index];
   const bool is_direct = candidate->lowering == NULL &&
                          tm_graph_request_is_bindable(problem->graph, node, candidate->device, problem->alignment);
-  const uint64_t run_ns = is_direct ? candidate->total_ns - tm_min_u64(candidate->copy_ns, candidate->total_ns) : candidate->total_ns;
-  const uint64_t setup_ns = share_of_setup_ns(maker, candidate, maker->use_counts[problem->node_placements[node]]);
+  const uint32_t use_count = maker->use_counts[problem->node_placements[node]];
+  const tm_label_price price = tm_label_price_of(candidate, is_direct, maker->policy->repeats, use_count);
   const uint32_t memory = is_direct ? problem->places[place].memory : TM_HOST_SPACE;
   maker->solver_labels[maker->count] = (tm_solver_label){
-    .cost_ns = tm_min_u64(tm_cost_add(run_ns, setup_ns), TM_SOLVER_MOST_NS),
+    .cost_ns = tm_label_price_sum(&price),
     .input_memory = memory,
     .output_memory = memory,
     .resource = problem->places[place].resource,
