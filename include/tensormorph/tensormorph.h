@@ -601,8 +601,20 @@ typedef struct tm_plan_memory_description {
 tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);
 
 #define TM_PLAN_DIGEST_BYTES 32
-/* SHA-256 of all that makes the plan: the graph, devices by what they are, who runs what, and when what is copied where. */
+/* SHA-256 of all that a run does: the graph, devices by what they are, who runs what, what is copied when and where; not of
+   names, prices and addresses.  Plans of one digest do the same. */
 void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]);
+
+/* Writes who runs what to a file, whole or not at all.   TM_ERROR_ARGUMENT (no path), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error);
+/* The plan of that file for the same graph, whatever was learned since: of the options on_failure, wait_for_prepare and lists of
+   devices count, all else is the file's.  It is placed anew only when something fails.
+   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_LIMIT (over 1 GiB), TM_ERROR_CORRUPT (damage), TM_ERROR_ARGUMENT (it is of another graph),
+   TM_ERROR_NO_DEVICE (devices are not as they were: the text names the first difference), and as tm_plan_create */
+tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options *options, tm_plan **out_plan, tm_error *error);
+/* The first step at which two plans of one graph differ, by device or by what is done to operands.   TM_OK, TM_END (they do not),
+   TM_ERROR_ARGUMENT (graphs of different sizes) */
+tm_status tm_plan_compare(const tm_plan *a, const tm_plan *b, uint32_t *out_step, tm_error *error);
 
 /* -------------------------------------------------------------------------------------------------- explanation ---- */
 

@@ -2,6 +2,7 @@
 /* Plans as the application makes, runs and asks them; plans themselves are in src/execute. */
 #include <string.h>
 
+#include "api/plans.h"
 #include "api/tensor.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -21,7 +22,7 @@ static tm_context *context_of(const tm_plan *plan) { return plan->graph->owner; 
 
 /* ---- making ---- */
 
-static tm_status read_options(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error) {
+tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error) {
   *out_options = (tm_plan_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (options != NULL) TM_TRY(tm_copy_in(options, "plan options", out_options, sizeof *out_options, error));
   if (out_options->on_failure > TM_ON_FAILURE_STRICT)
@@ -63,47 +64,57 @@ static tm_status deny(const tm_context *context, const tm_plan_options *options,
   return TM_OK;
 }
 
-static tm_status make(tm_graph *graph, const tm_plan_options *options, const uint8_t *denied, tm_plan *plan, tm_error *error) {
+static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_request *request, tm_plan *plan, tm_error *error) {
   tm_context *context = graph->owner;
-  tm_plan_request request = { .memory = &context->memory, .graph = graph, .runner = context->runner,
-                              .waits_for_prepare = options->wait_for_prepare != 0 };
-  if (options->on_failure == TM_ON_FAILURE_STRICT) request.runner.is_strict = true;
-  request.policy = (tm_plan_policy){
-    .worst_numerics = options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics,
-    .run_to_run = options->run_to_run,
-    .repeats = options->repeats,
-    .most_bytes = options->max_memory_bytes,
-    .denied = denied,
-    .one_resource = options->one_resource,
-  };
-  TM_TRY(tm_plan_init(plan, &request, error));
+  request->memory = &context->memory;
+  request->graph = graph;
+  request->runner = context->runner;
+  request->waits_for_prepare = options->wait_for_prepare != 0;
+  if (options->on_failure == TM_ON_FAILURE_STRICT) request->runner.is_strict = true;
+  request->policy.worst_numerics = options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics;
+  request->policy.run_to_run = options->run_to_run != 0;
+  request->policy.repeats = options->repeats;
+  request->policy.most_bytes = options->max_memory_bytes;
+  request->policy.one_resource = options->one_resource != 0;
+  TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;
   tm_plan_deinit(plan);
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
 }
 
-tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
-  tm_context *context = graph->owner;
-  tm_plan_options known;
-  TM_TRY(read_options(options, &known, error));
+static tm_status check_bound(const tm_graph *graph, tm_error *error) {
   const uint32_t unbound = tm_graph_unbound(graph);
-  if (unbound != TM_GRAPH_NONE) {
-    char name[TM_GRAPH_LABEL_CAPACITY];
-    tm_graph_name_value(graph, unbound, name, sizeof name);
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has no bytes: bind it first", name);
-  }
+  if (unbound == TM_GRAPH_NONE) return TM_OK;
+  char name[TM_GRAPH_LABEL_CAPACITY];
+  tm_graph_name_value(graph, unbound, name, sizeof name);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s has no bytes: bind it first", name);
+}
+
+tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
+                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                                           tm_error *error),
+                       void *choose_context, tm_plan **out_plan, tm_error *error) {
+  tm_context *context = graph->owner;
+  TM_TRY(check_bound(graph, error));
   tm_graph_seal(graph);
   const uint32_t device_count = context->inventory->device_count;
   uint8_t *denied = tm_memory_calloc(&context->memory, device_count, 1);
   tm_plan *plan = tm_memory_calloc(&context->memory, 1, sizeof *plan);
+  tm_plan_request request = { .policy = { .denied = denied }, .choose = choose, .choose_context = choose_context };
   tm_status status = denied == NULL || plan == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan")
-                                                    : deny(context, &known, denied, error);
-  if (status == TM_OK) status = make(graph, &known, denied, plan, error);
+                                                    : deny(context, options, denied, error);
+  if (status == TM_OK) status = make(graph, options, &request, plan, error);
   tm_memory_free(&context->memory, denied, device_count);
   if (status != TM_OK) tm_memory_free(&context->memory, plan, sizeof *plan);
   else *out_plan = plan;
   return status;
+}
+
+tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
+  tm_plan_options known;
+  TM_TRY(tm_plan_options_read(options, &known, error));
+  return tm_plan_make(graph, &known, NULL, NULL, out_plan, error);
 }
 
 static uint64_t bounce_count(const tm_plan *plan) { return plan->graph->inputs.count + plan->graph->output_count; }

@@ -90,22 +90,28 @@ static void free_program(tm_plan *plan) {
   memset(program, 0, sizeof *program);
 }
 
-static tm_status place(tm_plan *plan, tm_error *error) {
+static tm_status choose(tm_plan *plan, const tm_plan_request *request, tm_graph_choice *out_choice, tm_error *error) {
+  if (request != NULL && request->choose != NULL)
+    return request->choose(request->choose_context, &plan->program.problem, plan->memory, out_choice, error);
+  return tm_graph_choice_make(&plan->program.problem, &plan->policy, plan->memory, out_choice, error);
+}
+
+static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   tm_plan_program *program = &plan->program;
   tm_graph_choice choice;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
-  TM_TRY(tm_graph_choice_make(&program->problem, &plan->policy, plan->memory, &choice, error));
+  TM_TRY(choose(plan, request, &choice, error));
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
   if (status == TM_OK) tm_plan_prepare_start(plan);
   return status;
 }
 
-tm_status tm_plan_place(tm_plan *plan, tm_error *error) {
+tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   free_program(plan);
   plan->program.was_made = true;
   tm_arena_init(&plan->program.arena, plan->memory);
-  const tm_status status = place(plan, error);
+  const tm_status status = place(plan, request, error);
   plan->must_replace = status != TM_OK;
   if (status != TM_OK) free_program(plan);
   if (status != TM_OK) return status;
@@ -167,7 +173,7 @@ tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *
   plan->policy = request->policy;
   plan->waits_for_prepare = request->waits_for_prepare;
   tm_status status = make_lists(plan, request, error);
-  if (status == TM_OK) status = tm_plan_place(plan, error);
+  if (status == TM_OK) status = tm_plan_place(plan, request, error);
   if (status != TM_OK) tm_plan_deinit(plan);
   return status;
 }

@@ -94,7 +94,7 @@ static void bind(tm_plan *plan) {
 
 static tm_status run(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   TM_TRY(check_states(plan, error));
-  if (plan->must_replace || !are_usable(plan)) TM_TRY(tm_plan_place(plan, error));
+  if (plan->must_replace || !are_usable(plan)) TM_TRY(tm_plan_place(plan, NULL, error));
   if (!plan->program.is_bound && tm_plan_is_ready(plan)) bind(plan);
   else if (plan->program.is_bound && tm_plan_states_put_out(plan, NULL) != TM_OK) tm_plan_unbind(plan);
   TM_TRY(check_states(plan, error));
