@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "explain_graph.h"
 #include "json_writer.h"
 #include "numerics_text.h"
 #include "op_request.h"
@@ -278,7 +279,20 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
   return TM_EXIT_OK;
 }
 
-static int run(tm_invocation *invocation) {
+/* What goes with one of the two only. */
+static int check_usage(const tm_arguments *arguments, bool has_graph) {
+  static const char *const of_op[] = { "dtype", "shape", "output-dtype", "attr", "transpose-a", "transpose-b", "axis", "constant", NULL };
+  static const char *const of_graph[] = { "node", "repeats", NULL };
+  if (has_graph == (arguments->operand_count != 0))
+    return tm_complain_as(TM_EXIT_USAGE, "%s: usage: tensormorph explain OP [OPTION...], or explain --graph FILE [OPTION...]; --help says more",
+                          has_graph ? "an operation and a graph" : "something is missing");
+  for (const char *const *name = has_graph ? of_op : of_graph; *name != NULL; name++)
+    if (tm_arguments_has(arguments, *name))
+      return tm_complain_as(TM_EXIT_USAGE, "--%s goes with %s only", *name, has_graph ? "an operation" : "--graph");
+  return TM_EXIT_OK;
+}
+
+static int run_op(tm_invocation *invocation) {
   const tm_session_needs needs = { 0 };
   tm_context            *context = NULL;
   tm_op_request          request;
@@ -291,15 +305,23 @@ static int run(tm_invocation *invocation) {
   return exit_code;
 }
 
+static int run(tm_invocation *invocation) {
+  const bool has_graph = tm_arguments_has(&invocation->arguments, "graph");
+  const int  exit_code = check_usage(&invocation->arguments, has_graph);
+  if (exit_code != TM_EXIT_OK) return exit_code;
+  return has_graph ? tm_explain_graph(invocation) : run_op(invocation);
+}
+
 static const tm_flag flags[] = {
   TM_OP_REQUEST_FLAGS,
+  TM_EXPLAIN_GRAPH_FLAGS,
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 
 const tm_command tm_command_explain = {
   .name = "explain",
   .operands = "OP",
-  .operand_min = 1,
+  .operand_min = 0,
   .operand_max = 1,
   .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
   .notes =

@@ -41,8 +41,8 @@ static tm_status check_names(const char *const *names, uint32_t count, const cha
   return TM_OK;
 }
 
-/* As a context reads such lists.   *out_denied has one byte a device. */
-static tm_status deny(const tm_context *context, const tm_plan_options *options, uint8_t *denied, tm_error *error) {
+/* As a context reads such lists. */
+tm_status tm_plan_options_deny(const tm_context *context, const tm_plan_options *options, uint8_t *denied, tm_error *error) {
   const tm_context_options lists = {
     .struct_size = sizeof lists,
     .devices = options->devices,
@@ -64,6 +64,17 @@ static tm_status deny(const tm_context *context, const tm_plan_options *options,
   return TM_OK;
 }
 
+tm_plan_policy tm_plan_options_policy(const tm_context *context, const tm_plan_options *options, const uint8_t *denied) {
+  return (tm_plan_policy){
+    .worst_numerics = options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics,
+    .run_to_run = options->run_to_run != 0,
+    .repeats = options->repeats,
+    .most_bytes = options->max_memory_bytes,
+    .denied = denied,
+    .one_resource = options->one_resource != 0,
+  };
+}
+
 static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_request *request, tm_plan *plan, tm_error *error) {
   tm_context *context = graph->owner;
   request->memory = &context->memory;
@@ -71,11 +82,7 @@ static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_r
   request->runner = context->runner;
   request->waits_for_prepare = options->wait_for_prepare != 0;
   if (options->on_failure == TM_ON_FAILURE_STRICT) request->runner.is_strict = true;
-  request->policy.worst_numerics = options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics;
-  request->policy.run_to_run = options->run_to_run != 0;
-  request->policy.repeats = options->repeats;
-  request->policy.most_bytes = options->max_memory_bytes;
-  request->policy.one_resource = options->one_resource != 0;
+  request->policy = tm_plan_options_policy(context, options, request->policy.denied);
   TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;
@@ -103,7 +110,7 @@ tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
   tm_plan *plan = tm_memory_calloc(&context->memory, 1, sizeof *plan);
   tm_plan_request request = { .policy = { .denied = denied }, .choose = choose, .choose_context = choose_context };
   tm_status status = denied == NULL || plan == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan")
-                                                    : deny(context, options, denied, error);
+                                                    : tm_plan_options_deny(context, options, denied, error);
   if (status == TM_OK) status = make(graph, options, &request, plan, error);
   tm_memory_free(&context->memory, denied, device_count);
   if (status != TM_OK) tm_memory_free(&context->memory, plan, sizeof *plan);

@@ -9,6 +9,11 @@
 /* Checks them and fills in what is usual; `options` may be NULL.   TM_ERROR_ARGUMENT */
 tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error);
 
+/* Which devices they exclude: denied[device] becomes 0 or 1.   TM_ERROR_ARGUMENT (unknown names) */
+tm_status tm_plan_options_deny(const tm_context *context, const tm_plan_options *options, uint8_t *denied, tm_error *error);
+/* What they ask for; it points to `denied`. */
+tm_plan_policy tm_plan_options_policy(const tm_context *context, const tm_plan_options *options, const uint8_t *denied);
+
 /* Makes a plan of options that were read; `choose` as in tm_plan_request.   As tm_plan_create */
 tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
                        tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,

@@ -32,6 +32,8 @@ typedef struct tm_plan_step {
   uint32_t is_direct;
   uint64_t predicted_ns;
   uint64_t alternate_ns;
+  uint64_t measured_ns;         /* in the last run that was measured step by step; 0: none was */
+  uint64_t measured_count;
 } tm_plan_step;
 
 typedef enum tm_action_kind {
@@ -146,6 +148,14 @@ typedef struct tm_plan_state {
   uint64_t bytes;
 } tm_plan_state;
 
+#define TM_PLAN_RECENT_RUNS 16u
+
+typedef struct tm_plan_recent {
+  uint64_t measured_ns;         /* 0: it failed */
+  uint32_t was_plain;
+  uint32_t reserved;
+} tm_plan_recent;
+
 typedef struct tm_plan_counters {
   uint64_t runs;
   uint64_t plain_runs;          /* that walked the actions */
@@ -192,6 +202,7 @@ typedef struct tm_plan {
   void           **inputs;              /* where this run has them: first elements; bounces count */
   void           **outputs;
   tm_plan_counters counters;
+  tm_plan_recent   recent[TM_PLAN_RECENT_RUNS];         /* [run % TM_PLAN_RECENT_RUNS] */
   uint32_t         alignment;           /* of host memory that any device may be given */
   uint32_t         writes_whole_units;  /* a device in host memory writes beyond what is asked for: outputs have room for that */
   uint32_t         must_replace;        /* something failed: place anew before the next run */

@@ -232,6 +232,10 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
 /* ---- learning ---- */
 
 static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns) {
+  if (action->step != TM_PLAN_NONE) {
+    l->program->steps[action->step].measured_ns = taken_ns;
+    l->program->steps[action->step].measured_count++;
+  }
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
     tm_placement *placement = l->program->problem.placements[step->placement];

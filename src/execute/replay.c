@@ -108,8 +108,9 @@ tm_status tm_plan_replay(tm_plan *plan, tm_plan_outcome *out_outcome, tm_error *
   tm_plan_outcome *outcome = out_outcome;
   memset(outcome, 0, offsetof(tm_plan_outcome, note) + 1);
   const tm_status status = run(plan, outcome, error);
-  plan->counters.runs++;
   outcome->measured_ns = tm_now_ns() - begin_ns;
+  plan->recent[plan->counters.runs++ % TM_PLAN_RECENT_RUNS] =
+      (tm_plan_recent){ .measured_ns = status == TM_OK ? outcome->measured_ns : 0, .was_plain = outcome->was_plain };
   outcome->query_count = atomic_load(&inventory->query_count) - queries;
   outcome->prepare_count = atomic_load(&inventory->prepare_count) - prepares;
   outcome->plan_count = plan->counters.plans - plans;

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One node of a graph as text: every candidate with what it would cost, why it is where it is, and what would move it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "explain_graph.h"
+#include "numerics_text.h"
+#include "op_request.h"
+#include "printable_text.h"
+#include "quantity.h"
+#include "row_printer.h"
+
+static const tm_column columns[] = {
+  { "device", TM_COLUMN_TEXT, 0, "" }, { "verdict", TM_COLUMN_TEXT, 0, "" }, { "regret", TM_COLUMN_TEXT, 0, "" },
+  { "total", TM_COLUMN_TEXT, 0, "" },  { "formula", TM_COLUMN_TEXT, 0, "" }, { "corr(n)", TM_COLUMN_TEXT, 0, "" },
+  { "lower", TM_COLUMN_TEXT, 0, "" },  { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" },
+  { "wait", TM_COLUMN_TEXT, 0, "" },   { "memory", TM_COLUMN_TEXT, 0, "" },  { "level", TM_COLUMN_TEXT, 0, "" } };
+#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+static const tm_column_view views[] = { { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 0, false, NULL },
+                                        { 3, 0, 0, false, NULL },  { 4, 0, 2, false, NULL }, { 5, 0, 3, false, NULL },
+                                        { 6, 0, 1, false, NULL },  { 7, 0, 0, false, NULL }, { 8, 0, 0, false, NULL },
+                                        { 9, 0, 4, false, NULL },  { 10, 0, 5, false, NULL }, { 11, 0, 6, false, NULL } };
+
+typedef struct row_texts {
+  const tm_explained_graph *explained;
+  uint32_t    node;
+  tm_quantity quantities[9];
+  char        device[160];
+  char        level[32];
+  char        correction[48];
+} row_texts;
+
+static bool candidate_at(const tm_explained_graph *explained, uint32_t node, uint32_t index, tm_node_candidate *candidate) {
+  *candidate = (tm_node_candidate){ .struct_size = sizeof *candidate };
+  return tm_plan_explanation_candidate(explained->explanation, node, index, candidate) == TM_OK;
+}
+
+static bool can_run(const tm_node_candidate *candidate) { return candidate->total_ns != 0 || candidate->forced_ns != TM_NEVER_NS; }
+
+/* A refusal with a way around it: the way has a row of its own, and says more. */
+static bool has_way_around(const row_texts *texts, const tm_node_candidate *candidate) {
+  tm_node_candidate other;
+  if (candidate->level != TM_LEVEL_REFUSED || candidate->lowering[0] != '\0') return false;
+  for (uint32_t i = 0; candidate_at(texts->explained, texts->node, i, &other); i++)
+    if (other.device == candidate->device && other.lowering[0] != '\0') return true;
+  return false;
+}
+
+static bool find_row(const row_texts *texts, uint64_t row, tm_node_candidate *candidate) {
+  for (uint32_t i = 0; candidate_at(texts->explained, texts->node, i, candidate); i++)
+    if (!has_way_around(texts, candidate) && row-- == 0) return true;
+  return false;
+}
+
+static tm_cell duration_cell(const tm_node_candidate *candidate, uint64_t ns, tm_quantity *quantity) {
+  if (!can_run(candidate) || ns == TM_NEVER_NS) return tm_cell_undefined(TM_COLUMN_TEXT);
+  return tm_cell_text(ns == 0 ? "0" : tm_quantity_duration(ns, quantity));
+}
+
+static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
+  static const uint8_t places[] = { 2, 3, 4, 6, 7, 8, 9, 10 };
+  row_texts           *texts = (row_texts *)(uintptr_t)source;
+  tm_node_candidate    candidate;
+  if (!find_row(texts, row, &candidate)) return false;
+  const uint64_t durations[] = { candidate.regret_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns,
+                                 candidate.staging_ns + candidate.copy_in_ns + candidate.copy_out_ns, candidate.setup_share_ns,
+                                 candidate.wait_ns, candidate.memory_ns };
+  tm_way_describe(candidate.device_name, candidate.lowering, texts->device, sizeof texts->device);
+  snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level), tm_numerics_name(candidate.numerics));
+  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction, (unsigned long long)candidate.sample_count);
+  cells[0] = tm_cell_text(texts->device);
+  cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
+  for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
+  cells[5] = can_run(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
+  cells[11] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
+  return true;
+}
+
+/* ---- the node ---- */
+
+typedef struct page {
+  const tm_explained_graph *explained;
+  tm_output_stream         *stream;
+  uint32_t                  width;
+  uint32_t                  node;
+} page;
+
+static void print_sentence(const page *p, const char *head, const char *text) {
+  char clean[2400], clean_head[320];
+  tm_printable_clean(text, strlen(text), clean, sizeof clean);
+  tm_printable_clean(head, strlen(head), clean_head, sizeof clean_head);
+  tm_output_text(p->stream, clean_head);
+  tm_printable_wrap(p->stream, clean, tm_printable_width(clean_head, strlen(clean_head)), p->width);
+}
+
+static void append_values(const page *p, const uint32_t *values, uint32_t count, const char *head, char *text, size_t capacity) {
+  for (uint32_t i = 0; i < count; i++) {
+    tm_value_description value = { .struct_size = sizeof value };
+    char                 layout[256];
+    const size_t         used = strlen(text);
+    if (tm_graph_value_describe(p->explained->graph, values[i], &value) != TM_OK) continue;
+    tm_operand_describe(&value.layout, layout, sizeof layout);
+    snprintf(text + used, capacity - used, "%s%s%s", i == 0 ? head : ", ", layout,
+             (value.layout.flags & TM_OPERAND_CONSTANT) != 0 ? " (constant)" : "");
+  }
+}
+
+static void print_node(const page *p, const tm_node_explanation *one) {
+  tm_node_description node = { .struct_size = sizeof node };
+  tm_quantity         a, b, c;
+  char                name[320], head[340], text[2000];
+  (void)tm_graph_node_describe(p->explained->graph, p->node, &node);
+  tm_node_describe(p->explained, p->node, name, sizeof name);
+  snprintf(head, sizeof head, "node %s: ", name);
+  snprintf(text, sizeof text, "%s", node.op_name);
+  append_values(p, node.inputs, node.input_count, " ", text, sizeof text);
+  append_values(p, node.outputs, node.output_count, " -> ", text, sizeof text);
+  print_sentence(p, head, text);
+  snprintf(text, sizeof text, "%s operations, %s read, %s written; accepted: %s or better", tm_quantity_short_count(one->flops, &a),
+           tm_quantity_bytes(one->read_bytes, &b), tm_quantity_bytes(one->written_bytes, &c), tm_numerics_name(one->worst_numerics));
+  print_sentence(p, "work: ", text);
+}
+
+/* ---- its operands, and when it runs ---- */
+
+static void print_copies(const page *p) {
+  tm_plan_copy copy = { .struct_size = sizeof copy };
+  for (uint32_t i = 0; tm_plan_explanation_copy(p->explained->explanation, i, &copy) == TM_OK; i++) {
+    tm_quantity bytes, time;
+    char        text[300];
+    if (copy.reader != p->node && copy.producer != p->node) continue;
+    snprintf(text, sizeof text, "value %u from %s to %s, %s, %s", copy.value, tm_memory_name(p->explained, copy.from),
+             tm_memory_name(p->explained, copy.to), tm_quantity_bytes(copy.bytes, &bytes), tm_quantity_duration(copy.ns, &time));
+    print_sentence(p, copy.producer == p->node ? "copied after it: " : "copied for it: ", text);
+  }
+}
+
+static void print_times(const page *p, const tm_node_explanation *one) {
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  tm_quantity     start, end, total, wait;
+  char            text[300];
+  tm_plan_explanation_summarize(p->explained->explanation, &summary);
+  snprintf(text, sizeof text, "from %s to %s of %s", tm_quantity_duration(one->start_ns, &start), tm_quantity_duration(one->end_ns, &end),
+           tm_quantity_duration(summary.total_ns, &total));
+  if (summary.overlaps != 0) {
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, ", after %s of waiting for its device; %s", tm_quantity_duration(one->wait_ns, &wait),
+             one->is_critical != 0 ? "the run would end later if it did" : "it may end later without the run doing so");
+  }
+  print_sentence(p, "runs: ", text);
+}
+
+/* ---- candidates ---- */
+
+static void describe_change(const page *p, uint32_t index, char *text, size_t capacity) {
+  tm_plan_change  change = { .struct_size = sizeof change };
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  char            name[160], difference[64];
+  text[0] = '\0';
+  if (tm_plan_explanation_change(p->explained->explanation, index, &change) != TM_OK) return;
+  tm_plan_explanation_summarize(p->explained->explanation, &summary);
+  tm_change_describe(&change, name, sizeof name);
+  tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
+  snprintf(text, capacity, "with %s; a run of the graph would take %s", name, difference);
+}
+
+/* What a table has no room for. */
+static void print_details(const page *p) {
+  tm_node_candidate candidate;
+  const row_texts   texts = { .explained = p->explained, .node = p->node };
+  for (uint32_t i = 0; candidate_at(p->explained, p->node, i, &candidate); i++) {
+    char head[200], promise[64] = "", change[320], text[1800];
+    tm_way_describe(candidate.device_name, candidate.lowering, head, sizeof head - 2);
+    strcat(head, ": ");
+    if (has_way_around(&texts, &candidate)) snprintf(head, sizeof head, "%s as it is: ", candidate.device_name);
+    if (candidate.level != TM_LEVEL_REFUSED)
+      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise, sizeof promise);
+    describe_change(p, candidate.change, change, sizeof change);
+    const char *parts[] = { promise, candidate.lowering[0] != '\0' ? "after " : "", candidate.reason, change[0] != '\0' ? "would get it " : "" };
+    const char *ends[] = { "", candidate.lowering, "", change };
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t part = 0; part < 4 && used < sizeof text; part++) {
+      if (parts[part][0] == '\0') continue;
+      const int length = snprintf(text + used, sizeof text - used, "%s%s%s", used == 0 ? "" : "; ", parts[part], ends[part]);
+      used += length < 0 ? 0 : (size_t)length;
+    }
+    if (used != 0) print_sentence(p, head, text);
+  }
+}
+
+static void print_change(const page *p, const tm_node_explanation *one) {
+  tm_changed_node then = { .struct_size = sizeof then };
+  char            change[320], way[160], text[1200];
+  describe_change(p, one->change, change, sizeof change);
+  if (change[0] != '\0') {
+    (void)tm_plan_explanation_changed_node(p->explained->explanation, one->change, p->node, &then);
+    tm_way_describe(then.device_name, then.lowering, way, sizeof way);
+    snprintf(text, sizeof text, "it runs on %s %s", way, change);
+    print_sentence(p, "what would change it: ", text);
+    return;
+  }
+  tm_changes_describe(p->explained, text, sizeof text);
+  if (text[0] != '\0') print_sentence(p, "what would change it: nothing of ", text);
+}
+
+void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node, tm_invocation *invocation) {
+  const page          p = { explained, invocation->output, invocation->terminal.width, node };
+  const tm_table_look look = { .width = p.width, .color = invocation->terminal.color };
+  row_texts           texts = { .explained = explained, .node = node };
+  const tm_rows       rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
+  tm_node_explanation one = { .struct_size = sizeof one };
+  char                why[700];
+  (void)tm_plan_explanation_node(explained->explanation, node, &one);
+  print_node(&p, &one);
+  tm_output_char(p.stream, '\n');
+  tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, p.stream);
+  tm_output_char(p.stream, '\n');
+  print_times(&p, &one);
+  print_copies(&p);
+  tm_why_describe(explained, node, why, sizeof why);
+  print_sentence(&p, "why there: ", why);
+  print_change(&p, &one);
+  print_details(&p);
+}

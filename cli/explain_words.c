@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "explain_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "quantity.h"
+
+const char *tm_why_name(uint32_t why) {
+  static const char *const names[] = { "only choice", "fastest", "set-up", "copies", "overlap", "memory", "as planned" };
+  return why < sizeof names / sizeof *names ? names[why] : "?";
+}
+
+void tm_way_describe(const char *device, const char *lowering, char *out, size_t capacity) {
+  snprintf(out, capacity, "%s%s", device, lowering[0] != '\0' ? " (changed)" : "");
+}
+
+const char *tm_memory_name(const tm_explained_graph *explained, uint32_t memory) {
+  tm_explained_memory one = { .struct_size = sizeof one };
+  return tm_plan_explanation_memory(explained->explanation, memory, &one) == TM_OK ? one.name : "?";
+}
+
+void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
+  tm_node_description one = { .struct_size = sizeof one };
+  const bool has_name = tm_graph_node_describe(explained->graph, node, &one) == TM_OK && one.name[0] != '\0';
+  snprintf(out, capacity, has_name ? "%u '%.200s'" : "%u", node, has_name ? one.name : "");
+}
+
+void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity) {
+  tm_quantity  difference;
+  const bool   is_less = then_ns < now_ns;
+  const char  *text = tm_quantity_duration(is_less ? now_ns - then_ns : then_ns - now_ns, &difference);
+  if (now_ns == then_ns) snprintf(out, capacity, "as long");
+  else snprintf(out, capacity, "%s %s", text, is_less ? "less" : "more");
+}
+
+/* ---- why ---- */
+
+void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
+  tm_node_explanation one = { .struct_size = sizeof one };
+  tm_node_candidate   chosen = { .struct_size = sizeof chosen }, faster = { .struct_size = sizeof faster };
+  tm_quantity         run, share, regret;
+  char                way[160], sooner[64];
+  out[0] = '\0';
+  if (tm_plan_explanation_node(explained->explanation, node, &one) != TM_OK) return;
+  (void)tm_plan_explanation_candidate(explained->explanation, node, 0, &chosen);
+  (void)tm_plan_explanation_candidate(explained->explanation, node, one.fastest, &faster);
+  tm_way_describe(faster.device_name, faster.lowering, way, sizeof way);
+  const uint64_t chosen_ns = chosen.run_ns + chosen.lowering_ns + chosen.staging_ns;
+  const uint64_t faster_ns = faster.run_ns + faster.lowering_ns + faster.staging_ns;
+  tm_difference_describe(chosen_ns, faster_ns, sooner, sizeof sooner);
+  const char *faster_text = tm_quantity_duration(faster_ns, &run);
+  const char *regret_text = faster.regret_ns == TM_NEVER_NS ? "an unknown time" : tm_quantity_duration(faster.regret_ns, &regret);
+  switch (one.why) {
+    case TM_WHY_ONLY: snprintf(out, capacity, "nobody else can run it as asked"); break;
+    case TM_WHY_FASTEST: snprintf(out, capacity, "nobody runs it in less time than %s", faster_text); break;
+    case TM_WHY_SETUP:
+      snprintf(out, capacity, "%s would run it in %s (%s), but each run would also bear %s of what is paid once there", way, faster_text,
+               sooner, tm_quantity_duration(faster.setup_share_ns, &share));
+      break;
+    case TM_WHY_COPIES:
+      snprintf(out, capacity, "%s would run it in %s (%s), but with the copies that takes, there and around it, a run would be %s longer",
+               way, faster_text, sooner, regret_text);
+      break;
+    case TM_WHY_OVERLAP: snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner"); break;
+    case TM_WHY_MEMORY: snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner); break;
+    default: snprintf(out, capacity, "prices were others when the plan was made"); break;
+  }
+}
+
+/* ---- what would change it ---- */
+
+void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity) {
+  tm_quantity count;
+  switch (change->kind) {
+    case TM_CHANGE_NUMERICS: snprintf(out, capacity, "--accept N%llu", (unsigned long long)change->value); break;
+    case TM_CHANGE_REPEATS: snprintf(out, capacity, "--repeats %s", tm_quantity_count(change->value, &count)); break;
+    case TM_CHANGE_MEMORY: snprintf(out, capacity, "no --max-memory"); break;
+    case TM_CHANGE_ALLOWED: snprintf(out, capacity, "%s allowed", change->device_name); break;
+    case TM_CHANGE_BITS: snprintf(out, capacity, "bits that may differ from run to run"); break;
+    default: snprintf(out, capacity, "more than one resource"); break;
+  }
+  if (change->kind != TM_CHANGE_REPEATS) return;
+  size_t kept = 0;              /* as it is typed */
+  for (size_t i = 0; out[i] != '\0'; i++)
+    if (out[i] != ',') out[kept++] = out[i];
+  out[kept] = '\0';
+}
+
+void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity) {
+  tm_plan_change change = { .struct_size = sizeof change };
+  size_t         used = 0;
+  out[0] = '\0';
+  for (uint32_t i = 0; tm_plan_explanation_change(explained->explanation, i, &change) == TM_OK && used < capacity; i++) {
+    char text[160];
+    tm_change_describe(&change, text, sizeof text);
+    const int length = snprintf(out + used, capacity - used, "%s%s", used == 0 ? "" : ", ", text);
+    used += length < 0 ? 0 : (size_t)length;
+  }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain_words.h - an explanation of a graph in words: reasons, and requirements as the options that ask for them. */
+#ifndef TM_CLI_EXPLAIN_WORDS_H
+#define TM_CLI_EXPLAIN_WORDS_H
+
+#include <stddef.h>
+
+#include "tensormorph/tensormorph.h"
+
+/* An explanation and the graph that it is of. */
+typedef struct tm_explained_graph {
+  const char                *path;
+  tm_graph                  *graph;
+  const tm_plan_explanation *explanation;
+} tm_explained_graph;
+
+/* "fastest", "copies", ...: for a column. */
+const char *tm_why_name(uint32_t why);
+/* A sentence that compares what was chosen with what would be faster by itself. */
+void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
+
+/* "--accept N3", "--repeats 1000", "no --max-memory", ... */
+void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity);
+/* "1.20 ms less", "300 us more", "as long". */
+void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity);
+/* Everything that was tried: "--accept N0 to N3, --repeats 1 to 1,000,000". */
+void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity);
+
+/* "4 'fc1'", or its number alone. */
+void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
+/* "sim:0", "sim:0 (changed)". */
+void tm_way_describe(const char *device, const char *lowering, char *out, size_t capacity);
+/* "host", or the device whose memory it is. */
+const char *tm_memory_name(const tm_explained_graph *explained, uint32_t memory);
+
+#endif
