@@ -123,14 +123,21 @@ static void print_node(const page *p, const tm_node_explanation *one) {
 
 /* ---- its operands, and when it runs ---- */
 
+static bool is_constant(const page *p, uint32_t number) {
+  tm_value_description value = { .struct_size = sizeof value };
+  return tm_graph_value_describe(p->explained->graph, number, &value) == TM_OK && value.kind == TM_VALUE_CONSTANT;
+}
+
 static void print_copies(const page *p) {
   tm_plan_copy copy = { .struct_size = sizeof copy };
   for (uint32_t i = 0; tm_plan_explanation_copy(p->explained->explanation, i, &copy) == TM_OK; i++) {
     tm_quantity bytes, time;
-    char        text[300];
+    char        value[256] = "", text[600];
     if (copy.reader != p->node && copy.producer != p->node) continue;
-    snprintf(text, sizeof text, "value %u from %s to %s, %s, %s", copy.value, tm_memory_name(p->explained, copy.from),
-             tm_memory_name(p->explained, copy.to), tm_quantity_bytes(copy.bytes, &bytes), tm_quantity_duration(copy.ns, &time));
+    tm_value_describe(p->explained, copy.value, value, sizeof value);
+    snprintf(text, sizeof text, "%s from %s to %s, %s, %s%s", value, tm_memory_name(p->explained, copy.from),
+             tm_memory_name(p->explained, copy.to), tm_quantity_bytes(copy.bytes, &bytes), tm_quantity_duration(copy.ns, &time),
+             is_constant(p, copy.value) ? ", its share of being copied once for all runs" : "");
     print_sentence(p, copy.producer == p->node ? "copied after it: " : "copied for it: ", text);
   }
 }
@@ -161,7 +168,7 @@ static void describe_change(const page *p, uint32_t index, char *text, size_t ca
   tm_plan_explanation_summarize(p->explained->explanation, &summary);
   tm_change_describe(&change, name, sizeof name);
   tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
-  snprintf(text, capacity, "with %s; a run of the graph would take %s", name, difference);
+  snprintf(text, capacity, "with %s (and a run of the graph would take %s)", name, difference);
 }
 
 /* What a table has no room for. */
@@ -189,19 +196,41 @@ static void print_details(const page *p) {
   }
 }
 
-static void print_change(const page *p, const tm_node_explanation *one) {
+/* Does another number of runs between this one and the declared one move the node to the same place? */
+static bool is_foregone(const page *p, uint32_t index, const tm_plan_change *change, const tm_changed_node *then) {
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  tm_plan_change  other = { .struct_size = sizeof other };
+  tm_changed_node there = { .struct_size = sizeof there };
+  tm_plan_explanation_summarize(p->explained->explanation, &summary);
+  for (uint32_t i = 0; tm_plan_explanation_change(p->explained->explanation, i, &other) == TM_OK; i++) {
+    const bool is_nearer = change->value > summary.repeats ? other.value < change->value && other.value > summary.repeats
+                                                           : other.value > change->value && other.value < summary.repeats;
+    if (i == index || change->kind != TM_CHANGE_REPEATS || other.kind != TM_CHANGE_REPEATS || !is_nearer) continue;
+    if (tm_plan_explanation_changed_node(p->explained->explanation, i, p->node, &there) != TM_OK || there.moves == 0) continue;
+    if (there.device == then->device && strcmp(there.lowering, then->lowering) == 0) return true;
+  }
+  return false;
+}
+
+static void print_changes(const page *p) {
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  tm_plan_change  change = { .struct_size = sizeof change };
   tm_changed_node then = { .struct_size = sizeof then };
-  char            change[320], way[160], text[1200];
-  describe_change(p, one->change, change, sizeof change);
-  if (change[0] != '\0') {
-    (void)tm_plan_explanation_changed_node(p->explained->explanation, one->change, p->node, &then);
+  char            name[160], way[160], difference[64], text[1200];
+  bool            any = false;
+  tm_plan_explanation_summarize(p->explained->explanation, &summary);
+  for (uint32_t i = 0; tm_plan_explanation_change(p->explained->explanation, i, &change) == TM_OK; i++) {
+    if (tm_plan_explanation_changed_node(p->explained->explanation, i, p->node, &then) != TM_OK || then.moves == 0) continue;
+    if (is_foregone(p, i, &change, &then)) continue;
+    tm_change_describe(&change, name, sizeof name);
     tm_way_describe(then.device_name, then.lowering, way, sizeof way);
-    snprintf(text, sizeof text, "it runs on %s %s", way, change);
-    print_sentence(p, "what would change it: ", text);
-    return;
+    tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
+    snprintf(text, sizeof text, "%s moves it to %s, and a run of the graph takes %s", name, way, difference);
+    print_sentence(p, "would change it: ", text);
+    any = true;
   }
   tm_changes_describe(p->explained, text, sizeof text);
-  if (text[0] != '\0') print_sentence(p, "what would change it: nothing of ", text);
+  if (!any && text[0] != '\0') print_sentence(p, "would change it: none of ", text);
 }
 
 void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node, tm_invocation *invocation) {
@@ -220,6 +249,6 @@ void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node,
   print_copies(&p);
   tm_why_describe(explained, node, why, sizeof why);
   print_sentence(&p, "why there: ", why);
-  print_change(&p, &one);
+  print_changes(&p);
   print_details(&p);
 }

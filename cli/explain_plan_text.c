@@ -18,9 +18,9 @@ static const tm_column columns[] = {
   { "device", TM_COLUMN_TEXT, 0, "" },    { "time", TM_COLUMN_TEXT, 0, "" },   { "why", TM_COLUMN_TEXT, 0, "" },
   { "next best", TM_COLUMN_TEXT, 0, "" }, { "regret", TM_COLUMN_TEXT, 0, "" }, { "moves with", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = { { 0, 0, 0, false, NULL }, { 1, 6, 3, false, NULL },  { 2, 0, 0, false, NULL },
-                                        { 3, 8, 0, false, NULL }, { 4, 0, 0, false, NULL },  { 5, 0, 0, false, NULL },
-                                        { 6, 8, 2, false, NULL }, { 7, 0, 0, false, NULL }, { 8, 10, 1, false, NULL } };
+static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 1, false, NULL }, { 2, 0, 0, false, NULL },
+                                        { 3, 10, 0, false, NULL }, { 4, 0, 0, false, NULL }, { 5, 0, 0, false, NULL },
+                                        { 6, 10, 2, false, NULL }, { 7, 0, 0, false, NULL }, { 8, 0, 3, false, NULL } };
 
 typedef struct row_texts {
   const tm_explained_graph *explained;
@@ -99,7 +99,7 @@ static void describe_bound(const tm_plan_summary *summary, char *text, size_t ca
   if (summary->bound_ns == 0 || summary->bound_ns > summary->total_ns) text[0] = '\0';
   else if (summary->bound_ns == summary->total_ns) snprintf(text, capacity, "; no placement takes less");
   else
-    snprintf(text, capacity, "; no placement takes less than %s (%.1f %% less)", tm_quantity_duration(summary->bound_ns, &bound),
+    snprintf(text, capacity, "; no placement takes less than %s, so %.1f %% is the most that is lost", tm_quantity_duration(summary->bound_ns, &bound),
              100.0 * (double)(summary->total_ns - summary->bound_ns) / (double)summary->total_ns);
 }
 
@@ -159,8 +159,11 @@ static void print_critical(const page *p, const tm_plan_summary *summary) {
     char one[300];
     if (count >= MOST_CRITICAL) continue;
     tm_node_describe(p->explained, step.node, one, sizeof one);
-    if (step.node == TM_NO_NODE && tm_plan_explanation_copy(p->explained->explanation, step.copy, &copy) == TM_OK)
-      snprintf(one, sizeof one, "copy to %s", tm_memory_name(p->explained, copy.to));
+    if (step.node == TM_NO_NODE && tm_plan_explanation_copy(p->explained->explanation, step.copy, &copy) == TM_OK) {
+      char value[256] = "";
+      tm_value_describe(p->explained, copy.value, value, sizeof value);
+      snprintf(one, sizeof one, "%s to %.40s", value, tm_memory_name(p->explained, copy.to));
+    }
     const int length = snprintf(text + used, sizeof text - used, "%s%s", used == 0 ? "" : ", ", one);
     used += length < 0 || used + (size_t)length >= sizeof text ? 0 : (size_t)length;
   }
@@ -191,13 +194,20 @@ static void print_rejected(const page *p) {
   if (used != 0) print_sentence(p, "rejected: ", text);
 }
 
+/* Another number of runs that moves as many nodes as the one before. */
+static bool says_nothing_new(const tm_plan_change *change, const tm_plan_change *last) {
+  return change->kind == TM_CHANGE_REPEATS && last->kind == TM_CHANGE_REPEATS && change->moved_count == last->moved_count;
+}
+
 static void print_changes(const page *p, const tm_plan_summary *summary) {
   tm_plan_change change = { .struct_size = sizeof change };
+  tm_plan_change last = { .kind = 0 };
   char           all[1000];
   bool           any = false;
   for (uint32_t i = 0; tm_plan_explanation_change(p->explained->explanation, i, &change) == TM_OK; i++) {
     char name[160], difference[64], text[400];
-    if (change.is_possible == 0 || change.moved_count == 0) continue;
+    if (change.is_possible == 0 || change.moved_count == 0 || says_nothing_new(&change, &last)) continue;
+    last = change;
     tm_change_describe(&change, name, sizeof name);
     tm_difference_describe(summary->total_ns, change.total_ns, difference, sizeof difference);
     snprintf(text, sizeof text, "%s: %u %s, and a run takes %s", name, change.moved_count, change.moved_count == 1 ? "node moves" : "nodes move",

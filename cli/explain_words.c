@@ -26,6 +26,16 @@ void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *
   snprintf(out, capacity, has_name ? "%u '%.200s'" : "%u", node, has_name ? one.name : "");
 }
 
+void tm_value_describe(const tm_explained_graph *explained, uint32_t value, char *out, size_t capacity) {
+  static const char *const kinds[] = { "value", "input", "constant", "state" };
+  tm_value_description one = { .struct_size = sizeof one };
+  char                 node[256];
+  if (tm_graph_value_describe(explained->graph, value, &one) != TM_OK) return;
+  tm_node_describe(explained, one.node, node, sizeof node);
+  if (one.kind <= TM_VALUE_STATE) snprintf(out, capacity, "%s '%.200s'", kinds[one.kind], one.name);
+  else snprintf(out, capacity, "the result of %s", node);
+}
+
 void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity) {
   tm_quantity  difference;
   const bool   is_less = then_ns < now_ns;
@@ -35,6 +45,21 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
 }
 
 /* ---- why ---- */
+
+/* "; with cpu:0, the next best, a run would take 12.0 ms more" */
+static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, char *out, size_t capacity) {
+  tm_node_candidate next = { .struct_size = sizeof next };
+  tm_quantity       regret;
+  char              way[160];
+  const size_t      used = strlen(out);
+  const bool        is_told = one->why == TM_WHY_COPIES && one->runner_up == one->fastest;
+  if (one->runner_up == TM_NO_CANDIDATE || one->regret_ns == TM_NEVER_NS || is_told || used >= capacity) return;
+  (void)tm_plan_explanation_candidate(explained->explanation, node, one->runner_up, &next);
+  tm_way_describe(next.device_name, next.lowering, way, sizeof way);
+  snprintf(out + used, capacity - used, "; with it on %s, the next best, a run would take %s", way,
+           one->regret_ns == 0 ? "as long" : tm_quantity_duration(one->regret_ns, &regret));
+  if (one->regret_ns != 0 && strlen(out) + 6 < capacity) strcat(out, " more");
+}
 
 void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
   tm_node_explanation one = { .struct_size = sizeof one };
@@ -66,6 +91,7 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
     case TM_WHY_MEMORY: snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner); break;
     default: snprintf(out, capacity, "prices were others when the plan was made"); break;
   }
+  append_next(explained, node, &one, out, capacity);
 }
 
 /* ---- what would change it ---- */

@@ -28,6 +28,8 @@ void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t 
 
 /* "4 'fc1'", or its number alone. */
 void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
+/* "constant 'w'", "the result of 4 'fc1'". */
+void tm_value_describe(const tm_explained_graph *explained, uint32_t value, char *out, size_t capacity);
 /* "sim:0", "sim:0 (changed)". */
 void tm_way_describe(const char *device, const char *lowering, char *out, size_t capacity);
 /* "host", or the device whose memory it is. */

@@ -135,7 +135,7 @@ static void add_rejected(tm_plan_explanation *explanation, const tm_portfolio_pl
     .copied_bytes = plan->copied_bytes,
     .excess_bytes = plan->excess_bytes,
   };
-  if (!overlaps && rejected.sum_ns <= explanation->sum_ns && rejected.excess_bytes == 0) return;        /* it is this one */
+  if (rejected.total_ns == explanation->total_ns && rejected.sum_ns == explanation->sum_ns) return;     /* it is this one */
   uint32_t at = explanation->rejected_count++;
   for (; at > 0 && rejected.total_ns < explanation->rejected[at - 1].total_ns; at--) explanation->rejected[at] = explanation->rejected[at - 1];
   explanation->rejected[at] = rejected;
@@ -149,12 +149,12 @@ static tm_status list_rejected(tm_plan_explanation *explanation, const uint32_t 
   if (status == TM_ERROR_NO_MEMORY) return no_memory(error);
   if (status != TM_OK) return TM_OK;            /* no other plan was found */
   explanation->rejected = tm_arena_calloc(&explanation->arena, portfolio.plan_count, sizeof *explanation->rejected);
-  for (uint32_t i = 0; explanation->rejected != NULL && i < portfolio.plan_count; i++)
-    if (i != portfolio.best || explanation->choice.overlaps == 0) add_rejected(explanation, &portfolio.plans[i]);
+  for (uint32_t i = 0; explanation->rejected != NULL && i < portfolio.plan_count; i++) add_rejected(explanation, &portfolio.plans[i]);
   tm_portfolio_deinit(&portfolio);
   return explanation->rejected != NULL ? TM_OK : no_memory(error);
 }
 
+/* What was chosen against all else: each label forced, then whole plans. */
 static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   const tm_solver_label *all = explanation->problem.solver.labels;
   const uint64_t memory_count = explanation->problem.solver.memory_count;
@@ -165,9 +165,13 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
   TM_TRY(tm_assignment_solve_within(&explanation->problem.solver, NULL, explanation->memory, &within, error));
   take_forced(explanation, &within);
-  tm_status status = list_rejected(explanation, within.assignment.labels, error);
-  tm_assignment_within_deinit(&within);
+  const tm_solver_label *allowed = explanation->problem.solver.labels;
   explanation->problem.solver.labels = all;
+  tm_status status = tm_explained_schedule_make(explanation, error);
+  explanation->problem.solver.labels = allowed;
+  if (status == TM_OK) status = list_rejected(explanation, within.assignment.labels, error);
+  explanation->problem.solver.labels = all;
+  tm_assignment_within_deinit(&within);
   return status;
 }
 
@@ -229,9 +233,7 @@ static tm_status make(tm_plan_explanation *explanation, const tm_explanation_req
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy, error));
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
-  explanation->sum_ns = explanation->choice.additive_ns;
   TM_TRY(weigh(explanation, error));
-  TM_TRY(tm_explained_schedule_make(explanation, error));
   TM_TRY(put_in_order(explanation, error));
   return tm_requirement_changes_make(explanation, error);
 }

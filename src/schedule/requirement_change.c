@@ -144,12 +144,27 @@ static bool leads_to(const tm_plan_explanation *explanation, const tm_requiremen
   return device == NULL || (then->device == device && (lowering == NULL || strcmp(then->lowering, lowering) == 0));
 }
 
+/* Of several numbers of runs that lead there only the nearest to the one that was declared is worth telling. */
+static bool is_nearest(const tm_plan_explanation *explanation, uint32_t index, uint32_t node, const tm_device_slot *device,
+                       const char *lowering) {
+  const tm_requirement_change *change = &explanation->changes[index];
+  const uint64_t now = explanation->policy.repeats;
+  for (uint32_t i = 0; change->kind == TM_CHANGE_REPEATS && i < explanation->change_count; i++) {
+    const tm_requirement_change *other = &explanation->changes[i];
+    const bool is_between = (now < other->value && other->value < change->value) || (change->value < other->value && other->value < now);
+    if (other->kind != TM_CHANGE_REPEATS || other->places == NULL || !is_between) continue;
+    if (leads_to(explanation, other, node, device, lowering)) return false;
+  }
+  return true;
+}
+
 uint32_t tm_requirement_change_find(const tm_plan_explanation *explanation, uint32_t node, const tm_device_slot *device,
                                     const char *lowering) {
   uint32_t best = TM_NO_CHANGE;
   for (uint32_t i = 0; i < explanation->change_count; i++) {
     const tm_requirement_change *change = &explanation->changes[i];
     if (change->places == NULL || !leads_to(explanation, change, node, device, lowering)) continue;
+    if (!is_nearest(explanation, i, node, device, lowering)) continue;
     if (best == TM_NO_CHANGE || change->total_ns < explanation->changes[best].total_ns) best = i;
   }
   return best;
