@@ -25,7 +25,8 @@ typedef struct tm_placement {
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
   uint32_t             candidate_count;
   uint32_t             references;      /* under the table's lock */
-  tm_mutex             lock;            /* prices and preparation */
+  tm_mutex             lock;            /* prices, and who prepares */
+  tm_condition         prepared;        /* somebody is done with that */
   tm_request           request;
   tm_plan_candidate   *candidates;
 } tm_placement;
