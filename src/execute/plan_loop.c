@@ -17,6 +17,7 @@ typedef struct loop {
   tm_plan_program *program;
   tm_error        *error;
   uint32_t         index;       /* of the action */
+  uint32_t         blamed;      /* action whose work failed; TM_PLAN_NONE: nobody knows */
 } loop;
 
 /* ---- queues ---- */
@@ -100,12 +101,18 @@ static tm_status transfer(const loop *l, const tm_plan_action *action) {
 }
 
 /* A ticket of value 0 was complete at once, and what came before it need not be. */
-static tm_status wait(const loop *l, uint32_t place, uint32_t to) {
+static tm_status wait(loop *l, uint32_t place, uint32_t to) {
   tm_plan_queue *queue = &l->program->queues[place];
   tm_ticket last = { .queue = queue->use.queue };
-  for (uint32_t i = to; i > queue->done_to && last.value == 0; i--)
-    if (l->program->actions[i - 1].place == place) last.value = l->program->tickets[i - 1];
-  const tm_status status = tm_device_finish(&queue->use, &last, queue->expected_ns, l->error);
+  uint64_t first = 0, failed;
+  for (uint32_t i = to; i > queue->done_to; i--) {
+    if (l->program->actions[i - 1].place != place || l->program->tickets[i - 1] == 0 || l->program->actions[i - 1].kind == TM_ACTION_WAIT) continue;
+    first = l->program->tickets[i - 1];
+    if (last.value == 0) last.value = first;
+  }
+  const tm_status status = tm_device_finish(&queue->use, &last, first, queue->expected_ns, &failed, l->error);
+  for (uint32_t i = queue->done_to; status != TM_OK && i < to && failed != 0; i++)
+    if (l->program->actions[i].place == place && l->program->tickets[i] == failed) l->blamed = i;
   queue->has_failed = status != TM_OK;
   TM_TRY(status);
   queue->done_to = to;
@@ -151,7 +158,7 @@ static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
   return status;
 }
 
-static tm_status act(const loop *l, const tm_plan_action *action) {
+static tm_status act(loop *l, const tm_plan_action *action) {
   switch (action->kind) {
     case TM_ACTION_ENQUEUE: return enqueue(l, action);
     case TM_ACTION_UPLOAD:
@@ -186,6 +193,9 @@ static void count_launches(const loop *l) {
 
 /* Other devices finish what they have; what they made counts. */
 static void end(loop *l, tm_status status, tm_loop_failure *failure) {
+  failure->action = l->index;
+  failure->status = status;
+  failure->blamed = l->blamed == TM_PLAN_NONE ? l->index : l->blamed;
   for (uint32_t i = 0; status != TM_OK && i < l->program->problem.place_count; i++) {
     tm_plan_queue *queue = &l->program->queues[i];
     tm_error unheard = TM_ERROR_INIT;
@@ -206,7 +216,7 @@ static void begin_failure(tm_loop_failure *failure) {
 
 tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -223,8 +233,6 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
     if (status != TM_OK) break;
   }
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }
@@ -260,7 +268,7 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
 
 tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -268,8 +276,6 @@ tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
   for (; l.index < l.program->action_count && status == TM_OK; l.index += status == TM_OK)
     status = act_measured(&l, &l.program->actions[l.index], &frame);
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }

@@ -38,9 +38,9 @@ static tm_status run_careful(tm_plan *plan, tm_plan_outcome *outcome, tm_error *
   return status;
 }
 
-/* Who is to blame is known only where a call told so; of work that was waited for, the run that makes good for it finds out. */
+/* Where nobody knows whose work it was, the run that makes good for it finds out. */
 static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome *outcome) {
-  const tm_plan_action *action = &plan->program.actions[failure->action];
+  const tm_plan_action *action = &plan->program.actions[failure->blamed];
   tm_plan_program *program = &plan->program;
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &program->steps[action->step];

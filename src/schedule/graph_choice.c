@@ -197,6 +197,7 @@ static tm_status overlap(tm_graph_problem *problem, tm_memory *memory, tm_graph_
 
 static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
+  if (choice->node_count == 0) return TM_OK;
   if (policy->one_resource != 0) return solve_on_one(problem, memory, choice, error);
   TM_TRY(solve(problem, memory, choice, error));
   return may_overlap(problem) ? overlap(problem, memory, choice, error) : TM_OK;
@@ -217,7 +218,7 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
     out_choice->state_memory = state_memory;
     if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
     find_alternates(problem, NULL, out_choice);
-    status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
+    if (out_choice->node_count != 0) status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
     if (!may_overlap(problem)) out_choice->total_ns = out_choice->additive_ns;
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
