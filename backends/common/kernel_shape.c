@@ -19,7 +19,7 @@ void kernel_axes_append(kernel_axes *axes, kernel_axis axis) {
 
 /* ---- reductions ---- */
 
-/* Attributes that contradict the shapes must not lead outside of y's axes. */
+/* Stays within y's axes, whatever the attributes: y_axis is at most i. */
 static void part_axes(const tm_operation *operation, uint32_t reduced, int keeps_dims, kernel_reduction *out) {
   const tm_operand *x = &operation->operands[0], *y = &operation->operands[operation->input_count];
   uint32_t y_axis = 0;
