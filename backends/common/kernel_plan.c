@@ -137,6 +137,7 @@ u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *ker
   const tm_operand *y = output_of(operation);
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
+  if (y->rank == 0 || operation->operands[0].rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
   begin(operation, out_plan);
   walk_over(p, &operation->operands[0]);
   walk_along(p, 0, &operation->operands[0]);
