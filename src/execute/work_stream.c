@@ -92,7 +92,7 @@ tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *p
 
 /* ---- the caller's thread ---- */
 
-static bool is_cancelled(const tm_work_stream *stream) {
+bool tm_work_stream_is_cancelled(const tm_work_stream *stream) {
   return stream->runner->cancelled != NULL && atomic_load_explicit(stream->runner->cancelled, memory_order_relaxed) != 0;
 }
 
@@ -115,13 +115,27 @@ static tm_status take_oldest(tm_work_stream *stream, tm_work_stream_entry **out_
   return status;
 }
 
+/* While there are helpers the caller's thread keeps to one device, so that it does not wait for theirs; if that fails, it has all of
+   them to fall back on. */
+static tm_status run_at_home(tm_work_stream *stream, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
+                             tm_error *error) {
+  if (stream->home != TM_ANY_DEVICE && request->only_device == TM_ANY_DEVICE) {
+    tm_request own = *request;
+    own.only_device = stream->home;
+    const tm_status status = tm_runner_run(stream->runner, &own, pointers, out_outcome, error);
+    if (status == TM_OK || status == TM_ERROR_CANCELLED || stream->runner->is_strict) return status;
+    stream->home = TM_ANY_DEVICE;
+  }
+  return tm_runner_run(stream->runner, request, pointers, out_outcome, error);
+}
+
 static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, tm_error *error) {
   tm_work_stream_lane *lane = &stream->lanes[0];
   void *pointers[TM_MAX_OPERANDS];
   tm_run_outcome outcome;
   const uint64_t begin = tm_now_ns();
   TM_TRY(tm_work_stream_load(lane, &entry->piece, pointers, error));
-  TM_TRY(tm_runner_run(stream->runner, &entry->piece.request, pointers, &outcome, error));
+  TM_TRY(run_at_home(stream, &entry->piece.request, pointers, &outcome, error));
   tm_work_stream_recruit(stream, &entry->piece, outcome.device);
   tm_mutex_lock(&stream->lock);
   tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
@@ -131,7 +145,7 @@ static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, 
 
 static tm_status run_next(tm_work_stream *stream, tm_error *error) {
   tm_work_stream_entry *entry = NULL;
-  if (is_cancelled(stream)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
+  if (tm_work_stream_is_cancelled(stream)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
   const tm_status status = take_oldest(stream, &entry);
   if (status == TM_OK) TM_TRY(run_piece(stream, entry, error));
   if (status >= 0) TM_TRY(stream->work->advance(stream->work->context, error));
@@ -152,6 +166,7 @@ static tm_status init(tm_work_stream *stream, const tm_runner *runner, const tm_
   stream->runner = runner;
   stream->work = work;
   stream->error.struct_size = sizeof stream->error;
+  stream->home = TM_ANY_DEVICE;
   stream->pull.lane_count = 1;
   stream->pull.bytes_left = work->bytes_total;
   stream->lanes = tm_memory_calloc(memory, TM_PULL_MOST_LANES, sizeof *stream->lanes);

@@ -84,7 +84,7 @@ static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
   tm_work_stream_entry *taken = NULL;
   bool is_settled = false;
   tm_mutex_lock(&stream->lock);
-  while (taken == NULL && !is_settled && !stream->is_over) {
+  while (taken == NULL && !is_settled && !stream->is_over && !tm_work_stream_is_cancelled(stream)) {
     tm_work_stream_fill(stream);
     uint32_t unknown = NOTHING;
     const uint32_t best = choose(stream, lane, &unknown);
@@ -228,7 +228,9 @@ void tm_work_stream_recruit(tm_work_stream *stream, const tm_work_stream_piece *
   stream->recruit_ns = now + RECRUIT_EVERY_NS;
   if (stream->pull.lane_count == TM_PULL_MOST_LANES || like->request.only_device != TM_ANY_DEVICE) return;
   tm_device_slot *device = find_helper(stream, like, stream->runner->table->market.inventory->devices[used]);
-  if (device != NULL) start_lane(stream, device);
+  if (device == NULL) return;
+  start_lane(stream, device);
+  stream->home = used;
 }
 
 void tm_work_stream_join(tm_work_stream *stream) {

@@ -51,6 +51,7 @@ struct tm_work_stream {
   bool                  is_at_end;      /* the work has no more pieces */
   bool                  is_over;        /* nothing is taken any more */
   uint64_t              recruit_ns;     /* the caller's own: when to look for helpers again */
+  uint32_t              home;           /* the caller's own: the device that it keeps to while it has helpers, or TM_ANY_DEVICE */
   tm_status             status;
   tm_error              error;
 };
@@ -70,6 +71,8 @@ void tm_work_stream_finish(tm_work_stream *stream, uint32_t lane, tm_work_stream
                       uint64_t taken_ns);
 
 /* ---- without it ---- */
+
+bool tm_work_stream_is_cancelled(const tm_work_stream *stream);
 
 /* Has the work load the piece for the lane; tells how long that took in the piece. */
 tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *piece, void **out_pointers, tm_error *error);
