@@ -113,7 +113,8 @@ static void mark_chain(survey *all, uint32_t state) {
   }
   if (value == state) return;
   const uint32_t end = value;   /* it leads elsewhere: the marks are taken back, up to where it ended */
-  for (value = last; value != end && value != TM_GRAPH_NONE; value = step_back(all, value, state)) all->chains[value] = TM_GRAPH_NONE;
+  for (value = last; value != end && value != TM_GRAPH_NONE; value = step_back(all, value, state))
+    all->chains[value] = TM_GRAPH_NONE;
 }
 
 /* Nothing else that the node touches may lie in the memory that it overwrites, but the same operand again. */

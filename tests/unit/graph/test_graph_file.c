@@ -40,7 +40,7 @@ static void text_is_for_people(void **state) {
   build(&c);
   char *text = print(&c, TM_FORM_TEXT);
   assert_string_equal(text,
-                      "graph: 1 inputs, 1 constants, 1 states, 2 nodes, 2 outputs\n"
+                      "graph: 1 input, 1 constant, 1 state, 2 nodes, 2 outputs\n"
                       "%0 = input \"x\" f32 [4,8]\n"
                       "%1 = constant \"w \\\"q\\\" \\\\ \xc3\xa9\" f32 [2,8], no bytes yet\n"
                       "%2 = state \"s\" f32 [4,2], then %4\n"
@@ -253,6 +253,29 @@ static void long_wrong_orders_are_told_quickly(void **state) {
   case_end(&c);
 }
 
+/* What docs/graphs.md shows is a graph, to the byte. */
+static void the_documented_file_is_one(void **state) {
+  (void)state;
+  static char page[1 << 16];
+  FILE *file = fopen(TM_SOURCE_DIR "/docs/graphs.md", "rb");
+  assert_non_null(file);
+  page[fread(page, 1, sizeof page - 1, file)] = '\0';
+  (void)fclose(file);
+  char *begin = strstr(page, "```\n{");
+  assert_non_null(begin);
+  begin += 4;
+  char *end = strstr(begin, "```");
+  assert_non_null(end);
+  *end = '\0';
+  graph_case c;
+  case_begin(&c);
+  if (tm_graph_read(&c.graph, begin, strlen(begin), &c.error) != TM_OK) fail_msg("%s", c.error.text);
+  char *text = print(&c, TM_FORM_JSON);
+  assert_string_equal(text, begin);
+  free(text);
+  case_end(&c);
+}
+
 static void no_memory_is_told_and_nothing_leaks(void **state) {
   (void)state;
   graph_case c;
@@ -284,6 +307,7 @@ int main(void) {
     cmocka_unit_test(what_cannot_be_is_told),
     cmocka_unit_test(empty_graphs_are_graphs),
     cmocka_unit_test(long_wrong_orders_are_told_quickly),
+    cmocka_unit_test(the_documented_file_is_one),
     cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
