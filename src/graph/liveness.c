@@ -132,15 +132,13 @@ static bool is_alone(const survey *all, uint32_t n, uint32_t output, uint32_t in
 
 static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32_t input) {
   const tm_graph *graph = all->graph;
-  const uint32_t value = graph->nodes[n].inputs[input];
-  const uint32_t base = graph->values[value].base;
+  const uint32_t base = graph->values[graph->nodes[n].inputs[input]].base;
   const uint32_t root = all->lives[base].root;
   if (!may_alias(all, n, output, input)) return false;
   if (graph->values[base].kind != TM_GRAPH_RESULT && graph->values[base].kind != TM_GRAPH_STATE) return false;
   if (all->lives[base].outlives != 0 || all->lives[base].last_use != n) return false;
-  if (graph->values[root].kind == TM_GRAPH_STATE &&
-      (all->chains[graph->nodes[n].outputs[output]] != root || (value != root && all->chains[value] != root)))
-    return false;
+  /* All that leads to a state has its dims, so what lies in its memory lies at its beginning. */
+  if (graph->values[root].kind == TM_GRAPH_STATE && all->chains[graph->nodes[n].outputs[output]] != root) return false;
   return is_alone(all, n, output, input);
 }
 
