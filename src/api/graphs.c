@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs as the application builds, asks, saves and loads them; the graph itself is in src/graph. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/tensor.h"
 #include "base/error.h"
 #include "base/replaced_file.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "graph/graph_file.h"
 #include "graph/graph_text.h"
 #include "tensor/shape.h"
@@ -38,7 +38,10 @@ void tm_graph_destroy(tm_graph *graph) {
 /* The layout of what is called `what` and `name`. */
 static tm_status complete(const tm_operand *layout, const char *what, const char *name, tm_operand *out_operand, tm_error *error) {
   const tm_status status = tm_layout_complete(layout, out_operand, error);
-  if (status != TM_OK) tm_error_prefix(error, "%s '%.255s'", what, name == NULL ? "" : name);
+  if (status == TM_OK) return TM_OK;
+  char shown[TM_GRAPH_LABEL_CAPACITY];
+  tm_text_escape(name == NULL ? "" : name, name == NULL ? 0 : strlen(name), shown, sizeof shown);
+  tm_error_prefix(error, "%s '%s'", what, shown);
   return status;
 }
 

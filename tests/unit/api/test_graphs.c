@@ -128,6 +128,7 @@ static void wrong_calls_are_errors(void **state) {
   const tm_operand deep = { .format = TM_FORMAT_F32, .rank = 9, .dims = { 1 } };
   const uint32_t x = 0;
   fails(tm_graph_input(graph, "deep", &deep, &value, &error), TM_ERROR_ARGUMENT, &error, "input 'deep': rank 9");
+  fails(tm_graph_input(graph, "\x1b[31m", &deep, &value, &error), TM_ERROR_ARGUMENT, &error, "input '\\x1b[31m': rank 9");
   fails(tm_graph_state(graph, "none", NULL, &value, &error), TM_ERROR_ARGUMENT, &error, "state 'none': there is no layout");
   fails(tm_graph_view(graph, 0, &deep, 0, &value, &error), TM_ERROR_ARGUMENT, &error, "a view of value 0: rank 9");
   fails(tm_graph_constant(graph, "c", NULL, &value, &error), TM_ERROR_ARGUMENT, &error, "without a tensor");

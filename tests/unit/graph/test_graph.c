@@ -46,6 +46,28 @@ static void attributes_are_kept_and_completed(void **state) {
   case_end(&c);
 }
 
+/* Formats other than the usual, and shapes that no input says. */
+static void wanted_outputs_are_made(void **state) {
+  (void)state;
+  graph_case c;
+  case_begin(&c);
+  const uint32_t x = add_input(&c, "x", f32(2, DIMS(4, 8))), scalar = add_input(&c, "scalar", f32(0, NULL));
+  const tm_reduce_attributes rows = { .axes = 2 };
+  const tm_operand as_f64 = { .format = TM_FORMAT_F64 }, shape = { .rank = 2, .dims = { 3, 5 } }, deep = { .rank = 99 };
+  uint32_t y = 0;
+  tm_node_request request = { .op = TM_OP_SUM, .attributes = &rows, .attribute_bytes = sizeof rows, .inputs = &x, .input_count = 1,
+                              .outputs = &as_f64, .output_count = 1 };
+  assert_int_equal(tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_OK);
+  assert_int_equal(c.graph.values[y].operand.format, TM_FORMAT_F64);
+  assert_int_equal(c.graph.values[y].operand.rank, 1);
+  request = (tm_node_request){ .op = TM_OP_FILL, .inputs = &scalar, .input_count = 1, .outputs = &shape, .output_count = 1 };
+  assert_int_equal(tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_OK);
+  assert_int_equal(c.graph.values[y].operand.byte_count, 60);
+  request.outputs = &deep;
+  says(&c, tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_ERROR_ARGUMENT, "node 2: fill: y: rank 99");
+  case_end(&c);
+}
+
 static void wrong_nodes_are_refused(void **state) {
   (void)state;
   graph_case c;
@@ -262,6 +284,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_and_nodes_are_numbered_in_order),
     cmocka_unit_test(attributes_are_kept_and_completed),
+    cmocka_unit_test(wanted_outputs_are_made),
     cmocka_unit_test(wrong_nodes_are_refused),
     cmocka_unit_test(names_are_unique_and_clean),
     cmocka_unit_test(views_stay_inside),

@@ -2,6 +2,8 @@
 /* Graphs as text: the three forms, JSON back and forth, and files that say what cannot be. */
 #include "graph/graph_file.h"
 
+#include <time.h>
+
 #include "graph/graph_text.h"
 #include "unit/graph/graph_case.h"
 
@@ -276,6 +278,29 @@ static void the_documented_file_is_one(void **state) {
   case_end(&c);
 }
 
+static void large_graphs_are_read_back(void **state) {
+  (void)state;
+  enum { NODES = 100000 };
+  graph_case c, back;
+  case_begin(&c);
+  case_begin(&back);
+  uint32_t value = add_input(&c, "x", f32(1, DIMS(16)));
+  for (uint32_t i = 0; i < NODES; i++) value = add_unary(&c, TM_OP_NEG, value);
+  add_output(&c, "y", value);
+  clock_t begin = clock();
+  char *text = print(&c, TM_FORM_JSON);
+  const double written = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  begin = clock();
+  assert_int_equal(tm_graph_read(&back.graph, text, strlen(text), &back.error), TM_OK);
+  const double read = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  print_message("%u nodes: written in %.3f s, read in %.3f s of processor time\n", (unsigned)NODES, written, read);
+  assert_int_equal(back.graph.node_count, NODES);
+  assert_true(written < 5 && read < 5);
+  free(text);
+  case_end(&back);
+  case_end(&c);
+}
+
 static void no_memory_is_told_and_nothing_leaks(void **state) {
   (void)state;
   graph_case c;
@@ -308,6 +333,7 @@ int main(void) {
     cmocka_unit_test(empty_graphs_are_graphs),
     cmocka_unit_test(long_wrong_orders_are_told_quickly),
     cmocka_unit_test(the_documented_file_is_one),
+    cmocka_unit_test(large_graphs_are_read_back),
     cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
