@@ -33,7 +33,8 @@ static void destroy(weights *all) {
 }
 
 /* What it adds: x * w + b, as two nodes. */
-static tm_status add_layer(tm_graph *graph, const char *name, uint32_t x, tm_tensor *w, tm_tensor *b, uint32_t *out_y, tm_error *error) {
+static tm_status add_layer(tm_graph *graph, const char *name, uint32_t x, tm_tensor *w, tm_tensor *b, uint32_t *out_y,
+                           tm_error *error) {
   char text[64];
   uint32_t product[2], sum[2];
   product[0] = x;

@@ -47,7 +47,8 @@ static tm_graph *build(tm_tensor *w) {
   assert_int_equal(tm_graph_input(graph, "x", &vector, &x, NULL), TM_OK);
   assert_int_equal(tm_graph_constant(graph, "w", w, &c, NULL), TM_OK);
   assert_int_equal(tm_graph_state(graph, "s", &vector, &s, NULL), TM_OK);
-  assert_int_equal(tm_graph_node(graph, "product", TM_OP_MUL, NULL, 0, (const uint32_t[]){ x, c }, 2, NULL, 1, &product, NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "product", TM_OP_MUL, NULL, 0, (const uint32_t[]){ x, c }, 2, NULL, 1, &product, NULL),
+                   TM_OK);
   assert_int_equal(tm_graph_node(graph, NULL, TM_OP_ADD, NULL, 0, (const uint32_t[]){ s, product }, 2, NULL, 1, &sum, NULL), TM_OK);
   assert_int_equal(tm_graph_view(graph, sum, &half, 0, &head, NULL), TM_OK);
   assert_int_equal(tm_graph_carry(graph, s, sum, NULL), TM_OK);

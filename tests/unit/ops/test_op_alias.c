@@ -41,7 +41,8 @@ static uint32_t check_row(const tm_op_row *row) {
     if (can) {
       run_into(&c, row, c.pointers[row->input_max]);
       run_into(&c, row, c.pointers[i]);
-      if (memcmp(c.pointers[i], c.pointers[row->input_max], bytes) != 0) fail_msg("%s: other bits in the place of input %u", row->name, i);
+      const bool is_same = memcmp(c.pointers[i], c.pointers[row->input_max], bytes) == 0;
+      if (!is_same) fail_msg("%s: other bits in the place of input %u", row->name, i);
       checked++;
     }
     op_end(&c);
