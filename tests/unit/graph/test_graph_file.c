@@ -186,7 +186,8 @@ static const struct { const char *text; const char *words; } wrong[] = {
   { HEAD X ",\n{\"kind\": \"carry\", \"value\": 0, \"state\": 0}" TAIL, "line 3: carry 0: input 'x' is no state" },
   { HEAD X ",\n{\"kind\": \"carry\", \"value\": 0, \"state\": 5}" TAIL, "the state to carry is value 5" },
   { HEAD X ",\n" VIEW("1", "0", "4", "4") TAIL, "a view stays inside" },
-  { HEAD X ",\n" VIEW("1", "0", "0", "2") ",\n" VIEW("2", "1", "0", "2") TAIL, "line 4: view 2: it is of value 1, which is a view" },
+  { HEAD X ",\n" VIEW("1", "0", "0", "2") ",\n" VIEW("2", "1", "0", "2") TAIL,
+    "line 4: view 2: it is of value 1, which is a view" },
   /* layouts */
   { HEAD INPUT("f32", "1,1,1,1,1,1,1,1,1", "") TAIL, "at most 8 extents" },
   { HEAD INPUT("f33", "1", "") TAIL, "found f33, expected the name of a format" },
