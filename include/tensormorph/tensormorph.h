@@ -5,10 +5,11 @@
  *
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
+ *                -> tm_graph                                        operations that belong together, checked as they are added
  *                -> tm_explain                                      every candidate, its cost, and the reason
  *
  * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
- * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations)
+ * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations, graphs)
  * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
  * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
@@ -471,7 +472,8 @@ tm_status tm_graph_output_describe(const tm_graph *graph, uint32_t output, tm_gr
 
 /* Writes up to capacity bytes of text, the NUL included, and tells the length of the whole without it; out_text may be NULL
    with capacity 0.   TM_ERROR_ARGUMENT (an unknown form) */
-tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length, tm_error *error);
+tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length,
+                         tm_error *error);
 
 #define TM_GRAPH_SAVE_DIGESTS 0x1u      /* read all constants and keep the SHA-256 of each, which tm_graph_bind then checks */
 
