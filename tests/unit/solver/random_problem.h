@@ -49,14 +49,14 @@ static inline uint32_t random_value(problem_builder *builder, uint64_t *state, u
   return builder_value(builder, builder_below(state, 100), producer, home, wanted, builder_below(state, RANDOM_CLASSES));
 }
 
-/* The same seed, the same problem. */
-static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
+/* The same seed, the same problem, of `most_ops` operations at most. */
+static inline void random_problem_sized(uint64_t seed, uint32_t most_ops, problem_builder *out_builder) {
   uint64_t state = seed;
   const uint32_t memories = 1 + builder_below(&state, RANDOM_MOST_MEMORIES), resources = 1 + builder_below(&state, 3);
-  builder_init(out_builder, memories, resources, RANDOM_CLASSES, 512);
+  builder_init(out_builder, memories, resources, RANDOM_CLASSES, 8 * most_ops + 8);
   random_copies(out_builder, &state);
   for (uint32_t i = builder_below(&state, 4); i > 0; i--) random_value(out_builder, &state, TM_SOLVER_NONE);
-  const uint32_t op_count = 1 + builder_below(&state, RANDOM_MOST_OPS);
+  const uint32_t op_count = 1 + builder_below(&state, most_ops);
   for (uint32_t i = 0; i < op_count; i++) {
     const uint32_t before = out_builder->problem.value_count, op = builder_op(out_builder);
     random_labels(out_builder, &state);
@@ -65,6 +65,10 @@ static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
     }
     for (uint32_t outputs = builder_below(&state, 3); outputs > 0; outputs--) random_value(out_builder, &state, op);
   }
+}
+
+static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
+  random_problem_sized(seed, RANDOM_MOST_OPS, out_builder);
 }
 
 static inline void random_choice(const tm_solver_problem *problem, uint64_t *state, uint32_t *out_labels) {
