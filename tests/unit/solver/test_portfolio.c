@@ -308,6 +308,34 @@ static void test_changes(void **state) {
   }
 }
 
+/* ---- every compiler ---- */
+
+#define DIGEST UINT64_C(1103972899935937929)
+
+static uint64_t mix(uint64_t digest, uint64_t number) { return (digest ^ number) * UINT64_C(1099511628211); }
+
+/* One digest of many plans, whoever compiled this.  It is another one only when a method changes: then take the new one, after
+   a look that two compilers print the same. */
+static void test_digest(void **state) {
+  (void)state;
+  uint64_t digest = UINT64_C(1469598103934665603);
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_portfolio portfolio;
+    random_problem_sized(seed, seed % 10 == 0 ? 100 : RANDOM_MOST_OPS, &builder);
+    if (solve(&builder.problem, &memory, &portfolio, NULL) == TM_OK) {
+      for (uint32_t o = 0; o < portfolio.op_count; o++) digest = mix(mix(digest, portfolio.labels[o]), portfolio.order[o]);
+      for (uint32_t i = 0; i < portfolio.plan_count; i++) digest = mix(digest, portfolio.plans[i].makespan_ns);
+      digest = mix(digest, portfolio.bound_ns);
+      close_portfolio(&portfolio, &memory);
+    }
+    builder_deinit(&builder);
+  }
+  print_message("digest %llu\n", (unsigned long long)digest);
+  assert_true(digest == DIGEST);
+}
+
 /* ---- seeds, budgets, sizes ---- */
 
 /* Chains of operations that two devices run equally fast; a copy takes `copy_ns`. */
@@ -512,8 +540,8 @@ static void test_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_larger_problems),
-    cmocka_unit_test(test_additive_seed), cmocka_unit_test(test_changes), cmocka_unit_test(test_two_chains),
-    cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets), cmocka_unit_test(test_many_operations),
+    cmocka_unit_test(test_additive_seed), cmocka_unit_test(test_changes), cmocka_unit_test(test_digest),
+    cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets), cmocka_unit_test(test_many_operations),
     cmocka_unit_test(test_impossible), cmocka_unit_test(test_spoiled), cmocka_unit_test(test_nothing),
     cmocka_unit_test(test_no_memory),
   };
