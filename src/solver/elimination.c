@@ -61,6 +61,19 @@ static uint64_t fill_rows(tm_elimination *e, uint64_t *out_entries) {
   return largest;
 }
 
+/* In the order in which they are used: members before their message. */
+static void place_tables(tm_elimination *e, uint64_t *pool) {
+  for (uint32_t s = 0; s < e->order->step_count; s++) {
+    const tm_elimination_step *step = &e->order->steps[s];
+    for (uint32_t i = 0; i <= step->member_count; i++) {
+      tm_elimination_row *row = i < step->member_count ? &e->rows[e->order->members[step->first_member + i]] : &e->rows[e->graph->factor_count + s];
+      if (row->table != NULL) continue;
+      row->table = pool;
+      pool += row->entries;
+    }
+  }
+}
+
 static bool allocate(tm_elimination *e, tm_arena *arena) {
   const uint64_t row_count = (uint64_t)e->graph->factor_count + e->order->step_count;
   uint64_t entries;
@@ -71,10 +84,7 @@ static bool allocate(tm_elimination *e, tm_arena *arena) {
   e->shared = tm_arena_alloc(arena, largest * sizeof(uint64_t));
   uint64_t *pool = tm_arena_alloc(arena, entries * sizeof *pool);
   if (e->table == NULL || e->shared == NULL || pool == NULL) return false;
-  for (uint64_t i = 0; i < row_count; i++) {
-    e->rows[i].table = pool;
-    pool += e->rows[i].entries;
-  }
+  place_tables(e, pool);
   return true;
 }
 

@@ -209,14 +209,6 @@ static bool is_too_large(uint64_t entries, uint64_t limit, uint64_t dimensions) 
   return entries > limit || dimensions >= TM_ELIMINATION_MOST_DIMENSIONS;
 }
 
-/* Room for any union of the factors at hand. */
-static bool make_scope_room(order_maker *m) {
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < m->bucket_count; i++) most += ((const factor_scope *)m->factors.items)[m->bucket[i]].count;
-  return tm_growing_room(&m->scopes, m->arena, most + TM_FACTOR_MOST_VARIABLES, sizeof(uint32_t)) != NULL &&
-         tm_growing_room(&m->members, m->arena, (uint64_t)m->bucket_count + 1, sizeof(uint32_t)) != NULL;
-}
-
 static void add_member(order_maker *m, tm_elimination_step *step, uint32_t factor) {
   ((uint32_t *)m->members.items)[m->members.count++] = factor;
   step->member_count++;
@@ -241,20 +233,26 @@ typedef struct taking {
   uint64_t limit;                       /* entries of a table */
 } taking;
 
-/* One step with as many of the bucket's factors as the table holds; the others stay in the bucket. */
-static bool take_step(order_maker *m, const taking *how) {
-  tm_elimination_step *step = tm_growing_room(&m->steps, m->arena, 1, sizeof *step);
-  if (step == NULL || !make_scope_room(m)) return false;
-  *step = (tm_elimination_step){ .variable = how->variable, .first_scope = m->scopes.count, .first_member = m->members.count,
-                                 .shared_factor = how->shared_factor };
-  m->variables[how->variable].stamp = ++m->stamp;
+/* Room for any union of the factors that a step may take. */
+static bool make_scope_room(order_maker *m, const taking *how) {
+  uint64_t most = 0;
+  for (uint32_t i = how->is_alone && m->bucket_count != 0 ? m->bucket_count - 1 : 0; i < m->bucket_count; i++)
+    most += ((const factor_scope *)m->factors.items)[m->bucket[i]].count;
+  return tm_growing_room(&m->scopes, m->arena, most + TM_FACTOR_MOST_VARIABLES, sizeof(uint32_t)) != NULL &&
+         tm_growing_room(&m->members, m->arena, (uint64_t)m->bucket_count + 1, sizeof(uint32_t)) != NULL;
+}
+
+/* Takes from the bucket as many factors as the table holds; the others stay.  Returns the entries that they make. */
+static uint64_t take_members(order_maker *m, const taking *how, tm_elimination_step *step) {
   uint64_t entries = m->graph->state_counts[how->variable];
   uint32_t left = 0;
+  if (how->is_alone && m->bucket_count != 0) {
+    add_member(m, step, m->bucket[--m->bucket_count]);
+    return join(m, entries, m->bucket[m->bucket_count]);
+  }
   for (uint32_t i = 0; i < m->bucket_count; i++) {
-    const uint64_t scope_count = m->scopes.count;
-    const bool may_join = step->member_count == 0 || !how->is_alone;
-    const uint64_t joined = may_join ? join(m, entries, m->bucket[i]) : UINT64_MAX;
-    if (step->member_count != 0 && (!may_join || is_too_large(joined, how->limit, m->scopes.count - step->first_scope))) {
+    const uint64_t scope_count = m->scopes.count, joined = join(m, entries, m->bucket[i]);
+    if (step->member_count != 0 && is_too_large(joined, how->limit, m->scopes.count - step->first_scope)) {
       part(m, scope_count);
       m->bucket[left++] = m->bucket[i];
       continue;
@@ -263,6 +261,16 @@ static bool take_step(order_maker *m, const taking *how) {
     add_member(m, step, m->bucket[i]);
   }
   m->bucket_count = left;
+  return entries;
+}
+
+static bool take_step(order_maker *m, const taking *how) {
+  tm_elimination_step *step = tm_growing_room(&m->steps, m->arena, 1, sizeof *step);
+  if (step == NULL || !make_scope_room(m, how)) return false;
+  *step = (tm_elimination_step){ .variable = how->variable, .first_scope = m->scopes.count, .first_member = m->members.count,
+                                 .shared_factor = how->shared_factor };
+  m->variables[how->variable].stamp = ++m->stamp;
+  uint64_t entries = take_members(m, how, step);
   if (how->shared_factor != NONE) {
     entries = join(m, entries, how->shared_factor);
     add_member(m, step, how->shared_factor);
