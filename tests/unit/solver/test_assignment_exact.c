@@ -79,11 +79,11 @@ static void a_small_budget_brackets_the_optimum(void **state) {
   solver_case c;
   tm_memory memory;
   tm_memory_init(&memory, 0);
-  const case_limits dense = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 3, .most_cost = 20 };
+  const case_limits dense = { .most_ops = 14, .most_labels = 4, .most_memories = 4, .never_percent = 1, .most_cost = 20 };
   uint64_t exact = 0, bracketed = 0, unfound = 0;
   for (uint64_t seed = 1; seed <= case_count(BUDGET_CASES); seed++) {
     draw_case(&c, seed + 2000000, &dense);
-    const tm_assignment_options options = { .most_entries = 1 + draw(&c, 200) };
+    const tm_assignment_options options = { .most_entries = 1 + draw(&c, 100) };
     const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
     tm_assignment found;
     const tm_status status = tm_assignment_solve(&c.problem, &options, &memory, &found, NULL);
