@@ -135,8 +135,8 @@ static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *erro
 
 static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out, tm_error *error) {
   if (price.nevers != 0)
-    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more", s->problem->op_count,
-                   (unsigned long long)s->most_entries);
+    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
+                   s->problem->op_count, (unsigned long long)s->most_entries);
   if (s->order.is_exact && price.ns != s->elimination.total_ns)
     return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
                    (unsigned long long)s->elimination.total_ns);

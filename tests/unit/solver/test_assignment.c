@@ -40,7 +40,8 @@ static void for_each_case(uint64_t first_seed, void (*check)(solver_case *c, con
 }
 
 static void scaled_costs(solver_case *c, const tm_assignment *found) {
-  for (uint32_t i = 0; i < c->problem.label_count; i++) c->labels[i].cost_ns *= c->labels[i].cost_ns == TM_SOLVER_NEVER ? 1 : 1000003;
+  for (uint32_t i = 0; i < c->problem.label_count; i++)
+    c->labels[i].cost_ns *= c->labels[i].cost_ns == TM_SOLVER_NEVER ? 1 : 1000003;
   for (uint32_t i = 0; i < CASE_CLASSES * c->problem.memory_count * c->problem.memory_count; i++)
     c->copy_ns[i] *= c->copy_ns[i] == TM_SOLVER_NEVER ? 1 : 1000003;
   tm_assignment scaled;
@@ -79,7 +80,8 @@ static void renumbered(solver_case *c, const tm_assignment *found) {
     if (other.values[v].wanted != TM_SOLVER_NONE) other.values[v].wanted = new_memory[other.values[v].wanted];
   }
   for (uint32_t i = 0; i < CASE_CLASSES * memories * memories; i++)
-    other.copy_ns[(i / memories / memories * memories + new_memory[i / memories % memories]) * memories + new_memory[i % memories]] = c->copy_ns[i];
+    other.copy_ns[(i / memories / memories * memories + new_memory[i / memories % memories]) * memories +
+                  new_memory[i % memories]] = c->copy_ns[i];
   tm_assignment again;
   assert_int_equal(solve(&p, &again), TM_OK);
   assert_int_equal(again.total_ns, found->total_ns);
@@ -116,7 +118,8 @@ static void dominated(solver_case *c, const tm_assignment *found) {
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t original = row->first_label + i, copy = original + count;
     if (c->labels[copy].cost_ns == TM_SOLVER_NEVER || found->min_marginals[original] == TM_SOLVER_NEVER) continue;
-    assert_int_equal(again.min_marginals[copy], found->min_marginals[original] + c->labels[copy].cost_ns - c->labels[original].cost_ns);
+    assert_int_equal(again.min_marginals[copy],
+                     found->min_marginals[original] + c->labels[copy].cost_ns - c->labels[original].cost_ns);
   }
   tm_assignment_deinit(&again);
 }
@@ -214,9 +217,17 @@ typedef struct chain {
 
 static void draw_chain(chain *one, solver_case *random, uint32_t masks) {
   memset(one, 0, sizeof *one);
-  one->problem = (tm_solver_problem){ .ops = one->ops, .labels = one->labels, .values = one->values, .inputs = one->inputs,
-                                      .copy_ns = one->copy_ns, .op_count = CHAIN, .label_count = CHAIN * CHAIN_MEMORIES,
-                                      .value_count = masks, .memory_count = CHAIN_MEMORIES, .resource_count = 1, .size_class_count = 2 };
+  one->problem = (tm_solver_problem){.ops = one->ops,
+                                     .labels = one->labels,
+                                     .values = one->values,
+                                     .inputs = one->inputs,
+                                     .copy_ns = one->copy_ns,
+                                     .op_count = CHAIN,
+                                     .label_count = CHAIN * CHAIN_MEMORIES,
+                                     .value_count = masks,
+                                     .memory_count = CHAIN_MEMORIES,
+                                     .resource_count = 1,
+                                     .size_class_count = 2};
   for (uint32_t i = 0; i < 2 * CHAIN_MEMORIES * CHAIN_MEMORIES; i++) {
     const bool is_same = i / CHAIN_MEMORIES % CHAIN_MEMORIES == i % CHAIN_MEMORIES;
     one->copy_ns[i] = is_same ? 0 : (i < CHAIN_MEMORIES * CHAIN_MEMORIES ? 10 : 150) + draw(random, 30);
@@ -258,7 +269,8 @@ static void what_everybody_reads_stays_exact(void **state) {
     tm_assignment whole, apart;
     assert_int_equal(tm_assignment_solve(&one.problem, NULL, &memory, &whole, NULL), TM_OK);
     assert_true(whole.is_exact && whole.marginals_are_exact);
-    const tm_assignment_options options = { .most_entries = whole.table_entries / 2 }, few = { .most_entries = whole.table_entries / (3 + i % 10) };
+    const tm_assignment_options options = {.most_entries = whole.table_entries / 2},
+                                few = {.most_entries = whole.table_entries / (3 + i % 10)};
     assert_int_equal(tm_assignment_solve(&one.problem, &few, &memory, &apart, NULL), TM_OK);
     assert_brackets(&one.problem, &whole, &apart);
     gaps += 1 - (double)apart.bound_ns / (double)apart.total_ns;
@@ -349,9 +361,18 @@ static void spoil_classes(solver_case *c) { c->problem.size_class_count = UINT32
 /* Two operations in two memories; the second reads a value with a home and what the first made. */
 static void sound_case(solver_case *c) {
   memset(c, 0, sizeof *c);
-  c->problem = (tm_solver_problem){ .ops = c->ops, .labels = c->labels, .values = c->values, .inputs = c->inputs, .copy_ns = c->copy_ns,
-                                    .op_count = 2, .label_count = 4, .value_count = 3, .input_count = 2, .memory_count = 2,
-                                    .resource_count = 3, .size_class_count = 3 };
+  c->problem = (tm_solver_problem){.ops = c->ops,
+                                   .labels = c->labels,
+                                   .values = c->values,
+                                   .inputs = c->inputs,
+                                   .copy_ns = c->copy_ns,
+                                   .op_count = 2,
+                                   .label_count = 4,
+                                   .value_count = 3,
+                                   .input_count = 2,
+                                   .memory_count = 2,
+                                   .resource_count = 3,
+                                   .size_class_count = 3};
   c->ops[0] = (tm_solver_op){ 0, 2, 0, 0 };
   c->ops[1] = (tm_solver_op){ 2, 2, 0, 2 };
   for (uint32_t i = 0; i < 4; i++) c->labels[i] = (tm_solver_label){ 5 - i, i % 2, i % 2, i % 2, i, 0 };
@@ -365,9 +386,10 @@ static void sound_case(solver_case *c) {
 static void broken_rules_are_refused(void **state) {
   (void)state;
   static const spoiler spoilers[] = {
-    spoil_first_label, spoil_label_count, spoil_shared_labels, spoil_input_count, spoil_input, spoil_twice, spoil_order, spoil_producer,
-    spoil_home, spoil_two_sources, spoil_wanted, spoil_class, spoil_cost, spoil_cost_by_one, spoil_memory, spoil_resource, spoil_copy,
-    spoil_same, spoil_memories, spoil_many_memories, spoil_ops, spoil_labels, spoil_copies, spoil_classes,
+      spoil_first_label, spoil_label_count,   spoil_shared_labels, spoil_input_count, spoil_input,  spoil_twice,
+      spoil_order,       spoil_producer,      spoil_home,          spoil_two_sources, spoil_wanted, spoil_class,
+      spoil_cost,        spoil_cost_by_one,   spoil_memory,        spoil_resource,    spoil_copy,   spoil_same,
+      spoil_memories,    spoil_many_memories, spoil_ops,           spoil_labels,      spoil_copies, spoil_classes,
   };
   static solver_case c;
   tm_memory memory;
@@ -381,7 +403,8 @@ static void broken_rules_are_refused(void **state) {
     sound_case(&c);
     spoilers[i](&c);
     tm_error error = TM_ERROR_INIT;
-    if (tm_assignment_solve(&c.problem, NULL, &memory, &found, &error) != TM_ERROR_ARGUMENT || error.text[0] == '\0') fail_msg("rule %zu", i);
+    if (tm_assignment_solve(&c.problem, NULL, &memory, &found, &error) != TM_ERROR_ARGUMENT || error.text[0] == '\0')
+      fail_msg("rule %zu", i);
     assert_int_equal(tm_assignment_solve_within(&c.problem, NULL, &memory, &within, NULL), TM_ERROR_ARGUMENT);
   }
   sound_case(&c);

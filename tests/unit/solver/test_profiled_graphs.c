@@ -41,7 +41,9 @@ static uint64_t total_of(const plan *one) {
   }
   for (uint32_t v = 0; v < p->value_count; v++) {
     for (uint32_t m = 0; m < p->memory_count; m++)
-      total += one->is_read[v * p->memory_count + m] ? copy_cost(p, v, p->labels[one->labels[p->values[v].producer]].output_memory, m) : 0;
+      total += one->is_read[v * p->memory_count + m]
+                   ? copy_cost(p, v, p->labels[one->labels[p->values[v].producer]].output_memory, m)
+                   : 0;
   }
   return total;
 }
@@ -151,7 +153,8 @@ static void nothing_usual_is_better(void **state) {
     profiled_close(&graph);
   }
   printf("times the exact cost, over %u problems:\n", all.count);
-  for (uint32_t i = 0; i < BASELINES; i++) printf("  %-26s mean %.3f, most %.3f\n", baseline_names[i], all.sum[i] / all.count, all.most[i]);
+  for (uint32_t i = 0; i < BASELINES; i++)
+    printf("  %-26s mean %.3f, most %.3f\n", baseline_names[i], all.sum[i] / all.count, all.most[i]);
 }
 
 int main(void) {
