@@ -61,6 +61,20 @@ static uint64_t fill_rows(tm_elimination *e, uint64_t *out_entries) {
   return largest;
 }
 
+/* In the order in which they are used: members before their message. */
+static void place_tables(tm_elimination *e, uint64_t *pool) {
+  for (uint32_t s = 0; s < e->order->step_count; s++) {
+    const tm_elimination_step *step = &e->order->steps[s];
+    for (uint32_t i = 0; i <= step->member_count; i++) {
+      tm_elimination_row *row = i < step->member_count ? &e->rows[e->order->members[step->first_member + i]]
+                                                       : &e->rows[e->graph->factor_count + s];
+      if (row->table != NULL) continue;
+      row->table = pool;
+      pool += row->entries;
+    }
+  }
+}
+
 static bool allocate(tm_elimination *e, tm_arena *arena) {
   const uint64_t row_count = (uint64_t)e->graph->factor_count + e->order->step_count;
   uint64_t entries;
@@ -71,17 +85,14 @@ static bool allocate(tm_elimination *e, tm_arena *arena) {
   e->shared = tm_arena_alloc(arena, largest * sizeof(uint64_t));
   uint64_t *pool = tm_arena_alloc(arena, entries * sizeof *pool);
   if (e->table == NULL || e->shared == NULL || pool == NULL) return false;
-  for (uint64_t i = 0; i < row_count; i++) {
-    e->rows[i].table = pool;
-    pool += e->rows[i].entries;
-  }
+  place_tables(e, pool);
   return true;
 }
 
 static void begin_walk(const tm_elimination *e, const tm_elimination_step *step, uint32_t factor, tm_table_walk *walk) {
   const tm_elimination_row *row = &e->rows[factor];
-  tm_table_walk_init(walk, e->graph->state_counts, step->variable, e->order->scopes + step->first_scope, step->scope_count, row->variables,
-                     row->variable_count);
+  tm_table_walk_init(walk, e->graph->state_counts, step->variable, e->order->scopes + step->first_scope,
+                     step->scope_count, row->variables, row->variable_count);
 }
 
 /* e->table = what the variable costs by itself + all members. */
@@ -137,7 +148,8 @@ void tm_elimination_renew(tm_elimination *e) {
     const tm_elimination_step *step = &e->order->steps[s];
     pass_up(e, s);
     if (step->scope_count == 0) total = tm_table_add(total, e->rows[factors + s].table[0]);
-    if (e->impossible == TM_SOLVER_NONE && is_impossible(e, e->rows[factors + s].table, step->message_entries)) e->impossible = step->variable;
+    if (e->impossible == TM_SOLVER_NONE && is_impossible(e, e->rows[factors + s].table, step->message_entries))
+      e->impossible = step->variable;
   }
   e->total_ns = from_table(e, total);
 }
@@ -180,7 +192,8 @@ tm_status tm_elimination_init(tm_elimination *e, const tm_factor_graph *graph, c
 static uint64_t entry_at(const tm_elimination *e, const tm_elimination_step *step, uint32_t factor, const uint32_t *states) {
   const tm_elimination_row *row = &e->rows[factor];
   uint64_t index = 0;
-  for (uint32_t i = 0; i < row->variable_count; i++) index = index * e->graph->state_counts[row->variables[i]] + states[row->variables[i]];
+  for (uint32_t i = 0; i < row->variable_count; i++)
+    index = index * e->graph->state_counts[row->variables[i]] + states[row->variables[i]];
   return factor == step->shared_factor ? share_of(e, row->table[index], step) : row->table[index];
 }
 
@@ -265,7 +278,9 @@ static void keep_marginals(const tm_elimination *e, const tm_elimination_step *s
 tm_status tm_elimination_marginals(tm_elimination *e, uint64_t *marginals, tm_arena *arena, tm_error *error) {
   const uint32_t factors = e->graph->factor_count;
   uint64_t *least = tm_arena_alloc(arena, e->order->largest_entries * sizeof *least);
-  if (least == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu entries", (unsigned long long)e->order->largest_entries);
+  if (least == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu entries",
+                   (unsigned long long)e->order->largest_entries);
   for (uint32_t s = e->order->step_count; s-- > 0;) {
     const tm_elimination_step *step = &e->order->steps[s];
     uint64_t *rest = e->rows[factors + s].table;
