@@ -12,7 +12,7 @@
 #include "solver/portfolio.h"
 #include "solver/timeline.h"
 
-#define RANDOM_PROBLEMS 3000u
+#define RANDOM_PROBLEMS 1500u
 #define MOST_BRUTE_OPS  5u
 
 #define NONE TM_SOLVER_NONE
