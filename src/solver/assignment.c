@@ -53,6 +53,24 @@ static tm_status order_exactly(solving *s, tm_error *error) {
   return tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error);
 }
 
+static tm_status relax(solving *s, const tm_elimination_limits *relaxation, uint64_t most_entries, tm_error *error) {
+  tm_elimination_limits limits = *relaxation;
+  limits.most_entries = most_entries;
+  return tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error);
+}
+
+/* When nothing fits: the coarsest, or what is finer and takes no more. */
+static tm_status order_somehow(solving *s, tm_error *error) {
+  TM_TRY(relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error));
+  const tm_elimination_order coarsest = s->order;
+  for (size_t i = 0; i + 1 < RELAXATIONS; i++) {
+    TM_TRY(relax(s, &relaxations[i], coarsest.table_entries, error));
+    if (s->order.is_complete) return TM_OK;
+  }
+  s->order = coarsest;
+  return TM_OK;
+}
+
 /* An exact order if one fits, with dead ends gone if it must be; otherwise the finest relaxation that fits. */
 static tm_status find_order(solving *s, tm_error *error) {
   TM_TRY(s->with_marginals ? build_graph(s, error) : prune(s, error));
@@ -64,12 +82,10 @@ static tm_status find_order(solving *s, tm_error *error) {
     if (s->order.is_complete && s->order.is_exact) return TM_OK;
   }
   for (size_t i = 0; i < RELAXATIONS; i++) {
-    tm_elimination_limits limits = relaxations[i];
-    limits.most_entries = i + 1 < RELAXATIONS ? s->most_entries : UINT64_MAX;
-    TM_TRY(tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error));
+    TM_TRY(relax(s, &relaxations[i], s->most_entries, error));
     if (s->order.is_complete) return TM_OK;
   }
-  return TM_OK;
+  return order_somehow(s, error);
 }
 
 /* The operation to name when a variable has no state left. */
@@ -119,8 +135,8 @@ static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *erro
 
 static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out, tm_error *error) {
   if (price.nevers != 0)
-    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more", s->problem->op_count,
-                   (unsigned long long)s->most_entries);
+    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
+                   s->problem->op_count, (unsigned long long)s->most_entries);
   if (s->order.is_exact && price.ns != s->elimination.total_ns)
     return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
                    (unsigned long long)s->elimination.total_ns);

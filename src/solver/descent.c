@@ -38,7 +38,8 @@ static uint32_t greedy_choice(const descent *d, uint32_t op) {
     tm_plan_price price = { 0, choices->items[c].cost_ns };
     for (uint32_t i = 0; i < p->ops[op].input_count; i++) {
       const uint32_t value = p->inputs[p->ops[op].first_input + i], producer = p->values[value].producer;
-      const uint32_t from = producer == TM_SOLVER_NONE ? p->values[value].home : choices->items[d->candidate[producer]].output_memory;
+      const uint32_t from =
+          producer == TM_SOLVER_NONE ? p->values[value].home : choices->items[d->candidate[producer]].output_memory;
       const uint64_t copy = tm_solver_copy_ns(p, value, from, choices->items[c].input_memory);
       if (copy == TM_SOLVER_NEVER) price.nevers++;
       else price.ns = tm_solver_add(price.ns, copy);
@@ -64,8 +65,8 @@ static uint32_t single_choice(const tm_choices *choices, uint32_t op, uint32_t m
   return best;
 }
 
-tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen, tm_arena *arena,
-                         tm_plan_price *out_price, tm_error *error) {
+tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
+                         tm_arena *arena, tm_plan_price *out_price, tm_error *error) {
   descent d = { .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX } };
   TM_TRY(tm_plan_cost_init(&d.plan, p, choices, flow, arena, error));
   d.candidate = tm_arena_alloc(arena, p->op_count * sizeof(uint32_t));

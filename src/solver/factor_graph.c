@@ -31,7 +31,8 @@ static uint64_t value_cost(const tm_factor_graph *graph, uint32_t value, const u
   for (uint32_t i = first; i < end; i++) {
     const uint32_t to = choice_of(graph, graph->flow->readers[i], states)->input_memory;
     bool is_paid = to == from || to == wanted;
-    for (uint32_t k = first; k < i && !is_paid; k++) is_paid = choice_of(graph, graph->flow->readers[k], states)->input_memory == to;
+    for (uint32_t k = first; k < i && !is_paid; k++)
+      is_paid = choice_of(graph, graph->flow->readers[k], states)->input_memory == to;
     if (!is_paid) cost = tm_solver_add(cost, tm_solver_copy_ns(graph->problem, value, from, to));
   }
   return cost;
@@ -208,13 +209,16 @@ static tm_status add_value(graph_maker *maker, uint32_t value, tm_error *error) 
     if (maker->graph->problem->values[value].producer != TM_SOLVER_NONE)
       variables[variable_count++] = maker->graph->problem->values[value].producer;
     for (uint32_t i = 0; i < count; i++) variables[variable_count++] = flow->readers[first + i];
-    tm_factor factor = { .kind = TM_FACTOR_VALUE, .value = value, .memory = TM_SOLVER_NONE, .reader = TM_SOLVER_NONE, .bit = TM_SOLVER_NONE };
+    tm_factor factor = { .kind = TM_FACTOR_VALUE, .value = value, .memory = TM_SOLVER_NONE, .reader = TM_SOLVER_NONE };
+    factor.bit = TM_SOLVER_NONE;
     is_added = add_factor(maker, &factor, variables, variable_count);
   } else if (costly != 0) {
     is_added = add_bits(maker, value);
   }
   for (uint32_t i = 0; i < maker->touched_count; i++) maker->may_read[maker->touched[i]] = 0;
-  return is_added ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", maker->graph->problem->op_count);
+  return is_added ? TM_OK
+                  : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations",
+                            maker->graph->problem->op_count);
 }
 
 /* Variables get their final places once their number is known. */
@@ -249,10 +253,12 @@ tm_status tm_factor_graph_init(tm_factor_graph *graph, const tm_solver_problem *
   maker.may_read = tm_arena_calloc(arena, p->memory_count, sizeof(uint32_t));
   maker.last_reader = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
   maker.touched = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
-  if (graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL || maker.last_reader == NULL || maker.touched == NULL)
+  if (graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL || maker.last_reader == NULL ||
+      maker.touched == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
   for (uint32_t c = 0; c < choice_count; c++) graph->unary[c] = choices->items[c].cost_ns;
   for (uint32_t v = 0; v < p->value_count; v++) TM_TRY(add_value(&maker, v, error));
-  if (!place_variables(&maker)) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
+  if (!place_variables(&maker))
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
   return TM_OK;
 }
