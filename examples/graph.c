@@ -90,7 +90,8 @@ static tm_status run_ten_times(tm_plan *plan, tm_tensor *x, tm_tensor *y, tm_err
   tm_plan_report report = { .struct_size = sizeof report };
   tm_status status = TM_OK;
   for (int i = 0; i < 10 && status == TM_OK; i++) status = tm_plan_run(plan, &x, 1, &y, 1, &report, error);
-  if (status == TM_OK) printf("y = %g, %s\n", (double)*(const float *)tm_tensor_data(y), report.replayed ? "replayed" : "node by node");
+  if (status == TM_OK)
+    printf("y = %g, %s\n", (double)*(const float *)tm_tensor_data(y), report.replayed ? "replayed" : "node by node");
   return status;
 }
 

@@ -6,6 +6,7 @@
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
  *                -> tm_graph                                        operations that belong together, checked as they are added
+ *                     -> tm_plan -> tm_plan_run                     placed once, run any number of times
  *                -> tm_explain                                      every candidate, its cost, and the reason
  *
  * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
@@ -15,6 +16,8 @@
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
  * longer one must be zero.  A status below 0 is an error; its text
  * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
+ *
+ * Longer than the limit: all that an application reads stands in one header.
  *
  * Threads: nothing belongs to the thread that made it.  [any thread] at the head of a section means that its functions may
  * be called from any number of threads at once, on the same object too; what makes an exception is named there.  A function

@@ -106,7 +106,9 @@ static tm_status wait(loop *l, uint32_t place, uint32_t to) {
   tm_ticket last = { .queue = queue->use.queue };
   uint64_t first = 0, failed;
   for (uint32_t i = to; i > queue->done_to; i--) {
-    if (l->program->actions[i - 1].place != place || l->program->tickets[i - 1] == 0 || l->program->actions[i - 1].kind == TM_ACTION_WAIT) continue;
+    if (l->program->actions[i - 1].place != place || l->program->tickets[i - 1] == 0 ||
+        l->program->actions[i - 1].kind == TM_ACTION_WAIT)
+      continue;
     first = l->program->tickets[i - 1];
     if (last.value == 0) last.value = first;
   }
@@ -152,7 +154,8 @@ static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
     origins[i] = l->plan->graph->values[l->plan->graph->values[operand->value].base].origin;
   }
   give_queues(l);
-  const tm_status status = tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
+  const tm_status status =
+      tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
   take_queues(l);
   if (status == TM_OK && outcome.retries != 0) l->plan->must_replace = 1;
   return status;
@@ -188,7 +191,8 @@ static void begin(loop *l) {
 static void count_launches(const loop *l) {
   for (uint32_t i = 0; i < l->program->problem.place_count; i++)
     if (l->program->queues[i].launch_count != 0)
-      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count, memory_order_relaxed);
+      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count,
+                                memory_order_relaxed);
 }
 
 /* Other devices finish what they have; what they made counts. */
@@ -243,11 +247,13 @@ static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
     tm_placement *placement = l->program->problem.placements[step->placement];
-    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns, MEASURE_ONE_IN);
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns,
+                       MEASURE_ONE_IN);
   } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
     const tm_device_slot *device = l->program->problem.places[action->place].device;
     const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
-    if (bytes != 0) tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
+    if (bytes != 0)
+      tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
   }
 }
 
@@ -259,7 +265,8 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
     TM_TRY(status);
   } else {
     TM_TRY(act(l, action));
-    const bool is_enqueued = action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+    const bool is_enqueued =
+        action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
     if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
   }
   learn(l, action, tm_now_ns() - begin_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans promise beside numbers: nothing is asked in the steady state, kernels are prepared beside runs, and errors say what. */
+/* What plans promise beside numbers: nothing is asked in the steady state, kernels are prepared beside runs, and errors say what.
+ */
 #include "unit/execute/lazy_case.h"
 
 static lazy_case machine;
@@ -213,10 +214,13 @@ static void options_that_mean_nothing_are_refused(void **state) {
   open_machine((lazy_control){ .cost_ns = 10 });
   plan_case_build(&one, machine.context, 84, 5);
   static const char *const nobody[] = { "lazy_z" };
-  const struct { tm_plan_options options; tm_status status; const char *words; } rows[] = {
+  const struct { tm_plan_options options; tm_status status; const char *words;
+  } rows[] = {
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 17 }, TM_ERROR_ARGUMENT, "17" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .on_failure = 9 }, TM_ERROR_ARGUMENT, "9" },
-    { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .devices = nobody, .device_count = 1 }, TM_ERROR_ARGUMENT, "lazy_z" },
+    { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .devices = nobody, .device_count = 1 },
+      TM_ERROR_ARGUMENT,
+      "lazy_z" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .device_count = 1 }, TM_ERROR_ARGUMENT, "devices" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT, "" },
@@ -225,10 +229,13 @@ static void options_that_mean_nothing_are_refused(void **state) {
     tm_plan *plan = NULL;
     error.text[0] = '\0';
     const tm_status status = tm_plan_create(one.graph, &rows[i].options, &plan, &error);
-    if (status != rows[i].status || strstr(error.text, rows[i].words) == NULL) fail_msg("row %u: %d '%s'", i, (int)status, error.text);
+    if (status != rows[i].status || strstr(error.text, rows[i].words) == NULL)
+      fail_msg("row %u: %d '%s'", i, (int)status, error.text);
   }
   static const char *const all[] = { "lazy_a", "lazy_b", "lazy_c", "cpu", "reference" };
-  const tm_plan_options none = { .struct_size = sizeof none, .worst_numerics = TM_NUMERICS_N0, .excluded_devices = all, .excluded_device_count = 5 };
+  const tm_plan_options none = {
+    .struct_size = sizeof none, .worst_numerics = TM_NUMERICS_N0, .excluded_devices = all, .excluded_device_count = 5
+  };
   assert_int_equal(tm_plan_create(one.graph, &none, &one.plan, &error), TM_ERROR_NO_DEVICE);
   assert_non_null(strstr(error.text, "node 0"));
   assert_non_null(strstr(error.text, "lazy_b:0 (not allowed"));
@@ -278,7 +285,9 @@ static void tensors_of_any_arrangement_will_do(void **state) {
   plan_oracle oracle;
   static float input[PLAN_CELLS + 1], output[4 * PLAN_CELLS];
   const tm_plan_options options = LAZY_OPTIONS;
-  const tm_operand columns = { .format = TM_FORMAT_F32, .rank = 2, .dims = { PLAN_SIDE, PLAN_SIDE }, .strides_bytes = { 8, 16 * PLAN_SIDE } };
+  const tm_operand columns = {
+    .format = TM_FORMAT_F32, .rank = 2, .dims = { PLAN_SIDE, PLAN_SIDE }, .strides_bytes = { 8, 16 * PLAN_SIDE }
+  };
   open_machine((lazy_control){ .cost_ns = 10 });
   plan_case_build(&one, machine.context, 86, 20);
   one.plan = lazy_plan(one.graph, &options);
