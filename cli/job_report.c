@@ -8,13 +8,6 @@
 #include "printable_text.h"
 #include "quantity.h"
 
-static void print_sentence(const char *head, const char *text, uint32_t width, tm_output_stream *stream) {
-  char clean[2048];
-  tm_printable_clean(text, strlen(text), clean, sizeof clean);
-  tm_output_text(stream, head);
-  tm_printable_wrap(stream, clean, strlen(head), width);
-}
-
 static void print_totals(const tm_job_report *report, tm_output_stream *stream) {
   tm_progress progress = { .struct_size = sizeof progress };
   tm_quantity a, b, c, d;
@@ -36,11 +29,13 @@ void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t 
   if (!with_notes) return;
   tm_output_char(stream, '\n');
   print_totals(report, stream);
-  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++)
-    tm_output_format(stream, "  %s: %s operation%s, %s, busy %s\n", usage.device_name,
-                     tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
+  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++) {
+    tm_output_text(stream, "  ");
+    tm_printable_print(stream, usage.device_name);
+    tm_output_format(stream, ": %s operation%s, %s, busy %s\n", tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
                      tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
-  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) print_sentence("note: ", note, width, stream);
+  }
+  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) tm_printable_about(stream, "note", note, width);
 }
 
 void tm_job_report_complain_notes(const tm_job_report *report) {

@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "nearest_name.h"
+#include "printable_text.h"
 
 void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity) {
   snprintf(out, capacity, "TENSORMORPH_%s_%s", backend, option);
@@ -17,7 +18,9 @@ void tm_session_variable_name(const char *backend, const char *option, char *out
 /* What TENSORMORPH_TRACE asks for comes as lines of the library's log. */
 static void print_trace(void *context, uint32_t level, const char *message) {
   (void)context, (void)level;
-  fprintf(stderr, "%s\n", message);
+  char text[4096];
+  tm_printable_clean(message, strlen(message), text, sizeof text);
+  fprintf(stderr, "%s\n", text);
 }
 
 static tm_status check_trace(const char *wanted, tm_error *error) {
