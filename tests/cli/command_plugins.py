@@ -63,6 +63,17 @@ class Plugins(harness.CommandTest):
         self.assertIn("ended while they were in launch", found[0]["reason"])
         self.run_command(*arguments)
 
+    def test_a_second_late_crash_is_known_at_the_next_start(self):
+        crasher = self.plugin("crashers", "crashes_at_5.so")
+        arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "9"]
+        self.run_command(*arguments, code=-signal.SIGABRT)
+        self.assertEqual(self.violations(crasher), [])
+        self.run_command(*arguments, code=-signal.SIGABRT)
+        found = self.violations(crasher)
+        self.assertEqual([(v["device"], v["op"], v["formats"]) for v in found], [(self.device_of(crasher), "neg", "f32,f32")])
+        self.assertIn("ended while they were in a run after its trial", found[0]["reason"])
+        self.run_command(*arguments)
+
     def end_while_it_hangs(self, number):
         """Runs a command that hangs in a watched launch, and sends it a signal there."""
         hanger = self.plugin("hangers", "hangs_in_launch.so")

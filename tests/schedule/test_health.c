@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Broken promises and crashes are remembered in the folder for state: by the next context, for one build, until forgiven. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -187,11 +188,12 @@ static void the_folder_is_made(void **state) {
 /* ---- crashes ---- */
 
 /* A process of its own runs `add` until it crashes at that call, or ends well. */
-static int run_in_child(const char *folder, fault_function function, uint64_t crash_at, int runs) {
+static int run_mapped_in_child(const char *folder, uint32_t flags, fault_function function, uint64_t crash_at, int runs) {
   const pid_t child = fork();
   if (child == 0) {
     faulty_case one = { .plan = { .function = function, .first = crash_at, .last = crash_at, .kind = FAULT_CRASH },
-                        .state_folder = folder };
+                        .state_folder = folder,
+                        .flags = flags };
     (void)signal(SIGABRT, SIG_DFL);
     faulty_case_open(&one);
     for (int i = 0; i < runs; i++) (void)faulty_case_runs_there(&one, TM_OP_ADD);
@@ -201,6 +203,10 @@ static int run_in_child(const char *folder, fault_function function, uint64_t cr
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
   return status;
+}
+
+static int run_in_child(const char *folder, fault_function function, uint64_t crash_at, int runs) {
+  return run_mapped_in_child(folder, 0, function, crash_at, runs);
 }
 
 /* Whoever ended the process: it is held against nobody, and what was under way may be tried again. */
@@ -293,7 +299,108 @@ static void a_crash_in_any_call_is_known(void **state) {
   }
 }
 
-/* Later crashes are not laid at its door: anything may have happened. */
+static int run_mapped(const char *folder, uint64_t crash_at, int runs) {
+  return run_mapped_in_child(folder, TM_CONTEXT_MAP_FILES, FAULT_LAUNCH, crash_at, runs);
+}
+
+static uint32_t count_at_next_start(const scratch *files) {
+  faulty_case next = { .state_folder = files->folder };
+  faulty_case_open(&next);
+  const uint32_t count = count_violations(next.context);
+  if (count != 0) {
+    assert_int_equal(count, 1);
+    assert_int_equal(violation_at(next.context, 0).op, TM_OP_ADD);
+    assert_non_null(strstr(violation_at(next.context, 0).reason, "ended while they were in a run after its trial"));
+    assert_false(faulty_case_runs_there(&next, TM_OP_ADD));
+    assert_true(faulty_case_runs_there(&next, TM_OP_NEG));
+  }
+  tm_context_destroy(next.context);
+  assert_false(has_file(files, "running-"));
+  return count;
+}
+
+/* Where files may be mapped: long after it proved itself, too. */
+static void a_late_crash_is_known_at_the_next_start(void **state) {
+  (void)state;
+  static const uint64_t numbers[] = { 5, 40 };
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    scratch files;
+    assert_true(scratch_init(&files));
+    for (uint32_t time = 0; time < 2; time++) {
+      const int status = run_mapped(files.folder, numbers[i], 50);
+      assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+      assert_true(has_file(&files, "running-"));
+      assert_int_equal(count_at_next_start(&files), time);
+    }
+    scratch_deinit(&files);
+  }
+}
+
+/* Killed between runs, or ended well: nothing is under way. */
+static void only_what_was_under_way_is_suspected(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  for (int time = 0; time < 2; time++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      faulty_case one = { .state_folder = files.folder, .flags = TM_CONTEXT_MAP_FILES };
+      faulty_case_open(&one);
+      for (int i = 0; i < 9; i++) (void)faulty_case_runs_there(&one, TM_OP_ADD);
+      (void)raise(SIGKILL);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(has_file(&files, "running-"));
+    assert_int_equal(count_at_next_start(&files), 0);
+  }
+  scratch_deinit(&files);
+}
+
+/* Two that were ended from outside, with any number of good ones between them, are no proof. */
+static void a_process_that_ends_well_acquits(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  for (int time = 0; time < 3; time++) {
+    assert_true(WIFSIGNALED(run_mapped(files.folder, 6, 9)));
+    assert_int_equal(run_mapped(files.folder, 0, 9), 0);
+    assert_int_equal(count_at_next_start(&files), 0);
+  }
+  scratch_deinit(&files);
+}
+
+static uint32_t cut_file(DIR *folder, const char *name) {
+  const int descriptor = openat(dirfd(folder), name, O_WRONLY | O_CLOEXEC);
+  const bool done = descriptor >= 0 && ftruncate(descriptor, 0) == 0;
+  if (descriptor >= 0) (void)close(descriptor);
+  return done;
+}
+
+/* Its file may be cut by anybody: then nothing is known, and nothing ends. */
+static void a_file_that_is_cut_ends_nobody(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  faulty_case one = { .state_folder = files.folder, .flags = TM_CONTEXT_MAP_FILES };
+  faulty_case_open(&one);
+  for (int i = 0; i < 9; i++) assert_true(faulty_case_runs_there(&one, TM_OP_ADD));
+  DIR *folder = opendir(files.folder);
+  assert_non_null(folder);
+  uint32_t cut = 0;
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    if (strncmp(entry->d_name, "running-", 8) == 0) cut += cut_file(folder, entry->d_name);
+  closedir(folder);
+  assert_int_equal(cut, 1);
+  for (int i = 0; i < 9; i++) assert_true(faulty_case_runs_there(&one, TM_OP_ADD));
+  assert_true(faulty_case_runs_there(&one, TM_OP_NEG));
+  tm_context_destroy(one.context);
+  assert_false(has_file(&files, "running-"));
+  scratch_deinit(&files);
+}
+
+/* Where they may not be, later crashes are not laid at its door. */
 static void who_has_proved_itself_is_not_suspected(void **state) {
   (void)state;
   scratch files;
@@ -375,6 +482,10 @@ int main(void) {
     cmocka_unit_test(a_suspect_that_breaks_a_promise_is_known_for_that),
     cmocka_unit_test(the_second_crash_is_known_at_the_next_start),
     cmocka_unit_test(a_crash_in_any_call_is_known),
+    cmocka_unit_test(a_late_crash_is_known_at_the_next_start),
+    cmocka_unit_test(only_what_was_under_way_is_suspected),
+    cmocka_unit_test(a_process_that_ends_well_acquits),
+    cmocka_unit_test(a_file_that_is_cut_ends_nobody),
     cmocka_unit_test(who_has_proved_itself_is_not_suspected),
     cmocka_unit_test(processes_do_not_overwrite_each_other),
     cmocka_unit_test(a_broken_promise_is_remembered_and_forgiven),
