@@ -168,6 +168,7 @@ static void print_backend_json(tm_context *context, uint32_t index, const tm_bac
   tm_json_text(json, "state", backend_state(backend->state));
   tm_json_text(json, "reason", backend->reason);
   tm_json_text(json, "note", backend->note);
+  tm_json_bool(json, "is_untried", backend->is_untried != 0);
   tm_json_begin_array(json, "options", false);
   for (uint32_t i = 0; tm_backend_option_describe(context, index, i, &option) == TM_OK; i++) {
     char variable[160];

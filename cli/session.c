@@ -112,10 +112,11 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
 }
 
-/* A plugin that the user named and that is not used must not go by unsaid. */
-static void note_refused_plugins(const tm_preferences *preferences, tm_context *context) {
+/* A plugin that the user named and that is not used, or not as it should be, must not go by unsaid. */
+static void note_odd_plugins(const tm_preferences *preferences, tm_context *context) {
   tm_backend_description backend = { .struct_size = sizeof backend };
   for (uint32_t i = 0; !preferences->quiet && tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.is_untried != 0) (void)tm_complain_as(TM_EXIT_OK, "note: plugin %.300s is %.500s", backend.origin, backend.note);
     if (backend.state != TM_BACKEND_REFUSED) continue;
     for (uint32_t p = 0; p < preferences->plugins.count; p++)
       if (strcmp(backend.origin, preferences->plugins.names[p]) == 0)
@@ -131,7 +132,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;
-    note_refused_plugins(preferences, context);
+    note_odd_plugins(preferences, context);
     return TM_OK;
   }
   /* Where a variable's name splits into backend and option is known only now; options count from the start, so again.
@@ -141,7 +142,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   tm_context_destroy(context);
   preferences->variable_count = 0;
   if (status == TM_OK) status = create(preferences, needs, out_context, error);
-  if (status == TM_OK) note_refused_plugins(preferences, *out_context);
+  if (status == TM_OK) note_odd_plugins(preferences, *out_context);
   return status;
 }
 

@@ -103,7 +103,8 @@ typedef struct tm_context_options {
      Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
      running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
      the plugin crashed, unless one that ended well was between the two.  With TM_CONTEXT_MAP_FILES it also says what plugins
-     from files are in after their trial, at no system call a run.  A program that ends itself on a signal removes those of its own process before. */
+     from files are in after their trial, at no system call a run.  A program that ends itself on a signal removes those of its
+     own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -151,6 +152,8 @@ typedef struct tm_backend_description {
   uint32_t    device_count;
   uint32_t    option_count;
   const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
+  uint32_t    is_untried;               /* it came without a trial in a process of its own, for want of one; the note says why */
+  uint32_t    reserved;
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */

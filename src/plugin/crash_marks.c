@@ -48,7 +48,8 @@ struct tm_crash_marks {
 
 static uint64_t bytes_of(const char *folder) { return sizeof(tm_crash_marks) + strlen(folder) + 1; }
 
-tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks, tm_error *error) {
+tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks,
+                              tm_error *error) {
   tm_crash_marks *marks = tm_memory_calloc(memory, 1, bytes_of(folder));
   if (marks == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
   if (tm_mutex_init(&marks->lock) != TM_OK) {
@@ -99,7 +100,8 @@ static void describe(const tm_device_slot *device, const char *call, const tm_wo
   char kind_text[TM_WORK_KIND_BYTES];
   tm_work_kind_print(kind, kind_text);
   memset(text, 0, MARK_BYTES);
-  snprintf(text, MARK_BYTES, "%s\t%s\t%s\t%s\t%s", device->backend->name, device->backend->build_id, device->uuid_text, call, kind_text);
+  snprintf(text, MARK_BYTES, "%s\t%s\t%s\t%s\t%s", device->backend->name, device->backend->build_id, device->uuid_text, call,
+           kind_text);
 }
 
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind) {

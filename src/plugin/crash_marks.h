@@ -14,7 +14,8 @@ typedef struct tm_crash_marks tm_crash_marks;
 
 /* Files are made in `folder`, which is copied, when the first mark is set.  may_map: lasting marks are kept, too.
    TM_ERROR_NO_MEMORY */
-tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks, tm_error *error);
+tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks,
+                              tm_error *error);
 /* Nothing is being done any more. */
 void      tm_crash_marks_close(tm_crash_marks *marks);
 

@@ -278,7 +278,8 @@ static struct tm_lasting_mark *lasting_of(const tm_device_call *call) {
   struct tm_lasting_mark *lasting = atomic_load_explicit(place, memory_order_acquire);
   if (lasting != NULL) return lasting;
   const tm_work_kind none = { .op = TM_OP_NONE };
-  lasting = tm_crash_marks_last(call->device->backend->inventory->crash_marks, call->device, call->trial != NULL ? &call->trial->kind : &none);
+  lasting = tm_crash_marks_last(call->device->backend->inventory->crash_marks, call->device,
+                                call->trial != NULL ? &call->trial->kind : &none);
   atomic_store_explicit(place, lasting, memory_order_release);
   return lasting;
 }

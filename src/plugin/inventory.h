@@ -64,6 +64,7 @@ typedef struct tm_backend_slot {
   tm_backend_fault *faults;
   uint32_t      fault_count;
   bool          initialized;
+  bool          is_untried;             /* loaded without a trial, as the note says */
   _Atomic bool  is_asleep;              /* listed from a record: nothing of it is loaded or called (wake.h) */
   const char   *path;                   /* of its file; NULL: built in */
   tm_plugin_query_fn entry;             /* of a built-in */

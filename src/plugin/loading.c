@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/loading.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "plugin/wake.h"
 
 #define LONGEST_NAME 64
+#define LONGEST_NOTE 512
 #define BUILT_IN "built-in"
 /* A built-in that starts faster is started each time: reading what was kept would take longer. */
 #define WORTH_KEEPING_NS UINT64_C(1000000)
@@ -298,7 +300,13 @@ static tm_status go_untried(loading *load, const candidate_file *file, const tm_
     refuse(file->slot, reason);
     return TM_OK;
   }
-  tm_log_write(&load->inventory->log, TM_LOG_WARNING, "%s is loaded without a trial: %s", file->slot->path, reason->text);
+  char note[LONGEST_NOTE];
+  const int length = snprintf(note, sizeof note, "loaded without a trial: %.*s", (int)sizeof note - 32, reason->text);
+  const char *kept = tm_arena_string(&load->inventory->arena, note, (uint64_t)length);
+  if (kept == NULL) return no_memory(error);
+  file->slot->note = kept;
+  file->slot->is_untried = true;
+  tm_log_write(&load->inventory->log, TM_LOG_WARNING, "%s is %s", file->slot->path, note);
   return start_here(load, file->slot, error);
 }
 

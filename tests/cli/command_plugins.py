@@ -52,6 +52,19 @@ class Plugins(harness.CommandTest):
         verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
         self.assertEqual(verdicts[self.device_of(hanger)], "quarantined")
 
+    def test_who_is_loaded_untried_is_said(self):
+        honest = self.plugin("honest.so")
+        nowhere = {"TENSORMORPH_PROBE": "/nonexistent/probe"}
+        for arguments in (["backends"], ["ops", "neg"], ["explain", "neg", "--dtype", "f32", "--shape", "9"], ["plugin", "list"]):
+            out, err = self.run_command(*arguments, "--plugin", honest, **nowhere)
+            self.assertRegex(err, r"\Atensormorph: note: plugin \S+honest\.so is loaded without a trial: [^\n]+\n\Z")
+        out, err = self.run_command("backends", "--plugin", honest, "--quiet", **nowhere)
+        self.assertEqual(err, "")
+        self.assertRegex(out, r"(?m)^zoo_honest: loaded without a trial: .*/nonexistent/probe")
+        found = {b["name"]: b["is_untried"] for b in self.json_of("backends", "--plugin", honest, **nowhere)["backends"]}
+        self.assertEqual([name for name, untried in found.items() if untried], ["zoo_honest"])
+        self.assertEqual(self.run_command("backends", "--plugin", honest)[1], "")
+
     def test_a_second_crash_is_known_at_the_next_start(self):
         crasher = self.plugin("crashers", "crashes_at_1.so")
         arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "3"]

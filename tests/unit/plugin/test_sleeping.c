@@ -634,6 +634,10 @@ static void without_trials_only_named_files_are_loaded(void **state) {
   assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
   expect_honest_unharmed(context);
   assert_non_null(strstr(lines.text, "honest.so is loaded without a trial"));
+  const tm_backend_description honest = backend_of(context, ZOO("honest"));
+  assert_int_equal(honest.is_untried, 1);
+  assert_non_null(strstr(honest.note, "loaded without a trial: "));
+  assert_int_equal(backend_of(context, "reference").is_untried, 0);
   expect_state(context, "found", TM_BACKEND_REFUSED, "/nonexistent/probe");
   tm_context_destroy(context);
 }
