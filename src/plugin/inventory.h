@@ -51,6 +51,7 @@ typedef struct tm_backend_slot {
   _Atomic uint32_t state;               /* TM_BACKEND_* */
   const char   *name;                   /* unique: of several with one own name, the later ones get a number */
   const char   *own_name;               /* NULL until it has told it */
+  const char   *told_name;              /* it was refused after it had told this one; NULL: it was not */
   const char   *version;
   const char   *vendor;
   const char   *build_id;

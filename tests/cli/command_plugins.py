@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -51,6 +52,47 @@ class Plugins(harness.CommandTest):
         document = self.json_of("explain", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", hanger)
         verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
         self.assertEqual(verdicts[self.device_of(hanger)], "quarantined")
+
+    def test_settings_of_one_that_does_harm_without_them(self):
+        for deed in ("aborts", "hangs"):
+            name, plugin = f"zoo_tamed_{deed}", self.plugin("culprits", f"tamed_{deed}.so")
+            variable = {f"TENSORMORPH_ZOO_TAMED_{deed.upper()}_TAME": "1"}
+            state = lambda *more, **variables: {
+                b["name"]: b["state"] for b in self.json_of("backends", "--plugin", plugin, *more, **variables)["backends"]}[name]
+            # The first trial is the one without: what it told by then is what its settings are resolved by.
+            self.assertEqual(state(**variable), "ready")
+            if deed == "hangs":
+                continue        # each further trial would cost its time
+            self.assertEqual(state(), "refused")
+            self.assertEqual(state("--set", f"{name}.tame=1"), "ready")
+            self.assertEqual(state("--set", f"{name}.tame=0"), "refused")
+            err = self.run_command("backends", "--plugin", plugin, "--set", f"{name}.tme=1", code=2)[1]
+            self.assertIn("did you mean 'tame'?", err)
+            err = self.run_command("backends", "--plugin", plugin, code=2, **{f"TENSORMORPH_ZOO_TAMED_{deed.upper()}_TME": "1"})[1]
+            self.assertIn(f"did you mean {list(variable)[0]}?", err)
+
+    def test_settings_that_nobody_can_check_are_told_of(self):
+        mute = self.plugin("constructor_aborts.so")
+        run = ("backends", "--plugin", mute)
+        err = self.run_command(*run, "--set", "somebody.speed=1")[1]
+        self.assertRegex(err, r"note: somebody\.speed cannot be checked: no backend is called somebody, and \S+constructor_aborts\.so was refused")
+        err = self.run_command(*run, TENSORMORPH_CONSTRUCTOR_ABORTS_SPEED="1")[1]
+        self.assertRegex(err, r"note: TENSORMORPH_CONSTRUCTOR_ABORTS_SPEED cannot be checked: \S+constructor_aborts\.so was refused")
+        self.assertIn("unknown backend", self.run_command("backends", "--set", "somebody.speed=1", code=2)[1])
+
+    def test_several_that_do_harm_are_told_apart(self):
+        folder = self.folder / "plugins"
+        folder.mkdir()
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "a.so")
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "b.so")
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "c.so")
+        paths = [word for file in "abc" for word in ("--plugin", folder / f"{file}.so")]
+        origins = lambda *more: {b["name"]: (harness.pathlib.Path(b["origin"]).stem, b["state"])
+                                 for b in self.json_of("backends", *paths, *more)["backends"]}
+        for _ in range(2):      # tried, and from what was kept
+            found = origins()
+            self.assertEqual([found[name] for name in ("zoo_tamed_aborts", "zoo_tamed_aborts~2", "zoo_tamed_aborts~3")],
+                             [("a", "refused"), ("b", "refused"), ("c", "refused")])
 
     def test_who_is_loaded_untried_is_said(self):
         honest = self.plugin("honest.so")
