@@ -94,6 +94,26 @@ class Plugins(harness.CommandTest):
             self.assertEqual([found[name] for name in ("zoo_tamed_aborts", "zoo_tamed_aborts~2", "zoo_tamed_aborts~3")],
                              [("a", "refused"), ("b", "refused"), ("c", "refused")])
 
+    def test_a_name_without_a_folder_is_a_file_of_this_one(self):
+        """And of nowhere else: the system's folders and those of the variables are for libraries."""
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        shutil.copy(self.plugin("honest.so"), elsewhere / "honest.so")
+        places = {"LD_LIBRARY_PATH": str(elsewhere), "PATH": str(elsewhere)}
+        out, err = self.run_command("backends", "--plugin", "honest.so", **places)
+        self.assertRegex(out, r"(?m)^honest +refused")
+        self.assertIn("honest.so: No such file", out)
+        self.assertIn("plugin honest.so is not used", err)
+        err = self.run_command("plugin", "check", "honest.so", code=3, **places)[1]
+        self.assertIn("honest.so: No such file", err)
+        shutil.copy(self.plugin("two_queues.so"), self.folder / "honest.so")
+        names = [b["name"] for b in self.json_of("backends", "--plugin", "honest.so", **places)["backends"] if b["origin"] == "honest.so"]
+        self.assertEqual(names, ["zoo_two_queues"])
+        run = ("bench", "add", "--dtype", "f32", "--shape", "16", "--repeat", "3", "--plugin", "honest.so", "--device", "zoo_two_queues")
+        self.assertIn("zoo_two_queues:0", self.run_command(*run, **places)[0])
+        out = self.run_command("plugin", "check", "honest.so", "--only", "neg", **places)[0]
+        self.assertIn("zoo_two_queues:0: ", out)
+
     def test_who_is_loaded_untried_is_said(self):
         honest = self.plugin("honest.so")
         nowhere = {"TENSORMORPH_PROBE": "/nonexistent/probe"}

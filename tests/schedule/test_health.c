@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/kept_file.h"
 #include "fakes/faulty_case.h"
 #include "formats/scratch.h"
 
@@ -182,6 +183,35 @@ static void the_folder_is_made(void **state) {
   assert_true(has_file(&deep, "health"));
   assert_false(has_file(&deep, "running-"));
   scratch_deinit(&deep);
+  scratch_deinit(&files);
+}
+
+/* Of the same build and device under another name: kept for whoever has it, and held against nobody else. */
+static void what_another_name_broke_is_not_held_against_this_one(void **state) {
+  (void)state;
+  scratch files;
+  uint64_t bytes = 0;
+  assert_true(scratch_init(&files));
+  break_a_promise(files.folder);
+  tm_memory memory;
+  char *text = NULL;
+  tm_memory_init(&memory, 0);
+  assert_int_equal(tm_kept_file_read(&memory, scratch_path(&files, "health"), 4096, &text, &bytes, NULL), TM_OK);
+  char *name = memmem(text, bytes, "faulty", 6);
+  assert_non_null(name);
+  memcpy(name, "others", 6);
+  assert_int_equal(tm_kept_file_replace(files.path, text, bytes, NULL), TM_OK);
+  tm_memory_free(&memory, text, bytes);
+  for (int time = 0; time < 2; time++) {
+    faulty_case next = { .state_folder = files.folder };
+    faulty_case_open(&next);
+    assert_int_equal(count_violations(next.context), 0);
+    assert_true(faulty_case_runs_there(&next, TM_OP_ADD));
+    tm_context_destroy(next.context);
+  }
+  assert_int_equal(tm_kept_file_read(&memory, scratch_path(&files, "health"), 4096, &text, &bytes, NULL), TM_OK);
+  assert_non_null(memmem(text, bytes, "others", 6));
+  tm_memory_free(&memory, text, bytes);
   scratch_deinit(&files);
 }
 
@@ -489,6 +519,7 @@ int main(void) {
     cmocka_unit_test(who_has_proved_itself_is_not_suspected),
     cmocka_unit_test(processes_do_not_overwrite_each_other),
     cmocka_unit_test(a_broken_promise_is_remembered_and_forgiven),
+    cmocka_unit_test(what_another_name_broke_is_not_held_against_this_one),
     cmocka_unit_test(who_is_not_there_can_be_forgiven),
     cmocka_unit_test(another_build_starts_afresh),
     cmocka_unit_test(damaged_content_is_ignored_with_one_line),
