@@ -114,6 +114,25 @@ class Plugins(harness.CommandTest):
         out = self.run_command("plugin", "check", "honest.so", "--only", "neg", **places)[0]
         self.assertIn("zoo_two_queues:0: ", out)
 
+    def test_why_work_did_not_go_where_it_was_asked_to(self):
+        honest, model = self.plugin("honest.so"), self.small_model()
+        run = ("stats", model, "--plugin", honest, "--device", "zoo_honest")
+        notes = self.json_of(*run)["notes"]
+        self.assertEqual(sorted(notes), [f"{dtype} tensors went to reference:0: zoo_honest:0 refuses them" for dtype in ("f32", "i64")])
+        out, err = self.run_command(*run)
+        self.assertIn("note: f32 tensors went to reference:0: zoo_honest:0 refuses them", out)
+        self.assertEqual(err, "")
+        self.assertIn("note: f32 tensors went to reference:0", self.run_command(*run, "--csv")[1])
+        self.assertNotIn("note:", "".join(self.run_command(*run, "--quiet")))
+        self.assertNotIn("note:", "".join(self.run_command("stats", model, "--device", "reference")))
+        self.assertNotIn("went to", "".join(self.run_command("stats", model, "--plugin", honest)))
+        # Broken promises are a reason, too, and one that it can do but takes long for.
+        liar, large = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})
+        name = self.device_of(liar)
+        self.run_command("stats", large, "--plugin", liar)
+        note = self.json_of("stats", large, "--plugin", liar, "--device", name)["notes"][-1]
+        self.assertRegex(note, rf"f32 tensors went to reference:0: {name} is not used for them: .+")
+
     def test_who_is_loaded_untried_is_said(self):
         honest = self.plugin("honest.so")
         nowhere = {"TENSORMORPH_PROBE": "/nonexistent/probe"}
