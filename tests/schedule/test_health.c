@@ -215,6 +215,20 @@ static void what_another_name_broke_is_not_held_against_this_one(void **state) {
   scratch_deinit(&files);
 }
 
+/* It said yes to the operation, so its argument is its own affair, and no mistake of the caller's. */
+static void an_argument_that_was_accepted_is_a_promise(void **state) {
+  (void)state;
+  static const fault_function functions[] = { FAULT_PREPARE, FAULT_LAUNCH };
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    faulty_case one = { .plan = { .function = functions[i], .first = 1, .last = 1, .kind = FAULT_STATUS, .status = TM_ERROR_ARGUMENT } };
+    faulty_case_open(&one);
+    assert_false(faulty_case_runs_there(&one, TM_OP_ADD));
+    assert_int_equal(count_violations(one.context), 1);
+    assert_int_equal(violation_at(one.context, 0).op, TM_OP_ADD);
+    tm_context_destroy(one.context);
+  }
+}
+
 /* ---- crashes ---- */
 
 /* A process of its own runs `add` until it crashes at that call, or ends well. */
@@ -519,6 +533,7 @@ int main(void) {
     cmocka_unit_test(who_has_proved_itself_is_not_suspected),
     cmocka_unit_test(processes_do_not_overwrite_each_other),
     cmocka_unit_test(a_broken_promise_is_remembered_and_forgiven),
+    cmocka_unit_test(an_argument_that_was_accepted_is_a_promise),
     cmocka_unit_test(what_another_name_broke_is_not_held_against_this_one),
     cmocka_unit_test(who_is_not_there_can_be_forgiven),
     cmocka_unit_test(another_build_starts_afresh),
