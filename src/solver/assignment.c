@@ -16,7 +16,8 @@ static const tm_elimination_limits relaxations[] = {
   { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
 };
 #define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
-#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart */
+#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart, and ... */
+#define NODE_ENTRIES (UINT64_C(1) << 26) /* ... table entries in all of them together */
 
 typedef struct solving {
   const tm_solver_problem *problem;
@@ -105,7 +106,8 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
                    op_of(s, s->elimination.impossible));
   tm_plan_cost plan;
   TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  tm_branching branching = { .elimination = &s->elimination, .plan = &plan, .nodes_left = MOST_NODES };
+  tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
+  branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
   branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
   branching.best = s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
