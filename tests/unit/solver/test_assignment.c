@@ -295,8 +295,10 @@ static void the_guides_example_is_true(void **state) {
   static const uint32_t inputs[] = { 0, 1, 1, 2 };
   static const tm_solver_label labels[] = { { 10, 0, 0, 0, 0, 0 }, { 4, 1, 1, 1, 1, 0 },  { 2, 0, 0, 0, 0, 0 },
                                             { 6, 1, 1, 1, 1, 0 },  { 30, 0, 0, 0, 0, 0 }, { 5, 1, 1, 1, 1, 0 } };
-  static const tm_solver_value values[] = { { 1, TM_SOLVER_NONE, 0, TM_SOLVER_NONE, 0 }, { 1, 0, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 },
-                                            { 1, 1, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 }, { 1, 2, TM_SOLVER_NONE, 0, 0 } };
+  static const tm_solver_value values[] = { { 1, TM_SOLVER_NONE, 0, TM_SOLVER_NONE, 0 },
+                                            { 1, 0, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 },
+                                            { 1, 1, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 },
+                                            { 1, 2, TM_SOLVER_NONE, 0, 0 } };
   static const uint64_t copies[] = { 0, 3, 3, 0 };
   const tm_solver_problem p = { .ops = ops, .labels = labels, .values = values, .inputs = inputs, .copy_ns = copies, .op_count = 3,
                                 .label_count = 6, .value_count = 4, .input_count = 4, .memory_count = 2, .resource_count = 2,
