@@ -7,11 +7,11 @@
 #include "solver/key_queue.h"
 
 #define NONE TM_SOLVER_NONE
-#define EIGHTHS 8u                      /* table sizes are sorted by eighths of a binary digit */
 #define LARGEST_KEY (TM_KEY_QUEUE_KEYS - 2)
 #define LATER_KEY (TM_KEY_QUEUE_KEYS - 1)       /* in too many factors to be looked at: somebody else first */
 #define MOST_FACTORS_LOOKED_AT 64u
 #define LEAST_HUB_FACTORS 4u
+#define LEAST_LIMIT 1024u               /* entries up to which tables are always told apart by size */
 #define MOST_SHARES_OF_MANY 64u         /* after so many, the members that are left get a share each */
 
 typedef struct incidence {
@@ -43,6 +43,7 @@ typedef struct order_maker {
   tm_elimination_limits limits;
   variable_state *variables;
   tm_key_queue    queue;
+  uint32_t        most_key;             /* what is beyond is not told apart: such a table is never made */
   uint32_t        stamp;
   tm_growing      incidences, factors, scopes, steps, members;
   uint32_t       *bucket;               /* the factors of the variable at hand */
@@ -56,13 +57,6 @@ static uint64_t product(uint64_t a, uint64_t b) {
   return tm_checked_mul(a, b, &result) ? result : UINT64_MAX;
 }
 
-/* log2 in eighths, linear between powers of two. */
-static uint32_t log_eighths(uint32_t count) {
-  uint32_t digits = 0;
-  while (count >> digits > 1) digits++;
-  return digits * EIGHTHS + (uint32_t)(((uint64_t)count * EIGHTHS >> digits) - EIGHTHS);
-}
-
 /* Forgets incidences with factors that are gone. */
 static void tidy(order_maker *m, variable_state *state) {
   incidence *nodes = m->incidences.items;
@@ -74,26 +68,36 @@ static void tidy(order_maker *m, variable_state *state) {
   }
 }
 
+/* Adds to the key what a factor's variables that have no stamp yet add to the table. */
+static uint32_t widen_key(order_maker *m, uint32_t key, const factor_scope *factor) {
+  const uint32_t *scope = (const uint32_t *)m->scopes.items + factor->first;
+  for (uint32_t i = 0; i < factor->count; i++) {
+    if (m->variables[scope[i]].stamp == m->stamp) continue;
+    m->variables[scope[i]].stamp = m->stamp;
+    key += tm_key_queue_log(m->graph->state_counts[scope[i]]);
+  }
+  return key;
+}
+
+/* Tidies as far as it looks. */
 static uint32_t key_of(order_maker *m, uint32_t v) {
   variable_state *state = &m->variables[v];
   if (state->factor_count > MOST_FACTORS_LOOKED_AT) return LATER_KEY;
-  tidy(m, state);
-  const incidence *nodes = m->incidences.items;
+  incidence *nodes = m->incidences.items;
   const factor_scope *factors = m->factors.items;
-  const uint32_t *scopes = m->scopes.items;
-  const uint32_t stamp = ++m->stamp;
-  uint32_t key = log_eighths(m->graph->state_counts[v]);
-  state->stamp = stamp;
-  for (uint32_t n = state->head; n != NONE; n = nodes[n].next) {
-    const factor_scope *factor = &factors[nodes[n].factor];
-    for (uint32_t i = 0; i < factor->count; i++) {
-      const uint32_t u = scopes[factor->first + i];
-      if (m->variables[u].stamp == stamp) continue;
-      m->variables[u].stamp = stamp;
-      key += log_eighths(m->graph->state_counts[u]);
+  uint32_t key = tm_key_queue_log(m->graph->state_counts[v]);
+  state->stamp = ++m->stamp;
+  for (uint32_t *link = &state->head; *link != NONE;) {
+    const factor_scope *factor = &factors[nodes[*link].factor];
+    if (factor->is_gone) {
+      *link = nodes[*link].next;
+      continue;
     }
+    key = widen_key(m, key, factor);
+    if (key > m->most_key) return LARGEST_KEY;
+    link = &nodes[*link].next;
   }
-  return key < LARGEST_KEY ? key : LARGEST_KEY;
+  return key;
 }
 
 static bool add_incidence(order_maker *m, uint32_t factor, uint32_t v) {
@@ -341,11 +345,11 @@ static bool split_bits(order_maker *m) {
 static bool run(order_maker *m) {
   if (!split_bits(m)) return false;
   const uint32_t most = (uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX);
-  const uint32_t limit_key = most == 0 ? TM_KEY_QUEUE_KEYS : log_eighths(most);
+  const uint32_t limit_key = most == 0 ? TM_KEY_QUEUE_KEYS : tm_key_queue_log(most);
   for (uint32_t v = tm_key_queue_first(&m->queue); v != NONE; v = tm_key_queue_first(&m->queue)) {
     const uint32_t wide = m->queue.least_key > limit_key ? widest_hub(m) : NONE;
     if (!eliminate(m, wide == NONE ? v : wide, wide != NONE)) return false;
-    if (m->order->table_entries > m->limits.most_entries && m->limits.most_table_entries == 0) return true;
+    if (m->order->table_entries > m->limits.most_entries) return true;
   }
   m->order->is_complete = m->order->table_entries <= m->limits.most_entries;
   return true;
@@ -385,6 +389,8 @@ tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor
   maker->order = order;
   maker->arena = arena;
   maker->limits = *limits;
+  const uint64_t largest_table = limits->most_table_entries == 0 ? limits->most_entries : limits->most_table_entries;
+  maker->most_key = tm_key_queue_log((uint32_t)tm_min_u64(tm_max_u64(largest_table, LEAST_LIMIT), UINT32_MAX));
   if (!begin(maker) || !run(maker) || (order->is_complete && !finish(maker)))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an order of %u variables", graph->variable_count);
   return TM_OK;

@@ -3,6 +3,8 @@
 
 #include "solver/growing.h"
 
+#define MOST_SHARED 15u                 /* memories that one table may take the place of bits for */
+
 typedef struct graph_maker {
   tm_factor_graph *graph;
   tm_arena        *arena;
@@ -167,9 +169,11 @@ static bool is_one_table_better(const graph_maker *maker, uint32_t value, uint32
   const uint32_t first = flow->first_reader[value], count = flow->first_reader[value + 1] - first;
   if (count == 1) return true;
   if (count >= TM_FACTOR_MOST_VARIABLES) return false;
+  if (shared > MOST_SHARED) return false;
   uint64_t states = 1;
-  for (uint32_t i = 0; i < count; i++) states *= tm_choices_count(maker->graph->choices, flow->readers[first + i]);
-  return shared < 16 && states <= UINT64_C(2) << shared;
+  for (uint32_t i = 0; i < count && states <= UINT64_C(2) << MOST_SHARED; i++)
+    states *= tm_choices_count(maker->graph->choices, flow->readers[first + i]);
+  return states <= UINT64_C(2) << shared;
 }
 
 /* The copy that the end of the graph asks for. */

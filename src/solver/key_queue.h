@@ -11,6 +11,13 @@
 #define TM_KEY_QUEUE_KEYS 1025u
 #define TM_KEY_QUEUE_GONE UINT32_MAX    /* the key of an item that is not in the queue */
 
+/* A key for sizes that are products, which becomes a sum: log2 in eighths, linear between powers of two. */
+static inline uint32_t tm_key_queue_log(uint32_t count) {
+  uint32_t digits = 0;
+  while (count >> digits > 1) digits++;
+  return digits * 8 + (uint32_t)(((uint64_t)count * 8 >> digits) - 8);
+}
+
 typedef struct tm_key_queue_item {
   uint32_t key;
   uint32_t previous;            /* of the same key; TM_SOLVER_NONE at the ends */

@@ -287,6 +287,33 @@ static void what_everybody_reads_stays_exact(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* ---- The numbers of docs/backend-selection.md, in us. ---- */
+
+static void the_guides_example_is_true(void **state) {
+  (void)state;
+  static const tm_solver_op ops[] = { { 0, 2, 0, 1 }, { 2, 2, 1, 1 }, { 4, 2, 2, 2 } };
+  static const uint32_t inputs[] = { 0, 1, 1, 2 };
+  static const tm_solver_label labels[] = { { 10, 0, 0, 0, 0, 0 }, { 4, 1, 1, 1, 1, 0 },  { 2, 0, 0, 0, 0, 0 },
+                                            { 6, 1, 1, 1, 1, 0 },  { 30, 0, 0, 0, 0, 0 }, { 5, 1, 1, 1, 1, 0 } };
+  static const tm_solver_value values[] = { { 1, TM_SOLVER_NONE, 0, TM_SOLVER_NONE, 0 },
+                                            { 1, 0, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 },
+                                            { 1, 1, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 },
+                                            { 1, 2, TM_SOLVER_NONE, 0, 0 } };
+  static const uint64_t copies[] = { 0, 3, 3, 0 };
+  const tm_solver_problem p = { .ops = ops, .labels = labels, .values = values, .inputs = inputs, .copy_ns = copies, .op_count = 3,
+                                .label_count = 6, .value_count = 4, .input_count = 4, .memory_count = 2, .resource_count = 2,
+                                .size_class_count = 1 };
+  static const uint32_t greedy[] = { 1, 2, 5 }, best[] = { 1, 3, 5 };
+  static const uint64_t totals[] = { 26, 21, 23, 21, 42, 21 };
+  tm_assignment found;
+  assert_int_equal(solve(&p, &found), TM_OK);
+  assert_int_equal(found.total_ns, 21);
+  assert_memory_equal(found.labels, best, sizeof best);
+  assert_int_equal(plan_total(&p, greedy), 23);
+  for (uint32_t i = 0; i < 6; i++) assert_int_equal(found.min_marginals[i], totals[i]);
+  tm_assignment_deinit(&found);
+}
+
 /* ---- Limits, rules, memory. ---- */
 
 static void sums_stop_at_the_limit(void **state) {
@@ -460,6 +487,7 @@ int main(void) {
     cmocka_unit_test(twice_the_graph_costs_twice),
     cmocka_unit_test(more_memory_never_costs),
     cmocka_unit_test(what_everybody_reads_stays_exact),
+    cmocka_unit_test(the_guides_example_is_true),
     cmocka_unit_test(sums_stop_at_the_limit),
     cmocka_unit_test(who_cannot_run_is_named),
     cmocka_unit_test(broken_rules_are_refused),
