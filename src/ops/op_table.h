@@ -21,7 +21,7 @@ typedef struct tm_work {
 /* Classes group operations whose speed goes together; cost corrections are learned per class first. */
 typedef enum tm_op_class {
   TM_CLASS_MOVE, TM_CLASS_CAST, TM_CLASS_ELEMENTWISE, TM_CLASS_TRANSCENDENTAL, TM_CLASS_REDUCE, TM_CLASS_SCAN,
-  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_COUNT
+  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_ATTENTION, TM_CLASS_COUNT
 } tm_op_class;
 
 /* How partial results over parts of a splittable axis become one. */
@@ -69,6 +69,9 @@ typedef struct tm_op_row {
   uint32_t    merged_operands;
   /* Gives broadcast inputs their full dims; NULL: all inputs get those of output 0.  Only if `broadcasts`. */
   void (*expand)(const tm_operation *operation, tm_operand *operands);
+  /* Bit (output * 8 + input), as in tm_answer.alias_mask: the reference may be given that output in that input's exact memory
+     (same format, dims and strides), and what it computes is the same also when it is run twice. */
+  uint32_t    may_alias;
 } tm_op_row;
 
 /* NULL if unknown. */
