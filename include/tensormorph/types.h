@@ -320,7 +320,7 @@ typedef struct tm_rope_attributes {
  * [batch, heads, tokens, capacity], or the last two or three of these, each with that extent or 1.  It is bool (only keys where
  * it is true) or a float (added; -Inf leaves the key out).  Without any key y is 0; a key with a score of +Inf or NaN, or only
  * ones of -Inf, gives NaN.  The terms of N2 are (p_j + 2^-64) |v_j| (1 + 2S), with p_j the weight of v_j and S the largest
- * |scale| sum_d |q_d k_jd| + |mask_j|, as far as S is at most 4096; n is length + dim.
+ * |scale| sum_d |q_d k_jd| + |mask_j|, as far as S is at most 4096; n is capacity + dim.
  */
 typedef struct tm_attention_attributes {
   double   scale;               /* finite; 0 counts as 1 / sqrt(dim) */

@@ -142,6 +142,7 @@ const tm_op_row tm_op_rows_update[] = {
      .units = tm_units_elementwise,
      .reference = reference,
      .input_names = {"state", "rows", "start"},
-     .may_alias = 0x1},
+     .may_alias = 0x1,
+     .is_repeatable = true},
 };
 TM_OP_ROWS_COUNT(update);
