@@ -134,6 +134,7 @@ typedef struct tm_string {
 #define TM_OPERAND_CONTIGUOUS  0x1u   /* dense row-major: strides follow from dims and format */
 #define TM_OPERAND_CONSTANT    0x2u   /* the bytes do not change between launches (weights) */
 #define TM_OPERAND_SCALAR      0x4u   /* exactly one element */
+#define TM_OPERAND_IN_PLACE    0x8u   /* an output: the host means to give it an input's exact memory, where the answer allows it */
 
 /*
  * One tensor as an operation sees it: pure data without addresses.  dims and strides are outermost first; entries from

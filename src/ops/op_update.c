@@ -117,6 +117,19 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
   return tm_make_output(operation, state->rank, state->dims, out_outputs, error);
 }
 
+/* In place only the rows move. */
+static void work(const tm_operation *operation, tm_work *out_work) {
+  tm_operand touched[4];
+  tm_operation moved = *operation;
+  for (uint32_t i = 0; i < 4; i++) touched[i] = operation->operands[i];
+  if ((touched[3].flags & TM_OPERAND_IN_PLACE) != 0) {
+    touched[STATE].element_count = touched[STATE].byte_count = 0;
+    touched[3] = touched[ROWS];
+  }
+  moved.operands = touched;
+  tm_work_of(&moved, 0, out_work);
+}
+
 static uint32_t splittable(const tm_operation *operation) {
   const tm_axis_attributes *attributes = operation->attributes;
   return tm_axis_mask(operation->operands[STATE].rank) & ~(1u << attributes->axis);
@@ -137,7 +150,7 @@ const tm_op_row tm_op_rows_update[] = {
      .pad_value = __builtin_nan(""),
      .infer = infer,
      .check = tm_check_outputs,
-     .work = tm_work_elementwise,
+     .work = work,
      .splittable = splittable,
      .units = tm_units_elementwise,
      .reference = reference,

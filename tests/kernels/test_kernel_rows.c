@@ -9,6 +9,7 @@
  * Without a path it tests the built-in backend.  --only keeps the kernels whose name contains TEXT.
  */
 #include "conformance/kernel_compare.h"
+#include "conformance/oracle.h"
 #include "kernel_host.h"
 
 #include "base/dynamic_library.h"
@@ -92,6 +93,22 @@ static void make_magnitudes(const tm_operand *operand, const case_buffer *buffer
   }
 }
 
+/* The terms of operations that say themselves what these are, laid out as the output. */
+static bool make_oracle_terms(const kernel_case *c, void *const *pointers, const case_buffer *terms) {
+  const tm_operand *y = &c->operands[c->operation.input_count];
+  const tm_codec *codec = tm_codec_find(y->format);
+  oracle o;
+  if (!oracle_make(&o, c, pointers)) return false;
+  for (uint64_t i = 0; i < o.count; ++i) {
+    unsigned char *at = terms->first;
+    uint64_t rest = i;
+    for (uint32_t axis = y->rank; axis-- > 0; rest /= y->dims[axis]) at += (int64_t)(rest % y->dims[axis]) * y->strides_bytes[axis];
+    codec->encode(&o.terms[i], 1, at);
+  }
+  oracle_free(&o);
+  return true;
+}
+
 /* The magnitudes that are added up in each output: the reference of the operation over absolute values. */
 static bool make_terms(const kernel_case *c, const case_buffer *inputs, case_buffer *terms) {
   static const uint32_t sums[] = { TM_OP_MATMUL, TM_OP_MATMUL_SCALED, TM_OP_SUM, TM_OP_MEAN };
@@ -100,7 +117,10 @@ static bool make_terms(const kernel_case *c, const case_buffer *inputs, case_buf
   case_buffer magnitudes[CASE_MAX_OPERANDS];
   bool is_sum = false;
   for (size_t i = 0; i < sizeof sums / sizeof sums[0]; ++i) is_sum = is_sum || sums[i] == op;
-  if (!is_sum || !buffer_make(terms, &c->operands[y], 0)) return false;
+  const bool is_told = op == TM_OP_ROPE || op == TM_OP_ATTENTION;
+  if ((!is_sum && !is_told) || !buffer_make(terms, &c->operands[y], 0)) return false;
+  for (uint32_t i = 0; i < y; ++i) at[i] = inputs[i].first;
+  if (is_told) return make_oracle_terms(c, at, terms);
   for (uint32_t i = 0; i < y; ++i) {
     buffer_make(&magnitudes[i], &c->operands[i], 0);
     memcpy(magnitudes[i].lowest, inputs[i].lowest, c->operands[i].byte_count);
@@ -279,13 +299,20 @@ static void bench_copy(void *argument) {
   memcpy(job->copy, job->pointers[0], job->c->operands[0].byte_count);
 }
 
+/* Large enough to be worth measuring; of attention by its products. */
+static bool is_large(const kernel_case *c, uint64_t limit) {
+  const tm_operand *x = &c->operands[0], *k = &c->operands[1];
+  if (c->operation.op == TM_OP_ATTENTION) return x->element_count * k->dims[k->rank - 3] >= limit;
+  return x->element_count >= limit / 8;
+}
+
 static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const uint32_t *formats) {
   uint64_t state = s->options.seed;
   kernel_case c;
   const uint64_t limit = BENCH_ELEMENTS;
   do {
     if (!case_make(&c, row, inputs, formats, limit, &state)) return;
-  } while (c.operands[0].element_count < limit / 8 || c.operands[inputs].element_count == 0);
+  } while (!is_large(&c, limit) || c.operands[inputs].element_count == 0);
   if (row->op == TM_OP_COPY) case_transpose(&c.operands[0]);
   tm_op_normalize(&c.operation, c.operands);
   const tm_answer answer = kernel_host_query(&s->hosts[0], &c.operation);

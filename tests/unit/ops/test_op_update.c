@@ -81,6 +81,25 @@ static void works_in_place_and_again(void **state) {
   op_end(&c);
 }
 
+/* In place the state is neither read nor written where it stays. */
+static void counts_what_moves(void **state) {
+  (void)state;
+  const tm_op_row *row = tm_op_find(TM_OP_UPDATE);
+  tm_work work;
+  op_case c = run_at(1, 0, DIMS(4, 2), STATE, DIMS(2, 2), ROWS);
+  row->work(&c.operation, &work);
+  assert_int_equal(work.read_bytes, 32 + 16 + 8);
+  assert_int_equal(work.written_bytes, 32);
+  c.operands[3].flags |= TM_OPERAND_IN_PLACE;
+  row->work(&c.operation, &work);
+  assert_int_equal(work.read_bytes, 16 + 8);
+  assert_int_equal(work.written_bytes, 16);
+  assert_int_equal(tm_op_check(&c.operation, &c.error), TM_OK);
+  tm_op_normalize(&c.operation, c.operands);
+  assert_true((c.operands[3].flags & TM_OPERAND_IN_PLACE) != 0);
+  op_end(&c);
+}
+
 static void blocks_move_whole(void **state) {
   (void)state;
   const tm_axis_attributes axis = { 0, 0 };
@@ -126,7 +145,7 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_slice_is_replaced),     cmocka_unit_test(what_is_outside_is_left_out), cmocka_unit_test(rows_go_to_their_indices),
-    cmocka_unit_test(works_in_place_and_again), cmocka_unit_test(blocks_move_whole),           cmocka_unit_test(refuses),
+    cmocka_unit_test(works_in_place_and_again), cmocka_unit_test(counts_what_moves), cmocka_unit_test(blocks_move_whole),           cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
