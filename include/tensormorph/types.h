@@ -134,7 +134,8 @@ typedef struct tm_string {
 #define TM_OPERAND_CONTIGUOUS  0x1u   /* dense row-major: strides follow from dims and format */
 #define TM_OPERAND_CONSTANT    0x2u   /* the bytes do not change between launches (weights) */
 #define TM_OPERAND_SCALAR      0x4u   /* exactly one element */
-#define TM_OPERAND_IN_PLACE    0x8u   /* an output: the host means to give it an input's exact memory, where the answer allows it */
+#define TM_OPERAND_IN_PLACE    0x8u   /* an output: every launch binds it to the memory of the first input for which alias_mask allows it;
+                                         what is there already need not be copied.  Where none is allowed it says nothing */
 
 /*
  * One tensor as an operation sees it: pure data without addresses.  dims and strides are outermost first; entries from

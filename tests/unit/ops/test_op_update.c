@@ -72,6 +72,7 @@ static void works_in_place_and_again(void **state) {
   (void)state;
   const tm_op_row *row = tm_op_find(TM_OP_UPDATE);
   op_case c = run_at(1, 0, DIMS(4, 2), STATE, DIMS(2, 2), ROWS);
+  c.operation.operands = c.operands;
   void *const over[] = { c.pointers[0], c.pointers[1], c.pointers[2], c.pointers[0] };
   assert_int_equal(row->may_alias, 1);
   for (int again = 0; again < 2; again++) {
@@ -87,6 +88,7 @@ static void counts_what_moves(void **state) {
   const tm_op_row *row = tm_op_find(TM_OP_UPDATE);
   tm_work work;
   op_case c = run_at(1, 0, DIMS(4, 2), STATE, DIMS(2, 2), ROWS);
+  c.operation.operands = c.operands;
   row->work(&c.operation, &work);
   assert_int_equal(work.read_bytes, 32 + 16 + 8);
   assert_int_equal(work.written_bytes, 32);
