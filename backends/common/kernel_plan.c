@@ -2,6 +2,7 @@
 #include "kernel_plan.h"
 #include "kernel_shape.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A kernel knows formats and operations by the contract's numbers. */
@@ -328,6 +329,146 @@ u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kern
   settle(p);
   if (is_softmax) add_dispatch(out_plan, kernels[0], p->count, 2, in_order);
   else plan_norm(operation, kernels[0], out_plan);
+  return 0;
+}
+
+/* ---- tokens ---- */
+
+/* Walks over `like` with axis `axis` first, as find_row wants it: operands 0 and 1 and the output. */
+static void walk_axis_first(const tm_operation *operation, kernel_parameters *p, const tm_operand *like, u32 axis) {
+  const tm_operand *walked[] = { &operation->operands[0], &operation->operands[1], output_of(operation) };
+  walk_over(p, like);
+  const u64 extent = p->dims[axis];
+  for (u32 i = axis; i > 0; i--) p->dims[i] = p->dims[i - 1];
+  p->dims[0] = extent;
+  for (u32 slot = 0; slot < 3; slot++) {
+    p->strides[slot][0] = walked[slot]->strides_bytes[axis];
+    for (u32 i = 1; i < p->rank; i++) p->strides[slot][i] = walked[slot]->strides_bytes[i <= axis ? i - 1 : i];
+  }
+}
+
+u32 kernel_plan_update(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *state = &operation->operands[0], *rows = &operation->operands[1], *start = &operation->operands[2];
+  const u32 axis = ((const tm_axis_attributes *)operation->attributes)->axis;
+  const int in_place = (output_of(operation)->flags & TM_OPERAND_IN_PLACE) != 0;
+  const u32 reasons = plan_units(operation, out_plan, out_operand);
+  if (reasons != 0) return reasons;
+  if (axis >= state->rank || rows->rank != state->rank) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  walk_axis_first(operation, p, in_place ? rows : state, axis);
+  p->steps[0] = p->strides[1][0];
+  p->steps[1] = start->rank != 0 ? start->strides_bytes[0] : 0;
+  p->steps[2] = p->strides[2][0];
+  p->strides[in_place ? 2 : 1][0] = 0;
+  p->sizes[0] = state->dims[axis];
+  p->sizes[1] = rows->dims[axis];
+  p->sizes[2] = start->rank != 0;
+  p->detail = start->format == TM_FORMAT_I64;
+  settle(p);
+  const u32 in_place_buffers[] = { 1, 2, 3 };
+  if (in_place) add_dispatch(out_plan, kernels[1], parts_of(p->count, GROUP_SIZE), 3, in_place_buffers);
+  else add_plain_dispatch(out_plan, kernels[0], p->count);
+  return 0;
+}
+
+/* value * 2^64, for values from 0 to 1. */
+static u64 fraction_of(double value) { return value < 1 ? (u64)(value * 0x1p64) : UINT64_MAX; }
+
+/* Powers of theta are made of those with exponents that are powers of two. */
+static int make_frequencies(const tm_rope_attributes *attributes, u64 turning, kernel_parameters *p) {
+  const double theta = attributes->theta != 0 ? attributes->theta : 10000, scale = attributes->scale != 0 ? attributes->scale : 1;
+  if (!(theta > 1) || !(scale > 0) || scale > 1 || turning / 2 > (u64)1 << KERNEL_MAX_RANK) return 0;
+  for (u32 j = 0; j < KERNEL_MAX_RANK; j++) p->inner_dims[j] = fraction_of(pow(theta, -2.0 * (double)(1u << j) / (double)(turning + (turning == 0))));
+  p->f64_bits = fraction_of(scale / 6.283185307179586);
+  return 1;
+}
+
+u32 kernel_plan_rope(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_rope_attributes *attributes = operation->attributes;
+  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const u32 last = x->rank - 1;
+  const u64 turning = attributes->rotary_dims != 0 ? attributes->rotary_dims : x->dims[last];
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  if (!make_frequencies(attributes, turning, p)) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  walk_rows(p, x, y, last);
+  for (u32 i = 0; i < last; i++) p->strides[2][i] = p->strides[1][i];
+  for (u32 i = 0; i < last; i++) p->strides[1][i] = i + 2 == last ? operation->operands[1].strides_bytes[0] : 0;
+  p->sizes[0] = turning / 2 + (x->dims[last] - turning);
+  p->sizes[1] = turning / 2;
+  p->detail = attributes->layout;
+  p->is_small = p->count <= UINT32_MAX;
+  for (u32 i = 0; i < p->rank; i++) p->is_small &= p->dims[i] <= UINT32_MAX;
+  out_plan->flops = 20 * (double)x->element_count;
+  add_plain_dispatch(out_plan, kernels[0], p->count * p->sizes[0]);
+  return 0;
+}
+
+/* A mask along the walked axes: batch, token, and the head in two. */
+static void walk_mask(const tm_operand *mask, kernel_parameters *p) {
+  i64 strides[4] = { 0, 0, 0, 0 };      /* batch, head, token, key */
+  for (u32 i = 0; i < mask->rank && mask->rank <= 4; i++)
+    if (mask->dims[i] != 1) strides[4 - mask->rank + i] = mask->strides_bytes[i];
+  p->inner_strides[0] = strides[0];
+  p->inner_strides[1] = strides[2];
+  p->inner_strides[2] = strides[1] * (i64)p->dims[3];
+  p->inner_strides[3] = strides[1];
+  p->steps[6] = strides[3];
+  p->sizes[3] = mask->format;
+}
+
+static void walk_heads(kernel_parameters *p, u32 slot, const tm_operand *x, int is_shared) {
+  const u32 last = x->rank - 1;
+  p->strides[slot][0] = x->rank == 4 ? x->strides_bytes[0] : 0;
+  p->strides[slot][1] = is_shared ? 0 : x->strides_bytes[last - 2];
+  p->strides[slot][2] = is_shared ? x->strides_bytes[last - 1] : x->strides_bytes[last - 1] * (i64)p->dims[3];
+  p->strides[slot][3] = is_shared ? 0 : x->strides_bytes[last - 1];
+}
+
+static u32 attention_detail(const tm_operation *operation) {
+  const tm_attention_attributes *attributes = operation->attributes;
+  const int has_mask = operation->input_count > 4;
+  const int is_bool = has_mask && operation->operands[4].format == TM_FORMAT_BOOL;
+  return (attributes->causal != 0 ? 1u : 0u) | (has_mask ? 2u : 0u) | (is_bool ? 4u : 0u) |
+         (operation->operands[3].format == TM_FORMAT_I64 ? 8u : 0u);
+}
+
+u32 kernel_plan_attention(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_attention_attributes *attributes = operation->attributes;
+  const tm_operand *q = &operation->operands[0], *k = &operation->operands[1], *v = &operation->operands[2], *y = output_of(operation);
+  const u32 last = q->rank - 1, has_mask = operation->input_count > 4;
+  const u32 buffers[] = { 0, 1, 2, 3, has_mask ? 4 : 3, operation->input_count };
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  if (y->element_count == 0) return 0;
+  const double scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)(q->dims[last] != 0 ? q->dims[last] : 1));
+  const float narrow = (float)scale;
+  const u64 dims[] = { q->rank == 4 ? q->dims[0] : 1, q->dims[last - 2], k->dims[last - 1], q->dims[last - 1] / k->dims[last - 1] };
+  const i64 steps[] = { k->strides_bytes[last - 2], k->strides_bytes[last], v->strides_bytes[last - 2], v->strides_bytes[last],
+                        q->strides_bytes[last], y->strides_bytes[last] };
+  memcpy(&p->f64_bits, &scale, sizeof scale);
+  memcpy(&p->f32_bits, &narrow, sizeof narrow);
+  memcpy(p->dims, dims, sizeof dims);
+  memcpy(p->steps, steps, sizeof steps);
+  p->rank = 4;
+  p->count = dims[0] * dims[1] * dims[2] * dims[3];
+  walk_heads(p, 0, q, 0);
+  walk_heads(p, 1, k, 1);
+  walk_heads(p, 2, v, 1);
+  walk_heads(p, 3, y, 0);
+  p->sizes[0] = k->dims[last - 2];
+  p->sizes[1] = q->dims[last];
+  p->sizes[2] = v->dims[last];
+  p->detail = attention_detail(operation);
+  if (has_mask) walk_mask(&operation->operands[4], p);
+  out_plan->slots[operation->input_count] = 5;
+  settle(p);
+  out_plan->flops = (double)p->count * (double)p->sizes[0] * (6 * (double)p->sizes[1] + 2 * (double)p->sizes[2] + 40);
+  add_dispatch(out_plan, kernels[0], p->count, 6, buffers);
   return 0;
 }
 

@@ -130,6 +130,23 @@ static const kernel_row rows[] = {
   COMPARE_PASS(PLAIN),
   COMPARE_PASS(BLOCKS),
 
+  { RUNS(UPDATE, MOVE, "update_units", "place_units", update), .formats = { KNOWN, SAME, BIT(I32) | BIT(I64), SAME },
+    .attribute_bytes = sizeof(tm_axis_attributes), .alias_mask = 0x1 },
+
+  /* Its angles are exact to 2^-20 at the farthest position, and so are the reference's. */
+  { RUNS(ROPE, TOKENS, "rope_units", NULL, rope), .formats = { NARROW, BIT(I32) | BIT(I64), NARROW }, .needs = ROUNDS | OVERFLOWS,
+    .numerics = TM_NUMERICS_N2, .numerics_bound = 32, .growth = TM_GROWTH_ONE, .accumulator = TM_FORMAT_F32,
+    .attribute_bytes = sizeof(tm_rope_attributes), .alias_mask = 0x1 },
+  /* Without a mask y stands in its place, and cannot be bool. */
+  { RUNS(ATTENTION, TOKENS, "attention_rows", NULL, attention),
+    .formats = { NARROW, NARROW, NARROW, BIT(I32) | BIT(I64), NARROW | BIT(BOOL), NARROW }, .needs = ROUNDS | OVERFLOWS,
+    .numerics = TM_NUMERICS_N2, .numerics_bound = 8, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32,
+    .attribute_bytes = sizeof(tm_attention_attributes) },
+  { RUNS(ATTENTION, TOKENS_F64, "attention_rows", NULL, attention),
+    .formats = { FLOATS, FLOATS, FLOATS, BIT(I32) | BIT(I64), FLOATS | BIT(BOOL), FLOATS }, .needs = F64 | OVERFLOWS,
+    .numerics = TM_NUMERICS_N2, .numerics_bound = 8, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F64,
+    .attribute_bytes = sizeof(tm_attention_attributes) },
+
   SUMMED(SOFTMAX, NORMALIZE, NARROW, NARROW, 0, 0, ROUNDS, "softmax_rows", normalize, LINEAR, F32, 8,
          tm_axis_attributes),
   SUMMED(SOFTMAX, NORMALIZE_F64, FLOATS, FLOATS, 0, 0, F64, "softmax_rows", normalize, LINEAR, F64, 8,

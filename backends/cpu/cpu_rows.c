@@ -19,6 +19,9 @@ extern const kernel_row_table cpu_rows_matmul_vector;
 extern const kernel_row_table cpu_rows_matmul;
 extern const kernel_row_table cpu_rows_matmul_scaled;
 extern const kernel_row_table cpu_rows_normalize;
+extern const kernel_row_table cpu_rows_rope;
+extern const kernel_row_table cpu_rows_update;
+extern const kernel_row_table cpu_rows_attention;
 #endif
 
 const kernel_row_table *const cpu_row_tables[] = {
@@ -39,6 +42,9 @@ const kernel_row_table *const cpu_row_tables[] = {
   &cpu_rows_matmul,
   &cpu_rows_matmul_scaled,
   &cpu_rows_normalize,
+  &cpu_rows_rope,
+  &cpu_rows_update,
+  &cpu_rows_attention,
 #endif
   NULL,
 };

@@ -21,7 +21,7 @@ typedef struct tm_work {
 /* Classes group operations whose speed goes together; cost corrections are learned per class first. */
 typedef enum tm_op_class {
   TM_CLASS_MOVE, TM_CLASS_CAST, TM_CLASS_ELEMENTWISE, TM_CLASS_TRANSCENDENTAL, TM_CLASS_REDUCE, TM_CLASS_SCAN,
-  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_COUNT
+  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_ATTENTION, TM_CLASS_COUNT
 } tm_op_class;
 
 /* How partial results over parts of a splittable axis become one. */
