@@ -31,8 +31,9 @@ typedef struct graph_maker {
 #define SIZE_CLASSES 8u
 
 static uint32_t add_value(graph_maker *m, uint32_t producer, uint32_t size_class) {
-  m->values[m->problem.value_count] = (tm_solver_value){ UINT64_C(4096) << (2 * size_class), producer, producer == TM_SOLVER_NONE ? 0 : TM_SOLVER_NONE,
-                                                         TM_SOLVER_NONE, size_class };
+  m->values[m->problem.value_count] =
+      (tm_solver_value){UINT64_C(4096) << (2 * size_class), producer, producer == TM_SOLVER_NONE ? 0 : TM_SOLVER_NONE,
+                        TM_SOLVER_NONE, size_class};
   return m->problem.value_count++;
 }
 
@@ -68,7 +69,8 @@ static uint32_t add_layer(graph_maker *m, uint32_t stream, uint32_t mask, uint32
   const uint32_t k = add_pair(m, 6000, add_weighted(m, 200000, normal, 2), positions);
   const uint32_t v = add_weighted(m, 200000, normal, 2);
   const uint32_t scores = add_pair(m, 90000, q, k);
-  const uint32_t chances = add_op(m, 20000, (uint32_t[]){ add_pair(m, 9000, scores, mask), TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE }, 3);
+  const uint32_t chances = add_op(
+      m, 20000, (uint32_t[]){add_pair(m, 9000, scores, mask), TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE}, 3);
   const uint32_t mixed = add_weighted(m, 200000, add_pair(m, 90000, chances, v), 2);
   const uint32_t middle = add_pair(m, 5000, stream, mixed);
   const uint32_t again = add_weighted(m, 8000, middle, 2);
@@ -140,9 +142,10 @@ static double solve_ms(const tm_solver_problem *problem, bool without_marginals,
 static void print_row(const char *name, const tm_solver_problem *problem, uint32_t rounds, const char *goal) {
   tm_assignment with, without;
   const double with_ms = solve_ms(problem, false, rounds, &with), without_ms = solve_ms(problem, true, rounds, &without);
-  printf("%-40s %6u ops x %u  %8.2f ms  %8.2f without marginals  %9llu entries, width %2u, gap %.3f %%%s\n", name, problem->op_count,
-         problem->memory_count, with_ms, without_ms, (unsigned long long)with.table_entries, with.width,
-         with.total_ns == 0 ? 0.0 : 100.0 * (double)(with.total_ns - with.bound_ns) / (double)with.total_ns, goal);
+  printf("%-40s %6u ops x %u  %8.2f ms  %8.2f without marginals  %9llu entries, width %2u, gap %.3f %%%s\n", name,
+         problem->op_count, problem->memory_count, with_ms, without_ms, (unsigned long long)with.table_entries,
+         with.width, with.total_ns == 0 ? 0.0 : 100.0 * (double)(with.total_ns - with.bound_ns) / (double)with.total_ns,
+         goal);
 }
 
 int main(int argc, char **argv) {
@@ -150,7 +153,10 @@ int main(int argc, char **argv) {
   const uint64_t asked = bench_option(argc, argv, "rounds", 7);
   const uint32_t rounds = asked < 1 ? 1 : asked > 1000 ? 1000 : (uint32_t)asked;
   const uint64_t only = bench_option(argc, argv, "ops", 0);
-  static const struct { uint32_t ops; const char *goal; } sizes[] = { { 783, "  goal: 3 ms" }, { 10000, "  goal: 20 ms" }, { 100000, "  goal: 250 ms" } };
+  static const struct {
+    uint32_t ops;
+    const char *goal;
+  } sizes[] = {{783, "  goal: 3 ms"}, {10000, "  goal: 20 ms"}, {100000, "  goal: 250 ms"}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     graph_maker maker;
     if (only != 0 && only != sizes[i].ops) continue;

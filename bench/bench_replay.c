@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a replay adds to each of many tiny operations on devices that compute within their calls: tm_plan_run beside a bare loop over
- * the same launches, in turns; and what one operation by itself takes through tm_run, and as a plan of one node.
+ * What a replay adds to each of many tiny operations on devices that compute within their calls: tm_plan_run beside a bare loop
+ * over the same launches, in turns; and what one operation by itself takes through tm_run, and as a plan of one node.
  *     bench_replay [--nodes=N] [--elements=N] [--threads=N]
  */
 #include <stdio.h>
@@ -25,7 +25,8 @@ typedef struct problem {
 static bool make_graph(problem *p, uint64_t elements, tm_error *error) {
   const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { elements } };
   uint32_t first, value;
-  if (tm_graph_create(p->context, &p->graph, error) != TM_OK || tm_graph_input(p->graph, "x", &layout, &first, error) != TM_OK) return false;
+  if (tm_graph_create(p->context, &p->graph, error) != TM_OK || tm_graph_input(p->graph, "x", &layout, &first, error) != TM_OK)
+    return false;
   value = first;
   for (uint32_t i = 0; i < p->node_count; i++) {
     const uint32_t inputs[2] = { value, first };
@@ -81,14 +82,15 @@ static double single(const problem *p, uint32_t times) {
 }
 
 static uint64_t plan_bytes(const tm_plan_program *p) {
-  return p->step_count * sizeof *p->steps + p->action_count * (sizeof *p->actions + sizeof *p->tickets) + p->location_count * sizeof *p->locations +
-         p->slot_count * sizeof *p->slots + p->operand_count * sizeof *p->operands + p->patch_count * sizeof *p->patches +
-         p->launch_count * sizeof *p->launches + p->binding_count * sizeof *p->bindings;
+  return p->step_count * sizeof *p->steps + p->action_count * (sizeof *p->actions + sizeof *p->tickets) +
+         p->location_count * sizeof *p->locations + p->slot_count * sizeof *p->slots + p->operand_count * sizeof *p->operands +
+         p->patch_count * sizeof *p->patches + p->launch_count * sizeof *p->launches + p->binding_count * sizeof *p->bindings;
 }
 
 int main(int argc, char **argv) {
   const uint64_t elements = bench_option(argc, argv, "elements", 8);
-  const tm_context_options options = { .struct_size = sizeof options, .thread_count = (uint32_t)bench_option(argc, argv, "threads", 1) };
+  const tm_context_options options = { .struct_size = sizeof options,
+                                       .thread_count = (uint32_t)bench_option(argc, argv, "threads", 1) };
   problem many = { .node_count = (uint32_t)bench_option(argc, argv, "nodes", 1000) }, one = { .node_count = 1 };
   if (tm_context_create(&options, &many.context, NULL) != TM_OK) return 1;
   one.context = many.context;
@@ -105,9 +107,10 @@ int main(int argc, char **argv) {
   const tm_plan_program *program = &many.plan->program;
   printf("%u nodes of %llu f32 on %s, medians of %u rounds, ns an operation\n", many.node_count, (unsigned long long)elements,
          program->problem.placements[program->steps[0].placement]->candidates[program->steps[0].candidate].device->name, ROUNDS);
-  printf("%-32s %8.1f\n%-32s %8.1f\n%-32s %8.1f   goal: 15 at most\n", "bare loop", bench_median(loop, ROUNDS), "replay", bench_median(whole, ROUNDS),
-         "added by the replay", bench_median(added, ROUNDS));
-  printf("%-32s %8.1f\n%-32s %8.1f\n", "tm_run of one", bench_median(run, ROUNDS), "tm_plan_run of one", bench_median(alone, ROUNDS));
+  printf("%-32s %8.1f\n%-32s %8.1f\n%-32s %8.1f   goal: 15 at most\n", "bare loop", bench_median(loop, ROUNDS), "replay",
+         bench_median(whole, ROUNDS), "added by the replay", bench_median(added, ROUNDS));
+  printf("%-32s %8.1f\n%-32s %8.1f\n", "tm_run of one", bench_median(run, ROUNDS), "tm_plan_run of one",
+         bench_median(alone, ROUNDS));
   printf("%-32s %8.1f   goal: 256 at most\n", "bytes of plan a node", (double)plan_bytes(program) / many.node_count);
   close_problem(&one);
   close_problem(&many);

@@ -67,6 +67,14 @@ static tm_status make_constant(tm_context *context, tm_tensor **inout_input, tm_
   return TM_OK;
 }
 
+/* A length below the capacity would measure less than is said. */
+static void fill_cache(const tm_op_request *request, tm_bench_inputs *inputs) {
+  const tm_operand *keys = &request->inputs[1], *length = &request->inputs[3];
+  if (request->op.op != TM_OP_ATTENTION || inputs->inputs[3] == NULL) return;
+  const uint64_t capacity = keys->dims[keys->rank - 3];
+  memcpy(tm_tensor_data(inputs->inputs[3]), &capacity, length->format == TM_FORMAT_I64 ? sizeof capacity : sizeof(uint32_t));
+}
+
 tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *request, tm_bench_inputs *out_inputs,
                                  tm_error *error) {
   tm_status status = TM_OK;
@@ -76,6 +84,7 @@ tm_status tm_bench_inputs_create(tm_context *context, const tm_op_request *reque
     if (status == TM_OK && (request->inputs[i].flags & TM_OPERAND_CONSTANT) != 0)
       status = make_constant(context, &out_inputs->inputs[i], &out_inputs->owners[i], error);
   }
+  fill_cache(request, out_inputs);
   for (uint32_t i = 0; i < request->op.output_count && status == TM_OK; i++)
     status = tm_tensor_create(context, request->outputs[i].format, request->outputs[i].rank, request->outputs[i].dims,
                               &out_inputs->outputs[i], error);

@@ -274,19 +274,48 @@ static bool lies_like(const tm_operand *a, const tm_operand *b) {
          memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
 }
 
-/* The output written over the input, as the answer allows. */
+/* Elements of two images of the output, of which each lies in a place of its own. */
+static bool same_elements(const bench *b, const image *one, const image *other) {
+  const tm_operand *y = &b->q->c.operands[b->inputs];
+  unsigned char *marks = calloc(1, one->size);
+  if (marks == NULL) return false;
+  mark(y, 0, one->first, marks);
+  bool same = true;
+  for (uint64_t i = one->lowest; i < one->lowest + y->byte_count && same; i++)
+    same = marks[i] == 0 || one->bytes[i] == other->bytes[other->lowest + (i - one->lowest)];
+  free(marks);
+  return same;
+}
+
+static bool launch_over(bench *b, image *over, uint32_t input) {
+  tm_binding bindings[CASE_MAX_OPERANDS + 1];
+  for (uint32_t i = 0; i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? over : operand_image(b, i));
+  bindings[b->inputs + 1] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
+  tm_status status = subject_launch(b->s, 0, b->kernel, bindings, b->inputs + 1 + (b->answer->workspace_bytes != 0));
+  if (status == TM_OK) status = subject_collect(b->s, over->buffer, over->bytes, over->size);
+  return status == TM_OK || trial_fail(b->t, "launch over input %u gave %d", input, status);
+}
+
+/* What a second run in the same place must give again, where the operation says so. */
+static bool is_repeated(bench *b, image *over, uint32_t input) {
+  image first;
+  if (!tm_op_find(b->q->c.operation.op)->is_repeatable) return true;
+  if (!image_copy(&first, over)) return trial_fail(b->t, "no memory");
+  const bool good = launch_over(b, over, input) &&
+                    (same_elements(b, over, &first) || trial_fail(b->t, "a second run over input %u changed its result", input));
+  free(first.bytes);
+  return good;
+}
+
+/* The output written over the input, as the answer allows; with the bits that it has in a place of its own. */
 static bool works_over(bench *b, uint32_t input) {
   image over;
-  tm_binding bindings[CASE_MAX_OPERANDS + 1];
+  const image *apart = &b->operands[b->inputs];
+  const bool has_both = apart->bytes != NULL, keeps_bits = (b->answer->numerics_flags & TM_NUMERICS_RUN_TO_RUN) != 0;
   if (!image_copy(&over, &b->copies[input])) return trial_fail(b->t, "no memory");
-  bool good = upload(b, &over);
-  for (uint32_t i = 0; good && i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? &over : operand_image(b, i));
-  bindings[b->inputs + 1] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
-  tm_status status = TM_OK;
-  if (good) status = subject_launch(b->s, 0, b->kernel, bindings, b->inputs + 1 + (b->answer->workspace_bytes != 0));
-  if (good && status == TM_OK) status = subject_collect(b->s, over.buffer, over.bytes, over.size);
-  if (good && status != TM_OK) good = trial_fail(b->t, "launch over input %u gave %d", input, status);
-  good = good && is_close_enough(b, &over);
+  bool good = upload(b, &over) && launch_over(b, &over, input) && is_close_enough(b, &over);
+  if (good && has_both && keeps_bits && !same_elements(b, &over, apart)) good = trial_fail(b->t, "other bits over input %u than apart", input);
+  good = good && is_repeated(b, &over, input);
   subject_buffer_free(b->s, over.buffer, over.size);
   free(over.bytes);
   return good || trial_fail(b->t, "not over input %u, against its promise", input);
@@ -302,11 +331,18 @@ static bool keeps_alias_promises(bench *b) {
   return true;
 }
 
+/* The answer is to an operation of which y lies in input 0: it is run so and not otherwise. */
+static bool is_in_place(const bench *b) {
+  return (b->q->c.operands[b->inputs].flags & TM_OPERAND_IN_PLACE) != 0 && (b->answer->alias_mask & 1u) != 0 && !question_is_packed(b->q);
+}
+
 static bool run_and_judge(bench *b, uint64_t *state) {
   if (!make_inputs(b, state) || !make_expected(b)) return trial_fail(b->t, "no memory for the operands");
   for (uint32_t i = 0; i < b->inputs; i++)
     if (!upload(b, &b->operands[i])) return false;
-  if (!pack_inputs(b) || !make_workspace(b, b->answer, &b->workspace) || !prepare(b) || !launch_once(b)) return false;
+  if (!pack_inputs(b) || !make_workspace(b, b->answer, &b->workspace) || !prepare(b)) return false;
+  if (is_in_place(b)) return works_over(b, 0) && inputs_are_unchanged(b) && workspace_is_kept(b);
+  if (!launch_once(b)) return false;
   const image *output = &b->operands[b->inputs];
   return guards_are_whole(b, output, "output") && gaps_are_whole(b, output) && is_close_enough(b, output) &&
          inputs_are_unchanged(b) && packed_are_whole(b) && workspace_is_kept(b) && repeats(b) && keeps_alias_promises(b);

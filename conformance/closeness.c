@@ -48,6 +48,17 @@ static double largest_sum(uint32_t format) {
   }
 }
 
+/* Where rounding to the format begins to give infinity. */
+static double overflow_border(uint32_t format) {
+  switch (format) {
+    case TM_FORMAT_F32: return 0x1.ffffffp127;
+    case TM_FORMAT_F16: return 65520;
+    case TM_FORMAT_BF16: return 0x1.ffp127;
+    case TM_FORMAT_F8_E5M2: return 61440;
+    default: return HUGE_VAL;
+  }
+}
+
 /* N2.  What the accumulator cannot hold although the result could is nobody's promise; what it loses to its smallest step
    is allowed once a term. */
 static double formula_distance(const measuring *m, uint64_t index, double y, double expected) {
@@ -55,6 +66,7 @@ static double formula_distance(const measuring *m, uint64_t index, double y, dou
   if (!(terms < largest_sum(m->answer->accumulator)) || !isfinite(r))
     return isfinite(expected) ? 0 : nonfinite_distance(m, y, expected);
   if (!isfinite(expected)) return 0;    /* r rounds to infinity, and y may lie on either side of the border */
+  if (isinf(y)) y = copysign(overflow_border(m->info->format), y);      /* the nearest value that it may have come from */
   const double allowed = allowed_distance(&m->c->operation, m->answer, r, terms) + tiniest(m->info->format) +
                          term_count(&m->c->operation) * tiniest(m->answer->accumulator);
   const double distance = fmin(fabs(y - r), fabs(y - expected));

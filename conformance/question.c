@@ -13,7 +13,7 @@ static uint64_t limit_of(const tm_op_row *row, uint32_t number) {
 /* ---- shapes that the rules do not make ---- */
 
 static bool is_axis_operation(uint32_t op) {
-  return op == TM_OP_GATHER || op == TM_OP_SOFTMAX;
+  return op == TM_OP_GATHER || op == TM_OP_SOFTMAX || op == TM_OP_UPDATE;
 }
 
 static void shift_attributes(kernel_case *c, uint32_t added) {
@@ -92,6 +92,17 @@ static void make_constant(kernel_case *c) {
   for (uint32_t i = 1; i < c->operation.input_count; i++) c->operands[i].flags |= TM_OPERAND_CONSTANT;
 }
 
+/* Where y could lie in the first input's memory, some questions say that it will. */
+static void mean_in_place(kernel_case *c) {
+  const tm_operand *x = &c->operands[0];
+  tm_operand *y = &c->operands[c->operation.input_count];
+  const bool is_alike = x->format == y->format && memcmp(x->dims, y->dims, sizeof x->dims) == 0 &&
+                        memcmp(x->strides_bytes, y->strides_bytes, sizeof x->strides_bytes) == 0 && y->byte_count != 0;
+  if (!is_alike || (tm_op_find(c->operation.op)->may_alias & 1u) == 0) return;
+  y->flags |= TM_OPERAND_IN_PLACE;
+  y->alignment = x->alignment;
+}
+
 /* One operand of at most 16 bits an element has few enough values to try them all. */
 static bool sweep(question *q) {
   kernel_case *c = &q->c;
@@ -131,6 +142,7 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
     if (number % 4 == 3) demand_something(c, &state);
   }
   if (number % 2 == 1) make_constant(c);
+  if (number % 3 == 2) mean_in_place(c);
   settle(c);
   return tm_op_check(&c->operation, NULL) == TM_OK;
 }

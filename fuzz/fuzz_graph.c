@@ -38,7 +38,8 @@ static void check_lives(const tm_graph *graph) {
   if (tm_liveness_init(&liveness, graph, NULL, NULL) != TM_OK) __builtin_trap();
   for (uint32_t v = 0; v < graph->value_count; v++) {
     const uint32_t root = liveness.values[v].root;
-    if (root >= graph->value_count || liveness.values[root].root != root || graph->values[root].kind == TM_GRAPH_VIEW) __builtin_trap();
+    if (root >= graph->value_count || liveness.values[root].root != root) __builtin_trap();
+    if (graph->values[root].kind == TM_GRAPH_VIEW) __builtin_trap();
   }
   tm_liveness_deinit(&liveness);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_plan.h"
+#include "kernel_shape.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A kernel knows formats and operations by the contract's numbers. */
@@ -22,34 +24,6 @@ SAME(OP_RMS_NORM, TM_OP_RMS_NORM);
 SAME(KERNEL_MAX_RANK, TM_MAX_RANK);
 SAME(STATS_PART_WORDS, TM_STATS_SUM + 2);
 SAME(COMPARISON_PART_WORDS, TM_COMPARISON_SUM_SQUARED + 4);
-
-typedef struct block_size {
-  u32 format;
-  u32 elements;
-  u32 bytes;
-} block_size;
-
-static const block_size block_sizes[] = {
-  { TM_FORMAT_F64, 1, 8 },       { TM_FORMAT_F32, 1, 4 },       { TM_FORMAT_F16, 1, 2 },       { TM_FORMAT_BF16, 1, 2 },
-  { TM_FORMAT_F8_E4M3FN, 1, 1 }, { TM_FORMAT_F8_E5M2, 1, 1 },   { TM_FORMAT_F8_E8M0, 1, 1 },   { TM_FORMAT_F6_E2M3, 4, 3 },
-  { TM_FORMAT_F6_E3M2, 4, 3 },   { TM_FORMAT_F4_E2M1, 2, 1 },   { TM_FORMAT_I4, 2, 1 },        { TM_FORMAT_U4, 2, 1 },
-  { TM_FORMAT_I8, 1, 1 },        { TM_FORMAT_U8, 1, 1 },        { TM_FORMAT_I16, 1, 2 },       { TM_FORMAT_U16, 1, 2 },
-  { TM_FORMAT_I32, 1, 4 },       { TM_FORMAT_U32, 1, 4 },       { TM_FORMAT_I64, 1, 8 },       { TM_FORMAT_U64, 1, 8 },
-  { TM_FORMAT_BOOL, 1, 1 },      { TM_FORMAT_C64, 1, 8 },       { TM_FORMAT_Q4_0, 32, 18 },    { TM_FORMAT_Q4_1, 32, 20 },
-  { TM_FORMAT_Q5_0, 32, 22 },    { TM_FORMAT_Q5_1, 32, 24 },    { TM_FORMAT_Q8_0, 32, 34 },    { TM_FORMAT_Q8_1, 32, 36 },
-  { TM_FORMAT_Q2_K, 256, 84 },   { TM_FORMAT_Q3_K, 256, 110 },  { TM_FORMAT_Q4_K, 256, 144 },  { TM_FORMAT_Q5_K, 256, 176 },
-  { TM_FORMAT_Q6_K, 256, 210 },  { TM_FORMAT_Q8_K, 256, 292 },  { TM_FORMAT_MXFP4, 32, 17 },
-};
-
-int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes) {
-  for (size_t i = 0; i < sizeof block_sizes / sizeof block_sizes[0]; i++) {
-    if (block_sizes[i].format != format) continue;
-    *out_elements = block_sizes[i].elements;
-    *out_bytes = block_sizes[i].bytes;
-    return 1;
-  }
-  return 0;
-}
 
 /* ---- pieces of a plan ---- */
 
@@ -164,6 +138,7 @@ u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *ker
   const tm_operand *y = output_of(operation);
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
+  if (y->rank == 0 || operation->operands[0].rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
   begin(operation, out_plan);
   walk_over(p, &operation->operands[0]);
   walk_along(p, 0, &operation->operands[0]);
@@ -226,27 +201,23 @@ u32 kernel_plan_gather(const tm_operation *operation, const char *const *kernels
 
 /* ---- reductions ---- */
 
-static void append(u64 *dims, i64 *strides, u32 *rank, u64 extent, i64 stride) {
-  dims[*rank] = extent;
-  strides[*rank] = stride;
-  ++*rank;
+/* The walk over the outputs, with x as operand 0 and y as 1. */
+static void walk_kept(kernel_parameters *p, const kernel_reduction *r) {
+  p->rank = r->kept.count;
+  p->count = r->output_count;
+  for (u32 i = 0; i < r->kept.count; i++) {
+    p->dims[i] = r->kept.items[i].extent;
+    p->strides[0][i] = r->kept.items[i].x_step_bytes;
+    p->strides[1][i] = r->kept.items[i].y_step_bytes;
+  }
 }
 
-/* Sorts x's axes into kept and reduced ones. */
-static void split_axes(const tm_operation *operation, kernel_parameters *p) {
-  const tm_reduce_attributes *attributes = operation->attributes;
-  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
-  p->count = p->inner_count = 1;
-  for (u32 i = 0; i < x->rank; i++) {
-    if ((attributes->axes >> i & 1u) != 0) {
-      append(p->inner_dims, p->inner_strides, &p->inner_rank, x->dims[i], x->strides_bytes[i]);
-      p->inner_count *= x->dims[i];
-    } else {
-      const u32 y_axis = attributes->keep_dims != 0 ? i : p->rank;
-      p->strides[1][p->rank] = y_axis < TM_MAX_RANK ? y->strides_bytes[y_axis] : 0;
-      append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
-      p->count *= x->dims[i];
-    }
+static void walk_reduced(kernel_parameters *p, const kernel_reduction *r) {
+  p->inner_rank = r->reduced.count;
+  p->inner_count = r->term_count;
+  for (u32 i = 0; i < r->reduced.count; i++) {
+    p->inner_dims[i] = r->reduced.items[i].extent;
+    p->inner_strides[i] = r->reduced.items[i].x_step_bytes;
   }
 }
 
@@ -259,10 +230,13 @@ static u32 is_by_columns(const tm_operation *operation) {
 
 u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
+  kernel_reduction r;
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
   begin(operation, out_plan);
-  split_axes(operation, p);
+  kernel_reduction_make(operation, &r);
+  walk_kept(p, &r);
+  walk_reduced(p, &r);
   p->sizes[0] = p->inner_count == 0 ? 1 : parts_of(p->inner_count, PART_ELEMENTS);
   p->detail = is_by_columns(operation);
   settle(p);
@@ -309,17 +283,13 @@ u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kerne
 
 /* ---- along one axis ---- */
 
-static void walk_rows(kernel_parameters *p, const tm_operand *x, const tm_operand *y, u32 axis) {
-  p->count = 1;
-  for (u32 i = 0; i < x->rank; i++) {
-    if (i == axis) continue;
-    p->strides[1][p->rank] = y->strides_bytes[i];
-    append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
-    p->count *= x->dims[i];
-  }
-  p->sizes[0] = x->dims[axis];
-  p->steps[0] = x->strides_bytes[axis];
-  p->steps[1] = y->strides_bytes[axis];
+static void walk_rows(const tm_operation *operation, kernel_parameters *p, u32 axis) {
+  kernel_reduction r;
+  kernel_reduction_make_lines(operation, axis, &r);
+  walk_kept(p, &r);
+  p->sizes[0] = r.term_count;
+  p->steps[0] = operation->operands[0].strides_bytes[axis];
+  p->steps[1] = output_of(operation)->strides_bytes[axis];
 }
 
 /* Epsilon as each kind of real sees it. */
@@ -345,7 +315,7 @@ static void plan_norm(const tm_operation *operation, const char *kernel, kernel_
 
 u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
-  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const tm_operand *x = &operation->operands[0];
   const int is_softmax = operation->op == TM_OP_SOFTMAX;
   const u32 in_order[] = { 0, 1 };
   const u32 reasons = check_strides(operation, out_operand);
@@ -355,10 +325,150 @@ u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kern
   begin(operation, out_plan);
   out_plan->flops = (is_softmax ? 40.0 : 10.0) * (double)x->element_count;
   if (x->element_count == 0) return 0;
-  walk_rows(p, x, y, axis);
+  walk_rows(operation, p, axis);
   settle(p);
   if (is_softmax) add_dispatch(out_plan, kernels[0], p->count, 2, in_order);
   else plan_norm(operation, kernels[0], out_plan);
+  return 0;
+}
+
+/* ---- tokens ---- */
+
+/* Walks over `like` with axis `axis` first, as find_row wants it: operands 0 and 1 and the output. */
+static void walk_axis_first(const tm_operation *operation, kernel_parameters *p, const tm_operand *like, u32 axis) {
+  const tm_operand *walked[] = { &operation->operands[0], &operation->operands[1], output_of(operation) };
+  walk_over(p, like);
+  const u64 extent = p->dims[axis];
+  for (u32 i = axis; i > 0; i--) p->dims[i] = p->dims[i - 1];
+  p->dims[0] = extent;
+  for (u32 slot = 0; slot < 3; slot++) {
+    p->strides[slot][0] = walked[slot]->strides_bytes[axis];
+    for (u32 i = 1; i < p->rank; i++) p->strides[slot][i] = walked[slot]->strides_bytes[i <= axis ? i - 1 : i];
+  }
+}
+
+u32 kernel_plan_update(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_operand *state = &operation->operands[0], *rows = &operation->operands[1], *start = &operation->operands[2];
+  const u32 axis = ((const tm_axis_attributes *)operation->attributes)->axis;
+  const int in_place = (output_of(operation)->flags & TM_OPERAND_IN_PLACE) != 0;
+  const u32 reasons = plan_units(operation, out_plan, out_operand);
+  if (reasons != 0) return reasons;
+  if (axis >= state->rank || rows->rank != state->rank) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  walk_axis_first(operation, p, in_place ? rows : state, axis);
+  p->steps[0] = p->strides[1][0];
+  p->steps[1] = start->rank != 0 ? start->strides_bytes[0] : 0;
+  p->steps[2] = p->strides[2][0];
+  p->strides[in_place ? 2 : 1][0] = 0;
+  p->sizes[0] = state->dims[axis];
+  p->sizes[1] = rows->dims[axis];
+  p->sizes[2] = start->rank != 0;
+  p->detail = start->format == TM_FORMAT_I64;
+  settle(p);
+  const u32 in_place_buffers[] = { 1, 2, 3 };
+  if (in_place) add_dispatch(out_plan, kernels[1], parts_of(p->count, GROUP_SIZE), 3, in_place_buffers);
+  else add_plain_dispatch(out_plan, kernels[0], p->count);
+  return 0;
+}
+
+/* value * 2^64, for values from 0 to 1. */
+static u64 fraction_of(double value) { return value < 1 ? (u64)(value * 0x1p64) : UINT64_MAX; }
+
+/* Powers of theta are made of those with exponents that are powers of two. */
+static int make_frequencies(const tm_rope_attributes *attributes, u64 turning, kernel_parameters *p) {
+  const double theta = attributes->theta != 0 ? attributes->theta : 10000, scale = attributes->scale != 0 ? attributes->scale : 1;
+  if (!(theta > 1) || !(scale > 0) || scale > 1 || turning / 2 > (u64)1 << KERNEL_MAX_RANK) return 0;
+  for (u32 j = 0; j < KERNEL_MAX_RANK; j++) p->inner_dims[j] = fraction_of(pow(theta, -2.0 * (double)(1u << j) / (double)(turning + (turning == 0))));
+  p->f64_bits = fraction_of(scale / 6.283185307179586);
+  return 1;
+}
+
+u32 kernel_plan_rope(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_rope_attributes *attributes = operation->attributes;
+  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const u32 last = x->rank - 1;
+  const u64 turning = attributes->rotary_dims != 0 ? attributes->rotary_dims : x->dims[last];
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  if (!make_frequencies(attributes, turning, p)) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
+  walk_rows(p, x, y, last);
+  for (u32 i = 0; i < last; i++) p->strides[2][i] = p->strides[1][i];
+  for (u32 i = 0; i < last; i++) p->strides[1][i] = i + 2 == last ? operation->operands[1].strides_bytes[0] : 0;
+  p->sizes[0] = turning / 2 + (x->dims[last] - turning);
+  p->sizes[1] = turning / 2;
+  p->detail = attributes->layout;
+  p->is_small = p->count <= UINT32_MAX;
+  for (u32 i = 0; i < p->rank; i++) p->is_small &= p->dims[i] <= UINT32_MAX;
+  out_plan->flops = 20 * (double)x->element_count;
+  add_plain_dispatch(out_plan, kernels[0], p->count * p->sizes[0]);
+  return 0;
+}
+
+/* A mask along the walked axes: batch, token, and the head in two. */
+static void walk_mask(const tm_operand *mask, kernel_parameters *p) {
+  i64 strides[4] = { 0, 0, 0, 0 };      /* batch, head, token, key */
+  for (u32 i = 0; i < mask->rank && mask->rank <= 4; i++)
+    if (mask->dims[i] != 1) strides[4 - mask->rank + i] = mask->strides_bytes[i];
+  p->inner_strides[0] = strides[0];
+  p->inner_strides[1] = strides[2];
+  p->inner_strides[2] = strides[1] * (i64)p->dims[3];
+  p->inner_strides[3] = strides[1];
+  p->steps[6] = strides[3];
+  p->sizes[3] = mask->format;
+}
+
+static void walk_heads(kernel_parameters *p, u32 slot, const tm_operand *x, int is_shared) {
+  const u32 last = x->rank - 1;
+  p->strides[slot][0] = x->rank == 4 ? x->strides_bytes[0] : 0;
+  p->strides[slot][1] = is_shared ? 0 : x->strides_bytes[last - 2];
+  p->strides[slot][2] = is_shared ? x->strides_bytes[last - 1] : x->strides_bytes[last - 1] * (i64)p->dims[3];
+  p->strides[slot][3] = is_shared ? 0 : x->strides_bytes[last - 1];
+}
+
+static u32 attention_detail(const tm_operation *operation) {
+  const tm_attention_attributes *attributes = operation->attributes;
+  const int has_mask = operation->input_count > 4;
+  const int is_bool = has_mask && operation->operands[4].format == TM_FORMAT_BOOL;
+  return (attributes->causal != 0 ? 1u : 0u) | (has_mask ? 2u : 0u) | (is_bool ? 4u : 0u) |
+         (operation->operands[3].format == TM_FORMAT_I64 ? 8u : 0u);
+}
+
+u32 kernel_plan_attention(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const tm_attention_attributes *attributes = operation->attributes;
+  const tm_operand *q = &operation->operands[0], *k = &operation->operands[1], *v = &operation->operands[2], *y = output_of(operation);
+  const u32 last = q->rank - 1, has_mask = operation->input_count > 4;
+  const u32 buffers[] = { 0, 1, 2, 3, has_mask ? 4 : 3, operation->input_count };
+  const u32 reasons = check_strides(operation, out_operand);
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  if (y->element_count == 0) return 0;
+  const double scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)(q->dims[last] != 0 ? q->dims[last] : 1));
+  const float narrow = (float)scale;
+  const u64 dims[] = { q->rank == 4 ? q->dims[0] : 1, q->dims[last - 2], k->dims[last - 1], q->dims[last - 1] / k->dims[last - 1] };
+  const i64 steps[] = { k->strides_bytes[last - 2], k->strides_bytes[last], v->strides_bytes[last - 2], v->strides_bytes[last],
+                        q->strides_bytes[last], y->strides_bytes[last] };
+  memcpy(&p->f64_bits, &scale, sizeof scale);
+  memcpy(&p->f32_bits, &narrow, sizeof narrow);
+  memcpy(p->dims, dims, sizeof dims);
+  memcpy(p->steps, steps, sizeof steps);
+  p->rank = 4;
+  p->count = dims[0] * dims[1] * dims[2] * dims[3];
+  walk_heads(p, 0, q, 0);
+  walk_heads(p, 1, k, 1);
+  walk_heads(p, 2, v, 1);
+  walk_heads(p, 3, y, 0);
+  p->sizes[0] = k->dims[last - 2];
+  p->sizes[1] = q->dims[last];
+  p->sizes[2] = v->dims[last];
+  p->detail = attention_detail(operation);
+  if (has_mask) walk_mask(&operation->operands[4], p);
+  out_plan->slots[operation->input_count] = 5;
+  settle(p);
+  out_plan->flops = (double)p->count * (double)p->sizes[0] * (6 * (double)p->sizes[1] + 2 * (double)p->sizes[2] + 40);
+  add_dispatch(out_plan, kernels[0], p->count, 6, buffers);
   return 0;
 }
 
@@ -366,28 +476,26 @@ u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kern
 
 u32 kernel_plan_matmul(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
-  const tm_matmul_attributes *attributes = operation->attributes;
   const tm_operand *a = &operation->operands[0], *b = &operation->operands[1], *y = &operation->operands[2];
   const u32 in_order[] = { 0, 1, 2 };
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
-  if (a->rank != y->rank || b->rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
+  if (y->rank < 2 || a->rank != y->rank || b->rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
   begin(operation, out_plan);
-  const u32 last = y->rank - 1, a_k = attributes->transpose_a ? last - 1 : last, b_k = attributes->transpose_b ? last : last - 1;
-  const u32 a_m = 2 * last - 1 - a_k, b_n = 2 * last - 1 - b_k;
+  const kernel_product product = kernel_product_of(operation);
+  const u32 last = y->rank - 1, *line = product.line_axis, *k = product.k_axis;
   p->rank = y->rank - 2;
-  p->count = 1;
+  p->count = product.batch_count;
   for (u32 i = 0; i < p->rank; i++) {
     p->dims[i] = y->dims[i];
-    p->count *= y->dims[i];
     p->strides[0][i] = a->strides_bytes[i];
     p->strides[1][i] = b->strides_bytes[i];
     p->strides[2][i] = y->strides_bytes[i];
   }
-  p->sizes[0] = y->dims[last - 1];
-  p->sizes[1] = y->dims[last];
-  p->sizes[2] = a->dims[a_k];
-  const i64 steps[] = { a->strides_bytes[a_m], a->strides_bytes[a_k], b->strides_bytes[b_k], b->strides_bytes[b_n],
+  p->sizes[0] = product.rows;
+  p->sizes[1] = product.columns;
+  p->sizes[2] = product.depth;
+  const i64 steps[] = { a->strides_bytes[line[0]], a->strides_bytes[k[0]], b->strides_bytes[k[1]], b->strides_bytes[line[1]],
                         y->strides_bytes[last - 1], y->strides_bytes[last] };
   memcpy(p->steps, steps, sizeof steps);
   settle(p);

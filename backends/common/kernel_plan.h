@@ -6,11 +6,11 @@
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 
+#include "kernel_operand.h"
 #include "kernel_types.h"
-#include "tensormorph/plugin.h"
 
 #define KERNEL_MOST_DISPATCHES 2
-#define KERNEL_MOST_BUFFERS 4
+#define KERNEL_MOST_BUFFERS 6
 /* Kernels loop where there is more work than this many groups. */
 #define KERNEL_MOST_GROUPS 1048576u
 
@@ -41,9 +41,9 @@ u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *ker
 u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
+u32 kernel_plan_rope(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
+u32 kernel_plan_update(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
+u32 kernel_plan_attention(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_matmul(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
-
-/* Elements and bytes of a block of a format (1 element for a plain one); 0 if it is not known. */
-int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes);
 
 #endif

@@ -5,15 +5,19 @@
  *
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
+ *                -> tm_graph                                        operations that belong together, checked as they are added
+ *                     -> tm_plan -> tm_plan_run                     placed once, run any number of times
  *                -> tm_explain                                      every candidate, its cost, and the reason
  *
  * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
- * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations)
+ * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations, graphs)
  * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
  * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
  * longer one must be zero.  A status below 0 is an error; its text
  * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
+ *
+ * Longer than the limit: all that an application reads stands in one header.
  *
  * Threads: nothing belongs to the thread that made it.  [any thread] at the head of a section means that its functions may
  * be called from any number of threads at once, on the same object too; what makes an exception is named there.  A function
@@ -51,7 +55,8 @@ typedef struct tm_context tm_context;
 
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
                                            process-wide SIGBUS guard while a mapping exists, so that a file truncated
-                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
+                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler.
+                                           With a state_folder, what plugins crash in after their trial is noticed, too */
 #define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from the folders in TENSORMORPH_PLUGIN_PATH, the plugin folder of
                                            the place where the library lies, and that which it was built for;
                                            without it only built-in backends and plugin_paths are loaded */
@@ -101,7 +106,9 @@ typedef struct tm_context_options {
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
      Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
      running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
-     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
+     the plugin crashed, unless one that ended well was between the two.  With TM_CONTEXT_MAP_FILES it also says what plugins
+     from files are in after their trial, at no system call a run.  A program that ends itself on a signal removes those of its
+     own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -149,6 +156,8 @@ typedef struct tm_backend_description {
   uint32_t    device_count;
   uint32_t    option_count;
   const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
+  uint32_t    is_untried;               /* it came without a trial in a process of its own, for want of one; the note says why */
+  uint32_t    reserved;
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */
@@ -471,7 +480,8 @@ tm_status tm_graph_output_describe(const tm_graph *graph, uint32_t output, tm_gr
 
 /* Writes up to capacity bytes of text, the NUL included, and tells the length of the whole without it; out_text may be NULL
    with capacity 0.   TM_ERROR_ARGUMENT (an unknown form) */
-tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length, tm_error *error);
+tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length,
+                         tm_error *error);
 
 #define TM_GRAPH_SAVE_DIGESTS 0x1u      /* read all constants and keep the SHA-256 of each, which tm_graph_bind then checks */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs as the application builds, asks, saves and loads them; the graph itself is in src/graph. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/tensor.h"
 #include "base/error.h"
 #include "base/replaced_file.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "graph/graph_file.h"
 #include "graph/graph_text.h"
 #include "tensor/shape.h"
@@ -14,7 +14,8 @@
 _Static_assert(TM_NO_VALUE == TM_GRAPH_NONE && TM_NO_NODE == TM_GRAPH_NONE, "the same numbers inside and outside");
 _Static_assert(TM_VALUE_INPUT == TM_GRAPH_INPUT && TM_VALUE_CONSTANT == TM_GRAPH_CONSTANT && TM_VALUE_STATE == TM_GRAPH_STATE &&
                TM_VALUE_RESULT == TM_GRAPH_RESULT && TM_VALUE_VIEW == TM_GRAPH_VIEW, "the same kinds inside and outside");
-_Static_assert(TM_GRAPH_TEXT == TM_FORM_TEXT && TM_GRAPH_DOT == TM_FORM_DOT && TM_GRAPH_JSON == TM_FORM_JSON, "the same forms inside and outside");
+_Static_assert(TM_GRAPH_TEXT == TM_FORM_TEXT && TM_GRAPH_DOT == TM_FORM_DOT && TM_GRAPH_JSON == TM_FORM_JSON,
+               "the same forms inside and outside");
 
 /* ---- building ---- */
 
@@ -37,7 +38,10 @@ void tm_graph_destroy(tm_graph *graph) {
 /* The layout of what is called `what` and `name`. */
 static tm_status complete(const tm_operand *layout, const char *what, const char *name, tm_operand *out_operand, tm_error *error) {
   const tm_status status = tm_layout_complete(layout, out_operand, error);
-  if (status != TM_OK) tm_error_prefix(error, "%s '%.255s'", what, name == NULL ? "" : name);
+  if (status == TM_OK) return TM_OK;
+  char shown[TM_GRAPH_LABEL_CAPACITY];
+  tm_text_escape(name == NULL ? "" : name, name == NULL ? 0 : strlen(name), shown, sizeof shown);
+  tm_error_prefix(error, "%s '%s'", what, shown);
   return status;
 }
 
@@ -191,9 +195,12 @@ tm_status tm_graph_output_describe(const tm_graph *graph, uint32_t output, tm_gr
   return TM_OK;
 }
 
-tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length, tm_error *error) {
-  if (form > TM_GRAPH_JSON) return tm_fail(error, TM_ERROR_ARGUMENT, "form %u of a graph, expected 0 (text), 1 (DOT) or 2 (JSON)", form);
-  if (out_text == NULL && capacity != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "no place for %llu bytes", (unsigned long long)capacity);
+tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length,
+                         tm_error *error) {
+  if (form > TM_GRAPH_JSON)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "form %u of a graph, expected 0 (text), 1 (DOT) or 2 (JSON)", form);
+  if (out_text == NULL && capacity != 0)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "no place for %llu bytes", (unsigned long long)capacity);
   *out_length = tm_graph_write(graph, (tm_graph_form)form, NULL, out_text, capacity);
   return TM_OK;
 }
@@ -232,7 +239,8 @@ static tm_status write_file(const tm_graph *graph, const char *path, const tm_gr
 }
 
 tm_status tm_graph_save(const tm_graph *graph, const char *path, uint32_t flags, tm_error *error) {
-  if ((flags & ~TM_GRAPH_SAVE_DIGESTS) != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown flags 0x%x for saving a graph", flags);
+  if ((flags & ~TM_GRAPH_SAVE_DIGESTS) != 0)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "unknown flags 0x%x for saving a graph", flags);
   if ((flags & TM_GRAPH_SAVE_DIGESTS) == 0) return write_file(graph, path, NULL, error);
   tm_graph_digest *digests = tm_memory_calloc(graph->memory, graph->constants.count, sizeof *digests);
   if (digests == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for digests");
@@ -257,8 +265,9 @@ static tm_status check_digest(const tm_graph *graph, uint32_t value, const tm_te
   TM_TRY(digest_tensor(tensor, found, error));
   if (memcmp(found, expected, sizeof found) == 0) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT,
-                 "constant '%s': the tensor's SHA-256 begins with %02x%02x%02x%02x, expected %02x%02x%02x%02x as in the graph's file",
-                 graph->values[value].name.data, found[0], found[1], found[2], found[3], expected[0], expected[1], expected[2], expected[3]);
+                 "constant '%s': the tensor's SHA-256 begins with %02x%02x%02x%02x, expected %02x%02x%02x%02x as in the file",
+                 graph->values[value].name.data, found[0], found[1], found[2], found[3], expected[0], expected[1], expected[2],
+                 expected[3]);
 }
 
 tm_status tm_graph_bind(tm_graph *graph, uint32_t value, tm_tensor *tensor, tm_error *error) {

@@ -24,7 +24,8 @@ static tm_status check_graph(const tm_graph *graph, const tm_plan_file *file, tm
   tm_plan_graph_digest(graph, digest);
   if (memcmp(digest, file->graph_digest, sizeof digest) == 0) return TM_OK;
   if (file->step_count != graph->node_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "the plan is of a graph of %u nodes, and this one has %u", file->step_count, graph->node_count);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "the plan is of a graph of %u nodes, and this one has %u", file->step_count,
+                   graph->node_count);
   return tm_fail(error, TM_ERROR_ARGUMENT, "the plan is of another graph, though of as many nodes");
 }
 
@@ -44,10 +45,12 @@ static tm_status load(tm_graph *graph, tm_plan_file *file, const tm_plan_options
   }
   tm_plan_destroy(plan);
   return tm_fail(error, TM_ERROR_NO_DEVICE,
-                 "the plan comes out otherwise than it was saved: devices lay out their memory, or write in place, in another way than they did");
+                 "the plan comes out otherwise than it was saved: devices lay out their memory, or write in place, in another way "
+                 "than they did");
 }
 
-static tm_status parse(tm_graph *graph, const char *bytes, uint64_t length, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
+static tm_status parse(tm_graph *graph, const char *bytes, uint64_t length, const tm_plan_options *options, tm_plan **out_plan,
+                       tm_error *error) {
   tm_plan_file file;
   TM_TRY(tm_plan_file_read(graph->memory, bytes, length, &file, error));
   const tm_status status = load(graph, &file, options, out_plan, error);
@@ -92,13 +95,15 @@ static bool is_same(const tm_plan *a, const tm_plan *b, uint32_t step) {
   const tm_plan_step *x = &a->program.steps[step], *y = &b->program.steps[step];
   const tm_plan_candidate *p = &a->program.problem.placements[x->placement]->candidates[x->candidate];
   const tm_plan_candidate *q = &b->program.problem.placements[y->placement]->candidates[y->candidate];
-  if (memcmp(&p->device->info.uuid, &q->device->info.uuid, sizeof p->device->info.uuid) != 0 || x->is_direct != y->is_direct) return false;
+  if (memcmp(&p->device->info.uuid, &q->device->info.uuid, sizeof p->device->info.uuid) != 0 || x->is_direct != y->is_direct)
+    return false;
   return strcmp(p->lowering == NULL ? "" : p->lowering->text, q->lowering == NULL ? "" : q->lowering->text) == 0;
 }
 
 tm_status tm_plan_compare(const tm_plan *a, const tm_plan *b, uint32_t *out_step, tm_error *error) {
   if (a->program.step_count != b->program.step_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "plans of %u and %u steps are not of one graph", a->program.step_count, b->program.step_count);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "plans of %u and %u steps are not of one graph", a->program.step_count,
+                   b->program.step_count);
   for (uint32_t i = 0; i < a->program.step_count; i++) {
     if (is_same(a, b, i)) continue;
     *out_step = i;

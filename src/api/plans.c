@@ -35,7 +35,8 @@ tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *
 }
 
 static tm_status check_names(const char *const *names, uint32_t count, const char *what, tm_error *error) {
-  if (count != 0 && names == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %u %s counted, but not given", count, what);
+  if (count != 0 && names == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %u %s counted, but not given", count, what);
   for (uint32_t i = 0; i < count; i++)
     if (names[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %s: number %u is NULL", what, i);
   return TM_OK;
@@ -82,7 +83,16 @@ static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_r
   request->runner = context->runner;
   request->waits_for_prepare = options->wait_for_prepare != 0;
   if (options->on_failure == TM_ON_FAILURE_STRICT) request->runner.is_strict = true;
+<<<<<<< HEAD
   request->policy = tm_plan_options_policy(context, options, request->policy.denied);
+=======
+  request->policy.worst_numerics =
+      options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics;
+  request->policy.run_to_run = options->run_to_run != 0;
+  request->policy.repeats = options->repeats;
+  request->policy.most_bytes = options->max_memory_bytes;
+  request->policy.one_resource = options->one_resource != 0;
+>>>>>>> x-plan
   TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;
@@ -99,8 +109,8 @@ static tm_status check_bound(const tm_graph *graph, tm_error *error) {
 }
 
 tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
-                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
-                                           tm_error *error),
+                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory,
+                                           tm_graph_choice *out_choice, tm_error *error),
                        void *choose_context, tm_plan **out_plan, tm_error *error) {
   tm_context *context = graph->owner;
   TM_TRY(check_bound(graph, error));
@@ -151,21 +161,22 @@ static tm_status bounce(tm_plan *plan, uint64_t index, const tm_operand *operand
   if (one->memory == NULL) {
     one->bytes = first + operand->byte_count;
     one->memory = tm_memory_alloc(plan->memory, one->bytes, plan->alignment);
-    if (one->memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a copy of %llu bytes", (unsigned long long)one->bytes);
+    if (one->memory == NULL)
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a copy of %llu bytes", (unsigned long long)one->bytes);
   }
   *out_first = (char *)one->memory + first;
   return TM_OK;
 }
 
-static tm_status check_like(const tm_plan *plan, const tm_tensor *tensor, const tm_operand *wanted, const char *what, uint32_t index,
-                            tm_error *error) {
+static tm_status check_like(const tm_plan *plan, const tm_tensor *tensor, const tm_operand *wanted, const char *what,
+                            uint32_t index, tm_error *error) {
   if (tensor->context != context_of(plan)) return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u is of another context", what, index);
   if (tensor->operand.format == wanted->format && tm_same_dims(&tensor->operand, wanted)) return TM_OK;
   char expected[128], found[128];
   tm_format_dims(wanted, expected, sizeof expected);
   tm_format_dims(&tensor->operand, found, sizeof found);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u: expected %s %s, found %s %s", what, index, tm_format_name(wanted->format), expected,
-                 tm_format_name(tensor->operand.format), found);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u: expected %s %s, found %s %s", what, index, tm_format_name(wanted->format),
+                 expected, tm_format_name(tensor->operand.format), found);
 }
 
 static tm_status take_inputs(tm_plan *plan, tm_tensor *const *inputs, tm_error *error) {
@@ -236,8 +247,8 @@ static void write_report(const tm_plan *plan, const tm_plan_outcome *outcome, tm
   tm_copy_out(report, &filled, sizeof filled);
 }
 
-tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
-                      tm_plan_report *report, tm_error *error) {
+tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs,
+                      uint32_t output_count, tm_plan_report *report, tm_error *error) {
   const tm_graph *graph = plan->graph;
   if (input_count != graph->inputs.count || output_count != graph->output_count)
     return tm_fail(error, TM_ERROR_ARGUMENT, "the graph has %llu inputs and %u outputs, and %u and %u were given",
@@ -372,4 +383,6 @@ tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_
   return TM_OK;
 }
 
-void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]) { memcpy(out_digest, plan->digest, TM_SHA256_BYTES); }
+void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]) {
+  memcpy(out_digest, plan->digest, TM_SHA256_BYTES);
+}

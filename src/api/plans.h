@@ -16,8 +16,8 @@ tm_plan_policy tm_plan_options_policy(const tm_context *context, const tm_plan_o
 
 /* Makes a plan of options that were read; `choose` as in tm_plan_request.   As tm_plan_create */
 tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
-                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
-                                           tm_error *error),
+                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory,
+                                           tm_graph_choice *out_choice, tm_error *error),
                        void *choose_context, tm_plan **out_plan, tm_error *error);
 
 #endif

@@ -145,7 +145,8 @@ static tm_status make_states(tm_plan *plan, tm_error *error) {
     const uint64_t bytes = plan->graph->values[state->value].operand.byte_count;
     if (!tm_checked_round_up(bytes, plan->alignment, &state->bytes)) return no_memory(error);
     state->mirror = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
-    if (state->mirror == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)bytes);
+    if (state->mirror == NULL)
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)bytes);
     memset(state->mirror, 0, (size_t)state->bytes);
     state->is_mirrored = 1;
   }

@@ -237,7 +237,8 @@ typedef struct tm_plan_request {
   tm_plan_policy  policy;
   bool            waits_for_prepare;    /* no kernel is prepared while others do its work */
   /* How nodes are placed the first time; NULL: as cheaply as can be. */
-  tm_status     (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error);
+  tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                      tm_error *error);
   void           *choose_context;
 } tm_plan_request;
 
@@ -245,7 +246,8 @@ typedef struct tm_plan_request {
 tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 void      tm_plan_deinit(tm_plan *plan);
 
-/* Places it again (as `request` says, or NULL: as cheaply as can be), on what is there now; states keep their content.  On failure the plan is without a program, until the next try. */
+/* Places it again (as `request` says, or NULL: as cheaply as can be), on what is there now; states keep their content.  On failure
+   the plan is without a program, until the next try. */
 tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 
 /* Waits until everything is prepared, or cannot be. */

@@ -184,8 +184,9 @@ static tm_status write_node(writer *w, uint32_t step) {
 /* Whether the state's memory holds its next content already. */
 static bool is_in_place(const writer *w, uint32_t state) {
   const uint32_t carried = w->graph->values[state].carry;
-  return carried == TM_GRAPH_NONE || (root_of(w, carried) == state && w->build->liveness.values[carried].offset_bytes == 0 &&
-                                      *there(w, w->graph->values[carried].base, w->program->problem.solver.values[w->number[state]].home));
+  return carried == TM_GRAPH_NONE ||
+         (root_of(w, carried) == state && w->build->liveness.values[carried].offset_bytes == 0 &&
+          *there(w, w->graph->values[carried].base, w->program->problem.solver.values[w->number[state]].home));
 }
 
 static uint32_t home_of(const writer *w, uint32_t state) { return w->program->problem.solver.values[w->number[state]].home; }
@@ -247,7 +248,8 @@ static tm_status write_carries(writer *w) {
 static tm_status write_end(writer *w) {
   for (uint64_t i = 0; i < w->graph->states.count; i++) {
     uint32_t location;
-    TM_TRY(tm_plan_build_location(w->build, w->graph->states.values[i], home_of(w, w->graph->states.values[i]), &location, w->error));
+    TM_TRY(
+        tm_plan_build_location(w->build, w->graph->states.values[i], home_of(w, w->graph->states.values[i]), &location, w->error));
   }
   for (uint32_t i = 0; i < w->graph->output_count; i++)
     TM_TRY(need_in_host(w, w->graph->values[w->graph->outputs[i].value].base, TM_PLAN_NONE));

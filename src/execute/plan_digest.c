@@ -104,7 +104,8 @@ void tm_plan_digest_make(const tm_plan *plan, uint8_t out_digest[TM_SHA256_BYTES
   add_text(&hash, tm_version());
   tm_sha256_add(&hash, graph, sizeof graph);
   const tm_plan_policy *policy = &plan->policy;
-  const uint64_t numbers[] = { policy->worst_numerics, policy->run_to_run, policy->repeats, policy->most_bytes, policy->one_resource };
+  const uint64_t numbers[] = { policy->worst_numerics, policy->run_to_run, policy->repeats, policy->most_bytes,
+                               policy->one_resource };
   for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add_number(&hash, numbers[i]);
   add_program(&hash, &plan->program);
   tm_sha256_finish(&hash, out_digest);

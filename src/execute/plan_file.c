@@ -46,7 +46,8 @@ static void write_devices(const tm_plan_program *program, const uint32_t *number
 static void write_states(const tm_plan_program *program, const uint32_t *numbers, tm_field_writer *writer) {
   uint32_t number = 0;
   for (uint32_t i = 0; i < program->problem.place_count; i++)
-    if (program->state_memory != TM_HOST_SPACE && program->problem.places[i].memory == program->state_memory) number = numbers[i] + 1;
+    if (program->state_memory != TM_HOST_SPACE && program->problem.places[i].memory == program->state_memory)
+      number = numbers[i] + 1;
   tm_field_write_number(writer, number);
 }
 
@@ -100,7 +101,8 @@ static tm_status damaged(const tm_field_reader *reader, const char *what, tm_err
 static tm_status read_head(tm_field_reader *reader, tm_plan_file *file, tm_error *error) {
   if (!tm_field_is(tm_field_read(reader), HEAD)) return damaged(reader, "it does not begin as one", error);
   if (tm_field_read_number(reader) != FORM) return damaged(reader, "a form that this version does not know", error);
-  if (!read_bytes(reader, file->graph_digest, sizeof file->graph_digest) || !read_bytes(reader, file->plan_digest, sizeof file->plan_digest))
+  if (!read_bytes(reader, file->graph_digest, sizeof file->graph_digest) ||
+      !read_bytes(reader, file->plan_digest, sizeof file->plan_digest))
     return damaged(reader, "no digest", error);
   file->worst_numerics = tm_field_read_count(reader, TM_NUMERICS_DEFAULT);
   file->run_to_run = tm_field_read_count(reader, 1);
@@ -176,7 +178,8 @@ static const char *say(tm_string text, char *out_text, uint64_t capacity) {
   return out_text;
 }
 
-static tm_status find_device(const tm_plan_file_device *wanted, const tm_graph_problem *problem, uint32_t *out_place, tm_error *error) {
+static tm_status find_device(const tm_plan_file_device *wanted, const tm_graph_problem *problem, uint32_t *out_place,
+                             tm_error *error) {
   char name[100], build[100];
   (void)say(wanted->name, name, sizeof name);
   for (uint32_t i = 0; i < problem->place_count; i++) {
@@ -196,8 +199,8 @@ static bool is_lowered_so(const tm_plan_candidate *candidate, tm_string lowering
   return tm_field_is(lowering, candidate->lowering == NULL ? "" : candidate->lowering->text);
 }
 
-static tm_status find_label(const tm_graph_problem *problem, uint32_t node, const tm_plan_file_step *wanted, const tm_device_slot *device,
-                            uint32_t *out_label, tm_error *error) {
+static tm_status find_label(const tm_graph_problem *problem, uint32_t node, const tm_plan_file_step *wanted,
+                            const tm_device_slot *device, uint32_t *out_label, tm_error *error) {
   const tm_solver_op *op = &problem->solver.ops[node];
   for (uint32_t label = op->first_label; label < op->first_label + op->label_count; label++) {
     const tm_plan_candidate *candidate = tm_graph_problem_candidate(problem, node, label);
@@ -210,19 +213,22 @@ static tm_status find_label(const tm_graph_problem *problem, uint32_t node, cons
   const tm_placement *placement = problem->placements[problem->node_placements[node]];
   const char *reason = "not in the same way any more";
   for (uint32_t i = 0; i < placement->candidate_count; i++)
-    if (placement->candidates[i].device == device && !tm_candidate_can_run(&placement->candidates[i])) reason = placement->candidates[i].reason;
+    if (placement->candidates[i].device == device && !tm_candidate_can_run(&placement->candidates[i]))
+      reason = placement->candidates[i].reason;
   tm_graph_name_node(problem->graph, node, name, sizeof name);
   return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan has %s on %s, which cannot run it so here: %s", name, device->name, reason);
 }
 
-static tm_status find_all(const tm_plan_file *file, const tm_graph_problem *problem, uint32_t *places, uint32_t *labels, tm_error *error) {
+static tm_status find_all(const tm_plan_file *file, const tm_graph_problem *problem, uint32_t *places, uint32_t *labels,
+                          tm_error *error) {
   for (uint32_t i = 0; i < file->device_count; i++) TM_TRY(find_device(&file->devices[i], problem, &places[i], error));
   for (uint32_t i = 0; i < file->step_count; i++)
     TM_TRY(find_label(problem, i, &file->steps[i], problem->places[places[file->steps[i].device]].device, &labels[i], error));
   return TM_OK;
 }
 
-tm_status tm_plan_file_choose(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error) {
+tm_status tm_plan_file_choose(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                              tm_error *error) {
   const tm_plan_file *file = choose_context;
   if (file->step_count != problem->graph->node_count) return tm_fail(error, TM_ERROR_ARGUMENT, "the plan is of another graph");
   uint32_t *places = tm_arena_calloc(&problem->arena, file->device_count, sizeof *places);

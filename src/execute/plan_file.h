@@ -43,11 +43,13 @@ typedef struct tm_plan_file {
 
 /* writer->failed: no memory. */
 void      tm_plan_file_write(const tm_plan *plan, tm_field_writer *writer);
-/* Believes nothing, and takes no more memory than the bytes account for.   TM_ERROR_CORRUPT (what, and where), TM_ERROR_NO_MEMORY */
+/* Believes nothing, and takes no more memory than the bytes account for.   TM_ERROR_CORRUPT (what, and where), TM_ERROR_NO_MEMORY
+ */
 tm_status tm_plan_file_read(tm_memory *memory, const char *bytes, uint64_t length, tm_plan_file *out_file, tm_error *error);
 void      tm_plan_file_deinit(tm_plan_file *file);
 
 /* tm_plan_request.choose for a file.   TM_ERROR_NO_DEVICE: the first difference between its devices and those here */
-tm_status tm_plan_file_choose(void *file, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error);
+tm_status tm_plan_file_choose(void *file, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                              tm_error *error);
 
 #endif

@@ -11,7 +11,9 @@ static const tm_plan_candidate *candidate_of(const tm_plan_program *program, con
   return &program->problem.placements[step->placement]->candidates[step->candidate];
 }
 
-static bool is_launch(const tm_plan_action *action) { return action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE; }
+static bool is_launch(const tm_plan_action *action) {
+  return action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
+}
 
 static uint32_t count_bindings(const tm_plan_candidate *candidate) {
   return candidate->operation.input_count + candidate->operation.output_count + (candidate->answer.workspace_bytes != 0);

@@ -17,6 +17,7 @@ typedef struct loop {
   tm_plan_program *program;
   tm_error        *error;
   uint32_t         index;       /* of the action */
+  uint32_t         blamed;      /* action whose work failed; TM_PLAN_NONE: nobody knows */
 } loop;
 
 /* ---- queues ---- */
@@ -100,12 +101,20 @@ static tm_status transfer(const loop *l, const tm_plan_action *action) {
 }
 
 /* A ticket of value 0 was complete at once, and what came before it need not be. */
-static tm_status wait(const loop *l, uint32_t place, uint32_t to) {
+static tm_status wait(loop *l, uint32_t place, uint32_t to) {
   tm_plan_queue *queue = &l->program->queues[place];
   tm_ticket last = { .queue = queue->use.queue };
-  for (uint32_t i = to; i > queue->done_to && last.value == 0; i--)
-    if (l->program->actions[i - 1].place == place) last.value = l->program->tickets[i - 1];
-  const tm_status status = tm_device_finish(&queue->use, &last, queue->expected_ns, l->error);
+  uint64_t first = 0, failed;
+  for (uint32_t i = to; i > queue->done_to; i--) {
+    if (l->program->actions[i - 1].place != place || l->program->tickets[i - 1] == 0 ||
+        l->program->actions[i - 1].kind == TM_ACTION_WAIT)
+      continue;
+    first = l->program->tickets[i - 1];
+    if (last.value == 0) last.value = first;
+  }
+  const tm_status status = tm_device_finish(&queue->use, &last, first, queue->expected_ns, &failed, l->error);
+  for (uint32_t i = queue->done_to; status != TM_OK && i < to && failed != 0; i++)
+    if (l->program->actions[i].place == place && l->program->tickets[i] == failed) l->blamed = i;
   queue->has_failed = status != TM_OK;
   TM_TRY(status);
   queue->done_to = to;
@@ -145,13 +154,14 @@ static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
     origins[i] = l->plan->graph->values[l->plan->graph->values[operand->value].base].origin;
   }
   give_queues(l);
-  const tm_status status = tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
+  const tm_status status =
+      tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
   take_queues(l);
   if (status == TM_OK && outcome.retries != 0) l->plan->must_replace = 1;
   return status;
 }
 
-static tm_status act(const loop *l, const tm_plan_action *action) {
+static tm_status act(loop *l, const tm_plan_action *action) {
   switch (action->kind) {
     case TM_ACTION_ENQUEUE: return enqueue(l, action);
     case TM_ACTION_UPLOAD:
@@ -181,11 +191,15 @@ static void begin(loop *l) {
 static void count_launches(const loop *l) {
   for (uint32_t i = 0; i < l->program->problem.place_count; i++)
     if (l->program->queues[i].launch_count != 0)
-      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count, memory_order_relaxed);
+      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count,
+                                memory_order_relaxed);
 }
 
 /* Other devices finish what they have; what they made counts. */
 static void end(loop *l, tm_status status, tm_loop_failure *failure) {
+  failure->action = l->index;
+  failure->status = status;
+  failure->blamed = l->blamed == TM_PLAN_NONE ? l->index : l->blamed;
   for (uint32_t i = 0; status != TM_OK && i < l->program->problem.place_count; i++) {
     tm_plan_queue *queue = &l->program->queues[i];
     tm_error unheard = TM_ERROR_INIT;
@@ -206,7 +220,7 @@ static void begin_failure(tm_loop_failure *failure) {
 
 tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -223,8 +237,6 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
     if (status != TM_OK) break;
   }
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }
@@ -239,11 +251,13 @@ static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
     tm_placement *placement = l->program->problem.placements[step->placement];
-    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns, MEASURE_ONE_IN);
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns,
+                       MEASURE_ONE_IN);
   } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
     const tm_device_slot *device = l->program->problem.places[action->place].device;
     const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
-    if (bytes != 0) tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
+    if (bytes != 0)
+      tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
   }
 }
 
@@ -255,7 +269,8 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
     TM_TRY(status);
   } else {
     TM_TRY(act(l, action));
-    const bool is_enqueued = action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+    const bool is_enqueued =
+        action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
     if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
   }
   learn(l, action, tm_now_ns() - begin_ns);
@@ -264,7 +279,7 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
 
 tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -272,8 +287,6 @@ tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
   for (; l.index < l.program->action_count && status == TM_OK; l.index += status == TM_OK)
     status = act_measured(&l, &l.program->actions[l.index], &frame);
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }

@@ -8,6 +8,7 @@
 /* What went wrong and where; nothing is under way afterwards. */
 typedef struct tm_loop_failure {
   uint32_t  action;
+  uint32_t  blamed;             /* the action whose work failed, as far as that is known; else the same */
   uint32_t  is_held;            /* work that never ended may still use host memory */
   tm_status status;
   tm_error  error;

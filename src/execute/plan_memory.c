@@ -15,7 +15,8 @@ static tm_status no_memory(const char *what, uint64_t bytes, tm_error *error) {
 
 /* ---- transfers ---- */
 
-tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes, tm_error *error) {
+tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
+                         tm_error *error) {
   if (bytes == 0) return TM_OK;
   tm_device_use use = tm_device_use_begin(device);
   const tm_status status = tm_device_upload(&use, to->buffer, to->first_bytes - below, first - below, bytes, error);
@@ -24,7 +25,8 @@ tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uin
 }
 
 /* What a device still has is worth asking for more than once, as long as the device is there. */
-tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes, tm_error *error) {
+tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes,
+                           tm_error *error) {
   tm_status status = TM_OK;
   if (bytes == 0) return status;
   for (uint32_t i = 0; i < MOST_DOWNLOADS && (i == 0 || (status != TM_OK && tm_device_is_usable(device))); i++) {
@@ -122,9 +124,13 @@ static tm_status make_locations(tm_plan *plan, tm_error *error) {
 
 /* ---- states ---- */
 
-static uint64_t state_bytes(const tm_plan *plan, const tm_plan_state *state) { return plan->graph->values[state->value].operand.byte_count; }
+static uint64_t state_bytes(const tm_plan *plan, const tm_plan_state *state) {
+  return plan->graph->values[state->value].operand.byte_count;
+}
 
-static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) { return &plan->program.locations[state->location]; }
+static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) {
+  return &plan->program.locations[state->location];
+}
 
 static bool take_in(tm_plan *plan, tm_plan_state *state) {
   tm_plan_location *from = location_of(plan, state);
@@ -213,7 +219,8 @@ void tm_plan_point(tm_plan *plan) {
   }
   for (uint32_t i = 0; i < program->patch_count; i++) {
     const tm_plan_patch *patch = &program->patches[i];
-    program->bindings[patch->binding].buffer = (tm_buffer *)(void *)(program->locations[patch->location].host + patch->offset_bytes);
+    program->bindings[patch->binding].buffer =
+        (tm_buffer *)(void *)(program->locations[patch->location].host + patch->offset_bytes);
   }
 }
 

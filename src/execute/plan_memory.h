@@ -28,7 +28,9 @@ tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error);
 void tm_plan_memory_free(tm_plan *plan, void *memory, uint64_t bytes);
 
 /* One transfer, done when it returns. */
-tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes, tm_error *error);
-tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes, tm_error *error);
+tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
+                         tm_error *error);
+tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes,
+                           tm_error *error);
 
 #endif

@@ -10,7 +10,9 @@ static tm_plan_candidate *candidate_of(const tm_plan *plan, const tm_plan_step *
   return &plan->program.problem.placements[step->placement]->candidates[step->candidate];
 }
 
-static bool has_kernel(const tm_plan_candidate *candidate) { return candidate->lowering == NULL || !candidate->lowering->has_inner; }
+static bool has_kernel(const tm_plan_candidate *candidate) {
+  return candidate->lowering == NULL || !candidate->lowering->has_inner;
+}
 
 static bool is_prepared(const tm_plan_candidate *candidate) {
   return !has_kernel(candidate) || atomic_load_explicit(&candidate->is_prepared, memory_order_acquire);

@@ -38,9 +38,9 @@ static tm_status run_careful(tm_plan *plan, tm_plan_outcome *outcome, tm_error *
   return status;
 }
 
-/* Who is to blame is known only where a call told so; of work that was waited for, the run that makes good for it finds out. */
+/* Where nobody knows whose work it was, the run that makes good for it finds out. */
 static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome *outcome) {
-  const tm_plan_action *action = &plan->program.actions[failure->action];
+  const tm_plan_action *action = &plan->program.actions[failure->blamed];
   tm_plan_program *program = &plan->program;
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &program->steps[action->step];
@@ -49,7 +49,8 @@ static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome
     if (failure->status == TM_ERROR_NO_MEMORY || failure->status == TM_BUSY)
       tm_placement_demote(placement, &placement->candidates[step->candidate]);
   } else if (action->place != TM_PLAN_NONE) {
-    tm_runner_note_device(&plan->runner, program->problem.places[action->place].device, failure->status, &failure->error, outcome->note);
+    tm_runner_note_device(&plan->runner, program->problem.places[action->place].device, failure->status, &failure->error,
+                          outcome->note);
   }
 }
 
@@ -64,8 +65,8 @@ static tm_status make_good(tm_plan *plan, const tm_loop_failure *failure, tm_pla
     return tm_fail(error, failure->status < 0 ? failure->status : TM_ERROR_INTERNAL, "%s",
                    is_final ? failure->error.text : outcome->note);
   }
-  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "%s; the rest of the graph is run again from what is left",
-               outcome->note);
+  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING,
+               "%s; the rest of the graph is run again from what is left", outcome->note);
   outcome->retries++;
   outcome->fell_back = 1;
   TM_TRY(tm_plan_recover(plan, failure->action, outcome, error));

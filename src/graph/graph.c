@@ -89,8 +89,8 @@ tm_status tm_graph_reserve_values(tm_graph *graph, uint32_t count, tm_error *err
 tm_status tm_graph_check_value(const tm_graph *graph, uint32_t value, const char *what, tm_error *error) {
   if (value < graph->value_count) return TM_OK;
   if (value == TM_GRAPH_NONE) return tm_fail(error, TM_ERROR_ARGUMENT, "%s is no value", what);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s is value %u, which is not made yet: there are %u; a value is used after it is made", what,
-                 value, graph->value_count);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s is value %u, which is not made yet: there are %u; a value is used after it is made",
+                 what, value, graph->value_count);
 }
 
 /* ---- what is there before a run ---- */
@@ -127,7 +127,8 @@ static tm_value *next_value(tm_graph *graph, const tm_operand *operand, tm_value
 static tm_status name_twice(const tm_graph *graph, const char *what, const char *name, uint32_t existing, tm_error *error) {
   char other[TM_GRAPH_LABEL_CAPACITY];
   tm_graph_name_value(graph, existing, other, sizeof other);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s '%s': the name is that of value %u, %s; names are unique", what, name, existing, other);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s '%s': the name is that of value %u, %s; names are unique", what, name, existing,
+                 other);
 }
 
 static tm_status add_named(tm_graph *graph, tm_value_kind kind, const char *name, const tm_operand *operand, uint32_t *out_value,
@@ -161,7 +162,8 @@ tm_status tm_graph_add_input(tm_graph *graph, const char *name, const tm_operand
   return add_named(graph, TM_GRAPH_INPUT, name, &varying, out_value, error);
 }
 
-tm_status tm_graph_add_constant(tm_graph *graph, const char *name, const tm_operand *operand, uint32_t *out_value, tm_error *error) {
+tm_status tm_graph_add_constant(tm_graph *graph, const char *name, const tm_operand *operand, uint32_t *out_value,
+                                tm_error *error) {
   tm_operand constant = *operand;
   constant.flags |= TM_OPERAND_CONSTANT;
   return add_named(graph, TM_GRAPH_CONSTANT, name, &constant, out_value, error);
@@ -211,7 +213,8 @@ tm_status tm_graph_add_view(tm_graph *graph, uint32_t of, const tm_operand *oper
   const uint32_t base = graph->values[of].base;
   uint64_t offset;
   if (!tm_checked_add(graph->values[of].offset_bytes, offset_bytes, &offset))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "a view at offset %llu is larger than 64 bits can count", (unsigned long long)offset_bytes);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "a view at offset %llu is larger than 64 bits can count",
+                   (unsigned long long)offset_bytes);
   if (!lies_inside(&graph->values[base].operand, operand, offset)) return outside(graph, of, operand, offset, error);
   tm_operand layout = *operand;
   layout.flags = (layout.flags & ~TM_OPERAND_CONSTANT) | (graph->values[base].operand.flags & TM_OPERAND_CONSTANT);
@@ -250,7 +253,8 @@ tm_status tm_graph_add_output(tm_graph *graph, const char *name, uint32_t value,
   return TM_OK;
 }
 
-static tm_status check_same_layout(const tm_graph *graph, uint32_t value, const tm_operand *found, const char *what, tm_error *error) {
+static tm_status check_same_layout(const tm_graph *graph, uint32_t value, const tm_operand *found, const char *what,
+                                   tm_error *error) {
   const tm_operand *expected = &graph->values[value].operand;
   if (found->format == expected->format && tm_same_dims(found, expected)) return TM_OK;
   char label[TM_GRAPH_LABEL_CAPACITY];
@@ -259,8 +263,8 @@ static tm_status check_same_layout(const tm_graph *graph, uint32_t value, const 
   tm_graph_name_value(graph, value, label, sizeof label);
   tm_format_dims(found, found_dims, sizeof found_dims);
   tm_format_dims(expected, expected_dims, sizeof expected_dims);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s is %s %s, expected %s %s", label, what, tm_format_title(found->format), found_dims,
-                 tm_format_title(expected->format), expected_dims);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s is %s %s, expected %s %s", label, what, tm_format_title(found->format),
+                 found_dims, tm_format_title(expected->format), expected_dims);
 }
 
 tm_status tm_graph_add_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error) {
@@ -295,7 +299,8 @@ tm_status tm_graph_check_bindable(const tm_graph *graph, uint32_t value, const t
   if (constant->owner != NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "%s has its bytes already; they are given once", label);
   TM_TRY(check_same_layout(graph, value, operand, "the tensor", error));
   if (same_strides(operand, &constant->operand)) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: the tensor's strides are not those of the constant; give one that lies the same way", label);
+  return tm_fail(error, TM_ERROR_ARGUMENT,
+                 "%s: the tensor's strides are not those of the constant; give one that lies the same way", label);
 }
 
 tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin,

@@ -127,8 +127,8 @@ tm_status tm_graph_add_carry(tm_graph *graph, uint32_t state, uint32_t value, tm
 tm_status tm_graph_check_bindable(const tm_graph *graph, uint32_t value, const tm_operand *operand, tm_error *error);
 /* Where the bytes of such a constant lie; also when sealed.  `owner` is not NULL.  The digest, if there is one, is the caller's
    to check. */
-tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin, void *owner,
-                        tm_error *error);
+tm_status tm_graph_bind_constant(tm_graph *graph, uint32_t value, const tm_operand *operand, const void *data, uint64_t origin,
+                                 void *owner, tm_error *error);
 /* The first constant without bytes, or TM_GRAPH_NONE. */
 uint32_t tm_graph_unbound(const tm_graph *graph);
 

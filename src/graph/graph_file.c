@@ -105,8 +105,8 @@ static tm_status add_by_kind(reader *r, tm_error *error) {
 /* A view of a view says its offset from the first, which has no view as its base. */
 static tm_status check_view(const reader *r, tm_error *error) {
   if (r->item.kind != TM_ITEM_VIEW || r->graph->values[r->item.of].kind != TM_GRAPH_VIEW) return TM_OK;
-  return tm_fail(error, TM_ERROR_CORRUPT, "it is of value %u, which is a view, expected the value in whose memory that lies, %u", r->item.of,
-                 r->graph->values[r->item.of].base);
+  return tm_fail(error, TM_ERROR_CORRUPT, "it is of value %u, which is a view, expected the value in whose memory that lies, %u",
+                 r->item.of, r->graph->values[r->item.of].base);
 }
 
 static tm_status add_item(reader *r, tm_error *error) {
@@ -133,7 +133,8 @@ static tm_status read_version(reader *r, tm_error *error) {
   tm_json_token token;
   if (tm_json_next(&r->json, &token) != TM_JSON_OBJECT_BEGIN) return tm_graph_unexpected(&r->json, &token, expected, error);
   TM_TRY(expect_key(r, "tensormorph_graph", expected, error));
-  if (tm_json_next(&r->json, &token) != TM_JSON_NUMBER || !token.is_integer) return tm_graph_unexpected(&r->json, &token, expected, error);
+  if (tm_json_next(&r->json, &token) != TM_JSON_NUMBER || !token.is_integer)
+    return tm_graph_unexpected(&r->json, &token, expected, error);
   if (token.integer != TM_GRAPH_FILE_VERSION)
     return tm_fail(error, TM_ERROR_CORRUPT, "a graph file of version %llu, expected %u, which this library reads",
                    (unsigned long long)token.integer, TM_GRAPH_FILE_VERSION);
@@ -149,7 +150,8 @@ static tm_status read_all(reader *r, tm_error *error) {
     TM_TRY(check_reads(r, error));
     TM_TRY(add_item(r, error));
   }
-  if (tm_json_next(&r->json, &token) != TM_JSON_OBJECT_END) return tm_graph_unexpected(&r->json, &token, "the end of the graph", error);
+  if (tm_json_next(&r->json, &token) != TM_JSON_OBJECT_END)
+    return tm_graph_unexpected(&r->json, &token, "the end of the graph", error);
   if (tm_json_next(&r->json, &token) == TM_JSON_END) return TM_OK;
   return tm_graph_unexpected(&r->json, &token, "nothing behind the graph", error);
 }

@@ -34,7 +34,8 @@ tm_status tm_graph_unexpected(const tm_json_pull *json, const tm_json_token *fou
     return fail_at(json, json->error_offset, "no JSON: ", json->error_text, error);
   char shown[80];
   show_token(found, shown, sizeof shown);
-  return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: found %s, expected %s", (unsigned long long)tm_text_line(json->text, found->offset),
+  return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: found %s, expected %s",
+                 (unsigned long long)tm_text_line(json->text, found->offset),
                  shown, expected);
 }
 
@@ -72,8 +73,8 @@ static int digit_of(char c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static tm_status read_hex(tm_json_pull *json, const char *expected, void *out_bytes, uint64_t least, uint64_t most, uint32_t *out_count,
-                          tm_error *error) {
+static tm_status read_hex(tm_json_pull *json, const char *expected, void *out_bytes, uint64_t least, uint64_t most,
+                          uint32_t *out_count, tm_error *error) {
   tm_json_token token;
   if (tm_json_next(json, &token) != TM_JSON_STRING || token.length % 2 != 0 || token.length / 2 > most || token.length / 2 < least)
     return tm_graph_unexpected(json, &token, expected, error);
@@ -147,14 +148,15 @@ static tm_status read_strides(tm_json_pull *json, int64_t *out_strides, uint32_t
 /* ---- members ---- */
 
 typedef enum member {
-  KIND, VALUE, VALUES, NAME, FORMAT, DIMS, STRIDES, DIGEST, OP, VERSION, ATTRIBUTES, INPUTS, RESULTS, OF, OFFSET, STATE, MEMBER_COUNT
+  KIND, VALUE, VALUES, NAME, FORMAT, DIMS, STRIDES, DIGEST, OP, VERSION, ATTRIBUTES, INPUTS, RESULTS, OF, OFFSET, STATE,
+  MEMBER_COUNT
 } member;
 
 #define BIT(m) (UINT32_C(1) << (m))
 
 static const char *const member_names[MEMBER_COUNT] = {
-  "kind", "value", "values", "name", "format", "dims", "strides", "sha256", "op", "version", "attributes", "inputs", "results", "of",
-  "offset", "state",
+  "kind", "value", "values", "name", "format", "dims", "strides", "sha256", "op", "version", "attributes", "inputs", "results",
+  "of", "offset", "state",
 };
 
 #define LAYOUT (BIT(FORMAT) | BIT(DIMS))
@@ -206,13 +208,15 @@ static tm_status make_layout(const layout *given, tm_operand *out_operand, tm_er
   return tm_operand_derive(out_operand, error);
 }
 
-static tm_status finish_layout(const tm_json_pull *json, uint64_t offset, const layout *given, tm_operand *out_operand, tm_error *error) {
+static tm_status finish_layout(const tm_json_pull *json, uint64_t offset, const layout *given, tm_operand *out_operand,
+                               tm_error *error) {
   const tm_status status = make_layout(given, out_operand, error);
   if (status != TM_OK) tm_error_prefix(error, "line %llu", (unsigned long long)tm_text_line(json->text, offset));
   return status;
 }
 
-static tm_status find_member(const tm_json_pull *json, const tm_json_token *key, uint32_t *has, member *out_member, tm_error *error) {
+static tm_status find_member(const tm_json_pull *json, const tm_json_token *key, uint32_t *has, member *out_member,
+                             tm_error *error) {
   for (uint32_t m = 0; m < MEMBER_COUNT; m++) {
     if (!tm_json_is(key, member_names[m])) continue;
     if ((*has & BIT(m)) != 0) return tm_graph_unexpected(json, key, "every member once", error);
@@ -297,7 +301,8 @@ void tm_graph_item_label(const tm_graph_item *item, char *text, uint64_t capacit
 }
 
 /* Of a set of members one is named. */
-static tm_status fail_members(const tm_json_pull *json, const tm_graph_item *item, uint32_t members, const char *what, tm_error *error) {
+static tm_status fail_members(const tm_json_pull *json, const tm_graph_item *item, uint32_t members, const char *what,
+                              tm_error *error) {
   uint32_t m = 0;
   while ((members & BIT(m)) == 0) m++;
   return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: %s %s '%s'", (unsigned long long)tm_text_line(json->text, item->offset),

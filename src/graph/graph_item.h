@@ -9,8 +9,9 @@
 
 #define TM_ITEM_ATTRIBUTE_BYTES 64u
 
-typedef enum tm_item_kind { TM_ITEM_INPUT, TM_ITEM_CONSTANT, TM_ITEM_STATE, TM_ITEM_VIEW, TM_ITEM_NODE, TM_ITEM_CARRY, TM_ITEM_OUTPUT,
-                            TM_ITEM_KIND_COUNT } tm_item_kind;
+typedef enum tm_item_kind {
+  TM_ITEM_INPUT, TM_ITEM_CONSTANT, TM_ITEM_STATE, TM_ITEM_VIEW, TM_ITEM_NODE, TM_ITEM_CARRY, TM_ITEM_OUTPUT, TM_ITEM_KIND_COUNT
+} tm_item_kind;
 
 typedef struct tm_graph_item {
   tm_item_kind kind;

@@ -155,13 +155,15 @@ static tm_status explain(rest *all, const tm_json_pull *json, const tm_graph_ite
   if (made_by == 0)
     return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: a cycle: %s uses value %u, which it makes itself", line, label, value);
   if (needs_first(all, made_by))
-    return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: a cycle: %s uses value %u of %s (line %llu), which in turn needs what it makes", line,
+    return tm_fail(error, TM_ERROR_CORRUPT,
+                   "line %llu: a cycle: %s uses value %u of %s (line %llu), which in turn needs what it makes", line,
                    label, value, other, other_line);
-  return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: %s uses value %u before it is made, by %s (line %llu); move that one up", line, label,
-                 value, other, other_line);
+  return tm_fail(error, TM_ERROR_CORRUPT, "line %llu: %s uses value %u before it is made, by %s (line %llu); move that one up",
+                 line, label, value, other, other_line);
 }
 
-tm_status tm_graph_explain_order(tm_memory *memory, const tm_json_pull *json, const tm_graph_item *item, uint32_t value, tm_error *error) {
+tm_status tm_graph_explain_order(tm_memory *memory, const tm_json_pull *json, const tm_graph_item *item, uint32_t value,
+                                 tm_error *error) {
   rest all = { .memory = memory };
   const bool is_collected = collect(&all, json, item);
   const uint64_t queue_count = all.item_count;

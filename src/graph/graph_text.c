@@ -60,9 +60,18 @@ static void text_value(tm_text_sink *sink, const tm_graph *graph, uint32_t v) {
   tm_sink_format(sink, "\n");
 }
 
+static void put_count(tm_text_sink *sink, uint64_t count, const char *noun, bool is_first) {
+  tm_sink_format(sink, "%s%" PRIu64 " %s%s", is_first ? " " : ", ", count, noun, count == 1 ? "" : "s");
+}
+
 static void write_text(tm_text_sink *sink, const tm_graph *graph) {
-  tm_sink_format(sink, "graph: %" PRIu64 " inputs, %" PRIu64 " constants, %" PRIu64 " states, %u nodes, %u outputs\n", graph->inputs.count,
-                 graph->constants.count, graph->states.count, graph->node_count, graph->output_count);
+  tm_sink_format(sink, "graph:");
+  put_count(sink, graph->inputs.count, "input", true);
+  put_count(sink, graph->constants.count, "constant", false);
+  put_count(sink, graph->states.count, "state", false);
+  put_count(sink, graph->node_count, "node", false);
+  put_count(sink, graph->output_count, "output", false);
+  tm_sink_format(sink, "\n");
   for (uint32_t v = 0; v < graph->value_count; v++) {
     const tm_value *value = &graph->values[v];
     if (value->kind != TM_GRAPH_RESULT) text_value(sink, graph, v);
@@ -129,7 +138,8 @@ static void dot_node(tm_text_sink *sink, const tm_graph *graph, uint32_t n) {
 static void dot_value(tm_text_sink *sink, const tm_graph *graph, uint32_t v) {
   const tm_value *value = &graph->values[v];
   const bool is_view = value->kind == TM_GRAPH_VIEW;
-  tm_sink_format(sink, "  v%u [shape=%s, label=", v, is_view ? "plaintext" : value->kind == TM_GRAPH_STATE ? "cylinder" : "ellipse");
+  tm_sink_format(sink, "  v%u [shape=%s, label=", v,
+                 is_view ? "plaintext" : value->kind == TM_GRAPH_STATE ? "cylinder" : "ellipse");
   dot_label(sink, value->name, is_view ? "view" : title(value->kind), &value->operand);
   tm_sink_format(sink, "];\n");
   if (!is_view) return;

@@ -113,7 +113,8 @@ static void mark_chain(survey *all, uint32_t state) {
   }
   if (value == state) return;
   const uint32_t end = value;   /* it leads elsewhere: the marks are taken back, up to where it ended */
-  for (value = last; value != end && value != TM_GRAPH_NONE; value = step_back(all, value, state)) all->chains[value] = TM_GRAPH_NONE;
+  for (value = last; value != end && value != TM_GRAPH_NONE; value = step_back(all, value, state))
+    all->chains[value] = TM_GRAPH_NONE;
 }
 
 /* Nothing else that the node touches may lie in the memory that it overwrites, but the same operand again. */
@@ -131,15 +132,13 @@ static bool is_alone(const survey *all, uint32_t n, uint32_t output, uint32_t in
 
 static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32_t input) {
   const tm_graph *graph = all->graph;
-  const uint32_t value = graph->nodes[n].inputs[input];
-  const uint32_t base = graph->values[value].base;
+  const uint32_t base = graph->values[graph->nodes[n].inputs[input]].base;
   const uint32_t root = all->lives[base].root;
   if (!may_alias(all, n, output, input)) return false;
   if (graph->values[base].kind != TM_GRAPH_RESULT && graph->values[base].kind != TM_GRAPH_STATE) return false;
   if (all->lives[base].outlives != 0 || all->lives[base].last_use != n) return false;
-  if (graph->values[root].kind == TM_GRAPH_STATE &&
-      (all->chains[graph->nodes[n].outputs[output]] != root || (value != root && all->chains[value] != root)))
-    return false;
+  /* All that leads to a state has its dims, so what lies in its memory lies at its beginning. */
+  if (graph->values[root].kind == TM_GRAPH_STATE && all->chains[graph->nodes[n].outputs[output]] != root) return false;
   return is_alone(all, n, output, input);
 }
 

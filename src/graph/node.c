@@ -31,13 +31,15 @@ static tm_status check_counts(const tm_node_request *request, const tm_op_row *r
   const uint32_t input_count = request->inputs == NULL ? 0 : request->input_count;
   const uint32_t attribute_bytes = request->attributes == NULL ? 0 : request->attribute_bytes;
   if (input_count < row->input_min || input_count > row->input_max || input_count != request->input_count)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u inputs, expected %u to %u", row->name, input_count, row->input_min, row->input_max);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u inputs, expected %u to %u", row->name, input_count, row->input_min,
+                   row->input_max);
   if (request->output_count != row->output_count)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u outputs, expected %u", row->name, request->output_count, row->output_count);
   if (attribute_bytes <= row->attribute_bytes && row->attribute_bytes <= MOST_ATTRIBUTE_BYTES &&
       attribute_bytes == request->attribute_bytes)
     return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u bytes of attributes, expected %u", row->name, attribute_bytes, row->attribute_bytes);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s has %u bytes of attributes, expected %u", row->name, attribute_bytes,
+                 row->attribute_bytes);
 }
 
 static tm_status take_inputs(const tm_graph *graph, const tm_node_request *request, draft *node, tm_error *error) {
@@ -98,7 +100,8 @@ static tm_status check_name(const tm_graph *graph, const char *name, tm_error *e
 
 static tm_status reserve(tm_graph *graph, uint32_t output_count, tm_error *error) {
   TM_TRY(tm_graph_reserve_values(graph, output_count, error));
-  if (graph->node_count == TM_GRAPH_NONE - 1) return tm_fail(error, TM_ERROR_ARGUMENT, "a graph has fewer than %u nodes", TM_GRAPH_NONE);
+  if (graph->node_count == TM_GRAPH_NONE - 1) return tm_fail(error, TM_ERROR_ARGUMENT, "a graph has fewer than %u nodes",
+                                                             TM_GRAPH_NONE);
   void *grown = tm_make_room(graph->memory, graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes);
   if (grown == NULL) return tm_graph_no_memory(error);
   graph->nodes = grown;

@@ -54,7 +54,7 @@ static void merge_axis(tm_operand *operand, uint32_t axis) {
 /* An operation without elements does nothing, so all its shapes are one: rank 1, extent 0. */
 static void make_empty(tm_operand *operand) {
   const uint32_t alignment = operand->alignment;
-  const uint32_t flags = operand->flags & TM_OPERAND_CONSTANT;
+  const uint32_t flags = operand->flags & (TM_OPERAND_CONSTANT | TM_OPERAND_IN_PLACE);
   const uint64_t none = 0;
   tm_operand_contiguous(operand->format, 1, &none, operand, NULL);
   operand->alignment = alignment;

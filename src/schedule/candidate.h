@@ -34,6 +34,7 @@ typedef struct tm_plan_candidate {
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
+  bool              is_being_prepared;  /* under the placement's lock */
   _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
   _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
   _Atomic uint64_t  runs;

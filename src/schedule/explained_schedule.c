@@ -345,7 +345,7 @@ static tm_status make(const plan_view *view, tm_error *error) {
   if (explanation->choice.overlaps != 0) return run_at_once(view, error);
   run_in_turn(view);
   price_moves(view);
-  return weigh_memory(view, error);
+  return view->solver->op_count == 0 ? TM_OK : weigh_memory(view, error);
 }
 
 tm_status tm_explained_schedule_make(tm_plan_explanation *explanation, tm_error *error) {

@@ -33,7 +33,8 @@ static void find_alternates(const tm_graph_problem *problem, const uint64_t *mar
     uint32_t best = TM_SOLVER_NONE;
     for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
       if (tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
-      const uint64_t ns = price_of(problem, marginals, label), known = best == TM_SOLVER_NONE ? 0 : price_of(problem, marginals, best);
+      const uint64_t ns = price_of(problem, marginals, label),
+                     known = best == TM_SOLVER_NONE ? 0 : price_of(problem, marginals, best);
       const bool is_lower = best != TM_SOLVER_NONE && solver->labels[label].rank < solver->labels[best].rank;
       if (ns == TM_SOLVER_NEVER) continue;
       if (best == TM_SOLVER_NONE || ns < known || (ns == known && is_lower)) best = label;
@@ -52,7 +53,8 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
   if (choice->node_count != 0) memcpy(choice->labels, assignment->labels, choice->node_count * sizeof *choice->labels);
 }
 
-static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice, tm_error *error) {
+static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
+                          tm_error *error) {
   tm_assignment_within within;
   TM_TRY(tm_assignment_solve_within(&problem->solver, NULL, memory, &within, error));
   if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) {
@@ -89,7 +91,8 @@ static void restrict_to(const tm_graph_problem *problem, uint32_t resource, cons
   for (uint32_t op = 0; op < problem->solver.op_count; op++) {
     const tm_solver_op *one = &problem->solver.ops[op];
     bool can = false;
-    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) can |= all[label].resource == resource;
+    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++)
+      can |= all[label].resource == resource;
     for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
       const bool stays = can ? all[label].resource == resource : is_last_resort(problem, op, label);
       labels[label].cost_ns = stays ? all[label].cost_ns : TM_SOLVER_NEVER;
@@ -131,7 +134,8 @@ static bool may_overlap(const tm_graph_problem *problem) {
   bool is_async = false;
   for (uint32_t i = 0; i < problem->place_count; i++)
     is_async |= (problem->places[i].device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
-  return is_async && problem->solver.resource_count > 1 && problem->solver.op_count > 1 && problem->solver.op_count <= TM_PORTFOLIO_MOST_OPS;
+  return is_async && problem->solver.resource_count > 1 && problem->solver.op_count > 1 &&
+         problem->solver.op_count <= TM_PORTFOLIO_MOST_OPS;
 }
 
 static tm_status simulate(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint64_t *out_makespan_ns,
@@ -195,15 +199,17 @@ static tm_status overlap(tm_graph_problem *problem, tm_memory *memory, tm_graph_
 
 /* ---- all ---- */
 
-static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                        tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
+  if (choice->node_count == 0) return TM_OK;
   if (policy->one_resource != 0) return solve_on_one(problem, memory, choice, error);
   TM_TRY(solve(problem, memory, choice, error));
   return may_overlap(problem) ? overlap(problem, memory, choice, error) : TM_OK;
 }
 
-tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *out_choice,
-                               tm_error *error) {
+tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                               tm_graph_choice *out_choice, tm_error *error) {
   const tm_status status = choose(problem, policy, memory, out_choice, error);
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
@@ -217,7 +223,8 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
     out_choice->state_memory = state_memory;
     if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
     find_alternates(problem, NULL, out_choice);
-    status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
+    if (out_choice->node_count != 0)
+      status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
     if (!may_overlap(problem)) out_choice->total_ns = out_choice->additive_ns;
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);

@@ -21,8 +21,8 @@ typedef struct tm_graph_choice {
 /* The cheapest sum (solver/assignment.h), or what is over sooner as different devices work at the same time
    (solver/portfolio.h).  Changes where states live in `problem` to what was found best.
    TM_ERROR_NO_MEMORY, TM_ERROR_LIMIT (no choice keeps to the policy's most_bytes) */
-tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *out_choice,
-                               tm_error *error);
+tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                               tm_graph_choice *out_choice, tm_error *error);
 /* The same for labels that are given, [node], as they were chosen before. */
 tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
                               tm_graph_choice *out_choice, tm_error *error);

@@ -162,6 +162,7 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   explanation->peak_bytes = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->peak_bytes);
   explanation->memory_prices = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->memory_prices);
   if (explanation->peak_bytes == NULL || explanation->memory_prices == NULL) return no_memory(error);
+  if (explanation->node_count == 0) return tm_explained_schedule_make(explanation, error);
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
   TM_TRY(tm_assignment_solve_within(&explanation->problem.solver, NULL, explanation->memory, &within, error));
   take_forced(explanation, &within);

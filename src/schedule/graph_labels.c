@@ -63,7 +63,8 @@ tm_status tm_graph_labels_ask(tm_graph_problem *problem, const tm_plan_policy *p
   problem->node_placements = tm_arena_calloc(&problem->arena, node_count, sizeof *problem->node_placements);
   set.slots = tm_arena_calloc(&problem->arena, set.slot_count, sizeof *set.slots);
   set.hashes = tm_arena_calloc(&problem->arena, node_count, sizeof *set.hashes);
-  if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL) return no_memory(error);
+  if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL)
+    return no_memory(error);
   tm_request request;
   for (uint32_t i = 0; i < node_count; i++) {
     tm_graph_request_make(problem->graph, i, policy, &request);
@@ -94,7 +95,8 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   }
   for (uint32_t i = 0; i < index; i++) {
     const tm_graph_place *other = &problem->places[i];
-    if (is_nothing(&device->info.resource) || compare_identity(&device->info.resource, &other->device->info.resource) != 0) continue;
+    if (is_nothing(&device->info.resource) || compare_identity(&device->info.resource, &other->device->info.resource) != 0)
+      continue;
     place->resource = other->resource;
     return;
   }
@@ -170,8 +172,11 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
   for (uint32_t i = 0; i < placement->candidate_count && used < sizeof text; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const bool is_denied = tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device);
-    const char *reason = is_denied ? "not allowed for this plan" : candidate->reason[0] != '\0' ? candidate->reason : "not usable any more";
-    const int length = snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
+    const char *reason = is_denied                      ? "not allowed for this plan"
+                         : candidate->reason[0] != '\0' ? candidate->reason
+                                                        : "not usable any more";
+    const int length =
+        snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
     used += length < 0 ? 0 : (size_t)length;
   }
   tm_graph_name_node(maker->problem->graph, node, name, sizeof name);

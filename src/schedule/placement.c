@@ -43,6 +43,7 @@ static void destroy(tm_placement_table *table, tm_placement *placement) {
     tm_plan_candidate *candidate = &placement->candidates[i];
     if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
   }
+  tm_condition_deinit(&placement->prepared);
   tm_mutex_deinit(&placement->lock);
   tm_candidates_clear(&table->market, placement->candidates, placement->candidate_count);
   tm_memory_free(table->memory, placement->candidates, placement->candidate_count * sizeof *placement->candidates);
@@ -97,10 +98,17 @@ static bool any_setup(const tm_placement *placement) {
   return false;
 }
 
+static bool init_locks(tm_placement *placement) {
+  if (tm_mutex_init(&placement->lock) != TM_OK) return false;
+  if (tm_condition_init(&placement->prepared) == TM_OK) return true;
+  tm_mutex_deinit(&placement->lock);
+  return false;
+}
+
 static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
   tm_placement *placement = tm_memory_calloc(table->memory, 1, sizeof *placement);
   if (placement == NULL) return NULL;
-  if (tm_mutex_init(&placement->lock) != TM_OK) {
+  if (!init_locks(placement)) {
     tm_memory_free(table->memory, placement, sizeof *placement);
     return NULL;
   }
@@ -239,19 +247,36 @@ void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
 
 /* ---- one placement ---- */
 
+/* Under the lock.  True: it is this caller's to prepare. */
+static bool begin_to_prepare(tm_placement *placement, tm_plan_candidate *candidate) {
+  while (candidate->is_being_prepared && !atomic_load(&candidate->is_prepared))
+    (void)tm_condition_wait(&placement->prepared, &placement->lock, UINT64_MAX);
+  candidate->is_being_prepared = !atomic_load(&candidate->is_prepared);
+  return candidate->is_being_prepared;
+}
+
+/* The lock is not held meanwhile: other candidates may have to do the work. */
+static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, tm_error *error) {
+  tm_kernel *kernel = NULL;
+  const tm_status status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
+  tm_mutex_lock(&placement->lock);
+  if (status == TM_OK) {
+    atomic_store(&candidate->kernel, kernel);
+    atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
+  }
+  candidate->is_being_prepared = false;
+  tm_condition_wake_all(&placement->prepared);
+  tm_mutex_unlock(&placement->lock);
+  return status;
+}
+
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error) {
   tm_status status = TM_OK;
   if (!atomic_load_explicit(&candidate->is_prepared, memory_order_acquire)) {
     tm_mutex_lock(&placement->lock);
-    if (!atomic_load(&candidate->is_prepared)) {
-      tm_kernel *kernel = NULL;
-      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
-      if (status == TM_OK) {
-        atomic_store(&candidate->kernel, kernel);
-        atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
-      }
-    }
+    const bool is_ours = begin_to_prepare(placement, candidate);
     tm_mutex_unlock(&placement->lock);
+    if (is_ours) status = prepare(placement, candidate, error);
   }
   if (status == TM_OK) *out_kernel = atomic_load(&candidate->kernel);
   return status;
@@ -350,6 +375,24 @@ uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement,
   if (atomic_load_explicit(&placement->has_setups, memory_order_relaxed))
     weigh_setups(table, placement, tm_request_constants_key(&placement->request, pointers, origins));
   return atomic_load(&placement->chosen);
+}
+
+tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, tm_quote *out_quote, tm_error *error) {
+  tm_placement *placement = NULL;
+  TM_TRY(tm_placement_acquire(table, request, &placement, error));
+  tm_mutex_lock(&placement->lock);
+  (void)look_at_setups(table, placement, 0);
+  const uint32_t best = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
+  *out_quote = (tm_quote){ .total_ns = UINT64_MAX };
+  if (best < placement->candidate_count) {
+    const tm_plan_candidate *candidate = &placement->candidates[best];
+    const uint64_t price_ns = tm_candidate_price_ns(candidate);
+    *out_quote = (tm_quote){ candidate->total_ns, price_ns > candidate->total_ns ? price_ns - candidate->total_ns : 0,
+                             candidate->device->index, candidate->estimate.samples != 0 };
+  }
+  tm_mutex_unlock(&placement->lock);
+  tm_placement_release(table, placement);
+  return TM_OK;
 }
 
 void tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,

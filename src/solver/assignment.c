@@ -16,11 +16,13 @@ static const tm_elimination_limits relaxations[] = {
   { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
 };
 #define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
-#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart */
+#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart, and ... */
+#define NODE_ENTRIES (UINT64_C(1) << 26) /* ... table entries in all of them together */
 
 typedef struct solving {
   const tm_solver_problem *problem;
   tm_arena            *arena;
+  tm_arena             order_arena;     /* of the last order that was tried */
   uint64_t             most_entries;
   bool                 with_marginals;
   tm_choices           choices;
@@ -48,9 +50,27 @@ static tm_status prune(solving *s, tm_error *error) {
   return build_graph(s, error);
 }
 
+static tm_status relax(solving *s, const tm_elimination_limits *relaxation, uint64_t most_entries, tm_error *error) {
+  tm_elimination_limits limits = *relaxation;
+  limits.most_entries = most_entries;
+  tm_arena_deinit(&s->order_arena);
+  return tm_elimination_order_init(&s->order, &s->graph, &limits, &s->order_arena, error);
+}
+
 static tm_status order_exactly(solving *s, tm_error *error) {
-  const tm_elimination_limits limits = { .most_entries = s->most_entries };
-  return tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error);
+  const tm_elimination_limits none = { 0, 0, 0 };
+  return relax(s, &none, s->most_entries, error);
+}
+
+/* When nothing fits: the coarsest, or what is finer and takes no more. */
+static tm_status order_somehow(solving *s, tm_error *error) {
+  TM_TRY(relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error));
+  const uint64_t coarsest_entries = s->order.table_entries;
+  for (size_t i = 0; i + 1 < RELAXATIONS; i++) {
+    TM_TRY(relax(s, &relaxations[i], coarsest_entries, error));
+    if (s->order.is_complete) return TM_OK;
+  }
+  return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
 }
 
 /* An exact order if one fits, with dead ends gone if it must be; otherwise the finest relaxation that fits. */
@@ -64,12 +84,10 @@ static tm_status find_order(solving *s, tm_error *error) {
     if (s->order.is_complete && s->order.is_exact) return TM_OK;
   }
   for (size_t i = 0; i < RELAXATIONS; i++) {
-    tm_elimination_limits limits = relaxations[i];
-    limits.most_entries = i + 1 < RELAXATIONS ? s->most_entries : UINT64_MAX;
-    TM_TRY(tm_elimination_order_init(&s->order, &s->graph, &limits, s->arena, error));
+    TM_TRY(relax(s, &relaxations[i], s->most_entries, error));
     if (s->order.is_complete) return TM_OK;
   }
-  return TM_OK;
+  return order_somehow(s, error);
 }
 
 /* The operation to name when a variable has no state left. */
@@ -89,7 +107,9 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
                    op_of(s, s->elimination.impossible));
   tm_plan_cost plan;
   TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  tm_branching branching = { .elimination = &s->elimination, .plan = &plan, .nodes_left = MOST_NODES };
+  tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
+  if (s->order.is_exact_but_bits)
+    branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
   branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
   branching.best = s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
@@ -119,8 +139,8 @@ static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *erro
 
 static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out, tm_error *error) {
   if (price.nevers != 0)
-    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more", s->problem->op_count,
-                   (unsigned long long)s->most_entries);
+    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
+                   s->problem->op_count, (unsigned long long)s->most_entries);
   if (s->order.is_exact && price.ns != s->elimination.total_ns)
     return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
                    (unsigned long long)s->elimination.total_ns);
@@ -155,12 +175,14 @@ tm_status tm_assignment_solve(const tm_solver_problem *problem, const tm_assignm
   tm_arena arena;
   tm_arena_init(&arena, memory);
   solving s = { .problem = problem, .arena = &arena, .with_marginals = options == NULL || !options->without_marginals };
+  tm_arena_init(&s.order_arena, memory);
   s.most_entries = asked != 0 ? asked : TM_ASSIGNMENT_ENTRIES + TM_ASSIGNMENT_ENTRIES_PER_OP * problem->op_count;
   tm_assignment result = { .memory = memory, .op_count = problem->op_count, .label_count = problem->label_count };
   result.labels = tm_memory_calloc(memory, problem->op_count, sizeof(uint32_t));
   if (s.with_marginals) result.min_marginals = tm_memory_calloc(memory, problem->label_count, sizeof(uint64_t));
   tm_status status = result.labels == NULL || (s.with_marginals && result.min_marginals == NULL) ? no_memory(&s, error)
                                                                                                  : solve(&s, &result, error);
+  tm_arena_deinit(&s.order_arena);
   tm_arena_deinit(&arena);
   if (status == TM_OK) *out = result;
   else tm_assignment_deinit(&result);

@@ -17,7 +17,7 @@
 
 #define TM_ASSIGNMENT_MOST_ENTRIES    (UINT64_C(1) << 32)
 #define TM_ASSIGNMENT_ENTRIES         (UINT64_C(1) << 21)       /* the default, and for each operation ... */
-#define TM_ASSIGNMENT_ENTRIES_PER_OP  UINT64_C(512)             /* ... so many more */
+#define TM_ASSIGNMENT_ENTRIES_PER_OP  UINT64_C(128)             /* ... so many more */
 
 typedef struct tm_assignment_options {
   uint64_t most_entries;        /* table entries (8 bytes) to work with, at most TM_ASSIGNMENT_MOST_ENTRIES; 0: the default */

@@ -78,7 +78,8 @@ static uint32_t choose_labels(const tm_solver_op *op, const tm_solver_label *lab
   sort_labels(&order, items, possible);
   for (uint32_t i = 0; i < possible; i++) {
     const tm_solver_label *label = &labels[items[i]], *last = kept == 0 ? NULL : &labels[items[kept - 1]];
-    if (last == NULL || last->input_memory != label->input_memory || last->output_memory != label->output_memory) items[kept++] = items[i];
+    if (last == NULL || last->input_memory != label->input_memory || last->output_memory != label->output_memory)
+      items[kept++] = items[i];
     stands_for[items[i]] = items[kept - 1];
   }
   order.memory_ranks = memory_ranks;
@@ -97,7 +98,8 @@ static tm_status fill(tm_choices *choices, const tm_solver_problem *p, const cho
   for (uint32_t i = 0; i < p->label_count; i++) choices->of_label[i] = TM_SOLVER_NONE;
   for (uint32_t op = 0; op < p->op_count; op++) {
     const tm_solver_op *row = &p->ops[op];
-    const uint32_t count = choose_labels(row, p->labels, scratch->memory_ranks, scratch->items, scratch->sorting, choices->of_label);
+    const uint32_t count =
+        choose_labels(row, p->labels, scratch->memory_ranks, scratch->items, scratch->sorting, choices->of_label);
     if (count == 0) return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere", op);
     choices->first[op + 1] = choices->first[op] + count;
     for (uint32_t i = 0; i < count; i++) {
@@ -119,7 +121,8 @@ tm_status tm_choices_init(tm_choices *choices, const tm_solver_problem *p, tm_ar
   choices->of_label = tm_arena_alloc(arena, p->label_count * sizeof(uint32_t));
   choice_scratch scratch = { .memory_ranks = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t)),
                              .items = tm_arena_alloc(arena, 3 * (uint64_t)p->label_count * sizeof(uint32_t)) };
-  if (choices->items == NULL || choices->first == NULL || choices->of_label == NULL || scratch.memory_ranks == NULL || scratch.items == NULL)
+  if (choices->items == NULL || choices->first == NULL || choices->of_label == NULL || scratch.memory_ranks == NULL ||
+      scratch.items == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the choices of %u operations", p->op_count);
   scratch.sorting = scratch.items + p->label_count;
   scratch.choice_of = scratch.sorting + p->label_count;

@@ -31,6 +31,8 @@ tm_status tm_choices_init(tm_choices *choices, const tm_solver_problem *problem,
 /* Forgets the marked ones; their labels map to none. */
 void      tm_choices_drop(tm_choices *choices, const tm_solver_problem *problem, const bool *is_dropped, uint32_t *scratch);
 
-static inline uint32_t tm_choices_count(const tm_choices *choices, uint32_t op) { return choices->first[op + 1] - choices->first[op]; }
+static inline uint32_t tm_choices_count(const tm_choices *choices, uint32_t op) {
+  return choices->first[op + 1] - choices->first[op];
+}
 
 #endif

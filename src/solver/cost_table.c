@@ -40,18 +40,29 @@ static bool advance(const tm_table_walk *walk, uint64_t *index, uint64_t *offset
   return false;
 }
 
+typedef uint64_t entry_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static void add_run(uint64_t *large, const uint64_t *from, uint64_t count) {
+  uint64_t i = 0;
+  for (; i + 2 <= count; i += 2) *(entry_pair *)(void *)(large + i) += *(const entry_pair *)(const void *)(from + i);
+  if (i < count) large[i] += from[i];
+}
+
+static void add_one(uint64_t *large, uint64_t cost, uint64_t count) {
+  const entry_pair pair = { cost, cost };
+  uint64_t i = 0;
+  for (; i + 2 <= count; i += 2) *(entry_pair *)(void *)(large + i) += pair;
+  if (i < count) large[i] += cost;
+}
+
 void tm_table_add_to(uint64_t *large, const tm_table_walk *walk, const uint64_t *small) {
   uint64_t index[TM_ELIMINATION_MOST_DIMENSIONS + 1] = { 0 }, offset = 0;
   const uint64_t count = walk->counts[walk->loop_count - 1];
   const bool is_run = walk->strides[walk->loop_count - 1] != 0;
   do {
     const uint64_t *from = small + offset;
-    if (is_run) {
-      for (uint64_t i = 0; i < count; i++) large[i] += from[i];
-    } else {
-      const uint64_t cost = *from;
-      for (uint64_t i = 0; i < count; i++) large[i] += cost;
-    }
+    if (is_run) add_run(large, from, count);
+    else add_one(large, *from, count);
     large += count;
   } while (advance(walk, index, &offset));
 }

@@ -74,7 +74,10 @@ static void begin_trial(move_state *mover) {
 
 /* The trial has other labels than the plan: in the plan's order, and in the one that suits them. */
 static bool try_labels(move_state *mover) {
-  if (tm_problem_index_check_labels(&mover->judge->index, mover->trial.labels, NULL) != TM_OK) return false;
+  if (tm_problem_index_check_labels(&mover->judge->index, mover->trial.labels, NULL) != TM_OK) {
+    mover->judge->step_count += mover->judge->index.problem->op_count;
+    return false;
+  }
   if (keep_if_better(mover)) return true;
   return tm_plan_judge_order(mover->judge, &mover->trial) && keep_if_better(mover);
 }

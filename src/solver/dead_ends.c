@@ -52,7 +52,8 @@ static uint64_t output_excess(const dead_ends *d, uint32_t value, uint32_t from,
   }
   for (uint32_t m = 0; m < d->problem->memory_count; m++) {
     if (!is_read[m]) continue;
-    total = tm_solver_add(total, excess(tm_solver_copy_ns(d->problem, value, from, m), tm_solver_copy_ns(d->problem, value, instead, m)));
+    total = tm_solver_add(
+        total, excess(tm_solver_copy_ns(d->problem, value, from, m), tm_solver_copy_ns(d->problem, value, instead, m)));
   }
   return total;
 }

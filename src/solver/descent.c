@@ -3,14 +3,18 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 #define MOST_SWEEPS 32u
 #define MOST_SINGLE_MEMORIES 16u
+#define MOST_MOVES (UINT64_C(1) << 22)  /* that are looked at, over all plans; each plan gets one sweep */
 
 typedef struct descent {
   tm_plan_cost  plan;
   uint32_t     *best;
   uint32_t     *candidate;
   tm_plan_price best_price;
+  uint64_t      moves_left;
 } descent;
 
 /* Takes the candidate downhill and keeps it if it is better than what was seen. */
@@ -20,6 +24,8 @@ static void consider(descent *d) {
   bool is_moved = true;
   for (uint32_t sweep = 0; sweep < MOST_SWEEPS && is_moved; sweep++) {
     is_moved = false;
+    if (sweep != 0 && d->moves_left < p->op_count) break;
+    d->moves_left -= tm_min_u64(d->moves_left, p->op_count);
     for (uint32_t i = 0; i < p->op_count; i++) is_moved |= tm_plan_cost_improve(&d->plan, sweep % 2 == 0 ? i : p->op_count - 1 - i);
   }
   const tm_plan_price price = tm_plan_cost_total(&d->plan);
@@ -38,7 +44,8 @@ static uint32_t greedy_choice(const descent *d, uint32_t op) {
     tm_plan_price price = { 0, choices->items[c].cost_ns };
     for (uint32_t i = 0; i < p->ops[op].input_count; i++) {
       const uint32_t value = p->inputs[p->ops[op].first_input + i], producer = p->values[value].producer;
-      const uint32_t from = producer == TM_SOLVER_NONE ? p->values[value].home : choices->items[d->candidate[producer]].output_memory;
+      const uint32_t from =
+          producer == TM_SOLVER_NONE ? p->values[value].home : choices->items[d->candidate[producer]].output_memory;
       const uint64_t copy = tm_solver_copy_ns(p, value, from, choices->items[c].input_memory);
       if (copy == TM_SOLVER_NEVER) price.nevers++;
       else price.ns = tm_solver_add(price.ns, copy);
@@ -64,9 +71,9 @@ static uint32_t single_choice(const tm_choices *choices, uint32_t op, uint32_t m
   return best;
 }
 
-tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen, tm_arena *arena,
-                         tm_plan_price *out_price, tm_error *error) {
-  descent d = { .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX } };
+tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
+                         tm_arena *arena, tm_plan_price *out_price, tm_error *error) {
+  descent d = { .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX }, .moves_left = MOST_MOVES };
   TM_TRY(tm_plan_cost_init(&d.plan, p, choices, flow, arena, error));
   d.candidate = tm_arena_alloc(arena, p->op_count * sizeof(uint32_t));
   if (d.candidate == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan of %u operations", p->op_count);

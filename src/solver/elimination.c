@@ -5,12 +5,18 @@
 
 #include "base/checked.h"
 
-static uint64_t to_table(uint64_t cost) { return cost == TM_SOLVER_NEVER ? TM_TABLE_NEVER : cost; }
-static uint64_t from_table(uint64_t cost) { return cost >= TM_TABLE_NEVER ? TM_SOLVER_NEVER : cost; }
+static uint64_t to_table(const tm_elimination *e, uint64_t cost) { return cost == TM_SOLVER_NEVER ? e->never : cost; }
+static uint64_t from_table(const tm_elimination *e, uint64_t cost) { return cost >= e->never ? TM_SOLVER_NEVER : cost; }
 
-static uint64_t share_of(uint64_t cost, const tm_elimination_step *step) {
-  if (step->share_count < 2 || cost >= TM_TABLE_NEVER) return cost;
+static uint64_t share_of(const tm_elimination *e, uint64_t cost, const tm_elimination_step *step) {
+  if (step->share_count < 2 || cost >= e->never) return cost;
   return cost / step->share_count + (step->share < cost % step->share_count);
+}
+
+/* The cost that, added to `part`, makes `whole`; anything where nothing can be added. */
+static uint64_t rest_of(const tm_elimination *e, uint64_t whole, uint64_t part) {
+  if (part >= e->never) return 0;
+  return whole >= e->never ? e->never : whole - part;
 }
 
 /* `states` is zero for the factor's variables before and after. */
@@ -18,7 +24,7 @@ static void fill_factor(const tm_elimination *e, uint32_t factor, uint32_t *stat
   const tm_elimination_row *row = &e->rows[factor];
   uint64_t *entry = row->table;
   for (bool is_more = true; is_more;) {
-    *entry++ = to_table(tm_factor_cost(e->graph, &e->graph->factors[factor], states));
+    *entry++ = to_table(e, tm_factor_cost(e->graph, &e->graph->factors[factor], states));
     is_more = false;
     for (uint32_t k = row->variable_count; k-- > 0 && !is_more;) {
       const uint32_t v = row->variables[k];
@@ -55,6 +61,20 @@ static uint64_t fill_rows(tm_elimination *e, uint64_t *out_entries) {
   return largest;
 }
 
+/* In the order in which they are used: members before their message. */
+static void place_tables(tm_elimination *e, uint64_t *pool) {
+  for (uint32_t s = 0; s < e->order->step_count; s++) {
+    const tm_elimination_step *step = &e->order->steps[s];
+    for (uint32_t i = 0; i <= step->member_count; i++) {
+      tm_elimination_row *row = i < step->member_count ? &e->rows[e->order->members[step->first_member + i]]
+                                                       : &e->rows[e->graph->factor_count + s];
+      if (row->table != NULL) continue;
+      row->table = pool;
+      pool += row->entries;
+    }
+  }
+}
+
 static bool allocate(tm_elimination *e, tm_arena *arena) {
   const uint64_t row_count = (uint64_t)e->graph->factor_count + e->order->step_count;
   uint64_t entries;
@@ -65,17 +85,14 @@ static bool allocate(tm_elimination *e, tm_arena *arena) {
   e->shared = tm_arena_alloc(arena, largest * sizeof(uint64_t));
   uint64_t *pool = tm_arena_alloc(arena, entries * sizeof *pool);
   if (e->table == NULL || e->shared == NULL || pool == NULL) return false;
-  for (uint64_t i = 0; i < row_count; i++) {
-    e->rows[i].table = pool;
-    pool += e->rows[i].entries;
-  }
+  place_tables(e, pool);
   return true;
 }
 
 static void begin_walk(const tm_elimination *e, const tm_elimination_step *step, uint32_t factor, tm_table_walk *walk) {
   const tm_elimination_row *row = &e->rows[factor];
-  tm_table_walk_init(walk, e->graph->state_counts, step->variable, e->order->scopes + step->first_scope, step->scope_count, row->variables,
-                     row->variable_count);
+  tm_table_walk_init(walk, e->graph->state_counts, step->variable, e->order->scopes + step->first_scope,
+                     step->scope_count, row->variables, row->variable_count);
 }
 
 /* e->table = what the variable costs by itself + all members. */
@@ -84,7 +101,7 @@ static void sum_members(tm_elimination *e, const tm_elimination_step *step) {
   const uint64_t *unary = graph->unary + graph->first_unary[step->variable];
   uint64_t *entry = e->table;
   for (uint32_t state = 0; state < graph->state_counts[step->variable]; state++) {
-    const uint64_t cost = share_of(to_table(unary[state]), step);
+    const uint64_t cost = share_of(e, to_table(e, unary[state]), step);
     for (uint64_t i = 0; i < step->message_entries; i++) *entry++ = cost;
   }
   for (uint32_t i = 0; i < step->member_count; i++) {
@@ -93,11 +110,13 @@ static void sum_members(tm_elimination *e, const tm_elimination_step *step) {
     tm_table_walk walk;
     begin_walk(e, step, member, &walk);
     if (member == step->shared_factor) {
-      for (uint64_t k = 0; k < e->rows[member].entries; k++) e->shared[k] = share_of(table[k], step);
+      for (uint64_t k = 0; k < e->rows[member].entries; k++) e->shared[k] = share_of(e, table[k], step);
       table = e->shared;
     }
     tm_table_add_to(e->table, &walk, table);
-    if (i % TM_TABLE_ADDS == TM_TABLE_ADDS - 1 || i == step->member_count - 1) tm_table_settle(e->table, step->entries);
+    const uint32_t adds = e->never == TM_TABLE_NEVER ? TM_TABLE_ADDS : TM_TABLE_ADDS_SMALL;
+    const bool is_last = i == step->member_count - 1 && e->never == TM_TABLE_NEVER;
+    if (is_last || i % adds == adds - 1) tm_table_settle(e->table, step->entries);
   }
 }
 
@@ -111,35 +130,61 @@ static void pass_up(tm_elimination *e, uint32_t step_number) {
     entry += step->message_entries;
     for (uint64_t i = 0; i < step->message_entries; i++) message[i] = entry[i] < message[i] ? entry[i] : message[i];
   }
+  for (uint64_t i = 0; i < step->message_entries; i++) message[i] = message[i] < e->never ? message[i] : e->never;
 }
 
-static bool is_impossible(const uint64_t *message, uint64_t entries) {
+static bool is_impossible(const tm_elimination *e, const uint64_t *message, uint64_t entries) {
   for (uint64_t i = 0; i < entries; i++) {
-    if (message[i] < TM_TABLE_NEVER) return false;
+    if (message[i] < e->never) return false;
   }
   return true;
 }
 
 void tm_elimination_renew(tm_elimination *e) {
   const uint32_t factors = e->graph->factor_count;
-  uint64_t total = to_table(e->graph->base_ns);
+  uint64_t total = to_table(e, e->graph->base_ns);
   e->impossible = TM_SOLVER_NONE;
   for (uint32_t s = 0; s < e->order->step_count; s++) {
     const tm_elimination_step *step = &e->order->steps[s];
     pass_up(e, s);
     if (step->scope_count == 0) total = tm_table_add(total, e->rows[factors + s].table[0]);
-    if (e->impossible == TM_SOLVER_NONE && is_impossible(e->rows[factors + s].table, step->message_entries)) e->impossible = step->variable;
+    if (e->impossible == TM_SOLVER_NONE && is_impossible(e, e->rows[factors + s].table, step->message_entries))
+      e->impossible = step->variable;
   }
-  e->total_ns = from_table(total);
+  e->total_ns = from_table(e, total);
+}
+
+/* The largest cost that can be. */
+static uint64_t most_of(const uint64_t *costs, uint64_t count) {
+  uint64_t most = 0;
+  for (uint64_t i = 0; i < count; i++) most = costs[i] < TM_TABLE_NEVER ? tm_max_u64(most, costs[i]) : most;
+  return most;
+}
+
+/* Chooses the number that stands for never, and puts it into the factors. */
+static void choose_never(tm_elimination *e) {
+  const tm_factor_graph *graph = e->graph;
+  uint64_t sum = tm_table_settled(graph->base_ns);
+  for (uint32_t v = 0; v < graph->variable_count; v++)
+    sum = tm_table_add(sum, most_of(graph->unary + graph->first_unary[v], graph->state_counts[v]));
+  for (uint32_t f = 0; f < graph->factor_count; f++) sum = tm_table_add(sum, most_of(e->rows[f].table, e->rows[f].entries));
+  if (sum > TM_TABLE_SMALL) return;
+  e->never = TM_TABLE_NEVER_SMALL;
+  for (uint32_t f = 0; f < graph->factor_count; f++) {
+    for (uint64_t i = 0; i < e->rows[f].entries; i++) {
+      if (e->rows[f].table[i] == TM_TABLE_NEVER) e->rows[f].table[i] = e->never;
+    }
+  }
 }
 
 tm_status tm_elimination_init(tm_elimination *e, const tm_factor_graph *graph, const tm_elimination_order *order, tm_arena *arena,
                               tm_error *error) {
-  *e = (tm_elimination){ .graph = graph, .order = order };
+  *e = (tm_elimination){ .graph = graph, .order = order, .never = TM_TABLE_NEVER };
   uint32_t *states = tm_arena_calloc(arena, graph->variable_count, sizeof *states);
   if (states == NULL || !allocate(e, arena))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu table entries", (unsigned long long)order->table_entries);
   for (uint32_t f = 0; f < graph->factor_count; f++) fill_factor(e, f, states);
+  choose_never(e);
   tm_elimination_renew(e);
   return TM_OK;
 }
@@ -147,14 +192,15 @@ tm_status tm_elimination_init(tm_elimination *e, const tm_factor_graph *graph, c
 static uint64_t entry_at(const tm_elimination *e, const tm_elimination_step *step, uint32_t factor, const uint32_t *states) {
   const tm_elimination_row *row = &e->rows[factor];
   uint64_t index = 0;
-  for (uint32_t i = 0; i < row->variable_count; i++) index = index * e->graph->state_counts[row->variables[i]] + states[row->variables[i]];
-  return factor == step->shared_factor ? share_of(row->table[index], step) : row->table[index];
+  for (uint32_t i = 0; i < row->variable_count; i++)
+    index = index * e->graph->state_counts[row->variables[i]] + states[row->variables[i]];
+  return factor == step->shared_factor ? share_of(e, row->table[index], step) : row->table[index];
 }
 
 /* What the steps of one variable cost in its state in `states`. */
 static uint64_t state_cost(const tm_elimination *e, uint32_t first_step, uint32_t end_step, const uint32_t *states) {
   const uint32_t variable = e->order->steps[first_step].variable;
-  uint64_t cost = to_table(e->graph->unary[e->graph->first_unary[variable] + states[variable]]);
+  uint64_t cost = to_table(e, e->graph->unary[e->graph->first_unary[variable] + states[variable]]);
   for (uint32_t s = first_step; s < end_step; s++) {
     const tm_elimination_step *step = &e->order->steps[s];
     for (uint32_t i = 0; i < step->member_count; i++)
@@ -170,7 +216,7 @@ static uint32_t step_state(const tm_elimination *e, uint32_t step_number, uint32
   uint64_t least = UINT64_MAX;
   uint32_t best = 0;
   for (uint32_t state = 0; state < e->graph->state_counts[step->variable]; state++) {
-    uint64_t cost = share_of(to_table(unary[state]), step);
+    uint64_t cost = share_of(e, to_table(e, unary[state]), step);
     states[step->variable] = state;
     for (uint32_t i = 0; i < step->member_count; i++)
       cost = tm_table_add(cost, entry_at(e, step, e->order->members[step->first_member + i], states));
@@ -213,9 +259,9 @@ static void pass_down(tm_elimination *e, const tm_elimination_step *step, uint32
   begin_walk(e, step, member, &walk);
   const uint64_t entries = e->order->steps[member - e->graph->factor_count].message_entries;
   uint64_t *message = e->rows[member].table;
-  for (uint64_t i = 0; i < entries; i++) least[i] = TM_TABLE_NEVER;
+  for (uint64_t i = 0; i < entries; i++) least[i] = e->never;
   tm_table_lower(e->table, &walk, least);
-  for (uint64_t i = 0; i < entries; i++) message[i] = tm_table_rest(least[i], message[i]);
+  for (uint64_t i = 0; i < entries; i++) message[i] = rest_of(e, least[i], message[i]);
 }
 
 /* Of a variable in several steps, each step's bound holds: the highest is kept. */
@@ -223,20 +269,22 @@ static void keep_marginals(const tm_elimination *e, const tm_elimination_step *s
   uint64_t *marginal = marginals + e->graph->first_unary[step->variable];
   const uint64_t *entry = e->table;
   for (uint32_t state = 0; state < e->graph->state_counts[step->variable]; state++) {
-    uint64_t least = TM_TABLE_NEVER;
+    uint64_t least = e->never;
     for (uint64_t i = 0; i < step->message_entries; i++, entry++) least = *entry < least ? *entry : least;
-    if (step->share == step->share_count - 1 || from_table(least) > marginal[state]) marginal[state] = from_table(least);
+    if (step->share == step->share_count - 1 || from_table(e, least) > marginal[state]) marginal[state] = from_table(e, least);
   }
 }
 
 tm_status tm_elimination_marginals(tm_elimination *e, uint64_t *marginals, tm_arena *arena, tm_error *error) {
   const uint32_t factors = e->graph->factor_count;
   uint64_t *least = tm_arena_alloc(arena, e->order->largest_entries * sizeof *least);
-  if (least == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu entries", (unsigned long long)e->order->largest_entries);
+  if (least == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu entries",
+                   (unsigned long long)e->order->largest_entries);
   for (uint32_t s = e->order->step_count; s-- > 0;) {
     const tm_elimination_step *step = &e->order->steps[s];
     uint64_t *rest = e->rows[factors + s].table;
-    if (step->scope_count == 0) rest[0] = tm_table_rest(to_table(e->total_ns), rest[0]);
+    if (step->scope_count == 0) rest[0] = rest_of(e, to_table(e, e->total_ns), rest[0]);
     sum_members(e, step);
     for (uint32_t state = 0; state < e->graph->state_counts[step->variable]; state++) {
       uint64_t *entry = e->table + state * step->message_entries;

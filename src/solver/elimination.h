@@ -22,6 +22,7 @@ typedef struct tm_elimination {
   const tm_factor_graph      *graph;
   const tm_elimination_order *order;
   tm_elimination_row *rows;     /* [factors, then messages] */
+  uint64_t   never;             /* TM_TABLE_NEVER or TM_TABLE_NEVER_SMALL */
   uint64_t  *table;             /* of the step at hand */
   uint64_t  *shared;            /* a share of a factor */
   uint64_t   total_ns;          /* the least sum, TM_SOLVER_NEVER if there is none */

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 
 #include "solver/growing.h"
+#include "solver/key_queue.h"
 
 #define NONE TM_SOLVER_NONE
-#define EIGHTHS 8u                      /* table sizes are sorted by eighths of a binary digit */
-#define LARGEST_KEY 1023u
-#define LATER_KEY 1024u                 /* in too many factors to be looked at: somebody else first */
-#define GONE_KEY 1025u
+#define LARGEST_KEY (TM_KEY_QUEUE_KEYS - 2)
+#define LATER_KEY (TM_KEY_QUEUE_KEYS - 1)       /* in too many factors to be looked at: somebody else first */
 #define MOST_FACTORS_LOOKED_AT 64u
 #define LEAST_HUB_FACTORS 4u
+#define LEAST_LIMIT 1024u               /* entries up to which tables are always told apart by size */
 #define MOST_SHARES_OF_MANY 64u         /* after so many, the members that are left get a share each */
 
 typedef struct incidence {
@@ -22,8 +22,6 @@ typedef struct incidence {
 typedef struct variable_state {
   uint32_t head;                        /* of its incidences; some may be of factors that are gone */
   uint32_t factor_count;                /* that are not gone */
-  uint32_t key;
-  uint32_t previous, next;              /* in the queue of its key */
   uint32_t stamp;
 } variable_state;
 
@@ -44,8 +42,8 @@ typedef struct order_maker {
   tm_arena       *arena;
   tm_elimination_limits limits;
   variable_state *variables;
-  uint32_t        queues[GONE_KEY];     /* heads */
-  uint32_t        least_key;
+  tm_key_queue    queue;
+  uint32_t        most_key;             /* what is beyond is not told apart: such a table is never made */
   uint32_t        stamp;
   tm_growing      incidences, factors, scopes, steps, members;
   uint32_t       *bucket;               /* the factors of the variable at hand */
@@ -59,31 +57,6 @@ static uint64_t product(uint64_t a, uint64_t b) {
   return tm_checked_mul(a, b, &result) ? result : UINT64_MAX;
 }
 
-/* log2 in eighths, linear between powers of two. */
-static uint32_t log_eighths(uint32_t count) {
-  uint32_t digits = 0;
-  while (count >> digits > 1) digits++;
-  return digits * EIGHTHS + (uint32_t)(((uint64_t)count * EIGHTHS >> digits) - EIGHTHS);
-}
-
-static void unqueue(order_maker *m, uint32_t v) {
-  variable_state *state = &m->variables[v];
-  if (state->previous != NONE) m->variables[state->previous].next = state->next;
-  else m->queues[state->key] = state->next;
-  if (state->next != NONE) m->variables[state->next].previous = state->previous;
-  state->key = GONE_KEY;
-}
-
-static void enqueue(order_maker *m, uint32_t v, uint32_t key) {
-  variable_state *state = &m->variables[v];
-  state->key = key;
-  state->previous = NONE;
-  state->next = m->queues[key];
-  if (state->next != NONE) m->variables[state->next].previous = v;
-  m->queues[key] = v;
-  if (key < m->least_key) m->least_key = key;
-}
-
 /* Forgets incidences with factors that are gone. */
 static void tidy(order_maker *m, variable_state *state) {
   incidence *nodes = m->incidences.items;
@@ -95,26 +68,36 @@ static void tidy(order_maker *m, variable_state *state) {
   }
 }
 
+/* Adds to the key what a factor's variables that have no stamp yet add to the table. */
+static uint32_t widen_key(order_maker *m, uint32_t key, const factor_scope *factor) {
+  const uint32_t *scope = (const uint32_t *)m->scopes.items + factor->first;
+  for (uint32_t i = 0; i < factor->count; i++) {
+    if (m->variables[scope[i]].stamp == m->stamp) continue;
+    m->variables[scope[i]].stamp = m->stamp;
+    key += tm_key_queue_log(m->graph->state_counts[scope[i]]);
+  }
+  return key;
+}
+
+/* Tidies as far as it looks. */
 static uint32_t key_of(order_maker *m, uint32_t v) {
   variable_state *state = &m->variables[v];
   if (state->factor_count > MOST_FACTORS_LOOKED_AT) return LATER_KEY;
-  tidy(m, state);
-  const incidence *nodes = m->incidences.items;
+  incidence *nodes = m->incidences.items;
   const factor_scope *factors = m->factors.items;
-  const uint32_t *scopes = m->scopes.items;
-  const uint32_t stamp = ++m->stamp;
-  uint32_t key = log_eighths(m->graph->state_counts[v]);
-  state->stamp = stamp;
-  for (uint32_t n = state->head; n != NONE; n = nodes[n].next) {
-    const factor_scope *factor = &factors[nodes[n].factor];
-    for (uint32_t i = 0; i < factor->count; i++) {
-      const uint32_t u = scopes[factor->first + i];
-      if (m->variables[u].stamp == stamp) continue;
-      m->variables[u].stamp = stamp;
-      key += log_eighths(m->graph->state_counts[u]);
+  uint32_t key = tm_key_queue_log(m->graph->state_counts[v]);
+  state->stamp = ++m->stamp;
+  for (uint32_t *link = &state->head; *link != NONE;) {
+    const factor_scope *factor = &factors[nodes[*link].factor];
+    if (factor->is_gone) {
+      *link = nodes[*link].next;
+      continue;
     }
+    key = widen_key(m, key, factor);
+    if (key > m->most_key) return LARGEST_KEY;
+    link = &nodes[*link].next;
   }
-  return key < LARGEST_KEY ? key : LARGEST_KEY;
+  return key;
 }
 
 static bool add_incidence(order_maker *m, uint32_t factor, uint32_t v) {
@@ -167,8 +150,8 @@ static bool begin(order_maker *m) {
   m->variables = tm_arena_calloc(m->arena, graph->variable_count, sizeof *m->variables);
   m->hubs = tm_arena_alloc(m->arena, graph->variable_count * sizeof *m->hubs);
   m->bucket = tm_arena_alloc(m->arena, ((uint64_t)graph->factor_count + graph->variable_count) * sizeof *m->bucket);
+  if (!tm_key_queue_init(&m->queue, graph->variable_count, m->arena)) return false;
   if (m->variables == NULL || m->hubs == NULL || m->bucket == NULL) return false;
-  for (uint32_t i = 0; i < GONE_KEY; i++) m->queues[i] = NONE;
   for (uint32_t v = 0; v < graph->variable_count; v++) m->variables[v].head = NONE;
   for (uint32_t f = 0; f < graph->factor_count; f++) {
     const tm_factor *factor = &graph->factors[f];
@@ -179,7 +162,7 @@ static bool begin(order_maker *m) {
     if (!add_factor(m, m->scopes.count - factor->variable_count)) return false;
   }
   for (uint32_t v = graph->variable_count; v-- > 0;) {
-    enqueue(m, v, key_of(m, v));
+    tm_key_queue_add(&m->queue, v, key_of(m, v));
     if (v >= graph->problem->op_count && m->variables[v].factor_count >= LEAST_HUB_FACTORS)
       m->hubs[m->hub_count++] = (hub){ v, m->variables[v].factor_count };
   }
@@ -209,14 +192,6 @@ static bool is_too_large(uint64_t entries, uint64_t limit, uint64_t dimensions) 
   return entries > limit || dimensions >= TM_ELIMINATION_MOST_DIMENSIONS;
 }
 
-/* Room for any union of the factors at hand. */
-static bool make_scope_room(order_maker *m) {
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < m->bucket_count; i++) most += ((const factor_scope *)m->factors.items)[m->bucket[i]].count;
-  return tm_growing_room(&m->scopes, m->arena, most + TM_FACTOR_MOST_VARIABLES, sizeof(uint32_t)) != NULL &&
-         tm_growing_room(&m->members, m->arena, (uint64_t)m->bucket_count + 1, sizeof(uint32_t)) != NULL;
-}
-
 static void add_member(order_maker *m, tm_elimination_step *step, uint32_t factor) {
   ((uint32_t *)m->members.items)[m->members.count++] = factor;
   step->member_count++;
@@ -241,20 +216,26 @@ typedef struct taking {
   uint64_t limit;                       /* entries of a table */
 } taking;
 
-/* One step with as many of the bucket's factors as the table holds; the others stay in the bucket. */
-static bool take_step(order_maker *m, const taking *how) {
-  tm_elimination_step *step = tm_growing_room(&m->steps, m->arena, 1, sizeof *step);
-  if (step == NULL || !make_scope_room(m)) return false;
-  *step = (tm_elimination_step){ .variable = how->variable, .first_scope = m->scopes.count, .first_member = m->members.count,
-                                 .shared_factor = how->shared_factor };
-  m->variables[how->variable].stamp = ++m->stamp;
+/* Room for any union of the factors that a step may take. */
+static bool make_scope_room(order_maker *m, const taking *how) {
+  uint64_t most = 0;
+  for (uint32_t i = how->is_alone && m->bucket_count != 0 ? m->bucket_count - 1 : 0; i < m->bucket_count; i++)
+    most += ((const factor_scope *)m->factors.items)[m->bucket[i]].count;
+  return tm_growing_room(&m->scopes, m->arena, most + TM_FACTOR_MOST_VARIABLES, sizeof(uint32_t)) != NULL &&
+         tm_growing_room(&m->members, m->arena, (uint64_t)m->bucket_count + 1, sizeof(uint32_t)) != NULL;
+}
+
+/* Takes from the bucket as many factors as the table holds; the others stay.  Returns the entries that they make. */
+static uint64_t take_members(order_maker *m, const taking *how, tm_elimination_step *step) {
   uint64_t entries = m->graph->state_counts[how->variable];
   uint32_t left = 0;
+  if (how->is_alone && m->bucket_count != 0) {
+    add_member(m, step, m->bucket[--m->bucket_count]);
+    return join(m, entries, m->bucket[m->bucket_count]);
+  }
   for (uint32_t i = 0; i < m->bucket_count; i++) {
-    const uint64_t scope_count = m->scopes.count;
-    const bool may_join = step->member_count == 0 || !how->is_alone;
-    const uint64_t joined = may_join ? join(m, entries, m->bucket[i]) : UINT64_MAX;
-    if (step->member_count != 0 && (!may_join || is_too_large(joined, how->limit, m->scopes.count - step->first_scope))) {
+    const uint64_t scope_count = m->scopes.count, joined = join(m, entries, m->bucket[i]);
+    if (step->member_count != 0 && is_too_large(joined, how->limit, m->scopes.count - step->first_scope)) {
       part(m, scope_count);
       m->bucket[left++] = m->bucket[i];
       continue;
@@ -263,6 +244,16 @@ static bool take_step(order_maker *m, const taking *how) {
     add_member(m, step, m->bucket[i]);
   }
   m->bucket_count = left;
+  return entries;
+}
+
+static bool take_step(order_maker *m, const taking *how) {
+  tm_elimination_step *step = tm_growing_room(&m->steps, m->arena, 1, sizeof *step);
+  if (step == NULL || !make_scope_room(m, how)) return false;
+  *step = (tm_elimination_step){ .variable = how->variable, .first_scope = m->scopes.count, .first_member = m->members.count,
+                                 .shared_factor = how->shared_factor };
+  m->variables[how->variable].stamp = ++m->stamp;
+  uint64_t entries = take_members(m, how, step);
   if (how->shared_factor != NONE) {
     entries = join(m, entries, how->shared_factor);
     add_member(m, step, how->shared_factor);
@@ -291,9 +282,9 @@ static bool close_steps(order_maker *m, uint64_t first_step) {
     for (uint32_t i = 0; i < step->scope_count; i++) {
       const uint32_t u = ((const uint32_t *)m->scopes.items)[step->first_scope + i];
       const uint32_t key = key_of(m, u);
-      if (key == m->variables[u].key) continue;
-      unqueue(m, u);
-      enqueue(m, u, key);
+      if (key == m->queue.items[u].key) continue;
+      tm_key_queue_remove(&m->queue, u);
+      tm_key_queue_add(&m->queue, u, key);
     }
   }
   return true;
@@ -320,8 +311,9 @@ static uint32_t fill_bucket(order_maker *m, uint32_t v, bool is_split) {
 /* `is_split`: a step for each factor; one step, or as few as the limit allows, otherwise. */
 static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
   const uint64_t first_step = m->steps.count;
-  unqueue(m, v);
-  taking how = { v, is_split, fill_bucket(m, v, is_split), m->limits.most_table_entries == 0 ? UINT64_MAX : m->limits.most_table_entries };
+  tm_key_queue_remove(&m->queue, v);
+  const uint64_t limit = m->limits.most_table_entries == 0 ? UINT64_MAX : m->limits.most_table_entries;
+  taking how = { v, is_split, fill_bucket(m, v, is_split), limit };
   do {
     if (!take_step(m, &how)) return false;
     how.is_alone = is_split || m->steps.count - first_step >= MOST_SHARES_OF_MANY;
@@ -334,14 +326,9 @@ static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
 static uint32_t widest_hub(order_maker *m) {
   for (; m->next_hub < m->hub_count; m->next_hub++) {
     const uint32_t v = m->hubs[m->next_hub].variable;
-    if (m->variables[v].key != GONE_KEY && m->variables[v].factor_count >= LEAST_HUB_FACTORS) return v;
+    if (m->queue.items[v].key != TM_KEY_QUEUE_GONE && m->variables[v].factor_count >= LEAST_HUB_FACTORS) return v;
   }
   return NONE;
-}
-
-static uint32_t least_variable(order_maker *m) {
-  while (m->least_key < GONE_KEY && m->queues[m->least_key] == NONE) m->least_key++;
-  return m->least_key < GONE_KEY ? m->queues[m->least_key] : NONE;
 }
 
 /* Bits with more readers than the limit, before everything else. */
@@ -357,11 +344,12 @@ static bool split_bits(order_maker *m) {
 
 static bool run(order_maker *m) {
   if (!split_bits(m)) return false;
-  const uint32_t limit_key = m->limits.most_table_entries == 0 ? GONE_KEY : log_eighths((uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX));
-  for (uint32_t v = least_variable(m); v != NONE; v = least_variable(m)) {
-    const uint32_t wide = m->least_key > limit_key ? widest_hub(m) : NONE;
+  const uint32_t most = (uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX);
+  const uint32_t limit_key = most == 0 ? TM_KEY_QUEUE_KEYS : tm_key_queue_log(most);
+  for (uint32_t v = tm_key_queue_first(&m->queue); v != NONE; v = tm_key_queue_first(&m->queue)) {
+    const uint32_t wide = m->queue.least_key > limit_key ? widest_hub(m) : NONE;
     if (!eliminate(m, wide == NONE ? v : wide, wide != NONE)) return false;
-    if (m->order->table_entries > m->limits.most_entries && m->limits.most_table_entries == 0) return true;
+    if (m->order->table_entries > m->limits.most_entries) return true;
   }
   m->order->is_complete = m->order->table_entries <= m->limits.most_entries;
   return true;
@@ -401,6 +389,8 @@ tm_status tm_elimination_order_init(tm_elimination_order *order, const tm_factor
   maker->order = order;
   maker->arena = arena;
   maker->limits = *limits;
+  const uint64_t largest_table = limits->most_table_entries == 0 ? limits->most_entries : limits->most_table_entries;
+  maker->most_key = tm_key_queue_log((uint32_t)tm_min_u64(tm_max_u64(largest_table, LEAST_LIMIT), UINT32_MAX));
   if (!begin(maker) || !run(maker) || (order->is_complete && !finish(maker)))
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an order of %u variables", graph->variable_count);
   return TM_OK;

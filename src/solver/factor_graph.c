@@ -3,6 +3,8 @@
 
 #include "solver/growing.h"
 
+#define MOST_SHARED 15u                 /* memories that one table may take the place of bits for */
+
 typedef struct graph_maker {
   tm_factor_graph *graph;
   tm_arena        *arena;
@@ -31,7 +33,8 @@ static uint64_t value_cost(const tm_factor_graph *graph, uint32_t value, const u
   for (uint32_t i = first; i < end; i++) {
     const uint32_t to = choice_of(graph, graph->flow->readers[i], states)->input_memory;
     bool is_paid = to == from || to == wanted;
-    for (uint32_t k = first; k < i && !is_paid; k++) is_paid = choice_of(graph, graph->flow->readers[k], states)->input_memory == to;
+    for (uint32_t k = first; k < i && !is_paid; k++)
+      is_paid = choice_of(graph, graph->flow->readers[k], states)->input_memory == to;
     if (!is_paid) cost = tm_solver_add(cost, tm_solver_copy_ns(graph->problem, value, from, to));
   }
   return cost;
@@ -166,9 +169,11 @@ static bool is_one_table_better(const graph_maker *maker, uint32_t value, uint32
   const uint32_t first = flow->first_reader[value], count = flow->first_reader[value + 1] - first;
   if (count == 1) return true;
   if (count >= TM_FACTOR_MOST_VARIABLES) return false;
+  if (shared > MOST_SHARED) return false;
   uint64_t states = 1;
-  for (uint32_t i = 0; i < count; i++) states *= tm_choices_count(maker->graph->choices, flow->readers[first + i]);
-  return shared < 16 && states <= UINT64_C(2) << shared;
+  for (uint32_t i = 0; i < count && states <= UINT64_C(2) << MOST_SHARED; i++)
+    states *= tm_choices_count(maker->graph->choices, flow->readers[first + i]);
+  return states <= UINT64_C(2) << shared;
 }
 
 /* The copy that the end of the graph asks for. */
@@ -208,13 +213,16 @@ static tm_status add_value(graph_maker *maker, uint32_t value, tm_error *error) 
     if (maker->graph->problem->values[value].producer != TM_SOLVER_NONE)
       variables[variable_count++] = maker->graph->problem->values[value].producer;
     for (uint32_t i = 0; i < count; i++) variables[variable_count++] = flow->readers[first + i];
-    tm_factor factor = { .kind = TM_FACTOR_VALUE, .value = value, .memory = TM_SOLVER_NONE, .reader = TM_SOLVER_NONE, .bit = TM_SOLVER_NONE };
+    tm_factor factor = { .kind = TM_FACTOR_VALUE, .value = value, .memory = TM_SOLVER_NONE, .reader = TM_SOLVER_NONE };
+    factor.bit = TM_SOLVER_NONE;
     is_added = add_factor(maker, &factor, variables, variable_count);
   } else if (costly != 0) {
     is_added = add_bits(maker, value);
   }
   for (uint32_t i = 0; i < maker->touched_count; i++) maker->may_read[maker->touched[i]] = 0;
-  return is_added ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", maker->graph->problem->op_count);
+  return is_added ? TM_OK
+                  : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations",
+                            maker->graph->problem->op_count);
 }
 
 /* Variables get their final places once their number is known. */
@@ -249,10 +257,12 @@ tm_status tm_factor_graph_init(tm_factor_graph *graph, const tm_solver_problem *
   maker.may_read = tm_arena_calloc(arena, p->memory_count, sizeof(uint32_t));
   maker.last_reader = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
   maker.touched = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
-  if (graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL || maker.last_reader == NULL || maker.touched == NULL)
+  if (graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL || maker.last_reader == NULL ||
+      maker.touched == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
   for (uint32_t c = 0; c < choice_count; c++) graph->unary[c] = choices->items[c].cost_ns;
   for (uint32_t v = 0; v < p->value_count; v++) TM_TRY(add_value(&maker, v, error));
-  if (!place_variables(&maker)) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
+  if (!place_variables(&maker))
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
   return TM_OK;
 }

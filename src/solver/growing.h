@@ -17,7 +17,7 @@ typedef struct tm_growing {
 
 /* Room for `more` elements behind those that are there, NULL if there is no memory; the caller raises `count`. */
 static inline void *tm_growing_room(tm_growing *array, tm_arena *arena, uint64_t more, uint64_t element_bytes) {
-  if (array->capacity - array->count < more) {
+  if (array->items == NULL || array->capacity - array->count < more) {
     const uint64_t capacity = tm_max_u64(array->capacity * 2, array->count + more);
     uint64_t bytes;
     void *grown = tm_checked_mul(capacity, element_bytes, &bytes) ? tm_arena_alloc(arena, bytes) : NULL;

@@ -61,14 +61,16 @@ static bool is_still_there(const pricing *s, uint32_t value, const toll *t) {
   const uint32_t producer = s->problem->values[value].producer, first = s->flow.first_reader[value];
   if (producer == TM_SOLVER_NONE || producer > t->op) return false;
   if (producer == t->op) return true;
-  return s->problem->values[value].wanted == TM_SOLVER_NONE && first < s->flow.first_reader[value + 1] && s->flow.readers[first] >= t->op;
+  return s->problem->values[value].wanted == TM_SOLVER_NONE && first < s->flow.first_reader[value + 1] &&
+         s->flow.readers[first] >= t->op;
 }
 
 static void charge(pricing *s, uint32_t op, const toll *t, uint64_t bytes, bool is_input) {
   const tm_solver_op *row = &s->problem->ops[op];
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {
     tm_solver_label *label = &s->labels[i];
-    if ((is_input ? label->input_memory : label->output_memory) == t->memory) label->cost_ns = tm_solver_add(label->cost_ns, toll_on(bytes, t->price));
+    if ((is_input ? label->input_memory : label->output_memory) == t->memory)
+      label->cost_ns = tm_solver_add(label->cost_ns, toll_on(bytes, t->price));
   }
 }
 
@@ -89,7 +91,8 @@ static uint64_t charge_toll(pricing *s, const toll *t) {
   }
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {
     tm_solver_label *label = &s->labels[i];
-    if (label->output_memory == t->memory) label->cost_ns = tm_solver_add(label->cost_ns, toll_on(label->workspace_bytes, t->price));
+    if (label->output_memory == t->memory)
+      label->cost_ns = tm_solver_add(label->cost_ns, toll_on(label->workspace_bytes, t->price));
   }
   return always;
 }
@@ -199,7 +202,8 @@ static tm_status fail_unfit(pricing *s, tm_error *error) {
   for (uint32_t m = 0; m < s->problem->memory_count; m++) {
     const uint64_t peak = s->occupancy.peak_bytes[m], budget = tm_occupancy_budget(s->problem, m);
     if (peak > budget)
-      return tm_fail(error, TM_ERROR_LIMIT, "no plan fits: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
+      return tm_fail(error, TM_ERROR_LIMIT,
+                     "no plan fits: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
                      (unsigned long long)peak, m, s->occupancy.peak_op[m], (unsigned long long)budget);
   }
   return tm_fail(error, TM_ERROR_LIMIT, "no plan fits the budgets");

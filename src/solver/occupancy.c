@@ -10,7 +10,8 @@
 static tm_status check_bytes(const tm_solver_problem *p, tm_error *error) {
   uint64_t sum = 0;
   bool is_fit = true;
-  for (uint32_t v = 0; v < p->value_count && is_fit; v++) is_fit = tm_checked_add(sum, p->values[v].bytes, &sum) && sum <= MOST_BYTES;
+  for (uint32_t v = 0; v < p->value_count && is_fit; v++)
+    is_fit = tm_checked_add(sum, p->values[v].bytes, &sum) && sum <= MOST_BYTES;
   for (uint32_t i = 0; i < p->label_count && is_fit; i++) is_fit = p->labels[i].workspace_bytes <= MOST_BYTES;
   return is_fit ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "the values or a workspace have more than 2^62 bytes");
 }
@@ -24,7 +25,8 @@ tm_status tm_occupancy_init(tm_occupancy *o, const tm_solver_problem *p, const t
   o->first_use = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
   o->last_use = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
   o->touched = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
-  if (o->used_bytes == NULL || o->peak_bytes == NULL || o->peak_op == NULL || o->first_use == NULL || o->last_use == NULL || o->touched == NULL)
+  if (o->used_bytes == NULL || o->peak_bytes == NULL || o->peak_op == NULL || o->first_use == NULL ||
+      o->last_use == NULL || o->touched == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to weigh a plan of %u operations", p->op_count);
   for (uint32_t m = 0; m < p->memory_count; m++) o->first_use[m] = TM_SOLVER_NONE;
   return TM_OK;

@@ -5,8 +5,8 @@
 
 #include "base/checked.h"
 
-tm_status tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, tm_arena *arena,
-                            tm_error *error) {
+tm_status tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *p, const tm_choices *choices,
+                            const tm_flow *flow, tm_arena *arena, tm_error *error) {
   *plan = (tm_plan_cost){ .problem = p, .choices = choices, .flow = flow };
   plan->chosen = tm_arena_calloc(arena, p->op_count, sizeof(uint32_t));
   plan->readings = tm_arena_calloc(arena, (uint64_t)p->value_count * p->memory_count, sizeof(uint32_t));
@@ -15,7 +15,9 @@ tm_status tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *p, cons
   return TM_OK;
 }
 
-static uint32_t *readings_of(const tm_plan_cost *plan, uint32_t value) { return plan->readings + (uint64_t)value * plan->problem->memory_count; }
+static uint32_t *readings_of(const tm_plan_cost *plan, uint32_t value) {
+  return plan->readings + (uint64_t)value * plan->problem->memory_count;
+}
 
 static const tm_choice *choice_of(const tm_plan_cost *plan, uint32_t op) { return &plan->choices->items[plan->chosen[op]]; }
 

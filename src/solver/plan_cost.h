@@ -20,8 +20,8 @@ typedef struct tm_plan_cost {
   uint32_t *readings;           /* [value][memory]: how many operations read it there */
 } tm_plan_cost;
 
-tm_status     tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *problem, const tm_choices *choices, const tm_flow *flow,
-                                tm_arena *arena, tm_error *error);
+tm_status tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *problem, const tm_choices *choices,
+                            const tm_flow *flow, tm_arena *arena, tm_error *error);
 /* Takes over a whole plan. */
 void          tm_plan_cost_set(tm_plan_cost *plan, const uint32_t *chosen);
 tm_plan_price tm_plan_cost_total(const tm_plan_cost *plan);
@@ -29,6 +29,8 @@ tm_plan_price tm_plan_cost_total(const tm_plan_cost *plan);
    first.  Says whether it moved. */
 bool          tm_plan_cost_improve(tm_plan_cost *plan, uint32_t op);
 
-static inline bool tm_plan_price_is_less(tm_plan_price a, tm_plan_price b) { return a.nevers != b.nevers ? a.nevers < b.nevers : a.ns < b.ns; }
+static inline bool tm_plan_price_is_less(tm_plan_price a, tm_plan_price b) {
+  return a.nevers != b.nevers ? a.nevers < b.nevers : a.ns < b.ns;
+}
 
 #endif

@@ -9,9 +9,28 @@
 /* Placing an operation by list scheduling takes about this many times as long as letting it happen. */
 #define SCHEDULING_STEPS 2u
 
+/* Beyond this a look at every label from every memory would take minutes: no graph is so, only a mistake. */
+#define MOST_WORK (UINT64_C(1) << 33)
+/* Labels of one operation rarely use more memories, and looks at the same ones are remembered. */
+#define MANY_MEMORIES 16u
+
+static uint64_t measure_work(const tm_solver_problem *problem) {
+  const uint64_t memories = tm_min_u64(problem->memory_count, MANY_MEMORIES);
+  uint64_t work = 0;
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_op *op = &problem->ops[o];
+    work = tm_solver_add(work, op->label_count * tm_min_u64(1 + op->input_count * memories, UINT32_MAX));
+  }
+  return work;
+}
+
 tm_status tm_plan_judge_init(tm_plan_judge *judge, const tm_solver_problem *problem, tm_arena *arena, tm_error *error) {
   memset(judge, 0, sizeof *judge);
   TM_TRY(tm_problem_index_make(problem, arena, &judge->index, error));
+  judge->work = measure_work(problem);
+  if (judge->work > MOST_WORK) {
+    return tm_fail(error, TM_ERROR_ARGUMENT, "a placement problem has too many labels and inputs to look at");
+  }
   TM_TRY(tm_label_groups_make(problem, arena, &judge->groups, error));
   TM_TRY(tm_ranks_make(&judge->index, &judge->groups, arena, &judge->ranks, error));
   TM_TRY(tm_event_model_init(&judge->model, &judge->index, arena, error));

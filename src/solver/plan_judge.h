@@ -29,6 +29,7 @@ typedef struct tm_plan_judge {
   tm_residency     residency;   /* only where there are budgets */
   tm_list_schedule schedule;
   uint64_t *follow_ns;          /* [op] */
+  uint64_t  work;               /* labels times inputs times memories, in sum: what looking at everything once takes */
   uint64_t  step_count;         /* operations placed so far, over all plans: a measure of the work done */
 } tm_plan_judge;
 

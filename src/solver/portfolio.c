@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "solver/cpop.h"
 #include "solver/critical_moves.h"
@@ -10,9 +11,11 @@
 #include "solver/plan_judge.h"
 #include "solver/single_device.h"
 
-/* Labels tried times inputs and memories, in sum: up to which a list schedule is a matter of milliseconds, and of a second. */
-#define MOST_WORK      (UINT64_C(1) << 22)
-#define MOST_LIST_WORK (UINT64_C(1) << 26)
+/* Of tm_plan_judge.work: up to which a list schedule is a matter of milliseconds, and of a second; and what all plans for
+   single devices may cost together. */
+#define MOST_WORK        (UINT64_C(1) << 22)
+#define MOST_LIST_WORK   (UINT64_C(1) << 26)
+#define MOST_SINGLE_WORK (UINT64_C(1) << 29)
 
 /* Plans that moves begin with, one after the other. */
 #define MOST_STARTS 4u
@@ -31,16 +34,6 @@ typedef struct plan_search {
   bool           can_list;
 } plan_search;
 
-static uint64_t measure_work(const tm_solver_problem *problem) {
-  uint64_t work = 0;
-  for (uint32_t o = 0; o < problem->op_count; o++) {
-    const tm_solver_op *op = &problem->ops[o];
-    const uint64_t ways = 1 + (uint64_t)op->input_count * (problem->memory_count < 16 ? problem->memory_count : 16);
-    work = tm_solver_add(work, op->label_count * ways);
-  }
-  return work;
-}
-
 static tm_status init(plan_search *search, const tm_solver_problem *problem, uint32_t seed_count, tm_error *error) {
   TM_TRY(tm_plan_judge_init(&search->judge, problem, search->arena, error));
   TM_TRY(tm_judged_plan_init(&search->trial, problem->op_count, search->arena, error));
@@ -50,9 +43,8 @@ static tm_status init(plan_search *search, const tm_solver_problem *problem, uin
   TM_TRY(tm_makespan_bound_find(&search->judge.index, search->judge.ranks.outlook_ns, search->arena, &search->bound_ns, error));
   const uint64_t most_plans = (uint64_t)seed_count + TM_PORTFOLIO_MOST_DEVICES + 8;
   search->plans = tm_arena_alloc(search->arena, most_plans * sizeof *search->plans);
-  const uint64_t work = measure_work(problem);
-  search->is_reduced = problem->op_count > TM_PORTFOLIO_MOST_OPS || work > MOST_WORK;
-  search->can_list = work <= MOST_LIST_WORK;
+  search->is_reduced = problem->op_count > TM_PORTFOLIO_MOST_OPS || search->judge.work > MOST_WORK;
+  search->can_list = search->judge.work <= MOST_LIST_WORK;
   return search->plans != NULL ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to compare plans");
 }
 
@@ -151,8 +143,9 @@ static tm_status add_single_devices(plan_search *search, tm_error *error) {
   uint32_t chosen[TM_PORTFOLIO_MOST_DEVICES], count;
   const tm_plan_judge *judge = &search->judge;
   const uint64_t *viable = judge->ranks.outlook_ns;
-  TM_TRY(tm_single_device_list(&judge->index, &judge->groups, viable, TM_PORTFOLIO_MOST_DEVICES, search->arena, chosen, &count,
-                               error));
+  const uint64_t payable = tm_max_u64(MOST_SINGLE_WORK / tm_max_u64(judge->work, 1), 1);
+  const uint32_t most = (uint32_t)tm_min_u64(payable, TM_PORTFOLIO_MOST_DEVICES);
+  TM_TRY(tm_single_device_list(&judge->index, &judge->groups, viable, most, search->arena, chosen, &count, error));
   for (uint32_t i = 0; i < count; i++) {
     if (!tm_single_device_choose(&judge->index, &judge->groups, viable, chosen[i], search->trial.labels)) continue;
     if (tm_problem_index_check_labels(&judge->index, search->trial.labels, NULL) != TM_OK) continue;

@@ -90,7 +90,7 @@ tm_status tm_operand_derive(tm_operand *operand, tm_error *error) {
   TM_TRY(check_rank(operand->rank, error));
   TM_TRY(find_format(operand->format, &info, error));
   TM_TRY(check_strides(info, operand, error));
-  operand->flags &= TM_OPERAND_CONSTANT;
+  operand->flags &= TM_OPERAND_CONSTANT | TM_OPERAND_IN_PLACE;
   if (is_empty(operand)) {
     operand->element_count = 0;
     operand->byte_count = 0;

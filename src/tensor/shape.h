@@ -14,7 +14,7 @@ tm_status tm_operand_contiguous(uint32_t format, uint32_t rank, const uint64_t *
                                 tm_error *error);
 
 /* Derives element_count, byte_count and the facts CONTIGUOUS and SCALAR from format, dims and strides, which it checks.
-   Keeps alignment and the fact CONSTANT. */
+   Keeps alignment and the facts CONSTANT and IN_PLACE, which only the host knows. */
 tm_status tm_operand_derive(tm_operand *operand, tm_error *error);
 
 /* Broadcasts to `rank` and `dims` by the numpy rule (new axes outermost, extents 1 repeat with stride 0); false when it

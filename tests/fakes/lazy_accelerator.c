@@ -54,7 +54,8 @@ static tm_status fate_of(tm_backend *backend, lazy_function function) {
   lazy_control *control = backend->control;
   const uint64_t call = atomic_fetch_add(&control->calls[function], 1) + 1;
   if (atomic_load(&control->is_lost) != 0) return TM_ERROR_DEVICE_LOST;
-  if (atomic_load(&control->function) != (uint32_t)function || call < atomic_load(&control->first) || call > atomic_load(&control->last))
+  if (atomic_load(&control->function) != (uint32_t)function || call < atomic_load(&control->first) ||
+      call > atomic_load(&control->last))
     return TM_OK;
   const tm_status status = atomic_load(&control->status);
   if (status == TM_ERROR_DEVICE_LOST) atomic_store(&control->is_lost, 1);
@@ -109,7 +110,8 @@ static uint32_t operand_count(const tm_operation *operation) { return operation-
 
 static uint64_t extra_cost_ns(const lazy_control *control, const tm_operation *operation) {
   if (control->cost_spread_ns == 0) return 0;
-  uint64_t mixed = (operation->op * UINT64_C(256) + control->uuid.bytes[0] + control->cost_seed * UINT64_C(65537)) * UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t mixed = (operation->op * UINT64_C(256) + control->uuid.bytes[0] + control->cost_seed * UINT64_C(65537)) *
+                   UINT64_C(0x9e3779b97f4a7c15);
   mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
   return (mixed ^ mixed >> 31) % control->cost_spread_ns;
@@ -267,7 +269,8 @@ static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_tick
   const tm_operation *operation = &launch->kernel->operation;
   if (backend->control->is_host == 0) check_buffers(backend, launch, operation);
   for (uint32_t i = 0; i < operand_count(operation); i++)
-    one.pointers[i] = address_in(backend, launch->bindings[i].buffer, launch->bindings[i].offset, operation->operands[i].byte_count);
+    one.pointers[i] =
+        address_in(backend, launch->bindings[i].buffer, launch->bindings[i].offset, operation->operands[i].byte_count);
   return enqueue(backend, launch->queue, &one, out_ticket);
 }
 

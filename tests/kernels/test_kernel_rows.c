@@ -9,6 +9,7 @@
  * Without a path it tests the built-in backend.  --only keeps the kernels whose name contains TEXT.
  */
 #include "conformance/kernel_compare.h"
+#include "conformance/oracle.h"
 #include "kernel_host.h"
 
 #include "base/dynamic_library.h"
@@ -66,16 +67,6 @@ static bool fail(session *s, const kernel_case *c, const char *kernel, const cha
   return false;
 }
 
-/* Puts indices into the operand that are mostly inside. */
-static void fill_indices(const kernel_case *c, const case_buffer *buffer, uint64_t *state) {
-  const uint64_t extent = c->operands[0].dims[c->attributes.axis.axis];
-  const uint32_t bytes = tm_format_find(c->operands[1].format)->block_bytes;
-  for (uint64_t at = 0; at + bytes <= c->operands[1].byte_count; at += bytes) {
-    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
-    memcpy(buffer->lowest + at, &index, bytes);
-  }
-}
-
 /* The scale and the integers; the lowest integer becomes the highest one, as nearly as it goes. */
 static void make_block_positive(uint32_t format, unsigned char *block) {
   block[1] &= 0x7f;
@@ -102,6 +93,22 @@ static void make_magnitudes(const tm_operand *operand, const case_buffer *buffer
   }
 }
 
+/* The terms of operations that say themselves what these are, laid out as the output. */
+static bool make_oracle_terms(const kernel_case *c, void *const *pointers, const case_buffer *terms) {
+  const tm_operand *y = &c->operands[c->operation.input_count];
+  const tm_codec *codec = tm_codec_find(y->format);
+  oracle o;
+  if (!oracle_make(&o, c, pointers)) return false;
+  for (uint64_t i = 0; i < o.count; ++i) {
+    unsigned char *at = terms->first;
+    uint64_t rest = i;
+    for (uint32_t axis = y->rank; axis-- > 0; rest /= y->dims[axis]) at += (int64_t)(rest % y->dims[axis]) * y->strides_bytes[axis];
+    codec->encode(&o.terms[i], 1, at);
+  }
+  oracle_free(&o);
+  return true;
+}
+
 /* The magnitudes that are added up in each output: the reference of the operation over absolute values. */
 static bool make_terms(const kernel_case *c, const case_buffer *inputs, case_buffer *terms) {
   static const uint32_t sums[] = { TM_OP_MATMUL, TM_OP_MATMUL_SCALED, TM_OP_SUM, TM_OP_MEAN };
@@ -110,7 +117,10 @@ static bool make_terms(const kernel_case *c, const case_buffer *inputs, case_buf
   case_buffer magnitudes[CASE_MAX_OPERANDS];
   bool is_sum = false;
   for (size_t i = 0; i < sizeof sums / sizeof sums[0]; ++i) is_sum = is_sum || sums[i] == op;
-  if (!is_sum || !buffer_make(terms, &c->operands[y], 0)) return false;
+  const bool is_told = op == TM_OP_ROPE || op == TM_OP_ATTENTION;
+  if ((!is_sum && !is_told) || !buffer_make(terms, &c->operands[y], 0)) return false;
+  for (uint32_t i = 0; i < y; ++i) at[i] = inputs[i].first;
+  if (is_told) return make_oracle_terms(c, at, terms);
   for (uint32_t i = 0; i < y; ++i) {
     buffer_make(&magnitudes[i], &c->operands[i], 0);
     memcpy(magnitudes[i].lowest, inputs[i].lowest, c->operands[i].byte_count);
@@ -186,7 +196,7 @@ static bool run_case(session *s, const kernel_case *c, const tm_answer *answer, 
     const uint64_t misalignment = random_below(state, 3) == 0 ? random_below(state, 16) : random_below(state, 8) * step;
     if (!buffer_make(&buffers[i], &c->operands[i], misalignment) || !buffer_make(&copies[i], &c->operands[i], misalignment)) return false;
     buffer_fill(&buffers[i], &c->operands[i], t, state);
-    if (row->op == TM_OP_GATHER && i == 1) fill_indices(c, &buffers[i], state);
+    if (case_index_input(c) == i) case_fill_indices(c, buffers[i].lowest, state);
     memcpy(copies[i].memory, buffers[i].memory, buffers[i].bytes);
     pointers[i] = buffers[i].first;
   }
@@ -289,13 +299,20 @@ static void bench_copy(void *argument) {
   memcpy(job->copy, job->pointers[0], job->c->operands[0].byte_count);
 }
 
+/* Large enough to be worth measuring; of attention by its products. */
+static bool is_large(const kernel_case *c, uint64_t limit) {
+  const tm_operand *x = &c->operands[0], *k = &c->operands[1];
+  if (c->operation.op == TM_OP_ATTENTION) return x->element_count * k->dims[k->rank - 3] >= limit;
+  return x->element_count >= limit / 8;
+}
+
 static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const uint32_t *formats) {
   uint64_t state = s->options.seed;
   kernel_case c;
   const uint64_t limit = BENCH_ELEMENTS;
   do {
     if (!case_make(&c, row, inputs, formats, limit, &state)) return;
-  } while (c.operands[0].element_count < limit / 8 || c.operands[inputs].element_count == 0);
+  } while (!is_large(&c, limit) || c.operands[inputs].element_count == 0);
   if (row->op == TM_OP_COPY) case_transpose(&c.operands[0]);
   tm_op_normalize(&c.operation, c.operands);
   const tm_answer answer = kernel_host_query(&s->hosts[0], &c.operation);
@@ -307,7 +324,7 @@ static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const
   for (uint32_t i = 0; i <= inputs; ++i) {
     buffer_make(&buffers[i], &c.operands[i], 0);
     if (i < inputs) buffer_fill(&buffers[i], &c.operands[i], TEMPER_PLAIN, &state);
-    if (row->op == TM_OP_GATHER && i == 1) fill_indices(&c, &buffers[i], &state);
+    if (case_index_input(&c) == i) case_fill_indices(&c, buffers[i].lowest, &state);
     pointers[i] = buffers[i].first;
     bytes += (double)c.operands[i].byte_count;
   }
@@ -354,13 +371,6 @@ static void try_formats(session *s, const tm_op_row *row, uint32_t inputs, const
   else test_claim(s, row, inputs, formats);
 }
 
-/* The third input and those after it have the format of the second, or what scales and zero points have. */
-static void fill_rest(const tm_op_row *row, uint32_t inputs, uint32_t *formats) {
-  for (uint32_t i = 2; i < inputs; ++i) {
-    formats[i] = row->op != TM_OP_MATMUL_SCALED ? formats[1] : i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
-  }
-}
-
 static void try_operation(session *s, const tm_op_row *row) {
   uint32_t formats[CASE_MAX_OPERANDS];
   for (uint32_t inputs = row->input_min; inputs <= row->input_max; ++inputs) {
@@ -369,7 +379,7 @@ static void try_operation(session *s, const tm_op_row *row) {
         for (size_t y = 0; y < FORMAT_COUNT && s->failures < MAX_FAILURES; ++y) {
           formats[0] = all_formats[a];
           if (inputs > 1) formats[1] = all_formats[b];
-          fill_rest(row, inputs, formats);
+          case_fill_formats(row, inputs, formats);
           formats[inputs] = all_formats[y];
           try_formats(s, row, inputs, formats);
         }

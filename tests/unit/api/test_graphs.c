@@ -47,7 +47,8 @@ static tm_graph *build(tm_tensor *w) {
   assert_int_equal(tm_graph_input(graph, "x", &vector, &x, NULL), TM_OK);
   assert_int_equal(tm_graph_constant(graph, "w", w, &c, NULL), TM_OK);
   assert_int_equal(tm_graph_state(graph, "s", &vector, &s, NULL), TM_OK);
-  assert_int_equal(tm_graph_node(graph, "product", TM_OP_MUL, NULL, 0, (const uint32_t[]){ x, c }, 2, NULL, 1, &product, NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "product", TM_OP_MUL, NULL, 0, (const uint32_t[]){ x, c }, 2, NULL, 1, &product, NULL),
+                   TM_OK);
   assert_int_equal(tm_graph_node(graph, NULL, TM_OP_ADD, NULL, 0, (const uint32_t[]){ s, product }, 2, NULL, 1, &sum, NULL), TM_OK);
   assert_int_equal(tm_graph_view(graph, sum, &half, 0, &head, NULL), TM_OK);
   assert_int_equal(tm_graph_carry(graph, s, sum, NULL), TM_OK);
@@ -128,6 +129,7 @@ static void wrong_calls_are_errors(void **state) {
   const tm_operand deep = { .format = TM_FORMAT_F32, .rank = 9, .dims = { 1 } };
   const uint32_t x = 0;
   fails(tm_graph_input(graph, "deep", &deep, &value, &error), TM_ERROR_ARGUMENT, &error, "input 'deep': rank 9");
+  fails(tm_graph_input(graph, "\x1b[31m", &deep, &value, &error), TM_ERROR_ARGUMENT, &error, "input '\\x1b[31m': rank 9");
   fails(tm_graph_state(graph, "none", NULL, &value, &error), TM_ERROR_ARGUMENT, &error, "state 'none': there is no layout");
   fails(tm_graph_view(graph, 0, &deep, 0, &value, &error), TM_ERROR_ARGUMENT, &error, "a view of value 0: rank 9");
   fails(tm_graph_constant(graph, "c", NULL, &value, &error), TM_ERROR_ARGUMENT, &error, "without a tensor");

@@ -42,8 +42,11 @@ static inline void lazy_case_open(lazy_case *one) {
 
 static const char *const lazy_names[] = { "lazy_a", "lazy_b", "lazy_c" }, *const lazy_excluded[] = { "reference" };
 /* Nobody else, whatever it costs. */
-#define LAZY_OPTIONS { .struct_size = sizeof(tm_plan_options), .worst_numerics = TM_NUMERICS_N0, .wait_for_prepare = 1, \
-                       .devices = lazy_names, .device_count = LAZY_COUNT, .excluded_devices = lazy_excluded, .excluded_device_count = 1 }
+#define LAZY_OPTIONS                                                                                                        \
+  {                                                                                                                         \
+    .struct_size = sizeof(tm_plan_options), .worst_numerics = TM_NUMERICS_N0, .wait_for_prepare = 1, .devices = lazy_names, \
+    .device_count = LAZY_COUNT, .excluded_devices = lazy_excluded, .excluded_device_count = 1                               \
+  }
 
 static inline void lazy_case_close(lazy_case *one) {
   tm_context_destroy(one->context);

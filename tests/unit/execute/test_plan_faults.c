@@ -65,7 +65,8 @@ static bool try_fault(uint64_t seed, uint32_t node_count, uint32_t device, const
     const tm_status status = tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, &report, &error);
     if (status == TM_ERROR_DEVICE_LOST && strstr(error.text, "state 's") != NULL && what->status == TM_ERROR_DEVICE_LOST) {
       has_lost_state = true;
-      assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, &report, &error), TM_ERROR_DEVICE_LOST);
+      assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, &report, &error),
+                       TM_ERROR_DEVICE_LOST);
       assert_int_equal(tm_plan_state_reset(one.plan, TM_NO_VALUE, NULL), TM_OK);
       plan_oracle_deinit(&oracle, &one);
       plan_oracle_init(&oracle, &one);
@@ -100,8 +101,8 @@ static void try_calls(lazy_function function, tm_status status, uint64_t times) 
       }
     }
   }
-  print_message("function %u, status %d: %u failures, %u made good, %u nodes run again, %u states lost\n", (unsigned)function, (int)status,
-                failures, made_good, rerun_count, lost);
+  print_message("function %u, status %d: %u failures, %u made good, %u nodes run again, %u states lost\n", (unsigned)function,
+                (int)status, failures, made_good, rerun_count, lost);
   assert_true(made_good + lost >= failures);
 }
 

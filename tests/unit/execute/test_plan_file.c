@@ -123,7 +123,8 @@ static void expect_refusal(const char *words, tm_status expected) {
   tm_error error = TM_ERROR_INIT;
   plan_case_build(&one, machine.context, 9, 25);
   const tm_status status = tm_plan_load(one.graph, path, &options, &one.plan, &error);
-  if (status != expected || strstr(error.text, words) == NULL) fail_msg("%d '%s', expected %d '%s'", (int)status, error.text, (int)expected, words);
+  if (status != expected || strstr(error.text, words) == NULL)
+    fail_msg("%d '%s', expected %d '%s'", (int)status, error.text, (int)expected, words);
   close_machine(&one);
 }
 

@@ -60,13 +60,17 @@ static void in_place_where_they_may(void **state) {
 
 static void lazily_in_host_memory(void **state) {
   (void)state;
-  const lazy_control controls[] = { { .is_host = 1 }, { .is_host = 1, .aliases = 1 }, { .is_host = 1, .is_prompt = 1, .aliases = 1 } };
+  const lazy_control controls[] = { { .is_host = 1 },
+                                    { .is_host = 1, .aliases = 1 },
+                                    { .is_host = 1, .is_prompt = 1, .aliases = 1 } };
   try_machine(controls, 4000, 40);
 }
 
 static void lazily_in_both(void **state) {
   (void)state;
-  const lazy_control controls[] = { { .aliases = 1 }, { .is_host = 1, .aliases = 1 }, { .is_prompt = 1, .is_host = 1, .aliases = 1 } };
+  const lazy_control controls[] = { { .aliases = 1 },
+                                    { .is_host = 1, .aliases = 1 },
+                                    { .is_prompt = 1, .is_host = 1, .aliases = 1 } };
   try_machine(controls, 5000, 40);
 }
 

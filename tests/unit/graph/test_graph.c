@@ -46,6 +46,28 @@ static void attributes_are_kept_and_completed(void **state) {
   case_end(&c);
 }
 
+/* Formats other than the usual, and shapes that no input says. */
+static void wanted_outputs_are_made(void **state) {
+  (void)state;
+  graph_case c;
+  case_begin(&c);
+  const uint32_t x = add_input(&c, "x", f32(2, DIMS(4, 8))), scalar = add_input(&c, "scalar", f32(0, NULL));
+  const tm_reduce_attributes rows = { .axes = 2 };
+  const tm_operand as_f64 = { .format = TM_FORMAT_F64 }, shape = { .rank = 2, .dims = { 3, 5 } }, deep = { .rank = 99 };
+  uint32_t y = 0;
+  tm_node_request request = { .op = TM_OP_SUM, .attributes = &rows, .attribute_bytes = sizeof rows, .inputs = &x, .input_count = 1,
+                              .outputs = &as_f64, .output_count = 1 };
+  assert_int_equal(tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_OK);
+  assert_int_equal(c.graph.values[y].operand.format, TM_FORMAT_F64);
+  assert_int_equal(c.graph.values[y].operand.rank, 1);
+  request = (tm_node_request){ .op = TM_OP_FILL, .inputs = &scalar, .input_count = 1, .outputs = &shape, .output_count = 1 };
+  assert_int_equal(tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_OK);
+  assert_int_equal(c.graph.values[y].operand.byte_count, 60);
+  request.outputs = &deep;
+  says(&c, tm_graph_add_node(&c.graph, &request, &y, &c.error), TM_ERROR_ARGUMENT, "node 2: fill: y: rank 99");
+  case_end(&c);
+}
+
 static void wrong_nodes_are_refused(void **state) {
   (void)state;
   graph_case c;
@@ -54,9 +76,12 @@ static void wrong_nodes_are_refused(void **state) {
   const uint32_t z = add_input(&c, "z", f32(2, DIMS(3, 5)));
   const uint32_t i = add_input(&c, "i", dense(TM_FORMAT_I32, 2, DIMS(4, 8)));
   uint32_t y = 77;
-  says(&c, try_node(&c, "first", TM_OP_ADD, NULL, 0, VALUES(x, z), 2, &y), TM_ERROR_ARGUMENT, "node 0 'first': add: shapes [4,8] [3,5]");
-  says(&c, try_node(&c, NULL, TM_OP_ADD, NULL, 0, VALUES(x, i), 2, &y), TM_ERROR_ARGUMENT, "node 0: add: b has format i32, expected f32");
-  says(&c, try_node(&c, NULL, TM_OP_ADD, NULL, 0, VALUES(x, 9), 2, &y), TM_ERROR_ARGUMENT, "node 0: input 1 is value 9, which is not made yet");
+  says(&c, try_node(&c, "first", TM_OP_ADD, NULL, 0, VALUES(x, z), 2, &y), TM_ERROR_ARGUMENT,
+       "node 0 'first': add: shapes [4,8] [3,5]");
+  says(&c, try_node(&c, NULL, TM_OP_ADD, NULL, 0, VALUES(x, i), 2, &y), TM_ERROR_ARGUMENT,
+       "node 0: add: b has format i32, expected f32");
+  says(&c, try_node(&c, NULL, TM_OP_ADD, NULL, 0, VALUES(x, 9), 2, &y), TM_ERROR_ARGUMENT,
+       "node 0: input 1 is value 9, which is not made yet");
   says(&c, try_node(&c, NULL, TM_OP_ADD, NULL, 0, VALUES(x, TM_GRAPH_NONE), 2, &y), TM_ERROR_ARGUMENT, "input 1 is no value");
   says(&c, try_node(&c, NULL, 9999, NULL, 0, VALUES(x, x), 2, &y), TM_ERROR_ARGUMENT, "operation number 9999 is not known");
   says(&c, try_node(&c, NULL, TM_OP_CONVERT, NULL, 0, VALUES(x), 1, &y), TM_ERROR_ARGUMENT, "none that a graph takes");
@@ -83,7 +108,8 @@ static void names_are_unique_and_clean(void **state) {
   const tm_operand one = f32(1, DIMS(1));
   uint32_t value;
   add_input(&c, "x", one);
-  says(&c, tm_graph_add_state(&c.graph, "x", &one, &value, &c.error), TM_ERROR_ARGUMENT, "state 'x': the name is that of value 0, input 'x'");
+  says(&c, tm_graph_add_state(&c.graph, "x", &one, &value, &c.error), TM_ERROR_ARGUMENT,
+       "state 'x': the name is that of value 0, input 'x'");
   says(&c, tm_graph_add_input(&c.graph, NULL, &one, &value, &c.error), TM_ERROR_ARGUMENT, "input without a name");
   says(&c, tm_graph_add_input(&c.graph, "", &one, &value, &c.error), TM_ERROR_ARGUMENT, "input without a name");
   says(&c, tm_graph_add_input(&c.graph, "\xff", &one, &value, &c.error), TM_ERROR_ARGUMENT, "'\\xff': the name is no UTF-8");
@@ -144,7 +170,8 @@ static void states_are_dense_and_carried_once(void **state) {
   const uint32_t half = add_input(&c, "half", dense(TM_FORMAT_F16, 1, DIMS(4)));
   says(&c, tm_graph_add_carry(&c.graph, x, s, &c.error), TM_ERROR_ARGUMENT, "input 'x' is no state");
   says(&c, tm_graph_add_carry(&c.graph, s, 99, &c.error), TM_ERROR_ARGUMENT, "state 's' is value 99");
-  says(&c, tm_graph_add_carry(&c.graph, s, five, &c.error), TM_ERROR_ARGUMENT, "state 's': what it becomes is f32 [5], expected f32 [4]");
+  says(&c, tm_graph_add_carry(&c.graph, s, five, &c.error), TM_ERROR_ARGUMENT,
+       "state 's': what it becomes is f32 [5], expected f32 [4]");
   says(&c, tm_graph_add_carry(&c.graph, s, half, &c.error), TM_ERROR_ARGUMENT, "is f16 [4], expected f32 [4]");
   add_carry(&c, s, x);
   says(&c, tm_graph_add_carry(&c.graph, s, x, &c.error), TM_ERROR_ARGUMENT, "state 's' is carried already, as value 1");
@@ -161,7 +188,8 @@ static void constants_are_bound_once(void **state) {
   const uint32_t x = add_input(&c, "x", four);
   assert_int_equal(tm_graph_unbound(&c.graph), w);
   says(&c, tm_graph_bind_constant(&c.graph, x, &four, bytes, 1, &c, &c.error), TM_ERROR_ARGUMENT, "input 'x' is no constant");
-  says(&c, tm_graph_bind_constant(&c.graph, w, &five, bytes, 1, &c, &c.error), TM_ERROR_ARGUMENT, "the tensor is f32 [5], expected f32 [4]");
+  says(&c, tm_graph_bind_constant(&c.graph, w, &five, bytes, 1, &c, &c.error), TM_ERROR_ARGUMENT,
+       "the tensor is f32 [5], expected f32 [4]");
   tm_operand other = { .format = TM_FORMAT_F32, .rank = 1, .dims = { 4 }, .strides_bytes = { 8 }, .alignment = 1 };
   assert_int_equal(tm_operand_derive(&other, NULL), TM_OK);
   says(&c, tm_graph_bind_constant(&c.graph, w, &other, bytes, 1, &c, &c.error), TM_ERROR_ARGUMENT, "strides are not those");
@@ -262,6 +290,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_and_nodes_are_numbered_in_order),
     cmocka_unit_test(attributes_are_kept_and_completed),
+    cmocka_unit_test(wanted_outputs_are_made),
     cmocka_unit_test(wrong_nodes_are_refused),
     cmocka_unit_test(names_are_unique_and_clean),
     cmocka_unit_test(views_stay_inside),

@@ -2,6 +2,8 @@
 /* Graphs as text: the three forms, JSON back and forth, and files that say what cannot be. */
 #include "graph/graph_file.h"
 
+#include <time.h>
+
 #include "graph/graph_text.h"
 #include "unit/graph/graph_case.h"
 
@@ -40,7 +42,7 @@ static void text_is_for_people(void **state) {
   build(&c);
   char *text = print(&c, TM_FORM_TEXT);
   assert_string_equal(text,
-                      "graph: 1 inputs, 1 constants, 1 states, 2 nodes, 2 outputs\n"
+                      "graph: 1 input, 1 constant, 1 state, 2 nodes, 2 outputs\n"
                       "%0 = input \"x\" f32 [4,8]\n"
                       "%1 = constant \"w \\\"q\\\" \\\\ \xc3\xa9\" f32 [2,8], no bytes yet\n"
                       "%2 = state \"s\" f32 [4,2], then %4\n"
@@ -141,54 +143,62 @@ static void files_cut_anywhere_are_refused(void **state) {
 
 #define HEAD "{\"tensormorph_graph\": 1, \"items\": [\n"
 #define TAIL "\n]}\n"
-#define X "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [4]}"
-#define NEG(made, read, name)                                                                                                       \
-  "{\"kind\": \"node\", \"values\": [" #made "], \"name\": \"" name "\", \"op\": \"neg\", \"version\": 1, \"inputs\": [" #read "], " \
-  "\"results\": [{\"format\": \"f32\", \"dims\": [4]}]}"
+#define X INPUT("f32", "4", "")
+#define LAYOUT(dims) "{\"format\": \"f32\", \"dims\": [" dims "]}"
+#define NODE(made, op, version, results)                                                                          \
+  "{\"kind\": \"node\", \"values\": [" made "], \"op\": \"" op "\", \"version\": " version ", \"inputs\": [0], "  \
+  "\"results\": [" results "]}"
+#define NEG(made, read, name)                                                                                     \
+  "{\"kind\": \"node\", \"values\": [" #made "], \"name\": \"" name "\", \"op\": \"neg\", \"version\": 1, "       \
+  "\"inputs\": [" #read "], \"results\": [" LAYOUT("4") "]}"
+#define INPUT(format, dims, more)                                                                                 \
+  "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"" format "\", \"dims\": [" dims "]" more "}"
+#define VIEW(made, of, offset, dims)                                                                              \
+  "{\"kind\": \"view\", \"value\": " made ", \"of\": " of ", \"offset\": " offset ", \"format\": \"f32\", "       \
+  "\"dims\": [" dims "]}"
 
 static const struct { const char *text; const char *words; } wrong[] = {
   /* order */
-  { HEAD X ",\n" NEG(1, 2, "a") ",\n" NEG(2, 1, "b") TAIL, "line 3: a cycle: node 'a' uses value 2 of node 'b' (line 4), which in turn needs" },
+  { HEAD X ",\n" NEG(1, 2, "a") ",\n" NEG(2, 1, "b") TAIL,
+    "line 3: a cycle: node 'a' uses value 2 of node 'b' (line 4), which in turn needs" },
   { HEAD X ",\n" NEG(1, 1, "a") TAIL, "line 3: a cycle: node 'a' uses value 1, which it makes itself" },
-  { HEAD X ",\n" NEG(1, 2, "a") ",\n" NEG(2, 0, "b") TAIL, "line 3: node 'a' uses value 2 before it is made, by node 'b' (line 4); move" },
-  { HEAD X ",\n" NEG(1, 3, "a") ",\n" NEG(2, 1, "b") ",\n" NEG(3, 2, "c") TAIL, "a cycle: node 'a' uses value 3 of node 'c' (line 5)" },
+  { HEAD X ",\n" NEG(1, 2, "a") ",\n" NEG(2, 0, "b") TAIL,
+    "line 3: node 'a' uses value 2 before it is made, by node 'b' (line 4); move" },
+  { HEAD X ",\n" NEG(1, 3, "a") ",\n" NEG(2, 1, "b") ",\n" NEG(3, 2, "c") TAIL,
+    "a cycle: node 'a' uses value 3 of node 'c' (line 5)" },
   { HEAD X ",\n" NEG(1, 7, "a") TAIL, "line 3: node 'a' uses value 7, which nothing in the file makes" },
-  { HEAD "{\"kind\": \"output\", \"value\": 0, \"name\": \"y\"}" TAIL, "line 2: output 'y' uses value 0, which nothing in the file makes" },
-  { HEAD X ",\n{\"kind\": \"output\", \"value\": 1, \"name\": \"y\"}" TAIL, "output 'y' uses value 1, which nothing in the file makes" },
-  { HEAD "{\"kind\": \"view\", \"value\": 0, \"of\": 0, \"offset\": 0, \"format\": \"f32\", \"dims\": [4]}" TAIL,
-    "a cycle: view 0 uses value 0, which it makes itself" },
+  { HEAD "{\"kind\": \"output\", \"value\": 0, \"name\": \"y\"}" TAIL,
+    "line 2: output 'y' uses value 0, which nothing in the file makes" },
+  { HEAD X ",\n{\"kind\": \"output\", \"value\": 1, \"name\": \"y\"}" TAIL,
+    "output 'y' uses value 1, which nothing in the file makes" },
+  { HEAD VIEW("0", "0", "0", "4") TAIL, "a cycle: view 0 uses value 0, which it makes itself" },
   { HEAD X ",\n" NEG(2, 0, "a") TAIL, "line 3: node 'a': it makes value 2, expected 1" },
   { HEAD X ",\n" NEG(0, 0, "a") TAIL, "line 3: node 'a': it makes value 0, expected 1" },
   /* content */
   { HEAD X ",\n" X TAIL, "line 3: input 'x': it makes value 0" },
   { HEAD X ",\n{\"kind\": \"state\", \"value\": 1, \"name\": \"x\", \"format\": \"f32\", \"dims\": [4]}" TAIL, "names are unique" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [1], \"op\": \"frobnicate\", \"version\": 1, \"inputs\": [0], \"results\": []}" TAIL,
-    "line 3: node (frobnicate): operation 'frobnicate' is not known" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [1], \"op\": \"neg\", \"version\": 9, \"inputs\": [0], \"results\": [{\"format\": \"f32\", "
-    "\"dims\": [4]}]}" TAIL, "neg version 9, expected 1" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [1], \"op\": \"neg\", \"version\": 0, \"inputs\": [0], \"results\": [{\"format\": \"f32\", "
-    "\"dims\": [4]}]}" TAIL, "version 0, expected 1" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [1], \"op\": \"neg\", \"version\": 1, \"inputs\": [0], \"results\": [{\"format\": \"f32\", "
-    "\"dims\": [5]}]}" TAIL, "result 0 is f32 [5], expected f32 [4] from its inputs" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [1,2], \"op\": \"neg\", \"version\": 1, \"inputs\": [0], \"results\": []}" TAIL,
-    "0 results with 2 values" },
-  { HEAD X ",\n{\"kind\": \"node\", \"values\": [], \"op\": \"neg\", \"version\": 1, \"inputs\": [0], \"results\": []}" TAIL,
-    "neg has 0 outputs, expected 1" },
+  { HEAD X ",\n" NODE("1", "frobnicate", "1", "") TAIL, "line 3: node (frobnicate): operation 'frobnicate' is not known" },
+  { HEAD X ",\n" NODE("1", "neg", "9", LAYOUT("4")) TAIL, "neg version 9, expected 1" },
+  { HEAD X ",\n" NODE("1", "neg", "0", LAYOUT("4")) TAIL, "version 0, expected 1" },
+  { HEAD X ",\n" NODE("1", "neg", "1", LAYOUT("5")) TAIL, "result 0 is f32 [5], expected f32 [4] from its inputs" },
+  { HEAD X ",\n" NODE("1,2", "neg", "1", "") TAIL, "0 results with 2 values" },
+  { HEAD X ",\n" NODE("", "neg", "1", "") TAIL, "neg has 0 outputs, expected 1" },
   { HEAD X ",\n{\"kind\": \"carry\", \"value\": 0, \"state\": 0}" TAIL, "line 3: carry 0: input 'x' is no state" },
   { HEAD X ",\n{\"kind\": \"carry\", \"value\": 0, \"state\": 5}" TAIL, "the state to carry is value 5" },
-  { HEAD X ",\n{\"kind\": \"view\", \"value\": 1, \"of\": 0, \"offset\": 4, \"format\": \"f32\", \"dims\": [4]}" TAIL, "a view stays inside" },
-  { HEAD X ",\n{\"kind\": \"view\", \"value\": 1, \"of\": 0, \"offset\": 0, \"format\": \"f32\", \"dims\": [2]},\n"
-    "{\"kind\": \"view\", \"value\": 2, \"of\": 1, \"offset\": 0, \"format\": \"f32\", \"dims\": [2]}" TAIL, "line 4: view 2: it is of value 1, which is a view" },
+  { HEAD X ",\n" VIEW("1", "0", "4", "4") TAIL, "a view stays inside" },
+  { HEAD X ",\n" VIEW("1", "0", "0", "2") ",\n" VIEW("2", "1", "0", "2") TAIL,
+    "line 4: view 2: it is of value 1, which is a view" },
   /* layouts */
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [1,1,1,1,1,1,1,1,1]}" TAIL, "at most 8 extents" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f33\", \"dims\": [1]}" TAIL, "found f33, expected the name of a format" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [-1]}" TAIL, "found -1, expected an array" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [18446744073709551615, 2]}" TAIL, "64 bits" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"q8_0\", \"dims\": [33]}" TAIL, "whole blocks of 32" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [2], \"strides\": [1, 2]}" TAIL, "2 strides for 1 axes" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [2], \"strides\": [99999999999999999999]}" TAIL, "strides in bytes" },
-  { HEAD "{\"kind\": \"input\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [2], \"strides\": [1.5]}" TAIL, "strides in bytes" },
-  { HEAD "{\"kind\": \"state\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [2], \"strides\": [8]}" TAIL, "expected a dense one" },
+  { HEAD INPUT("f32", "1,1,1,1,1,1,1,1,1", "") TAIL, "at most 8 extents" },
+  { HEAD INPUT("f33", "1", "") TAIL, "found f33, expected the name of a format" },
+  { HEAD INPUT("f32", "-1", "") TAIL, "found -1, expected an array" },
+  { HEAD INPUT("f32", "18446744073709551615, 2", "") TAIL, "64 bits" },
+  { HEAD INPUT("q8_0", "33", "") TAIL, "whole blocks of 32" },
+  { HEAD INPUT("f32", "2", ", \"strides\": [1, 2]") TAIL, "2 strides for 1 axes" },
+  { HEAD INPUT("f32", "2", ", \"strides\": [99999999999999999999]") TAIL, "strides in bytes" },
+  { HEAD INPUT("f32", "2", ", \"strides\": [1.5]") TAIL, "strides in bytes" },
+  { HEAD "{\"kind\": \"state\", \"value\": 0, \"name\": \"x\", \"format\": \"f32\", \"dims\": [2], \"strides\": [8]}" TAIL,
+    "expected a dense one" },
   /* members */
   { HEAD "{\"kind\": \"input\", \"value\": 0, \"format\": \"f32\", \"dims\": [2]}" TAIL, "line 2: input without 'name'" },
   { HEAD "{\"kind\": \"output\", \"value\": 0, \"name\": \"y\", \"op\": \"neg\"}" TAIL, "line 2: output with 'op'" },
@@ -245,11 +255,58 @@ static void long_wrong_orders_are_told_quickly(void **state) {
   assert_non_null(text);
   end += sprintf(end, HEAD X);
   for (uint32_t i = 1; i <= COUNT; i++)
-    end += sprintf(end, ",\n{\"kind\": \"node\", \"values\": [%u], \"op\": \"neg\", \"version\": 1, \"inputs\": [%u], \"results\": [{\"format\": "
-                        "\"f32\", \"dims\": [4]}]}", i, i == COUNT ? 1u : i + 1);
+    end += sprintf(end, ",\n{\"kind\": \"node\", \"values\": [%u], \"op\": \"neg\", \"version\": 1, \"inputs\": [%u], "
+                        "\"results\": [" LAYOUT("4") "]}", i, i == COUNT ? 1u : i + 1);
   end += sprintf(end, TAIL);
-  says(&c, tm_graph_read(&c.graph, text, (uint64_t)(end - text), &c.error), TM_ERROR_CORRUPT, "line 3: a cycle: node (neg) uses value 2");
+  says(&c, tm_graph_read(&c.graph, text, (uint64_t)(end - text), &c.error), TM_ERROR_CORRUPT,
+       "line 3: a cycle: node (neg) uses value 2");
   free(text);
+  case_end(&c);
+}
+
+/* What docs/graphs.md shows is a graph, to the byte. */
+static void the_documented_file_is_one(void **state) {
+  (void)state;
+  static char page[1 << 16];
+  FILE *file = fopen(TM_SOURCE_DIR "/docs/graphs.md", "rb");
+  assert_non_null(file);
+  page[fread(page, 1, sizeof page - 1, file)] = '\0';
+  (void)fclose(file);
+  char *begin = strstr(page, "```\n{");
+  assert_non_null(begin);
+  begin += 4;
+  char *end = strstr(begin, "```");
+  assert_non_null(end);
+  *end = '\0';
+  graph_case c;
+  case_begin(&c);
+  if (tm_graph_read(&c.graph, begin, strlen(begin), &c.error) != TM_OK) fail_msg("%s", c.error.text);
+  char *text = print(&c, TM_FORM_JSON);
+  assert_string_equal(text, begin);
+  free(text);
+  case_end(&c);
+}
+
+static void large_graphs_are_read_back(void **state) {
+  (void)state;
+  enum { NODES = 100000 };
+  graph_case c, back;
+  case_begin(&c);
+  case_begin(&back);
+  uint32_t value = add_input(&c, "x", f32(1, DIMS(16)));
+  for (uint32_t i = 0; i < NODES; i++) value = add_unary(&c, TM_OP_NEG, value);
+  add_output(&c, "y", value);
+  clock_t begin = clock();
+  char *text = print(&c, TM_FORM_JSON);
+  const double written = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  begin = clock();
+  assert_int_equal(tm_graph_read(&back.graph, text, strlen(text), &back.error), TM_OK);
+  const double read = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  print_message("%u nodes: written in %.3f s, read in %.3f s of processor time\n", (unsigned)NODES, written, read);
+  assert_int_equal(back.graph.node_count, NODES);
+  assert_true(written < 5 && read < 5);
+  free(text);
+  case_end(&back);
   case_end(&c);
 }
 
@@ -284,6 +341,8 @@ int main(void) {
     cmocka_unit_test(what_cannot_be_is_told),
     cmocka_unit_test(empty_graphs_are_graphs),
     cmocka_unit_test(long_wrong_orders_are_told_quickly),
+    cmocka_unit_test(the_documented_file_is_one),
+    cmocka_unit_test(large_graphs_are_read_back),
     cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

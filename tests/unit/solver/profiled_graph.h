@@ -80,7 +80,8 @@ static inline bool profiled_row(tm_json_pull *json, const profiled_field *fields
 }
 
 /* An array of objects; NULL if it is not one. */
-static inline void *profiled_rows(tm_json_pull *json, const profiled_field *fields, size_t field_count, size_t row_bytes, uint32_t *out_count) {
+static inline void *profiled_rows(tm_json_pull *json, const profiled_field *fields, size_t field_count,
+                                  size_t row_bytes, uint32_t *out_count) {
   tm_json_token token;
   char *rows = NULL;
   *out_count = 0;
@@ -151,7 +152,8 @@ static inline bool profiled_open(profiled_graph *graph, const char *folder, cons
   const size_t length = (size_t)ftell(file);
   rewind(file);
   char *text = malloc(length);
-  const bool is_read = text != NULL && fread(text, 1, length, file) == length && profiled_parse(graph, text, length) && profiled_sort(graph);
+  const bool is_read = text != NULL && fread(text, 1, length, file) == length && profiled_parse(graph, text, length) &&
+                       profiled_sort(graph);
   (void)fclose(file);
   free(text);
   if (!is_read) printf("%s is not the graph that it should be\n", path);
@@ -206,11 +208,13 @@ static inline void profiled_fill_op(profiled_problem *p, profiled_graph *graph, 
   }
 }
 
-static inline void profiled_fill_value(profiled_problem *p, profiled_graph *graph, const profiled_edge *edge, double copy_factor, uint32_t devices) {
+static inline void profiled_fill_value(profiled_problem *p, profiled_graph *graph, const profiled_edge *edge,
+                                       double copy_factor, uint32_t devices) {
   const uint32_t value = p->problem.value_count++;
   const uint64_t copy = (uint64_t)(edge->cost_ms * 1e6 * copy_factor);
   graph->nodes[edge->from].value = value;
-  p->values[value] = (tm_solver_value){ (uint64_t)edge->size, graph->nodes[edge->from].place, TM_SOLVER_NONE, TM_SOLVER_NONE, value };
+  p->values[value] =
+      (tm_solver_value){(uint64_t)edge->size, graph->nodes[edge->from].place, TM_SOLVER_NONE, TM_SOLVER_NONE, value};
   for (uint32_t from = 0; from < devices; from++) {
     for (uint32_t to = 0; to < devices; to++)
       p->copy_ns[(value * devices + from) * devices + to] = from == to ? 0 : from == 0 || to == 0 ? copy : 2 * copy;
@@ -228,7 +232,8 @@ static inline bool profiled_build(profiled_problem *p, profiled_graph *graph, ui
   if (p->ops == NULL || p->labels == NULL || p->values == NULL || p->inputs == NULL || p->copy_ns == NULL) return false;
   for (uint32_t i = 0; i < graph->node_count; i++) graph->nodes[i].value = UINT32_MAX;
   for (uint32_t e = 0; e < graph->edge_count; e++) {
-    if (graph->nodes[graph->edges[e].from].value == UINT32_MAX) profiled_fill_value(p, graph, &graph->edges[e], copy_factor, devices);
+    if (graph->nodes[graph->edges[e].from].value == UINT32_MAX)
+      profiled_fill_value(p, graph, &graph->edges[e], copy_factor, devices);
   }
   for (uint32_t i = 0; i < graph->node_count; i++) profiled_fill_op(p, graph, i, devices);
   p->problem.ops = p->ops;

@@ -33,9 +33,8 @@ static inline void random_labels(problem_builder *builder, uint64_t *state) {
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t device = builder_below(state, 4), memory = device % problem->memory_count;
     const bool moves = builder_below(state, 8) == 0, is_never = i != 0 && builder_below(state, 10) == 0;
-    tm_solver_label label = { .cost_ns = builder_below(state, 30), .input_memory = memory, .output_memory = memory,
-                              .resource = device % problem->resource_count, .rank = 10 * device,
-                              .workspace_bytes = builder_below(state, 3) == 0 ? builder_below(state, 50) : 0 };
+    const uint64_t cost_ns = builder_below(state, 30), workspace = builder_below(state, 3) == 0 ? builder_below(state, 50) : 0;
+    tm_solver_label label = { cost_ns, memory, memory, device % problem->resource_count, 10 * device, workspace };
     if (moves) label.output_memory = builder_below(state, problem->memory_count);
     if (is_never) label.cost_ns = TM_SOLVER_NEVER;
     builder_label(builder, label);
@@ -46,17 +45,18 @@ static inline uint32_t random_value(problem_builder *builder, uint64_t *state, u
   const uint32_t memories = builder->problem.memory_count;
   const uint32_t home = producer == TM_SOLVER_NONE ? builder_below(state, memories) : TM_SOLVER_NONE;
   const uint32_t wanted = builder_below(state, 5) == 0 ? builder_below(state, memories) : TM_SOLVER_NONE;
-  return builder_value(builder, builder_below(state, 100), producer, home, wanted, builder_below(state, RANDOM_CLASSES));
+  const uint64_t bytes = builder_below(state, 100);
+  return builder_value(builder, bytes, producer, home, wanted, builder_below(state, RANDOM_CLASSES));
 }
 
-/* The same seed, the same problem. */
-static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
+/* The same seed, the same problem with every compiler (no two draws in one expression), of `most_ops` operations at most. */
+static inline void random_problem_sized(uint64_t seed, uint32_t most_ops, problem_builder *out_builder) {
   uint64_t state = seed;
   const uint32_t memories = 1 + builder_below(&state, RANDOM_MOST_MEMORIES), resources = 1 + builder_below(&state, 3);
-  builder_init(out_builder, memories, resources, RANDOM_CLASSES, 512);
+  builder_init(out_builder, memories, resources, RANDOM_CLASSES, 8 * most_ops + 8);
   random_copies(out_builder, &state);
   for (uint32_t i = builder_below(&state, 4); i > 0; i--) random_value(out_builder, &state, TM_SOLVER_NONE);
-  const uint32_t op_count = 1 + builder_below(&state, RANDOM_MOST_OPS);
+  const uint32_t op_count = 1 + builder_below(&state, most_ops);
   for (uint32_t i = 0; i < op_count; i++) {
     const uint32_t before = out_builder->problem.value_count, op = builder_op(out_builder);
     random_labels(out_builder, &state);
@@ -65,6 +65,10 @@ static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
     }
     for (uint32_t outputs = builder_below(&state, 3); outputs > 0; outputs--) random_value(out_builder, &state, op);
   }
+}
+
+static inline void random_problem(uint64_t seed, problem_builder *out_builder) {
+  random_problem_sized(seed, RANDOM_MOST_OPS, out_builder);
 }
 
 static inline void random_choice(const tm_solver_problem *problem, uint64_t *state, uint32_t *out_labels) {

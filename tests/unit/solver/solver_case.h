@@ -63,9 +63,12 @@ static inline void draw_labels(solver_case *c, uint32_t op, const case_limits *l
   for (uint32_t i = 0; i < row->label_count; i++) {
     const uint32_t memory = draw(c, c->problem.memory_count);
     c->labels[c->problem.label_count++] = (tm_solver_label){
-      .cost_ns = draw_percent(c, limits->never_percent) ? TM_SOLVER_NEVER : draw(c, limits->most_cost), .input_memory = memory,
-      .output_memory = draw_percent(c, 75) ? memory : draw(c, c->problem.memory_count), .resource = draw(c, c->problem.resource_count),
-      .rank = i, .workspace_bytes = draw(c, 4) };
+        .cost_ns = draw_percent(c, limits->never_percent) ? TM_SOLVER_NEVER : draw(c, limits->most_cost),
+        .input_memory = memory,
+        .output_memory = draw_percent(c, 75) ? memory : draw(c, c->problem.memory_count),
+        .resource = draw(c, c->problem.resource_count),
+        .rank = i,
+        .workspace_bytes = draw(c, 4)};
   }
 }
 
@@ -94,9 +97,14 @@ static inline void draw_case(solver_case *c, uint64_t seed, const case_limits *l
   memset(c, 0, sizeof *c);
   c->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
   for (int i = 0; i < 4; i++) draw(c, 2);
-  c->problem = (tm_solver_problem){ .ops = c->ops, .labels = c->labels, .values = c->values, .inputs = c->inputs, .copy_ns = c->copy_ns,
-                                    .resource_count = 3, .size_class_count = CASE_CLASSES,
-                                    .memory_count = 1 + draw(c, limits->most_memories) };
+  c->problem = (tm_solver_problem){.ops = c->ops,
+                                   .labels = c->labels,
+                                   .values = c->values,
+                                   .inputs = c->inputs,
+                                   .copy_ns = c->copy_ns,
+                                   .resource_count = 3,
+                                   .size_class_count = CASE_CLASSES,
+                                   .memory_count = 1 + draw(c, limits->most_memories)};
   draw_copies(c, limits);
   for (uint32_t homes = draw(c, 4); homes != 0; homes--) draw_value(c, TM_SOLVER_NONE, draw(c, c->problem.memory_count));
   const uint32_t ops = 1 + draw(c, limits->most_ops);
@@ -141,7 +149,9 @@ static inline uint64_t make(exhaustion *all, uint32_t value, uint32_t memory) {
   return wanted == TM_SOLVER_NONE ? 0 : bring(all, value, wanted);
 }
 
-static inline uint64_t plain_add(uint64_t a, uint64_t b) { return a == TM_SOLVER_NEVER || b == TM_SOLVER_NEVER ? TM_SOLVER_NEVER : a + b; }
+static inline uint64_t plain_add(uint64_t a, uint64_t b) {
+  return a == TM_SOLVER_NEVER || b == TM_SOLVER_NEVER ? TM_SOLVER_NEVER : a + b;
+}
 
 static inline void try_op(exhaustion *all, uint32_t op, uint64_t cost);
 

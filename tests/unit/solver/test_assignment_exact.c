@@ -35,7 +35,8 @@ static void every_optimum_is_found(void **state) {
     const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
     tm_assignment found;
     const tm_status status = tm_assignment_solve(&c.problem, seed % 2 == 0 ? &options : NULL, &memory, &found, NULL);
-    if (status != (least == TM_SOLVER_NEVER ? TM_ERROR_NO_DEVICE : TM_OK)) fail_msg("case %llu: status %d", (unsigned long long)seed, status);
+    if (status != (least == TM_SOLVER_NEVER ? TM_ERROR_NO_DEVICE : TM_OK))
+      fail_msg("case %llu: status %d", (unsigned long long)seed, status);
     impossible += status != TM_OK;
     if (status != TM_OK) continue;
     if (found.total_ns != least || found.bound_ns != least || !found.is_exact || plan_total(&c.problem, found.labels) != least)
@@ -79,11 +80,11 @@ static void a_small_budget_brackets_the_optimum(void **state) {
   solver_case c;
   tm_memory memory;
   tm_memory_init(&memory, 0);
-  const case_limits dense = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 3, .most_cost = 20 };
+  const case_limits dense = { .most_ops = 14, .most_labels = 4, .most_memories = 4, .never_percent = 1, .most_cost = 20 };
   uint64_t exact = 0, bracketed = 0, unfound = 0;
   for (uint64_t seed = 1; seed <= case_count(BUDGET_CASES); seed++) {
     draw_case(&c, seed + 2000000, &dense);
-    const tm_assignment_options options = { .most_entries = 1 + draw(&c, 200) };
+    const tm_assignment_options options = { .most_entries = 1 + draw(&c, 100) };
     const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
     tm_assignment found;
     const tm_status status = tm_assignment_solve(&c.problem, &options, &memory, &found, NULL);
@@ -102,8 +103,8 @@ static void a_small_budget_brackets_the_optimum(void **state) {
     }
     tm_assignment_deinit(&found);
   }
-  printf("small budgets: %llu proven, %llu bracketed, %llu without a plan\n", (unsigned long long)exact, (unsigned long long)bracketed,
-         (unsigned long long)unfound);
+  printf("small budgets: %llu proven, %llu bracketed, %llu without a plan\n", (unsigned long long)exact,
+         (unsigned long long)bracketed, (unsigned long long)unfound);
   assert_true(exact > 100 && bracketed > 100 && unfound * 50 < exact + bracketed);
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }

@@ -130,13 +130,15 @@ static void plans_fit_and_the_bound_holds(void **state) {
       find_peaks(&c.problem, found.assignment.labels, peaks);
       for (uint32_t m = 0; m < c.problem.memory_count; m++) {
         if (peaks[m] > c.budgets[m] || peaks[m] != found.peak_bytes[m])
-          fail_msg("case %llu: %llu bytes of memory %u, said to be %llu of %llu", (unsigned long long)seed, (unsigned long long)peaks[m], m,
-                   (unsigned long long)found.peak_bytes[m], (unsigned long long)c.budgets[m]);
+          fail_msg("case %llu: %llu bytes of memory %u, said to be %llu of %llu", (unsigned long long)seed,
+                   (unsigned long long)peaks[m], m, (unsigned long long)found.peak_bytes[m],
+                   (unsigned long long)c.budgets[m]);
       }
       if (!(found.assignment.bound_ns <= all.least && all.least <= found.assignment.total_ns) ||
           plan_total(&c.problem, found.assignment.labels) != found.assignment.total_ns)
-        fail_msg("case %llu: bound %llu, optimum %llu, total %llu", (unsigned long long)seed, (unsigned long long)found.assignment.bound_ns,
-                 (unsigned long long)all.least, (unsigned long long)found.assignment.total_ns);
+        fail_msg("case %llu: bound %llu, optimum %llu, total %llu", (unsigned long long)seed,
+                 (unsigned long long)found.assignment.bound_ns, (unsigned long long)all.least,
+                 (unsigned long long)found.assignment.total_ns);
       free_cases += found.solve_count == 1;
       priced += found.solve_count > 1;
       if (found.solve_count > 1) {
@@ -153,9 +155,11 @@ static void plans_fit_and_the_bound_holds(void **state) {
       assert_true(all.least == TM_SOLVER_NEVER);
     }
   }
-  printf("%llu in nobody's way, %llu priced (best found %llu, proven %llu, mean gap %.3f), %llu refused, of which %llu had a plan\n",
-         (unsigned long long)free_cases, (unsigned long long)priced, (unsigned long long)best, (unsigned long long)proven, gap / (double)priced,
-         (unsigned long long)unfit, (unsigned long long)missed);
+  printf(
+      "%llu in nobody's way, %llu priced (best found %llu, proven %llu, mean gap %.3f), %llu refused, of which %llu "
+      "had a plan\n",
+      (unsigned long long)free_cases, (unsigned long long)priced, (unsigned long long)best, (unsigned long long)proven,
+      gap / (double)priced, (unsigned long long)unfit, (unsigned long long)missed);
   assert_true(priced > cases / 20 && best * 10 > priced * 9 && missed * 20 < priced);
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }

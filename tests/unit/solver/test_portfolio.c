@@ -12,7 +12,7 @@
 #include "solver/portfolio.h"
 #include "solver/timeline.h"
 
-#define RANDOM_PROBLEMS 3000u
+#define RANDOM_PROBLEMS 1500u
 #define MOST_BRUTE_OPS  5u
 
 #define NONE TM_SOLVER_NONE
@@ -161,6 +161,24 @@ static void test_claims(void **state) {
   assert_true(solved > RANDOM_PROBLEMS / 2);
 }
 
+static void test_larger_problems(void **state) {
+  (void)state;
+  uint32_t solved = 0;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_portfolio portfolio;
+    random_problem_sized(seed, 700, &builder);
+    if (solve(&builder.problem, &memory, &portfolio, NULL) == TM_OK) {
+      check_claims(&builder.problem, &portfolio);
+      close_portfolio(&portfolio, &memory);
+      solved++;
+    }
+    builder_deinit(&builder);
+  }
+  assert_true(solved > 20);
+}
+
 /* The additive optimum as a seed: both add up the same, no plan adds up to less, and the portfolio is no later than it.  They
    agree on what can be done at all. */
 static void test_additive_seed(void **state) {
@@ -290,6 +308,34 @@ static void test_changes(void **state) {
   }
 }
 
+/* ---- every compiler ---- */
+
+#define DIGEST UINT64_C(1103972899935937929)
+
+static uint64_t mix(uint64_t digest, uint64_t number) { return (digest ^ number) * UINT64_C(1099511628211); }
+
+/* One digest of many plans, whoever compiled this.  It is another one only when a method changes: then take the new one, after
+   a look that two compilers print the same. */
+static void test_digest(void **state) {
+  (void)state;
+  uint64_t digest = UINT64_C(1469598103934665603);
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_portfolio portfolio;
+    random_problem_sized(seed, seed % 10 == 0 ? 100 : RANDOM_MOST_OPS, &builder);
+    if (solve(&builder.problem, &memory, &portfolio, NULL) == TM_OK) {
+      for (uint32_t o = 0; o < portfolio.op_count; o++) digest = mix(mix(digest, portfolio.labels[o]), portfolio.order[o]);
+      for (uint32_t i = 0; i < portfolio.plan_count; i++) digest = mix(digest, portfolio.plans[i].makespan_ns);
+      digest = mix(digest, portfolio.bound_ns);
+      close_portfolio(&portfolio, &memory);
+    }
+    builder_deinit(&builder);
+  }
+  print_message("digest %llu\n", (unsigned long long)digest);
+  assert_true(digest == DIGEST);
+}
+
 /* ---- seeds, budgets, sizes ---- */
 
 /* Chains of operations that two devices run equally fast; a copy takes `copy_ns`. */
@@ -409,6 +455,59 @@ static void test_impossible(void **state) {
   builder_deinit(&builder);
 }
 
+static uint32_t nasty_number(uint64_t *state) {
+  static const uint32_t numbers[] = { 0, 1, 2, 3, 7, 100, INT32_MAX, UINT32_MAX - 1, UINT32_MAX };
+  return numbers[builder_below(state, (uint32_t)(sizeof numbers / sizeof numbers[0]))];
+}
+
+static uint64_t nasty_cost(uint64_t *state) {
+  static const uint64_t costs[] = { 0, 1, TM_SOLVER_MOST_NS - 1, TM_SOLVER_MOST_NS, TM_SOLVER_MOST_NS + 1, INT64_MAX,
+                                    UINT64_C(1) << 63, UINT64_MAX - 1, TM_SOLVER_NEVER };
+  return costs[builder_below(state, (uint32_t)(sizeof costs / sizeof costs[0]))];
+}
+
+/* One number of the problem becomes another one; the lengths of its arrays stay true. */
+static void spoil(problem_builder *builder, uint64_t *state) {
+  const tm_solver_problem *problem = &builder->problem;
+  tm_solver_op *op = &builder->ops[builder_below(state, problem->op_count)];
+  tm_solver_label *label = &builder->labels[builder_below(state, problem->label_count)];
+  tm_solver_value *value = &builder->values[problem->value_count == 0 ? 0 : builder_below(state, problem->value_count)];
+  uint32_t *const numbers[] = { &op->first_label, &op->label_count, &op->first_input, &op->input_count, &label->input_memory,
+                                &label->output_memory, &label->resource, &label->rank, &value->producer, &value->home,
+                                &value->wanted, &value->size_class, &builder->links[0], &builder->problem.resource_count,
+                                &builder->problem.link_count, &builder->inputs[0] };
+  uint64_t *const costs[] = { &label->cost_ns, &label->workspace_bytes, &value->bytes,
+                              &builder->copy_ns[builder_below(state, problem->memory_count * problem->memory_count)] };
+  const uint32_t which = builder_below(state, 20);
+  if (which < 16) *numbers[which] = nasty_number(state); else *costs[which - 16] = nasty_cost(state);
+}
+
+/* Whatever numbers a problem holds, it is solved soundly or refused. */
+static void test_spoiled(void **state) {
+  (void)state;
+  uint32_t solved = 0, refused = 0;
+  for (uint64_t seed = 1; seed <= RANDOM_PROBLEMS * 2; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_portfolio portfolio;
+    uint64_t random = seed;
+    random_problem(seed, &builder);
+    for (uint32_t i = 1 + builder_below(&random, 2); i > 0; i--) spoil(&builder, &random);
+    tm_memory_init(&memory, UINT64_C(1) << 28);
+    const tm_status status = tm_portfolio_solve(&builder.problem, NULL, 0, NULL, &memory, &portfolio, NULL);
+    assert_true(status == TM_OK || status == TM_ERROR_ARGUMENT || status == TM_ERROR_NO_DEVICE);
+    if (status == TM_OK) {
+      check_claims(&builder.problem, &portfolio);
+      tm_portfolio_deinit(&portfolio);
+    }
+    solved += status == TM_OK;
+    refused += status == TM_ERROR_ARGUMENT;
+    assert_int_equal(memory.used_bytes, 0);
+    builder_deinit(&builder);
+  }
+  assert_true(solved > RANDOM_PROBLEMS / 4 && refused > RANDOM_PROBLEMS / 4);
+}
+
 static void test_nothing(void **state) {
   (void)state;
   const tm_solver_problem problem = { .memory_count = 1 };
@@ -440,10 +539,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_additive_seed),
-    cmocka_unit_test(test_changes),
-    cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets),
-    cmocka_unit_test(test_many_operations), cmocka_unit_test(test_impossible), cmocka_unit_test(test_nothing),
+    cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_larger_problems),
+    cmocka_unit_test(test_additive_seed), cmocka_unit_test(test_changes), cmocka_unit_test(test_digest),
+    cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets), cmocka_unit_test(test_many_operations),
+    cmocka_unit_test(test_impossible), cmocka_unit_test(test_spoiled), cmocka_unit_test(test_nothing),
     cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
