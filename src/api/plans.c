@@ -83,16 +83,7 @@ static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_r
   request->runner = context->runner;
   request->waits_for_prepare = options->wait_for_prepare != 0;
   if (options->on_failure == TM_ON_FAILURE_STRICT) request->runner.is_strict = true;
-<<<<<<< HEAD
   request->policy = tm_plan_options_policy(context, options, request->policy.denied);
-=======
-  request->policy.worst_numerics =
-      options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics;
-  request->policy.run_to_run = options->run_to_run != 0;
-  request->policy.repeats = options->repeats;
-  request->policy.most_bytes = options->max_memory_bytes;
-  request->policy.one_resource = options->one_resource != 0;
->>>>>>> x-plan
   TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;
