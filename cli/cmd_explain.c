@@ -274,10 +274,12 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
 
 /* What goes with one of the two only. */
 static int check_usage(const tm_arguments *arguments, bool has_graph) {
-  static const char *const of_op[] = { "dtype", "shape", "output-dtype", "attr", "transpose-a", "transpose-b", "axis", "constant", NULL };
+  static const char *const of_op[] = {"dtype",       "shape", "output-dtype", "attr", "transpose-a",
+                                      "transpose-b", "axis",  "constant",     NULL};
   static const char *const of_graph[] = { "node", "repeats", NULL };
   if (has_graph == (arguments->operand_count != 0))
-    return tm_complain_as(TM_EXIT_USAGE, "%s: usage: tensormorph explain OP [OPTION...], or explain --graph FILE [OPTION...]; --help says more",
+    return tm_complain_as(TM_EXIT_USAGE,
+                          "%s: usage: tensormorph explain OP [OPTION...], or explain --graph FILE [OPTION...]; --help says more",
                           has_graph ? "an operation and a graph" : "something is missing");
   for (const char *const *name = has_graph ? of_op : of_graph; *name != NULL; name++)
     if (tm_arguments_has(arguments, *name))
@@ -293,7 +295,8 @@ static int run_op(tm_invocation *invocation) {
   if (tm_op_request_parse(&invocation->arguments, &request, &error) != TM_OK) return tm_complain(&error);
   if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);
   /* With every device excluded there is nothing to explain but that. */
-  const int exit_code = tm_session_require_device(context, &error) == TM_OK ? explain(context, &request, invocation) : tm_complain(&error);
+  const int exit_code =
+      tm_session_require_device(context, &error) == TM_OK ? explain(context, &request, invocation) : tm_complain(&error);
   tm_context_destroy(context);
   return exit_code;
 }

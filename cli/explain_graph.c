@@ -71,7 +71,8 @@ int tm_explain_graph(tm_invocation *invocation) {
   const uint64_t         max_memory_bytes = invocation->preferences.max_memory_bytes;
   tm_context            *context = NULL;
   tm_error               error = TM_CLI_ERROR_INIT;
-  if (tm_arguments_count(&invocation->arguments, "repeats", 1) == 0) return tm_complain_as(TM_EXIT_USAGE, "--repeats wants 1 or more");
+  if (tm_arguments_count(&invocation->arguments, "repeats", 1) == 0)
+    return tm_complain_as(TM_EXIT_USAGE, "--repeats wants 1 or more");
   invocation->preferences.max_memory_bytes = 0;
   if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);
   invocation->preferences.max_memory_bytes = max_memory_bytes;

@@ -195,7 +195,8 @@ static void print_changed(const tm_explained_graph *explained, uint32_t node, tm
   tm_json_end_array(json);
 }
 
-static void print_operands(const tm_explained_graph *explained, const char *key, const uint32_t *values, uint32_t count, tm_json_writer *json) {
+static void print_operands(const tm_explained_graph *explained, const char *key, const uint32_t *values, uint32_t count,
+                           tm_json_writer *json) {
   tm_value_description value = { .struct_size = sizeof value };
   tm_json_begin_array(json, key, false);
   for (uint32_t i = 0; i < count; i++)

@@ -67,7 +67,8 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
                                  candidate.wait_ns, candidate.memory_ns };
   tm_way_describe(candidate.device_name, candidate.lowering, texts->device, sizeof texts->device);
   snprintf(texts->level, sizeof texts->level, "%s %s", tm_level_name(candidate.level), tm_numerics_name(candidate.numerics));
-  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction, (unsigned long long)candidate.sample_count);
+  snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction,
+           (unsigned long long)candidate.sample_count);
   cells[0] = tm_cell_text(texts->device);
   cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
   for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
@@ -84,14 +85,6 @@ typedef struct page {
   uint32_t                  width;
   uint32_t                  node;
 } page;
-
-static void print_sentence(const page *p, const char *head, const char *text) {
-  char clean[2400], clean_head[320];
-  tm_printable_clean(text, strlen(text), clean, sizeof clean);
-  tm_printable_clean(head, strlen(head), clean_head, sizeof clean_head);
-  tm_output_text(p->stream, clean_head);
-  tm_printable_wrap(p->stream, clean, tm_printable_width(clean_head, strlen(clean_head)), p->width);
-}
 
 static void append_values(const page *p, const uint32_t *values, uint32_t count, const char *head, char *text, size_t capacity) {
   for (uint32_t i = 0; i < count; i++) {
@@ -115,10 +108,11 @@ static void print_node(const page *p, const tm_node_explanation *one) {
   snprintf(text, sizeof text, "%s", node.op_name);
   append_values(p, node.inputs, node.input_count, " ", text, sizeof text);
   append_values(p, node.outputs, node.output_count, " -> ", text, sizeof text);
-  print_sentence(p, head, text);
-  snprintf(text, sizeof text, "%s operations, %s read, %s written; accepted: %s or better", tm_quantity_short_count(one->flops, &a),
-           tm_quantity_bytes(one->read_bytes, &b), tm_quantity_bytes(one->written_bytes, &c), tm_numerics_name(one->worst_numerics));
-  print_sentence(p, "work: ", text);
+  tm_printable_sentence(p->stream, head, text, p->width);
+  snprintf(text, sizeof text, "%s operations, %s read, %s written; accepted: %s or better",
+           tm_quantity_short_count(one->flops, &a), tm_quantity_bytes(one->read_bytes, &b),
+           tm_quantity_bytes(one->written_bytes, &c), tm_numerics_name(one->worst_numerics));
+  tm_printable_sentence(p->stream, "work: ", text, p->width);
 }
 
 /* ---- its operands, and when it runs ---- */
@@ -138,7 +132,7 @@ static void print_copies(const page *p) {
     snprintf(text, sizeof text, "%s from %s to %s, %s, %s%s", value, tm_memory_name(p->explained, copy.from),
              tm_memory_name(p->explained, copy.to), tm_quantity_bytes(copy.bytes, &bytes), tm_quantity_duration(copy.ns, &time),
              is_constant(p, copy.value) ? ", its share of being copied once for all runs" : "");
-    print_sentence(p, copy.producer == p->node ? "copied after it: " : "copied for it: ", text);
+    tm_printable_sentence(p->stream, copy.producer == p->node ? "copied after it: " : "copied for it: ", text, p->width);
   }
 }
 
@@ -147,14 +141,16 @@ static void print_times(const page *p, const tm_node_explanation *one) {
   tm_quantity     start, end, total, wait;
   char            text[300];
   tm_plan_explanation_summarize(p->explained->explanation, &summary);
-  snprintf(text, sizeof text, "from %s to %s of %s", tm_quantity_duration(one->start_ns, &start), tm_quantity_duration(one->end_ns, &end),
-           tm_quantity_duration(summary.total_ns, &total));
+  snprintf(text, sizeof text, "from %s to %s of %s", tm_quantity_duration(one->start_ns, &start),
+           tm_quantity_duration(one->end_ns, &end), tm_quantity_duration(summary.total_ns, &total));
   if (summary.overlaps != 0) {
     const size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, ", after %s of waiting for its device; %s", tm_quantity_duration(one->wait_ns, &wait),
+    snprintf(text + used, sizeof text - used, "%s%s%s; %s", one->wait_ns != 0 ? ", after " : "",
+             one->wait_ns != 0 ? tm_quantity_duration(one->wait_ns, &wait) : "",
+             one->wait_ns != 0 ? " of waiting for its device" : "",
              one->is_critical != 0 ? "the run would end later if it did" : "it may end later without the run doing so");
   }
-  print_sentence(p, "runs: ", text);
+  tm_printable_sentence(p->stream, "runs: ", text, p->width);
 }
 
 /* ---- candidates ---- */
@@ -181,9 +177,11 @@ static void print_details(const page *p) {
     strcat(head, ": ");
     if (has_way_around(&texts, &candidate)) snprintf(head, sizeof head, "%s as it is: ", candidate.device_name);
     if (candidate.level != TM_LEVEL_REFUSED)
-      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise, sizeof promise);
+      tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise,
+                           sizeof promise);
     describe_change(p, candidate.change, change, sizeof change);
-    const char *parts[] = { promise, candidate.lowering[0] != '\0' ? "after " : "", candidate.reason, change[0] != '\0' ? "would get it " : "" };
+    const char *parts[] = {promise, candidate.lowering[0] != '\0' ? "after " : "", candidate.reason,
+                           change[0] != '\0' ? "would get it " : ""};
     const char *ends[] = { "", candidate.lowering, "", change };
     size_t used = 0;
     text[0] = '\0';
@@ -192,7 +190,7 @@ static void print_details(const page *p) {
       const int length = snprintf(text + used, sizeof text - used, "%s%s%s", used == 0 ? "" : "; ", parts[part], ends[part]);
       used += length < 0 ? 0 : (size_t)length;
     }
-    if (used != 0) print_sentence(p, head, text);
+    if (used != 0) tm_printable_sentence(p->stream, head, text, p->width);
   }
 }
 
@@ -226,11 +224,11 @@ static void print_changes(const page *p) {
     tm_way_describe(then.device_name, then.lowering, way, sizeof way);
     tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);
     snprintf(text, sizeof text, "%s moves it to %s, and a run of the graph takes %s", name, way, difference);
-    print_sentence(p, "would change it: ", text);
+    tm_printable_sentence(p->stream, "would change it: ", text, p->width);
     any = true;
   }
   tm_changes_describe(p->explained, text, sizeof text);
-  if (!any && text[0] != '\0') print_sentence(p, "would change it: none of ", text);
+  if (!any && text[0] != '\0') tm_printable_sentence(p->stream, "would change it: none of ", text, p->width);
 }
 
 void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node, tm_invocation *invocation) {
@@ -248,7 +246,7 @@ void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node,
   print_times(&p, &one);
   print_copies(&p);
   tm_why_describe(explained, node, why, sizeof why);
-  print_sentence(&p, "why there: ", why);
+  tm_printable_sentence(p.stream, "why there: ", why, p.width);
   print_changes(&p);
   print_details(&p);
 }

@@ -39,7 +39,8 @@ static void fill_next(row_texts *texts, const tm_node_explanation *one, uint32_t
   (void)tm_plan_explanation_candidate(texts->explained->explanation, node, one->runner_up, &next);
   tm_way_describe(next.device_name, next.lowering, texts->next, sizeof texts->next);
   cells[6] = tm_cell_text(texts->next);
-  if (one->regret_ns != TM_NEVER_NS) cells[7] = tm_cell_text(one->regret_ns == 0 ? "0" : tm_quantity_duration(one->regret_ns, &texts->regret));
+  if (one->regret_ns != TM_NEVER_NS)
+    cells[7] = tm_cell_text(one->regret_ns == 0 ? "0" : tm_quantity_duration(one->regret_ns, &texts->regret));
 }
 
 static bool node_row(const void *source, uint64_t row, tm_cell *cells) {
@@ -73,24 +74,20 @@ typedef struct page {
   uint32_t                  width;
 } page;
 
-static void print_sentence(const page *p, const char *head, const char *text) {
-  char clean[2400];
-  tm_printable_clean(text, strlen(text), clean, sizeof clean);
-  tm_output_text(p->stream, head);
-  tm_printable_wrap(p->stream, clean, strlen(head), p->width);
-}
-
 static void print_graph(const page *p, const tm_plan_summary *summary) {
   tm_graph_description graph = { .struct_size = sizeof graph };
   tm_quantity          repeats, limit;
   char                 text[700], most[64] = "";
   tm_graph_describe(p->explained->graph, &graph);
-  if (summary->max_memory_bytes != 0) snprintf(most, sizeof most, "; at most %s a memory", tm_quantity_bytes(summary->max_memory_bytes, &limit));
-  snprintf(text, sizeof text, "%u nodes, %u inputs, %u constants, %u states, %u outputs; accepted: %s%s; for %s runs%s", graph.node_count,
-           graph.input_count, graph.constant_count, graph.state_count, graph.output_count,
-           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "what is usual for each operation" : tm_numerics_name(summary->worst_numerics),
-           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "" : " or better", tm_quantity_count(summary->repeats, &repeats), most);
-  print_sentence(p, "graph: ", text);
+  if (summary->max_memory_bytes != 0)
+    snprintf(most, sizeof most, "; at most %s a memory", tm_quantity_bytes(summary->max_memory_bytes, &limit));
+  snprintf(text, sizeof text, "%u nodes, %u inputs, %u constants, %u states, %u outputs; accepted: %s%s; for %s runs%s",
+           graph.node_count, graph.input_count, graph.constant_count, graph.state_count, graph.output_count,
+           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "what is usual for each operation"
+                                                          : tm_numerics_name(summary->worst_numerics),
+           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "" : " or better", tm_quantity_count(summary->repeats, &repeats),
+           most);
+  tm_printable_sentence(p->stream, "graph: ", text, p->width);
 }
 
 /* How good the plan is, as far as that is proven. */
@@ -99,7 +96,8 @@ static void describe_bound(const tm_plan_summary *summary, char *text, size_t ca
   if (summary->bound_ns == 0 || summary->bound_ns > summary->total_ns) text[0] = '\0';
   else if (summary->bound_ns == summary->total_ns) snprintf(text, capacity, "; no placement takes less");
   else
-    snprintf(text, capacity, "; no placement takes less than %s, so %.1f %% is the most that is lost", tm_quantity_duration(summary->bound_ns, &bound),
+    snprintf(text, capacity, "; no placement takes less than %s, so %.1f %% is the most that is lost",
+             tm_quantity_duration(summary->bound_ns, &bound),
              100.0 * (double)(summary->total_ns - summary->bound_ns) / (double)summary->total_ns);
 }
 
@@ -114,7 +112,7 @@ static void print_time(const page *p, const tm_plan_summary *summary) {
              tm_quantity_duration(summary->total_ns, &total), sum_text, node_text, copy_text, bound);
   else
     snprintf(text, sizeof text, "%s = %s of nodes + %s of copies%s", sum_text, node_text, copy_text, bound);
-  print_sentence(p, "a run takes: ", text);
+  tm_printable_sentence(p->stream, "a run takes: ", text, p->width);
 }
 
 static void print_links(const page *p) {
@@ -122,10 +120,10 @@ static void print_links(const page *p) {
   for (uint32_t i = 0; tm_plan_explanation_link(p->explained->explanation, i, &link) == TM_OK; i++) {
     tm_quantity bytes, time;
     char        text[300];
-    snprintf(text, sizeof text, "%s to %s: %u %s, %s, %s", tm_memory_name(p->explained, link.from), tm_memory_name(p->explained, link.to),
-             link.copy_count, link.copy_count == 1 ? "value" : "values", tm_quantity_bytes(link.bytes, &bytes),
-             tm_quantity_duration(link.ns, &time));
-    print_sentence(p, "copied from ", text);
+    snprintf(text, sizeof text, "%s to %s: %u %s, %s, %s", tm_memory_name(p->explained, link.from),
+             tm_memory_name(p->explained, link.to), link.copy_count, link.copy_count == 1 ? "value" : "values",
+             tm_quantity_bytes(link.bytes, &bytes), tm_quantity_duration(link.ns, &time));
+    tm_printable_sentence(p->stream, "copied from ", text, p->width);
   }
 }
 
@@ -136,13 +134,14 @@ static void print_memories(const page *p) {
   for (uint32_t i = 0; tm_plan_explanation_memory(p->explained->explanation, i, &memory) == TM_OK && used < sizeof text; i++) {
     tm_quantity peak, worth;
     char        price[80] = "";
-    if (memory.ns_per_mib != 0) snprintf(price, sizeof price, " (another MiB would save about %s)", tm_quantity_duration(memory.ns_per_mib, &worth));
+    if (memory.ns_per_mib != 0)
+      snprintf(price, sizeof price, " (another MiB would save about %s)", tm_quantity_duration(memory.ns_per_mib, &worth));
     if (memory.peak_bytes == 0 && i != 0) continue;
     const int length = snprintf(text + used, sizeof text - used, "%s%s %s%s", used == 0 ? "" : ", ", memory.name,
                                 tm_quantity_bytes(memory.peak_bytes, &peak), price);
     used += length < 0 ? 0 : (size_t)length;
   }
-  print_sentence(p, "memory at the most: ", text);
+  tm_printable_sentence(p->stream, "memory at the most: ", text, p->width);
 }
 
 static void print_critical(const page *p, const tm_plan_summary *summary) {
@@ -152,7 +151,7 @@ static void print_critical(const page *p, const tm_plan_summary *summary) {
   size_t           used = 0;
   uint32_t         count = 0;
   if (summary->overlaps == 0) {
-    print_sentence(p, "critical path: ", "everything, as nothing overlaps");
+    tm_printable_sentence(p->stream, "critical path: ", "everything, as nothing overlaps", p->width);
     return;
   }
   for (; tm_plan_explanation_critical(p->explained->explanation, count, &step) == TM_OK; count++) {
@@ -168,7 +167,7 @@ static void print_critical(const page *p, const tm_plan_summary *summary) {
     used += length < 0 || used + (size_t)length >= sizeof text ? 0 : (size_t)length;
   }
   if (count > MOST_CRITICAL) snprintf(text + used, sizeof text - used, " and %u more", count - MOST_CRITICAL);
-  if (count != 0) print_sentence(p, "critical path: ", text);
+  if (count != 0) tm_printable_sentence(p->stream, "critical path: ", text, p->width);
 }
 
 /* ---- other plans ---- */
@@ -187,11 +186,12 @@ static void print_rejected(const page *p) {
   for (uint32_t i = 0; tm_plan_explanation_rejected(p->explained->explanation, i, &plan) == TM_OK && used < sizeof text; i++) {
     tm_quantity time;
     char        name[160];
-    const int   length = snprintf(text + used, sizeof text - used, "%s%s %s%s", used == 0 ? "" : ", ", plan_name(&plan, name, sizeof name),
-                                  tm_quantity_duration(plan.total_ns, &time), plan.excess_bytes != 0 ? " (too much memory)" : "");
+    const int length =
+        snprintf(text + used, sizeof text - used, "%s%s %s%s", used == 0 ? "" : ", ", plan_name(&plan, name, sizeof name),
+                 tm_quantity_duration(plan.total_ns, &time), plan.excess_bytes != 0 ? " (too much memory)" : "");
     used += length < 0 ? 0 : (size_t)length;
   }
-  if (used != 0) print_sentence(p, "rejected: ", text);
+  if (used != 0) tm_printable_sentence(p->stream, "rejected: ", text, p->width);
 }
 
 /* Another number of runs that moves as many nodes as the one before. */
@@ -210,13 +210,13 @@ static void print_changes(const page *p, const tm_plan_summary *summary) {
     last = change;
     tm_change_describe(&change, name, sizeof name);
     tm_difference_describe(summary->total_ns, change.total_ns, difference, sizeof difference);
-    snprintf(text, sizeof text, "%s: %u %s, and a run takes %s", name, change.moved_count, change.moved_count == 1 ? "node moves" : "nodes move",
-             difference);
-    print_sentence(p, "would change it: ", text);
+    snprintf(text, sizeof text, "%s: %u %s, and a run takes %s", name, change.moved_count,
+             change.moved_count == 1 ? "node moves" : "nodes move", difference);
+    tm_printable_sentence(p->stream, "would change it: ", text, p->width);
     any = true;
   }
   tm_changes_describe(p->explained, all, sizeof all);
-  if (!any && all[0] != '\0') print_sentence(p, "nothing would change it: ", all);
+  if (!any && all[0] != '\0') tm_printable_sentence(p->stream, "nothing would change it: ", all, p->width);
 }
 
 void tm_explained_graph_print(const tm_explained_graph *explained, tm_invocation *invocation) {

@@ -47,7 +47,8 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
 /* ---- why ---- */
 
 /* "; with cpu:0, the next best, a run would take 12.0 ms more" */
-static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, char *out, size_t capacity) {
+static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, char *out,
+                        size_t capacity) {
   tm_node_candidate next = { .struct_size = sizeof next };
   tm_quantity       regret;
   char              way[160];
@@ -80,15 +81,20 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
     case TM_WHY_ONLY: snprintf(out, capacity, "nobody else can run it as asked"); break;
     case TM_WHY_FASTEST: snprintf(out, capacity, "nobody runs it in less time than %s", faster_text); break;
     case TM_WHY_SETUP:
-      snprintf(out, capacity, "%s would run it in %s (%s), but each run would also bear %s of what is paid once there", way, faster_text,
-               sooner, tm_quantity_duration(faster.setup_share_ns, &share));
+      snprintf(out, capacity, "%s would run it in %s (%s), but each run would also bear %s of what is paid once there", way,
+               faster_text, sooner, tm_quantity_duration(faster.setup_share_ns, &share));
       break;
     case TM_WHY_COPIES:
-      snprintf(out, capacity, "%s would run it in %s (%s), but with the copies that takes, there and around it, a run would be %s longer",
-               way, faster_text, sooner, regret_text);
+      snprintf(out, capacity,
+               "%s would run it in %s (%s), but with the copies that takes, there and around it, a run would be %s longer", way,
+               faster_text, sooner, regret_text);
       break;
-    case TM_WHY_OVERLAP: snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner"); break;
-    case TM_WHY_MEMORY: snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner); break;
+    case TM_WHY_OVERLAP:
+      snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner");
+      break;
+    case TM_WHY_MEMORY:
+      snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner);
+      break;
     default: snprintf(out, capacity, "prices were others when the plan was made"); break;
   }
   append_next(explained, node, &one, out, capacity);

@@ -14,7 +14,8 @@ static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_
 
 /* ---- making ---- */
 
-tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_plan_explanation **out_explanation, tm_error *error) {
+tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_plan_explanation **out_explanation,
+                           tm_error *error) {
   tm_context *context = graph->owner;
   tm_plan_options known;
   TM_TRY(tm_plan_options_read(options, &known, error));
@@ -53,8 +54,8 @@ static tm_status take_runs(const tm_plan *plan, tm_plan_explanation *explanation
   for (uint64_t i = 0; i < count; i++) {
     const tm_plan_recent *recent = &plan->recent[(plan->counters.runs - 1 - i) % TM_PLAN_RECENT_RUNS];
     if (recent->measured_ns == 0) continue;
-    explanation->runs[explanation->run_count++] =
-        (tm_explained_run){ .struct_size = sizeof(tm_explained_run), .replayed = recent->was_plain, .measured_ns = recent->measured_ns };
+    explanation->runs[explanation->run_count++] = (tm_explained_run){
+        .struct_size = sizeof(tm_explained_run), .replayed = recent->was_plain, .measured_ns = recent->measured_ns};
   }
   return TM_OK;
 }
@@ -67,8 +68,12 @@ tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explana
   tm_explained_pin *pins = tm_memory_calloc(memory, node_count, sizeof *pins);
   if (pins == NULL) return no_memory(error);
   take_pins(plan, pins);
-  const tm_explanation_request request = { .memory = memory, .graph = plan->graph, .table = plan->runner.table, .policy = plan->policy,
-                                           .pins = pins, .state_memory = plan->program.state_memory };
+  const tm_explanation_request request = {.memory = memory,
+                                          .graph = plan->graph,
+                                          .table = plan->runner.table,
+                                          .policy = plan->policy,
+                                          .pins = pins,
+                                          .state_memory = plan->program.state_memory};
   tm_plan_explanation *explanation = NULL;
   tm_status status = tm_graph_explanation_make(&request, &explanation, error);
   tm_memory_free(memory, pins, node_count * sizeof *pins);
@@ -143,29 +148,30 @@ tm_status tm_plan_explanation_node(const tm_plan_explanation *explanation, uint3
   const tm_explained_label *label = &explanation->labels[place->chosen];
   const uint32_t runner_up = find_runner_up(explanation, node);
   const tm_node_explanation one = {
-    .struct_size = sizeof one,
-    .op = place->op,
-    .device = label->candidate->device->index,
-    .why = place->why,
-    .device_name = label->candidate->device->name,
-    .lowering = label->candidate->lowering,
-    .worst_numerics = question->worst_numerics,
-    .candidate_count = question->candidate_count,
-    .runner_up = runner_up,
-    .fastest = place_of(explanation, node, tm_explained_fastest(explanation, node)),
-    .flops = question->work.flops,
-    .read_bytes = question->work.read_bytes,
-    .written_bytes = question->work.written_bytes,
-    .predicted_ns = tm_label_price_sum(&label->price),
-    .regret_ns = runner_up == TM_NO_CANDIDATE ? TM_NEVER_NS
-                                              : regret_of(explanation, explanation->order[tm_explained_op(explanation, node)->first_label + runner_up]),
-    .start_ns = place->start_ns,
-    .end_ns = place->end_ns,
-    .wait_ns = label->wait_ns,
-    .is_critical = place->is_critical,
-    .change = tm_requirement_change_find(explanation, node, NULL, NULL),
-    .measured_ns = place->measured_ns,
-    .measured_count = place->measured_count,
+      .struct_size = sizeof one,
+      .op = place->op,
+      .device = label->candidate->device->index,
+      .why = place->why,
+      .device_name = label->candidate->device->name,
+      .lowering = label->candidate->lowering,
+      .worst_numerics = question->worst_numerics,
+      .candidate_count = question->candidate_count,
+      .runner_up = runner_up,
+      .fastest = place_of(explanation, node, tm_explained_fastest(explanation, node)),
+      .flops = question->work.flops,
+      .read_bytes = question->work.read_bytes,
+      .written_bytes = question->work.written_bytes,
+      .predicted_ns = tm_label_price_sum(&label->price),
+      .regret_ns = runner_up == TM_NO_CANDIDATE
+                       ? TM_NEVER_NS
+                       : regret_of(explanation, explanation->order[tm_explained_op(explanation, node)->first_label + runner_up]),
+      .start_ns = place->start_ns,
+      .end_ns = place->end_ns,
+      .wait_ns = label->wait_ns,
+      .is_critical = place->is_critical,
+      .change = tm_requirement_change_find(explanation, node, NULL, NULL),
+      .measured_ns = place->measured_ns,
+      .measured_count = place->measured_count,
   };
   tm_copy_out(out_node, &one, sizeof one);
   return TM_OK;
@@ -273,7 +279,8 @@ tm_status tm_plan_explanation_change(const tm_plan_explanation *explanation, uin
 
 tm_status tm_plan_explanation_changed_node(const tm_plan_explanation *explanation, uint32_t change, uint32_t node,
                                            tm_changed_node *out_node) {
-  if (change >= explanation->change_count || node >= explanation->node_count || explanation->changes[change].places == NULL) return TM_END;
+  if (change >= explanation->change_count || node >= explanation->node_count || explanation->changes[change].places == NULL)
+    return TM_END;
   const tm_changed_place *place = &explanation->changes[change].places[node];
   const tm_changed_node one = {
     .struct_size = sizeof one,

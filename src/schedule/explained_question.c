@@ -8,7 +8,9 @@
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
 
-static const char *keep(tm_arena *arena, const char *text) { return text[0] == '\0' ? "" : tm_arena_string(arena, text, strlen(text)); }
+static const char *keep(tm_arena *arena, const char *text) {
+  return text[0] == '\0' ? "" : tm_arena_string(arena, text, strlen(text));
+}
 
 /* One that can run it, and is not used for a reason of the plan's. */
 static const char *passed_over(const tm_plan_explanation *explanation, const tm_plan_candidate *candidate, uint32_t *out_verdict) {

@@ -177,8 +177,9 @@ static void weigh_labels(const plan_view *view, uint32_t node) {
     label->copy_in_ns = copy_in_ns(view, node, how->input_memory, &in_bytes);
     label->copy_out_ns = copy_out_ns(view, node, how->output_memory, &out_bytes);
     label->total_ns = tm_label_price_sum(&label->price) + label->copy_in_ns + label->copy_out_ns;
-    label->memory_ns = tm_solver_add(worth_ns(explanation->memory_prices[how->input_memory], in_bytes),
-                                     worth_ns(explanation->memory_prices[how->output_memory], tm_solver_add(out_bytes, how->workspace_bytes)));
+    label->memory_ns =
+        tm_solver_add(worth_ns(explanation->memory_prices[how->input_memory], in_bytes),
+                      worth_ns(explanation->memory_prices[how->output_memory], tm_solver_add(out_bytes, how->workspace_bytes)));
   }
 }
 
@@ -252,7 +253,8 @@ static uint64_t wait_ns(const plan_view *view, const tm_timeline *timeline, uint
   const uint64_t start_ns = timeline->op_start_ns[node];
   uint64_t ready_ns = 0;
   for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++)
-    ready_ns = tm_max_u64(ready_ns, arrival_ns(view, timeline, view->solver->inputs[i], label_of(view, node)->input_memory, is_chosen));
+    ready_ns =
+        tm_max_u64(ready_ns, arrival_ns(view, timeline, view->solver->inputs[i], label_of(view, node)->input_memory, is_chosen));
   return start_ns - tm_min_u64(ready_ns, start_ns);
 }
 

@@ -34,7 +34,8 @@ static tm_status find_pins(const tm_plan_explanation *explanation, const tm_expl
     if (labels[node] != TM_SOLVER_NONE) continue;
     char name[TM_GRAPH_LABEL_CAPACITY];
     tm_graph_name_node(request->graph, node, name, sizeof name);
-    return tm_fail(error, TM_ERROR_NO_DEVICE, "%s cannot run on %s any more as it was planned; the next run places the graph anew", name,
+    return tm_fail(error, TM_ERROR_NO_DEVICE,
+                   "%s cannot run on %s any more as it was planned; the next run places the graph anew", name,
                    request->pins[node].device->name);
   }
   return TM_OK;
@@ -42,7 +43,8 @@ static tm_status find_pins(const tm_plan_explanation *explanation, const tm_expl
 
 /* The plan's own placement in place of the one that would be chosen now. */
 static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
-  const uint64_t label_bytes = explanation->node_count * sizeof *explanation->choice.labels, bound_ns = explanation->choice.bound_ns;
+  const uint64_t label_bytes = explanation->node_count * sizeof *explanation->choice.labels,
+                 bound_ns = explanation->choice.bound_ns;
   uint32_t *labels = tm_arena_calloc(&explanation->arena, explanation->node_count, sizeof *labels);
   if (labels == NULL) return no_memory(error);
   TM_TRY(find_pins(explanation, request, labels, error));
@@ -137,7 +139,8 @@ static void add_rejected(tm_plan_explanation *explanation, const tm_portfolio_pl
   };
   if (rejected.total_ns == explanation->total_ns && rejected.sum_ns == explanation->sum_ns) return;     /* it is this one */
   uint32_t at = explanation->rejected_count++;
-  for (; at > 0 && rejected.total_ns < explanation->rejected[at - 1].total_ns; at--) explanation->rejected[at] = explanation->rejected[at - 1];
+  for (; at > 0 && rejected.total_ns < explanation->rejected[at - 1].total_ns; at--)
+    explanation->rejected[at] = explanation->rejected[at - 1];
   explanation->rejected[at] = rejected;
 }
 
@@ -149,7 +152,8 @@ static tm_status list_rejected(tm_plan_explanation *explanation, const uint32_t 
   if (status == TM_ERROR_NO_MEMORY) return no_memory(error);
   if (status != TM_OK) return TM_OK;            /* no other plan was found */
   explanation->rejected = tm_arena_calloc(&explanation->arena, portfolio.plan_count, sizeof *explanation->rejected);
-  for (uint32_t i = 0; explanation->rejected != NULL && i < portfolio.plan_count; i++) add_rejected(explanation, &portfolio.plans[i]);
+  for (uint32_t i = 0; explanation->rejected != NULL && i < portfolio.plan_count; i++)
+    add_rejected(explanation, &portfolio.plans[i]);
   tm_portfolio_deinit(&portfolio);
   return explanation->rejected != NULL ? TM_OK : no_memory(error);
 }
@@ -190,12 +194,15 @@ static void sort_labels(tm_plan_explanation *explanation, uint32_t node) {
   uint32_t *order = explanation->order + op->first_label;
   for (uint32_t i = 0; i < op->label_count; i++) {
     uint32_t at = i;
-    for (; at > 0 && is_before(explanation, explanation->nodes[node].chosen, op->first_label + i, order[at - 1]); at--) order[at] = order[at - 1];
+    for (; at > 0 && is_before(explanation, explanation->nodes[node].chosen, op->first_label + i, order[at - 1]); at--)
+      order[at] = order[at - 1];
     order[at] = op->first_label + i;
   }
 }
 
-uint64_t tm_explained_run_ns(const tm_explained_label *label) { return label->price.run_ns + label->price.lowering_ns + label->price.staging_ns; }
+uint64_t tm_explained_run_ns(const tm_explained_label *label) {
+  return label->price.run_ns + label->price.lowering_ns + label->price.staging_ns;
+}
 
 uint32_t tm_explained_fastest(const tm_plan_explanation *explanation, uint32_t node) {
   const tm_solver_op *op = tm_explained_op(explanation, node);
@@ -231,7 +238,8 @@ static tm_status put_in_order(tm_plan_explanation *explanation, tm_error *error)
 /* ---- all ---- */
 
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
-  TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy, error));
+  TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
+                               error));
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));

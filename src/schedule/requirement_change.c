@@ -151,7 +151,8 @@ static bool is_nearest(const tm_plan_explanation *explanation, uint32_t index, u
   const uint64_t now = explanation->policy.repeats;
   for (uint32_t i = 0; change->kind == TM_CHANGE_REPEATS && i < explanation->change_count; i++) {
     const tm_requirement_change *other = &explanation->changes[i];
-    const bool is_between = (now < other->value && other->value < change->value) || (change->value < other->value && other->value < now);
+    const bool is_between =
+        (now < other->value && other->value < change->value) || (change->value < other->value && other->value < now);
     if (other->kind != TM_CHANGE_REPEATS || other->places == NULL || !is_between) continue;
     if (leads_to(explanation, other, node, device, lowering)) return false;
   }

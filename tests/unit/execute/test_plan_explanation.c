@@ -44,7 +44,8 @@ static void expect_candidates_add_up(const tm_plan_explanation *explanation, uin
     if (!can(&candidate)) continue;
     assert_int_equal(candidate.cost_ns, candidate.run_ns + candidate.lowering_ns + candidate.staging_ns + candidate.setup_share_ns);
     assert_int_equal(candidate.total_ns, candidate.cost_ns + candidate.copy_in_ns + candidate.copy_out_ns);
-    assert_true(fabs((double)candidate.run_ns - (double)candidate.declared_ns * candidate.correction) <= 1 + 1e-9 * (double)candidate.run_ns);
+    assert_true(fabs((double)candidate.run_ns - (double)candidate.declared_ns * candidate.correction) <=
+                1 + 1e-9 * (double)candidate.run_ns);
     assert_int_equal(candidate.regret_ns, candidate.forced_ns - summary->least_sum_ns);
     if (summary->overlaps == 0) assert_int_equal(candidate.moved_ns, summary->sum_ns + candidate.total_ns - chosen.total_ns);
     if (summary->max_memory_bytes == 0) assert_true(candidate.forced_ns <= summary->sum_ns + candidate.total_ns - chosen.total_ns);
@@ -131,7 +132,8 @@ static void expect_moves(const tm_plan_explanation *explanation) {
       tm_timeline timeline;
       labels[node] = i;
       assert_int_equal(tm_timeline_simulate(solver, labels, order, explanation->memory, &timeline, NULL), TM_OK);
-      assert_int_equal(timeline.additive_ns, summary.sum_ns + explanation->labels[i].total_ns - explanation->labels[chosen].total_ns);
+      assert_int_equal(timeline.additive_ns,
+                       summary.sum_ns + explanation->labels[i].total_ns - explanation->labels[chosen].total_ns);
       if (summary.overlaps != 0) assert_int_equal(explanation->labels[i].moved_ns, timeline.makespan_ns);
       tm_timeline_deinit(&timeline);
     }
@@ -195,17 +197,19 @@ static void all_adds_up_where_things_overlap(void **state) {
 
 static void all_adds_up_where_nothing_does(void **state) {
   (void)state;
-  const lazy_control controls[] = { { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .setup_ns = 100000, .is_prompt = 1 },
-                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .is_prompt = 1, .granule = 12 },
-                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_prompt = 1, .is_host = 1 } };
+  const lazy_control controls[] = {
+      {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .setup_ns = 100000, .is_prompt = 1},
+      {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .is_prompt = 1, .granule = 12},
+      {.cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_prompt = 1, .is_host = 1}};
   explain_random_graphs(controls, 300, 60);
 }
 
 /* ---- requirements ---- */
 
-static const lazy_control two_ways[LAZY_COUNT] = { { .cost_ns = 1000, .cost_spread_ns = 3000, .cost_seed = 7, .is_prompt = 1, .is_host = 1 },
-                                                   { .cost_ns = 1000, .setup_ns = 5000000, .is_prompt = 1, .is_host = 1 },
-                                                   { .cost_ns = 1000000, .is_prompt = 1, .is_host = 1 } };
+static const lazy_control two_ways[LAZY_COUNT] = {
+    {.cost_ns = 1000, .cost_spread_ns = 3000, .cost_seed = 7, .is_prompt = 1, .is_host = 1},
+    {.cost_ns = 1000, .setup_ns = 5000000, .is_prompt = 1, .is_host = 1},
+    {.cost_ns = 1000000, .is_prompt = 1, .is_host = 1}};
 
 static void open_machine(lazy_case *machine, const lazy_control *controls) {
   memset(machine, 0, sizeof *machine);
@@ -214,7 +218,8 @@ static void open_machine(lazy_case *machine, const lazy_control *controls) {
 }
 
 /* A plan with the changed options is what the explanation said that it would be. */
-static void expect_change(const plan_case *one, const tm_plan_explanation *explanation, uint32_t index, const tm_plan_change *change) {
+static void expect_change(const plan_case *one, const tm_plan_explanation *explanation, uint32_t index,
+                          const tm_plan_change *change) {
   tm_plan_options options = ANY_OPTIONS;
   if (change->kind == TM_CHANGE_NUMERICS) options.worst_numerics = (uint32_t)change->value;
   if (change->kind == TM_CHANGE_REPEATS) options.repeats = change->value;
@@ -295,7 +300,8 @@ static void excluded_devices_are_told_of(void **state) {
   tm_plan_explanation *explanation = explain(one.graph, &options);
   tm_plan_change change = { .struct_size = sizeof change };
   uint32_t index = 0, found = 0;
-  for (; tm_plan_explanation_change(explanation, index, &change) == TM_OK && found == 0; index++) found = change.kind == TM_CHANGE_ALLOWED;
+  for (; tm_plan_explanation_change(explanation, index, &change) == TM_OK && found == 0; index++)
+    found = change.kind == TM_CHANGE_ALLOWED;
   assert_int_equal(found, 1);
   assert_string_equal(change.device_name, "lazy_a:0");
   for (uint32_t i = 0; i < 4; i++) {
@@ -315,7 +321,8 @@ static void memory_has_a_price_where_it_is_short(void **state) {
   lazy_case machine;
   plan_case one;
   tm_plan_options options = ANY_OPTIONS;
-  const lazy_control controls[LAZY_COUNT] = { { .cost_ns = 1, .is_prompt = 1 }, { .cost_ns = 90000000, .is_prompt = 1 }, { .cost_ns = 90000000, .is_prompt = 1 } };
+  const lazy_control controls[LAZY_COUNT] = {
+      {.cost_ns = 1, .is_prompt = 1}, {.cost_ns = 90000000, .is_prompt = 1}, {.cost_ns = 90000000, .is_prompt = 1}};
   open_machine(&machine, controls);
   plan_case_build(&one, machine.context, 12, 24);
   tm_plan_explanation *explanation = explain(one.graph, &options);
@@ -366,7 +373,8 @@ static void one_resource_is_kept_to(void **state) {
   const tm_solver_label *labels = explanation->problem.solver.labels;
   for (uint32_t node = 0; node < summary.node_count; node++)
     assert_int_equal(labels[explanation->nodes[node].chosen].resource, labels[explanation->nodes[0].chosen].resource);
-  for (uint32_t i = 0; tm_plan_explanation_change(explanation, i, &change) == TM_OK; i++) found += change.kind == TM_CHANGE_RESOURCE;
+  for (uint32_t i = 0; tm_plan_explanation_change(explanation, i, &change) == TM_OK; i++)
+    found += change.kind == TM_CHANGE_RESOURCE;
   assert_int_equal(found, 1);
   assert_int_equal(summary.least_sum_ns, summary.sum_ns);
   tm_plan_explanation_destroy(explanation);
