@@ -16,10 +16,10 @@ static const tm_column columns[] = {
   { "lower", TM_COLUMN_TEXT, 0, "" },  { "copies", TM_COLUMN_TEXT, 0, "" },  { "setup", TM_COLUMN_TEXT, 0, "" },
   { "wait", TM_COLUMN_TEXT, 0, "" },   { "memory", TM_COLUMN_TEXT, 0, "" },  { "level", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-static const tm_column_view views[] = { { 0, 12, 0, false, NULL }, { 1, 0, 0, false, NULL }, { 2, 0, 0, false, NULL },
-                                        { 3, 0, 0, false, NULL },  { 4, 0, 2, false, NULL }, { 5, 0, 3, false, NULL },
-                                        { 6, 0, 1, false, NULL },  { 7, 0, 0, false, NULL }, { 8, 0, 0, false, NULL },
-                                        { 9, 0, 4, false, NULL },  { 10, 0, 5, false, NULL }, { 11, 0, 6, false, NULL } };
+static const tm_column_view views[] = { { 0, 9, 0, false, NULL },  { 1, 0, 0, false, NULL },  { 2, 0, 0, false, NULL },
+                                        { 3, 0, 0, false, NULL },  { 4, 0, 3, false, NULL },  { 5, 0, 4, false, NULL },
+                                        { 6, 0, 2, false, NULL },  { 7, 0, 1, false, NULL },  { 8, 0, 1, false, NULL },
+                                        { 9, 0, 5, false, NULL },  { 10, 0, 6, false, NULL }, { 11, 0, 7, false, NULL } };
 
 typedef struct row_texts {
   const tm_explained_graph *explained;

@@ -74,19 +74,30 @@ typedef struct page {
   uint32_t                  width;
 } page;
 
+/* ", 2 constants"; nothing where there is none. */
+static void append_count(char *text, size_t capacity, uint32_t count, const char *noun) {
+  const size_t used = strlen(text);
+  if (count != 0) snprintf(text + used, capacity - used, ", %u %s%s", count, noun, count == 1 ? "" : "s");
+}
+
 static void print_graph(const page *p, const tm_plan_summary *summary) {
+  const bool           is_usual = summary->worst_numerics == TM_NUMERICS_DEFAULT;
   tm_graph_description graph = { .struct_size = sizeof graph };
   tm_quantity          repeats, limit;
-  char                 text[700], most[64] = "";
+  char                 text[700];
   tm_graph_describe(p->explained->graph, &graph);
+  snprintf(text, sizeof text, "%u node%s", graph.node_count, graph.node_count == 1 ? "" : "s");
+  append_count(text, sizeof text, graph.input_count, "input");
+  append_count(text, sizeof text, graph.constant_count, "constant");
+  append_count(text, sizeof text, graph.state_count, "state");
+  append_count(text, sizeof text, graph.output_count, "output");
+  size_t used = strlen(text);
+  snprintf(text + used, sizeof text - used, "; accepted: %s%s; for %s runs",
+           is_usual ? "what is usual for each operation" : tm_numerics_name(summary->worst_numerics),
+           is_usual ? "" : " or better", tm_quantity_count(summary->repeats, &repeats));
+  used = strlen(text);
   if (summary->max_memory_bytes != 0)
-    snprintf(most, sizeof most, "; at most %s a memory", tm_quantity_bytes(summary->max_memory_bytes, &limit));
-  snprintf(text, sizeof text, "%u nodes, %u inputs, %u constants, %u states, %u outputs; accepted: %s%s; for %s runs%s",
-           graph.node_count, graph.input_count, graph.constant_count, graph.state_count, graph.output_count,
-           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "what is usual for each operation"
-                                                          : tm_numerics_name(summary->worst_numerics),
-           summary->worst_numerics == TM_NUMERICS_DEFAULT ? "" : " or better", tm_quantity_count(summary->repeats, &repeats),
-           most);
+    snprintf(text + used, sizeof text - used, "; at most %s a memory", tm_quantity_bytes(summary->max_memory_bytes, &limit));
   tm_printable_sentence(p->stream, "graph: ", text, p->width);
 }
 

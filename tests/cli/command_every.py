@@ -11,6 +11,9 @@ import subprocess
 import harness
 
 ZOO = harness.pathlib.Path(harness.COMMAND).parent.parent / "tests" / "zoo"
+GRAPH = """{"tensormorph_graph": 1, "items": [
+  {"kind": "input", "value": 0, "name": "x", "format": "f32", "dims": [4]},
+  {"kind": "node", "values": [1], "op": "neg", "version": 1, "inputs": [0], "results": [{"format": "f32", "dims": [4]}]}]}"""
 OPERATION = ("add", "--dtype", "f32", "--shape", "16")
 
 
@@ -28,12 +31,14 @@ class Every(harness.CommandTest):
     def calls(self):
         """A call of each that prints something; one that is missing here is an error."""
         model = self.small_model()
+        graph = self.folder / "graph.json"
+        graph.write_text(GRAPH)
         forms = {
             "backends": [["backends"], ["backends", "--options"]],
             "ops": [["ops"], ["ops", "add"]],
             "inspect": [["inspect", model]],
             "stats": [["stats", model]],
-            "explain": [["explain", *OPERATION]],
+            "explain": [["explain", *OPERATION], ["explain", "--graph", graph], ["explain", "--graph", graph, "--node", "0"]],
             "bench": [["bench", *OPERATION, "--repeat", "3"]],
             "help": [["help"], ["help", "stats"]],
             "plugin check": [["plugin", "check", "reference", "--only", "neg", "--formats", "f32,f32", "--case", "3"]],
