@@ -316,10 +316,11 @@ static const tm_flag flags[] = {
 
 const tm_command tm_command_explain = {
   .name = "explain",
-  .operands = "OP",
+  .operands = "OP | --graph FILE",
   .operand_min = 0,
   .operand_max = 1,
-  .summary = "say where an operation would run, what every candidate would cost, and why the others do not get it",
+  .summary = "say where an operation, or each node of a saved graph, would run, what every candidate would cost, why the others "
+             "do not get it, and what would change that",
   .notes =
       "Example: tensormorph explain matmul --dtype q4_0,f32 --shape 4096x4096,4096x64\n"
       "The least price is chosen: price = total + setup, less what of the setup is earned; "
@@ -330,7 +331,15 @@ const tm_command tm_command_explain = {
       "want of it, so \"none of it earned\" means that nothing was lost so far. (changed): the device takes it only after "
       "what its line below names.\n"
       "N0: bits equal to the reference. N1(b): within b ulps. N2(b, growth, format): within b x growth x the rounding of "
-      "format, of the sum of all terms' magnitudes; growth is 1, log n or n, for n terms. N3(b): mean square error within b.",
+      "format, of the sum of all terms' magnitudes; growth is 1, log n or n, for n terms. N3(b): mean square error within b.\n"
+      "With --graph: what tm_graph_save wrote is placed as a whole, nothing is run, and no bytes of constants are needed. A line "
+      "a node: the time of its device; why (only choice; fastest; set-up: another is faster but for what is paid once; copies: "
+      "another is faster but for copies to and from it; overlap: others work meanwhile; memory: its limit); the next best "
+      "device, and the regret: how much longer a run would be with the node there and all others where that is best then. "
+      "--max-memory is what the plan may take in any one memory.\n"
+      "With --node: total = formula x corr + lower + copies + setup. copies: what this node alone needs, everything else as it "
+      "is, so that totals differ by what moving only this node changes; setup: a run's share of what is paid once. would "
+      "change it: the graph placed again with that requirement; the difference is that of whole runs.",
   .flags = flags,
   .run = run,
 };

@@ -14,7 +14,7 @@ _tensormorph_options() {
     backends) echo "--options" ;;
     inspect) echo "$names $rows --metadata-only --max-header" ;;
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
-    explain) echo "$operation" ;;
+    explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
     plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder --queue" ;;
   esac
@@ -51,11 +51,11 @@ _tensormorph() {
     --accept) words="N0 N1 N2 N3" ;;
     --sort) words=$(_tensormorph_columns "$command") ;;
     --device | --no-device | --require-backend) words=$(_tensormorph_names backends) ;;
-    --plugin | --folder)
+    --plugin | --folder | --graph)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
     --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
-    --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time) return ;;
+    --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time | --node | --repeats) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;
     --budget | --seed | --cases | --formats | --case | --deadline) return ;;

@@ -63,6 +63,9 @@ complete -c tensormorph -n $operation -l transpose-a -d "the first matrix lies t
 complete -c tensormorph -n $operation -l transpose-b -d "the second matrix lies transposed"
 complete -c tensormorph -n $operation -l axis -x -d "axis or axes to work along"
 complete -c tensormorph -n $operation -l constant -x -d "this input never changes"
+complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l graph -r -F -d "explain a saved graph"
+complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l node -x -d "only this node of the graph"
+complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l repeats -x -d "how often the graph will run"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"
 
