@@ -86,7 +86,7 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
       break;
     case TM_WHY_COPIES:
       snprintf(out, capacity,
-               "%s would run it in %s (%s), but with the copies that takes, there and around it, a run would be %s longer", way,
+               "%s would run it in %s (%s), but with the copies that this takes, there and around it, a run would be %s longer", way,
                faster_text, sooner, regret_text);
       break;
     case TM_WHY_OVERLAP:
@@ -103,20 +103,24 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
 /* ---- what would change it ---- */
 
 void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity) {
-  tm_quantity count;
   switch (change->kind) {
     case TM_CHANGE_NUMERICS: snprintf(out, capacity, "--accept N%llu", (unsigned long long)change->value); break;
-    case TM_CHANGE_REPEATS: snprintf(out, capacity, "--repeats %s", tm_quantity_count(change->value, &count)); break;
+    case TM_CHANGE_REPEATS: snprintf(out, capacity, "--repeats %llu", (unsigned long long)change->value); break;
     case TM_CHANGE_MEMORY: snprintf(out, capacity, "no --max-memory"); break;
     case TM_CHANGE_ALLOWED: snprintf(out, capacity, "%s allowed", change->device_name); break;
     case TM_CHANGE_BITS: snprintf(out, capacity, "bits that may differ from run to run"); break;
     default: snprintf(out, capacity, "more than one resource"); break;
   }
-  if (change->kind != TM_CHANGE_REPEATS) return;
-  size_t kept = 0;              /* as it is typed */
-  for (size_t i = 0; out[i] != '\0'; i++)
-    if (out[i] != ',') out[kept++] = out[i];
-  out[kept] = '\0';
+}
+
+/* The last of those from `first` on that ask for the same with another value. */
+static uint32_t last_alike(const tm_explained_graph *explained, uint32_t first, const tm_plan_change *change) {
+  tm_plan_change other = { .struct_size = sizeof other };
+  uint32_t       last = first;
+  const bool     has_range = change->kind == TM_CHANGE_NUMERICS || change->kind == TM_CHANGE_REPEATS;
+  while (has_range && tm_plan_explanation_change(explained->explanation, last + 1, &other) == TM_OK && other.kind == change->kind)
+    last++;
+  return last;
 }
 
 void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity) {
@@ -124,9 +128,14 @@ void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t 
   size_t         used = 0;
   out[0] = '\0';
   for (uint32_t i = 0; tm_plan_explanation_change(explained->explanation, i, &change) == TM_OK && used < capacity; i++) {
-    char text[160];
+    char           text[160], end[40] = "";
+    const uint32_t last = last_alike(explained, i, &change);
     tm_change_describe(&change, text, sizeof text);
-    const int length = snprintf(out + used, capacity - used, "%s%s", used == 0 ? "" : ", ", text);
+    (void)tm_plan_explanation_change(explained->explanation, last, &change);
+    if (last != i)
+      snprintf(end, sizeof end, " to %s%llu", change.kind == TM_CHANGE_NUMERICS ? "N" : "", (unsigned long long)change.value);
+    const int length = snprintf(out + used, capacity - used, "%s%s%s", used == 0 ? "" : ", ", text, end);
     used += length < 0 ? 0 : (size_t)length;
+    i = last;
   }
 }

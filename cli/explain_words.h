@@ -23,7 +23,7 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
 void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity);
 /* "1.20 ms less", "300 us more", "as long". */
 void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity);
-/* Everything that was tried: "--accept N0 to N3, --repeats 1 to 1,000,000". */
+/* Everything that was tried: "--accept N0 to N3, --repeats 1 to 1000000". */
 void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity);
 
 /* "4 'fc1'", or its number alone. */
