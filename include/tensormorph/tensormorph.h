@@ -52,7 +52,8 @@ typedef struct tm_context tm_context;
 
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
                                            process-wide SIGBUS guard while a mapping exists, so that a file truncated
-                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
+                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler.
+                                           With a state_folder, what plugins crash in after their trial is noticed, too */
 #define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from the folders in TENSORMORPH_PLUGIN_PATH, the plugin folder of
                                            the place where the library lies, and that which it was built for;
                                            without it only built-in backends and plugin_paths are loaded */
@@ -102,7 +103,9 @@ typedef struct tm_context_options {
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
      Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
      running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
-     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
+     the plugin crashed, unless one that ended well was between the two.  With TM_CONTEXT_MAP_FILES it also says what plugins
+     from files are in after their trial, at no system call a run.  A program that ends itself on a signal removes those of its
+     own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -150,6 +153,8 @@ typedef struct tm_backend_description {
   uint32_t    device_count;
   uint32_t    option_count;
   const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
+  uint32_t    is_untried;               /* it came without a trial in a process of its own, for want of one; the note says why */
+  uint32_t    reserved;
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */
