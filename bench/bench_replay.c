@@ -20,6 +20,7 @@ typedef struct problem {
   tm_tensor  *x;
   tm_tensor  *y;
   uint32_t    node_count;
+  uint64_t    planned_ns;
 } problem;
 
 static bool make_graph(problem *p, uint64_t elements, tm_error *error) {
@@ -40,9 +41,12 @@ static bool open_problem(problem *p, uint64_t elements) {
   const tm_plan_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .wait_for_prepare = 1 };
   const bool is_open = tm_tensor_create(p->context, TM_FORMAT_F32, 1, &elements, &p->x, &error) == TM_OK &&
                        tm_tensor_create(p->context, TM_FORMAT_F32, 1, &elements, &p->y, &error) == TM_OK &&
-                       make_graph(p, elements, &error) && tm_plan_create(p->graph, &options, &p->plan, &error) == TM_OK;
-  if (!is_open) fprintf(stderr, "%s\n", error.text);
-  return is_open;
+                       make_graph(p, elements, &error);
+  const uint64_t begin = tm_now_ns();
+  const bool is_planned = is_open && tm_plan_create(p->graph, &options, &p->plan, &error) == TM_OK;
+  p->planned_ns = tm_now_ns() - begin;
+  if (!is_planned) fprintf(stderr, "%s\n", error.text);
+  return is_planned;
 }
 
 static void close_problem(problem *p) {
@@ -111,6 +115,7 @@ int main(int argc, char **argv) {
          bench_median(whole, ROUNDS), "added by the replay", bench_median(added, ROUNDS));
   printf("%-32s %8.1f\n%-32s %8.1f\n", "tm_run of one", bench_median(run, ROUNDS), "tm_plan_run of one",
          bench_median(alone, ROUNDS));
+  printf("%-32s %8.1f\n", "planning", (double)many.planned_ns / many.node_count);
   printf("%-32s %8.1f   goal: 256 at most\n", "bytes of plan a node", (double)plan_bytes(program) / many.node_count);
   close_problem(&one);
   close_problem(&many);

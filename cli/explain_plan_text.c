@@ -14,7 +14,7 @@
 /* ---- a line a node ---- */
 
 static const tm_column columns[] = {
-  { "node", TM_COLUMN_COUNT, 0, "" },     { "name", TM_COLUMN_TEXT, 0, "" },   { "op", TM_COLUMN_TEXT, 0, "" },
+  { "node", TM_COLUMN_TEXT, 0, "" },     { "name", TM_COLUMN_TEXT, 0, "" },   { "op", TM_COLUMN_TEXT, 0, "" },
   { "device", TM_COLUMN_TEXT, 0, "" },    { "time", TM_COLUMN_TEXT, 0, "" },   { "why", TM_COLUMN_TEXT, 0, "" },
   { "next best", TM_COLUMN_TEXT, 0, "" }, { "regret", TM_COLUMN_TEXT, 0, "" }, { "moves with", TM_COLUMN_TEXT, 0, "" } };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
@@ -25,6 +25,7 @@ static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 1, fa
 typedef struct row_texts {
   const tm_explained_graph *explained;
   tm_quantity time, regret;
+  char        number[16];
   char        name[300];
   char        device[160];
   char        next[160];
@@ -52,7 +53,8 @@ static bool node_row(const void *source, uint64_t row, tm_cell *cells) {
   if (tm_graph_node_describe(texts->explained->graph, (uint32_t)row, &node) != TM_OK) return false;
   tm_printable_escape(node.name, strlen(node.name), texts->name, sizeof texts->name);
   tm_way_describe(one.device_name, one.lowering, texts->device, sizeof texts->device);
-  cells[0] = tm_cell_count(row);
+  snprintf(texts->number, sizeof texts->number, "%u", (uint32_t)row);   /* as --node takes it */
+  cells[0] = tm_cell_text(texts->number);
   cells[1] = texts->name[0] != '\0' ? tm_cell_text(texts->name) : tm_cell_undefined(TM_COLUMN_TEXT);
   cells[2] = tm_cell_text(node.op_name);
   cells[3] = tm_cell_text(texts->device);

@@ -383,6 +383,21 @@ static int make_frequencies(const tm_rope_attributes *attributes, u64 turning, k
   return 1;
 }
 
+/* From head to head of x and y, and along the positions, whose axis is that of the tokens. */
+static void walk_heads_of(kernel_parameters *p, const tm_operand *x, const tm_operand *y, i64 position_step) {
+  p->rank = x->rank - 1;
+  p->count = 1;
+  for (u32 i = 0; i < p->rank; i++) {
+    p->dims[i] = x->dims[i];
+    p->count *= x->dims[i];
+    p->strides[0][i] = x->strides_bytes[i];
+    p->strides[1][i] = i + 2 == p->rank ? position_step : 0;
+    p->strides[2][i] = y->strides_bytes[i];
+  }
+  p->steps[0] = x->strides_bytes[p->rank];
+  p->steps[1] = y->strides_bytes[p->rank];
+}
+
 u32 kernel_plan_rope(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
   const tm_rope_attributes *attributes = operation->attributes;
@@ -393,9 +408,7 @@ u32 kernel_plan_rope(const tm_operation *operation, const char *const *kernels, 
   if (reasons != 0) return reasons;
   begin(operation, out_plan);
   if (!make_frequencies(attributes, turning, p)) return complain(TM_REASON_ATTRIBUTE, TM_NO_OPERAND, out_operand);
-  walk_rows(p, x, y, last);
-  for (u32 i = 0; i < last; i++) p->strides[2][i] = p->strides[1][i];
-  for (u32 i = 0; i < last; i++) p->strides[1][i] = i + 2 == last ? operation->operands[1].strides_bytes[0] : 0;
+  walk_heads_of(p, x, y, operation->operands[1].strides_bytes[0]);
   p->sizes[0] = turning / 2 + (x->dims[last] - turning);
   p->sizes[1] = turning / 2;
   p->detail = attributes->layout;

@@ -5,6 +5,7 @@
 #define BIT(name) KERNEL_FORMAT_BIT(TM_FORMAT_##name)
 #define F8 (BIT(F8_E4M3FN) | BIT(F8_E5M2))
 #define NARROW (BIT(F32) | BIT(F16) | BIT(BF16) | F8)           /* floats that an f32 holds */
+#define USUAL (BIT(F32) | BIT(F16) | BIT(BF16))                 /* of what passes between operations */
 #define SHORT (BIT(F16) | F8)                                   /* ... with products that an f32 holds */
 #define FLOATS (NARROW | BIT(F64))
 #define INTEGERS (BIT(I8) | BIT(U8) | BIT(I16) | BIT(U16) | BIT(I32) | BIT(U32) | BIT(I64) | BIT(U64))
@@ -134,16 +135,16 @@ static const kernel_row rows[] = {
     .attribute_bytes = sizeof(tm_axis_attributes), .alias_mask = 0x1 },
 
   /* Its angles are exact to 2^-20 at the farthest position, and so are the reference's. */
-  { RUNS(ROPE, TOKENS, "rope_units", NULL, rope), .formats = { NARROW, BIT(I32) | BIT(I64), NARROW }, .needs = ROUNDS | OVERFLOWS,
+  { RUNS(ROPE, TOKENS, "rope_units", NULL, rope), .formats = { USUAL, BIT(I32) | BIT(I64), USUAL }, .needs = ROUNDS | OVERFLOWS,
     .numerics = TM_NUMERICS_N2, .numerics_bound = 32, .growth = TM_GROWTH_ONE, .accumulator = TM_FORMAT_F32,
     .attribute_bytes = sizeof(tm_rope_attributes), .alias_mask = 0x1 },
   /* Without a mask y stands in its place, and cannot be bool. */
   { RUNS(ATTENTION, TOKENS, "attention_rows", NULL, attention),
-    .formats = { NARROW, NARROW, NARROW, BIT(I32) | BIT(I64), NARROW | BIT(BOOL), NARROW }, .needs = ROUNDS | OVERFLOWS,
+    .formats = { USUAL, USUAL, USUAL, BIT(I32) | BIT(I64), USUAL | BIT(BOOL), USUAL }, .needs = ROUNDS | OVERFLOWS,
     .numerics = TM_NUMERICS_N2, .numerics_bound = 8, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32,
     .attribute_bytes = sizeof(tm_attention_attributes) },
   { RUNS(ATTENTION, TOKENS_F64, "attention_rows", NULL, attention),
-    .formats = { FLOATS, FLOATS, FLOATS, BIT(I32) | BIT(I64), FLOATS | BIT(BOOL), FLOATS }, .needs = F64 | OVERFLOWS,
+    .formats = { BIT(F64), BIT(F64), BIT(F64), BIT(I32) | BIT(I64), BIT(F64) | BIT(BOOL), BIT(F64) }, .needs = F64 | OVERFLOWS,
     .numerics = TM_NUMERICS_N2, .numerics_bound = 8, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F64,
     .attribute_bytes = sizeof(tm_attention_attributes) },
 

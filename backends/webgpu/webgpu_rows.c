@@ -16,6 +16,7 @@ extern const kernel_row_table webgpu_rows_normalize;
 extern const kernel_row_table webgpu_rows_stats;
 extern const kernel_row_table webgpu_rows_block;
 extern const kernel_row_table webgpu_rows_matmul_integer;
+extern const kernel_row_table webgpu_rows_tokens;
 
 const kernel_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_moving,
@@ -32,5 +33,6 @@ const kernel_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_stats,
   &webgpu_rows_block,
   &webgpu_rows_matmul_integer,
+  &webgpu_rows_tokens,
   0,
 };

@@ -4,6 +4,7 @@
 #define WEBGPU_SHADERS_H
 
 /* NUL-terminated; webgpu_<name>.wgsl is webgpu_wgsl_<name>. */
+extern const char webgpu_wgsl_attention[];
 extern const char webgpu_wgsl_bits[];
 extern const char webgpu_wgsl_elementwise[];
 extern const char webgpu_wgsl_exact[];
@@ -29,8 +30,10 @@ extern const char webgpu_wgsl_reduce[];
 extern const char webgpu_wgsl_reduce_extreme[];
 extern const char webgpu_wgsl_reduce_integer[];
 extern const char webgpu_wgsl_reduce_sum[];
+extern const char webgpu_wgsl_rope[];
 extern const char webgpu_wgsl_softmax[];
 extern const char webgpu_wgsl_stats[];
+extern const char webgpu_wgsl_update[];
 extern const char webgpu_wgsl_wide[];
 
 #endif

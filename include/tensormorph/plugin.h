@@ -56,7 +56,7 @@
  * Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
  * device: driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
- * Of a launch or transfer: the host sends no waits.
+ * Of an operand: TM_OPERAND_IN_PLACE.  Of a launch or transfer: the host sends no waits.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,

@@ -39,7 +39,9 @@ static tm_status load(tm_graph *graph, tm_plan_file *file, const tm_plan_options
   TM_TRY(check_graph(graph, file, error));
   tm_plan *plan;
   TM_TRY(tm_plan_make(graph, &own, tm_plan_file_choose, file, &plan, error));
-  if (memcmp(plan->digest, file->plan_digest, sizeof plan->digest) == 0) {
+  uint8_t digest[TM_SHA256_BYTES];
+  tm_plan_digest_make(plan, digest);
+  if (memcmp(digest, file->plan_digest, sizeof digest) == 0) {
     *out_plan = plan;
     return TM_OK;
   }

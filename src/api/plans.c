@@ -375,5 +375,5 @@ tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_
 }
 
 void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]) {
-  memcpy(out_digest, plan->digest, TM_SHA256_BYTES);
+  tm_plan_digest_make(plan, out_digest);
 }

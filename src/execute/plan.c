@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "execute/plan_build.h"
-#include "execute/plan_digest.h"
 #include "execute/plan_memory.h"
 #include "execute/plan_prepare.h"
 #include "schedule/graph_request.h"
@@ -116,7 +115,6 @@ tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error 
   if (status != TM_OK) free_program(plan);
   if (status != TM_OK) return status;
   plan->counters.plans++;
-  tm_plan_digest_make(plan, plan->digest);
   return TM_OK;
 }
 

@@ -207,7 +207,6 @@ typedef struct tm_plan {
   uint32_t         writes_whole_units;  /* a device in host memory writes beyond what is asked for: outputs have room for that */
   uint32_t         must_replace;        /* something failed: place anew before the next run */
   uint32_t         waits_for_prepare;
-  uint8_t          digest[TM_SHA256_BYTES];
   /* The thread that prepares kernels. */
   tm_mutex         lock;
   tm_thread        preparer;

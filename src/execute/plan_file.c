@@ -53,7 +53,7 @@ static void write_states(const tm_plan_program *program, const uint32_t *numbers
 
 void tm_plan_file_write(const tm_plan *plan, tm_field_writer *writer) {
   const tm_plan_program *program = &plan->program;
-  uint8_t graph[TM_SHA256_BYTES];
+  uint8_t graph[TM_SHA256_BYTES], digest[TM_SHA256_BYTES];
   uint32_t *numbers = tm_memory_calloc(plan->memory, program->problem.place_count, sizeof *numbers);
   if (numbers == NULL) {
     writer->failed = true;
@@ -63,7 +63,8 @@ void tm_plan_file_write(const tm_plan *plan, tm_field_writer *writer) {
   tm_field_write_text(writer, HEAD);
   tm_field_write_number(writer, FORM);
   tm_field_write(writer, graph, sizeof graph);
-  tm_field_write(writer, plan->digest, sizeof plan->digest);
+  tm_plan_digest_make(plan, digest);
+  tm_field_write(writer, digest, sizeof digest);
   const uint64_t policy[] = { plan->policy.worst_numerics, plan->policy.run_to_run, plan->policy.one_resource, plan->policy.repeats,
                               plan->policy.most_bytes };
   for (uint32_t i = 0; i < sizeof policy / sizeof *policy; i++) tm_field_write_number(writer, policy[i]);

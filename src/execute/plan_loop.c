@@ -195,6 +195,26 @@ static void count_launches(const loop *l) {
                                 memory_order_relaxed);
 }
 
+static bool is_given(const loop *l, uint32_t location) {
+  const uint32_t kind = l->program->locations[location].kind;
+  return kind == TM_LOCATION_INPUT || kind == TM_LOCATION_OUTPUT;
+}
+
+/* Whether work that may never end uses what the application gave. */
+static bool holds_given(const loop *l, uint32_t place) {
+  const tm_plan_queue *queue = &l->program->queues[place];
+  for (uint32_t i = queue->done_to; i <= l->index && i < l->program->action_count; i++) {
+    const tm_plan_action *action = &l->program->actions[i];
+    if (action->place != place || action->kind == TM_ACTION_WAIT) continue;
+    const uint32_t count = action->step == TM_PLAN_NONE ? 0 : candidate_of(l, action)->operation.input_count +
+                                                                  candidate_of(l, action)->operation.output_count;
+    for (uint32_t k = 0; k < count; k++)
+      if (is_given(l, l->program->operands[action->from + k].location)) return true;
+    if (action->step == TM_PLAN_NONE && (is_given(l, action->from) || is_given(l, action->to))) return true;
+  }
+  return false;
+}
+
 /* Other devices finish what they have; what they made counts. */
 static void end(loop *l, tm_status status, tm_loop_failure *failure) {
   failure->action = l->index;
@@ -206,14 +226,16 @@ static void end(loop *l, tm_status status, tm_loop_failure *failure) {
     l->error = &unheard;
     const bool is_pending = queue->is_held && !queue->has_failed && queue->enqueued_to > queue->done_to;
     if (is_pending && !queue->use.is_abandoned) (void)wait(l, i, queue->enqueued_to);
-    if (queue->use.is_abandoned) failure->is_held = 1;
+    if (!queue->is_held || !queue->use.is_abandoned) continue;
+    failure->is_abandoned = 1;
+    if (holds_given(l, i)) failure->is_held = 1;
   }
   give_queues(l);
   count_launches(l);
 }
 
 static void begin_failure(tm_loop_failure *failure) {
-  failure->is_held = 0;
+  failure->is_held = failure->is_abandoned = 0;
   failure->error.struct_size = sizeof failure->error;
   failure->error.text[0] = '\0';
 }

@@ -9,7 +9,8 @@
 typedef struct tm_loop_failure {
   uint32_t  action;
   uint32_t  blamed;             /* the action whose work failed, as far as that is known; else the same */
-  uint32_t  is_held;            /* work that never ended may still use host memory */
+  uint32_t  is_abandoned;       /* work of a device never ended, and may still use what it was given */
+  uint32_t  is_held;            /* ... and that is the application's */
   tm_status status;
   tm_error  error;
 } tm_loop_failure;

@@ -157,6 +157,20 @@ tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *err
   return TM_OK;
 }
 
+tm_status tm_plan_states_renew(tm_plan *plan, tm_error *error) {
+  for (uint64_t i = 0; i < plan->graph->states.count; i++) {
+    tm_plan_state *state = &plan->states[i];
+    if (!state->is_mirrored || state->mirror == NULL) continue;
+    void *fresh = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
+    if (fresh == NULL) return no_memory("a state", state->bytes, error);
+    memcpy(fresh, state->mirror, (size_t)state->bytes);
+    tm_plan_memory_free(plan, state->mirror, state->bytes);
+    state->mirror = fresh;
+    if (plan->program.is_bound && !is_in_buffer(location_of(plan, state))) location_of(plan, state)->host = fresh;
+  }
+  return TM_OK;
+}
+
 /* In host memory the mirror is the state; a lost one has none, and is refused before it is read. */
 tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error) {
   for (uint64_t i = 0; i < plan->graph->states.count; i++) {

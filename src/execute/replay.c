@@ -55,11 +55,12 @@ static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome
 }
 
 static tm_status make_good(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome *outcome, tm_error *error) {
+  plan->must_replace = 1;
+  if (failure->is_abandoned) TM_TRY(tm_plan_states_renew(plan, error));
   if (failure->is_held)
     return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use inputs and outputs", failure->error.text);
   const bool is_final = plan->program.actions[failure->action].kind == TM_ACTION_CAREFUL && failure->status != TM_ERROR_NO_MEMORY;
   blame(plan, failure, outcome);
-  plan->must_replace = 1;
   if (is_final || plan->runner.is_strict) {
     tm_plan_states_take_in(plan);
     return tm_fail(error, failure->status < 0 ? failure->status : TM_ERROR_INTERNAL, "%s",

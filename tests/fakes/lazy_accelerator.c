@@ -35,7 +35,7 @@ typedef struct queue {
   uint64_t  count;                      /* tickets given out: task i has ticket i + 1 */
   uint64_t  done;
   uint64_t  failed;                     /* ticket; 0: none */
-  tm_status status;
+  tm_status status;                     /* TM_PENDING: it never ends */
 } queue;
 
 struct tm_backend {
@@ -275,7 +275,6 @@ static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_tick
 }
 
 static tm_status lazy_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
-  (void)timeout_ns;
   tm_backend *backend = backend_of(device);
   tm_status first = TM_OK;
   for (uint32_t i = 0; i < count; i++) {
@@ -283,13 +282,15 @@ static tm_status lazy_wait(tm_device *device, const tm_ticket *tickets, uint32_t
     if (tickets[i].value > q->count) return TM_ERROR_ARGUMENT;
     work(backend, q, tickets[i].value);
     if (q->failed == 0 || tickets[i].value < q->failed || first != TM_OK) continue;
-    first = tickets[i].value == q->failed ? q->status : q->status == TM_ERROR_DEVICE_LOST ? q->status : TM_ERROR_PREDECESSOR;
+    if (q->status == TM_PENDING) (void)usleep((useconds_t)(timeout_ns / 1000));
+    first = tickets[i].value == q->failed || q->status == TM_PENDING ? q->status : q->status == TM_ERROR_DEVICE_LOST ? q->status : TM_ERROR_PREDECESSOR;
   }
   return first;
 }
 
 static tm_status lazy_cancel(tm_device *device, uint32_t number) {
   queue *q = &backend_of(device)->queues[number];
+  if (q->failed != 0 && q->status == TM_PENDING) return TM_BUSY;
   q->done = q->count;
   q->failed = 0;
   return TM_OK;

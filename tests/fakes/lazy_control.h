@@ -28,7 +28,8 @@ typedef struct lazy_control {
   tm_identity uuid;
   tm_identity resource;
   _Atomic uint32_t holds_prepare;       /* while it is 1 prepare does not come back, for a few seconds at most */
-  /* The calls of `function` from the first to the last, counted from 1, fail with `status`. */
+  /* The calls of `function` from the first to the last, counted from 1, fail with `status`; work with TM_PENDING
+     never ends. */
   _Atomic uint32_t function;
   _Atomic uint64_t first;
   _Atomic uint64_t last;

@@ -12,6 +12,7 @@ typedef struct lazy_case {
   tm_context  *context;
   lazy_control controls[LAZY_COUNT];
   log_lines    lines;
+  uint64_t     patience_ns;     /* 0: 5 s */
   uint32_t     is_swapped;      /* loaded the other way round */
 } lazy_case;
 
@@ -30,7 +31,7 @@ static inline void lazy_case_open(lazy_case *one) {
   tm_context_options options = options_with(paths, LAZY_COUNT);
   options.pointers = pointers;
   options.pointer_count = LAZY_COUNT;
-  options.patience_ns = UINT64_C(5000000000);
+  options.patience_ns = one->patience_ns != 0 ? one->patience_ns : UINT64_C(5000000000);
   options.log = keep_line;
   options.log_context = &one->lines;
   one->lines.length = 0;

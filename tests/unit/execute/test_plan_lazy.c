@@ -4,6 +4,7 @@
  * that is missing, or memory that is given away too early, shows as a wrong number.
  */
 #include "unit/execute/lazy_case.h"
+#include "unit/execute/plan_chance.h"
 
 static void try_graph(lazy_case *machine, uint64_t seed, uint32_t node_count) {
   plan_case one;
@@ -80,6 +81,22 @@ static void promptly_in_memory_of_their_own(void **state) {
   try_machine(controls, 6000, 20);
 }
 
+/* Lazy ones of both kinds, the processor and the reference, states in any memory. */
+static void wherever_chance_puts_them(void **state) {
+  (void)state;
+  static lazy_case machine;
+  const tm_plan_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N0, .wait_for_prepare = 1 };
+  uint32_t node_counts[64] = { 0 };
+  memset(&machine, 0, sizeof machine);
+  machine.controls[0].aliases = machine.controls[2].aliases = 1;
+  machine.controls[1].granule = 64;
+  machine.controls[2].is_host = 1;
+  lazy_case_open(&machine);
+  for (uint64_t seed = 301; seed <= 340; seed++) plan_chance_try(machine.context, &options, seed, 20, 0, node_counts);
+  for (uint32_t i = 0; i < LAZY_COUNT; i++) assert_true(node_counts[i] > 20);
+  lazy_case_close(&machine);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(between_memories),
@@ -87,6 +104,7 @@ int main(void) {
     cmocka_unit_test(lazily_in_host_memory),
     cmocka_unit_test(lazily_in_both),
     cmocka_unit_test(promptly_in_memory_of_their_own),
+    cmocka_unit_test(wherever_chance_puts_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
