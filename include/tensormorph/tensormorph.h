@@ -884,7 +884,7 @@ typedef struct tm_explained_memory {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    peak_bytes;               /* that values and workspaces take at once */
+  uint64_t    peak_bytes;               /* that values and workspaces take at once, copies of constants that stay included */
   uint64_t    max_bytes;                /* 0: no limit */
   uint64_t    ns_per_mib;               /* about what a run would save by another MiB; 0: there is enough */
 } tm_explained_memory;

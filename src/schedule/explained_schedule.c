@@ -223,11 +223,34 @@ static void price_moves(const plan_view *view) {
   }
 }
 
+/* A constant that is copied stays where it was copied to, from run to run. */
+static tm_solver_value *keep_constants(const plan_view *view) {
+  const tm_plan_explanation *explanation = view->explanation;
+  const tm_graph_problem *problem = &explanation->problem;
+  tm_solver_value *values = tm_arena_calloc(view->arena, view->solver->value_count, sizeof *values);
+  if (values == NULL) return NULL;
+  if (view->solver->value_count != 0) memcpy(values, view->solver->values, view->solver->value_count * sizeof *values);
+  for (uint32_t i = 0; i < explanation->copy_count; i++) {
+    const tm_plan_copy *copy = &explanation->copies[i];
+    tm_solver_value *value = &values[problem->value_numbers[copy->value]];
+    if (problem->graph->values[copy->value].kind == TM_GRAPH_CONSTANT && value->wanted == TM_SOLVER_NONE) value->wanted = copy->to;
+  }
+  return values;
+}
+
+/* What a run needs at once, but not less than is known already. */
 static tm_status weigh_memory(const plan_view *view, tm_error *error) {
+  tm_solver_problem kept = *view->solver;
   tm_occupancy occupancy;
-  TM_TRY(tm_occupancy_init(&occupancy, view->solver, &view->flow, view->arena, error));
+  tm_flow flow;
+  if (kept.op_count == 0) return TM_OK;
+  kept.values = keep_constants(view);
+  if (kept.values == NULL) return no_memory(error);
+  TM_TRY(tm_flow_init(&flow, &kept, view->arena, error));
+  TM_TRY(tm_occupancy_init(&occupancy, &kept, &flow, view->arena, error));
   tm_occupancy_weigh(&occupancy, view->labels);
-  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, view->solver->memory_count * sizeof *occupancy.peak_bytes);
+  for (uint32_t i = 0; i < kept.memory_count; i++)
+    view->explanation->peak_bytes[i] = tm_max_u64(view->explanation->peak_bytes[i], occupancy.peak_bytes[i]);
   return TM_OK;
 }
 
@@ -330,6 +353,7 @@ static tm_status run_at_once(const plan_view *view, tm_error *error) {
   view->explanation->total_ns = timeline.makespan_ns;
   tm_status status = take_timeline(view, &timeline, error);
   tm_timeline_deinit(&timeline);
+  if (status == TM_OK) status = weigh_memory(view, error);
   return status == TM_OK ? try_moves(view, error) : status;
 }
 
@@ -347,7 +371,7 @@ static tm_status make(const plan_view *view, tm_error *error) {
   if (explanation->choice.overlaps != 0) return run_at_once(view, error);
   run_in_turn(view);
   price_moves(view);
-  return view->solver->op_count == 0 ? TM_OK : weigh_memory(view, error);
+  return weigh_memory(view, error);
 }
 
 tm_status tm_explained_schedule_make(tm_plan_explanation *explanation, tm_error *error) {
