@@ -194,22 +194,6 @@ static void print_details(const page *p) {
   }
 }
 
-/* Does another number of runs between this one and the declared one move the node to the same place? */
-static bool is_foregone(const page *p, uint32_t index, const tm_plan_change *change, const tm_changed_node *then) {
-  tm_plan_summary summary = { .struct_size = sizeof summary };
-  tm_plan_change  other = { .struct_size = sizeof other };
-  tm_changed_node there = { .struct_size = sizeof there };
-  tm_plan_explanation_summarize(p->explained->explanation, &summary);
-  for (uint32_t i = 0; tm_plan_explanation_change(p->explained->explanation, i, &other) == TM_OK; i++) {
-    const bool is_nearer = change->value > summary.repeats ? other.value < change->value && other.value > summary.repeats
-                                                           : other.value > change->value && other.value < summary.repeats;
-    if (i == index || change->kind != TM_CHANGE_REPEATS || other.kind != TM_CHANGE_REPEATS || !is_nearer) continue;
-    if (tm_plan_explanation_changed_node(p->explained->explanation, i, p->node, &there) != TM_OK || there.moves == 0) continue;
-    if (there.device == then->device && strcmp(there.lowering, then->lowering) == 0) return true;
-  }
-  return false;
-}
-
 static void print_changes(const page *p) {
   tm_plan_summary summary = { .struct_size = sizeof summary };
   tm_plan_change  change = { .struct_size = sizeof change };
@@ -219,7 +203,7 @@ static void print_changes(const page *p) {
   tm_plan_explanation_summarize(p->explained->explanation, &summary);
   for (uint32_t i = 0; tm_plan_explanation_change(p->explained->explanation, i, &change) == TM_OK; i++) {
     if (tm_plan_explanation_changed_node(p->explained->explanation, i, p->node, &then) != TM_OK || then.moves == 0) continue;
-    if (is_foregone(p, i, &change, &then)) continue;
+    if (then.is_farther != 0) continue;
     tm_change_describe(&change, name, sizeof name);
     tm_way_describe(then.device_name, then.lowering, way, sizeof way);
     tm_difference_describe(summary.total_ns, change.total_ns, difference, sizeof difference);

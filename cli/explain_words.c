@@ -46,7 +46,7 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
 
 /* ---- why ---- */
 
-/* "; with cpu:0, the next best, a run would take 12.0 ms more" */
+/* "; with it on fast:0, the next best, a run would take 12.0 ms more" */
 static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, char *out,
                         size_t capacity) {
   tm_node_candidate next = { .struct_size = sizeof next };

@@ -847,7 +847,7 @@ typedef struct tm_changed_node {
   const char *device_name;
   const char *lowering;
   uint32_t    moves;                    /* 1: it is not where it is now */
-  uint32_t    reserved;
+  uint32_t    is_farther;               /* 1: of REPEATS: a number nearer to the declared one moves it there, too */
 } tm_changed_node;
 /* Where a node would be then.   TM_OK, TM_END (past the last, or the change is not possible) */
 tm_status tm_plan_explanation_changed_node(const tm_plan_explanation *explanation, uint32_t change, uint32_t node,

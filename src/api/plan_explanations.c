@@ -288,6 +288,7 @@ tm_status tm_plan_explanation_changed_node(const tm_plan_explanation *explanatio
     .device_name = place->device->name,
     .lowering = place->lowering,
     .moves = tm_requirement_change_moves(explanation, &explanation->changes[change], node),
+    .is_farther = tm_requirement_change_is_farther(explanation, change, node),
   };
   tm_copy_out(out_node, &one, sizeof one);
   return TM_OK;

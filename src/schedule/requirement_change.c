@@ -145,7 +145,7 @@ static bool leads_to(const tm_plan_explanation *explanation, const tm_requiremen
 }
 
 /* Of several numbers of runs that lead there only the nearest to the one that was declared is worth telling. */
-static bool is_nearest(const tm_plan_explanation *explanation, uint32_t index, uint32_t node, const tm_device_slot *device,
+static bool is_farther(const tm_plan_explanation *explanation, uint32_t index, uint32_t node, const tm_device_slot *device,
                        const char *lowering) {
   const tm_requirement_change *change = &explanation->changes[index];
   const uint64_t now = explanation->policy.repeats;
@@ -154,9 +154,14 @@ static bool is_nearest(const tm_plan_explanation *explanation, uint32_t index, u
     const bool is_between =
         (now < other->value && other->value < change->value) || (change->value < other->value && other->value < now);
     if (other->kind != TM_CHANGE_REPEATS || other->places == NULL || !is_between) continue;
-    if (leads_to(explanation, other, node, device, lowering)) return false;
+    if (leads_to(explanation, other, node, device, lowering)) return true;
   }
-  return true;
+  return false;
+}
+
+bool tm_requirement_change_is_farther(const tm_plan_explanation *explanation, uint32_t index, uint32_t node) {
+  const tm_changed_place *then = &explanation->changes[index].places[node];
+  return is_farther(explanation, index, node, then->device, then->lowering);
 }
 
 uint32_t tm_requirement_change_find(const tm_plan_explanation *explanation, uint32_t node, const tm_device_slot *device,
@@ -165,7 +170,7 @@ uint32_t tm_requirement_change_find(const tm_plan_explanation *explanation, uint
   for (uint32_t i = 0; i < explanation->change_count; i++) {
     const tm_requirement_change *change = &explanation->changes[i];
     if (change->places == NULL || !leads_to(explanation, change, node, device, lowering)) continue;
-    if (!is_nearest(explanation, i, node, device, lowering)) continue;
+    if (is_farther(explanation, i, node, device, lowering)) continue;
     if (best == TM_NO_CHANGE || change->total_ns < explanation->changes[best].total_ns) best = i;
   }
   return best;

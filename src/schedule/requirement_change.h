@@ -16,5 +16,7 @@ uint32_t tm_requirement_change_find(const tm_plan_explanation *explanation, uint
 
 /* Whether the node would not be where it is now. */
 bool tm_requirement_change_moves(const tm_plan_explanation *explanation, const tm_requirement_change *change, uint32_t node);
+/* Whether another number of runs, nearer to the declared one, brings the node to the same place. */
+bool tm_requirement_change_is_farther(const tm_plan_explanation *explanation, uint32_t index, uint32_t node);
 
 #endif

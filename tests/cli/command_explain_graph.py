@@ -148,8 +148,8 @@ class ExplainGraph(harness.CommandTest):
     def test_a_line_a_node(self):
         out = self.run_command("explain", "--graph", self.perceptron(), COLUMNS="80")[0]
         for name in ("fc0", "act0", "sum0", "fc1", "act1", "sum1"):
-            self.assertRegex(out, rf"(?m)^ *\d+  {name}  ")
-        self.assertRegex(out, r"(?m)^ *6  -  +softmax  ")
+            self.assertRegex(out, rf"(?m)^\d+ +{name}  ")
+        self.assertRegex(out, r"(?m)^6 +- +softmax  ")
         self.assertIn("7 nodes, 1 input, 2 constants, 1 output", out)
 
     def test_nodes_by_name_and_number(self):
