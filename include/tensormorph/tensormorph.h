@@ -576,8 +576,11 @@ typedef struct tm_plan_description {
   uint32_t memory_count;
   uint32_t replays;                     /* 1: runs are replayed by now */
   uint32_t preparing;                   /* 1: kernels are being prepared */
+  uint32_t exact;                       /* 1: proven to be the cheapest, as far as times add up */
+  uint32_t overlaps;                    /* 1: work of several devices at the same time is counted once in the next two */
   uint64_t predicted_ns;                /* one run, copies included */
   uint64_t bound_ns;                    /* no placement is predicted to take less; 0: not known */
+  uint64_t additive_ns;                 /* one run with nothing at the same time */
   uint64_t run_count;
   uint64_t replay_count;
   uint64_t plan_count;                  /* times that the graph was placed */

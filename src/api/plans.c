@@ -182,11 +182,24 @@ static tm_status output_operand(const tm_plan *plan, uint32_t index, tm_operand 
   return tm_operand_contiguous(value->format, value->rank, value->dims, out_operand, error);
 }
 
+/* What was not written in the last run may lie where a constant does. */
+static tm_status check_beside_constants(const tm_plan *plan, const tm_tensor *output, uint32_t index, tm_error *error) {
+  const char *begin = output->data - tm_operand_bytes_below(&output->operand), *end = begin + output->operand.byte_count;
+  for (uint64_t i = 0; i < plan->graph->constants.count; i++) {
+    const tm_value *constant = &plan->graph->values[plan->graph->constants.values[i]];
+    const char *first = (const char *)constant->data - tm_operand_bytes_below(&constant->operand);
+    if (begin >= first + constant->operand.byte_count || first >= end) continue;
+    return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps constant '%s'", index, constant->name.data);
+  }
+  return TM_OK;
+}
+
 static tm_status take_outputs(tm_plan *plan, tm_tensor *const *outputs, tm_error *error) {
   for (uint32_t i = 0; i < plan->graph->output_count; i++) {
     tm_operand dense;
     TM_TRY(output_operand(plan, i, &dense, error));
     TM_TRY(check_like(plan, outputs[i], &dense, "output", i, error));
+    if (plan->outputs[i] != outputs[i]->data) TM_TRY(check_beside_constants(plan, outputs[i], i, error));
     plan->outputs[i] = outputs[i]->data;
     const bool is_dense = (outputs[i]->operand.flags & TM_OPERAND_CONTIGUOUS) != 0;
     if (!is_dense || !is_aligned(plan, outputs[i]->data) || plan->writes_whole_units)
@@ -321,8 +334,11 @@ void tm_plan_describe(const tm_plan *plan, tm_plan_description *out_description)
     .memory_count = plan->program.problem.solver.memory_count,
     .replays = plan->program.is_bound,
     .preparing = atomic_load(&plan->is_preparing),
+    .exact = plan->program.is_exact,
+    .overlaps = plan->program.overlaps,
     .predicted_ns = plan->program.total_ns,
     .bound_ns = plan->program.bound_ns,
+    .additive_ns = plan->program.additive_ns,
     .run_count = plan->counters.runs,
     .replay_count = plan->counters.plain_runs,
     .plan_count = plan->counters.plans,
