@@ -81,7 +81,8 @@ static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *er
   tm_loop_failure failure;
   tm_plan_point(plan);
   const bool is_measured = plan->counters.plain_runs % MEASURE_ONE_IN == 0;
-  const tm_status status = is_measured ? tm_plan_loop_measured(plan, &failure) : tm_plan_loop_plain(plan, &failure);
+  const tm_status status = is_measured ? tm_plan_loop_measured(plan, outcome, &failure)
+                                       : tm_plan_loop_plain(plan, outcome, &failure);
   plan->counters.plain_runs++;
   outcome->was_plain = 1;
   return status == TM_OK ? TM_OK : make_good(plan, &failure, outcome, error);
@@ -103,7 +104,8 @@ static void bind(tm_plan *plan) {
 
 static tm_status run(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   TM_TRY(check_states(plan, error));
-  if (plan->must_replace || !are_usable(plan) || tm_plan_epochs(plan) != plan->program.generation) TM_TRY(tm_plan_place(plan, NULL, error));
+  if (plan->must_replace || !are_usable(plan) || tm_plan_epochs(plan) != plan->program.generation)
+    TM_TRY(tm_plan_place(plan, NULL, error));
   if (!plan->program.is_bound && tm_plan_is_ready(plan)) bind(plan);
   else if (plan->program.is_bound && tm_plan_states_put_out(plan, NULL) != TM_OK) tm_plan_unbind(plan);
   TM_TRY(check_states(plan, error));
