@@ -528,6 +528,12 @@ typedef struct tm_plan_options {
   const char *const *excluded_devices;  /* never these, whatever fails */
   uint32_t device_count;
   uint32_t excluded_device_count;
+  /* What counts how much, each up to 1000; all 0: latency only.  Of the cheapest placement and those on one resource each, the one
+     with the least sum of the three is taken. */
+  uint32_t latency_permille;            /* of the time until the end, in ns */
+  uint32_t throughput_permille;         /* of the time that the busiest resource works, in ns: what bounds runs side by side */
+  uint32_t memory_permille;             /* of the bytes at the peak in all memories, in KiB */
+  uint32_t reserved;
 } tm_plan_options;
 
 /* Seals the graph.  options may be NULL.

@@ -30,6 +30,10 @@ tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
     return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
                    out_options->worst_numerics);
+  const uint32_t weights[] = { out_options->latency_permille, out_options->throughput_permille, out_options->memory_permille };
+  for (uint32_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    if (weights[i] > 1000)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: a weight of %u per mille, at most 1000", weights[i]);
   if (out_options->repeats == 0) out_options->repeats = USUAL_REPEATS;
   return TM_OK;
 }
@@ -78,6 +82,9 @@ static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_r
   request->policy.repeats = options->repeats;
   request->policy.most_bytes = options->max_memory_bytes;
   request->policy.one_resource = options->one_resource != 0;
+  request->policy.latency_permille = options->latency_permille;
+  request->policy.throughput_permille = options->throughput_permille;
+  request->policy.memory_permille = options->memory_permille;
   TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;

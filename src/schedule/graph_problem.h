@@ -27,6 +27,9 @@ typedef struct tm_plan_policy {
   uint64_t       repeats;               /* runs over which what is paid once is spread; at least 1 */
   uint64_t       most_bytes;            /* in any one memory at once; 0: no limit */
   const uint8_t *denied;                /* by device: 1 if it must not be used; NULL: all may */
+  uint32_t       latency_permille;      /* what counts how much; all 0: latency only */
+  uint32_t       throughput_permille;
+  uint32_t       memory_permille;
   uint32_t       one_resource;          /* 1: all on one, with the reference for what that cannot do */
 } tm_plan_policy;
 

@@ -251,6 +251,34 @@ static void one_resource_stays_on_one(void **state) {
   lazy_case_close(&machine);
 }
 
+static uint64_t bytes_of(const tm_plan *plan) {
+  tm_plan_memory_description memory = { .struct_size = sizeof memory };
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; tm_plan_memory_describe(plan, i, &memory) == TM_OK; i++) bytes += memory.bytes;
+  return bytes;
+}
+
+static void weights_count(void **state) {
+  (void)state;
+  uint32_t less = 0;
+  for (uint64_t seed = 90; seed < 100; seed++) {
+    plan_case one;
+    tm_plan_options options = LAZY_OPTIONS;
+    memset(&machine, 0, sizeof machine);
+    for (uint32_t i = 0; i < LAZY_COUNT; i++) machine.controls[i].cost_spread_ns = 10000;
+    lazy_case_open(&machine);
+    plan_case_build(&one, machine.context, seed, 30);
+    one.plan = lazy_plan(one.graph, &options);
+    options.memory_permille = 1000;
+    tm_plan *small = lazy_plan(one.graph, &options);
+    less += bytes_of(small) < bytes_of(one.plan);
+    tm_plan_destroy(small);
+    plan_case_destroy(&one);
+    lazy_case_close(&machine);
+  }
+  assert_true(less > 0);
+}
+
 static void options_that_mean_nothing_are_refused(void **state) {
   (void)state;
   plan_case one;
@@ -266,6 +294,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
       TM_ERROR_ARGUMENT,
       "lazy_z" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .device_count = 1 }, TM_ERROR_ARGUMENT, "devices" },
+    { { .struct_size = sizeof(tm_plan_options), .latency_permille = 1001 }, TM_ERROR_ARGUMENT, "1001" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT, "" },
   };
@@ -446,6 +475,7 @@ int main(void) {
     cmocka_unit_test(the_error_of_the_last_device_names_them_all),
     cmocka_unit_test(strict_plans_say_what_the_device_said),
     cmocka_unit_test(one_resource_stays_on_one),
+    cmocka_unit_test(weights_count),
     cmocka_unit_test(options_that_mean_nothing_are_refused),
     cmocka_unit_test(inputs_and_outputs_that_do_not_fit_are_refused),
     cmocka_unit_test(tensors_of_any_arrangement_will_do),
