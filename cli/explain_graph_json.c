@@ -5,8 +5,8 @@
 #include "numerics_text.h"
 #include "op_request.h"
 
-static const char *const change_kinds[] = { "", "numerics", "repeats", "memory", "device", "run_to_run", "resources" };
-static const char *const why_names[] = { "only", "fastest", "setup", "copies", "overlap", "memory", "planned" };
+static const char *const change_kinds[] = { "", "numerics", "repeats", "memory", "device", "run_to_run", "resources", "weights" };
+static const char *const why_names[] = { "only", "fastest", "setup", "copies", "overlap", "memory", "planned", "weights" };
 
 static void print_ns(tm_json_writer *json, const char *key, uint64_t ns) {
   if (ns == TM_NEVER_NS) tm_json_null(json, key);

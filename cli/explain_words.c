@@ -7,7 +7,7 @@
 #include "quantity.h"
 
 const char *tm_why_name(uint32_t why) {
-  static const char *const names[] = { "only choice", "fastest", "set-up", "copies", "overlap", "memory", "as planned" };
+  static const char *const names[] = { "only choice", "fastest", "set-up", "copies", "overlap", "memory", "as planned", "weights" };
   return why < sizeof names / sizeof *names ? names[why] : "?";
 }
 
@@ -86,8 +86,8 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
       break;
     case TM_WHY_COPIES:
       snprintf(out, capacity,
-               "%s would run it in %s (%s), but with the copies that this takes, there and around it, a run would be %s longer", way,
-               faster_text, sooner, regret_text);
+               "%s would run it in %s (%s), but with the copies that this takes, there and around it, a run would be %s longer",
+               way, faster_text, sooner, regret_text);
       break;
     case TM_WHY_OVERLAP:
       snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner");
@@ -95,6 +95,7 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
     case TM_WHY_MEMORY:
       snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner);
       break;
+    case TM_WHY_WEIGHTS: snprintf(out, capacity, "it is not the cheapest place, but not only time counts"); break;
     default: snprintf(out, capacity, "prices were others when the plan was made"); break;
   }
   append_next(explained, node, &one, out, capacity);
@@ -108,6 +109,7 @@ void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity
     case TM_CHANGE_REPEATS: snprintf(out, capacity, "--repeats %llu", (unsigned long long)change->value); break;
     case TM_CHANGE_MEMORY: snprintf(out, capacity, "no --max-memory"); break;
     case TM_CHANGE_ALLOWED: snprintf(out, capacity, "%s allowed", change->device_name); break;
+    case TM_CHANGE_WEIGHTS: snprintf(out, capacity, "time alone that counts"); break;
     case TM_CHANGE_BITS: snprintf(out, capacity, "bits that may differ from run to run"); break;
     default: snprintf(out, capacity, "more than one resource"); break;
   }

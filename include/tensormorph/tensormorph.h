@@ -528,6 +528,12 @@ typedef struct tm_plan_options {
   const char *const *excluded_devices;  /* never these, whatever fails */
   uint32_t device_count;
   uint32_t excluded_device_count;
+  /* What counts how much, each up to 1000; all 0: latency only.  Of the cheapest placement and those on one resource each, the one
+     with the least sum of the three is taken. */
+  uint32_t latency_permille;            /* of the time until the end, in ns */
+  uint32_t throughput_permille;         /* of the time that the busiest resource works, in ns: what bounds runs side by side */
+  uint32_t memory_permille;             /* of the bytes at the peak in all memories, in KiB */
+  uint32_t reserved;
 } tm_plan_options;
 
 /* Seals the graph.  options may be NULL.
@@ -576,8 +582,11 @@ typedef struct tm_plan_description {
   uint32_t memory_count;
   uint32_t replays;                     /* 1: runs are replayed by now */
   uint32_t preparing;                   /* 1: kernels are being prepared */
+  uint32_t exact;                       /* 1: proven to be the cheapest, as far as times add up */
+  uint32_t overlaps;                    /* 1: work of several devices at the same time is counted once in the next two */
   uint64_t predicted_ns;                /* one run, copies included */
   uint64_t bound_ns;                    /* no placement is predicted to take less; 0: not known */
+  uint64_t additive_ns;                 /* one run with nothing at the same time */
   uint64_t run_count;
   uint64_t replay_count;
   uint64_t plan_count;                  /* times that the graph was placed */
@@ -750,6 +759,7 @@ void tm_plan_explanation_summarize(const tm_plan_explanation *explanation, tm_pl
 #define TM_WHY_OVERLAP  4u              /* it costs more in sum, but is done at the same time as other things */
 #define TM_WHY_MEMORY   5u              /* it costs more, but the plan keeps to its limit of memory */
 #define TM_WHY_PLANNED  6u              /* prices were others when the plan was made */
+#define TM_WHY_WEIGHTS  7u              /* it costs more, but the options weigh other things than time, or want one resource */
 
 typedef struct tm_node_explanation {
   uint32_t struct_size;
@@ -827,6 +837,7 @@ tm_status tm_plan_explanation_candidate(const tm_plan_explanation *explanation, 
 #define TM_CHANGE_ALLOWED  4u           /* the device `value`, which the options exclude */
 #define TM_CHANGE_BITS     5u           /* bits may differ from run to run */
 #define TM_CHANGE_RESOURCE 6u           /* more than one resource */
+#define TM_CHANGE_WEIGHTS  7u           /* nothing but the time of a run counts */
 
 /* What the plan would be with one requirement changed. */
 typedef struct tm_plan_change {

@@ -30,6 +30,10 @@ tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
     return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
                    out_options->worst_numerics);
+  const uint32_t weights[] = { out_options->latency_permille, out_options->throughput_permille, out_options->memory_permille };
+  for (uint32_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    if (weights[i] > 1000)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: a weight of %u per mille, at most 1000", weights[i]);
   if (out_options->repeats == 0) out_options->repeats = USUAL_REPEATS;
   return TM_OK;
 }
@@ -72,6 +76,9 @@ tm_plan_policy tm_plan_options_policy(const tm_context *context, const tm_plan_o
     .repeats = options->repeats,
     .most_bytes = options->max_memory_bytes,
     .denied = denied,
+    .latency_permille = options->latency_permille,
+    .throughput_permille = options->throughput_permille,
+    .memory_permille = options->memory_permille,
     .one_resource = options->one_resource != 0,
   };
 }
@@ -188,11 +195,24 @@ static tm_status output_operand(const tm_plan *plan, uint32_t index, tm_operand 
   return tm_operand_contiguous(value->format, value->rank, value->dims, out_operand, error);
 }
 
+/* What was not written in the last run may lie where a constant does. */
+static tm_status check_beside_constants(const tm_plan *plan, const tm_tensor *output, uint32_t index, tm_error *error) {
+  const char *begin = output->data - tm_operand_bytes_below(&output->operand), *end = begin + output->operand.byte_count;
+  for (uint64_t i = 0; i < plan->graph->constants.count; i++) {
+    const tm_value *constant = &plan->graph->values[plan->graph->constants.values[i]];
+    const char *first = (const char *)constant->data - tm_operand_bytes_below(&constant->operand);
+    if (begin >= first + constant->operand.byte_count || first >= end) continue;
+    return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps constant '%s'", index, constant->name.data);
+  }
+  return TM_OK;
+}
+
 static tm_status take_outputs(tm_plan *plan, tm_tensor *const *outputs, tm_error *error) {
   for (uint32_t i = 0; i < plan->graph->output_count; i++) {
     tm_operand dense;
     TM_TRY(output_operand(plan, i, &dense, error));
     TM_TRY(check_like(plan, outputs[i], &dense, "output", i, error));
+    if (plan->outputs[i] != outputs[i]->data) TM_TRY(check_beside_constants(plan, outputs[i], i, error));
     plan->outputs[i] = outputs[i]->data;
     const bool is_dense = (outputs[i]->operand.flags & TM_OPERAND_CONTIGUOUS) != 0;
     if (!is_dense || !is_aligned(plan, outputs[i]->data) || plan->writes_whole_units)
@@ -327,8 +347,11 @@ void tm_plan_describe(const tm_plan *plan, tm_plan_description *out_description)
     .memory_count = plan->program.problem.solver.memory_count,
     .replays = plan->program.is_bound,
     .preparing = atomic_load(&plan->is_preparing),
+    .exact = plan->program.is_exact,
+    .overlaps = plan->program.overlaps,
     .predicted_ns = plan->program.total_ns,
     .bound_ns = plan->program.bound_ns,
+    .additive_ns = plan->program.additive_ns,
     .run_count = plan->counters.runs,
     .replay_count = plan->counters.plain_runs,
     .plan_count = plan->counters.plans,

@@ -111,7 +111,7 @@ static tm_status make_outputs(tm_careful_replay *replay, const tm_node *node, tm
   return TM_OK;
 }
 
-static void note_outcome(tm_plan_outcome *outcome, const tm_run_outcome *run) {
+void tm_plan_outcome_add(tm_plan_outcome *outcome, const tm_run_outcome *run) {
   outcome->retries += run->retries;
   outcome->fell_back |= run->fell_back;
   if (run->note[0] != '\0') memcpy(outcome->note, run->note, sizeof outcome->note);
@@ -151,7 +151,7 @@ static tm_status run_node(tm_careful_replay *replay, const tm_plan_step *step, t
     tm_error_prefix(error, "%s", name);
     return status;
   }
-  note_outcome(outcome, &run);
+  tm_plan_outcome_add(outcome, &run);
   if (run.retries != 0) plan->must_replace = 1;
   release_inputs(replay, node);
   return TM_OK;

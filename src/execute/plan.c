@@ -39,6 +39,9 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   program->state_memory = choice->state_memory;
   program->total_ns = choice->total_ns;
   program->bound_ns = choice->bound_ns;
+  program->additive_ns = choice->additive_ns;
+  program->overlaps = choice->overlaps;
+  program->is_exact = choice->is_exact;
   return TM_OK;
 }
 
@@ -53,6 +56,14 @@ static tm_status build_stages(tm_plan_build *build, tm_error *error) {
   TM_TRY(tm_plan_build_actions(build, error));
   TM_TRY(tm_plan_build_slots(build, error));
   return tm_plan_build_launches(build, error);
+}
+
+uint64_t tm_plan_epochs(const tm_plan *plan) {
+  const tm_graph_problem *problem = &plan->program.problem;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < problem->place_count; i++)
+    if (plan->program.queues[i].is_used) sum += atomic_load_explicit(&problem->places[i].device->epoch, memory_order_relaxed);
+  return sum;
 }
 
 static void find_states(tm_plan *plan, const tm_plan_build *build) {
@@ -102,6 +113,7 @@ static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *
   TM_TRY(choose(plan, request, &choice, error));
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
+  if (status == TM_OK) program->generation = tm_plan_epochs(plan);
   if (status == TM_OK) tm_plan_prepare_start(plan);
   return status;
 }

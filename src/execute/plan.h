@@ -182,7 +182,9 @@ typedef struct tm_plan_program {
   uint32_t step_count, action_count, location_count, slot_count, operand_count, patch_count, launch_count, binding_count;
   uint32_t state_memory;
   uint32_t is_bound;                    /* memory is there, and launches are made */
-  uint64_t total_ns, bound_ns;
+  uint32_t overlaps, is_exact;          /* as in tm_graph_choice */
+  uint64_t total_ns, bound_ns, additive_ns;
+  uint64_t generation;                  /* of epochs: see tm_plan_epochs */
   void    *block;                       /* host memory of slots */
   uint64_t block_bytes;
   uint64_t *memory_bytes;               /* [memory]: that the plan takes there */
@@ -207,6 +209,8 @@ typedef struct tm_plan {
   uint32_t         writes_whole_units;  /* a device in host memory writes beyond what is asked for: outputs have room for that */
   uint32_t         must_replace;        /* something failed: place anew before the next run */
   uint32_t         waits_for_prepare;
+  uint32_t         bind_failures;       /* in a row */
+  uint32_t         runs_until_bind;     /* before it is tried again */
   /* The thread that prepares kernels. */
   tm_mutex         lock;
   tm_thread        preparer;
@@ -249,8 +253,8 @@ void      tm_plan_deinit(tm_plan *plan);
    the plan is without a program, until the next try. */
 tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 
-/* Waits until everything is prepared, or cannot be. */
-void      tm_plan_wait_prepared(tm_plan *plan);
+/* Moves when a device's answers may have changed. */
+uint64_t  tm_plan_epochs(const tm_plan *plan);
 /* Whether all can be replayed: prepared, and proven. */
 bool      tm_plan_is_ready(const tm_plan *plan);
 

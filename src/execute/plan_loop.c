@@ -16,6 +16,7 @@ typedef struct loop {
   tm_plan         *plan;
   tm_plan_program *program;
   tm_error        *error;
+  tm_plan_outcome *outcome;
   uint32_t         index;       /* of the action */
   uint32_t         blamed;      /* action whose work failed; TM_PLAN_NONE: nobody knows */
 } loop;
@@ -157,8 +158,10 @@ static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
   const tm_status status =
       tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
   take_queues(l);
-  if (status == TM_OK && outcome.retries != 0) l->plan->must_replace = 1;
-  return status;
+  TM_TRY(status);
+  tm_plan_outcome_add(l->outcome, &outcome);
+  if (outcome.retries != 0) l->plan->must_replace = 1;
+  return TM_OK;
 }
 
 static tm_status act(loop *l, const tm_plan_action *action) {
@@ -240,9 +243,10 @@ static void begin_failure(tm_loop_failure *failure) {
   failure->error.text[0] = '\0';
 }
 
-tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
+tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .outcome = outcome,
+             .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -299,9 +303,10 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
   return TM_OK;
 }
 
-tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
+tm_status tm_plan_loop_measured(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .blamed = TM_PLAN_NONE };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .outcome = outcome,
+             .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);

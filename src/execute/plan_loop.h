@@ -15,9 +15,9 @@ typedef struct tm_loop_failure {
   tm_error  error;
 } tm_loop_failure;
 
-/* TM_OK, or failure->status. */
-tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure);
+/* TM_OK, or failure->status.  What careful steps made good is added to `outcome`. */
+tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure);
 /* The same, waiting for each step, and learning from what it took. */
-tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure);
+tm_status tm_plan_loop_measured(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure);
 
 #endif

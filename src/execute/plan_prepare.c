@@ -60,12 +60,6 @@ void tm_plan_prepare_stop(tm_plan *plan) {
   plan->has_preparer = false;
 }
 
-void tm_plan_wait_prepared(tm_plan *plan) {
-  if (!plan->has_preparer) return;
-  tm_thread_join(&plan->preparer);
-  plan->has_preparer = false;
-}
-
 bool tm_plan_is_ready(const tm_plan *plan) {
   if (atomic_load(&plan->is_preparing) != 0) return false;
   for (uint32_t i = 0; i < plan->program.step_count; i++) {

@@ -12,6 +12,8 @@
 
 /* The first replay is measured, and from then on one in so many. */
 #define MEASURE_ONE_IN 64u
+#define FIRST_PAUSE_RUNS 4u
+#define MOST_DOUBLINGS 8u
 
 static tm_status check_states(const tm_plan *plan, tm_error *error) {
   for (uint64_t i = 0; i < plan->graph->states.count; i++) {
@@ -79,24 +81,31 @@ static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *er
   tm_loop_failure failure;
   tm_plan_point(plan);
   const bool is_measured = plan->counters.plain_runs % MEASURE_ONE_IN == 0;
-  const tm_status status = is_measured ? tm_plan_loop_measured(plan, &failure) : tm_plan_loop_plain(plan, &failure);
+  const tm_status status = is_measured ? tm_plan_loop_measured(plan, outcome, &failure)
+                                       : tm_plan_loop_plain(plan, outcome, &failure);
   plan->counters.plain_runs++;
   outcome->was_plain = 1;
   return status == TM_OK ? TM_OK : make_good(plan, &failure, outcome, error);
 }
 
-/* A device without room for the plan comes last in the next one; this run goes node by node. */
+/* Where there is no room for all of it at once, runs go node by node, and it is tried again ever more rarely. */
 static void bind(tm_plan *plan) {
   tm_error error = TM_ERROR_INIT;
+  if (plan->runs_until_bind != 0) {
+    plan->runs_until_bind--;
+    return;
+  }
   const tm_status status = tm_plan_bind(plan, &error);
-  if (status == TM_OK) return;
-  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "a plan cannot be replayed: %s", error.text);
-  plan->must_replace = 1;
+  if (status != TM_OK)
+    tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "a plan cannot be replayed: %s", error.text);
+  plan->runs_until_bind = status == TM_OK ? 0 : FIRST_PAUSE_RUNS << plan->bind_failures;
+  plan->bind_failures = status == TM_OK ? 0 : plan->bind_failures + (plan->bind_failures < MOST_DOUBLINGS);
 }
 
 static tm_status run(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   TM_TRY(check_states(plan, error));
-  if (plan->must_replace || !are_usable(plan)) TM_TRY(tm_plan_place(plan, NULL, error));
+  if (plan->must_replace || !are_usable(plan) || tm_plan_epochs(plan) != plan->program.generation)
+    TM_TRY(tm_plan_place(plan, NULL, error));
   if (!plan->program.is_bound && tm_plan_is_ready(plan)) bind(plan);
   else if (plan->program.is_bound && tm_plan_states_put_out(plan, NULL) != TM_OK) tm_plan_unbind(plan);
   TM_TRY(check_states(plan, error));

@@ -259,7 +259,14 @@ tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placeme
     index = next_allowed(runner, placement);
     if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
   }
-  TM_TRY(run_first(&c, index, false, error));
+  const tm_status status = run_first(&c, index, true, error);
+  if (status == TM_STALE) {             /* what was answered holds no more: whoever placed it has to ask again */
+    atomic_fetch_add(&runner->table->market.inventory->generation, 1);
+    TM_TRY(tm_runner_run_from(runner, &placement->request, pointers, origins, &outcome, error));
+    outcome.retries++;
+  } else if (status != TM_OK) {
+    return status;
+  }
   *out_outcome = outcome;
   return TM_OK;
 }

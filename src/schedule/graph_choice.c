@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "plugin/reference.h"
 #include "solver/memory_price.h"
@@ -49,6 +50,7 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
   choice->total_ns = choice->additive_ns = assignment->total_ns;
   choice->bound_ns = assignment->bound_ns;
   choice->is_exact = assignment->is_exact;
+  choice->overlaps = 0;
   choice->state_memory = home;
   if (choice->node_count != 0) memcpy(choice->labels, assignment->labels, choice->node_count * sizeof *choice->labels);
 }
@@ -100,33 +102,6 @@ static void restrict_to(const tm_graph_problem *problem, uint32_t resource, cons
   }
 }
 
-static tm_status solve_on_one(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
-  const tm_solver_label *all = problem->solver.labels;
-  tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
-  uint32_t *best = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best);
-  if (labels == NULL || best == NULL) return no_memory(error);
-  if (problem->solver.label_count != 0) memcpy(labels, all, problem->solver.label_count * sizeof *labels);
-  tm_graph_choice found = *choice;
-  tm_status first = TM_OK;
-  found.total_ns = TM_SOLVER_NEVER;
-  problem->solver.labels = labels;
-  for (uint32_t resource = 0; resource < problem->solver.resource_count; resource++) {
-    restrict_to(problem, resource, all, labels);
-    const tm_status status = solve(problem, memory, choice, first == TM_OK ? error : NULL);
-    if (first == TM_OK) first = status;
-    if (status != TM_OK || (found.total_ns != TM_SOLVER_NEVER && choice->total_ns >= found.total_ns)) continue;
-    found = *choice;
-    if (choice->node_count != 0) memcpy(best, choice->labels, choice->node_count * sizeof *best);
-  }
-  problem->solver.labels = all;
-  if (found.total_ns == TM_SOLVER_NEVER) return first;
-  *choice = found;
-  if (choice->node_count != 0) memcpy(choice->labels, best, choice->node_count * sizeof *best);
-  (void)tm_graph_problem_keep_states(problem, choice->state_memory);
-  find_alternates(problem, NULL, choice);
-  return TM_OK;
-}
-
 /* ---- at the same time ---- */
 
 /* Only what is enqueued and not waited for overlaps with anything. */
@@ -138,15 +113,20 @@ static bool may_overlap(const tm_graph_problem *problem) {
          problem->solver.op_count <= TM_PORTFOLIO_MOST_OPS;
 }
 
-static tm_status simulate(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint64_t *out_makespan_ns,
-                          uint64_t *out_additive_ns, tm_error *error) {
+static tm_status run_timeline(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, tm_timeline *out_timeline,
+                              tm_error *error) {
   uint32_t *order = tm_memory_calloc(memory, problem->solver.op_count, sizeof *order);
-  tm_timeline timeline;
   if (order == NULL) return no_memory(error);
   for (uint32_t i = 0; i < problem->solver.op_count; i++) order[i] = i;
-  const tm_status status = tm_timeline_simulate(&problem->solver, labels, order, memory, &timeline, error);
+  const tm_status status = tm_timeline_simulate(&problem->solver, labels, order, memory, out_timeline, error);
   tm_memory_free(memory, order, problem->solver.op_count * sizeof *order);
-  if (status != TM_OK) return status;
+  return status;
+}
+
+static tm_status simulate(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint64_t *out_makespan_ns,
+                          uint64_t *out_additive_ns, tm_error *error) {
+  tm_timeline timeline;
+  TM_TRY(run_timeline(problem, memory, labels, &timeline, error));
   *out_makespan_ns = timeline.makespan_ns;
   *out_additive_ns = timeline.additive_ns;
   tm_timeline_deinit(&timeline);
@@ -197,15 +177,73 @@ static tm_status overlap(tm_graph_problem *problem, tm_memory *memory, tm_graph_
   return status;
 }
 
+/* ---- what is wanted ---- */
+
+static bool has_weights(const tm_plan_policy *policy) {
+  return (policy->latency_permille | policy->throughput_permille | policy->memory_permille) != 0;
+}
+
+static uint64_t times(uint64_t amount, uint32_t permille) { return amount / 1000 * permille + amount % 1000 * permille / 1000; }
+
+/* What the policy wants little of: time until the end, time of the busiest resource, and memory, a KiB at its peak like a ns. */
+static tm_status weigh(const tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                       const tm_graph_choice *choice, uint64_t *out_score, tm_error *error) {
+  tm_timeline timeline;
+  *out_score = choice->total_ns;
+  if (!has_weights(policy)) return TM_OK;
+  TM_TRY(run_timeline(problem, memory, choice->labels, &timeline, error));
+  uint64_t busiest_ns = 0, peak_bytes = 0;
+  for (uint32_t i = 0; i < timeline.resource_count; i++) busiest_ns = tm_max_u64(busiest_ns, timeline.busy_ns[i]);
+  for (uint32_t i = 0; i < timeline.memory_count; i++) peak_bytes = tm_solver_add(peak_bytes, timeline.peak_bytes[i]);
+  *out_score = tm_solver_add(times(timeline.makespan_ns, policy->latency_permille), times(busiest_ns, policy->throughput_permille));
+  *out_score = tm_solver_add(*out_score, times(peak_bytes / 1024, policy->memory_permille));
+  tm_timeline_deinit(&timeline);
+  return TM_OK;
+}
+
+/* One resource after the other, where that is demanded or what the policy weighs comes out less than for `choice`. */
+static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                              tm_error *error) {
+  const tm_solver_label *all = problem->solver.labels;
+  tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
+  uint32_t *best = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best);
+  if (labels == NULL || best == NULL) return no_memory(error);
+  memcpy(labels, all, problem->solver.label_count * sizeof *labels);
+  tm_graph_choice found = *choice;
+  uint64_t least = TM_SOLVER_NEVER, score;
+  if (policy->one_resource == 0) TM_TRY(weigh(problem, policy, memory, choice, &least, error));
+  memcpy(best, choice->labels, choice->node_count * sizeof *best);
+  tm_status first = TM_OK;
+  for (uint32_t resource = 0; resource < problem->solver.resource_count; resource++) {
+    restrict_to(problem, resource, all, labels);
+    problem->solver.labels = labels;
+    tm_status status = solve(problem, memory, choice, first == TM_OK ? error : NULL);
+    problem->solver.labels = all;
+    if (status == TM_OK) status = weigh(problem, policy, memory, choice, &score, first == TM_OK ? error : NULL);
+    if (first == TM_OK) first = status;
+    if (status != TM_OK || score >= least) continue;
+    least = score;
+    found = *choice;
+    memcpy(best, choice->labels, choice->node_count * sizeof *best);
+  }
+  if (least == TM_SOLVER_NEVER) return first;
+  *choice = found;
+  memcpy(choice->labels, best, choice->node_count * sizeof *best);
+  (void)tm_graph_problem_keep_states(problem, choice->state_memory);
+  find_alternates(problem, NULL, choice);
+  return TM_OK;
+}
+
 /* ---- all ---- */
 
 static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                         tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
   if (choice->node_count == 0) return TM_OK;
-  if (policy->one_resource != 0) return solve_on_one(problem, memory, choice, error);
+  if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
   TM_TRY(solve(problem, memory, choice, error));
-  return may_overlap(problem) ? overlap(problem, memory, choice, error) : TM_OK;
+  if (may_overlap(problem)) TM_TRY(overlap(problem, memory, choice, error));
+  return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
 }
 
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,

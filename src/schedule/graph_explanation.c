@@ -212,6 +212,10 @@ uint32_t tm_explained_fastest(const tm_plan_explanation *explanation, uint32_t n
   return best;
 }
 
+static bool has_weights(const tm_plan_policy *policy) {
+  return policy->one_resource != 0 || policy->throughput_permille != 0 || policy->memory_permille != 0;
+}
+
 static uint32_t why(const tm_plan_explanation *explanation, uint32_t node) {
   const uint32_t chosen = explanation->nodes[node].chosen, fastest = tm_explained_fastest(explanation, node);
   const tm_explained_label *label = &explanation->labels[chosen], *faster = &explanation->labels[fastest];
@@ -219,6 +223,7 @@ static uint32_t why(const tm_plan_explanation *explanation, uint32_t node) {
   const bool is_cheapest = label->forced_ns == explanation->least_sum_ns;
   const bool has_limit = explanation->memory_prices[explanation->problem.solver.labels[fastest].output_memory] != 0;
   if (!is_cheapest && explanation->is_current == 0) return TM_WHY_PLANNED;
+  if (!is_cheapest && has_weights(&explanation->policy)) return TM_WHY_WEIGHTS;
   if (fastest == chosen) return TM_WHY_FASTEST;
   if (!is_cheapest && explanation->choice.overlaps != 0) return TM_WHY_OVERLAP;
   if (has_limit) return TM_WHY_MEMORY;

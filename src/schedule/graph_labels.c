@@ -186,10 +186,12 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
 
 static tm_status add_node(label_maker *maker, tm_solver_op *op, uint32_t node, tm_error *error) {
   tm_graph_problem *problem = maker->problem;
-  const tm_placement *placement = problem->placements[problem->node_placements[node]];
+  tm_placement *placement = problem->placements[problem->node_placements[node]];
   op->first_label = maker->count;
+  tm_mutex_lock(&placement->lock);      /* others may be learning */
   for (uint32_t i = 0; i < placement->candidate_count; i++)
     if (may_be_used(maker, &placement->candidates[i])) add_label(maker, node, i, &placement->candidates[i]);
+  tm_mutex_unlock(&placement->lock);
   op->label_count = maker->count - op->first_label;
   return op->label_count != 0 ? TM_OK : nobody(maker, node, error);
 }

@@ -27,7 +27,7 @@ typedef struct tm_plan_policy {
   uint64_t       repeats;               /* runs over which what is paid once is spread; at least 1 */
   uint64_t       most_bytes;            /* in any one memory at once; 0: no limit */
   const uint8_t *denied;                /* by device: 1 if it must not be used; NULL: all may */
-  uint32_t       latency_permille;
+  uint32_t       latency_permille;      /* what counts how much; all 0: latency only */
   uint32_t       throughput_permille;
   uint32_t       memory_permille;
   uint32_t       one_resource;          /* 1: all on one, with the reference for what that cannot do */
@@ -81,11 +81,6 @@ uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from
 
 static inline tm_plan_candidate *tm_graph_problem_candidate(const tm_graph_problem *problem, uint32_t node, uint32_t label) {
   return &problem->placements[problem->node_placements[node]]->candidates[problem->labels[label].candidate];
-}
-
-/* Where a direct run on the device finds its operands. */
-static inline uint32_t tm_graph_problem_memory_of(const tm_graph_problem *problem, const tm_device_slot *device) {
-  return problem->places[problem->place_of_device[device->index]].memory;
 }
 
 #endif

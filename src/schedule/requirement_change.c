@@ -9,7 +9,7 @@
 #define MOST_NODES      20000u
 #define MOST_DENIED     16u
 #define MOST_REPEATS    UINT64_C(1000000)
-#define MOST_CHANGES    (4u + 8u + 3u + MOST_DENIED)
+#define MOST_CHANGES    (4u + 8u + 4u + MOST_DENIED)
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
 
@@ -106,8 +106,12 @@ static tm_status try_limits(tm_plan_explanation *explanation, tm_error *error) {
     TM_TRY(try_change(explanation, &policy, &(tm_requirement_change){ .kind = TM_CHANGE_BITS }, error));
   policy = explanation->policy;
   policy.one_resource = 0;
-  if (explanation->policy.one_resource == 0) return TM_OK;
-  return try_change(explanation, &policy, &(tm_requirement_change){ .kind = TM_CHANGE_RESOURCE }, error);
+  if (explanation->policy.one_resource != 0)
+    TM_TRY(try_change(explanation, &policy, &(tm_requirement_change){ .kind = TM_CHANGE_RESOURCE }, error));
+  policy = explanation->policy;
+  policy.latency_permille = policy.throughput_permille = policy.memory_permille = 0;
+  if ((explanation->policy.throughput_permille | explanation->policy.memory_permille) == 0) return TM_OK;
+  return try_change(explanation, &policy, &(tm_requirement_change){ .kind = TM_CHANGE_WEIGHTS }, error);
 }
 
 static tm_status try_denied(tm_plan_explanation *explanation, tm_error *error) {

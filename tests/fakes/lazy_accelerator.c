@@ -73,7 +73,7 @@ static tm_status lazy_init(const tm_host *host, tm_backend **out_backend) {
   if (backend == NULL) return TM_ERROR_NO_MEMORY;
   static const tm_identity host_memory = TM_HOST_MEMORY;
   backend->control = control;
-  backend->host = host;
+  backend->host = control->host = host;
   const uint32_t granule = control->granule == 0 ? 1 : control->granule;
   backend->space = (tm_memory_space){ .struct_size = sizeof backend->space, .name = TM_STRING("lazy memory"), .alignment = 1,
                                       .offset_granule = granule, .store_granule = 1 };

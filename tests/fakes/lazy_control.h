@@ -39,6 +39,7 @@ typedef struct lazy_control {
   _Atomic uint64_t complaints;          /* what no plan may do */
   _Atomic uint64_t buffers;             /* that there are now */
   _Atomic uint64_t queries;
+  const tm_host   *host;                /* set by init */
 } lazy_control;
 
 #define LAZY_CONTROL_KEY "control"

@@ -132,6 +132,50 @@ static void what_cannot_be_prepared_goes_elsewhere(void **state) {
   lazy_case_close(&machine);
 }
 
+/* ---- a device changes ---- */
+
+static void answers_that_may_have_changed_are_asked_for_again(void **state) {
+  (void)state;
+  plan_case one;
+  plan_oracle oracle;
+  const tm_plan_options options = LAZY_OPTIONS;
+  open_machine((lazy_control){ .cost_ns = 10 });
+  plan_case_build(&one, machine.context, 88, 12);
+  one.plan = lazy_plan(one.graph, &options);
+  plan_oracle_init(&oracle, &one);
+  for (uint64_t run = 0; run < 6; run++) (void)plan_case_run(&one, &oracle, 0, run + 1);
+  const tm_host *host = machine.controls[0].host;
+  machine.controls[0].refused_op = TM_OP_ADD;
+  host->device_event(host->context, 0, TM_EVENT_EPOCH_MOVED, 7);
+  const tm_plan_report report = plan_case_run(&one, &oracle, 0, 7);
+  assert_int_equal(report.plan_count, 1);
+  assert_true(report.query_count > 0);
+  for (uint64_t run = 7; run < 14; run++) assert_int_equal(plan_case_run(&one, &oracle, 0, run + 1).plan_count, 0);
+  plan_oracle_deinit(&oracle, &one);
+  plan_case_destroy(&one);
+  lazy_case_close(&machine);
+}
+
+static void without_room_runs_go_node_by_node(void **state) {
+  (void)state;
+  plan_case one;
+  plan_oracle oracle;
+  const tm_plan_options options = LAZY_OPTIONS;
+  open_machine((lazy_control){ .cost_ns = 10 });
+  plan_case_build(&one, machine.context, 89, 12);
+  one.plan = lazy_plan(one.graph, &options);
+  plan_oracle_init(&oracle, &one);
+  for (uint64_t run = 0; run < 4; run++) (void)plan_case_run(&one, &oracle, 0, run + 1);
+  machine.controls[0].first = 1;
+  machine.controls[0].last = UINT64_MAX;
+  machine.controls[0].status = TM_ERROR_NO_MEMORY;
+  atomic_store(&machine.controls[0].function, LAZY_BUFFER_CREATE);
+  for (uint64_t run = 4; run < 30; run++) (void)plan_case_run(&one, &oracle, 0, run + 1);
+  plan_oracle_deinit(&oracle, &one);
+  plan_case_destroy(&one);
+  lazy_case_close(&machine);
+}
+
 /* ---- the last device ---- */
 
 static void fail_all(tm_status status, lazy_function function) {
@@ -207,6 +251,34 @@ static void one_resource_stays_on_one(void **state) {
   lazy_case_close(&machine);
 }
 
+static uint64_t bytes_of(const tm_plan *plan) {
+  tm_plan_memory_description memory = { .struct_size = sizeof memory };
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; tm_plan_memory_describe(plan, i, &memory) == TM_OK; i++) bytes += memory.bytes;
+  return bytes;
+}
+
+static void weights_count(void **state) {
+  (void)state;
+  uint32_t less = 0;
+  for (uint64_t seed = 90; seed < 100; seed++) {
+    plan_case one;
+    tm_plan_options options = LAZY_OPTIONS;
+    memset(&machine, 0, sizeof machine);
+    for (uint32_t i = 0; i < LAZY_COUNT; i++) machine.controls[i].cost_spread_ns = 10000;
+    lazy_case_open(&machine);
+    plan_case_build(&one, machine.context, seed, 30);
+    one.plan = lazy_plan(one.graph, &options);
+    options.memory_permille = 1000;
+    tm_plan *small = lazy_plan(one.graph, &options);
+    less += bytes_of(small) < bytes_of(one.plan);
+    tm_plan_destroy(small);
+    plan_case_destroy(&one);
+    lazy_case_close(&machine);
+  }
+  assert_true(less > 0);
+}
+
 static void options_that_mean_nothing_are_refused(void **state) {
   (void)state;
   plan_case one;
@@ -222,6 +294,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
       TM_ERROR_ARGUMENT,
       "lazy_z" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .device_count = 1 }, TM_ERROR_ARGUMENT, "devices" },
+    { { .struct_size = sizeof(tm_plan_options), .latency_permille = 1001 }, TM_ERROR_ARGUMENT, "1001" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT, "" },
   };
@@ -261,6 +334,9 @@ static void inputs_and_outputs_that_do_not_fit_are_refused(void **state) {
   assert_int_equal(tm_plan_run(one.plan, NULL, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, NULL, &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, same, PLAN_OUTPUTS, NULL, &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, input, PLAN_OUTPUTS, NULL, &error), TM_ERROR_ARGUMENT);
+  tm_tensor *beside[PLAN_OUTPUTS] = { one.outputs[0], one.constant, one.outputs[2] };
+  assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, beside, PLAN_OUTPUTS, NULL, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "constant 'w'"));
   assert_int_equal(tm_plan_state_read(one.plan, 0, one.outputs[0], &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_plan_state_read(one.plan, 4000, one.outputs[0], &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_plan_state_read(one.plan, one.states[0], other, &error), TM_ERROR_ARGUMENT);
@@ -394,9 +470,12 @@ int main(void) {
     cmocka_unit_test(the_alternate_works_until_all_is_prepared),
     cmocka_unit_test(a_plan_may_go_while_kernels_are_prepared),
     cmocka_unit_test(what_cannot_be_prepared_goes_elsewhere),
+    cmocka_unit_test(answers_that_may_have_changed_are_asked_for_again),
+    cmocka_unit_test(without_room_runs_go_node_by_node),
     cmocka_unit_test(the_error_of_the_last_device_names_them_all),
     cmocka_unit_test(strict_plans_say_what_the_device_said),
     cmocka_unit_test(one_resource_stays_on_one),
+    cmocka_unit_test(weights_count),
     cmocka_unit_test(options_that_mean_nothing_are_refused),
     cmocka_unit_test(inputs_and_outputs_that_do_not_fit_are_refused),
     cmocka_unit_test(tensors_of_any_arrangement_will_do),
