@@ -382,6 +382,40 @@ static void one_resource_is_kept_to(void **state) {
   lazy_case_close(&machine);
 }
 
+/* Where memory counts more than time, that is why, and what would change it. */
+static void weights_are_told_of(void **state) {
+  (void)state;
+  lazy_case machine;
+  uint32_t weighed = 0;
+  const lazy_control controls[] = { { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .is_prompt = 1 },
+                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .is_prompt = 1 },
+                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_prompt = 1 } };
+  open_machine(&machine, controls);
+  for (uint64_t seed = 71; seed < 76; seed++) {
+    plan_case one;
+    tm_plan_options options = ANY_OPTIONS;
+    options.memory_permille = 1000;
+    plan_case_build(&one, machine.context, seed, 20);
+    tm_plan_explanation *explanation = explain(one.graph, &options);
+    tm_plan_change change = { .struct_size = sizeof change };
+    uint32_t found = 0;
+    expect_plan_adds_up(explanation);
+    expect_moves(explanation);
+    for (uint32_t i = 0; tm_plan_explanation_change(explanation, i, &change) == TM_OK; i++)
+      found += change.kind == TM_CHANGE_WEIGHTS;
+    assert_int_equal(found, 1);
+    for (uint32_t node = 0; node < summary_of(explanation).node_count; node++) {
+      tm_node_explanation what = { .struct_size = sizeof what };
+      assert_int_equal(tm_plan_explanation_node(explanation, node, &what), TM_OK);
+      weighed += what.why == TM_WHY_WEIGHTS;
+    }
+    tm_plan_explanation_destroy(explanation);
+    plan_case_destroy(&one);
+  }
+  assert_true(weighed != 0);
+  lazy_case_close(&machine);
+}
+
 /* ---- plans, files ---- */
 
 static void a_plan_is_explained_as_it_is(void **state) {
@@ -531,6 +565,7 @@ int main(void) {
     cmocka_unit_test(excluded_devices_are_told_of),
     cmocka_unit_test(memory_has_a_price_where_it_is_short),
     cmocka_unit_test(one_resource_is_kept_to),
+    cmocka_unit_test(weights_are_told_of),
     cmocka_unit_test(a_plan_is_explained_as_it_is),
     cmocka_unit_test(a_graph_without_bytes_is_explained_alike),
     cmocka_unit_test(odd_requests_are_errors),
