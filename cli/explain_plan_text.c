@@ -24,7 +24,8 @@ static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 1, fa
 
 typedef struct row_texts {
   const tm_explained_graph *explained;
-  tm_quantity time, regret;
+  tm_quantity time, least;
+  char        regret[48];
   char        number[16];
   char        name[300];
   char        device[160];
@@ -40,8 +41,10 @@ static void fill_next(row_texts *texts, const tm_node_explanation *one, uint32_t
   (void)tm_plan_explanation_candidate(texts->explained->explanation, node, one->runner_up, &next);
   tm_way_describe(next.device_name, next.lowering, texts->next, sizeof texts->next);
   cells[6] = tm_cell_text(texts->next);
-  if (one->regret_ns != TM_NEVER_NS)
-    cells[7] = tm_cell_text(one->regret_ns == 0 ? "0" : tm_quantity_duration(one->regret_ns, &texts->regret));
+  if (one->regret_ns == TM_NEVER_NS) return;
+  snprintf(texts->regret, sizeof texts->regret, "%s%s", next.is_bound != 0 ? ">=" : "",
+           one->regret_ns == 0 ? "0" : tm_quantity_duration(one->regret_ns, &texts->least));
+  cells[7] = tm_cell_text(texts->regret);
 }
 
 static bool node_row(const void *source, uint64_t row, tm_cell *cells) {

@@ -57,9 +57,9 @@ static void append_next(const tm_explained_graph *explained, uint32_t node, cons
   if (one->runner_up == TM_NO_CANDIDATE || one->regret_ns == TM_NEVER_NS || is_told || used >= capacity) return;
   (void)tm_plan_explanation_candidate(explained->explanation, node, one->runner_up, &next);
   tm_way_describe(next.device_name, next.lowering, way, sizeof way);
-  snprintf(out + used, capacity - used, "; with it on %s, the next best, a run would take %s", way,
-           one->regret_ns == 0 ? "as long" : tm_quantity_duration(one->regret_ns, &regret));
-  if (one->regret_ns != 0 && strlen(out) + 6 < capacity) strcat(out, " more");
+  snprintf(out + used, capacity - used, "; with it on %s, the next best, a run would take %s%s%s", way,
+           next.is_bound != 0 ? "at least " : "", one->regret_ns == 0 ? "as long" : tm_quantity_duration(one->regret_ns, &regret),
+           one->regret_ns == 0 ? "" : " more");
 }
 
 void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
@@ -93,7 +93,9 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
       snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner");
       break;
     case TM_WHY_MEMORY:
-      snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner);
+      if (one.fastest == 0) snprintf(out, capacity, "without its limit of memory the plan would have it elsewhere");
+      if (one.fastest != 0)
+        snprintf(out, capacity, "%s would run it in %s (%s), but the plan keeps to its limit of memory", way, faster_text, sooner);
       break;
     case TM_WHY_WEIGHTS: snprintf(out, capacity, "it is not the cheapest place, but not only time counts"); break;
     default: snprintf(out, capacity, "prices were others when the plan was made"); break;

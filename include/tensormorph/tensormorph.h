@@ -776,7 +776,7 @@ typedef struct tm_node_explanation {
   uint64_t read_bytes;
   uint64_t written_bytes;
   uint64_t predicted_ns;                /* cost_ns of what was chosen */
-  uint64_t regret_ns;                   /* that a plan with the runner-up costs more than the least; TM_NEVER_NS without one */
+  uint64_t regret_ns;                   /* of the runner-up; TM_NEVER_NS without one */
   uint64_t start_ns;                    /* in a run as it is predicted */
   uint64_t end_ns;
   uint64_t wait_ns;                     /* from when its operands are there until its device is free */
@@ -822,7 +822,7 @@ typedef struct tm_node_candidate {
   uint64_t    forced_ns;                /* the least sum of a plan with the node here and all others where that is best */
   uint64_t    regret_ns;                /* forced_ns - least_sum_ns */
   uint32_t    in_place;                 /* 1: it runs where its operands are */
-  uint32_t    is_bound;                 /* 1: forced_ns is a lower bound */
+  uint32_t    is_bound;                 /* 1: forced_ns and regret_ns are lower bounds, as there is a limit of memory, say */
   uint32_t    change;                   /* the requirement that would bring the node here at the least time, or TM_NO_CHANGE */
   uint32_t    reserved;
 } tm_node_candidate;

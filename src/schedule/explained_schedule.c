@@ -238,7 +238,7 @@ static tm_solver_value *keep_constants(const plan_view *view) {
   return values;
 }
 
-/* What a run needs at once, but not less than is known already. */
+/* In the order of nodes, which a run keeps; copies are made right before they are needed. */
 static tm_status weigh_memory(const plan_view *view, tm_error *error) {
   tm_solver_problem kept = *view->solver;
   tm_occupancy occupancy;
@@ -249,8 +249,7 @@ static tm_status weigh_memory(const plan_view *view, tm_error *error) {
   TM_TRY(tm_flow_init(&flow, &kept, view->arena, error));
   TM_TRY(tm_occupancy_init(&occupancy, &kept, &flow, view->arena, error));
   tm_occupancy_weigh(&occupancy, view->labels);
-  for (uint32_t i = 0; i < kept.memory_count; i++)
-    view->explanation->peak_bytes[i] = tm_max_u64(view->explanation->peak_bytes[i], occupancy.peak_bytes[i]);
+  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, kept.memory_count * sizeof *occupancy.peak_bytes);
   return TM_OK;
 }
 
@@ -314,7 +313,6 @@ static tm_status take_timeline(const plan_view *view, const tm_timeline *timelin
     };
   }
   explanation->critical_count = timeline->critical_count;
-  memcpy(explanation->peak_bytes, timeline->peak_bytes, view->solver->memory_count * sizeof *timeline->peak_bytes);
   return TM_OK;
 }
 

@@ -249,6 +249,8 @@ static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy,
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
                                tm_graph_choice *out_choice, tm_error *error) {
   const tm_status status = choose(problem, policy, memory, out_choice, error);
+  if (status == TM_ERROR_LIMIT && policy->most_bytes != 0)
+    tm_error_prefix(error, "the plan may take %llu bytes in each memory (0 is the host's)", (unsigned long long)policy->most_bytes);
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
 }

@@ -216,17 +216,25 @@ static bool has_weights(const tm_plan_policy *policy) {
   return policy->one_resource != 0 || policy->throughput_permille != 0 || policy->memory_permille != 0;
 }
 
+/* Without the limit of memory it would be elsewhere. */
+static bool is_for_memory(const tm_plan_explanation *explanation, uint32_t node) {
+  for (uint32_t i = 0; i < explanation->change_count; i++) {
+    const tm_requirement_change *change = &explanation->changes[i];
+    if (change->kind == TM_CHANGE_MEMORY && change->places != NULL) return tm_requirement_change_moves(explanation, change, node);
+  }
+  return false;
+}
+
 static uint32_t why(const tm_plan_explanation *explanation, uint32_t node) {
   const uint32_t chosen = explanation->nodes[node].chosen, fastest = tm_explained_fastest(explanation, node);
   const tm_explained_label *label = &explanation->labels[chosen], *faster = &explanation->labels[fastest];
   if (tm_explained_op(explanation, node)->label_count == 1) return TM_WHY_ONLY;
   const bool is_cheapest = label->forced_ns == explanation->least_sum_ns;
-  const bool has_limit = explanation->memory_prices[explanation->problem.solver.labels[fastest].output_memory] != 0;
   if (!is_cheapest && explanation->is_current == 0) return TM_WHY_PLANNED;
   if (!is_cheapest && has_weights(&explanation->policy)) return TM_WHY_WEIGHTS;
+  if (is_for_memory(explanation, node)) return TM_WHY_MEMORY;
   if (fastest == chosen) return TM_WHY_FASTEST;
   if (!is_cheapest && explanation->choice.overlaps != 0) return TM_WHY_OVERLAP;
-  if (has_limit) return TM_WHY_MEMORY;
   return tm_label_price_sum(&faster->price) > tm_label_price_sum(&label->price) ? TM_WHY_SETUP : TM_WHY_COPIES;
 }
 
@@ -248,8 +256,8 @@ static tm_status make(tm_plan_explanation *explanation, const tm_explanation_req
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));
-  TM_TRY(put_in_order(explanation, error));
-  return tm_requirement_changes_make(explanation, error);
+  TM_TRY(tm_requirement_changes_make(explanation, error));
+  return put_in_order(explanation, error);
 }
 
 tm_status tm_graph_explanation_make(const tm_explanation_request *request, tm_plan_explanation **out_explanation, tm_error *error) {
