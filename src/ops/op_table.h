@@ -67,6 +67,10 @@ typedef struct tm_op_row {
   /* Bit i set: operand i (inputs, then outputs) has, once broadcast, the dims of the operation and takes part when
      neighbouring axes are merged.  0: axes are never merged. */
   uint32_t    merged_operands;
+  /* Bit (output * 8 + input): that output may be written in that input's exact place, where both have the same format, dims
+     and strides (plugin.h alias_mask says which devices do).  What `update` leaves is its input's; elementwise operations read
+     an element before they write it. */
+  uint64_t    may_alias;
   /* Gives broadcast inputs their full dims; NULL: all inputs get those of output 0.  Only if `broadcasts`. */
   void (*expand)(const tm_operation *operation, tm_operand *operands);
 } tm_op_row;
