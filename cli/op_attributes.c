@@ -14,7 +14,10 @@ typedef enum attribute_kind {
   KIND_AXES,
   KIND_PREDICATE,
   KIND_PERMUTATION,
-  KIND_REAL
+  KIND_COUNT,
+  KIND_LAYOUT,
+  KIND_REAL,
+  KIND_FREE_REAL                /* 0, the usual choice, where none is given */
 } attribute_kind;
 
 typedef struct attribute_row {
@@ -44,11 +47,19 @@ static const attribute_row rows[] = {
   ROW(MATMUL_SCALED, SWITCH, tm_matmul_scaled_attributes, zero_points, false),
   ROW(LAYER_NORM, REAL, tm_norm_attributes, epsilon, false),
   ROW(RMS_NORM, REAL, tm_norm_attributes, epsilon, false),
+  ROW(ROPE, FREE_REAL, tm_rope_attributes, theta, false),
+  ROW(ROPE, FREE_REAL, tm_rope_attributes, scale, false),
+  ROW(ROPE, COUNT, tm_rope_attributes, rotary_dims, false),
+  ROW(ROPE, LAYOUT, tm_rope_attributes, layout, false),
+  ROW(UPDATE, AXIS, tm_axis_attributes, axis, false),
+  ROW(ATTENTION, FREE_REAL, tm_attention_attributes, scale, false),
+  ROW(ATTENTION, SWITCH, tm_attention_attributes, causal, false),
 };
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-static const char *const predicates[] = { "equal", "not_equal", "less", "less_equal", "greater", "greater_equal" };
-#define PREDICATE_COUNT (sizeof predicates / sizeof predicates[0])
+#define MOST_CHOICES 6
+static const char *const predicates[MOST_CHOICES] = { "equal", "not_equal", "less", "less_equal", "greater", "greater_equal" };
+static const char *const layouts[MOST_CHOICES] = { [TM_ROPE_PAIRS] = "pairs", [TM_ROPE_HALVES] = "halves" };
 
 #define USUAL_EPSILON 1e-5
 
@@ -60,6 +71,12 @@ static uint32_t get_u32(const tm_op_attributes *attributes, const attribute_row 
   uint32_t value = 0;
   memcpy(&value, attributes->value.bytes + row->offset, sizeof value);
   return value;
+}
+
+/* The name of a choice; NULL if there is none of this number. */
+static const char *choice_name(const attribute_row *row, uint32_t choice) {
+  const char *const *names = row->kind == KIND_LAYOUT ? layouts : predicates;
+  return choice < MOST_CHOICES ? names[choice] : NULL;
 }
 
 static void put_real(tm_op_attributes *attributes, const attribute_row *row, double value) {
@@ -116,13 +133,21 @@ static bool set_permutation(tm_op_attributes *attributes, const attribute_row *r
   return true;
 }
 
-static bool set_predicate(tm_op_attributes *attributes, const attribute_row *row, const char *value) {
-  for (uint32_t i = 0; i < PREDICATE_COUNT; i++) {
-    if (strcmp(predicates[i], value) != 0) continue;
+static bool set_choice(tm_op_attributes *attributes, const attribute_row *row, const char *value) {
+  for (uint32_t i = 0; choice_name(row, i) != NULL; i++) {
+    if (strcmp(choice_name(row, i), value) != 0) continue;
     put_u32(attributes, row, i);
     return true;
   }
   return false;
+}
+
+static bool set_count(tm_op_attributes *attributes, const attribute_row *row, const char *value) {
+  char      *end = NULL;
+  const long count = strtol(value, &end, 10);
+  if (end == value || *end != '\0' || count < 0 || count > INT32_MAX) return false;
+  put_u32(attributes, row, (uint32_t)count);
+  return true;
 }
 
 static bool set_value(tm_op_attributes *attributes, const attribute_row *row, const char *value) {
@@ -141,8 +166,11 @@ static bool set_value(tm_op_attributes *attributes, const attribute_row *row, co
       return true;
     case KIND_AXES: return set_axes(attributes, row, value);
     case KIND_PERMUTATION: return set_permutation(attributes, row, value);
-    case KIND_PREDICATE: return set_predicate(attributes, row, value);
+    case KIND_COUNT: return set_count(attributes, row, value);
+    case KIND_LAYOUT:
+    case KIND_PREDICATE: return set_choice(attributes, row, value);
     case KIND_REAL:
+    case KIND_FREE_REAL:
       put_real(attributes, row, strtod(value, &real_end));
       return real_end != value && *real_end == '\0';
   }
@@ -156,7 +184,10 @@ static tm_status set_row(tm_op_attributes *attributes, size_t index, const char 
                                         [KIND_PREDICATE] =
                                             "equal, not_equal, less, less_equal, greater or greater_equal",
                                         [KIND_PERMUTATION] = "every axis of the operand once, such as 1,0",
-                                        [KIND_REAL] = "a number" };
+                                        [KIND_COUNT] = "a number of elements",
+                                        [KIND_LAYOUT] = "pairs or halves",
+                                        [KIND_REAL] = "a number",
+                                        [KIND_FREE_REAL] = "a number" };
   if (!set_value(attributes, &rows[index], value))
     return tm_refuse(error, TM_ERROR_ARGUMENT, "attribute %s wants %s, not \"%s\"", rows[index].key,
                      wanted[rows[index].kind], value);
@@ -214,7 +245,10 @@ void tm_op_attributes_print_json(const tm_op_attributes *attributes, tm_json_wri
     switch (row->kind) {
       case KIND_SWITCH: tm_json_bool(json, row->key, get_u32(attributes, row) != 0); break;
       case KIND_AXIS: tm_json_count(json, row->key, get_u32(attributes, row)); break;
-      case KIND_PREDICATE: tm_json_text(json, row->key, predicates[get_u32(attributes, row) % PREDICATE_COUNT]); break;
+      case KIND_COUNT: tm_json_count(json, row->key, get_u32(attributes, row)); break;
+      case KIND_LAYOUT:
+      case KIND_PREDICATE: tm_json_text(json, row->key, choice_name(row, get_u32(attributes, row))); break;
+      case KIND_FREE_REAL:
       case KIND_REAL: tm_json_number(json, row->key, get_real(attributes, row)); break;
       default: print_list(attributes, row, json);
     }
@@ -249,7 +283,14 @@ void tm_op_attributes_print(const tm_op_attributes *attributes, char *out, size_
         if (get_u32(attributes, row) != 0) strcpy(text, "1");
         break;
       case KIND_AXIS: snprintf(text, sizeof text, "%u", get_u32(attributes, row)); break;
-      case KIND_PREDICATE: strcpy(text, predicates[get_u32(attributes, row) % PREDICATE_COUNT]); break;
+      case KIND_COUNT:
+        if (get_u32(attributes, row) != 0) snprintf(text, sizeof text, "%u", get_u32(attributes, row));
+        break;
+      case KIND_FREE_REAL:
+        if (get_real(attributes, row) != 0) snprintf(text, sizeof text, "%g", get_real(attributes, row));
+        break;
+      case KIND_LAYOUT:
+      case KIND_PREDICATE: strcpy(text, choice_name(row, get_u32(attributes, row))); break;
       case KIND_REAL: snprintf(text, sizeof text, "%g", get_real(attributes, row)); break;
       default: print_axes(attributes, row, text, sizeof text);
     }

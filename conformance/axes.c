@@ -69,10 +69,38 @@ static void label_product(const kernel_case *c, axes *a) {
   label_factor(c, a, y, LABEL_ROWS, LABEL_COLUMNS);
 }
 
+/* Positions go with the tokens. */
+static void label_rope(const kernel_case *c, axes *a) {
+  const uint32_t rank = c->operands[0].rank;
+  for (uint32_t axis = 0; axis < rank; axis++) a->labels[0][axis] = a->labels[2][axis] = (uint8_t)axis;
+  a->labels[1][0] = (uint8_t)(rank - 3);
+}
+
+/* The axis of the rows is none of the state's. */
+static void label_update(const kernel_case *c, axes *a) {
+  for (uint32_t axis = 0; axis < c->operands[0].rank; axis++) {
+    a->labels[0][axis] = a->labels[3][axis] = (uint8_t)axis;
+    if (axis != c->attributes.axis.axis) a->labels[1][axis] = (uint8_t)axis;
+  }
+  if (c->operands[2].rank != 0) a->labels[1][c->attributes.axis.axis] = a->labels[2][0] = LABEL_INDICES;
+}
+
+/* Counted from the last: elements of q and k, heads, tokens, batches; then keys, heads that are shared, elements of v. */
+static void label_attention(const kernel_case *c, axes *a) {
+  enum { ELEMENTS, HEADS, TOKENS, BATCHES, KEYS, SHARED, WIDTH };
+  static const uint8_t q[] = { ELEMENTS, HEADS, TOKENS, BATCHES }, k[] = { ELEMENTS, SHARED, KEYS, BATCHES };
+  static const uint8_t v[] = { WIDTH, SHARED, KEYS, BATCHES }, mask[] = { KEYS, TOKENS, HEADS, BATCHES };
+  static const uint8_t none[] = { AXES_NONE }, y[] = { WIDTH, HEADS, TOKENS, BATCHES };
+  const uint8_t *const order[] = { q, k, v, none, c->operation.input_count > 4 ? mask : y, y };
+  for (uint32_t i = 0; i < count_of(c); i++)
+    for (uint32_t axis = 0; axis < c->operands[i].rank; axis++) a->labels[i][axis] = order[i][c->operands[i].rank - 1 - axis];
+}
+
 static const struct { uint32_t op; label_fn label; } rules[] = {
   { TM_OP_TRANSPOSE, label_transpose }, { TM_OP_GATHER, label_gather }, { TM_OP_SUM, label_reduce }, { TM_OP_MEAN, label_reduce },
   { TM_OP_MIN, label_reduce }, { TM_OP_MAX, label_reduce }, { TM_OP_ARGMAX, label_reduce }, { TM_OP_STATS, label_one_pass },
   { TM_OP_COMPARE_TENSORS, label_one_pass }, { TM_OP_MATMUL, label_product }, { TM_OP_MATMUL_SCALED, label_product },
+  { TM_OP_ROPE, label_rope }, { TM_OP_UPDATE, label_update }, { TM_OP_ATTENTION, label_attention },
 };
 
 void axes_label(const kernel_case *c, axes *out_axes) {

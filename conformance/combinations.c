@@ -25,12 +25,6 @@ static bool append(combination_list *list, const combination *one) {
   return true;
 }
 
-/* Scales are f32 and zero points i32; the third of three inputs is like the second. */
-static void fill_rest(combination *one) {
-  for (uint32_t i = 2; i < one->inputs; i++)
-    one->formats[i] = one->row->op != TM_OP_MATMUL_SCALED ? one->formats[1] : i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
-}
-
 static bool is_taken(const combination *one) {
   kernel_case c;
   uint64_t state = 1;
@@ -52,7 +46,7 @@ static bool add_inputs(combination_list *list, combination *one) {
     for (size_t b = 0; b < (one->inputs > 1 ? FORMATS : 1); b++) {
       one->formats[0] = formats[a];
       if (one->inputs > 1) one->formats[1] = formats[b];
-      fill_rest(one);
+      case_fill_formats(one->row, one->inputs, one->formats);
       if (!add_outputs(list, one)) return false;
     }
   }

@@ -51,15 +51,6 @@ bool image_copy(image *to, const image *from) {
 
 /* ---- data ---- */
 
-static void fill_indices(const kernel_case *c, const image *one, uint64_t *state) {
-  const uint64_t extent = c->operands[0].dims[c->attributes.axis.axis];
-  const uint32_t bytes = tm_format_find(c->operands[1].format)->block_bytes;
-  for (uint64_t at = 0; at + bytes <= c->operands[1].byte_count; at += bytes) {
-    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
-    memcpy(one->bytes + one->lowest + at, &index, bytes);
-  }
-}
-
 static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
   const uint64_t step = operand->byte_count / operand->element_count;
   for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
@@ -120,7 +111,7 @@ void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
     buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
     if (q->sweeps) fill_in_order(&view, &c->operands[i]);
-    if (c->operation.op == TM_OP_GATHER && i == 1) fill_indices(c, one, state);
+    if (case_index_input(c) == i) case_fill_indices(c, one->bytes + one->lowest, state);
   }
   if (is_cancelling(q)) make_cancelling(c, inputs);
 }

@@ -34,6 +34,8 @@ typedef struct kernel_case {
     tm_matmul_attributes        matmul;
     tm_matmul_scaled_attributes scaled;
     tm_norm_attributes          norm;
+    tm_rope_attributes          rope;
+    tm_attention_attributes     attention;
   } attributes;
 } kernel_case;
 
@@ -225,6 +227,48 @@ static inline bool shape_scaled(kernel_case *c, uint64_t *state, uint64_t limit)
   return true;
 }
 
+static inline bool shape_rope(kernel_case *c, uint64_t *state, uint64_t limit) {
+  const uint64_t half = random_extent(state, 64), heads = random_extent(state, 12), batch = random_extent(state, 3);
+  const uint64_t tokens = random_extent(state, 1 + limit / (2 * half * heads * batch));
+  const uint64_t dims[] = { batch, tokens, heads, 2 * half };
+  const uint32_t skipped = random_below(state, 2) ? 1 : 0;
+  static const double thetas[] = { 0, 10000, 500000, 2 }, scales[] = { 0, 1, 0.25, 0.001 };
+  c->attributes.rope = (tm_rope_attributes){
+    .theta = thetas[random_below(state, 4)],
+    .scale = scales[random_below(state, 4)],
+    .rotary_dims = random_below(state, 2) ? 0 : 2 * (uint32_t)(1 + random_below(state, half)),
+    .layout = (uint32_t)random_below(state, 2),
+  };
+  return make_operand(c, 0, 4 - skipped, dims + skipped) && make_operand(c, 1, 1, &tokens);
+}
+
+static inline bool shape_update(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, state, 1, limit, dims);
+  const uint32_t axis = (uint32_t)random_below(state, rank);
+  c->attributes.axis.axis = axis;
+  if (!make_operand(c, 0, rank, dims)) return false;
+  const uint64_t count = dims[axis] = random_extent(state, 8);
+  return make_operand(c, 1, rank, dims) && make_operand(c, 2, (uint32_t)random_below(state, 2), &count);
+}
+
+/* A quarter of the cases is one token, as when text is made. */
+static inline bool shape_attention(kernel_case *c, uint64_t *state, uint64_t limit) {
+  const uint64_t side = (uint64_t)cbrt((double)limit);
+  const uint64_t shared = random_extent(state, 4), heads = shared * random_extent(state, 4), batch = random_extent(state, 3);
+  const uint64_t tokens = random_below(state, 4) == 0 ? 1 : random_extent(state, side), capacity = random_extent(state, 2 * side);
+  const uint64_t dim = random_extent(state, 64), width = random_below(state, 2) ? dim : random_extent(state, 80);
+  const uint64_t q[] = { batch, tokens, heads, dim }, k[] = { batch, capacity, shared, dim }, v[] = { batch, capacity, shared, width };
+  const uint32_t skipped = random_below(state, 3) ? 1 : 0, mask_rank = 2 + (uint32_t)random_below(state, 3 - skipped);
+  uint64_t mask[] = { batch, heads, tokens, capacity };
+  for (uint32_t i = 0; i < 4; ++i)
+    if (random_below(state, 3) == 0) mask[i] = 1;
+  c->attributes.attention = (tm_attention_attributes){ random_below(state, 2) ? 0.0 : 0.125, (uint32_t)random_below(state, 2), 0 };
+  return make_operand(c, 0, 4 - skipped, q + skipped) && make_operand(c, 1, 4 - skipped, k + skipped) &&
+         make_operand(c, 2, 4 - skipped, v + skipped) && make_operand(c, 3, 0, NULL) &&
+         (c->operation.input_count < 5 || make_operand(c, 4, mask_rank, mask + 4 - mask_rank));
+}
+
 typedef struct shape_rule {
   uint32_t op;
   bool   (*shape)(kernel_case *c, uint64_t *state, uint64_t limit);
@@ -238,7 +282,20 @@ static const shape_rule shape_rules[] = {
   { TM_OP_MEAN, shape_reduce },         { TM_OP_MIN, shape_reduce },      { TM_OP_MAX, shape_reduce },
   { TM_OP_ARGMAX, shape_reduce },       { TM_OP_MATMUL, shape_matmul },   { TM_OP_MATMUL_SCALED, shape_scaled },
   { TM_OP_SOFTMAX, shape_axis },        { TM_OP_LAYER_NORM, shape_norm }, { TM_OP_RMS_NORM, shape_norm },
+  { TM_OP_ROPE, shape_rope },           { TM_OP_UPDATE, shape_update },   { TM_OP_ATTENTION, shape_attention },
 };
+
+/* Formats of the inputs from the third on, which follow from the first two: indices of either width, masks of either kind,
+   scales and zero points; others are like the second. */
+static inline void case_fill_formats(const tm_op_row *row, uint32_t inputs, uint32_t *formats) {
+  const uint32_t index_format = formats[0] % 2 == 0 ? TM_FORMAT_I64 : TM_FORMAT_I32;
+  for (uint32_t i = 2; i < inputs; ++i) {
+    formats[i] = formats[1];
+    if (row->op == TM_OP_MATMUL_SCALED) formats[i] = i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
+    if (row->op == TM_OP_UPDATE || (row->op == TM_OP_ATTENTION && i == 3)) formats[i] = index_format;
+    if (row->op == TM_OP_ATTENTION && i == 4) formats[i] = formats[0] == formats[1] ? TM_FORMAT_F32 : TM_FORMAT_BOOL;
+  }
+}
 
 /* Fills *c for an operation with these formats (inputs, then the output or TM_FORMAT_NONE) and about `limit` elements;
    false if the operation does not take them. */
@@ -366,6 +423,35 @@ static inline void buffer_fill(const case_buffer *buffer, const tm_operand *oper
   const double scale = t == TEMPER_SCALED ? scales[random_below(state, sizeof scales / sizeof scales[0])] : 1;
   for (uint64_t at = 0; at + step <= operand->byte_count; at += step)
     random_block(operand->format, t, scale, state, buffer->lowest + at);
+}
+
+/* The input that holds indices, positions or a length; UINT32_MAX if there is none. */
+static inline uint32_t case_index_input(const kernel_case *c) {
+  switch (c->operation.op) {
+    case TM_OP_GATHER:
+    case TM_OP_ROPE: return 1;
+    case TM_OP_UPDATE: return 2;
+    case TM_OP_ATTENTION: return 3;
+    default: return UINT32_MAX;
+  }
+}
+
+/* One past the last index that is inside. */
+static inline uint64_t case_index_extent(const kernel_case *c) {
+  const tm_operand *k = &c->operands[1];
+  if (c->operation.op == TM_OP_ROPE) return 5000;
+  return c->operation.op == TM_OP_ATTENTION ? k->dims[k->rank - 3] : c->operands[0].dims[c->attributes.axis.axis];
+}
+
+/* Indices that are mostly inside, for input case_index_input at `lowest`; now and then anything. */
+static inline void case_fill_indices(const kernel_case *c, unsigned char *lowest, uint64_t *state) {
+  const tm_operand *indices = &c->operands[case_index_input(c)];
+  const uint64_t extent = case_index_extent(c);
+  const uint32_t bytes = tm_format_find(indices->format)->block_bytes;
+  for (uint64_t at = 0; at + bytes <= indices->byte_count; at += bytes) {
+    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
+    if (random_below(state, 16) != 0) memcpy(lowest + at, &index, bytes);
+  }
 }
 
 #endif

@@ -30,7 +30,7 @@ static inline const float_facts *facts_of(uint32_t format) {
 static inline bool keeps_bits(uint32_t op) {
   static const uint32_t keepers[] = {
     TM_OP_COPY, TM_OP_TRANSPOSE, TM_OP_GATHER, TM_OP_FILL, TM_OP_QUANTIZE, TM_OP_NEG, TM_OP_ABS, TM_OP_RELU, TM_OP_CLAMP,
-    TM_OP_WHERE, TM_OP_MIN, TM_OP_MAX, TM_OP_STATS, TM_OP_COMPARE_TENSORS,
+    TM_OP_UPDATE, TM_OP_WHERE, TM_OP_MIN, TM_OP_MAX, TM_OP_STATS, TM_OP_COMPARE_TENSORS,
   };
   for (size_t i = 0; i < sizeof keepers / sizeof keepers[0]; ++i) {
     if (keepers[i] == op) return true;
@@ -52,6 +52,8 @@ static inline double term_count(const tm_operation *operation) {
     case TM_OP_SOFTMAX: return (double)x->dims[((const tm_axis_attributes *)operation->attributes)->axis];
     case TM_OP_LAYER_NORM:
     case TM_OP_RMS_NORM: return (double)x->dims[x->rank - 1];
+    case TM_OP_ROPE: return 2;
+    case TM_OP_ATTENTION: return (double)x[1].dims[x[1].rank - 3] + (double)x->dims[x->rank - 1];
     default: return 1;
   }
 }

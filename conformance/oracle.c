@@ -5,6 +5,8 @@
  */
 #include "conformance/oracle.h"
 
+#include "conformance/token_terms.h"
+
 #include <math.h>
 
 /* Row-major index -> address, block by block along the last axis. */
@@ -77,6 +79,29 @@ static bool apply_scale(const kernel_case *c, void *const *pointers, uint32_t fa
   return good;
 }
 
+/* Positions and lengths stay the integers that they are. */
+static bool keep_integers(wide_case *w, uint32_t index, const tm_operand *from, const void *first) {
+  const tm_codec *codec = tm_codec_find(from->format);
+  int64_t *values = malloc((size_t)(from->element_count + 1) * sizeof *values);
+  w->pointers[index] = values;
+  for (uint64_t i = 0; values != NULL && i < from->element_count; i++) {
+    const char *address = from->rank == 0 ? first : block_address(from, first, i, from->dims[from->rank - 1]);
+    codec->decode_integer(address, 1, &values[i]);
+  }
+  return values != NULL && tm_operand_contiguous(TM_FORMAT_I64, from->rank, from->dims, &w->operands[index], NULL) == TM_OK;
+}
+
+static bool widen_input(wide_case *w, const kernel_case *c, uint32_t index, void *const *pointers) {
+  const tm_operand *from = &c->operands[index];
+  if (case_index_input(c) == index) return keep_integers(w, index, from, pointers[index]);
+  double *values = oracle_decode(from, pointers[index]);
+  w->pointers[index] = values;
+  if (values == NULL || !widen_operand(w, index, from)) return false;
+  const bool is_mask = c->operation.op == TM_OP_ATTENTION && from->format == TM_FORMAT_BOOL;
+  for (uint64_t i = 0; is_mask && i < from->element_count; i++) values[i] = values[i] != 0 ? 0 : -HUGE_VAL;
+  return true;
+}
+
 static bool wide_begin(wide_case *w, const kernel_case *c, void *const *pointers) {
   const bool is_scaled = c->operation.op == TM_OP_MATMUL_SCALED;
   const uint32_t inputs = is_scaled ? 2 : c->operation.input_count;
@@ -85,8 +110,7 @@ static bool wide_begin(wide_case *w, const kernel_case *c, void *const *pointers
   w->operation.operands = w->operands;
   w->operation.input_count = inputs;
   for (uint32_t i = 0; i < inputs; i++) {
-    w->pointers[i] = oracle_decode(&c->operands[i], pointers[i]);
-    if (w->pointers[i] == NULL || !widen_operand(w, i, &c->operands[i])) return false;
+    if (!widen_input(w, c, i, pointers)) return false;
     if (is_scaled && !apply_scale(c, pointers, i, w->pointers[i])) return false;
   }
   if (is_scaled) {
@@ -159,8 +183,12 @@ bool oracle_make(oracle *o, const kernel_case *c, void *const *pointers) {
   if (good) {
     wide_run(&w);
     memcpy(o->results, w.pointers[w.operation.input_count], o->count * sizeof(double));
-    if (w.operation.op == TM_OP_LAYER_NORM) norm_terms(&w, o);
-    else make_terms(&w, o);
+    switch (w.operation.op) {
+      case TM_OP_LAYER_NORM: norm_terms(&w, o); break;
+      case TM_OP_ROPE: rope_terms(&w.operation, w.pointers[0], o->terms); break;
+      case TM_OP_ATTENTION: attention_terms(&w.operation, w.pointers, o->terms); break;
+      default: make_terms(&w, o);
+    }
   }
   wide_end(&w);
   if (!good) oracle_free(o);

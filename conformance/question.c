@@ -13,7 +13,7 @@ static uint64_t limit_of(const tm_op_row *row, uint32_t number) {
 /* ---- shapes that the rules do not make ---- */
 
 static bool is_axis_operation(uint32_t op) {
-  return op == TM_OP_GATHER || op == TM_OP_SOFTMAX;
+  return op == TM_OP_GATHER || op == TM_OP_SOFTMAX || op == TM_OP_UPDATE;
 }
 
 static void shift_attributes(kernel_case *c, uint32_t added) {

@@ -7,14 +7,15 @@
 #include "tensor/shape.h"
 
 #define MOST_INPUTS 4u
+#define MOST_AXES 3
 /* The format that is asked about. */
 #define ASKED UINT32_MAX
 
-typedef enum extent { NONE, ROWS, COLUMNS, DEPTH } extent;
+typedef enum extent { NONE, ROWS, COLUMNS, DEPTH, ONE_HEAD } extent;
 
 typedef struct input {
   uint32_t format;              /* ASKED or TM_FORMAT_* */
-  extent   extents[2];
+  extent   extents[MOST_AXES];
 } input;
 
 typedef struct canary_row {
@@ -23,12 +24,14 @@ typedef struct canary_row {
   input    inputs[MOST_INPUTS];
   uint32_t input_count;
   union {
-    uint64_t words[2];
+    uint64_t words[3];
     tm_transpose_attributes transpose;
     tm_axis_attributes axis;
     tm_reduce_attributes reduce;
     tm_matmul_attributes matmul;
     tm_norm_attributes norm;
+    tm_rope_attributes rope;
+    tm_attention_attributes attention;
   } attributes;
 } canary_row;
 
@@ -38,6 +41,8 @@ typedef struct canary_row {
 #define ONE(name) { TM_OP_##name, TM_FORMAT_NONE, { X }, 1, { { 0 } } }
 #define TWO(name) { TM_OP_##name, TM_FORMAT_NONE, { X, X }, 2, { { 0 } } }
 #define REDUCE(name) { TM_OP_##name, TM_FORMAT_NONE, { X }, 1, { .reduce = { 2, 0 } } }
+#define HEADS(extent) { ASKED, { extent, ONE_HEAD, COLUMNS } }
+#define INDEX { TM_FORMAT_I64, { NONE, NONE } }
 #define FLOATS { TM_FORMAT_F32, { ROWS, COLUMNS } }
 
 static const canary_row rows[] = {
@@ -64,15 +69,19 @@ static const canary_row rows[] = {
   { TM_OP_SOFTMAX, TM_FORMAT_NONE, { X }, 1, { .axis = { 1, 0 } } },
   { TM_OP_LAYER_NORM, TM_FORMAT_NONE, { X, ROW, ROW }, 3, { .norm = { 1e-5 } } },
   { TM_OP_RMS_NORM, TM_FORMAT_NONE, { X, ROW }, 2, { .norm = { 1e-5 } } },
+  { TM_OP_ROPE, TM_FORMAT_NONE, { HEADS(ROWS), { TM_FORMAT_I64, { ROWS } } }, 2, { .rope = { .layout = TM_ROPE_HALVES } } },
+  { TM_OP_UPDATE, TM_FORMAT_NONE, { X, X, INDEX }, 3, { .axis = { 0, 0 } } },
+  { TM_OP_ATTENTION, TM_FORMAT_NONE, { HEADS(ROWS), HEADS(DEPTH), HEADS(DEPTH), { TM_FORMAT_I64, { NONE } } }, 4,
+    { .attention = { 0, 0, 0 } } },
 };
 
 uint32_t canary_table_count(void) { return sizeof rows / sizeof rows[0]; }
 
 static bool make_input(const input *from, uint32_t format, const canary_sizes *sizes, tm_operand *out_operand) {
-  const uint64_t extents[] = { 0, sizes->rows, sizes->columns, sizes->depth };
-  uint64_t dims[2];
+  const uint64_t extents[] = { 0, sizes->rows, sizes->columns, sizes->depth, 1 };
+  uint64_t dims[MOST_AXES];
   uint32_t rank = 0;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < MOST_AXES; i++)
     if (from->extents[i] != NONE) dims[rank++] = extents[from->extents[i]];
   if (tm_operand_contiguous(from->format == ASKED ? format : from->format, rank, dims, out_operand, NULL) != TM_OK) return false;
   out_operand->alignment = TM_BEST_ALIGNMENT;

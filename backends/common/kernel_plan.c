@@ -23,34 +23,6 @@ SAME(KERNEL_MAX_RANK, TM_MAX_RANK);
 SAME(STATS_PART_WORDS, TM_STATS_SUM + 2);
 SAME(COMPARISON_PART_WORDS, TM_COMPARISON_SUM_SQUARED + 4);
 
-typedef struct block_size {
-  u32 format;
-  u32 elements;
-  u32 bytes;
-} block_size;
-
-static const block_size block_sizes[] = {
-  { TM_FORMAT_F64, 1, 8 },       { TM_FORMAT_F32, 1, 4 },       { TM_FORMAT_F16, 1, 2 },       { TM_FORMAT_BF16, 1, 2 },
-  { TM_FORMAT_F8_E4M3FN, 1, 1 }, { TM_FORMAT_F8_E5M2, 1, 1 },   { TM_FORMAT_F8_E8M0, 1, 1 },   { TM_FORMAT_F6_E2M3, 4, 3 },
-  { TM_FORMAT_F6_E3M2, 4, 3 },   { TM_FORMAT_F4_E2M1, 2, 1 },   { TM_FORMAT_I4, 2, 1 },        { TM_FORMAT_U4, 2, 1 },
-  { TM_FORMAT_I8, 1, 1 },        { TM_FORMAT_U8, 1, 1 },        { TM_FORMAT_I16, 1, 2 },       { TM_FORMAT_U16, 1, 2 },
-  { TM_FORMAT_I32, 1, 4 },       { TM_FORMAT_U32, 1, 4 },       { TM_FORMAT_I64, 1, 8 },       { TM_FORMAT_U64, 1, 8 },
-  { TM_FORMAT_BOOL, 1, 1 },      { TM_FORMAT_C64, 1, 8 },       { TM_FORMAT_Q4_0, 32, 18 },    { TM_FORMAT_Q4_1, 32, 20 },
-  { TM_FORMAT_Q5_0, 32, 22 },    { TM_FORMAT_Q5_1, 32, 24 },    { TM_FORMAT_Q8_0, 32, 34 },    { TM_FORMAT_Q8_1, 32, 36 },
-  { TM_FORMAT_Q2_K, 256, 84 },   { TM_FORMAT_Q3_K, 256, 110 },  { TM_FORMAT_Q4_K, 256, 144 },  { TM_FORMAT_Q5_K, 256, 176 },
-  { TM_FORMAT_Q6_K, 256, 210 },  { TM_FORMAT_Q8_K, 256, 292 },  { TM_FORMAT_MXFP4, 32, 17 },
-};
-
-int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes) {
-  for (size_t i = 0; i < sizeof block_sizes / sizeof block_sizes[0]; i++) {
-    if (block_sizes[i].format != format) continue;
-    *out_elements = block_sizes[i].elements;
-    *out_bytes = block_sizes[i].bytes;
-    return 1;
-  }
-  return 0;
-}
-
 /* ---- pieces of a plan ---- */
 
 static const tm_operand *output_of(const tm_operation *operation) { return &operation->operands[operation->input_count]; }

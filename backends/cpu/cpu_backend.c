@@ -175,7 +175,7 @@ static tm_status backend_launch(tm_device *device, const tm_launch *launch, tm_t
   const tm_host *host = ((tm_backend *)(void *)device)->host;
   (void)out_ticket;
   if (launch->struct_size < sizeof *launch) return fail(host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
-  if (!cpu_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
+  if (!kernel_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   if (launch->queue >= QUEUES) return fail(host, TM_ERROR_ARGUMENT, "launch: no such queue");
   const tm_kernel *kernel = launch->kernel;
   const uint32_t count = kernel->operand_count;

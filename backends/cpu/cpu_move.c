@@ -304,7 +304,7 @@ static void run_gather(const cpu_call *call) {
 
 static uint64_t copy_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[1];
-  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
+  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, kernel_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
 }
 
 static uint64_t gather_cost_ns(const tm_operation *operation, uint32_t lanes) {
@@ -326,4 +326,4 @@ static const cpu_row rows[] = {
     .name = "cpu_gather_i32__avx2", .cost_ns = gather_cost_ns, .run = run_gather },
 };
 
-const cpu_row_table cpu_rows_move = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_move = { rows, sizeof rows / sizeof rows[0] };

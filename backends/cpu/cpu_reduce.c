@@ -23,7 +23,7 @@ int cpu_reduce_shape_of(const tm_operation *operation, cpu_reduce_shape *out_sha
 
 uint32_t cpu_reduce_refuses(const tm_operation *operation, uint32_t *out_operand) {
   cpu_reduce_shape shape;
-  const uint32_t reasons = cpu_refuses_strided(operation, out_operand);
+  const uint32_t reasons = kernel_refuses_strided(operation, out_operand);
   if (reasons != 0) return reasons;
   *out_operand = 0;
   return cpu_reduce_shape_of(operation, &shape) ? 0 : TM_REASON_SHAPE;
@@ -41,5 +41,5 @@ uint64_t cpu_reduce_cost_ns(const tm_operation *operation, double elements_per_u
   /* A row costs something however short it is; columns are taken together. */
   const double row_ns = has_shape && shape.inner == 1 ? 16.0 : 1.0;
   const double elements = (double)x->element_count + (double)y->element_count * row_ns * elements_per_us / 1000.0;
-  return cpu_cost_ns(elements, elements_per_us, cpu_operand_bytes(operation), busy);
+  return cpu_cost_ns(elements, elements_per_us, kernel_operand_bytes(operation), busy);
 }

@@ -45,7 +45,7 @@ static uint32_t refuses_strides(const tm_operand *operand, int64_t granule) {
 /* Blocks are read in place, also from bytes that are no multiple of a word. */
 static uint32_t refuses_operand(const webgpu_matmul *matmul, const tm_operand *operand, uint32_t index) {
   if (block_bytes_of(operand->format) == 0) {
-    const uint32_t bytes = webgpu_element_bytes(operand->format);
+    const uint32_t bytes = kernel_element_bytes(operand->format);
     return bytes == 0 ? TM_REASON_FORMAT : refuses_strides(operand, bytes > 4 ? 4 : bytes);
   }
   if (index != WEBGPU_MATMUL_B || matmul->k_axis[1] != operand->rank - 1) return TM_REASON_LAYOUT;
@@ -136,7 +136,7 @@ static void say_block_quad(webgpu_plan *plan, uint32_t block_bytes) {
 }
 
 static int is_dense(const webgpu_limits *limits, const tm_operand *operand, uint32_t k_axis) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const uint32_t bytes = kernel_element_bytes(operand->format);
   if (bytes >= 4 || operand->strides_bytes[k_axis] != (int64_t)bytes || webgpu_first_byte(limits, operand) % 4 != 0) return 0;
   for (uint32_t i = 0; i < operand->rank; ++i) {
     if (i != k_axis && operand->dims[i] > 1 && operand->strides_bytes[i] % 4 != 0) return 0;
@@ -160,8 +160,8 @@ void webgpu_say_matmul(const webgpu_limits *limits, const tm_operation *operatio
       continue;
     }
     say_bits(plan, names[i], operand->format);
-    if (is_dense(limits, operand, matmul->k_axis[i])) say_dense_quad(plan, names[i], i, webgpu_element_bytes(operand->format));
-    else say_loose_quad(plan, names[i], i, webgpu_element_bytes(operand->format));
+    if (is_dense(limits, operand, matmul->k_axis[i])) say_dense_quad(plan, names[i], i, kernel_element_bytes(operand->format));
+    else say_loose_quad(plan, names[i], i, kernel_element_bytes(operand->format));
   }
 }
 
@@ -182,7 +182,7 @@ uint64_t webgpu_matmul_blocks(const webgpu_limits *limits, const webgpu_matmul *
 
 /* What the shaders count places in: elements, bytes of b in blocks and of y. */
 static int64_t unit_of(const tm_operand *operand, int is_output) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const uint32_t bytes = kernel_element_bytes(operand->format);
   return is_output || bytes == 0 ? 1 : (int64_t)bytes;
 }
 

@@ -75,7 +75,7 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
   const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_work_ns(limits, WEBGPU_WORK_PRODUCT, products, 2 * webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_PRODUCT, products, 2 * kernel_operand_bytes(operation));
 }
 
 static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m,
@@ -118,4 +118,4 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 
 static const webgpu_row rows[] = { ROWS(F32, f32) ROWS(F16, f16) ROWS(BF16, bf16) };
 
-const webgpu_row_table webgpu_rows_matmul_float = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_matmul_float = { rows, sizeof rows / sizeof rows[0] };

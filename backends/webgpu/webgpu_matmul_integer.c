@@ -65,7 +65,7 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
   const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_work_ns(limits, WEBGPU_WORK_INTEGER_PRODUCT, products, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_INTEGER_PRODUCT, products, kernel_operand_bytes(operation));
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
@@ -93,4 +93,4 @@ static const webgpu_row rows[] = {
     .split = webgpu_split_matmul, .cost_ns = cost_ns, .plan = plan },
 };
 
-const webgpu_row_table webgpu_rows_matmul_integer = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_matmul_integer = { rows, sizeof rows / sizeof rows[0] };

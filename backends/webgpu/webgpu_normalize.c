@@ -60,7 +60,7 @@ static lines lines_of(const tm_operation *operation) {
 /* ---- predicates ---- */
 
 static uint32_t refuses_operand(const tm_operand *operand) {
-  const int64_t bytes = (int64_t)webgpu_element_bytes(operand->format);
+  const int64_t bytes = (int64_t)kernel_element_bytes(operand->format);
   if (operand->element_count > LARGEST_COUNT) return TM_REASON_SIZE;
   for (uint32_t i = 0; i < operand->rank; ++i) {
     const int64_t stride = operand->strides_bytes[i];
@@ -115,7 +115,7 @@ static int split(const webgpu_limits *limits, const tm_operation *operation, tm_
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   const webgpu_work work = is_softmax(operation) ? WEBGPU_WORK_SOFTMAX : WEBGPU_WORK_NORM;
-  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, 2 * webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, 2 * kernel_operand_bytes(operation));
 }
 
 /* ---- plans ---- */
@@ -128,13 +128,13 @@ static void say(const tm_operation *operation, webgpu_plan *plan) {
   }
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> y: array<atomic<u32>>;\n", binding++);
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> w: array<u32>;\n", binding);
-  webgpu_say(plan, "const X_BYTES = %uu;\n", webgpu_element_bytes(x));
+  webgpu_say(plan, "const X_BYTES = %uu;\n", kernel_element_bytes(x));
   webgpu_say(plan, "fn x_bits(raw: u32) -> u32 { return bits_from_%s(raw); }\n", webgpu_float_name(x));
   webgpu_say_result(plan, y);
   if (is_softmax(operation)) return;
   const int is_layer_norm = operation->op == TM_OP_LAYER_NORM;
   webgpu_say(plan, "const IS_LAYER_NORM = %s;\n", is_layer_norm ? "true" : "false");
-  webgpu_say(plan, "const SCALE_BYTES = %uu;\n", webgpu_element_bytes(operation->operands[1].format));
+  webgpu_say(plan, "const SCALE_BYTES = %uu;\n", kernel_element_bytes(operation->operands[1].format));
   webgpu_say(plan, "fn shift_word(i: u32) -> u32 { return %s; }\n", is_layer_norm ? "x2[i]" : "0u");
 }
 
@@ -204,4 +204,4 @@ static const webgpu_row rows[] = {
   NORMS(BF16, bf16, F32, f32)
 };
 
-const webgpu_row_table webgpu_rows_normalize = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_normalize = { rows, sizeof rows / sizeof rows[0] };

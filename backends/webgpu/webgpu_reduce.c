@@ -44,7 +44,7 @@ void webgpu_reduction_make(const tm_operation *operation, webgpu_reduction *out_
 /* ---- predicates ---- */
 
 static uint32_t refuses_operand(const tm_operand *operand) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const uint32_t bytes = kernel_element_bytes(operand->format);
   const int64_t granule = bytes > 4 ? 4 : bytes;
   if (bytes == 0) return TM_REASON_FORMAT;
   for (uint32_t i = 0; i < operand->rank; ++i) {
@@ -108,8 +108,8 @@ static int split_apart(const webgpu_limits *limits, const tm_operation *operatio
     const uint32_t from = kept_axis(operation, 0, axis);
     const uint64_t extent = y->dims[axis];
     if (from == TM_MAX_RANK || extent < 2 || x->element_count == 0) continue;
-    const uint64_t x_step = x->element_count / extent * webgpu_element_bytes(x->format);
-    const uint64_t y_step = y->element_count / extent * webgpu_element_bytes(y->format);
+    const uint64_t x_step = x->element_count / extent * kernel_element_bytes(x->format);
+    const uint64_t y_step = y->element_count / extent * kernel_element_bytes(y->format);
     const uint64_t most = room / (x_step > y_step ? x_step : y_step);
     if (most == 0 || most >= extent) continue;
     *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 1, .axis = axis, .value = most };
@@ -130,7 +130,7 @@ void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction 
   webgpu_say(plan, "@group(0) @binding(1) var<storage, read> x0: array<u32>;\n"
                    "@group(0) @binding(2) var<storage, read_write> y: array<atomic<u32>>;\n"
                    "@group(0) @binding(3) var<storage, read_write> w: array<u32>;\n");
-  const uint32_t x_bytes = webgpu_element_bytes(operation->operands[0].format);
+  const uint32_t x_bytes = kernel_element_bytes(operation->operands[0].format);
   webgpu_say(plan, "const ONE_AXIS = %s;\n", reduction->reduced_axis_count == 1 ? "true" : "false");
   webgpu_say(plan, "const X_BYTES = %uu;\nconst X_LIFT = %uu;\n", x_bytes, x_bytes < 4 ? 32 - 8 * x_bytes : 0);
 }

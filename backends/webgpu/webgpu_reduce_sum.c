@@ -39,7 +39,7 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_work_ns(limits, WEBGPU_WORK_SUM, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_SUM, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
@@ -50,7 +50,7 @@ static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
   if (webgpu_float_name(x) != 0) {
     webgpu_say(plan, "  return wide_of_f32(bits_from_%s(raw));\n}\n", webgpu_float_name(x));
   } else if (webgpu_number_sign(x) > 0) {
-    webgpu_say(plan, "  return wide_of_i32(extractBits(bitcast<i32>(raw), 0u, %uu));\n}\n", 8 * webgpu_element_bytes(x));
+    webgpu_say(plan, "  return wide_of_i32(extractBits(bitcast<i32>(raw), 0u, %uu));\n}\n", 8 * kernel_element_bytes(x));
   } else {
     webgpu_say(plan, "  return wide_of_u32(raw);\n}\n");
   }
@@ -94,4 +94,4 @@ static const webgpu_row rows[] = {
   ROWS(TM_OP_MEAN, mean, U32, u32)
 };
 
-const webgpu_row_table webgpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };

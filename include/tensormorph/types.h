@@ -221,6 +221,15 @@ typedef struct tm_operand {
 #define TM_OP_SOFTMAX           96u  /* x -> y; tm_axis_attributes; a row with +Inf or NaN, or all -Inf, gives NaN */
 #define TM_OP_LAYER_NORM        97u  /* x, scale, shift -> y, over the last axis; tm_norm_attributes */
 #define TM_OP_RMS_NORM          98u  /* x, scale -> y, over the last axis; tm_norm_attributes */
+/* over tokens in order.  What changes from one run to the next (positions, indices, lengths) is an operand, i32 or i64 */
+#define TM_OP_ROPE             112u  /* x[..,tokens,heads,dim], positions[tokens] -> y; x's dims; y: x's format or any float; tm_rope_attributes */
+#define TM_OP_UPDATE           113u  /* state, rows, start -> y: the state with n rows along an axis replaced, bits kept, all of one format;
+                                         tm_axis_attributes.  rows: state's dims but for n on the axis.  start is 0-d: row j replaces
+                                         start + j; or has n indices, one a row.  What is outside is left out, of two rows for one
+                                         place the later counts.  y may lie in state's memory, and running it again changes nothing */
+#define TM_OP_ATTENTION        114u  /* q[tokens,heads,dim], k[capacity,kv_heads,dim], v[capacity,kv_heads,vdim], length (0-d)[, mask]
+                                         -> y[tokens,heads,vdim]; all but the length may have a batch axis before these;
+                                         tm_attention_attributes; q, k, v: any floats; y: q's format or any float */
 
 /* Numbers from here on are handed out by the host to operations that a plugin brings along. */
 #define TM_OP_FOREIGN 0x80000000u
@@ -285,6 +294,39 @@ typedef struct tm_matmul_scaled_attributes {
 typedef struct tm_norm_attributes {
   double epsilon;               /* added to the variance (layer_norm) or the mean square (rms_norm); >= 0 */
 } tm_norm_attributes;
+
+/*
+ * Rotary position embedding (Su et al., arXiv 2104.09864, section 3.2).  Pair i of the first r = rotary_dims elements of each
+ * head, (a, b), becomes (a cos t - b sin t, a sin t + b cos t) with t = position * scale * theta^(-2i/r) in f64; the other
+ * elements stay as they are.  Of an i64 position the low 32 bits count, as an i32.  The terms of N2 are |a| and |b|, and n is 2.
+ */
+#define TM_ROPE_PAIRS  0u       /* pair i is elements 2i and 2i + 1 */
+#define TM_ROPE_HALVES 1u       /* pair i is elements i and i + r/2 */
+typedef struct tm_rope_attributes {
+  double   theta;               /* finite, > 0; 0 counts as 10000 */
+  double   scale;               /* of positions, finite; 0 counts as 1 */
+  uint32_t rotary_dims;         /* even, at most dim; 0: all of dim, which is even then */
+  uint32_t layout;              /* TM_ROPE_PAIRS or TM_ROPE_HALVES */
+} tm_rope_attributes;
+
+/*
+ * Attention (Vaswani et al., arXiv 1706.03762, section 3.2.1) with grouped heads (Ainslie et al., arXiv 2305.13245): head h of
+ * q reads head h / (heads / kv_heads) of k and v, where kv_heads divides heads.
+ *
+ *   s_j = scale * sum_d q_d k_jd + mask_j,   y = sum_j exp(s_j - max s) v_j / sum_j exp(s_j - max s)
+ *
+ * over the keys j < length, a length below 0 counting as 0, one above capacity as capacity; with `causal` over those of them
+ * with j <= length - tokens + t for token t, so that q's tokens are the last of the keys.  The mask has the axes of
+ * [batch, heads, tokens, capacity], or the last two or three of these, each with that extent or 1.  It is bool (only keys where
+ * it is true) or a float (added; -Inf leaves the key out).  Without any key y is 0; a key with a score of +Inf or NaN, or only
+ * ones of -Inf, gives NaN.  The terms of N2 are (p_j + 2^-64) |v_j| (1 + 2S), with p_j the weight of v_j and S the largest
+ * |scale| sum_d |q_d k_jd| + |mask_j|, as far as S is at most 4096; n is capacity + dim.
+ */
+typedef struct tm_attention_attributes {
+  double   scale;               /* finite; 0 counts as 1 / sqrt(dim) */
+  uint32_t causal;
+  uint32_t reserved;
+} tm_attention_attributes;
 
 /* ---------------------------------------------------------------------------------------- one-pass results ---- */
 

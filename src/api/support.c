@@ -19,7 +19,7 @@
 typedef struct example_operand {
   uint32_t format;              /* ASKED or TM_FORMAT_* */
   uint32_t rank;
-  uint64_t dims[2];
+  uint64_t dims[3];
 } example_operand;
 
 typedef struct example {
@@ -28,13 +28,15 @@ typedef struct example {
   uint32_t input_count;
   example_operand inputs[MOST_INPUTS];
   union {
-    uint64_t words[2];
+    uint64_t words[3];
     tm_transpose_attributes transpose;
     tm_axis_attributes axis;
     tm_reduce_attributes reduce;
     tm_matmul_attributes matmul;
     tm_matmul_scaled_attributes scaled;
     tm_norm_attributes norm;
+    tm_rope_attributes rope;
+    tm_attention_attributes attention;
   } attributes;
 } example;
 
@@ -45,6 +47,8 @@ typedef struct example {
 #define REDUCE(name) { TM_OP_##name, TM_FORMAT_NONE, 1, { X }, { .reduce = { 2, 0 } } }
 #define ROW { ASKED, 1, { 1024 } }
 #define SCALE { TM_FORMAT_F32, 0, { 0 } }
+#define HEADS { ASKED, 3, { 64, 8, 64 } }
+#define CACHE { ASKED, 3, { 512, 8, 64 } }
 
 /* In the order of preference: the first example that the operation accepts with the format is asked about. */
 static const example examples[] = {
@@ -70,6 +74,9 @@ static const example examples[] = {
   { TM_OP_SOFTMAX, TM_FORMAT_NONE, 1, { X }, { .axis = { 1, 0 } } },
   { TM_OP_LAYER_NORM, TM_FORMAT_NONE, 3, { X, ROW, ROW }, { .norm = { 1e-5 } } },
   { TM_OP_RMS_NORM, TM_FORMAT_NONE, 2, { X, ROW }, { .norm = { 1e-5 } } },
+  { TM_OP_ROPE, TM_FORMAT_NONE, 2, { HEADS, { TM_FORMAT_I64, 1, { 64 } } }, { { 0 } } },
+  { TM_OP_UPDATE, TM_FORMAT_NONE, 3, { X, { ASKED, 2, { 8, 1024 } }, { TM_FORMAT_I64, 0, { 0 } } }, { { 0 } } },
+  { TM_OP_ATTENTION, TM_FORMAT_NONE, 4, { HEADS, CACHE, CACHE, { TM_FORMAT_I64, 0, { 0 } } }, { .attention = { 0, 1, 0 } } },
 };
 
 static bool make_inputs(const example *one, uint32_t format, tm_request *request) {

@@ -76,6 +76,14 @@ tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint3
                  tm_input_name(operation, input, name), tm_format_title(format), name_set(set, expected));
 }
 
+tm_status tm_require_index_format(const tm_operation *operation, uint32_t input, tm_error *error) {
+  const uint32_t format = operation->operands[input].format;
+  if (format == TM_FORMAT_I32 || format == TM_FORMAT_I64) return TM_OK;
+  char name[NAME_CAPACITY];
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected i32 or i64", tm_op_name(operation),
+                 tm_input_name(operation, input, name), tm_format_title(format));
+}
+
 tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, uint32_t as_input, tm_error *error) {
   const uint32_t found = operation->operands[input].format;
   const uint32_t expected = operation->operands[as_input].format;

@@ -25,6 +25,8 @@ const char *tm_format_title(uint32_t format);
 
 /* Each returns TM_ERROR_ARGUMENT with a text when the requirement is not met. */
 tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint32_t set, tm_error *error);
+/* i32 or i64: positions, indices, lengths. */
+tm_status tm_require_index_format(const tm_operation *operation, uint32_t input, tm_error *error);
 tm_status tm_require_same_format(const tm_operation *operation, uint32_t input, uint32_t as_input, tm_error *error);
 tm_status tm_require_dims(const tm_operation *operation, uint32_t input, uint32_t rank, const uint64_t *dims,
                           tm_error *error);

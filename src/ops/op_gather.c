@@ -89,20 +89,13 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
   }
 }
 
-static tm_status require_indices(const tm_operation *operation, tm_error *error) {
-  const uint32_t format = operation->operands[1].format;
-  if (format == TM_FORMAT_I32 || format == TM_FORMAT_I64) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "gather: indices have format %s, expected i32 or i64",
-                 tm_format_title(format));
-}
-
 static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
   const tm_axis_attributes *attributes = operation->attributes;
   const tm_operand *x = &operation->operands[0];
   const tm_operand *indices = &operation->operands[1];
   TM_TRY(tm_require_reserved(operation, attributes->reserved, error));
   TM_TRY(tm_require_format(operation, 0, TM_SET_ALL, error));
-  TM_TRY(require_indices(operation, error));
+  TM_TRY(tm_require_index_format(operation, 1, error));
   TM_TRY(tm_require_axis(operation, 0, attributes->axis, error));
   if (tm_format_find(x->format)->block_elements > 1 && attributes->axis == x->rank - 1)
     return tm_fail(error, TM_ERROR_ARGUMENT,

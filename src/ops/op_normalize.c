@@ -206,7 +206,7 @@ static uint32_t splittable(const tm_operation *operation) {
     .input_min = inputs, .input_max = inputs, .output_count = 1, .attribute_bytes = sizeof(attributes_type),   \
     .default_numerics = TM_NUMERICS_N2, .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn,                  \
     .check = tm_check_outputs, .work = work, .splittable = splittable, .units = units, .reference = reference, \
-    .input_names = {__VA_ARGS__}, .pad_value = padding,                                                        \
+    .input_names = {__VA_ARGS__}, .pad_value = padding, .may_alias = 0x1,                                      \
   }
 
 const tm_op_row tm_op_rows_normalize[] = {

@@ -18,6 +18,9 @@ TM_OP_FAMILY(ternary);
 TM_OP_FAMILY(reduce);
 TM_OP_FAMILY(matmul);
 TM_OP_FAMILY(normalize);
+TM_OP_FAMILY(rope);
+TM_OP_FAMILY(update);
+TM_OP_FAMILY(attention);
 
 /* Behind a family's array. */
 #define TM_OP_ROWS_COUNT(name) \

@@ -27,6 +27,9 @@ static const family families[] = {
   FAMILY(one_pass),
   FAMILY(matmul),
   FAMILY(normalize),
+  FAMILY(rope),
+  FAMILY(update),
+  FAMILY(attention),
 };
 #define FAMILY_COUNT (sizeof families / sizeof families[0])
 

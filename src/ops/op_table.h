@@ -21,7 +21,7 @@ typedef struct tm_work {
 /* Classes group operations whose speed goes together; cost corrections are learned per class first. */
 typedef enum tm_op_class {
   TM_CLASS_MOVE, TM_CLASS_CAST, TM_CLASS_ELEMENTWISE, TM_CLASS_TRANSCENDENTAL, TM_CLASS_REDUCE, TM_CLASS_SCAN,
-  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_COUNT
+  TM_CLASS_MATMUL, TM_CLASS_NORMALIZE, TM_CLASS_ATTENTION, TM_CLASS_COUNT
 } tm_op_class;
 
 /* How partial results over parts of a splittable axis become one. */
@@ -67,12 +67,13 @@ typedef struct tm_op_row {
   /* Bit i set: operand i (inputs, then outputs) has, once broadcast, the dims of the operation and takes part when
      neighbouring axes are merged.  0: axes are never merged. */
   uint32_t    merged_operands;
-  /* Bit (output * 8 + input): that output may be written in that input's exact place, where both have the same format, dims
-     and strides (plugin.h alias_mask says which devices do).  What `update` leaves is its input's; elementwise operations read
-     an element before they write it. */
-  uint64_t    may_alias;
   /* Gives broadcast inputs their full dims; NULL: all inputs get those of output 0.  Only if `broadcasts`. */
   void (*expand)(const tm_operation *operation, tm_operand *operands);
+  /* Bit (output * 8 + input), as in tm_answer.alias_mask: with that output in that input's exact memory (same format, dims
+     and strides) the operation still makes sense, and the reference does it. */
+  uint64_t    may_alias;
+  /* Run again over such an output, whole or in part, it gives the same bits: it can be retried where it failed halfway. */
+  bool        is_repeatable;
 } tm_op_row;
 
 /* NULL if unknown. */

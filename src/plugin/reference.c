@@ -35,6 +35,7 @@ static const class_cost costs[TM_CLASS_COUNT] = {
   [TM_CLASS_MOVE] = { 0, 500 },           [TM_CLASS_CAST] = { 2000, 500 },   [TM_CLASS_ELEMENTWISE] = { 3000, 500 },
   [TM_CLASS_TRANSCENDENTAL] = { 1500, 500 }, [TM_CLASS_REDUCE] = { 3000, 500 }, [TM_CLASS_SCAN] = { 1000, 500 },
   [TM_CLASS_MATMUL] = { 1000, 500 },      [TM_CLASS_NORMALIZE] = { 2000, 500 },
+  [TM_CLASS_ATTENTION] = { 1000, 500 },
 };
 
 static const tm_memory_space host_memory = {
@@ -139,6 +140,7 @@ static void answer_one(const tm_backend *backend, const tm_operation *operation,
   out_answer->level = TM_LEVEL_NATIVE;
   out_answer->numerics = TM_NUMERICS_N0;
   out_answer->numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE;
+  out_answer->alias_mask = row->may_alias;
   out_answer->launch_ns = LAUNCH_NS;
   out_answer->cost_ns = estimate_ns(row, operation, backend->host->lane_count, &out_answer->moved_bytes);
   out_answer->spread_ns = out_answer->cost_ns / 2;

@@ -131,6 +131,40 @@ static bool share_matmul(const tm_operation *operation, uint32_t operand, uint32
   return share_scales(operation, shared);
 }
 
+/* ---- over tokens ---- */
+
+/* Positions go with the tokens; the elements of a head turn together. */
+static bool share_rope(const tm_operation *operation, uint32_t operand, uint32_t axis, tm_shared_axes *shared) {
+  const uint32_t rank = operation->operands[0].rank, tokens = rank - 3;
+  if (operand == 1) axis = tokens;
+  if (axis + 1 == rank) shared->role = TM_AXIS_COUPLED;
+  shared->axes[0] = shared->axes[2] = (int32_t)axis;
+  if (axis == tokens) shared->axes[1] = 0;
+  return true;
+}
+
+static bool share_update(const tm_operation *operation, uint32_t operand, uint32_t axis, tm_shared_axes *shared) {
+  const tm_axis_attributes *attributes = operation->attributes;
+  if (operand == 2 || axis == attributes->axis) return false;
+  shared->axes[0] = shared->axes[1] = shared->axes[3] = (int32_t)axis;
+  return true;
+}
+
+/* Batches, and tokens that all see the same keys; a mask goes along where it has the axis. */
+static bool share_attention(const tm_operation *operation, uint32_t operand, uint32_t axis, tm_shared_axes *shared) {
+  const tm_attention_attributes *attributes = operation->attributes;
+  const uint32_t rank = operation->operands[0].rank, y = operation->input_count, tokens = rank - 3;
+  const bool is_batch = rank == 4 && axis == 0, is_tokens = axis == tokens && attributes->causal == 0;
+  if ((operand != 0 && operand != y) || (!is_batch && !is_tokens)) return false;
+  shared->axes[0] = shared->axes[y] = (int32_t)axis;
+  if (is_batch) shared->axes[1] = shared->axes[2] = 0;
+  if (y <= 4) return true;
+  const tm_operand *mask = &operation->operands[4];
+  if (is_batch && mask->rank == 4 && mask->dims[0] != 1) shared->axes[4] = 0;
+  if (is_tokens && mask->dims[mask->rank - 2] != 1) shared->axes[4] = (int32_t)mask->rank - 2;
+  return true;
+}
+
 static share_fn share_of(const tm_op_row *row) {
   if (row->merged_operands != 0) return share_elementwise;
   if (row->combine == TM_COMBINE_WORDS) return share_one_pass;
@@ -142,6 +176,9 @@ static share_fn share_of(const tm_op_row *row) {
     case TM_OP_RMS_NORM: return share_norm;
     case TM_OP_MATMUL:
     case TM_OP_MATMUL_SCALED: return share_matmul;
+    case TM_OP_ROPE: return share_rope;
+    case TM_OP_UPDATE: return share_update;
+    case TM_OP_ATTENTION: return share_attention;
     default: return row->op_class == TM_CLASS_REDUCE ? share_reduce : NULL;
   }
 }

@@ -66,16 +66,6 @@ static bool fail(session *s, const kernel_case *c, const char *kernel, const cha
   return false;
 }
 
-/* Puts indices into the operand that are mostly inside. */
-static void fill_indices(const kernel_case *c, const case_buffer *buffer, uint64_t *state) {
-  const uint64_t extent = c->operands[0].dims[c->attributes.axis.axis];
-  const uint32_t bytes = tm_format_find(c->operands[1].format)->block_bytes;
-  for (uint64_t at = 0; at + bytes <= c->operands[1].byte_count; at += bytes) {
-    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
-    memcpy(buffer->lowest + at, &index, bytes);
-  }
-}
-
 /* The scale and the integers; the lowest integer becomes the highest one, as nearly as it goes. */
 static void make_block_positive(uint32_t format, unsigned char *block) {
   block[1] &= 0x7f;
@@ -186,7 +176,7 @@ static bool run_case(session *s, const kernel_case *c, const tm_answer *answer, 
     const uint64_t misalignment = random_below(state, 3) == 0 ? random_below(state, 16) : random_below(state, 8) * step;
     if (!buffer_make(&buffers[i], &c->operands[i], misalignment) || !buffer_make(&copies[i], &c->operands[i], misalignment)) return false;
     buffer_fill(&buffers[i], &c->operands[i], t, state);
-    if (row->op == TM_OP_GATHER && i == 1) fill_indices(c, &buffers[i], state);
+    if (case_index_input(c) == i) case_fill_indices(c, buffers[i].lowest, state);
     memcpy(copies[i].memory, buffers[i].memory, buffers[i].bytes);
     pointers[i] = buffers[i].first;
   }
@@ -307,7 +297,7 @@ static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const
   for (uint32_t i = 0; i <= inputs; ++i) {
     buffer_make(&buffers[i], &c.operands[i], 0);
     if (i < inputs) buffer_fill(&buffers[i], &c.operands[i], TEMPER_PLAIN, &state);
-    if (row->op == TM_OP_GATHER && i == 1) fill_indices(&c, &buffers[i], &state);
+    if (case_index_input(&c) == i) case_fill_indices(&c, buffers[i].lowest, &state);
     pointers[i] = buffers[i].first;
     bytes += (double)c.operands[i].byte_count;
   }
@@ -354,13 +344,6 @@ static void try_formats(session *s, const tm_op_row *row, uint32_t inputs, const
   else test_claim(s, row, inputs, formats);
 }
 
-/* The third input and those after it have the format of the second, or what scales and zero points have. */
-static void fill_rest(const tm_op_row *row, uint32_t inputs, uint32_t *formats) {
-  for (uint32_t i = 2; i < inputs; ++i) {
-    formats[i] = row->op != TM_OP_MATMUL_SCALED ? formats[1] : i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
-  }
-}
-
 static void try_operation(session *s, const tm_op_row *row) {
   uint32_t formats[CASE_MAX_OPERANDS];
   for (uint32_t inputs = row->input_min; inputs <= row->input_max; ++inputs) {
@@ -369,7 +352,7 @@ static void try_operation(session *s, const tm_op_row *row) {
         for (size_t y = 0; y < FORMAT_COUNT && s->failures < MAX_FAILURES; ++y) {
           formats[0] = all_formats[a];
           if (inputs > 1) formats[1] = all_formats[b];
-          fill_rest(row, inputs, formats);
+          case_fill_formats(row, inputs, formats);
           formats[inputs] = all_formats[y];
           try_formats(s, row, inputs, formats);
         }

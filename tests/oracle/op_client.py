@@ -61,6 +61,14 @@ def norm_attributes(epsilon):
     return struct.pack("<d", epsilon)
 
 
+def rope_attributes(theta=0.0, scale=0.0, rotary_dims=0, halves=0):
+    return struct.pack("<ddII", theta, scale, rotary_dims, halves)
+
+
+def attention_attributes(scale=0.0, causal=0):
+    return struct.pack("<dII", scale, causal, 0)
+
+
 def switch_attributes(value):
     """cast (saturate) and gelu (tanh_form)."""
     return struct.pack("<II", value, 0)

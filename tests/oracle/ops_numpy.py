@@ -386,6 +386,92 @@ def normalizations(cases):
                  x / np.sqrt((x ** 2).mean(-1, keepdims=True) + epsilon) * scale, slack=1e-12)
 
 
+def indices(cases, values):
+    """An integer operand in either width."""
+    name = str(cases.random.choice(["i32", "i64"]))
+    values = np.asarray(values, NATIVE[name])
+    return name, values.shape, values.tobytes()
+
+
+def rotations(cases):
+    for name in FLOATS:
+        for _ in range(8):
+            batch, tokens, heads, half = (int(extent) for extent in cases.random.choice([1, 2, 3, 5, 40], 4))
+            dims = (batch, tokens, heads, 2 * half)
+            data, positions = cases.mild(name, dims), cases.random.integers(-5, 4000, tokens)
+            x = decode(name, data, dims)
+            count = int(2 * cases.random.integers(0, half + 1))
+            theta, scale, halves = float(cases.random.choice([0, 500000, 7])), float(cases.random.choice([0, .25])), int(cases.random.integers(0, 2))
+            turning = count or 2 * half
+            angles = positions[:, None] * (scale or 1) * (theta or 10000) ** (-np.arange(0, turning, 2) / turning)
+            turns = np.exp(1j * angles)[:, None, :]
+            first, second = (slice(0, turning // 2), slice(turning // 2, turning)) if halves else (slice(0, turning, 2), slice(1, turning, 2))
+            turned = (x[..., first] + 1j * x[..., second]) * turns
+            expected = x.copy()
+            expected[..., first], expected[..., second] = turned.real, turned.imag
+            found = cases.run("rope", [(name, dims, data), indices(cases, positions)], client.rope_attributes(theta, scale, count, halves))
+            near(f"rope {name}", found[0], found[1], expected, slack=1e-11 * np.abs(x).max())
+
+
+def updates(cases):
+    for name in FLOATS + INTEGERS:
+        for _ in range(4):
+            dims = cases.dims(1)
+            axis = int(cases.random.integers(0, len(dims)))
+            count = int(cases.random.integers(0, 5))
+            rows_dims = dims[:axis] + (count,) + dims[axis + 1:]
+            state_data, rows_data = cases.bits(name, dims), cases.bits(name, rows_dims)
+            state, rows = (decode(name, *pair) for pair in ((state_data, dims), (rows_data, rows_dims)))
+            start = cases.random.integers(-3, dims[axis] + 3, () if cases.random.random() < .5 else (count,))
+            expected = state.copy()
+            for row in range(count):
+                place = int(start) + row if start.ndim == 0 else int(start[row])
+                if 0 <= place < dims[axis]:
+                    expected[(slice(None),) * axis + (place,)] = rows[(slice(None),) * axis + (row,)]
+            found = cases.run("update", [(name, dims, state_data), (name, rows_dims, rows_data), indices(cases, start)], client.axis_attributes(axis))
+            equal(f"update {name}", found[1], expected)
+
+
+def attend(q, k, v, length, scale, causal, mask):
+    """One batch and head: q [tokens, dim], k and v [capacity, ...], mask [tokens, capacity] of floats."""
+    y = np.zeros((q.shape[0], v.shape[1]))
+    for token in range(q.shape[0]):
+        keys = max(length - (q.shape[0] - 1 - token if causal else 0), 0)
+        scores = q[token] @ k[:keys].T * scale + mask[token, :keys]
+        weights = np.exp(scores - scores.max()) if keys and np.isfinite(scores).any() else np.zeros(0)
+        if len(weights):
+            y[token] = weights @ v[:keys] / weights.sum()
+    return y
+
+
+def attentions(cases):
+    for name in FLOATS:
+        for other in ("f32", "f16", "bf16", name):
+            for _ in range(3):
+                tokens, shared, group, capacity, dim, width = (int(extent) for extent in cases.random.choice([1, 2, 3, 5, 20], 6))
+                batch, heads, causal = int(cases.random.integers(1, 3)), shared * group, int(cases.random.integers(0, 2))
+                shapes = [(batch, tokens, heads, dim), (batch, capacity, shared, dim), (batch, capacity, shared, width)]
+                inputs = [(kind, shape, cases.mild(kind, shape)) for kind, shape in zip((name, other, other), shapes)]
+                q, k, v = (decode(item[0], item[2], item[1]) for item in inputs)
+                length = int(cases.random.integers(-1, capacity + 2))
+                inputs.append(indices(cases, length))
+                mask_dims = tuple(1 if cases.random.random() < .3 else extent for extent in (batch, heads, tokens, capacity))[int(cases.random.integers(0, 3)):]
+                mask = np.where(cases.random.random(mask_dims) < .3, -np.inf, 0)
+                if cases.random.random() < .3:
+                    inputs.append(("bool", mask_dims, (mask == 0).astype("u1").tobytes()))
+                elif cases.random.random() < .5:
+                    mask = np.where(mask == 0, cases.random.integers(-8, 8, mask_dims) / 4, mask)
+                    inputs.append(("f32", mask_dims, mask.astype("<f4").tobytes()))
+                else:
+                    mask = np.zeros(mask_dims)
+                mask = np.broadcast_to(mask, (batch, heads, tokens, capacity))
+                scale = float(cases.random.choice([0, .1]))
+                expected = np.stack([np.stack([attend(q[b, :, h], k[b, :, h // group], v[b, :, h // group], min(length, capacity), scale or dim ** -.5, causal,
+                                                      mask[b, h]) for h in range(heads)], 1) for b in range(batch)])
+                found = cases.run("attention", inputs, client.attention_attributes(scale, causal))
+                near(f"attention {name} {other}", found[0], found[1], expected, slack=1e-12 * np.abs(v).max())
+
+
 def against_ml_dtypes(cases):
     """A third opinion on the narrow formats, where the package is there."""
     try:
@@ -406,7 +492,7 @@ def main():
     print(f"TM_TEST_SEED={seed} numpy {np.__version__}")
     cases = Cases(client.Runner(sys.argv[1]), seed)
     np.seterr(all="ignore")
-    for family in (binary, unary, ternary, cast, moves, reductions, products, scaled_products, normalizations, against_ml_dtypes):
+    for family in (binary, unary, ternary, cast, moves, reductions, products, scaled_products, normalizations, rotations, updates, attentions, against_ml_dtypes):
         before = cases.count
         family(cases)
         print(f"{family.__name__}: {cases.count - before} cases agree")

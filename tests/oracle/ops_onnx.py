@@ -127,13 +127,13 @@ def read_node(model):
 # ---- how ONNX operations are said here ----
 
 EXACT = {"add", "sub", "mul", "div", "neg", "abs", "sqrt", "relu", "copy", "clamp", "where", "compare", "min", "max", "argmax",
-         "transpose", "gather", "cast"}
+         "transpose", "gather", "cast", "update"}
 
 SAME = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Neg": "neg", "Abs": "abs", "Sqrt": "sqrt", "Exp": "exp",
         "Log": "log", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Relu": "relu", "Where": "where", "Identity": "copy"}
 COMPARE = {"Equal": "equal", "Less": "less", "LessOrEqual": "less_equal", "Greater": "greater", "GreaterOrEqual": "greater_equal"}
 REDUCE = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMin": "min", "ReduceMax": "max"}
-KNOWN = {*SAME, *COMPARE, *REDUCE, "Clip", "ArgMax", "MatMul", "Softmax", "LayerNormalization", "Transpose", "Gather", "Cast"}
+KNOWN = {*SAME, *COMPARE, *REDUCE, "Clip", "ArgMax", "MatMul", "Softmax", "LayerNormalization", "Transpose", "Gather", "Cast", "ScatterND"}
 
 
 def unpack_integers(tensor):
@@ -193,6 +193,9 @@ def translate(kind, attributes, inputs):
         return "transpose", inputs, client.transpose_attributes(attributes.get("perm") or range(rank)[::-1]), "-"
     if kind == "Gather" and all(index >= 0 for index in unpack_integers(inputs[1])):
         return "gather", inputs, client.axis_attributes(attributes.get("axis", 0) % rank), "-"
+    if kind == "ScatterND" and inputs[1][1][1:] == (1,) and attributes.get("reduction", b"none") == b"none":
+        state, places, rows = inputs
+        return "update", [state, rows, (places[0], places[1][:1], places[2])], client.axis_attributes(0), "-"
     if kind == "Cast" and attributes["to"] in FORMATS:
         return "cast", inputs, client.switch_attributes(0), FORMATS[attributes["to"]]
     return None

@@ -13,6 +13,7 @@ typedef union every_attributes {
   tm_reduce_attributes    reduce;
   tm_matmul_attributes    matmul;
   tm_matmul_scaled_attributes scaled;
+  tm_attention_attributes attention;
   uint64_t                words[8];
 } every_attributes;
 
@@ -21,6 +22,7 @@ static inline every_attributes every_attributes_of(uint32_t op) {
   if (op == TM_OP_TRANSPOSE) chosen.transpose = (tm_transpose_attributes){ { 1, 0 } };
   if (op == TM_OP_SOFTMAX) chosen.axis.axis = 1;
   if (op >= TM_OP_SUM && op <= TM_OP_ARGMAX) chosen.reduce.axes = 2;
+  if (op == TM_OP_ATTENTION) chosen.attention.causal = 1;
   if (op == TM_OP_MATMUL) chosen.matmul.transpose_b = 1;
   if (op == TM_OP_MATMUL_SCALED) chosen.scaled.transpose_b = 1;
   return chosen;
@@ -39,6 +41,15 @@ static inline tm_operand every_input(uint32_t op, uint32_t format, uint32_t inde
     input.rank = 1;
     input.dims[0] = EVERY_COLUMNS;
   }
+  return input;
+}
+
+/* Of operations over tokens: a row of heads a token, and indices. */
+static inline tm_operand every_token_input(uint32_t op, uint32_t format, uint32_t index) {
+  tm_operand input = { .format = format, .rank = 3, .dims = { EVERY_ROWS, 2, EVERY_COLUMNS } };
+  if (op == TM_OP_ROPE && index == 1) return (tm_operand){ .format = TM_FORMAT_I32, .rank = 1, .dims = { EVERY_ROWS } };
+  if ((op == TM_OP_UPDATE && index == 2) || (op == TM_OP_ATTENTION && index == 3)) return (tm_operand){ .format = TM_FORMAT_I32 };
+  if (op == TM_OP_UPDATE && index == 1) input.dims[0] = 3;
   return input;
 }
 
@@ -72,7 +83,7 @@ static inline tm_tensor *every_run(tm_context *context, const tm_op_description 
   assert_true(op->input_min <= EVERY_MOST_INPUTS);
   if (op->op == TM_OP_FILL && format == TM_FORMAT_Q8_0) return NULL;    /* a block has no single value */
   for (uint32_t i = 0; i < op->input_min; i++) {
-    const tm_operand like = every_input(op->op, format, i);
+    const tm_operand like = op->op < TM_OP_ROPE ? every_input(op->op, format, i) : every_token_input(op->op, format, i);
     inputs[i] = every_tensor(context, &like, i);
     layouts[i] = *tm_tensor_operand(inputs[i]);
   }

@@ -26,6 +26,8 @@ typedef union any_attributes {
   tm_matmul_attributes matmul;
   tm_matmul_scaled_attributes scaled;
   tm_norm_attributes norm;
+  tm_rope_attributes rope;
+  tm_attention_attributes attention;
 } any_attributes;
 
 /* What an operation is asked to do, before memory is given to it. */
@@ -128,6 +130,66 @@ static void make_matrices(random_source *random, recipe *r) {
   }
 }
 
+static void set_dims(recipe *r, uint32_t input, uint32_t rank, const uint64_t *dims) {
+  r->ranks[input] = rank;
+  memcpy(r->dims[input], dims, rank * sizeof *dims);
+}
+
+static void make_norm(random_source *random, recipe *r) {
+  random_shape(random, r->formats[0], 1, &r->ranks[0], r->dims[0]);
+  for (uint32_t i = 1; i < r->input_count; i++) set_dims(r, i, 1, &r->dims[0][r->ranks[0] - 1]);
+  r->attributes.norm.epsilon = 1e-5;
+}
+
+static uint32_t random_index_format(random_source *random) { return random_below(random, 2) ? TM_FORMAT_I32 : TM_FORMAT_I64; }
+
+static void make_rope(random_source *random, recipe *r) {
+  const uint64_t tokens = random_extent(random), dim = 2 * random_extent(random) + (random_below(random, 8) == 0 ? 1200 : 0);
+  const uint64_t dims[] = { random_extent(random), tokens, random_extent(random), dim };
+  const uint32_t skipped = random_below(random, 2);
+  set_dims(r, 0, 4 - skipped, dims + skipped);
+  r->formats[1] = random_index_format(random);
+  set_dims(r, 1, 1, &tokens);
+  r->attributes.rope.layout = random_below(random, 2);
+  r->attributes.rope.rotary_dims = 2 * random_below(random, (uint32_t)dim / 2 + 1);
+}
+
+static void make_update(random_source *random, recipe *r) {
+  const bool has_blocks = tm_format_find(r->formats[0])->block_elements > 1;
+  const uint64_t count = random_extent(random);
+  random_shape(random, r->formats[0], has_blocks ? 2 : 1, &r->ranks[0], r->dims[0]);
+  const uint32_t axis = random_below(random, has_blocks ? r->ranks[0] - 1 : r->ranks[0]);
+  set_dims(r, 1, r->ranks[0], r->dims[0]);
+  r->dims[1][axis] = count;
+  r->formats[2] = random_index_format(random);
+  set_dims(r, 2, random_below(random, 2), &count);
+  r->attributes.axis.axis = axis;
+}
+
+static void make_attention(random_source *random, recipe *r) {
+  static const uint32_t caches[] = { TM_FORMAT_F32, TM_FORMAT_F16, TM_FORMAT_BF16 };
+  const uint64_t batch = random_extent(random), tokens = random_extent(random), shared = 1 + random_below(random, 2);
+  const uint64_t heads = shared * random_extent(random), capacity = random_extent(random), dim = random_extent(random);
+  const uint64_t width = random_below(random, 8) == 0 ? 600 : random_extent(random);
+  const uint32_t skipped = random_below(random, 2);
+  set_dims(r, 0, 4 - skipped, (const uint64_t[]){ batch, tokens, heads, dim } + skipped);
+  set_dims(r, 1, 4 - skipped, (const uint64_t[]){ batch, capacity, shared, dim } + skipped);
+  set_dims(r, 2, 4 - skipped, (const uint64_t[]){ batch, capacity, shared, width } + skipped);
+  if (random_below(random, 2)) r->formats[1] = caches[random_below(random, 3)];
+  if (random_below(random, 2)) r->formats[2] = caches[random_below(random, 3)];
+  r->formats[3] = random_index_format(random);
+  r->ranks[3] = 0;
+  r->attributes.attention.causal = random_below(random, 2);
+  if (random_below(random, 2)) return;
+  const uint32_t rank = 2 + random_below(random, 3 - skipped);
+  const uint64_t mask[] = { batch, heads, tokens, capacity };
+  r->input_count = 5;
+  r->formats[4] = random_below(random, 2) ? TM_FORMAT_BOOL : TM_FORMAT_F32;
+  set_dims(r, 4, rank, mask + 4 - rank);
+  for (uint32_t i = 0; i < rank; i++)
+    if (random_below(random, 3) == 0) r->dims[4][i] = 1;
+}
+
 /* Shapes, attributes and formats that suit the operation if it takes `format` for its first (where: second) input. */
 static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t format) {
   recipe r = { .op = row->op, .input_count = row->input_min };
@@ -176,16 +238,19 @@ static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t 
     case TM_OP_SOFTMAX: r.attributes.axis.axis = axis; break;
     case TM_OP_LAYER_NORM:
     case TM_OP_RMS_NORM:
-      random_shape(random, format, 1, &r.ranks[0], r.dims[0]);
-      for (uint32_t i = 1; i < row->input_max; i++) {
-        r.ranks[i] = 1;
-        r.dims[i][0] = r.dims[0][r.ranks[0] - 1];
-      }
-      r.attributes.norm.epsilon = 1e-5;
+      make_norm(random, &r);
       break;
+    case TM_OP_ROPE: make_rope(random, &r); break;
+    case TM_OP_UPDATE: make_update(random, &r); break;
+    case TM_OP_ATTENTION: make_attention(random, &r); break;
     default: break;
   }
   return r;
+}
+
+/* The input that holds indices or a length; UINT32_MAX: none. */
+static uint32_t index_input(uint32_t op) {
+  return op == TM_OP_GATHER ? 1 : op == TM_OP_UPDATE ? 2 : op == TM_OP_ATTENTION ? 3 : UINT32_MAX;
 }
 
 /* ---- an operation in memory ---- */
@@ -229,7 +294,7 @@ static run make_dense(random_source *random, const tm_op_row *row, const recipe 
   for (uint32_t i = 0; i < x.count; i++) {
     x.tensors[i].operand = x.operands[i];
     place(&x.tensors[i]);
-    if (i < r->input_count) fill_randomly(random, &x.tensors[i], r->op == TM_OP_GATHER && i == 1);
+    if (i < r->input_count) fill_randomly(random, &x.tensors[i], index_input(r->op) == i);
     x.pointers[i] = x.tensors[i].first;
   }
   return x;
