@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * llama MODEL [--prompt TOKEN,...] [--steps N] [--temperature T] [--seed N] [--vocabulary FILE] [--device NAME]... [--plugin FILE]...
- *       [--set BACKEND.OPTION=VALUE]... [--logits FILE] [--quiet]
+ * llama MODEL [--prompt TOKEN,...] [--steps N] [--temperature T] [--seed N] [--vocabulary FILE] [--device NAME]... [--no-device NAME]...
+ *       [--plugin FILE]... [--set BACKEND.OPTION=VALUE]... [--logits FILE] [--quiet]
  *
  * Tells a story with a model in the layout of llama2.c (model.h): the prompt in one run, then a token a run, printed as it comes.  The
  * graph is planned once for each of the two; where everything ran, and that the runs after the first asked, prepared and planned
@@ -23,9 +23,9 @@
 
 typedef struct arguments {
   const char *model, *logits, *vocabulary;
-  const char *devices[MOST_NAMES], *plugins[MOST_NAMES];
+  const char *devices[MOST_NAMES], *excluded[MOST_NAMES], *plugins[MOST_NAMES];
   tm_setting  settings[MOST_NAMES];
-  uint32_t    device_count, plugin_count, setting_count;
+  uint32_t    device_count, excluded_count, plugin_count, setting_count;
   int32_t     prompt[MOST_PROMPT];
   uint32_t    prompt_count, steps;
   llama_sampler sampler;
@@ -73,6 +73,7 @@ static int read_option(arguments *a, const char *name, char *value) {
   if (strcmp(name, "--logits") == 0) return (a->logits = value) != NULL;
   if (strcmp(name, "--vocabulary") == 0) return (a->vocabulary = value) != NULL;
   if (strcmp(name, "--device") == 0 && a->device_count < MOST_NAMES) return (a->devices[a->device_count++] = value) != NULL;
+  if (strcmp(name, "--no-device") == 0 && a->excluded_count < MOST_NAMES) return (a->excluded[a->excluded_count++] = value) != NULL;
   if (strcmp(name, "--plugin") == 0 && a->plugin_count < MOST_NAMES) return (a->plugins[a->plugin_count++] = value) != NULL;
   return 0;
 }
@@ -213,6 +214,7 @@ static tm_status tell(story *s, tm_context *context, tm_error *error) {
 
 static tm_status open_context(const arguments *a, tm_context **out_context, tm_error *error) {
   const tm_context_options options = { .struct_size = sizeof options, .devices = a->devices, .device_count = a->device_count,
+                                       .excluded_devices = a->excluded, .excluded_device_count = a->excluded_count,
                                        .plugin_paths = a->plugins, .plugin_path_count = a->plugin_count,
                                        .settings = a->settings, .setting_count = a->setting_count };
   return tm_context_create(&options, out_context, error);
@@ -251,7 +253,7 @@ int main(int argument_count, char **words) {
   static llama_model model;
   if (!read_arguments(&a, argument_count, words)) {
     fprintf(stderr, "usage: llama MODEL [--prompt TOKEN,...] [--steps N] [--temperature T] [--seed N] [--vocabulary FILE]\n"
-                    "             [--device NAME]... [--plugin FILE]... [--set BACKEND.OPTION=VALUE]... [--logits FILE] [--quiet]\n");
+                    "             [--device NAME]... [--no-device NAME]... [--plugin FILE]... [--set BACKEND.OPTION=VALUE]... [--logits FILE] [--quiet]\n");
     return 2;
   }
   const int told = llama_model_read(&model, a.model) && tell_with(&a, &model);
