@@ -6,8 +6,11 @@
 #define KNOWN_VERSION 1u
 #define KNOWN_DEMANDS TM_OPERATION_RUN_TO_RUN
 
+/* How far a row came.  Other formats on a device that lacks what the row needs is less than other formats alone, which a
+   cast may help. */
 typedef enum stage {
-  STAGE_OPERATION, STAGE_FORMATS, STAGE_DEVICE, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_COMPILER, STAGE_OWN, STAGE_SIZE, STAGE_YES
+  STAGE_OPERATION, STAGE_ELSEWHERE, STAGE_FORMATS, STAGE_DEVICE, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_COMPILER, STAGE_OWN,
+  STAGE_SIZE, STAGE_YES
 } stage;
 
 typedef struct verdict {
@@ -67,10 +70,11 @@ static stage judge_kind(const trial *t, const kernel_claim *claim, const tm_oper
   out->matched = matching_formats(claim, operation);
   out->operand = out->matched;
   out->reasons = TM_REASON_FORMAT;
-  if (out->matched < operand_count(operation)) return STAGE_FORMATS;
+  const uint32_t lacking = judge->lacks != NULL ? judge->lacks(t->context, claim, operation) : 0;
+  if (out->matched < operand_count(operation)) return lacking != 0 ? STAGE_ELSEWHERE : STAGE_FORMATS;
   out->operand = TM_NO_OPERAND;
-  out->reasons = judge->lacks != NULL ? judge->lacks(t->context, claim, operation) : 0;
-  if (out->reasons != 0) return STAGE_DEVICE;
+  out->reasons = lacking;
+  if (lacking != 0) return STAGE_DEVICE;
   out->reasons = TM_REASON_ATTRIBUTE;
   if (operation->attribute_bytes < claim->attribute_bytes) return STAGE_ATTRIBUTES;
   if (!kernel_rest_is_zero(operation->attributes, claim->attribute_bytes, operation->attribute_bytes)) return STAGE_ATTRIBUTES;
@@ -142,7 +146,8 @@ static void add_change(tm_answer *answer, tm_change change) {
 }
 
 /* Adds what operand `i` needs to fit the row and changes it so; 0 if nothing would help. */
-static int change_operand(const kernel_claim *claim, const tm_operation *operation, uint32_t i, tm_operand *operand, tm_answer *answer) {
+static int change_operand(const kernel_claim *claim, const tm_operation *operation, uint32_t i, tm_operand *operand,
+                          tm_answer *answer) {
   const uint64_t taken = i < KERNEL_CLAIM_FORMATS ? claim->formats[i] : TM_FORMAT_NONE;
   if (!fits(taken, operation, i)) {
     const uint32_t kind = operand->format >= TM_FORMAT_GGUF ? TM_CHANGE_DEQUANTIZE : TM_CHANGE_CAST;
@@ -182,6 +187,7 @@ static void propose(const trial *t, const verdict *refusal, const tm_operation *
 static const char *text_of(const kernel_judge *judge, stage reached) {
   static const char *const texts[] = {
     [STAGE_OPERATION]  = "no kernel for this operation",
+    [STAGE_ELSEWHERE]  = "no kernel for these formats",
     [STAGE_FORMATS]    = "no kernel for these formats",
     [STAGE_ATTRIBUTES] = "an attribute that the kernel does not know",
     [STAGE_NUMERICS]   = "the kernel is less exact, or less repeatable, than the caller asks for",

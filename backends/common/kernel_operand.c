@@ -39,6 +39,20 @@ uint32_t kernel_element_bytes(uint32_t format) {
   return kernel_block_size(format, &elements, &bytes) && elements == 1 ? bytes : 0;
 }
 
+uint32_t kernel_block_bytes(uint32_t format) {
+  uint32_t elements = 0, bytes = 0;
+  return kernel_block_size(format, &elements, &bytes) && elements > 1 ? bytes : 0;
+}
+
+uint64_t kernel_bytes_below(const tm_operand *operand) {
+  uint64_t below = 0;
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    if (operand->strides_bytes[i] < 0 && operand->dims[i] > 1)
+      below += (operand->dims[i] - 1) * (0 - (uint64_t)operand->strides_bytes[i]);
+  }
+  return below;
+}
+
 double kernel_operand_bytes(const tm_operation *operation) {
   const uint32_t count = operation->input_count + operation->output_count;
   double bytes = 0;

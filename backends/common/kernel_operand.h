@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_operand.h - what every backend asks of operands: sizes, whether they are dense, whether a struct holds more than is known. */
+/* kernel_operand.h - what every backend asks of operands: their sizes, whether they are dense. */
 #ifndef KERNEL_OPERAND_H
 #define KERNEL_OPERAND_H
 
@@ -12,6 +12,12 @@ int kernel_block_size(uint32_t format, uint32_t *out_elements, uint32_t *out_byt
 
 /* Bytes of one element of a plain format; 0 for packed, block and unknown formats. */
 uint32_t kernel_element_bytes(uint32_t format);
+
+/* Bytes of one block of a packed or block format; 0 for plain and unknown ones. */
+uint32_t kernel_block_bytes(uint32_t format);
+
+/* Bytes that lie below element 0, because strides are negative. */
+uint64_t kernel_bytes_below(const tm_operand *operand);
 
 /* Bytes of all operands together, each once. */
 double kernel_operand_bytes(const tm_operation *operation);

@@ -126,8 +126,7 @@ static tm_kernel *kernel_create(const tm_host *host, const cpu_row *row, const t
   memset(kernel, 0, bytes);
   char *attributes = (char *)kernel + attributes_offset();
   tm_operand *operands = (tm_operand *)(void *)((char *)kernel + operands_offset(row));
-  const uint32_t given = operation->attribute_bytes < row->attribute_bytes ? operation->attribute_bytes : row->attribute_bytes;
-  if (given > 0) memcpy(attributes, operation->attributes, given);
+  if (row->attribute_bytes > 0) memcpy(attributes, operation->attributes, row->attribute_bytes);
   memcpy(operands, operation->operands, count * sizeof *operands);
   kernel->row = row;
   kernel->bytes = bytes;

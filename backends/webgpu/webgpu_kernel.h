@@ -104,6 +104,9 @@ uint32_t webgpu_first_byte(const webgpu_limits *limits, const tm_operand *operan
 
 /* ---- for predicates and costs (webgpu_measure.c) ---- */
 
+/* TM_REASON_LAYOUT if a stride is no multiple of `granule`, TM_REASON_SIZE if a shader could not count it, or 0. */
+uint32_t webgpu_refuses_steps(const tm_operand *operand, int64_t granule);
+
 /* The axis of an operand that goes along with an axis of output 0; TM_MAX_RANK if none does. */
 typedef uint32_t (*webgpu_axis_fn)(const tm_operation *operation, uint32_t operand, uint32_t axis);
 

@@ -4,7 +4,17 @@
 
 #define MEMORY_BYTES_PER_US 100000.0    /* 100 GB/s: an ordinary card; the host corrects what it measures */
 #define PROCESSOR_SHARE 0.1             /* of all rates, on an adapter that runs on the host's cores */
+#define LARGEST_STEP INT64_C(0x7fffffff)
 #define SPLIT_GRANULE 256u              /* elements; keeps parts of every format on every alignment */
+
+uint32_t webgpu_refuses_steps(const tm_operand *operand, int64_t granule) {
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    const int64_t stride = operand->strides_bytes[i];
+    if (stride % granule != 0) return TM_REASON_LAYOUT;
+    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
+  }
+  return 0;
+}
 
 /* ---- splitting ---- */
 

@@ -19,7 +19,6 @@
 #define LEAST_TERMS   32u       /* of a part */
 #define LARGEST_COUNT UINT64_C(0xfffffff0)
 #define MOST_LENGTH   (WEBGPU_MOST_TURNS / 4 * MOST_PARTS)      /* two loops over a part, and a margin */
-#define LARGEST_STEP  INT64_C(0x7fffffff)
 #define SOFTMAX_BYTES 12u       /* of a record */
 #define NORM_BYTES    16u
 #define SOFTMAX_BOUND 4.0
@@ -31,8 +30,7 @@ static const char *const norm_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, 
 typedef struct lines {
   uint64_t    count, length, parts;
   uint32_t    axis;
-  uint32_t    kept_count;
-  webgpu_axis kept[TM_MAX_RANK];
+  kernel_axes kept;
 } lines;
 
 static int is_softmax(const tm_operation *operation) { return operation->op == TM_OP_SOFTMAX; }
@@ -43,31 +41,20 @@ static uint32_t axis_of(const tm_operation *operation) {
 }
 
 static lines lines_of(const tm_operation *operation) {
-  const tm_operand *x = &operation->operands[0], *y = &operation->operands[operation->input_count];
-  lines l = { .count = 1, .axis = axis_of(operation) };
-  l.length = x->dims[l.axis];
+  kernel_reduction r;
+  kernel_reduction_make_lines(operation, axis_of(operation), &r);
+  lines l = { .count = r.output_count, .length = r.term_count, .axis = axis_of(operation), .kept = r.kept };
   l.parts = l.length / LEAST_TERMS;
   if (l.parts > MOST_PARTS) l.parts = MOST_PARTS;
   if (l.parts == 0) l.parts = 1;
-  for (uint32_t i = x->rank; i-- > 0;) {
-    if (i == l.axis) continue;
-    l.count *= x->dims[i];
-    l.kept[l.kept_count++] = (webgpu_axis){ (uint32_t)x->dims[i], (int32_t)x->strides_bytes[i], (int32_t)y->strides_bytes[i] };
-  }
   return l;
 }
 
 /* ---- predicates ---- */
 
 static uint32_t refuses_operand(const tm_operand *operand) {
-  const int64_t bytes = (int64_t)kernel_element_bytes(operand->format);
   if (operand->element_count > LARGEST_COUNT) return TM_REASON_SIZE;
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    const int64_t stride = operand->strides_bytes[i];
-    if (stride % bytes != 0) return TM_REASON_LAYOUT;
-    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
-  }
-  return 0;
+  return webgpu_refuses_steps(operand, kernel_element_bytes(operand->format));
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
@@ -159,14 +146,9 @@ static void add_pass(const webgpu_limits *limits, const tm_operation *operation,
   put_operands(limits, operation, l, pass);
   webgpu_put(pass, (uint32_t)epsilon);
   webgpu_put(pass, (uint32_t)(epsilon >> 32));
-  webgpu_put(pass, l->kept_count);
+  webgpu_put(pass, l->kept.count);
   webgpu_put(pass, 0);
-  for (uint32_t i = 0; i < l->kept_count; ++i) {
-    webgpu_put(pass, l->kept[i].extent);
-    webgpu_put(pass, (uint32_t)l->kept[i].x_step_bytes);
-    webgpu_put(pass, (uint32_t)l->kept[i].y_step_bytes);
-    webgpu_put(pass, 0);
-  }
+  webgpu_put_axes(pass, &l->kept, l->kept.count);
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {

@@ -7,19 +7,10 @@
 
 /* ---- sizes ---- */
 
-static uint64_t bytes_below(const tm_operand *operand) {
-  uint64_t below = 0;
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    if (operand->strides_bytes[i] < 0 && operand->dims[i] > 1)
-      below += (operand->dims[i] - 1) * (0 - (uint64_t)operand->strides_bytes[i]);
-  }
-  return below;
-}
-
 uint64_t webgpu_binding_bytes(const webgpu_limits *limits, const tm_operand *operand) {
   if (operand->byte_count == 0) return 4;
   if (operand->byte_count > limits->binding_bytes) return operand->byte_count;
-  const uint64_t above = operand->byte_count - bytes_below(operand);
+  const uint64_t above = operand->byte_count - kernel_bytes_below(operand);
   return (webgpu_first_byte(limits, operand) + above + 3) / 4 * 4;
 }
 

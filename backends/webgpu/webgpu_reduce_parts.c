@@ -12,9 +12,9 @@ static const char *const extreme_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_red
 static const char *const sum_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_integer, 0 };
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)limits;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   const uint64_t parts = webgpu_reduction_parts(&r);
   if (parts == 1) return 0;
   return r.output_count * parts * (operation->op == TM_OP_SUM ? SUM_WORDS : EXTREME_WORDS) * sizeof(uint32_t);
@@ -74,9 +74,9 @@ static void say_output(uint32_t format, webgpu_plan *plan) {
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)row;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   webgpu_say_reduction(operation, &r, out_plan);
   say_output(operation->operands[1].format, out_plan);
   say_kind(operation, out_plan);

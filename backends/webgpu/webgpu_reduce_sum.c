@@ -16,16 +16,16 @@
 
 static const char *const shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_sum, 0 };
 
-static uint64_t superblocks_of(const webgpu_reduction *r) { return r->term_count == 0 ? 1 : (r->term_count - 1) / SUPERBLOCK + 1; }
+static uint64_t superblocks_of(const kernel_reduction *r) { return r->term_count == 0 ? 1 : (r->term_count - 1) / SUPERBLOCK + 1; }
 
-static int is_direct(const webgpu_reduction *r) {
+static int is_direct(const kernel_reduction *r) {
   return r->term_count <= FEW_TERMS || (r->output_count >= MANY_OUTPUTS && r->term_count <= MOST_TERMS);
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)limits;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   return r.output_count == 0 || is_direct(&r) ? 0 : r.output_count * superblocks_of(&r) * LANES * WIDE_BYTES;
 }
 
@@ -33,8 +33,8 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
   const uint32_t reasons = webgpu_refuses_reduction(limits, operation, out_operand);
   if (reasons != 0) return reasons;
   if (workspace_bytes(limits, operation) > limits->binding_bytes) return TM_REASON_SIZE;
-  webgpu_reduction r;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction r;
+  kernel_reduction_make(operation, &r);
   return superblocks_of(&r) > WEBGPU_MOST_TURNS / SUPERBLOCK_TURNS ? TM_REASON_SIZE : 0;
 }
 
@@ -57,9 +57,9 @@ static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)row;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   webgpu_say_reduction(operation, &r, out_plan);
   say_formats(operation, out_plan);
   if (is_direct(&r)) {
