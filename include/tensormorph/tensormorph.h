@@ -494,6 +494,123 @@ tm_status tm_graph_load(tm_context *context, const char *path, tm_graph **out_gr
    TM_ERROR_ARGUMENT, TM_ERROR_CHANGED */
 tm_status tm_graph_bind(tm_graph *graph, uint32_t value, tm_tensor *tensor, tm_error *error);
 
+/* -------------------------------------------------------------------------------------------------------- plans ---- */
+
+/*
+ * A graph placed on what is there: who runs each node, what is copied when, where everything lies.  Made once, run many times.
+ * The same graph, devices, learned costs, options and version give the same plan, bit for bit (tm_plan_digest).
+ *
+ * The first runs are made with care: devices prove themselves, and kernels that take long to prepare are prepared beside them,
+ * while the next best does their work.  From then on a run only replays: values stay where they are used, and nobody is asked
+ * anything.  When something fails, what is left is run elsewhere, from what survived; before the next run the graph is
+ * placed anew.  As long as a device that can is left, the result is what the reference would compute, within the numerics that
+ * were accepted.
+ *
+ * One thread at a time uses a plan; [any thread] several plans run at once, also of one graph, each with states of its own.  A plan
+ * goes before its graph.
+ */
+typedef struct tm_plan tm_plan;
+
+/* Zero-initialise, then set struct_size and worst_numerics. */
+typedef struct tm_plan_options {
+  uint32_t struct_size;
+  uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
+  uint32_t run_to_run;                  /* 1: only devices that give equal bits every time */
+  uint32_t on_failure;                  /* TM_ON_FAILURE_* */
+  uint32_t wait_for_prepare;            /* 1: prepare all kernels before tm_plan_create returns */
+  uint32_t one_resource;                /* 1: all nodes on one device and those of its silicon, and on the reference what it cannot */
+  uint64_t repeats;                     /* runs that this plan is made for, over which what is paid once is spread; 0: 100 */
+  uint64_t max_memory_bytes;            /* that the plan takes in any one memory; 0: no limit */
+  const char *const *devices;           /* use only these, as in tm_context_options; the reference stays */
+  const char *const *excluded_devices;  /* never these, whatever fails */
+  uint32_t device_count;
+  uint32_t excluded_device_count;
+} tm_plan_options;
+
+/* Seals the graph.  options may be NULL.
+   TM_ERROR_ARGUMENT (unknown devices, a constant without bytes), TM_ERROR_NO_DEVICE (names the node and what every candidate
+   said), TM_ERROR_LIMIT (max_memory_bytes), TM_ERROR_NO_MEMORY */
+tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error);
+void tm_plan_destroy(tm_plan *plan);
+
+/* What happened in one run.  The last three count for the whole context. */
+typedef struct tm_plan_report {
+  uint32_t struct_size;
+  uint32_t replayed;                    /* 1: replayed; 0: made with care, node by node */
+  uint32_t retries;                     /* failures that were made good */
+  uint32_t fell_back;                   /* 1: a device that had promised to run something did not */
+  uint32_t rerun_count;                 /* nodes that ran a second time, as what they had made was gone */
+  uint32_t plan_count;                  /* times that the graph was placed anew */
+  uint64_t predicted_ns;
+  uint64_t measured_ns;
+  uint64_t query_count;                 /* operations that devices were asked about meanwhile */
+  uint64_t prepare_count;               /* kernels that were prepared meanwhile */
+  char     note[256];                   /* what failed; "" if nothing did */
+} tm_plan_report;
+
+/* Runs the graph and returns when outputs and states are there.  Inputs and outputs in the order in which the graph has them;
+   inputs have the layout that it says or one of the same format and dims; outputs are of the value's format and dims,
+   and overlap neither inputs nor each other.  Dense and aligned to 64 bytes they are used in place.
+   When it fails outputs may be partly written; states are as they were, but for those that are updated in place: running it
+   again with the same inputs updates them to what they would be.  report may be NULL.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (names everything that was tried), TM_ERROR_DEVICE_LOST (names the state that is lost
+   with a device), TM_ERROR_CHANGED (an input or constant lies in a mapped file that changed), TM_ERROR_NO_MEMORY,
+   TM_ERROR_INTERNAL (a device hung and may still use inputs and outputs), and if it is strict what the device said */
+tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
+                      tm_plan_report *report, tm_error *error);
+
+/* The content of a state between runs; tensors of its format and dims.  A lost state is found again by writing or resetting it.
+   TM_ERROR_ARGUMENT (no state of the graph, or another shape), TM_ERROR_DEVICE_LOST (it is gone), and what a device says */
+tm_status tm_plan_state_read(tm_plan *plan, uint32_t state, tm_tensor *tensor, tm_error *error);
+tm_status tm_plan_state_write(tm_plan *plan, uint32_t state, tm_tensor *tensor, tm_error *error);
+/* To zero; TM_NO_VALUE: all of them. */
+tm_status tm_plan_state_reset(tm_plan *plan, uint32_t state, tm_error *error);
+
+typedef struct tm_plan_description {
+  uint32_t struct_size;
+  uint32_t step_count;                  /* nodes, in the order in which they run */
+  uint32_t transfer_count;              /* copies between memories in each run */
+  uint32_t memory_count;
+  uint32_t replays;                     /* 1: runs are replayed by now */
+  uint32_t preparing;                   /* 1: kernels are being prepared */
+  uint64_t predicted_ns;                /* one run, copies included */
+  uint64_t bound_ns;                    /* no placement is predicted to take less; 0: not known */
+  uint64_t run_count;
+  uint64_t replay_count;
+  uint64_t plan_count;                  /* times that the graph was placed */
+  uint64_t failure_count;               /* runs in which something failed and was made good */
+} tm_plan_description;
+void tm_plan_describe(const tm_plan *plan, tm_plan_description *out_description);
+
+typedef struct tm_plan_step_description {
+  uint32_t    struct_size;
+  uint32_t    node;
+  uint32_t    device;                   /* index for tm_device_describe */
+  uint32_t    alternate;                /* who takes it over; TM_ANY_DEVICE: nobody can */
+  const char *device_name;
+  const char *alternate_name;           /* "" if there is none */
+  const char *lowering;                 /* what is done to operands first; "" if nothing */
+  uint64_t    predicted_ns;             /* copies not included */
+  uint64_t    alternate_ns;
+  uint32_t    in_place;                 /* 1: it runs where its operands are; 0: operands are copied or lowered for it at each run */
+  uint32_t    prepared;
+} tm_plan_step_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_plan_step_describe(const tm_plan *plan, uint32_t step, tm_plan_step_description *out_description);
+
+typedef struct tm_plan_memory_description {
+  uint32_t    struct_size;
+  uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
+  const char *name;
+  uint64_t    bytes;                    /* that the plan takes there, states and copies of constants included */
+} tm_plan_memory_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);
+
+#define TM_PLAN_DIGEST_BYTES 32
+/* SHA-256 of all that makes the plan: the graph, devices by what they are, who runs what, and when what is copied where. */
+void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]);
+
 /* -------------------------------------------------------------------------------------------------- explanation ---- */
 
 /* [any thread] An explanation never changes once it is made. */

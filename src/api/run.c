@@ -72,7 +72,7 @@ static void take_tensor(tm_request *request, uint32_t index, const tm_tensor *te
   pointers[index] = tensor->data;
 }
 
-static tm_status check_tensors(tm_tensor *const *tensors, uint32_t count, const char *what, tm_error *error) {
+tm_status tm_tensors_check(tm_tensor *const *tensors, uint32_t count, const char *what, tm_error *error) {
   for (uint32_t i = 0; i < count; i++)
     if (tensors == NULL || tensors[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u is no tensor", what, i);
   return TM_OK;
@@ -111,8 +111,8 @@ static bool overlap(const tm_tensor *a, const tm_tensor *b) {
   return a_begin < b_begin + b->operand.byte_count && b_begin < a_begin + a->operand.byte_count;
 }
 
-static tm_status check_outputs(tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
-                               tm_error *error) {
+tm_status tm_outputs_check(tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
+                           tm_error *error) {
   for (uint32_t o = 0; o < output_count; o++) {
     if (outputs[o]->read_only) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u lies in a file and cannot be written", o);
     if (outputs[o]->origin != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "output %u is a constant and cannot be written", o);
@@ -134,7 +134,7 @@ static bool any_in_file(tm_tensor *const *inputs, uint32_t input_count) {
 }
 
 /* A mapped file that was truncated meanwhile read as zeros: the result is worthless and must not look like one. */
-static tm_status check_files(tm_tensor *const *inputs, uint32_t input_count, tm_error *error) {
+tm_status tm_files_check(tm_tensor *const *inputs, uint32_t input_count, tm_error *error) {
   for (uint32_t i = 0; i < input_count; i++)
     if (is_in_file(inputs[i])) TM_TRY(tm_checkpoint_verify(inputs[i]->checkpoint, error));
   return TM_OK;
@@ -161,9 +161,9 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   TM_TRY(read_options(options, &what.options, error));
   tm_request request;
   TM_TRY(begin_request(context, &what, input_count, output_count, &request, error));
-  TM_TRY(check_tensors(inputs, input_count, "input", error));
-  TM_TRY(check_tensors(outputs, output_count, "output", error));
-  TM_TRY(check_outputs(inputs, input_count, outputs, output_count, error));
+  TM_TRY(tm_tensors_check(inputs, input_count, "input", error));
+  TM_TRY(tm_tensors_check(outputs, output_count, "output", error));
+  TM_TRY(tm_outputs_check(inputs, input_count, outputs, output_count, error));
   void *pointers[TM_MAX_OPERANDS];
   uint64_t origins[TM_MAX_OPERANDS];
   for (uint32_t i = 0; i < input_count; i++) take_tensor(&request, i, inputs[i], pointers, origins);
@@ -174,7 +174,7 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   tm_runner runner = context->runner;
   if (what.options.on_failure == TM_ON_FAILURE_STRICT) runner.is_strict = true;
   TM_TRY(tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
-  TM_TRY(check_files(inputs, input_count, error));
+  TM_TRY(tm_files_check(inputs, input_count, error));
   if (report != NULL) write_report(report, &outcome);
   return TM_OK;
 }

@@ -26,4 +26,12 @@ tm_status tm_tensor_make(tm_context *context, const tm_operand *operand, tm_tens
 /* Read-only view of [data, data + bytes), dense. */
 tm_status tm_tensor_borrow(tm_context *context, const tm_operand *operand, const void *data, tm_tensor **out_tensor, tm_error *error);
 
+/* Whether all are there.  `what` is for messages.   TM_ERROR_ARGUMENT */
+tm_status tm_tensors_check(tm_tensor *const *tensors, uint32_t count, const char *what, tm_error *error);
+/* Whether the outputs may be written, and overlap neither inputs, each other nor themselves.   TM_ERROR_ARGUMENT */
+tm_status tm_outputs_check(tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
+                           tm_error *error);
+/* After they were read: whether those in mapped files are what they were.   TM_ERROR_CHANGED, TM_ERROR_IO */
+tm_status tm_files_check(tm_tensor *const *inputs, uint32_t input_count, tm_error *error);
+
 #endif

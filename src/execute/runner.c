@@ -102,21 +102,29 @@ typedef struct failures {
   uint32_t retries;
   bool     broke_promise;
   bool     lacked_memory;
-  char     note[256];           /* the last one */
+  char     note[TM_RUN_NOTE_BYTES];     /* the last one */
 } failures;
 
+void tm_runner_note_device(const tm_runner *runner, tm_device_slot *device, tm_status status, const tm_error *error,
+                           char out_note[TM_RUN_NOTE_BYTES]) {
+  snprintf(out_note, TM_RUN_NOTE_BYTES, "%s: %s%s%.180s", device->name, tm_status_name(status), error->text[0] == '\0' ? "" : ": ",
+           error->text);
+  if (status != TM_ERROR_DEVICE_LOST) return;
+  tm_inventory_retire(device, TM_DEVICE_LOST);
+  tm_kept_drop(runner->kept, device);
+}
+
+void tm_runner_note_failure(const tm_runner *runner, tm_plan_candidate *candidate, tm_status status, const tm_error *error,
+                            char out_note[TM_RUN_NOTE_BYTES]) {
+  tm_runner_note_device(runner, candidate->device, status, error, out_note);
+  if (!is_forgivable(status))
+    tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, out_note);
+}
+
 static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, tm_status status, const tm_error *error, failures *failed) {
-  snprintf(failed->note, sizeof failed->note, "%s: %s%s%.180s", candidate->device->name, tm_status_name(status),
-           error->text[0] == '\0' ? "" : ": ", error->text);
-  if (status == TM_ERROR_DEVICE_LOST) {
-    tm_inventory_retire(candidate->device, TM_DEVICE_LOST);
-    tm_kept_drop(runner->kept, candidate->device);
-  }
+  tm_runner_note_failure(runner, candidate, status, error, failed->note);
   if (status == TM_ERROR_NO_MEMORY) failed->lacked_memory = true;
-  if (!is_forgivable(status)) {
-    failed->broke_promise = true;
-    tm_health_record_violation(runner->table->market.health, candidate->device, &candidate->operation, failed->note);
-  }
+  if (!is_forgivable(status)) failed->broke_promise = true;
 }
 
 static bool was_cancelled(const tm_runner *runner, tm_status status) {
@@ -178,10 +186,17 @@ static tm_status nobody(const tm_runner *runner, const tm_placement *placement, 
                  list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
 }
 
+/* What must not be used counts as tried. */
+static void leave_out_denied(const tm_runner *runner, const tm_placement *placement, failures *failed) {
+  for (uint32_t i = 0; runner->denied != NULL && i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
+    if (runner->denied[placement->candidates[i].device->index] != 0) failed->tried[failed->tried_count++] = i;
+}
+
 /* The way after the first failure: the next best, until one runs or none is left. */
 static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_error *last, tm_error *error) {
   tm_placement *placement = c->placement;
   failures failed = { .tried_count = 0 };
+  leave_out_denied(c->runner, placement, &failed);
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
     if (was_cancelled(c->runner, status)) return tm_fail(error, status, "cancelled");
@@ -206,17 +221,46 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   return nobody(c->runner, placement, &failed, error);
 }
 
-/* TM_STALE only if `may_be_stale`: then the devices are asked again. */
-static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
-  tm_placement *placement = c->placement;
-  const uint32_t index = tm_placement_choose(c->runner->table, placement, c->pointers, c->origins);
-  if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
+static bool is_denied(const tm_runner *runner, const tm_placement *placement, uint32_t index) {
+  return runner->denied != NULL && runner->denied[placement->candidates[index].device->index] != 0;
+}
+
+static uint32_t next_allowed(const tm_runner *runner, tm_placement *placement) {
+  failures failed = { .tried_count = 0 };
+  leave_out_denied(runner, placement, &failed);
+  return tm_placement_next(placement, failed.tried, failed.tried_count);
+}
+
+/* The candidate, and the others if it fails.  TM_STALE only if `may_be_stale`: then the devices are asked again. */
+static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_error *error) {
   tm_error own;
   own.struct_size = sizeof own;
   own.text[0] = '\0';
-  const tm_status status = try_candidate(c, &placement->candidates[index], &own);
+  const tm_status status = try_candidate(c, &c->placement->candidates[index], &own);
   if (status == TM_OK || (status == TM_STALE && may_be_stale)) return status;
   return fall_back(c, index, status, &own, error);
+}
+
+static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
+  tm_placement *placement = c->placement;
+  uint32_t index = tm_placement_choose(c->runner->table, placement, c->pointers, c->origins);
+  if (index < placement->candidate_count && is_denied(c->runner, placement, index)) index = next_allowed(c->runner, placement);
+  if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
+  return run_first(c, index, may_be_stale, error);
+}
+
+tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placement, uint32_t index, void *const *pointers,
+                                  const uint64_t *origins, tm_run_outcome *out_outcome, tm_error *error) {
+  tm_run_outcome outcome;
+  memset(&outcome, 0, sizeof outcome);
+  const call c = { runner, placement, pointers, origins, &outcome };
+  if (!tm_device_is_usable(placement->candidates[index].device)) {
+    index = next_allowed(runner, placement);
+    if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
+  }
+  TM_TRY(run_first(&c, index, false, error));
+  *out_outcome = outcome;
+  return TM_OK;
 }
 
 tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request, void *const *pointers, const uint64_t *origins,

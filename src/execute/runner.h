@@ -16,7 +16,10 @@ typedef struct tm_runner {
   tm_kept_constants  *kept;
   const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
   bool                is_strict;        /* what the chosen device fails at fails */
+  const uint8_t      *denied;           /* by device: 1 if it must not be used; NULL: all may */
 } tm_runner;
+
+#define TM_RUN_NOTE_BYTES 256
 
 /* What happened; the text says what fell back and why ("" if nothing did). */
 typedef struct tm_run_outcome {
@@ -28,7 +31,7 @@ typedef struct tm_run_outcome {
   uint32_t watched;             /* the run was one by which the device proves itself */
   uint64_t expected_ns;
   uint64_t measured_ns;
-  char     note[256];
+  char     note[TM_RUN_NOTE_BYTES];
 } tm_run_outcome;
 
 /* pointers: addresses of the operands' first elements.  out_outcome may be NULL.
@@ -41,5 +44,17 @@ tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void
    as long as they lie there unchanged; 0 where nobody promised that.  NULL: 0 for all. */
 tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request, void *const *pointers, const uint64_t *origins,
                              tm_run_outcome *out_outcome, tm_error *error);
+
+/* The same for a placement that the caller has acquired: first the candidate at `index`, then whoever is next best. */
+tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placement, uint32_t index, void *const *pointers,
+                                  const uint64_t *origins, tm_run_outcome *out_outcome, tm_error *error);
+
+/* What a failed run of the candidate means for its device: a lost one is retired, a broken promise is held against it.  The
+   note is a sentence about it. */
+void tm_runner_note_failure(const tm_runner *runner, tm_plan_candidate *candidate, tm_status status, const tm_error *error,
+                            char out_note[TM_RUN_NOTE_BYTES]);
+/* Likewise where nobody knows which work it was: only a lost device has consequences. */
+void tm_runner_note_device(const tm_runner *runner, tm_device_slot *device, tm_status status, const tm_error *error,
+                           char out_note[TM_RUN_NOTE_BYTES]);
 
 #endif

@@ -117,6 +117,7 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
     refuse_all(atomic_load(&device->backend->reason), operations, count, out_answers);
     return;
   }
+  atomic_fetch_add_explicit(&device->backend->inventory->query_count, count, memory_order_relaxed);
   for (uint32_t done = 0; done < count; done += QUERY_BATCH) {
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
     query_batch(device, operations + done, batch, out_answers + done);
@@ -153,6 +154,7 @@ tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operatio
   TM_TRY(open_once(device, error));
   tm_device_call call = { .device = device, .kind = TM_CALL_PREPARE, .error = error, .trial = trial, .operation = operation,
                           .answer = answer, .expected_ns = answer->setup_ns };
+  atomic_fetch_add_explicit(&device->backend->inventory->prepare_count, 1, memory_order_relaxed);
   TM_TRY(tm_device_call_make(&call));
   *out_kernel = call.kernel;
   return TM_OK;
@@ -336,8 +338,8 @@ static tm_status collect(tm_device_use *use, tm_device_call *call) {
   return outcome;
 }
 
-/* Enqueues, trying again for a while when the queue is full, and waits for the end. */
-static tm_status enqueue_and_wait(tm_device_use *use, tm_device_call *call) {
+/* Enqueues, trying again for a while when the queue is full. */
+static tm_status enqueue(tm_device_use *use, tm_device_call *call) {
   tm_device_slot *device = use->device;
   if (atomic_load_explicit(&device->is_stuck, memory_order_relaxed))
     return tm_fail(call->error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
@@ -348,9 +350,12 @@ static tm_status enqueue_and_wait(tm_device_use *use, tm_device_call *call) {
   if (use->has_own_operands) call->cancelled = use->cancelled;
   const tm_status status = make_patiently(call, use->cancelled);
   if (call->is_hung) use->is_abandoned = true;
-  if (call->is_left) return leave_call(use, call);
-  if (status != TM_OK || (device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
-  return collect(use, call);
+  return call->is_left ? leave_call(use, call) : status;
+}
+
+static tm_status enqueue_and_wait(tm_device_use *use, tm_device_call *call) {
+  TM_TRY(enqueue(use, call));
+  return (use->device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0 ? TM_OK : collect(use, call);
 }
 
 /* Any link is faster than this, and the limit is many times as long. */
@@ -376,4 +381,38 @@ tm_status tm_device_run(tm_device_use *use, tm_kernel *kernel, const tm_binding 
   tm_device_call call = { .kind = TM_CALL_LAUNCH, .error = error, .launch = &launch, .expected_ns = use->expected_ns };
   atomic_fetch_add_explicit(&use->device->launch_count, 1, memory_order_relaxed);
   return enqueue_and_wait(use, &call);
+}
+
+/* ---- work that is waited for later ---- */
+
+static tm_status take_ticket(tm_device_use *use, tm_device_call *call, tm_ticket *out_ticket) {
+  TM_TRY(enqueue(use, call));
+  const bool is_sync = (use->device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0;
+  if (!is_sync && call->ticket.value == 0 && call->launch != NULL) return abandon(use, "it gave no ticket", call->error);
+  *out_ticket = (tm_ticket){ .queue = use->queue, .value = is_sync ? 0 : call->ticket.value };
+  return TM_OK;
+}
+
+tm_status tm_device_enqueue(tm_device_use *use, const tm_launch *launch, tm_ticket *out_ticket, tm_error *error) {
+  tm_device_call call = { .kind = TM_CALL_LAUNCH, .error = error, .launch = launch, .expected_ns = use->expected_ns };
+  return take_ticket(use, &call, out_ticket);
+}
+
+tm_status tm_device_enqueue_upload(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error) {
+  tm_device_call call = { .kind = TM_CALL_UPLOAD, .error = error, .transfer = transfer, .expected_ns = transfer_ns(transfer->bytes) };
+  return take_ticket(use, &call, out_ticket);
+}
+
+tm_status tm_device_enqueue_download(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error) {
+  tm_device_call call = { .kind = TM_CALL_DOWNLOAD, .error = error, .transfer = transfer, .expected_ns = transfer_ns(transfer->bytes) };
+  return take_ticket(use, &call, out_ticket);
+}
+
+tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t expected_ns, tm_error *error) {
+  if (ticket->value == 0) return TM_OK;
+  tm_device_call call = { .device = use->device, .queue = use->queue, .error = error, .ticket = *ticket, .expected_ns = expected_ns };
+  call.trial = use->trial;
+  const tm_status outcome = await(use, &call, false, tm_now_ns() + limit_of(use, &call));
+  if (outcome == TM_OK || use->is_abandoned) return outcome;
+  return clear_queue(use, BUSY_PATIENCE_NS) ? outcome : abandon(use, "its queue cannot be cancelled", error);
 }

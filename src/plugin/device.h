@@ -54,6 +54,14 @@ tm_status tm_device_download(tm_device_use *use, tm_buffer *source, uint64_t off
    device's own, or with own operands, the kernel may still run. */
 tm_status tm_device_run(tm_device_use *use, tm_kernel *kernel, const tm_binding *bindings, uint32_t binding_count, tm_error *error);
 
+/* The same without waiting: *out_ticket is 0 where it is done already.  What is named stays as it is until then. */
+tm_status tm_device_enqueue(tm_device_use *use, const tm_launch *launch, tm_ticket *out_ticket, tm_error *error);
+tm_status tm_device_enqueue_upload(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error);
+tm_status tm_device_enqueue_download(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error);
+/* Returns when all up to the ticket is done; expected_ns is what that should take.  After an error nothing of the queue is under
+   way any more, unless the use is abandoned. */
+tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t expected_ns, tm_error *error);
+
 /* Looks whether what was left behind has ended, and frees what it kept. */
 void tm_device_settle(tm_device_slot *device);
 

@@ -159,6 +159,8 @@ struct tm_inventory {
   bool             is_trial;            /* this process is there to try its backends, and is watched itself */
   _Atomic bool     is_whole;            /* filled; until then what backends tell of their devices is not looked up */
   _Atomic bool     is_gone;             /* the context is: who comes back late from a call gets nothing any more */
+  _Atomic uint64_t query_count;         /* operations that devices were asked about */
+  _Atomic uint64_t prepare_count;       /* kernels prepared */
   _Atomic uint64_t generation;          /* moves when any answer may have changed: epochs, states */
 };
 

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execute/plan_loop.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "execute/careful_replay.h"
+#include "plugin/host_services.h"
+#include "tensor/shape.h"
+
+/* Runs that one measured run stands for. */
+#define MEASURE_ONE_IN 64u
+
+typedef struct loop {
+  tm_plan         *plan;
+  tm_plan_program *program;
+  tm_error        *error;
+  uint32_t         index;       /* of the action */
+} loop;
+
+/* ---- queues ---- */
+
+/* Launches name the queue that they were given the last time; only if it is another one they are told. */
+static void name_queue(const loop *l, uint32_t place, uint32_t queue) {
+  for (uint32_t i = 0; i < l->program->action_count; i++) {
+    const tm_plan_action *action = &l->program->actions[i];
+    const bool is_launch = action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
+    if (is_launch && action->place == place) l->program->launches[action->to].what.queue = queue;
+  }
+}
+
+/* In the order of places, so that two plans never wait for each other. */
+static void take_queues(const loop *l) {
+  for (uint32_t i = 0; i < l->program->problem.place_count; i++) {
+    tm_plan_queue *queue = &l->program->queues[i];
+    if (!queue->takes_queue) continue;
+    queue->use = tm_device_use_begin(l->program->problem.places[i].device);
+    queue->is_held = 1;
+    if (queue->use.queue != queue->queue) name_queue(l, i, queue->use.queue);
+    queue->queue = queue->use.queue;
+  }
+}
+
+static void give_queues(const loop *l) {
+  for (uint32_t i = 0; i < l->program->problem.place_count; i++) {
+    tm_plan_queue *queue = &l->program->queues[i];
+    if (!queue->is_held) continue;
+    tm_device_use_end(&queue->use);
+    queue->is_held = 0;
+  }
+}
+
+/* ---- actions ---- */
+
+static const tm_plan_candidate *candidate_of(const loop *l, const tm_plan_action *action) {
+  const tm_plan_step *step = &l->program->steps[action->step];
+  return &l->program->problem.placements[step->placement]->candidates[step->candidate];
+}
+
+static void note_enqueued(const loop *l, tm_plan_queue *queue, const tm_ticket *ticket, uint64_t expected_ns) {
+  l->program->tickets[l->index] = ticket->value;
+  queue->enqueued_to = l->index + 1;
+  queue->expected_ns += expected_ns;
+}
+
+static tm_status enqueue(const loop *l, const tm_plan_action *action) {
+  tm_plan_queue *queue = &l->program->queues[action->place];
+  tm_ticket ticket = { 0, 0, 0 };
+  queue->use.expected_ns = candidate_of(l, action)->answer.cost_ns;
+  TM_TRY(tm_device_enqueue(&queue->use, &l->program->launches[action->to].what, &ticket, l->error));
+  note_enqueued(l, queue, &ticket, queue->use.expected_ns);
+  return TM_OK;
+}
+
+static tm_status transfer(const loop *l, const tm_plan_action *action) {
+  const bool is_up = action->kind == TM_ACTION_UPLOAD;
+  const tm_plan_location *host = &l->program->locations[is_up ? action->from : action->to];
+  const tm_plan_location *device = &l->program->locations[is_up ? action->to : action->from];
+  const tm_operand *operand = &l->plan->graph->values[action->value].operand;
+  if (operand->byte_count == 0) return TM_OK;
+  tm_plan_queue *queue = &l->program->queues[action->place];
+  const uint64_t offset = l->program->offsets[action->value], below = tm_operand_bytes_below(operand);
+  const uint64_t at = device->first_bytes + offset - below;
+  const uint64_t host_offset = host->kind == TM_LOCATION_NEXT ? 0 : offset;
+  tm_transfer what = { .struct_size = sizeof what, .queue = queue->use.queue, .host = host->host + host_offset - below,
+                       .bytes = operand->byte_count };
+  tm_ticket ticket = { 0, 0, 0 };
+  if (is_up) {
+    what.destination = device->buffer;
+    what.destination_offset = at;
+    TM_TRY(tm_device_enqueue_upload(&queue->use, &what, &ticket, l->error));
+  } else {
+    what.source = device->buffer;
+    what.source_offset = at;
+    TM_TRY(tm_device_enqueue_download(&queue->use, &what, &ticket, l->error));
+  }
+  note_enqueued(l, queue, &ticket, operand->byte_count);
+  return TM_OK;
+}
+
+/* A ticket of value 0 was complete at once, and what came before it need not be. */
+static tm_status wait(const loop *l, uint32_t place, uint32_t to) {
+  tm_plan_queue *queue = &l->program->queues[place];
+  tm_ticket last = { .queue = queue->use.queue };
+  for (uint32_t i = to; i > queue->done_to && last.value == 0; i--)
+    if (l->program->actions[i - 1].place == place) last.value = l->program->tickets[i - 1];
+  const tm_status status = tm_device_finish(&queue->use, &last, queue->expected_ns, l->error);
+  queue->has_failed = status != TM_OK;
+  TM_TRY(status);
+  queue->done_to = to;
+  if (queue->enqueued_to <= to) queue->expected_ns = 0;
+  return TM_OK;
+}
+
+static char *host_of(const loop *l, uint32_t location, uint32_t value) {
+  const tm_plan_location *one = &l->program->locations[location];
+  return one->host + (one->kind == TM_LOCATION_NEXT ? 0 : l->program->offsets[value]);
+}
+
+static tm_status move(const loop *l, const tm_plan_action *action) {
+  const tm_value *from = &l->plan->graph->values[action->value];
+  const char *source = host_of(l, action->from, action->value);
+  if (action->target != TM_PLAN_NONE) {
+    tm_plan_move(&from->operand, source, &l->plan->graph->values[action->target].operand, l->program->locations[action->to].host);
+    return TM_OK;
+  }
+  tm_operand dense;
+  TM_TRY(tm_operand_contiguous(from->operand.format, from->operand.rank, from->operand.dims, &dense, l->error));
+  tm_plan_move(&from->operand, source, &dense, l->plan->outputs[action->output]);
+  return TM_OK;
+}
+
+/* Whoever runs it takes queues of its own, so nobody may be waiting for one that is held here. */
+static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
+  const tm_plan_step *step = &l->program->steps[action->step];
+  tm_placement *placement = l->program->problem.placements[step->placement];
+  void *pointers[TM_MAX_OPERANDS];
+  uint64_t origins[TM_MAX_OPERANDS];
+  tm_run_outcome outcome;
+  const uint32_t count = placement->request.input_count + placement->request.output_count;
+  for (uint32_t i = 0; i < count; i++) {
+    const tm_plan_operand *operand = &l->program->operands[action->from + i];
+    pointers[i] = host_of(l, operand->location, operand->value);
+    origins[i] = l->plan->graph->values[l->plan->graph->values[operand->value].base].origin;
+  }
+  give_queues(l);
+  const tm_status status = tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
+  take_queues(l);
+  if (status == TM_OK && outcome.retries != 0) l->plan->must_replace = 1;
+  return status;
+}
+
+static tm_status act(const loop *l, const tm_plan_action *action) {
+  switch (action->kind) {
+    case TM_ACTION_ENQUEUE: return enqueue(l, action);
+    case TM_ACTION_UPLOAD:
+    case TM_ACTION_DOWNLOAD: return transfer(l, action);
+    case TM_ACTION_WAIT: return wait(l, action->place, action->from + 1);
+    case TM_ACTION_MOVE: return move(l, action);
+    default: return run_carefully(l, action);
+  }
+}
+
+static inline tm_status launch(const tm_plan_launch *one) {
+  tm_ticket ticket = { 0, 0, 0 };
+  return one->launch(one->device, &one->what, &ticket);
+}
+
+/* ---- the loops ---- */
+
+static void begin(loop *l) {
+  for (uint32_t i = 0; i < l->program->problem.place_count; i++) {
+    tm_plan_queue *queue = &l->program->queues[i];
+    queue->done_to = queue->enqueued_to = queue->has_failed = 0;
+    queue->expected_ns = 0;
+  }
+  take_queues(l);
+}
+
+static void count_launches(const loop *l) {
+  for (uint32_t i = 0; i < l->program->problem.place_count; i++)
+    if (l->program->queues[i].launch_count != 0)
+      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count, memory_order_relaxed);
+}
+
+/* Other devices finish what they have; what they made counts. */
+static void end(loop *l, tm_status status, tm_loop_failure *failure) {
+  for (uint32_t i = 0; status != TM_OK && i < l->program->problem.place_count; i++) {
+    tm_plan_queue *queue = &l->program->queues[i];
+    tm_error unheard = TM_ERROR_INIT;
+    l->error = &unheard;
+    const bool is_pending = queue->is_held && !queue->has_failed && queue->enqueued_to > queue->done_to;
+    if (is_pending && !queue->use.is_abandoned) (void)wait(l, i, queue->enqueued_to);
+    if (queue->use.is_abandoned) failure->is_held = 1;
+  }
+  give_queues(l);
+  count_launches(l);
+}
+
+static void begin_failure(tm_loop_failure *failure) {
+  failure->is_held = 0;
+  failure->error.struct_size = sizeof failure->error;
+  failure->error.text[0] = '\0';
+}
+
+tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
+  begin_failure(failure);
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  tm_call_frame frame;
+  tm_status status = TM_OK;
+  begin(&l);
+  tm_call_enter(&frame, &failure->error);
+  for (; l.index < l.program->action_count; l.index++) {
+    const tm_plan_action *action = &l.program->actions[l.index];
+    if (action->kind == TM_ACTION_LAUNCH) {
+      const tm_plan_launch *one = &l.program->launches[action->to];
+      status = launch(one);
+      if (one->ends_run) tm_float_mode_restore(&frame.mode);
+    } else {
+      status = act(&l, action);
+    }
+    if (status != TM_OK) break;
+  }
+  tm_call_leave(&frame);
+  failure->action = l.index;
+  failure->status = status;
+  end(&l, status, failure);
+  return status;
+}
+
+/* ---- learning ---- */
+
+static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns) {
+  if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
+    const tm_plan_step *step = &l->program->steps[action->step];
+    tm_placement *placement = l->program->problem.placements[step->placement];
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns, MEASURE_ONE_IN);
+  } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
+    const tm_device_slot *device = l->program->problem.places[action->place].device;
+    const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
+    if (bytes != 0) tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
+  }
+}
+
+static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
+  const uint64_t begin_ns = tm_now_ns();
+  if (action->kind == TM_ACTION_LAUNCH) {
+    const tm_status status = launch(&l->program->launches[action->to]);
+    tm_float_mode_restore(&frame->mode);
+    TM_TRY(status);
+  } else {
+    TM_TRY(act(l, action));
+    const bool is_enqueued = action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+    if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
+  }
+  learn(l, action, tm_now_ns() - begin_ns);
+  return TM_OK;
+}
+
+tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
+  begin_failure(failure);
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  tm_call_frame frame;
+  tm_status status = TM_OK;
+  begin(&l);
+  tm_call_enter(&frame, &failure->error);
+  for (; l.index < l.program->action_count && status == TM_OK; l.index += status == TM_OK)
+    status = act_measured(&l, &l.program->actions[l.index], &frame);
+  tm_call_leave(&frame);
+  failure->action = l.index;
+  failure->status = status;
+  end(&l, status, failure);
+  return status;
+}

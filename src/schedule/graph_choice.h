@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_choice.h - which label each node of a graph gets, where states live, and who takes a node over when its device fails. */
+#ifndef TM_SCHEDULE_GRAPH_CHOICE_H
+#define TM_SCHEDULE_GRAPH_CHOICE_H
+
+#include "schedule/graph_problem.h"
+
+typedef struct tm_graph_choice {
+  tm_memory *memory;
+  uint32_t  *labels;            /* [node]: of the solver */
+  uint32_t  *alternates;        /* [node]: the cheapest on another device; TM_SOLVER_NONE: there is none */
+  uint32_t   node_count;
+  uint32_t   state_memory;      /* where states live between runs */
+  uint64_t   total_ns;          /* of one run, copies included */
+  uint64_t   bound_ns;          /* no choice takes less */
+} tm_graph_choice;
+
+/* Changes where states live in `problem` to what was found best.   TM_ERROR_NO_MEMORY, TM_ERROR_LIMIT (no choice keeps to the
+   policy's most_bytes) */
+tm_status tm_graph_choice_make(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error);
+/* The same for labels that are given, [node], as they were chosen before. */
+tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
+                              tm_graph_choice *out_choice, tm_error *error);
+void tm_graph_choice_deinit(tm_graph_choice *choice);
+
+#endif

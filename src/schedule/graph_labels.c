@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/graph_labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "plugin/device.h"
+#include "schedule/graph_request.h"
+
+static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
+
+/* ---- asking ---- */
+
+/* Distinct requests by their bytes, while they are collected. */
+typedef struct request_set {
+  tm_graph_problem *problem;
+  uint32_t         *slots;              /* placement + 1, open addressing */
+  uint64_t         *hashes;             /* [placement] */
+  uint64_t          slot_count;
+  uint32_t          capacity;
+} request_set;
+
+static uint32_t *find_slot(const request_set *set, const tm_request *request, uint64_t hash) {
+  uint64_t at = hash & (set->slot_count - 1);
+  for (; set->slots[at] != 0; at = (at + 1) & (set->slot_count - 1)) {
+    const uint32_t index = set->slots[at] - 1;
+    if (set->hashes[index] != hash) continue;
+    const tm_request *known = &set->problem->placements[index]->request;
+    if (memcmp(known, request, tm_request_key_bytes(request)) == 0) break;
+  }
+  return &set->slots[at];
+}
+
+static tm_status ask_node(request_set *set, uint32_t node, const tm_request *request, tm_error *error) {
+  tm_graph_problem *problem = set->problem;
+  const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
+  uint32_t *slot = find_slot(set, request, hash);
+  if (*slot == 0) {
+    const tm_status status = tm_placement_acquire(problem->table, request, &problem->placements[problem->placement_count], error);
+    if (status != TM_OK) {
+      char name[160];
+      tm_graph_name_node(problem->graph, node, name, sizeof name);
+      tm_error_prefix(error, "%s", name);
+      return status;
+    }
+    set->hashes[problem->placement_count++] = hash;
+    *slot = problem->placement_count;
+  }
+  problem->node_placements[node] = *slot - 1;
+  return TM_OK;
+}
+
+tm_status tm_graph_labels_ask(tm_graph_problem *problem, const tm_plan_policy *policy, tm_error *error) {
+  const uint32_t node_count = problem->graph->node_count;
+  request_set set = { .problem = problem, .slot_count = 16, .capacity = node_count };
+  while (set.slot_count < (uint64_t)node_count * 2) set.slot_count *= 2;
+  problem->placements = tm_arena_calloc(&problem->arena, node_count, sizeof *problem->placements);
+  problem->node_placements = tm_arena_calloc(&problem->arena, node_count, sizeof *problem->node_placements);
+  set.slots = tm_arena_calloc(&problem->arena, set.slot_count, sizeof *set.slots);
+  set.hashes = tm_arena_calloc(&problem->arena, node_count, sizeof *set.hashes);
+  if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL) return no_memory(error);
+  tm_request request;
+  for (uint32_t i = 0; i < node_count; i++) {
+    tm_graph_request_make(problem->graph, i, policy, &request);
+    TM_TRY(ask_node(&set, i, &request, error));
+  }
+  return TM_OK;
+}
+
+/* ---- where ---- */
+
+static int compare_identity(const tm_identity *a, const tm_identity *b) { return memcmp(a->bytes, b->bytes, sizeof a->bytes); }
+
+static bool is_nothing(const tm_identity *identity) {
+  static const tm_identity nothing;
+  return compare_identity(identity, &nothing) == 0;
+}
+
+/* The memory of each device of its own is one: what another device of the same memory made lies in buffers that it cannot name. */
+static void number_place(tm_graph_problem *problem, uint32_t index) {
+  tm_graph_place *place = &problem->places[index];
+  const tm_device_slot *device = place->device;
+  place->memory = TM_HOST_SPACE;
+  if (!device->is_host_memory) {
+    place->memory = problem->solver.memory_count;
+    problem->memories[problem->solver.memory_count++] = place->device;
+  } else {
+    problem->alignment = tm_graph_request_host_alignment(problem->alignment, device);
+  }
+  for (uint32_t i = 0; i < index; i++) {
+    const tm_graph_place *other = &problem->places[i];
+    if (is_nothing(&device->info.resource) || compare_identity(&device->info.resource, &other->device->info.resource) != 0) continue;
+    place->resource = other->resource;
+    return;
+  }
+  place->resource = problem->solver.resource_count++;
+}
+
+tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
+  const tm_inventory *inventory = problem->table->market.inventory;
+  const uint32_t count = inventory->device_count;
+  problem->places = tm_arena_calloc(&problem->arena, count, sizeof *problem->places);
+  problem->memories = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->memories);
+  problem->place_of_device = tm_arena_calloc(&problem->arena, count, sizeof *problem->place_of_device);
+  if (problem->places == NULL || problem->memories == NULL || problem->place_of_device == NULL) return no_memory(error);
+  problem->alignment = TM_BEST_ALIGNMENT;
+  problem->place_count = count;
+  problem->solver.memory_count = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t place = i;
+    const tm_identity *uuid = &inventory->devices[i]->info.uuid;
+    for (; place > 0 && compare_identity(uuid, &problem->places[place - 1].device->info.uuid) < 0; place--)
+      problem->places[place] = problem->places[place - 1];
+    problem->places[place].device = inventory->devices[i];
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    number_place(problem, i);
+    problem->place_of_device[problem->places[i].device->index] = i;
+  }
+  problem->solver.link_count = problem->solver.memory_count - 1;
+  return TM_OK;
+}
+
+/* ---- labels ---- */
+
+typedef struct label_maker {
+  tm_graph_problem     *problem;
+  const tm_plan_policy *policy;
+  tm_solver_label      *solver_labels;
+  tm_graph_label       *labels;
+  uint32_t              count;
+  uint32_t             *use_counts;     /* [placement]: nodes of that request */
+} label_maker;
+
+static bool may_be_used(const label_maker *maker, const tm_plan_candidate *candidate) {
+  const uint32_t device = candidate->device->index;
+  if (maker->policy->denied != NULL && maker->policy->denied[device] != 0) return false;
+  return tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device) && !atomic_load(&candidate->is_starved);
+}
+
+/* What is paid once, spread over all runs of all nodes that share it; packed constants are a node's own. */
+static uint64_t share_of_setup_ns(const label_maker *maker, const tm_plan_candidate *candidate, uint32_t use_count) {
+  const uint64_t due = candidate->due.cost_ns - candidate->due.earned_ns;
+  const uint64_t own = tm_min_u64(due, candidate->constant_ns);
+  const uint64_t repeats = maker->policy->repeats;
+  uint64_t runs;
+  if (!tm_checked_mul(repeats, use_count, &runs)) return 0;
+  return own / repeats + (due - own) / runs;
+}
+
+static void add_label(label_maker *maker, uint32_t node, uint32_t index, const tm_plan_candidate *candidate) {
+  tm_graph_problem *problem = maker->problem;
+  const uint32_t place = problem->place_of_device[candidate->device->index];
+  const bool is_direct = candidate->lowering == NULL &&
+                         tm_graph_request_is_bindable(problem->graph, node, candidate->device, problem->alignment);
+  const uint64_t run_ns = is_direct ? candidate->total_ns - tm_min_u64(candidate->copy_ns, candidate->total_ns) : candidate->total_ns;
+  const uint64_t setup_ns = share_of_setup_ns(maker, candidate, maker->use_counts[problem->node_placements[node]]);
+  const uint32_t memory = is_direct ? problem->places[place].memory : TM_HOST_SPACE;
+  maker->solver_labels[maker->count] = (tm_solver_label){
+    .cost_ns = tm_min_u64(tm_cost_add(run_ns, setup_ns), TM_SOLVER_MOST_NS),
+    .input_memory = memory,
+    .output_memory = memory,
+    .resource = problem->places[place].resource,
+    .rank = place * 2 + (candidate->lowering != NULL),
+    .workspace_bytes = is_direct ? candidate->answer.workspace_bytes : 0,
+  };
+  maker->labels[maker->count++] = (tm_graph_label){ index, is_direct };
+}
+
+static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error) {
+  char name[160], text[700];
+  size_t used = 0;
+  const tm_placement *placement = maker->problem->placements[maker->problem->node_placements[node]];
+  text[0] = '\0';
+  for (uint32_t i = 0; i < placement->candidate_count && used < sizeof text; i++) {
+    const tm_plan_candidate *candidate = &placement->candidates[i];
+    const bool is_denied = tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device);
+    const char *reason = is_denied ? "not allowed for this plan" : candidate->reason[0] != '\0' ? candidate->reason : "not usable any more";
+    const int length = snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
+    used += length < 0 ? 0 : (size_t)length;
+  }
+  tm_graph_name_node(maker->problem->graph, node, name, sizeof name);
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "%s: no device can run it as asked: %s", name, text);
+}
+
+static tm_status add_node(label_maker *maker, tm_solver_op *op, uint32_t node, tm_error *error) {
+  tm_graph_problem *problem = maker->problem;
+  const tm_placement *placement = problem->placements[problem->node_placements[node]];
+  op->first_label = maker->count;
+  for (uint32_t i = 0; i < placement->candidate_count; i++)
+    if (may_be_used(maker, &placement->candidates[i])) add_label(maker, node, i, &placement->candidates[i]);
+  op->label_count = maker->count - op->first_label;
+  return op->label_count != 0 ? TM_OK : nobody(maker, node, error);
+}
+
+/* Prices are those of now. */
+static void reprice(tm_graph_problem *problem) {
+  for (uint32_t i = 0; i < problem->placement_count; i++) {
+    tm_placement *placement = problem->placements[i];
+    tm_mutex_lock(&placement->lock);
+    tm_candidates_reprice(&problem->table->market, placement->candidates, placement->candidate_count);
+    tm_mutex_unlock(&placement->lock);
+  }
+}
+
+tm_status tm_graph_labels_make(tm_graph_problem *problem, tm_solver_op *ops, const tm_plan_policy *policy, tm_error *error) {
+  const uint32_t node_count = problem->graph->node_count;
+  label_maker maker = { .problem = problem, .policy = policy };
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < node_count; i++) most += problem->placements[problem->node_placements[i]]->candidate_count;
+  if (most >= TM_SOLVER_NONE) return tm_fail(error, TM_ERROR_LIMIT, "a graph with more candidates than can be numbered");
+  maker.use_counts = tm_arena_calloc(&problem->arena, problem->placement_count, sizeof *maker.use_counts);
+  maker.solver_labels = tm_arena_calloc(&problem->arena, most, sizeof *maker.solver_labels);
+  maker.labels = tm_arena_calloc(&problem->arena, most, sizeof *maker.labels);
+  if (maker.use_counts == NULL || maker.solver_labels == NULL || maker.labels == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < node_count; i++) maker.use_counts[problem->node_placements[i]]++;
+  reprice(problem);
+  for (uint32_t i = 0; i < node_count; i++) TM_TRY(add_node(&maker, &ops[i], i, error));
+  problem->labels = maker.labels;
+  problem->solver.labels = maker.solver_labels;
+  problem->solver.label_count = maker.count;
+  return TM_OK;
+}
