@@ -107,9 +107,10 @@ static void give_back(void *context_pointer) {
 }
 
 static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
-  tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
+  tm_status status = tm_correction_init(&context->correction, &context->memory);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
+  if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);

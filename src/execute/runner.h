@@ -16,6 +16,7 @@ typedef struct tm_runner {
   tm_kept_constants  *kept;
   const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
   bool                is_strict;        /* what the chosen device fails at fails */
+  uint64_t            repeats;          /* runs of this kind that the caller declared; 0: unknown */
 } tm_runner;
 
 /* What happened; the text says what fell back and why ("" if nothing did). */

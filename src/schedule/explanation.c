@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/explanation.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log2_fixed.h"
 #include "plugin/answer.h"
 #include "plugin/wake.h"
 
@@ -149,7 +151,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .growth = from->answer.growth,
     .accumulator = from->answer.accumulator,
     .declared_ns = from->answer.cost_ns,
-    .correction = can ? from->estimate.factor : 1,
+    .correction = can ? exp2((double)from->estimate.factor / (double)TM_LOG2_ONE) : 1,
     .sample_count = from->estimate.samples,
     .lowering_ns = from->lowering_ns,
     .copy_ns = from->copy_ns,

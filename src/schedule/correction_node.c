@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/correction_node.h"
+
+#include "base/checked.h"
+#include "base/log2_fixed.h"
+
+/* In 2^-32 of a doubling: one nat is 1.4427 doublings. */
+#define NAT INT64_C(6196328019)
+#define CLIP NAT                /* one measurement is believed to be off a settled mean by no more than this */
+#define FIRST_CLIP (NAT * 3 / 2)        /* and off what was expected, while little was seen: a preempted run is no slow device */
+#define SETTLED (3 * TM_WEIGHT_ONE)
+#define LARGE_RESIDUAL (NAT * 2 / 5)    /* two standard deviations of the noise */
+#define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
+#define VARIANCE_BITS 20        /* from 2^-12 to 2^-32 */
+
+tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread) {
+  const int64_t information = (int64_t)state->weight * spread / TM_WEIGHT_ONE, all = information + TM_NOISE;
+  const int64_t own = (int64_t)((uint64_t)spread << VARIANCE_BITS);
+  const int64_t inherited = tm_fraction_of(tm_fraction_of((int64_t)above.variance, TM_NOISE, all), TM_NOISE, all);
+  return (tm_belief){ .mean = above.mean + tm_fraction_of(state->mean - above.mean, information, all),
+                      .variance = (uint64_t)(tm_fraction_of(own, TM_NOISE, all) + inherited) };
+}
+
+static int64_t clip(int64_t value, int64_t limit) { return value > limit ? limit : value < -limit ? -limit : value; }
+
+/* Counts large residuals of one sign; true when there were so many in a row that the device must have changed. */
+static bool has_drifted(tm_correction_state *state, int64_t residual) {
+  const int32_t sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
+  state->drift = sign == 0 || (state->drift > 0) != (sign > 0) ? sign : state->drift + sign;
+  return state->drift >= DRIFT_LENGTH || state->drift <= -DRIFT_LENGTH;
+}
+
+/* The square of a difference of logarithms, in 2^-32. */
+static uint64_t square_of(int64_t residual) {
+  const int64_t coarse = residual / (INT64_C(1) << 16);
+  return (uint64_t)(coarse * coarse);
+}
+
+static void add_sample(tm_correction_state *state, int64_t residual, uint64_t square) {
+  state->samples++;
+  state->weight = (uint32_t)tm_min_u64(state->weight + TM_WEIGHT_ONE, TM_LARGEST_WEIGHT);
+  state->mean += tm_fraction_of(residual, TM_WEIGHT_ONE, state->weight);
+  state->variance -= state->variance / state->weight * TM_WEIGHT_ONE;
+  state->variance += square / state->weight * TM_WEIGHT_ONE;
+}
+
+static void start_over(tm_correction_node *node, int64_t x) {
+  node->live.weight = 0;
+  node->live.drift = 0;
+  node->live.mean = x;
+  node->fresh = (tm_correction_state){ 0 };
+  node->is_reset = true;
+}
+
+void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above) {
+  tm_correction_state *live = &node->live;
+  if (live->weight == 0) live->mean = above;
+  int64_t residual = x - live->mean;
+  const uint64_t square = square_of(residual);
+  if (live->weight >= SETTLED && has_drifted(live, residual)) {
+    start_over(node, x);
+    residual = 0;
+  }
+  residual = clip(residual, live->weight < SETTLED ? FIRST_CLIP : CLIP);
+  const int64_t accepted = live->mean + residual;
+  add_sample(live, residual, square);
+  if (node->fresh.weight == 0) node->fresh.mean = accepted;
+  add_sample(&node->fresh, accepted - node->fresh.mean, square);
+}
+
+/* Measurements that would say as little as these do, given the doubt. */
+static uint32_t doubted(uint32_t weight, uint32_t doubt) {
+  const uint64_t noise = (uint64_t)TM_NOISE * TM_WEIGHT_ONE;
+  return (uint32_t)(weight * noise / (noise + (uint64_t)weight * doubt));
+}
+
+void tm_correction_node_merge(tm_correction_node *node, const tm_correction_state *other, bool is_reset, uint32_t doubt) {
+  tm_correction_state *live = &node->live;
+  const uint32_t weight = doubted((uint32_t)tm_min_u64(other->weight, TM_LARGEST_WEIGHT), doubt);
+  if (is_reset) live->weight = 0;
+  live->samples += other->samples;
+  if (weight == 0) return;
+  if (live->weight == 0) live->mean = other->mean;
+  if (live->weight == 0) live->variance = other->variance;
+  live->weight = (uint32_t)tm_min_u64((uint64_t)live->weight + weight, TM_LARGEST_WEIGHT);
+  live->mean += tm_fraction_of(other->mean - live->mean, weight, live->weight);
+  live->variance -= live->variance / live->weight * weight;
+  live->variance += other->variance / live->weight * weight;
+}
