@@ -340,7 +340,8 @@ typedef struct tm_run_options {
                                            device or its answers change */
   tm_run_report *report;                /* NULL: not wanted */
   uint32_t on_failure;                  /* TM_ON_FAILURE_* */
-  uint32_t reserved;
+  uint32_t repeats;                     /* how often it will be run like this: each run bears its part of what is paid once
+                                           (a set-up).  0: not known; then that is paid when earlier runs lost as much without it */
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the

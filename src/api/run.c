@@ -173,6 +173,7 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   tm_run_outcome outcome;
   tm_runner runner = context->runner;
   if (what.options.on_failure == TM_ON_FAILURE_STRICT) runner.is_strict = true;
+  runner.repeats = what.options.repeats;
   TM_TRY(tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
   TM_TRY(check_files(inputs, input_count, error));
   if (report != NULL) write_report(report, &outcome);

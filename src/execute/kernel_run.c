@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "execute/trial_operands.h"
+#include "schedule/exploration.h"
 
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
 #define MEASURE_ALL_RUNS 32u
@@ -32,7 +33,10 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   if (run->is_first) atomic_store(&candidate->first_ns, kernel_ns);
   else if (atomic_load_explicit(&candidate->first_ns, memory_order_relaxed) != 0)
     tm_candidate_learn_setup(&runner->table->market, candidate, kernel_ns);
-  if (run->run_count == 0) return;
+  if (run->run_count == 0) {
+    tm_exploration_settle(runner->table, candidate, run->taken_ns);
+    return;
+  }
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
   tm_correction_learn_copy(correction, candidate->basis.link_in, run->copies.in_bytes, run->copies.in_ns);
   tm_correction_learn_copy(correction, candidate->basis.link_out, run->copies.out_bytes, run->copies.out_ns);

@@ -65,7 +65,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if ((candidate->setup_count | candidate->constant_ns) != 0)
     tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
-  if ((run.run_count != 0 || run.is_first) && (c->placement->request.flags & TM_REQUEST_UNMEASURED) == 0)
+  if (run.taken_ns != 0 && (c->placement->request.flags & TM_REQUEST_UNMEASURED) == 0)
     tm_kernel_run_learn(c->runner, c->placement, candidate, &run);
   if (c->outcome == NULL) return TM_OK;
   c->outcome->expected_ns = expected_ns;
@@ -217,9 +217,12 @@ static uint32_t choose(const call *c) {
 static bool try_tile(const call *c, uint32_t index) {
   uint64_t tiles;
   if (index >= c->placement->candidate_count) return false;
-  const tm_plan_candidate *candidate = &c->placement->candidates[index];
+  tm_plan_candidate *candidate = &c->placement->candidates[index];
   if (candidate->estimate.device_samples != 0 || !tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return false;
+  const tm_clock *clock = &candidate->device->backend->inventory->clock;
+  const uint64_t begin = tm_clock_now(clock);
   tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers);
+  tm_exploration_settle(c->runner->table, candidate, tm_clock_since(clock, begin));
   tm_placement_refresh(c->runner->table, c->placement);
   return true;
 }

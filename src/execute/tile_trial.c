@@ -4,11 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "plugin/trial.h"
+#include "schedule/exploration.h"
 #include "schedule/lowering.h"
-
-/* Two, and those by which the device proves itself: nothing is learned from them. */
-#define MOST_RUNS (2 + TM_TRIAL_RUNS + 1)
 
 /* The longest axis along which it can be cut, outermost first; TM_MAX_RANK if there is none. */
 static uint32_t longest_axis(const tm_operation *operation) {
@@ -51,7 +48,7 @@ static void run_tile(const tm_runner *runner, const tm_lowering *lowering, const
     places[tile->input_count] = block.memory;
   }
   tm_status status = TM_OK;
-  for (uint32_t run = 0; run < MOST_RUNS && status == TM_OK && !is_known(runner, tile->only_device); run++)
+  for (uint32_t run = 0; run < TM_TILE_RUNS && status == TM_OK && !is_known(runner, tile->only_device); run++)
     status = tm_runner_run(runner, tile, places, NULL, NULL);
   if (status != TM_ERROR_INTERNAL && block.memory != NULL) tm_scratch_give(runner->scratch, block);
 }

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
+#include "base/log2_fixed.h"
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
@@ -129,11 +130,16 @@ void tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidat
 }
 
 uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
-  const uint64_t open_ns = candidate->due.cost_ns - candidate->due.earned_ns;
-  return tm_cost_add(candidate->total_ns, open_ns / tm_max_u64(1, candidate->repeats));
+  const tm_setup_due *due = &candidate->due;
+  const uint64_t part_ns = candidate->repeats != 0 ? due->cost_ns / candidate->repeats : due->cost_ns - due->earned_ns;
+  return tm_cost_add(candidate->total_ns, part_ns);
 }
 
 /* ---- one device ---- */
+
+/* So much more than the core's own count of the work comes to is no word at all. */
+#define ABSURD_NS UINT64_C(1000000000)
+#define ABSURD_TIMES 4096u
 
 static const tm_identity host_memory = TM_HOST_MEMORY, nameless = { { 0 } };
 
@@ -149,10 +155,14 @@ tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot 
   const tm_op_row *row = tm_op_find(operation->op);
   if (row != NULL) row->work(moved, &work);
   const uint64_t bytes = tm_cost_add(work.read_bytes, work.written_bytes);
+  const uint64_t work_ns = tm_min_u64(1000 + work.flops / 2 + bytes / 4, TM_LARGEST_COST_NS);
+  const bool is_word = declared_ns != 0 && declared_ns <= tm_cost_add(ABSURD_NS, tm_cost_times(work_ns, ABSURD_TIMES));
+  const uint64_t expected_ns = is_word ? declared_ns : work_ns;
   tm_price_basis basis = {
     .device = device,
-    .key = { device->index, row == NULL ? TM_CLASS_MOVE : row->op_class, tm_correction_bucket_of(operation, &work) },
-    .declared_ns = declared_ns != 0 ? declared_ns : 1000 + work.flops / 2 + bytes / 4,
+    .key = { .device = device->index, .op_class = row == NULL ? TM_CLASS_MOVE : row->op_class,
+             .bucket = tm_correction_bucket_of(operation, &work), .work_factor = tm_log2_of_ratio(work_ns, expected_ns) },
+    .declared_ns = expected_ns,
     .link_in = TM_NO_LINK,
     .link_out = TM_NO_LINK,
   };

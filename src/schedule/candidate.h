@@ -32,6 +32,7 @@ typedef struct tm_plan_candidate {
   tm_setup_item     setups[TM_CANDIDATE_SETUPS];        /* what is to be paid once */
   uint64_t          constant_ns;        /* the same, once for each set of constants */
   uint64_t          setup_key;          /* by which its kernel's own set-up is learned; the same in every process */
+  bool              has_tried_tile;     /* see exploration.h; under the placement's lock */
   uint64_t          repeats;            /* that the caller declared: each bears its part of what is paid once; 0: unknown */
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
@@ -72,7 +73,7 @@ tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *
 void     tm_candidate_credit(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, uint64_t ns);
 /* It ran. */
 void     tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
-/* Its time and what it has to pay and did not earn yet, by declared repeats: what is compared. */
+/* Its time, and what it has to pay once: all that it did not earn yet, or a part by declared repeats.  What is compared. */
 uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate);
 bool     tm_candidate_has_setup(const tm_plan_candidate *candidate);
 

@@ -8,6 +8,9 @@
 #include "plugin/answer.h"
 #include "schedule/correction_table.h"
 
+/* One nat: more, and a declaration says nothing. */
+#define UNTRUSTED_VARIANCE (UINT64_C(8525) << TM_VARIANCE_BITS)
+#define UNTRUSTED_SAMPLES 8u
 #define HOPE_HALVES 5           /* half standard deviations that a guess may be too pessimistic */
 
 tm_status tm_correction_init(tm_correction *correction, tm_memory *memory) {
@@ -60,14 +63,39 @@ static void levels_of(const tm_correction_key *key, tm_correction_entry_key out_
   out_keys[2] = (tm_correction_entry_key){ TM_CORRECTION_BUCKET, key->device, key->bucket };
 }
 
+static tm_correction_entry_key work_of(const tm_correction_key *key) {
+  return (tm_correction_entry_key){ TM_CORRECTION_WORK, key->device, (uint64_t)key->op_class };
+}
+
+/* What the device's rate in this class makes of the core's count of work, as a factor of what was declared. */
+static tm_belief by_work(const tm_correction_state *state, const tm_correction_key *key) {
+  tm_belief belief = tm_belief_refine(declared, state, TM_SPREAD_DEVICE);
+  belief.mean += key->work_factor;
+  belief.variance += (uint64_t)TM_SPREAD_CLASS << TM_VARIANCE_BITS;     /* one operation and size beside another */
+  return belief;
+}
+
+static int64_t distance(int64_t a, int64_t b) { return a > b ? a - b : b - a; }
+
+/* A measurement that is far from what the levels above expect is no outlier if it is what the work comes to. */
+static int64_t nearer(tm_correction *correction, const tm_correction_key *key, int64_t x, int64_t expected) {
+  const tm_correction_entry_key work = work_of(key);
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, &work);
+  if (entry == NULL || entry->node.live.weight == 0) return expected;
+  const int64_t other = by_work(&entry->node.live, key).mean;
+  return distance(x, other) < distance(x, expected) ? other : expected;
+}
+
 /* Each level learns against what those above expected before this measurement. */
-static bool learn_levels(tm_correction *correction, const tm_correction_entry_key keys[LEVELS], int64_t x) {
+static bool learn_levels(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+  tm_correction_entry_key keys[LEVELS];
   tm_belief before = declared, after = declared;
   bool tell = false;
+  levels_of(key, keys);
   for (uint32_t i = 0; i < LEVELS; i++) {
     tm_correction_entry *entry = tm_correction_entry_add(correction, &keys[i]);
     if (entry == NULL) break;
-    const int64_t expected = before.mean;
+    const int64_t expected = i + 1 < LEVELS ? before.mean : nearer(correction, key, x, before.mean);
     before = tm_belief_refine(before, &entry->node.live, spreads[i]);
     tm_correction_node_learn(&entry->node, x, expected);
     after = tm_belief_refine(after, &entry->node.live, spreads[i]);
@@ -76,21 +104,31 @@ static bool learn_levels(tm_correction *correction, const tm_correction_entry_ke
   return tell;
 }
 
-static void name_bucket(tm_correction *correction, const tm_correction_entry_key *key, const tm_operation *operation) {
-  tm_correction_entry *entry = tm_correction_entry_find(correction, key);
+/* Nothing is known before the first; and nothing is told of it that is not told anyway. */
+static void learn_work(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+  const tm_correction_entry_key work = work_of(key);
+  tm_correction_entry *entry = tm_correction_entry_add(correction, &work);
+  if (entry == NULL) return;
+  tm_correction_node_learn(&entry->node, x, x);
+  (void)tm_correction_entry_changed(correction, entry, entry->node.live.mean);
+}
+
+static void name_bucket(tm_correction *correction, const tm_correction_key *key, const tm_operation *operation) {
+  const tm_correction_entry_key bucket = { TM_CORRECTION_BUCKET, key->device, key->bucket };
+  tm_correction_entry *entry = tm_correction_entry_find(correction, &bucket);
   if (entry == NULL || entry->work.op != TM_OP_NONE) return;
   entry->work = tm_work_kind_of(operation);
-  entry->size_log2 = (uint32_t)(key->key & 0xff);
+  entry->size_log2 = (uint32_t)(key->bucket & 0xff);
 }
 
 void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, const tm_operation *operation,
                          uint64_t declared_ns, uint64_t measured_ns) {
   if (measured_ns == 0) return;
-  tm_correction_entry_key keys[LEVELS];
-  levels_of(key, keys);
   tm_mutex_lock(&correction->lock);
-  const bool tell = learn_levels(correction, keys, tm_log2_of_ratio(measured_ns, declared_ns));
-  if (operation != NULL) name_bucket(correction, &keys[LEVELS - 1], operation);
+  const int64_t x = tm_log2_of_ratio(measured_ns, declared_ns);
+  const bool tell = learn_levels(correction, key, x);
+  learn_work(correction, key, x - key->work_factor);
+  if (operation != NULL) name_bucket(correction, key, operation);
   tm_correction_tell(correction, tell);
   tm_mutex_unlock(&correction->lock);
 }
@@ -101,7 +139,16 @@ static const tm_correction_state *told_of(tm_correction *correction, const tm_co
   return entry == NULL ? &nothing : &entry->node.told;
 }
 
+static int64_t spread_of(uint64_t variance) { return (int64_t)tm_square_root(variance) << 16; }
+static int64_t hope_of(int64_t mean, int64_t spread) { return mean - spread * HOPE_HALVES / 2; }
+
+/* Its declarations are off by ever other factors, so that none of them says anything of the next. */
+static bool is_beyond_measure(const tm_correction_state *device) {
+  return device->samples >= UNTRUSTED_SAMPLES && device->variance > UNTRUSTED_VARIANCE;
+}
+
 tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key) {
+  const tm_correction_entry_key work_key = work_of(key);
   tm_correction_entry_key keys[LEVELS];
   uint64_t samples[LEVELS];
   tm_belief belief = declared;
@@ -112,9 +159,16 @@ tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_co
     belief = tm_belief_refine(belief, state, spreads[i]);
     samples[i] = state->samples;
   }
+  const tm_correction_state *rate = told_of(correction, &work_key);
+  const tm_belief work = by_work(rate, key);
+  const bool has_work = samples[2] == 0 && rate->weight != 0;
+  if (has_work && is_beyond_measure(told_of(correction, &keys[0]))) belief = work;
   tm_mutex_unlock(&correction->lock);
-  const int64_t spread = (int64_t)tm_square_root(belief.variance) << 16;
-  return (tm_correction_estimate){ .factor = belief.mean, .least_factor = belief.mean - spread * HOPE_HALVES / 2, .spread = spread,
+  const int64_t spread = spread_of(belief.variance);
+  const int64_t hope = hope_of(belief.mean, spread), other_hope = hope_of(work.mean, spread_of(work.variance));
+  const bool is_hopeful = has_work && other_hope < hope;
+  return (tm_correction_estimate){ .factor = belief.mean, .least_factor = is_hopeful ? other_hope : hope,
+                                   .try_factor = is_hopeful ? (belief.mean + work.mean) / 2 : belief.mean, .spread = spread,
                                    .samples = samples[2] != 0 ? samples[2] : samples[1] != 0 ? samples[1] : samples[0],
                                    .bucket_samples = samples[2], .device_samples = samples[0] };
 }
@@ -125,8 +179,7 @@ tm_correction_honesty tm_correction_honesty_of(tm_correction *correction, uint32
   tm_mutex_lock(&correction->lock);
   const tm_correction_entry *entry = tm_correction_entry_find(correction, &key);
   if (entry != NULL)
-    honesty = (tm_correction_honesty){ entry->node.live.mean, (int64_t)tm_square_root(entry->node.live.variance) << 16,
-                                       entry->node.live.samples };
+    honesty = (tm_correction_honesty){ entry->node.live.mean, spread_of(entry->node.live.variance), entry->node.live.samples };
   tm_mutex_unlock(&correction->lock);
   return honesty;
 }

@@ -3,7 +3,9 @@
  * correction.h - how far declared costs are from the truth, learned from what was measured.  Of an operation's time a
  * factor is held at three levels, device -> operation class -> bucket (operation, formats, size), each shrunk towards the
  * one above by how little was seen of it, so that one measurement of one thing already corrects a whole device.  The same
- * is held of what is paid once, and of copies between two memories.
+ * is held of what is paid once, and of copies between two memories.  Beside them stands the time as it follows from the
+ * core's own count of the work alone: it tells what a device may be good for whose declarations are no good, and where they
+ * vary beyond all measure it takes their place until the thing itself was measured.
  *
  * Prices come from a snapshot: what is learned is only told when it is worth it, and then all of it at once
  * (`generation` moves).  Whoever wants the same choices all along freezes the snapshot.  [any thread]
@@ -28,6 +30,7 @@
 #define TM_CORRECTION_LATENCY      6u   /* of copies, owner is a link; key 0 */
 #define TM_CORRECTION_RATE         7u
 #define TM_CORRECTION_COPY         8u   /* key: floor(log2(bytes)) */
+#define TM_CORRECTION_WORK         9u   /* an operation's time beside the core's own count of its work; key: tm_op_class */
 
 typedef struct tm_correction_entry {
   uint32_t           kind;              /* TM_CORRECTION_* */
@@ -67,6 +70,7 @@ typedef struct tm_correction_key {
   uint32_t    device;           /* inventory index */
   tm_op_class op_class;
   uint64_t    bucket;           /* see tm_correction_bucket_of */
+  int64_t     work_factor;      /* log2 of what the core's count of work comes to, over what was declared */
 } tm_correction_key;
 
 tm_status tm_correction_init(tm_correction *correction, tm_memory *memory);
@@ -83,7 +87,8 @@ void tm_correction_learn(tm_correction *correction, const tm_correction_key *key
 
 typedef struct tm_correction_estimate {
   int64_t  factor;              /* log2 of what to multiply a declared cost with */
-  int64_t  least_factor;        /* log2 of what it may well turn out to be when more is known */
+  int64_t  least_factor;        /* log2 of what it may well turn out to be when more is known, whoever is right about its work */
+  int64_t  try_factor;          /* log2 of what to expect of a try: where declaration and work disagree, halfway */
   int64_t  spread;              /* standard deviation of `factor` */
   uint64_t samples;             /* measurements of this very bucket or, if it has none, of the nearest level that has some */
   uint64_t bucket_samples;

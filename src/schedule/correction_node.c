@@ -11,11 +11,10 @@
 #define SETTLED (3 * TM_WEIGHT_ONE)
 #define LARGE_RESIDUAL (NAT * 2 / 5)    /* two standard deviations of the noise */
 #define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
-#define VARIANCE_BITS 20        /* from 2^-12 to 2^-32 */
 
 tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread) {
   const int64_t information = (int64_t)state->weight * spread / TM_WEIGHT_ONE, all = information + TM_NOISE;
-  const int64_t own = (int64_t)((uint64_t)spread << VARIANCE_BITS);
+  const int64_t own = (int64_t)((uint64_t)spread << TM_VARIANCE_BITS);
   const int64_t inherited = tm_fraction_of(tm_fraction_of((int64_t)above.variance, TM_NOISE, all), TM_NOISE, all);
   return (tm_belief){ .mean = above.mean + tm_fraction_of(state->mean - above.mean, information, all),
                       .variance = (uint64_t)(tm_fraction_of(own, TM_NOISE, all) + inherited) };

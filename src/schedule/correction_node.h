@@ -12,6 +12,8 @@
 #define TM_WEIGHT_ONE 256u      /* one measurement; what is less sure of itself counts for less */
 #define TM_LARGEST_WEIGHT (64 * TM_WEIGHT_ONE)
 
+#define TM_VARIANCE_BITS 20     /* from 2^-12 to 2^-32 */
+
 /* Variances of logarithms to base 2, in 2^-12. */
 #define TM_SPREAD_DEVICE 34099u /* (2.0 / ln 2)^2: of a device, whatever it declares */
 #define TM_SPREAD_CLASS   2131u /* (0.5 / ln 2)^2: of a class of operations, given the device */

@@ -185,7 +185,8 @@ void tm_correction_give_back(tm_correction *correction, const tm_correction_entr
 }
 
 static bool is_of_device(const tm_correction_entry *entry, uint32_t device) {
-  return device == TM_ANY_DEVICE || (entry->owner == device && entry->kind < TM_CORRECTION_LATENCY);
+  const bool is_copy = entry->kind >= TM_CORRECTION_LATENCY && entry->kind <= TM_CORRECTION_COPY;
+  return device == TM_ANY_DEVICE || (entry->owner == device && !is_copy);
 }
 
 uint32_t tm_correction_forget(tm_correction *correction, uint32_t device) {

@@ -16,6 +16,9 @@
 
 /* After a measurement: sees to it that the next run tries something, if that is worth it and there is time for it. */
 void tm_exploration_consider(tm_placement_table *table, tm_placement *placement);
+/* Runs of a tile: two, and those by which a device proves itself, of which nothing is learned. */
+#define TM_TILE_RUNS (2 + TM_TRIAL_RUNS + 1)
+
 /* What was set aside for a try becomes what it took. */
 void tm_exploration_settle(tm_placement_table *table, tm_plan_candidate *candidate, uint64_t measured_ns);
 

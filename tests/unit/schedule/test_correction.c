@@ -13,7 +13,7 @@
 #include "schedule/correction.h"
 
 #define DECLARED_NS UINT64_C(1000000)
-#define PRICES_DIGEST UINT64_C(0xb0a9fe8e2c27e872)
+#define PRICES_DIGEST UINT64_C(0xab309ec5490ed6c9)
 
 typedef struct fixture {
   tm_memory     memory;
@@ -41,10 +41,10 @@ static void assert_near(double found, double expected, double tolerance) {
   if (!(found > expected / tolerance && found < expected * tolerance)) fail_msg("%g, expected %g within x%g", found, expected, tolerance);
 }
 
-static const tm_correction_key key_a = { 0, TM_CLASS_ELEMENTWISE, 17 };
-static const tm_correction_key key_b = { 0, TM_CLASS_ELEMENTWISE, 18 };
-static const tm_correction_key key_c = { 0, TM_CLASS_MATMUL, 19 };
-static const tm_correction_key key_other = { 1, TM_CLASS_ELEMENTWISE, 17 };
+static const tm_correction_key key_a = { 0, TM_CLASS_ELEMENTWISE, 17, 0 };
+static const tm_correction_key key_b = { 0, TM_CLASS_ELEMENTWISE, 18, 0 };
+static const tm_correction_key key_c = { 0, TM_CLASS_MATMUL, 19, 0 };
+static const tm_correction_key key_other = { 1, TM_CLASS_ELEMENTWISE, 17, 0 };
 
 static void nothing_seen_changes_nothing(void **state) {
   (void)state;
@@ -197,6 +197,39 @@ static void latency_and_rate_are_told_apart(void **state) {
   close_fixture(&f);
 }
 
+/* ---- who cannot be believed at all ---- */
+
+/* A device that is right about small things by ten too few and about large ones by ten too many. */
+static void the_work_itself_gives_hope(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  tm_correction_key small = key_a, large = key_b;
+  small.work_factor = 3 * TM_LOG2_ONE;          /* the work would come to eight times what it declared; so it takes */
+  large.work_factor = -3 * TM_LOG2_ONE;
+  learn(&f, &small, 8, 4);
+  const tm_correction_estimate estimate = tm_correction_look(&f.correction, &large);
+  assert_near(number_of(estimate.factor), 8, 1.2);
+  assert_true(number_of(estimate.least_factor) < 1.0 / 8);
+  assert_true(number_of(estimate.try_factor) < 2);
+  close_fixture(&f);
+}
+
+static void declarations_beyond_all_measure_are_passed_over(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f);
+  for (uint64_t i = 0; i < 40; i++) {
+    const int64_t lie = (int64_t)(i * 7 % 13) - 6;
+    const tm_correction_key key = { 0, TM_CLASS_REDUCE, 1000 + i, lie * TM_LOG2_ONE };
+    learn(&f, &key, exp2((double)lie + 1), 1);  /* twice the work's own count, whatever was declared */
+  }
+  const tm_correction_key next = { 0, TM_CLASS_REDUCE, 5, -6 * TM_LOG2_ONE };
+  assert_near(number_of(tm_correction_look(&f.correction, &next).factor), 2.0 / 64, 1.6);
+  assert_true(tm_correction_honesty_of(&f.correction, 0).spread > 2 * TM_LOG2_ONE);
+  close_fixture(&f);
+}
+
 /* ---- what is paid once ---- */
 
 static void set_ups_are_learned_declared_or_not(void **state) {
@@ -305,12 +338,12 @@ static void a_device_is_forgotten_alone(void **state) {
   open_fixture(&f);
   learn(&f, &key_a, 8, 10);
   learn(&f, &key_other, 4, 10);
-  assert_int_equal(tm_correction_forget(&f.correction, 0), 3);
+  assert_int_equal(tm_correction_forget(&f.correction, 0), 4);
   assert_true(factor(&f, &key_a) == 1);
   assert_near(factor(&f, &key_other), 4, 1.1);
   learn(&f, &key_a, 2, 10);
   assert_near(factor(&f, &key_a), 2, 1.1);
-  assert_int_equal(tm_correction_forget(&f.correction, UINT32_MAX), 6);
+  assert_int_equal(tm_correction_forget(&f.correction, UINT32_MAX), 8);
   assert_true(factor(&f, &key_other) == 1);
   close_fixture(&f);
 }
@@ -323,14 +356,14 @@ static void prices_of_a_fixed_snapshot_are_these(void **state) {
   uint64_t seed = 42, digest = 0;
   for (uint64_t i = 0; i < 4000; i++) {
     seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    const tm_correction_key key = { (uint32_t)(i % 3), (tm_op_class)(i % TM_CLASS_COUNT), i % 97 };
+    const tm_correction_key key = { (uint32_t)(i % 3), (tm_op_class)(i % TM_CLASS_COUNT), i % 97, (int64_t)(seed >> 30) };
     tm_correction_learn(&f.correction, &key, NULL, 1 + (seed >> 44), 1 + (seed >> (30 + i % 20)));
     tm_correction_learn_copy(&f.correction, tm_correction_link_of(&f.correction, &host, &near), 1 + (seed >> 40), 1 + (seed >> 41));
     tm_correction_learn_setup(&f.correction, key.device, i % 11, seed >> 40, 1 + (seed >> 38));
   }
   tm_correction_promote(&f.correction);
   for (uint64_t i = 0; i < 1000; i++) {
-    const tm_correction_key key = { (uint32_t)(i % 4), (tm_op_class)(i % TM_CLASS_COUNT), i % 101 };
+    const tm_correction_key key = { (uint32_t)(i % 4), (tm_op_class)(i % TM_CLASS_COUNT), i % 101, (int64_t)i << 28 };
     const tm_correction_estimate estimate = tm_correction_look(&f.correction, &key);
     const uint64_t numbers[] = { tm_cost_scale(i * i * 1009, estimate.factor), tm_cost_scale(i * 999983, estimate.least_factor),
                                  tm_correction_copy_ns(&f.correction, 0, i * i * i), tm_correction_setup_ns(&f.correction, key.device, i % 13, i) };
@@ -345,11 +378,11 @@ static void many_buckets_are_kept_apart(void **state) {
   fixture f;
   open_fixture(&f);
   for (uint64_t i = 0; i < 2000; i++) {
-    const tm_correction_key key = { 0, TM_CLASS_REDUCE, i };
+    const tm_correction_key key = { 0, TM_CLASS_REDUCE, i, 0 };
     learn(&f, &key, i % 2 == 0 ? 1 : 4, 4);
   }
   for (uint64_t i = 0; i < 2000; i++) {
-    const tm_correction_key key = { 0, TM_CLASS_REDUCE, i };
+    const tm_correction_key key = { 0, TM_CLASS_REDUCE, i, 0 };
     assert_int_equal(tm_correction_look(&f.correction, &key).bucket_samples, 4);
     assert_near(factor(&f, &key), i % 2 == 0 ? 1 : 4, 1.5);
   }
@@ -380,6 +413,8 @@ int main(void) {
     cmocka_unit_test(what_was_told_stays_true),
     cmocka_unit_test(copies_are_corrected_for_a_pair_of_memories),
     cmocka_unit_test(latency_and_rate_are_told_apart),
+    cmocka_unit_test(the_work_itself_gives_hope),
+    cmocka_unit_test(declarations_beyond_all_measure_are_passed_over),
     cmocka_unit_test(set_ups_are_learned_declared_or_not),
     cmocka_unit_test(a_frozen_snapshot_tells_nothing),
     cmocka_unit_test(prices_are_a_function_of_the_snapshot),
