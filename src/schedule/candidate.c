@@ -88,9 +88,10 @@ void tm_candidate_learn_setup(const tm_market *market, tm_plan_candidate *candid
   const uint64_t taken_ns = tm_cost_add(prepare_ns, first_ns > launch_ns ? first_ns - launch_ns : 0);
   const uint64_t shortest_ns = tm_max_u64(SHORTEST_UNDECLARED_NS, tm_cost_times(launch_ns, UNDECLARED_LAUNCHES));
   if (tm_max_u64(open_ns, candidate->device->info.open_ns) >= SHORTEST_SETUP_NS)
-    tm_correction_learn_setup(correction, device, tm_setup_key_of(SETUP_OPEN, 0, 0), candidate->device->info.open_ns, open_ns);
-  const bool is_telling = declared_ns == 0 ? taken_ns >= shortest_ns : tm_max_u64(declared_ns, taken_ns) >= SHORTEST_SETUP_NS;
-  if (is_telling) tm_correction_learn_setup(correction, device, candidate->setup_key, declared_ns, taken_ns);
+    tm_correction_learn_setup(correction, device, tm_setup_key_of(SETUP_OPEN, 0, 0), candidate->device->info.open_ns, open_ns,
+                              SHORTEST_UNDECLARED_NS);
+  if (declared_ns == 0 || tm_max_u64(declared_ns, taken_ns) >= SHORTEST_SETUP_NS)
+    tm_correction_learn_setup(correction, device, candidate->setup_key, declared_ns, taken_ns, shortest_ns);
 }
 
 bool tm_candidate_has_setup(const tm_plan_candidate *candidate) {

@@ -8,8 +8,7 @@
 #include "plugin/answer.h"
 #include "schedule/correction_table.h"
 
-/* The prior for copies to a memory that is not the host's, and from it. */
-#define COPY_LATENCY_NS UINT64_C(5000)
+/* Of the prior for copies to a memory that is not the host's, and from it. */
 #define COPY_BYTES_PER_NS UINT64_C(6)
 #define LARGEST_COPY_BYTES (UINT64_C(1) << 50)
 
@@ -27,12 +26,12 @@ typedef struct copy_parts {
 static copy_parts parts_of(const tm_correction_state *latency, const tm_correction_state *rate, uint64_t bytes) {
   const int64_t latency_log2 = tm_belief_refine(unknown, latency, TM_SPREAD_DEVICE).mean;
   const int64_t rate_log2 = tm_belief_refine(unknown, rate, TM_SPREAD_DEVICE).mean;
-  return (copy_parts){ tm_log2_multiply(COPY_LATENCY_NS, latency_log2, TM_LARGEST_COST_NS),
+  return (copy_parts){ tm_log2_multiply(TM_COPY_LATENCY_NS, latency_log2, TM_LARGEST_COST_NS),
                        tm_log2_multiply(rate_ns(bytes), rate_log2, TM_LARGEST_COST_NS) };
 }
 
 static bool learn_part(tm_correction *correction, tm_correction_entry *entry, uint64_t measured_ns, uint64_t prior_ns) {
-  tm_correction_node_learn(&entry->node, tm_log2_of_ratio(measured_ns, prior_ns), 0);
+  tm_correction_node_learn(&entry->node, tm_log2_of_ratio(measured_ns, prior_ns), 0, true);
   return tm_correction_entry_changed(correction, entry, entry->node.live.mean);
 }
 
@@ -43,7 +42,7 @@ static bool learn_larger_part(tm_correction *correction, uint32_t link, uint64_t
   const uint64_t rest_ns = measured_ns > other_ns ? measured_ns - other_ns : 1;
   const tm_correction_entry_key key = { is_latency ? TM_CORRECTION_LATENCY : TM_CORRECTION_RATE, link, 0 };
   tm_correction_entry *entry = tm_correction_entry_add(correction, &key);
-  return entry != NULL && learn_part(correction, entry, rest_ns, is_latency ? COPY_LATENCY_NS : rate_ns(bytes));
+  return entry != NULL && learn_part(correction, entry, rest_ns, is_latency ? TM_COPY_LATENCY_NS : rate_ns(bytes));
 }
 
 static bool learn_size(tm_correction *correction, uint32_t link, uint64_t bytes, uint64_t measured_ns, copy_parts parts) {
@@ -78,7 +77,7 @@ void tm_correction_learn_copy(tm_correction *correction, uint32_t link, uint64_t
 
 uint64_t tm_correction_copy_ns(tm_correction *correction, uint32_t link, uint64_t bytes) {
   if (bytes == 0) return 0;
-  if (link == TM_NO_LINK) return COPY_LATENCY_NS + rate_ns(bytes);
+  if (link == TM_NO_LINK) return TM_COPY_LATENCY_NS + rate_ns(bytes);
   tm_mutex_lock(&correction->lock);
   const copy_parts parts = find_parts(correction, link, bytes, told_of);
   const tm_correction_state *size = find(correction, TM_CORRECTION_COPY, link, size_key(bytes), told_of);

@@ -86,8 +86,15 @@ static int64_t nearer(tm_correction *correction, const tm_correction_key *key, i
   return distance(x, other) < distance(x, expected) ? other : expected;
 }
 
-/* Each level learns against what those above expected before this measurement. */
-static bool learn_levels(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+static bool is_surprised(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+  const tm_correction_entry_key bucket = { TM_CORRECTION_BUCKET, key->device, key->bucket };
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, &bucket);
+  return entry != NULL && tm_correction_state_is_surprised(&entry->node.live, x);
+}
+
+/* Each level learns against what those above expected before this measurement.  What is measured varies with what runs, so
+   only a bucket can tell that the device changed. */
+static bool learn_levels(tm_correction *correction, const tm_correction_key *key, int64_t x, bool is_surprise) {
   tm_correction_entry_key keys[LEVELS];
   tm_belief before = declared, after = declared;
   bool tell = false;
@@ -97,7 +104,7 @@ static bool learn_levels(tm_correction *correction, const tm_correction_key *key
     if (entry == NULL) break;
     const int64_t expected = i + 1 < LEVELS ? before.mean : nearer(correction, key, x, before.mean);
     before = tm_belief_refine(before, &entry->node.live, spreads[i]);
-    tm_correction_node_learn(&entry->node, x, expected);
+    tm_correction_node_learn(&entry->node, x, expected, is_surprise || i + 1 == LEVELS);
     after = tm_belief_refine(after, &entry->node.live, spreads[i]);
     tell |= tm_correction_entry_changed(correction, entry, after.mean);
   }
@@ -105,11 +112,11 @@ static bool learn_levels(tm_correction *correction, const tm_correction_key *key
 }
 
 /* Nothing is known before the first; and nothing is told of it that is not told anyway. */
-static void learn_work(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+static void learn_work(tm_correction *correction, const tm_correction_key *key, int64_t x, bool is_surprise) {
   const tm_correction_entry_key work = work_of(key);
   tm_correction_entry *entry = tm_correction_entry_add(correction, &work);
   if (entry == NULL) return;
-  tm_correction_node_learn(&entry->node, x, x);
+  tm_correction_node_learn(&entry->node, x, x, is_surprise);
   (void)tm_correction_entry_changed(correction, entry, entry->node.live.mean);
 }
 
@@ -126,8 +133,9 @@ void tm_correction_learn(tm_correction *correction, const tm_correction_key *key
   if (measured_ns == 0) return;
   tm_mutex_lock(&correction->lock);
   const int64_t x = tm_log2_of_ratio(measured_ns, declared_ns);
-  const bool tell = learn_levels(correction, key, x);
-  learn_work(correction, key, x - key->work_factor);
+  const bool is_surprise = is_surprised(correction, key, x);
+  const bool tell = learn_levels(correction, key, x, is_surprise);
+  learn_work(correction, key, x - key->work_factor, is_surprise);
   if (operation != NULL) name_bucket(correction, key, operation);
   tm_correction_tell(correction, tell);
   tm_mutex_unlock(&correction->lock);
@@ -186,22 +194,22 @@ tm_correction_honesty tm_correction_honesty_of(tm_correction *correction, uint32
 
 /* ---- what is paid once ---- */
 
-#define SETUP_UNIT_NS UINT64_C(1000000)
-
-void tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns, uint64_t measured_ns) {
+void tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns, uint64_t measured_ns,
+                               uint64_t shortest_ns) {
   const tm_correction_entry_key at_device = { TM_CORRECTION_SETUP_DEVICE, device, 0 }, itself = { TM_CORRECTION_SETUP, device, key };
   if (measured_ns == 0) return;
   tm_mutex_lock(&correction->lock);
   tm_correction_entry *entry = declared_ns == 0 ? NULL : tm_correction_entry_add(correction, &at_device);
   bool tell = false;
   if (entry != NULL) {
-    tm_correction_node_learn(&entry->node, tm_log2_of_ratio(measured_ns, declared_ns), 0);
+    tm_correction_node_learn(&entry->node, tm_log2_of_ratio(measured_ns, declared_ns), 0, false);
     tell = tm_correction_entry_changed(correction, entry, entry->node.live.mean);
   }
-  entry = tm_correction_entry_add(correction, &itself);
+  const bool is_long = declared_ns != 0 || measured_ns >= shortest_ns;
+  entry = is_long ? tm_correction_entry_add(correction, &itself) : tm_correction_entry_find(correction, &itself);
   if (entry != NULL) {
-    const int64_t x = tm_log2_of_ratio(measured_ns, SETUP_UNIT_NS);
-    tm_correction_node_learn(&entry->node, x, declared_ns == 0 ? x : tm_log2_of_ratio(declared_ns, SETUP_UNIT_NS));
+    const int64_t x = tm_log2_of_ratio(measured_ns, TM_SETUP_UNIT_NS);
+    tm_correction_node_learn(&entry->node, x, declared_ns == 0 ? x : tm_log2_of_ratio(declared_ns, TM_SETUP_UNIT_NS), true);
     tell |= tm_correction_entry_changed(correction, entry, entry->node.live.mean);
   }
   tm_correction_tell(correction, tell);
@@ -212,8 +220,8 @@ uint64_t tm_correction_setup_ns(tm_correction *correction, uint32_t device, uint
   const tm_correction_entry_key at_device = { TM_CORRECTION_SETUP_DEVICE, device, 0 }, itself = { TM_CORRECTION_SETUP, device, key };
   tm_mutex_lock(&correction->lock);
   const tm_correction_state *own = told_of(correction, &itself);
-  const bool is_known = own->weight != 0;
+  const bool is_known = own->samples >= (declared_ns == 0 ? 2 : 1);
   const int64_t log2 = is_known ? own->mean : tm_belief_refine(declared, told_of(correction, &at_device), TM_SPREAD_DEVICE).mean;
   tm_mutex_unlock(&correction->lock);
-  return tm_log2_multiply(is_known ? SETUP_UNIT_NS : declared_ns, log2, TM_LARGEST_COST_NS);
+  return tm_log2_multiply(is_known ? TM_SETUP_UNIT_NS : declared_ns, log2, TM_LARGEST_COST_NS);
 }

@@ -60,7 +60,7 @@ typedef struct tm_correction {
   uint32_t             first_changed;
   uint32_t             link_count;
   tm_correction_link  *links;
-  uint64_t             fresh_samples;   /* learned since they were last taken */
+  _Atomic uint64_t     fresh_samples;   /* learned since they were last taken */
   _Atomic bool         is_frozen;       /* nothing that is learned is told */
   _Atomic uint64_t     generation;      /* of the snapshot */
 } tm_correction;
@@ -108,13 +108,18 @@ tm_correction_honesty tm_correction_honesty_of(tm_correction *correction, uint32
 
 /* ---- what is paid once ---- */
 
-/* `key` says what, the same in every process.  Opening a device, a shared set-up, one of a kernel's own. */
-void     tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns, uint64_t measured_ns);
+#define TM_SETUP_UNIT_NS UINT64_C(1000000)      /* TM_CORRECTION_SETUP is beside this */
+
+/* `key` says what, the same in every process.  Opening a device, a shared set-up, one of a kernel's own.  One that nobody
+   declared counts once it was seen twice, if it took `shortest_ns` then: else it was something else that held the run up. */
+void     tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns, uint64_t measured_ns,
+                                   uint64_t shortest_ns);
 uint64_t tm_correction_setup_ns(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns);
 
 /* ---- copies ---- */
 
 #define TM_NO_LINK UINT32_MAX
+#define TM_COPY_LATENCY_NS UINT64_C(5000)       /* TM_CORRECTION_LATENCY is beside this */
 
 /* The link from one memory to another, made if it is new; TM_NO_LINK without memory for it. */
 uint32_t tm_correction_link_of(tm_correction *correction, const tm_identity *from, const tm_identity *to);

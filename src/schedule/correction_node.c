@@ -47,16 +47,20 @@ static void start_over(tm_correction_node *node, int64_t x) {
   node->live.weight = 0;
   node->live.drift = 0;
   node->live.mean = x;
-  node->fresh = (tm_correction_state){ 0 };
+  node->fresh = (tm_correction_state){ .samples = node->fresh.samples };
   node->is_reset = true;
 }
 
-void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above) {
+bool tm_correction_state_is_surprised(const tm_correction_state *state, int64_t x) {
+  return state->weight >= SETTLED && (x - state->mean > LARGE_RESIDUAL || x - state->mean < -LARGE_RESIDUAL);
+}
+
+void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above, bool may_drift) {
   tm_correction_state *live = &node->live;
   if (live->weight == 0) live->mean = above;
   int64_t residual = x - live->mean;
-  const uint64_t square = square_of(residual);
-  if (live->weight >= SETTLED && has_drifted(live, residual)) {
+  const uint64_t square = square_of(clip(residual, FIRST_CLIP));
+  if (may_drift && live->weight >= SETTLED && has_drifted(live, residual)) {
     start_over(node, x);
     residual = 0;
   }

@@ -45,8 +45,11 @@ typedef struct tm_belief {
    above + w (m - above), and its variance (1-w) s^2 + (1-w)^2 * (variance above). */
 tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread);
 
-/* Takes a measurement; `above` is what the levels above expect. */
-void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above);
+/* Takes a measurement; `above` is what the levels above expect.  may_drift: many that are far off in one direction mean that
+   the device changed, and not that something else is measured now. */
+void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above, bool may_drift);
+/* Is that far from what this settled node knows? */
+bool tm_correction_state_is_surprised(const tm_correction_state *state, int64_t x);
 
 /* Takes what another process learned, or this one earlier.  `doubt`: variance in 2^-12 that it is about something else. */
 void tm_correction_node_merge(tm_correction_node *node, const tm_correction_state *other, bool is_reset, uint32_t doubt);
