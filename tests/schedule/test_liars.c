@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices that declare something else than they do, on a virtual clock: what a sequence of operations took, over what it takes
- * one who knows the truth.  The ratios are printed.  TM_NIGHTLY=1: more of everything.
+ * one who knows the truth.  The ratios are printed.
  */
 #include <stdlib.h>
 
