@@ -20,6 +20,8 @@
 #include "tensor/shape.h"
 
 #define ROUNDS   15u
+#define FEWEST_ROUNDS 3u                        /* of a device that takes longer than this for all of them */
+#define MOST_NS  UINT64_C(5000000000)
 #define IN_A_ROW 64u
 #define PIPELINE 16u
 #define SMALL    8u             /* 8 x 8 elements */
@@ -134,9 +136,11 @@ static double launches(const ready *r, uint32_t count) {
 
 static double median_launches(const ready *r, uint32_t count) {
   double taken[ROUNDS];
+  uint32_t rounds = 0;
+  const uint64_t begin = tm_now_ns();
   (void)launches(r, count);     /* what happens once is not what is asked for */
-  for (uint32_t i = 0; i < ROUNDS; i++) taken[i] = launches(r, count);
-  return bench_median(taken, ROUNDS);
+  while (rounds < FEWEST_ROUNDS || (rounds < ROUNDS && tm_now_ns() - begin < MOST_NS)) taken[rounds++] = launches(r, count);
+  return bench_median(taken, rounds);
 }
 
 static void show_launches(tm_device_slot *device) {

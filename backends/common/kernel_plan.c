@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_plan.h"
+#include "kernel_shape.h"
 
 #include <string.h>
 
@@ -22,34 +23,6 @@ SAME(OP_RMS_NORM, TM_OP_RMS_NORM);
 SAME(KERNEL_MAX_RANK, TM_MAX_RANK);
 SAME(STATS_PART_WORDS, TM_STATS_SUM + 2);
 SAME(COMPARISON_PART_WORDS, TM_COMPARISON_SUM_SQUARED + 4);
-
-typedef struct block_size {
-  u32 format;
-  u32 elements;
-  u32 bytes;
-} block_size;
-
-static const block_size block_sizes[] = {
-  { TM_FORMAT_F64, 1, 8 },       { TM_FORMAT_F32, 1, 4 },       { TM_FORMAT_F16, 1, 2 },       { TM_FORMAT_BF16, 1, 2 },
-  { TM_FORMAT_F8_E4M3FN, 1, 1 }, { TM_FORMAT_F8_E5M2, 1, 1 },   { TM_FORMAT_F8_E8M0, 1, 1 },   { TM_FORMAT_F6_E2M3, 4, 3 },
-  { TM_FORMAT_F6_E3M2, 4, 3 },   { TM_FORMAT_F4_E2M1, 2, 1 },   { TM_FORMAT_I4, 2, 1 },        { TM_FORMAT_U4, 2, 1 },
-  { TM_FORMAT_I8, 1, 1 },        { TM_FORMAT_U8, 1, 1 },        { TM_FORMAT_I16, 1, 2 },       { TM_FORMAT_U16, 1, 2 },
-  { TM_FORMAT_I32, 1, 4 },       { TM_FORMAT_U32, 1, 4 },       { TM_FORMAT_I64, 1, 8 },       { TM_FORMAT_U64, 1, 8 },
-  { TM_FORMAT_BOOL, 1, 1 },      { TM_FORMAT_C64, 1, 8 },       { TM_FORMAT_Q4_0, 32, 18 },    { TM_FORMAT_Q4_1, 32, 20 },
-  { TM_FORMAT_Q5_0, 32, 22 },    { TM_FORMAT_Q5_1, 32, 24 },    { TM_FORMAT_Q8_0, 32, 34 },    { TM_FORMAT_Q8_1, 32, 36 },
-  { TM_FORMAT_Q2_K, 256, 84 },   { TM_FORMAT_Q3_K, 256, 110 },  { TM_FORMAT_Q4_K, 256, 144 },  { TM_FORMAT_Q5_K, 256, 176 },
-  { TM_FORMAT_Q6_K, 256, 210 },  { TM_FORMAT_Q8_K, 256, 292 },  { TM_FORMAT_MXFP4, 32, 17 },
-};
-
-int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes) {
-  for (size_t i = 0; i < sizeof block_sizes / sizeof block_sizes[0]; i++) {
-    if (block_sizes[i].format != format) continue;
-    *out_elements = block_sizes[i].elements;
-    *out_bytes = block_sizes[i].bytes;
-    return 1;
-  }
-  return 0;
-}
 
 /* ---- pieces of a plan ---- */
 
@@ -164,6 +137,7 @@ u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *ker
   const tm_operand *y = output_of(operation);
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
+  if (y->rank == 0 || operation->operands[0].rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
   begin(operation, out_plan);
   walk_over(p, &operation->operands[0]);
   walk_along(p, 0, &operation->operands[0]);
@@ -226,27 +200,23 @@ u32 kernel_plan_gather(const tm_operation *operation, const char *const *kernels
 
 /* ---- reductions ---- */
 
-static void append(u64 *dims, i64 *strides, u32 *rank, u64 extent, i64 stride) {
-  dims[*rank] = extent;
-  strides[*rank] = stride;
-  ++*rank;
+/* The walk over the outputs, with x as operand 0 and y as 1. */
+static void walk_kept(kernel_parameters *p, const kernel_reduction *r) {
+  p->rank = r->kept.count;
+  p->count = r->output_count;
+  for (u32 i = 0; i < r->kept.count; i++) {
+    p->dims[i] = r->kept.items[i].extent;
+    p->strides[0][i] = r->kept.items[i].x_step_bytes;
+    p->strides[1][i] = r->kept.items[i].y_step_bytes;
+  }
 }
 
-/* Sorts x's axes into kept and reduced ones. */
-static void split_axes(const tm_operation *operation, kernel_parameters *p) {
-  const tm_reduce_attributes *attributes = operation->attributes;
-  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
-  p->count = p->inner_count = 1;
-  for (u32 i = 0; i < x->rank; i++) {
-    if ((attributes->axes >> i & 1u) != 0) {
-      append(p->inner_dims, p->inner_strides, &p->inner_rank, x->dims[i], x->strides_bytes[i]);
-      p->inner_count *= x->dims[i];
-    } else {
-      const u32 y_axis = attributes->keep_dims != 0 ? i : p->rank;
-      p->strides[1][p->rank] = y_axis < TM_MAX_RANK ? y->strides_bytes[y_axis] : 0;
-      append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
-      p->count *= x->dims[i];
-    }
+static void walk_reduced(kernel_parameters *p, const kernel_reduction *r) {
+  p->inner_rank = r->reduced.count;
+  p->inner_count = r->term_count;
+  for (u32 i = 0; i < r->reduced.count; i++) {
+    p->inner_dims[i] = r->reduced.items[i].extent;
+    p->inner_strides[i] = r->reduced.items[i].x_step_bytes;
   }
 }
 
@@ -259,10 +229,13 @@ static u32 is_by_columns(const tm_operation *operation) {
 
 u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
+  kernel_reduction r;
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
   begin(operation, out_plan);
-  split_axes(operation, p);
+  kernel_reduction_make(operation, &r);
+  walk_kept(p, &r);
+  walk_reduced(p, &r);
   p->sizes[0] = p->inner_count == 0 ? 1 : parts_of(p->inner_count, PART_ELEMENTS);
   p->detail = is_by_columns(operation);
   settle(p);
@@ -309,17 +282,13 @@ u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kerne
 
 /* ---- along one axis ---- */
 
-static void walk_rows(kernel_parameters *p, const tm_operand *x, const tm_operand *y, u32 axis) {
-  p->count = 1;
-  for (u32 i = 0; i < x->rank; i++) {
-    if (i == axis) continue;
-    p->strides[1][p->rank] = y->strides_bytes[i];
-    append(p->dims, p->strides[0], &p->rank, x->dims[i], x->strides_bytes[i]);
-    p->count *= x->dims[i];
-  }
-  p->sizes[0] = x->dims[axis];
-  p->steps[0] = x->strides_bytes[axis];
-  p->steps[1] = y->strides_bytes[axis];
+static void walk_rows(const tm_operation *operation, kernel_parameters *p, u32 axis) {
+  kernel_reduction r;
+  kernel_reduction_make_lines(operation, axis, &r);
+  walk_kept(p, &r);
+  p->sizes[0] = r.term_count;
+  p->steps[0] = operation->operands[0].strides_bytes[axis];
+  p->steps[1] = output_of(operation)->strides_bytes[axis];
 }
 
 /* Epsilon as each kind of real sees it. */
@@ -345,7 +314,7 @@ static void plan_norm(const tm_operation *operation, const char *kernel, kernel_
 
 u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
-  const tm_operand *x = &operation->operands[0], *y = output_of(operation);
+  const tm_operand *x = &operation->operands[0];
   const int is_softmax = operation->op == TM_OP_SOFTMAX;
   const u32 in_order[] = { 0, 1 };
   const u32 reasons = check_strides(operation, out_operand);
@@ -355,7 +324,7 @@ u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kern
   begin(operation, out_plan);
   out_plan->flops = (is_softmax ? 40.0 : 10.0) * (double)x->element_count;
   if (x->element_count == 0) return 0;
-  walk_rows(p, x, y, axis);
+  walk_rows(operation, p, axis);
   settle(p);
   if (is_softmax) add_dispatch(out_plan, kernels[0], p->count, 2, in_order);
   else plan_norm(operation, kernels[0], out_plan);
@@ -366,28 +335,26 @@ u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kern
 
 u32 kernel_plan_matmul(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
   kernel_parameters *p = &out_plan->parameters;
-  const tm_matmul_attributes *attributes = operation->attributes;
   const tm_operand *a = &operation->operands[0], *b = &operation->operands[1], *y = &operation->operands[2];
   const u32 in_order[] = { 0, 1, 2 };
   const u32 reasons = check_strides(operation, out_operand);
   if (reasons != 0) return reasons;
-  if (a->rank != y->rank || b->rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
+  if (y->rank < 2 || a->rank != y->rank || b->rank != y->rank) return complain(TM_REASON_RANK, TM_NO_OPERAND, out_operand);
   begin(operation, out_plan);
-  const u32 last = y->rank - 1, a_k = attributes->transpose_a ? last - 1 : last, b_k = attributes->transpose_b ? last : last - 1;
-  const u32 a_m = 2 * last - 1 - a_k, b_n = 2 * last - 1 - b_k;
+  const kernel_product product = kernel_product_of(operation);
+  const u32 last = y->rank - 1, *line = product.line_axis, *k = product.k_axis;
   p->rank = y->rank - 2;
-  p->count = 1;
+  p->count = product.batch_count;
   for (u32 i = 0; i < p->rank; i++) {
     p->dims[i] = y->dims[i];
-    p->count *= y->dims[i];
     p->strides[0][i] = a->strides_bytes[i];
     p->strides[1][i] = b->strides_bytes[i];
     p->strides[2][i] = y->strides_bytes[i];
   }
-  p->sizes[0] = y->dims[last - 1];
-  p->sizes[1] = y->dims[last];
-  p->sizes[2] = a->dims[a_k];
-  const i64 steps[] = { a->strides_bytes[a_m], a->strides_bytes[a_k], b->strides_bytes[b_k], b->strides_bytes[b_n],
+  p->sizes[0] = product.rows;
+  p->sizes[1] = product.columns;
+  p->sizes[2] = product.depth;
+  const i64 steps[] = { a->strides_bytes[line[0]], a->strides_bytes[k[0]], b->strides_bytes[k[1]], b->strides_bytes[line[1]],
                         y->strides_bytes[last - 1], y->strides_bytes[last] };
   memcpy(p->steps, steps, sizeof steps);
   settle(p);

@@ -6,8 +6,8 @@
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 
+#include "kernel_operand.h"
 #include "kernel_types.h"
-#include "tensormorph/plugin.h"
 
 #define KERNEL_MOST_DISPATCHES 2
 #define KERNEL_MOST_BUFFERS 4
@@ -42,8 +42,5 @@ u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels
 u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_normalize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_matmul(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
-
-/* Elements and bytes of a block of a format (1 element for a plain one); 0 if it is not known. */
-int kernel_block_size(u32 format, u32 *out_elements, u32 *out_bytes);
 
 #endif

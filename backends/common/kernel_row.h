@@ -6,6 +6,7 @@
 #ifndef KERNEL_ROW_H
 #define KERNEL_ROW_H
 
+#include "kernel_judge.h"
 #include "kernel_plan.h"
 #include "kernel_program.h"
 
@@ -31,38 +32,22 @@ typedef struct kernel_device {
 #define KERNEL_MAY_OVERFLOW   0x10u     /* a partial sum may overflow, or its rounding may meet an infinity: non-finite
                                            results may differ from the reference's */
 
-/* Formats as a set: bits of the numbers below 32, then the two block formats that kernels read, then all other known ones. */
-#define KERNEL_FORMAT_BIT(format) (UINT64_C(1) << (format))
-#define KERNEL_Q4_0_BIT (UINT64_C(1) << 40)
-#define KERNEL_Q8_0_BIT (UINT64_C(1) << 41)
-#define KERNEL_OTHER_BIT (UINT64_C(1) << 42)
-
 typedef struct kernel_row {
-  u32            op;
+  KERNEL_CLAIM;
   kernel_program program;
-  u64            formats[4];            /* sets for the operands in order; 0: the format of operand 0 */
   u32            needs;
-  u32            numerics;
-  u32            growth;
-  u32            accumulator;
-  double         bound;
   double         inexact_bound;
   const char    *kernels[KERNEL_MOST_DISPATCHES];
   kernel_plan_fn plan;
-  u32            attribute_bytes;
-  u32            reserved;
 } kernel_row;
 
-extern const kernel_row kernel_rows[];
-extern const size_t     kernel_row_count;
+/* All tables of kernel_row, ended by NULL. */
+extern const kernel_row_table *const kernel_row_tables[];
 
 /* The row that runs the operation on the device, and its plan; NULL if none does. */
 const kernel_row *kernel_row_find(const kernel_device *device, const tm_operation *operation, kernel_plan *out_plan);
 
 /* Answers one question; writes as much of the answer as the caller knows. */
 void kernel_query_answer(const kernel_device *device, const tm_operation *operation, tm_answer *out_answer);
-
-/* 1 if the bytes of `data` from `known` to `size` are all zero. */
-int kernel_rest_is_zero(const void *data, uint64_t known, uint64_t size);
 
 #endif

@@ -11,30 +11,34 @@
 #define NUMBERS (FLOATS | INTEGERS)
 #define PLAIN (NUMBERS | BIT(BOOL))
 #define BLOCKS (KERNEL_Q4_0_BIT | KERNEL_Q8_0_BIT)
-#define WORDS (PLAIN | BIT(C64) | BIT(F8_E8M0))
+#define WORDS (PLAIN | BIT(F8_E8M0))
 #define KNOWN (WORDS | BIT(F6_E2M3) | BIT(F6_E3M2) | BIT(F4_E2M1) | BIT(I4) | BIT(U4) | BLOCKS | KERNEL_OTHER_BIT)
 
-/* Bit-equal to the reference. */
-#define EXACT(id, set, where, kernel, what)                                                                            \
-  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set }, .needs = what, .kernels = { kernel },             \
-    .plan = kernel_plan_elementwise }
-/* Within `limit` ulp. */
-#define CLOSE(id, set, where, kernel, what, limit)                                                                     \
-  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set }, .needs = what, .kernels = { kernel },             \
-    .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = limit }
-#define DIVISION(id, set, kernel, limit)                                                                               \
-  { .op = TM_OP_##id, .program = KERNEL_ELEMENTWISE, .formats = { set }, .kernels = { kernel },                        \
-    .needs = KERNEL_ROUNDS_IN_F32 | KERNEL_DIVIDES_IN_F32, .inexact_bound = limit, .plan = kernel_plan_elementwise }
+#define SAME KERNEL_SAME
 #define ROUNDS KERNEL_ROUNDS_IN_F32
 #define F64 KERNEL_NEEDS_F64
 #define OVERFLOWS KERNEL_MAY_OVERFLOW
 #define DENORMALS KERNEL_NEEDS_DENORMALS
 
+#define RUNS(id, where, first, second, how)                                                                            \
+  .op = TM_OP_##id, .level = TM_LEVEL_NATIVE, .name = first, .program = KERNEL_##where, .kernels = { first, second },  \
+  .plan = kernel_plan_##how
+#define ELEMENTWISE_RUNS(id, where, set, kernel)                                                                       \
+  RUNS(id, where, kernel, NULL, elementwise), .formats = { set, SAME, SAME, SAME }
+
+/* Bit-equal to the reference. */
+#define EXACT(id, set, where, kernel, what) { ELEMENTWISE_RUNS(id, where, set, kernel), .needs = what }
+/* Within `limit` ulp. */
+#define CLOSE(id, set, where, kernel, what, limit)                                                                     \
+  { ELEMENTWISE_RUNS(id, where, set, kernel), .needs = what, .numerics = TM_NUMERICS_N1, .numerics_bound = limit }
+#define DIVISION(id, set, kernel, limit)                                                                               \
+  { ELEMENTWISE_RUNS(id, ELEMENTWISE, set, kernel), .needs = ROUNDS | KERNEL_DIVIDES_IN_F32, .inexact_bound = limit }
+
 /* f32 functions within the distances that the language allows them, one ulp more for the reference's own rounding; narrower
    formats hide all of it but the last rounding. */
 #define FUNCTION(id, set, where, what, limit, bytes)                                                                   \
-  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set }, .needs = what, .kernels = { "transcendental" },   \
-    .plan = kernel_plan_elementwise, .numerics = TM_NUMERICS_N1, .bound = limit, .attribute_bytes = bytes }
+  { ELEMENTWISE_RUNS(id, where, set, "transcendental"), .needs = what, .numerics = TM_NUMERICS_N1,                     \
+    .numerics_bound = limit, .attribute_bytes = bytes }
 #define TRANSCENDENTAL(id, limit)                                                                                      \
   FUNCTION(id, BIT(F32), TRANSCENDENTAL, ROUNDS, limit, 0),                                                            \
   FUNCTION(id, NARROW & ~BIT(F32), TRANSCENDENTAL, ROUNDS, 1, 0),                                                      \
@@ -45,28 +49,28 @@
   FUNCTION(id, BIT(F32), TRANSCENDENTAL_F64, F64 | ROUNDS, 1, bytes),                                                  \
   FUNCTION(id, BIT(F64), TRANSCENDENTAL_F64, F64, limit, bytes)
 
-#define MOVE(id, set, kernel, how, bytes)                                                                              \
-  { .op = TM_OP_##id, .program = KERNEL_MOVE, .formats = { set }, .kernels = { kernel }, .plan = how, .attribute_bytes = bytes }
+#define MOVE(id, bytes)                                                                                                \
+  { RUNS(id, MOVE, "move_units", NULL, move), .formats = { KNOWN, SAME }, .attribute_bytes = bytes }
 
 #define REDUCE(id, where, set, out, what, parts, whole)                                                                \
-  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { set, out }, .needs = what, .kernels = { parts, whole },  \
-    .plan = kernel_plan_reduce, .attribute_bytes = sizeof(tm_reduce_attributes) }
+  { RUNS(id, where, parts, whole, reduce), .formats = { set, out }, .needs = what,                                     \
+    .attribute_bytes = sizeof(tm_reduce_attributes) }
 #define NARROW_SUM(id)                                                                                                 \
-  { .op = TM_OP_##id, .program = KERNEL_REDUCE, .formats = { NARROW, NARROW }, .needs = ROUNDS | OVERFLOWS,            \
-    .kernels = { "sum_parts", "sum_whole" }, .plan = kernel_plan_reduce, .numerics = TM_NUMERICS_N2, .bound = 1,       \
-    .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32, .attribute_bytes = sizeof(tm_reduce_attributes) }
+  { RUNS(id, REDUCE, "sum_parts", "sum_whole", reduce), .formats = { NARROW, NARROW }, .needs = ROUNDS | OVERFLOWS,    \
+    .numerics = TM_NUMERICS_N2, .numerics_bound = 1, .growth = TM_GROWTH_LINEAR, .accumulator = TM_FORMAT_F32,         \
+    .attribute_bytes = sizeof(tm_reduce_attributes) }
 
-#define ONE_PASS(id, a, b, what, parts, whole)                                                                         \
-  { .op = TM_OP_##id, .program = KERNEL_STATS, .formats = { a, b, BIT(U64) }, .needs = F64 | what,                     \
-    .kernels = { parts, whole }, .plan = kernel_plan_one_pass }
+#define COMPARE_PASS(set)                                                                                              \
+  { RUNS(COMPARE_TENSORS, STATS, "comparison_parts", "comparison_whole", one_pass),                                    \
+    .formats = { set, set, BIT(U64) }, .needs = F64 | DENORMALS }
 
 /* In class N2: `limit` times growth times the epsilon of the accumulator. */
 #define SUMMED(id, where, a, b, c, d, what, kernel, how, grows, sum, limit, type)                                      \
-  { .op = TM_OP_##id, .program = KERNEL_##where, .formats = { a, b, c, d }, .needs = what, .kernels = { kernel },      \
-    .plan = how, .numerics = TM_NUMERICS_N2, .bound = limit, .growth = TM_GROWTH_##grows,                              \
-    .accumulator = TM_FORMAT_##sum, .attribute_bytes = sizeof(type) }
+  { RUNS(id, where, kernel, NULL, how), .formats = { a, b, c, d }, .needs = what, .numerics = TM_NUMERICS_N2,          \
+    .numerics_bound = limit, .growth = TM_GROWTH_##grows, .accumulator = TM_FORMAT_##sum,                              \
+    .attribute_bytes = sizeof(type) }
 
-const kernel_row kernel_rows[] = {
+static const kernel_row rows[] = {
   EXACT(ADD, NARROW, ELEMENTWISE, "arithmetic_real", ROUNDS),
   EXACT(ADD, BIT(F64), ELEMENTWISE_F64, "arithmetic_real", F64),
   EXACT(ADD, INTEGERS, ELEMENTWISE, "arithmetic_integer", 0),
@@ -93,10 +97,9 @@ const kernel_row kernel_rows[] = {
   EXACT(RELU, NUMBERS, ELEMENTWISE, "sign_code", 0),
   EXACT(CLAMP, NUMBERS, ELEMENTWISE, "clamp_code", 0),
   EXACT(LERP, FLOATS, ELEMENTWISE_F64, "lerp_real", F64 | ROUNDS),
-  { .op = TM_OP_COMPARE, .program = KERNEL_ELEMENTWISE, .formats = { PLAIN, 0, BIT(BOOL) }, .kernels = { "compare_code" },
-    .plan = kernel_plan_elementwise, .attribute_bytes = sizeof(tm_compare_attributes) },
-  { .op = TM_OP_WHERE, .program = KERNEL_ELEMENTWISE, .formats = { BIT(BOOL), WORDS, WORDS, WORDS }, .kernels = { "where_code" },
-    .plan = kernel_plan_elementwise },
+  { RUNS(COMPARE, ELEMENTWISE, "compare_code", NULL, elementwise), .formats = { PLAIN, SAME, BIT(BOOL) },
+    .attribute_bytes = sizeof(tm_compare_attributes) },
+  { RUNS(WHERE, ELEMENTWISE, "where_code", NULL, elementwise), .formats = { BIT(BOOL), WORDS, WORDS, WORDS } },
 
   TRANSCENDENTAL(EXP, 4),
   TRANSCENDENTAL(LOG, 4),
@@ -106,46 +109,45 @@ const kernel_row kernel_rows[] = {
   TAILED(GELU, 40, sizeof(tm_gelu_attributes)),
   TAILED(SILU, 12, 0),
 
-  MOVE(COPY, KNOWN, "move_units", kernel_plan_move, 0),
-  MOVE(TRANSPOSE, KNOWN, "move_units", kernel_plan_move, sizeof(tm_transpose_attributes)),
-  MOVE(FILL, KNOWN, "move_units", kernel_plan_move, 0),
-  { .op = TM_OP_GATHER, .program = KERNEL_MOVE, .formats = { KNOWN, BIT(I32) | BIT(I64), KNOWN }, .kernels = { "gather_units" },
-    .plan = kernel_plan_gather, .attribute_bytes = sizeof(tm_axis_attributes) },
-  { .op = TM_OP_CAST, .program = KERNEL_CAST, .formats = { PLAIN, PLAIN }, .kernels = { "cast_codes" },
-    .plan = kernel_plan_elementwise, .attribute_bytes = sizeof(tm_cast_attributes) },
-  { .op = TM_OP_DEQUANTIZE, .program = KERNEL_CAST, .formats = { BLOCKS, FLOATS }, .kernels = { "dequantize_blocks" },
-    .plan = kernel_plan_dequantize },
+  MOVE(COPY, 0),
+  MOVE(TRANSPOSE, sizeof(tm_transpose_attributes)),
+  MOVE(FILL, 0),
+  { RUNS(GATHER, MOVE, "gather_units", NULL, gather), .formats = { KNOWN, BIT(I32) | BIT(I64), KNOWN },
+    .attribute_bytes = sizeof(tm_axis_attributes) },
+  { RUNS(CAST, CAST, "cast_codes", NULL, elementwise), .formats = { PLAIN, PLAIN }, .attribute_bytes = sizeof(tm_cast_attributes) },
+  { RUNS(DEQUANTIZE, CAST, "dequantize_blocks", NULL, dequantize), .formats = { BLOCKS, FLOATS } },
 
   REDUCE(SUM, REDUCE_F64, FLOATS, FLOATS, F64 | DENORMALS, "sum_parts", "sum_whole"),
   NARROW_SUM(SUM),
   REDUCE(SUM, REDUCE, INTEGERS | BIT(BOOL), INTEGERS, 0, "integer_sum_parts", "integer_sum_whole"),
   REDUCE(MEAN, REDUCE_F64, PLAIN, FLOATS, F64 | DENORMALS, "sum_parts", "sum_whole"),
   NARROW_SUM(MEAN),
-  REDUCE(MIN, REDUCE, PLAIN, 0, 0, "extreme_parts", "extreme_whole"),
-  REDUCE(MAX, REDUCE, PLAIN, 0, 0, "extreme_parts", "extreme_whole"),
+  REDUCE(MIN, REDUCE, PLAIN, SAME, 0, "extreme_parts", "extreme_whole"),
+  REDUCE(MAX, REDUCE, PLAIN, SAME, 0, "extreme_parts", "extreme_whole"),
   REDUCE(ARGMAX, REDUCE, PLAIN, BIT(I64), 0, "extreme_parts", "extreme_whole"),
 
-  { .op = TM_OP_STATS, .program = KERNEL_STATS, .formats = { PLAIN | BLOCKS, BIT(U64) }, .needs = F64 | DENORMALS,
-    .kernels = { "stats_parts", "stats_whole" }, .plan = kernel_plan_one_pass },
-  ONE_PASS(COMPARE_TENSORS, PLAIN, PLAIN, DENORMALS, "comparison_parts", "comparison_whole"),
-  ONE_PASS(COMPARE_TENSORS, BLOCKS, BLOCKS, DENORMALS, "comparison_parts", "comparison_whole"),
+  { RUNS(STATS, STATS, "stats_parts", "stats_whole", one_pass), .formats = { PLAIN | BLOCKS, BIT(U64) }, .needs = F64 | DENORMALS },
+  COMPARE_PASS(PLAIN),
+  COMPARE_PASS(BLOCKS),
 
-  SUMMED(SOFTMAX, NORMALIZE, NARROW, NARROW, 0, 0, ROUNDS, "softmax_rows", kernel_plan_normalize, LINEAR, F32, 8,
+  SUMMED(SOFTMAX, NORMALIZE, NARROW, NARROW, 0, 0, ROUNDS, "softmax_rows", normalize, LINEAR, F32, 8,
          tm_axis_attributes),
-  SUMMED(SOFTMAX, NORMALIZE_F64, FLOATS, FLOATS, 0, 0, F64, "softmax_rows", kernel_plan_normalize, LINEAR, F64, 8,
+  SUMMED(SOFTMAX, NORMALIZE_F64, FLOATS, FLOATS, 0, 0, F64, "softmax_rows", normalize, LINEAR, F64, 8,
          tm_axis_attributes),
   /* In f64, whose rounding an f32 does not see, so that a mean far from zero costs no digits. */
   SUMMED(LAYER_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, NARROW, F64 | ROUNDS | OVERFLOWS, "norm_rows",
-         kernel_plan_normalize, ONE, F32, 2, tm_norm_attributes),
-  SUMMED(RMS_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, 0, F64 | ROUNDS, "norm_rows", kernel_plan_normalize, ONE, F32, 2,
+         normalize, ONE, F32, 2, tm_norm_attributes),
+  SUMMED(RMS_NORM, NORMALIZE_F64, NARROW, NARROW, NARROW, 0, F64 | ROUNDS, "norm_rows", normalize, ONE, F32, 2,
          tm_norm_attributes),
 
-  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS | OVERFLOWS, "matmul_tiles", kernel_plan_matmul, LINEAR,
+  SUMMED(MATMUL, MATMUL, NARROW, NARROW | BLOCKS, NARROW, 0, ROUNDS | OVERFLOWS, "matmul_tiles", matmul, LINEAR,
          F32, 1, tm_matmul_attributes),
-  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64 | OVERFLOWS, "matmul_tiles", kernel_plan_matmul, LINEAR,
+  SUMMED(MATMUL, MATMUL_F64, FLOATS, FLOATS | BLOCKS, FLOATS, 0, F64 | OVERFLOWS, "matmul_tiles", matmul, LINEAR,
          F64, 1, tm_matmul_attributes),
-  { .op = TM_OP_MATMUL, .program = KERNEL_MATMUL_INTEGER, .formats = { BIT(I8), BIT(I8), BIT(I32) }, .kernels = { "matmul_tiles" },
-    .plan = kernel_plan_matmul, .attribute_bytes = sizeof(tm_matmul_attributes) },
+  { RUNS(MATMUL, MATMUL_INTEGER, "matmul_tiles", NULL, matmul), .formats = { BIT(I8), BIT(I8), BIT(I32) },
+    .attribute_bytes = sizeof(tm_matmul_attributes) },
 };
 
-const size_t kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
+static const kernel_row_table table = { rows, sizeof rows / sizeof rows[0] };
+
+const kernel_row_table *const kernel_row_tables[] = { &table, NULL };

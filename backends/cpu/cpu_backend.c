@@ -126,8 +126,7 @@ static tm_kernel *kernel_create(const tm_host *host, const cpu_row *row, const t
   memset(kernel, 0, bytes);
   char *attributes = (char *)kernel + attributes_offset();
   tm_operand *operands = (tm_operand *)(void *)((char *)kernel + operands_offset(row));
-  const uint32_t given = operation->attribute_bytes < row->attribute_bytes ? operation->attribute_bytes : row->attribute_bytes;
-  if (given > 0) memcpy(attributes, operation->attributes, given);
+  if (row->attribute_bytes > 0) memcpy(attributes, operation->attributes, row->attribute_bytes);
   memcpy(operands, operation->operands, count * sizeof *operands);
   kernel->row = row;
   kernel->bytes = bytes;
@@ -175,7 +174,7 @@ static tm_status backend_launch(tm_device *device, const tm_launch *launch, tm_t
   const tm_host *host = ((tm_backend *)(void *)device)->host;
   (void)out_ticket;
   if (launch->struct_size < sizeof *launch) return fail(host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
-  if (!cpu_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
+  if (!kernel_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   if (launch->queue >= QUEUES) return fail(host, TM_ERROR_ARGUMENT, "launch: no such queue");
   const tm_kernel *kernel = launch->kernel;
   const uint32_t count = kernel->operand_count;

@@ -242,4 +242,4 @@ static const cpu_row rows[] = {
   ROW(BF16, F16, bf16_to_f16),
 };
 
-const cpu_row_table cpu_rows_cast = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_cast = { rows, sizeof rows / sizeof rows[0] };

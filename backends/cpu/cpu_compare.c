@@ -304,12 +304,12 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
     *out_operand = i;
     if (find_source(operation->operands[i].format) == NULL) return TM_REASON_FORMAT;
   }
-  return cpu_refuses_strided(operation, out_operand);
+  return kernel_refuses_strided(operation, out_operand);
 }
 
 static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
   const uint64_t count = operation->operands[0].element_count;
-  return 950 + cpu_cost_ns((double)count, PAIRS_PER_US, cpu_operand_bytes(operation), count <= TM_SUM_SUPERBLOCK ? 1 : lanes);
+  return 950 + cpu_cost_ns((double)count, PAIRS_PER_US, kernel_operand_bytes(operation), count <= TM_SUM_SUPERBLOCK ? 1 : lanes);
 }
 
 static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
@@ -333,4 +333,4 @@ static const cpu_row rows[] = {
   },
 };
 
-const cpu_row_table cpu_rows_compare_tensors = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_compare_tensors = { rows, sizeof rows / sizeof rows[0] };

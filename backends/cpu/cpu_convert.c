@@ -64,5 +64,5 @@ void cpu_convert(const cpu_call *call, cpu_convert_fn function, cpu_convert_shap
 uint64_t cpu_convert_cost_ns(const tm_operation *operation, double elements_per_us, uint32_t lanes) {
   const tm_operand *operands = operation->operands;
   const uint32_t busy = operands[1].byte_count <= PART_BYTES ? 1 : lanes;
-  return cpu_cost_ns((double)operands[0].element_count, elements_per_us, cpu_operand_bytes(operation), busy);
+  return cpu_cost_ns((double)operands[0].element_count, elements_per_us, kernel_operand_bytes(operation), busy);
 }

@@ -51,4 +51,4 @@ KERNELS(LOOP_1, LOOP_2)
   CPU_EXACT_ROW(OP, #NAME "_" #T, NAME##_##T, 0, CPU_ALIASES_2, FORMAT, FORMAT, FORMAT),
 static const cpu_row rows[] = { KERNELS(ROW_1, ROW_2) };
 
-const cpu_row_table cpu_rows_arithmetic = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_arithmetic = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -79,4 +79,4 @@ KERNELS(DEFINE_COMPARE)
                 TM_FORMAT_BOOL),
 static const cpu_row rows[] = { KERNELS(ROW) };
 
-const cpu_row_table cpu_rows_compare = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_compare = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -73,4 +73,4 @@ KERNELS(LOOP)
   CPU_EXACT_ROW(TM_OP_LERP, "lerp_" #TEXT, NAME##_##T, 0, CPU_ALIASES_3, FORMAT, FORMAT, FORMAT, FORMAT),
 static const cpu_row rows[] = { KERNELS(ROW) };
 
-const cpu_row_table cpu_rows_lerp = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_lerp = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -130,4 +130,4 @@ static const cpu_row rows[] = {
   ROW_WHERE("where_f16", where_w16, TM_FORMAT_F16),
 };
 
-const cpu_row_table cpu_rows_select = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_select = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -73,4 +73,4 @@ static const cpu_row rows[] = {
     .numerics_flags = TM_NUMERICS_RUN_TO_RUN },
 };
 
-const cpu_row_table cpu_rows_matmul = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_matmul = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_matmul.h"
 
+#include "kernel_shape.h"
+
 /* The stride of an operand on the batch axis that is `from_end` axes before the matrix's two; what is not there
    repeats. */
 static int64_t batch_stride(const tm_operand *operand, uint32_t from_end) {
@@ -12,18 +14,13 @@ static int64_t batch_stride(const tm_operand *operand, uint32_t from_end) {
 cpu_matmul_problem cpu_matmul_describe(const tm_operation *operation) {
   const tm_operand *a = &operation->operands[0], *b = &operation->operands[1];
   const tm_operand *y = &operation->operands[operation->input_count];
-  const tm_matmul_attributes *attributes = operation->attributes;
-  const uint32_t a_line = a->rank - (attributes->transpose_a ? 1 : 2), a_k = 2 * a->rank - 3 - a_line;
-  const uint32_t b_line = b->rank - (attributes->transpose_b ? 2 : 1), b_k = 2 * b->rank - 3 - b_line;
-  cpu_matmul_problem problem = {
-    .operation = operation, .m = y->dims[y->rank - 2], .n = y->dims[y->rank - 1], .k = a->dims[a_k],
-    .batch_count = 1, .batch_rank = y->rank - 2,
-    .a_line_bytes = a->strides_bytes[a_line], .a_k_bytes = a->strides_bytes[a_k],
-    .b_line_bytes = b->strides_bytes[b_line], .b_k_bytes = b->strides_bytes[b_k],
+  const kernel_product p = kernel_product_of(operation);
+  return (cpu_matmul_problem){
+    .operation = operation, .m = p.rows, .n = p.columns, .k = p.depth, .batch_count = p.batch_count, .batch_rank = y->rank - 2,
+    .a_line_bytes = a->strides_bytes[p.line_axis[0]], .a_k_bytes = a->strides_bytes[p.k_axis[0]],
+    .b_line_bytes = b->strides_bytes[p.line_axis[1]], .b_k_bytes = b->strides_bytes[p.k_axis[1]],
     .y_row_bytes = y->strides_bytes[y->rank - 2], .y_column_bytes = y->strides_bytes[y->rank - 1],
   };
-  for (uint32_t axis = 0; axis < problem.batch_rank; axis++) problem.batch_count *= y->dims[axis];
-  return problem;
 }
 
 void cpu_matmul_batch_offsets(const cpu_matmul_problem *problem, uint64_t batch, int64_t out_offsets[3]) {

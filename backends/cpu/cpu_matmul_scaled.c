@@ -107,4 +107,4 @@ static const cpu_row rows[] = {
     .refuses = refuses, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .run = run },
 };
 
-const cpu_row_table cpu_rows_matmul_scaled = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_matmul_scaled = { rows, sizeof(rows) / sizeof(rows[0]) };

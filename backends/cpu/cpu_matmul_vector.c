@@ -283,4 +283,4 @@ KERNELS(ROW_FUNCTIONS)
     .refuses = refuses_##T, .cost_ns = cost_##T, .run = run_##T },
 static const cpu_row rows[] = { KERNELS(ROW) };
 
-const cpu_row_table cpu_rows_matmul_vector = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_matmul_vector = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu_simd.h"
+#include "kernel_shape.h"
 
 #define TILE 32u                /* elements a side: two tiles of 8-byte elements are 16 KiB */
 #define PART_BYTES 65536u       /* at least so many for a thread */
@@ -105,61 +106,30 @@ static plane_fn plane_function(uint64_t element_bytes) {
 
 /* ---- the copy as a list of merged axes ---- */
 
-typedef struct copy_axis {
-  uint64_t extent;
-  int64_t  x_stride, y_stride;  /* bytes */
-} copy_axis;
-
 typedef struct copy_plan {
-  copy_axis axes[TM_MAX_RANK];  /* outermost first, in y's order */
-  uint32_t  rank;
-  uint32_t  fastest_x;          /* the axis along which x is dense; y is dense along the last one */
-  uint64_t  element_bytes;
+  kernel_axes axes;             /* in y's order */
+  uint32_t    fastest_x;        /* the axis along which x is dense; y is dense along the last one */
+  uint64_t    element_bytes;
 } copy_plan;
-
-/* Bytes of one element of the formats whose elements stand alone; 0 for the others. */
-static uint64_t plain_bytes(const tm_operand *operand) {
-  switch (operand->format) {
-    case TM_FORMAT_F64: case TM_FORMAT_I64: case TM_FORMAT_U64: case TM_FORMAT_C64: return 8;
-    case TM_FORMAT_F32: case TM_FORMAT_I32: case TM_FORMAT_U32: return 4;
-    case TM_FORMAT_F16: case TM_FORMAT_BF16: case TM_FORMAT_I16: case TM_FORMAT_U16: return 2;
-    case TM_FORMAT_F8_E4M3FN: case TM_FORMAT_F8_E5M2: case TM_FORMAT_F8_E8M0: case TM_FORMAT_I8: case TM_FORMAT_U8:
-    case TM_FORMAT_BOOL: return 1;
-    default: return 0;
-  }
-}
-
-/* Appends an axis, or makes the last one longer if both operands run on. */
-static void append_axis(copy_plan *plan, copy_axis axis) {
-  if (axis.extent == 1) return;
-  copy_axis *last = plan->rank > 0 ? &plan->axes[plan->rank - 1] : NULL;
-  if (last != NULL && last->x_stride == axis.x_stride * (int64_t)axis.extent && last->y_stride == axis.y_stride * (int64_t)axis.extent) {
-    last->extent *= axis.extent;
-    last->x_stride = axis.x_stride;
-    last->y_stride = axis.y_stride;
-  } else {
-    plan->axes[plan->rank++] = axis;
-  }
-}
 
 /* 1 if this is a copy that the tiles or lines can do. */
 static int make_plan(const tm_operation *operation, copy_plan *plan) {
   const tm_operand *x = &operation->operands[0], *y = &operation->operands[1];
   const tm_transpose_attributes *attributes = operation->attributes;
-  *plan = (copy_plan){ .element_bytes = plain_bytes(x), .fastest_x = TM_MAX_RANK };
+  *plan = (copy_plan){ .element_bytes = kernel_element_bytes(x->format), .fastest_x = TM_MAX_RANK };
   if (plan->element_bytes == 0 || x->element_count == 0) return 0;
   for (uint32_t i = 0; i < y->rank; ++i) {
     const uint32_t from = operation->op == TM_OP_TRANSPOSE ? attributes->permutation[i] : i;
     if (from >= x->rank) return 0;
-    append_axis(plan, (copy_axis){ y->dims[i], x->strides_bytes[from], y->strides_bytes[i] });
+    kernel_axes_append(&plan->axes, (kernel_axis){ y->dims[i], x->strides_bytes[from], y->strides_bytes[i] });
   }
-  if (plan->rank == 0) {
-    plan->axes[plan->rank++] = (copy_axis){ 1, (int64_t)plan->element_bytes, (int64_t)plan->element_bytes };
+  if (plan->axes.count == 0) {
+    plan->axes.items[plan->axes.count++] = (kernel_axis){ 1, (int64_t)plan->element_bytes, (int64_t)plan->element_bytes };
   }
-  for (uint32_t i = 0; i < plan->rank; ++i) {
-    if (plan->axes[i].x_stride == (int64_t)plan->element_bytes) plan->fastest_x = i;
+  for (uint32_t i = 0; i < plan->axes.count; ++i) {
+    if (plan->axes.items[i].x_step_bytes == (int64_t)plan->element_bytes) plan->fastest_x = i;
   }
-  return plan->fastest_x < TM_MAX_RANK && plan->axes[plan->rank - 1].y_stride == (int64_t)plan->element_bytes;
+  return plan->fastest_x < TM_MAX_RANK && plan->axes.items[plan->axes.count - 1].y_step_bytes == (int64_t)plan->element_bytes;
 }
 
 typedef struct copy_job {
@@ -171,20 +141,20 @@ typedef struct copy_job {
 
 /* Addresses of item `index` over all axes but the skipped ones. */
 static void locate(const copy_job *job, uint64_t index, uint32_t skip_a, uint32_t skip_b, const unsigned char **x, unsigned char **y) {
-  for (uint32_t i = job->plan.rank; i-- > 0;) {
-    const copy_axis *axis = &job->plan.axes[i];
+  for (uint32_t i = job->plan.axes.count; i-- > 0;) {
+    const kernel_axis *axis = &job->plan.axes.items[i];
     if (i == skip_a || i == skip_b) continue;
     const int64_t at = (int64_t)(index % axis->extent);
     index /= axis->extent;
-    *x += at * axis->x_stride;
-    *y += at * axis->y_stride;
+    *x += at * axis->x_step_bytes;
+    *y += at * axis->y_step_bytes;
   }
 }
 
 static void line_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const copy_job *job = argument;
-  const uint32_t last = job->plan.rank - 1;
-  const uint64_t bytes = job->plan.axes[last].extent * job->plan.element_bytes;
+  const uint32_t last = job->plan.axes.count - 1;
+  const uint64_t bytes = job->plan.axes.items[last].extent * job->plan.element_bytes;
   (void)lane;
   for (uint64_t i = begin; i < end; ++i) {
     const unsigned char *x = job->x;
@@ -198,16 +168,16 @@ static void line_range(void *argument, uint64_t begin, uint64_t end, uint32_t la
 static void tile_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const copy_job *job = argument;
   const copy_plan *plan = &job->plan;
-  const copy_axis *columns = &plan->axes[plan->fastest_x], *rows = &plan->axes[plan->rank - 1];
+  const kernel_axis *columns = &plan->axes.items[plan->fastest_x], *rows = &plan->axes.items[plan->axes.count - 1];
   const plane_fn transpose = plane_function(plan->element_bytes);
   (void)lane;
   for (uint64_t item = begin; item < end; ++item) {
     const uint64_t c = item % job->row_tiles * TILE, c_count = columns->extent - c < TILE ? columns->extent - c : TILE;
-    const unsigned char *x = job->x + (int64_t)c * columns->x_stride;
-    unsigned char *y = job->y + (int64_t)c * columns->y_stride;
-    locate(job, item / job->row_tiles, plan->fastest_x, plan->rank - 1, &x, &y);
+    const unsigned char *x = job->x + (int64_t)c * columns->x_step_bytes;
+    unsigned char *y = job->y + (int64_t)c * columns->y_step_bytes;
+    locate(job, item / job->row_tiles, plan->fastest_x, plan->axes.count - 1, &x, &y);
     for (uint64_t r = 0; r < rows->extent; r += TILE) {
-      transpose(x + (int64_t)r * rows->x_stride, rows->x_stride, y + (int64_t)r * rows->y_stride, columns->y_stride,
+      transpose(x + (int64_t)r * rows->x_step_bytes, rows->x_step_bytes, y + (int64_t)r * rows->y_step_bytes, columns->y_step_bytes,
                 rows->extent - r < TILE ? rows->extent - r : TILE, c_count);
     }
   }
@@ -216,13 +186,13 @@ static void tile_range(void *argument, uint64_t begin, uint64_t end, uint32_t la
 static void run_copy(const cpu_call *call) {
   copy_job job = { .x = call->pointers[0], .y = call->pointers[1] };
   make_plan(call->operation, &job.plan);
-  const uint32_t last = job.plan.rank - 1;
-  const uint64_t total = call->operation->operands[1].element_count, line = job.plan.axes[last].extent;
+  const uint32_t last = job.plan.axes.count - 1;
+  const uint64_t total = call->operation->operands[1].element_count, line = job.plan.axes.items[last].extent;
   if (job.plan.fastest_x == last) {
     const uint64_t grain = PART_BYTES / (line * job.plan.element_bytes) + 1;
     call->host->parallel_for(call->host->context, total / line, grain, line_range, &job);
   } else {
-    const uint64_t columns = job.plan.axes[job.plan.fastest_x].extent;
+    const uint64_t columns = job.plan.axes.items[job.plan.fastest_x].extent;
     job.row_tiles = (columns + TILE - 1) / TILE;
     const uint64_t grain = PART_BYTES / (line * TILE * job.plan.element_bytes) + 1;
     call->host->parallel_for(call->host->context, total / line / columns * job.row_tiles, grain, tile_range, &job);
@@ -234,7 +204,7 @@ static uint32_t refuses_copy(const tm_operation *operation, uint32_t *out_operan
   *out_operand = 1;
   if ((operation->operands[1].flags & TM_OPERAND_CONTIGUOUS) == 0) return TM_REASON_LAYOUT;
   *out_operand = 0;
-  if (plain_bytes(&operation->operands[0]) == 0) return TM_REASON_FORMAT;
+  if (kernel_element_bytes(operation->operands[0].format) == 0) return TM_REASON_FORMAT;
   return make_plan(operation, &plan) ? 0 : TM_REASON_LAYOUT;
 }
 
@@ -244,7 +214,7 @@ static uint32_t refuses_view(const tm_operation *operation, uint32_t *out_operan
   const uint32_t reasons = refuses_copy(operation, out_operand);
   if (reasons != 0) return reasons;
   make_plan(operation, &plan);
-  return plan.fastest_x == plan.rank - 1 ? TM_REASON_SHAPE : 0;
+  return plan.fastest_x == plan.axes.count - 1 ? TM_REASON_SHAPE : 0;
 }
 
 /* ---- gather ---- */
@@ -304,7 +274,8 @@ static void run_gather(const cpu_call *call) {
 
 static uint64_t copy_cost_ns(const tm_operation *operation, uint32_t lanes) {
   const tm_operand *y = &operation->operands[1];
-  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, cpu_operand_bytes(operation), y->byte_count <= PART_BYTES ? 1 : lanes);
+  const uint32_t busy = y->byte_count <= PART_BYTES ? 1 : lanes;
+  return 50 + cpu_cost_ns((double)y->element_count, 1300.0, kernel_operand_bytes(operation), busy);
 }
 
 static uint64_t gather_cost_ns(const tm_operation *operation, uint32_t lanes) {
@@ -326,4 +297,4 @@ static const cpu_row rows[] = {
     .name = "cpu_gather_i32__avx2", .cost_ns = gather_cost_ns, .run = run_gather },
 };
 
-const cpu_row_table cpu_rows_move = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_move = { rows, sizeof rows / sizeof rows[0] };

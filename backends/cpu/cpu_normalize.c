@@ -230,4 +230,4 @@ ALL_KERNELS(ROW_FUNCTIONS)
     .cost_ns = cost_##NAME##_##T, .run = run_##NAME##_##T },
 static const cpu_row rows[] = { ALL_KERNELS(ROW) };
 
-const cpu_row_table cpu_rows_normalize = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_normalize = { rows, sizeof(rows) / sizeof(rows[0]) };

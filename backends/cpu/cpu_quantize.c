@@ -221,4 +221,4 @@ static const cpu_row rows[] = {
   QUANTIZE_ROW(F32, Q4_0, f32_to_q4_0),     QUANTIZE_ROW(F16, Q4_0, f16_to_q4_0),     QUANTIZE_ROW(BF16, Q4_0, bf16_to_q4_0),
 };
 
-const cpu_row_table cpu_rows_quantize = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_quantize = { rows, sizeof rows / sizeof rows[0] };

@@ -23,7 +23,4 @@ uint64_t cpu_workspace_bytes(const cpu_offer *offer, const cpu_row *row, const t
 /* Fills *out_answer, whose struct_size the caller has set, as far as that reaches. */
 void cpu_query_answer(const cpu_offer *offer, const tm_operation *operation, tm_answer *out_answer);
 
-/* Whether bytes [known, size) of a struct that somebody newer may have made are all zero. */
-int cpu_rest_is_zero(const void *data, uint64_t known, uint64_t size);
-
 #endif

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_reduce.h"
 
+#include "kernel_shape.h"
+
 int cpu_reduce_shape_of(const tm_operation *operation, cpu_reduce_shape *out_shape) {
-  const tm_operand *x = &operation->operands[0];
-  const tm_reduce_attributes *attributes = operation->attributes;
-  cpu_reduce_shape shape = { 1, 1, 1 };
-  if (x->element_count == 0) return 0;
-  int stage = 0;                /* 0 before the reduced axes, 1 among them, 2 behind them */
-  for (uint32_t i = 0; i < x->rank; ++i) {
-    const int is_reduced = (attributes->axes >> i & 1u) != 0;
-    if (x->dims[i] == 1) continue;
-    if (stage == 2 && is_reduced) return 0;
-    if (stage == 1 && !is_reduced) stage = 2;
-    if (stage == 0 && is_reduced) stage = 1;
-    if (stage == 0) shape.outer *= x->dims[i];
-    else if (stage == 1) shape.reduced *= x->dims[i];
-    else shape.inner *= x->dims[i];
+  kernel_reduction r;
+  kernel_reduction_make(operation, &r);
+  if (operation->operands[0].element_count == 0 || r.reduced.count > 1) return 0;
+  *out_shape = (cpu_reduce_shape){ 1, r.term_count, 1 };
+  for (uint32_t i = 0; i < r.kept.count; ++i) {
+    const int is_outside = r.reduced.count == 0 || r.kept.items[i].x_step_bytes > r.reduced.items[0].x_step_bytes;
+    *(is_outside ? &out_shape->outer : &out_shape->inner) *= r.kept.items[i].extent;
   }
-  *out_shape = shape;
   return 1;
 }
 
 uint32_t cpu_reduce_refuses(const tm_operation *operation, uint32_t *out_operand) {
   cpu_reduce_shape shape;
-  const uint32_t reasons = cpu_refuses_strided(operation, out_operand);
+  const uint32_t reasons = kernel_refuses_strided(operation, out_operand);
   if (reasons != 0) return reasons;
   *out_operand = 0;
   return cpu_reduce_shape_of(operation, &shape) ? 0 : TM_REASON_SHAPE;
@@ -41,5 +35,5 @@ uint64_t cpu_reduce_cost_ns(const tm_operation *operation, double elements_per_u
   /* A row costs something however short it is; columns are taken together. */
   const double row_ns = has_shape && shape.inner == 1 ? 16.0 : 1.0;
   const double elements = (double)x->element_count + (double)y->element_count * row_ns * elements_per_us / 1000.0;
-  return cpu_cost_ns(elements, elements_per_us, cpu_operand_bytes(operation), busy);
+  return cpu_cost_ns(elements, elements_per_us, kernel_operand_bytes(operation), busy);
 }

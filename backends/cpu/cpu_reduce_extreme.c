@@ -302,4 +302,4 @@ static const cpu_row rows[] = {
   ROW(ARGMAX, argmax, F16, f16, I64, refuses_columns),
 };
 
-const cpu_row_table cpu_rows_reduce_extreme = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_reduce_extreme = { rows, sizeof rows / sizeof rows[0] };

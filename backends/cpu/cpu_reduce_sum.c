@@ -256,4 +256,4 @@ static const cpu_row rows[] = {
   ROW(MEAN, mean, F16, f16, F16, f16),
 };
 
-const cpu_row_table cpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };

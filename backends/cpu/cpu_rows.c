@@ -3,25 +3,25 @@
 #include "cpu_kernel.h"
 
 #if defined(__x86_64__)
-extern const cpu_row_table cpu_rows_move;
-extern const cpu_row_table cpu_rows_stats;
-extern const cpu_row_table cpu_rows_compare_tensors;
-extern const cpu_row_table cpu_rows_cast;
-extern const cpu_row_table cpu_rows_quantize;
-extern const cpu_row_table cpu_rows_reduce_sum;
-extern const cpu_row_table cpu_rows_reduce_extreme;
-extern const cpu_row_table cpu_rows_arithmetic;
-extern const cpu_row_table cpu_rows_select;
-extern const cpu_row_table cpu_rows_compare;
-extern const cpu_row_table cpu_rows_lerp;
-extern const cpu_row_table cpu_rows_transcendental;
-extern const cpu_row_table cpu_rows_matmul_vector;
-extern const cpu_row_table cpu_rows_matmul;
-extern const cpu_row_table cpu_rows_matmul_scaled;
-extern const cpu_row_table cpu_rows_normalize;
+extern const kernel_row_table cpu_rows_move;
+extern const kernel_row_table cpu_rows_stats;
+extern const kernel_row_table cpu_rows_compare_tensors;
+extern const kernel_row_table cpu_rows_cast;
+extern const kernel_row_table cpu_rows_quantize;
+extern const kernel_row_table cpu_rows_reduce_sum;
+extern const kernel_row_table cpu_rows_reduce_extreme;
+extern const kernel_row_table cpu_rows_arithmetic;
+extern const kernel_row_table cpu_rows_select;
+extern const kernel_row_table cpu_rows_compare;
+extern const kernel_row_table cpu_rows_lerp;
+extern const kernel_row_table cpu_rows_transcendental;
+extern const kernel_row_table cpu_rows_matmul_vector;
+extern const kernel_row_table cpu_rows_matmul;
+extern const kernel_row_table cpu_rows_matmul_scaled;
+extern const kernel_row_table cpu_rows_normalize;
 #endif
 
-const cpu_row_table *const cpu_row_tables[] = {
+const kernel_row_table *const cpu_row_tables[] = {
 #if defined(__x86_64__)
   &cpu_rows_move,
   &cpu_rows_stats,

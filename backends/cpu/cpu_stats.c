@@ -112,7 +112,7 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
 static uint64_t cost(const tm_operation *operation, uint32_t lanes, double rate) {
   const uint64_t count = operation->operands[0].element_count;
   const uint32_t busy = count <= TM_SUM_SUPERBLOCK ? 1 : lanes;
-  return FIXED_NS + cpu_cost_ns((double)count, rate, cpu_operand_bytes(operation), busy);
+  return FIXED_NS + cpu_cost_ns((double)count, rate, kernel_operand_bytes(operation), busy);
 }
 
 #define KERNEL(name, bytes, rate)                                                                        \
@@ -147,4 +147,4 @@ static const cpu_row rows[] = {
   ROW(Q4_0, q4_0),
 };
 
-const cpu_row_table cpu_rows_stats = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table cpu_rows_stats = { rows, sizeof rows / sizeof rows[0] };

@@ -43,4 +43,4 @@ FORMATS(LOOP_GELU, TM_OP_GELU, gelu, 1900)
     .cost_ns = cost_##NAME##_##T, .run = run_##NAME##_##T },
 static const cpu_row rows[] = { KERNELS(ROW) FORMATS(ROW, TM_OP_GELU, gelu, 1900) };
 
-const cpu_row_table cpu_rows_transcendental = { rows, sizeof(rows) / sizeof(rows[0]) };
+const kernel_row_table cpu_rows_transcendental = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -52,4 +52,4 @@ static const webgpu_row rows[] = {
   ROW(TM_OP_ADD, "add"), ROW(TM_OP_SUB, "sub"), ROW(TM_OP_MUL, "mul"), ROW(TM_OP_DIV, "div"), ROW(TM_OP_SQRT, "sqrt"),
 };
 
-const webgpu_row_table webgpu_rows_arithmetic = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_arithmetic = { rows, sizeof rows / sizeof rows[0] };

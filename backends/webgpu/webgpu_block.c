@@ -13,17 +13,16 @@
 static const char *const decode_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_block, webgpu_wgsl_dequantize, 0 };
 static const char *const encode_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_quantize, 0 };
 
-static uint32_t block_bytes_of(uint32_t format) { return format == TM_FORMAT_Q8_0 ? 34 : 18; }
-
 static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
-  const uint32_t reasons = webgpu_refuses_strided(limits, operation, out_operand);
+  (void)limits;
+  const uint32_t reasons = kernel_refuses_strided(operation, out_operand);
   if (reasons != 0) return reasons;
   return operation->operands[0].element_count > LARGEST_COUNT ? TM_REASON_SIZE : 0;
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   const webgpu_work work = operation->op == TM_OP_DEQUANTIZE ? WEBGPU_WORK_DEQUANTIZE : WEBGPU_WORK_QUANTIZE;
-  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 /* Rows are whole blocks, so the bytes of a part are found from its rows; webgpu_split_output knows plain formats only. */
@@ -46,8 +45,8 @@ static void plan_decode(const webgpu_row *row, const webgpu_limits *limits, cons
   const uint64_t quads = y->element_count / QUAD_ELEMENTS;
   (void)row;
   webgpu_say_bindings(out_plan, operation, 0);
-  webgpu_say(out_plan, "const BLOCK_BYTES = %uu;\nconst Y_BYTES = %uu;\n", block_bytes_of(operation->operands[0].format),
-             webgpu_element_bytes(y->format));
+  webgpu_say(out_plan, "const BLOCK_BYTES = %uu;\nconst Y_BYTES = %uu;\n", kernel_block_bytes(operation->operands[0].format),
+             kernel_element_bytes(y->format));
   webgpu_say(out_plan, "fn block_word(i: u32) -> u32 { return x0[i]; }\n");
   webgpu_say(out_plan, "fn narrow(bits: u32) -> u32 { return %s_from_bits(bits); }\n", webgpu_float_name(y->format));
   webgpu_pass *pass = webgpu_add_pass(limits, out_plan, "run", quads);
@@ -59,8 +58,8 @@ static void plan_encode(const webgpu_row *row, const webgpu_limits *limits, cons
   const uint64_t pairs = (x->element_count + PAIR_ELEMENTS - 1) / PAIR_ELEMENTS;
   (void)row;
   webgpu_say_bindings(out_plan, operation, 0);
-  webgpu_say(out_plan, "const BLOCK_BYTES = %uu;\nconst X_BYTES = %uu;\n", block_bytes_of(operation->operands[1].format),
-             webgpu_element_bytes(x->format));
+  webgpu_say(out_plan, "const BLOCK_BYTES = %uu;\nconst X_BYTES = %uu;\n", kernel_block_bytes(operation->operands[1].format),
+             kernel_element_bytes(x->format));
   webgpu_say(out_plan, "fn from_x(raw: u32) -> u32 { return bits_from_%s(raw); }\n", webgpu_float_name(x->format));
   webgpu_pass *pass = webgpu_add_pass(limits, out_plan, "run", pairs);
   if (pass == NULL) return;
@@ -81,4 +80,4 @@ static const webgpu_row rows[] = {
   ROWS(Q4_0, q4_0, F32, f32) ROWS(Q4_0, q4_0, F16, f16) ROWS(Q4_0, q4_0, BF16, bf16)
 };
 
-const webgpu_row_table webgpu_rows_block = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_block = { rows, sizeof rows / sizeof rows[0] };

@@ -55,4 +55,4 @@ static const webgpu_row rows[] = {
     .shaders = webgpu_elementwise_shaders, .refuses = webgpu_refuses_numbers, .plan = plan },
 };
 
-const webgpu_row_table webgpu_rows_cast = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_cast = { rows, sizeof rows / sizeof rows[0] };

@@ -20,7 +20,7 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_work_ns(limits, WEBGPU_WORK_COMPARE, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_COMPARE, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 /* Of one format the elements themselves are compared; of two their values, with all that a NaN carries. */
@@ -78,4 +78,4 @@ static const webgpu_row rows[] = {
   SAME(F8_E4M3FN, f8_e4m3fn) SAME(F8_E5M2, f8_e5m2) SAME(I8, i8) SAME(U8, u8) SAME(I16, i16) SAME(U16, u16)
 };
 
-const webgpu_row_table webgpu_rows_compare_tensors = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_compare_tensors = { rows, sizeof rows / sizeof rows[0] };

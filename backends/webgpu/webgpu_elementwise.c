@@ -51,7 +51,7 @@ uint32_t webgpu_refuses_moves(const webgpu_limits *limits, const tm_operation *o
   (void)limits;
   for (uint32_t i = 0; i <= operation->input_count; ++i) {
     const tm_operand *operand = &operation->operands[i];
-    const uint32_t bytes = webgpu_element_bytes(operand->format);
+    const uint32_t bytes = kernel_element_bytes(operand->format);
     *out_operand = i;
     if (bytes == 0) return TM_REASON_FORMAT;
     if (!strides_fit(operand, bytes)) return TM_REASON_LAYOUT;
@@ -69,7 +69,7 @@ uint32_t webgpu_refuses_numbers(const webgpu_limits *limits, const tm_operation 
 
 uint64_t webgpu_cost_elementwise(const webgpu_limits *limits, const tm_operation *operation) {
   const double elements = (double)operation->operands[operation->input_count].element_count;
-  return webgpu_cost_ns(limits, elements, ELEMENTS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_cost_ns(limits, elements, ELEMENTS_PER_US, kernel_operand_bytes(operation));
 }
 
 /* ---- text ---- */
@@ -85,8 +85,8 @@ static void say_load(webgpu_plan *plan, uint32_t input, uint32_t bytes, const ch
    counts elements of the output, or half elements where those have 8 bytes. */
 static void say_input(webgpu_plan *plan, const tm_operation *operation, uint32_t input) {
   const tm_operand *x = &operation->operands[input], *y = &operation->operands[operation->input_count];
-  const uint32_t bytes = webgpu_element_bytes(x->format);
-  const int halves = webgpu_element_bytes(y->format) == 8;
+  const uint32_t bytes = kernel_element_bytes(x->format);
+  const int halves = kernel_element_bytes(y->format) == 8;
   const char *element = halves ? "(e >> 1u)" : "e", *half = bytes == 8 ? " + (e & 1u) * 4u" : "";
   char at[64];
   if ((x->flags & TM_OPERAND_CONTIGUOUS) != 0 && x->element_count == y->element_count) {
@@ -102,7 +102,7 @@ static void say_input(webgpu_plan *plan, const tm_operation *operation, uint32_t
 void webgpu_say_conversions(webgpu_plan *plan, const tm_operation *operation) {
   const uint32_t from = operation->operands[operation->input_count - 1].format;
   const uint32_t to = operation->operands[operation->input_count].format;
-  const uint32_t bits = webgpu_element_bytes(from) < 4 ? 8 * webgpu_element_bytes(from) : 32;
+  const uint32_t bits = kernel_element_bytes(from) < 4 ? 8 * kernel_element_bytes(from) : 32;
   const char *out = webgpu_float_name(to);
   webgpu_say(plan, "const SIGN: u32 = 0x%xu;\n", 1u << (bits - 1));
   switch (webgpu_kind_of(from)) {
@@ -142,7 +142,7 @@ static void put_operands(const webgpu_limits *limits, const tm_operation *operat
 void webgpu_plan_elements(const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
   static const char *const arguments[] = { "", "load0(e), 0u, 0u", "load0(e), load1(e), 0u", "load0(e), load1(e), load2(e)" };
   const tm_operand *y = &operation->operands[operation->input_count];
-  const uint32_t bytes = webgpu_element_bytes(y->format), per_word = bytes < 4 ? 4 / bytes : 1;
+  const uint32_t bytes = kernel_element_bytes(y->format), per_word = bytes < 4 ? 4 / bytes : 1;
   const uint64_t elements = bytes == 8 ? 2 * y->element_count : y->element_count;
   const uint64_t words = (elements + per_word - 1) / per_word;
   webgpu_say_bindings(out_plan, operation, 0);

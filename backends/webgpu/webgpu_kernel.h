@@ -16,12 +16,11 @@
 
 #include <stdint.h>
 
-#include "tensormorph/plugin.h"
+#include "kernel_judge.h"
 
 #define WEBGPU_NEEDS_F16       0x1u     /* the module begins with `enable f16;` */
 #define WEBGPU_NEEDS_SUBGROUPS 0x2u     /* the subgroup functions; the device's subgroup sizes stand in its limits */
 
-#define WEBGPU_ROW_FORMATS 8
 #define WEBGPU_PASSES 4
 #define WEBGPU_PARAMETER_WORDS 96
 #define WEBGPU_PROLOGUE_BYTES 6144
@@ -61,20 +60,11 @@ typedef struct webgpu_plan {
   char        prologue[WEBGPU_PROLOGUE_BYTES];
 } webgpu_plan;
 
-/* Rows of one operation are tried in the order of their table, so the faster, narrower one stands first. */
+/* Named webgpu_add_f32. */
 typedef struct webgpu_row webgpu_row;
 struct webgpu_row {
-  uint32_t    op;
-  uint32_t    formats[WEBGPU_ROW_FORMATS];      /* of the operands, in order; TM_FORMAT_NONE matches any */
-  uint32_t    attribute_bytes;          /* size of the attributes struct that the kernel reads; bytes beyond must be zero */
+  KERNEL_CLAIM;
   uint32_t    needs;                    /* WEBGPU_NEEDS_* */
-  uint32_t    level;
-  uint32_t    numerics;
-  uint32_t    numerics_flags;
-  uint32_t    growth;
-  uint32_t    accumulator;
-  double      numerics_bound;
-  const char *name;                     /* for people and for tests: webgpu_add_f32 */
   const char *const *shaders;           /* embedded files (webgpu_shaders.h), ended by NULL */
   const char *body;                     /* whatever `plan` makes of it; may be NULL */
   /* 0 when this row can run the operation (formats have matched); else TM_REASON_* bits and the operand they are about.
@@ -90,13 +80,8 @@ struct webgpu_row {
   void (*plan)(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan);
 };
 
-typedef struct webgpu_row_table {
-  const webgpu_row *rows;
-  uint32_t          count;
-} webgpu_row_table;
-
-/* All tables, ended by NULL (webgpu_rows.c). */
-extern const webgpu_row_table *const webgpu_row_tables[];
+/* All tables of webgpu_row, ended by NULL (webgpu_rows.c). */
+extern const kernel_row_table *const webgpu_row_tables[];
 
 /* ---- for plans (webgpu_plan.c) ---- */
 
@@ -119,11 +104,8 @@ uint32_t webgpu_first_byte(const webgpu_limits *limits, const tm_operand *operan
 
 /* ---- for predicates and costs (webgpu_measure.c) ---- */
 
-/* Bytes of one element of a plain format; 0 for packed and block formats. */
-uint32_t webgpu_element_bytes(uint32_t format);
-
-/* The usual body of `refuses`: TM_REASON_LAYOUT and the first operand that is not contiguous, or 0. */
-uint32_t webgpu_refuses_strided(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand);
+/* TM_REASON_LAYOUT if a stride is no multiple of `granule`, TM_REASON_SIZE if a shader could not count it, or 0. */
+uint32_t webgpu_refuses_steps(const tm_operand *operand, int64_t granule);
 
 /* The axis of an operand that goes along with an axis of output 0; TM_MAX_RANK if none does. */
 typedef uint32_t (*webgpu_axis_fn)(const tm_operation *operation, uint32_t operand, uint32_t axis);
@@ -138,8 +120,5 @@ int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operati
 /* The usual body of cost_ns: `units` of work at `units_per_us`, and the bytes of all operands at the memory's rate; the
    slower of the two, on a processor both slower. */
 uint64_t webgpu_cost_ns(const webgpu_limits *limits, double units, double units_per_us, double bytes);
-
-/* Bytes of all operands together, each once. */
-double webgpu_operand_bytes(const tm_operation *operation);
 
 #endif

@@ -259,7 +259,7 @@ tm_status webgpu_launch(tm_device *device, const tm_launch *launch, tm_ticket *o
   int encoded = 0;
   if (launch->struct_size < sizeof *launch)
     return webgpu_fail(device->backend->host, TM_ERROR_ARGUMENT, "launch: struct_size is too small");
-  if (!webgpu_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
+  if (!kernel_rest_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   tm_status status = check_bindings(device, launch);
   if (status != TM_OK) return status;
   native_lock_take(&device->backend->lock);

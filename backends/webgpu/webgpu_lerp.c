@@ -32,4 +32,4 @@ static const webgpu_row rows[] = {
   { .op = TM_OP_LERP, WEBGPU_EXACT, .name = "webgpu_lerp", .shaders = shaders, .refuses = refuses, .plan = plan },
 };
 
-const webgpu_row_table webgpu_rows_lerp = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_lerp = { rows, sizeof rows / sizeof rows[0] };

@@ -7,49 +7,31 @@
 #define BLOCK_TILES   8u                        /* side by side in a workgroup */
 #define MOST_BATCHES  6u                        /* axes */
 #define LARGEST_COUNT UINT64_C(0x7fffffff)
-#define LARGEST_STEP  INT64_C(0x7fffffff)
-
-static uint32_t block_bytes_of(uint32_t format) { return format == TM_FORMAT_Q8_0 ? 34 : format == TM_FORMAT_Q4_0 ? 18 : 0; }
 
 int webgpu_matmul_make(const tm_operation *operation, webgpu_matmul *out_matmul) {
   const tm_matmul_attributes *attributes = operation->attributes;
   const tm_operand *a = &operation->operands[0], *b = &operation->operands[1], *y = &operation->operands[operation->input_count];
   const uint32_t rank = y->rank;
   if (rank < 2 || a->rank != rank || b->rank != rank || attributes->transpose_a > 1 || attributes->transpose_b > 1) return 0;
-  webgpu_matmul m = { .rows = y->dims[rank - 2], .columns = y->dims[rank - 1], .batch_count = 1 };
-  m.k_axis[0] = attributes->transpose_a ? rank - 2 : rank - 1;
-  m.k_axis[1] = attributes->transpose_b ? rank - 1 : rank - 2;
-  for (uint32_t i = 0; i < 2; ++i) m.line_axis[i] = 2 * rank - 3 - m.k_axis[i];
-  m.depth = a->dims[m.k_axis[0]];
+  const kernel_product p = kernel_product_of(operation);
   for (uint32_t i = 0; i + 2 < rank; ++i) {
     if (a->dims[i] != y->dims[i] || b->dims[i] != y->dims[i]) return 0;
-    m.batch_count *= y->dims[i];
   }
-  if (b->dims[m.k_axis[1]] != m.depth || a->dims[m.line_axis[0]] != m.rows || b->dims[m.line_axis[1]] != m.columns) return 0;
-  m.tile_rows = 4;
-  *out_matmul = m;
+  if (b->dims[p.k_axis[1]] != p.depth || a->dims[p.line_axis[0]] != p.rows || b->dims[p.line_axis[1]] != p.columns) return 0;
+  *out_matmul = (webgpu_matmul){ .shape = p, .tile_rows = 4 };
   return 1;
 }
 
 /* ---- predicates ---- */
 
-static uint32_t refuses_strides(const tm_operand *operand, int64_t granule) {
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    const int64_t stride = operand->strides_bytes[i];
-    if (stride % granule != 0) return TM_REASON_LAYOUT;
-    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
-  }
-  return 0;
-}
-
 /* Blocks are read in place, also from bytes that are no multiple of a word. */
 static uint32_t refuses_operand(const webgpu_matmul *matmul, const tm_operand *operand, uint32_t index) {
-  if (block_bytes_of(operand->format) == 0) {
-    const uint32_t bytes = webgpu_element_bytes(operand->format);
-    return bytes == 0 ? TM_REASON_FORMAT : refuses_strides(operand, bytes > 4 ? 4 : bytes);
+  if (kernel_block_bytes(operand->format) == 0) {
+    const uint32_t bytes = kernel_element_bytes(operand->format);
+    return bytes == 0 ? TM_REASON_FORMAT : webgpu_refuses_steps(operand, bytes > 4 ? 4 : bytes);
   }
-  if (index != WEBGPU_MATMUL_B || matmul->k_axis[1] != operand->rank - 1) return TM_REASON_LAYOUT;
-  return refuses_strides(operand, 2);
+  if (index != WEBGPU_MATMUL_B || matmul->shape.k_axis[1] != operand->rank - 1) return TM_REASON_LAYOUT;
+  return webgpu_refuses_steps(operand, 2);
 }
 
 uint32_t webgpu_refuses_matmul(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
@@ -57,9 +39,9 @@ uint32_t webgpu_refuses_matmul(const webgpu_limits *limits, const tm_operation *
   (void)limits;
   *out_operand = TM_NO_OPERAND;
   if (!webgpu_matmul_make(operation, &m)) return TM_REASON_SHAPE;
-  const double lines = (double)m.batch_count * (double)(m.rows > m.columns ? m.rows : m.columns);
-  if (lines * (double)(m.depth + 4) > (double)LARGEST_COUNT) return TM_REASON_SIZE;
-  if ((double)m.batch_count * (double)m.rows * (double)m.columns > (double)LARGEST_COUNT) return TM_REASON_SIZE;
+  const double lines = (double)m.shape.batch_count * (double)(m.shape.rows > m.shape.columns ? m.shape.rows : m.shape.columns);
+  if (lines * (double)(m.shape.depth + 4) > (double)LARGEST_COUNT) return TM_REASON_SIZE;
+  if ((double)m.shape.batch_count * (double)m.shape.rows * (double)m.shape.columns > (double)LARGEST_COUNT) return TM_REASON_SIZE;
   for (uint32_t i = 0; i < 3; ++i) {
     *out_operand = i < 2 ? i : operation->input_count;
     const uint32_t reasons = refuses_operand(&m, &operation->operands[*out_operand], i);
@@ -84,7 +66,7 @@ int webgpu_split_matmul(const webgpu_limits *limits, const tm_operation *operati
     if (operand->byte_count <= room) continue;
     for (uint32_t axis = 0; axis < operand->rank; ++axis) {
       const uint64_t extent = operand->dims[axis], stride = magnitude(operand->strides_bytes[axis]);
-      if (extent < 2 || stride == 0 || (i < 2 && axis == m.k_axis[i])) continue;
+      if (extent < 2 || stride == 0 || (i < 2 && axis == m.shape.k_axis[i])) continue;
       const uint64_t fitting = room / stride;
       const uint64_t most = fitting == 0 ? 1 : fitting >= extent ? extent - 1 : fitting;
       *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = index, .axis = axis, .value = most };
@@ -136,7 +118,7 @@ static void say_block_quad(webgpu_plan *plan, uint32_t block_bytes) {
 }
 
 static int is_dense(const webgpu_limits *limits, const tm_operand *operand, uint32_t k_axis) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const uint32_t bytes = kernel_element_bytes(operand->format);
   if (bytes >= 4 || operand->strides_bytes[k_axis] != (int64_t)bytes || webgpu_first_byte(limits, operand) % 4 != 0) return 0;
   for (uint32_t i = 0; i < operand->rank; ++i) {
     if (i != k_axis && operand->dims[i] > 1 && operand->strides_bytes[i] % 4 != 0) return 0;
@@ -155,13 +137,14 @@ void webgpu_say_matmul(const webgpu_limits *limits, const tm_operation *operatio
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> w: array<u32>;\n", binding);
   for (uint32_t i = 0; i < 2; ++i) {
     const tm_operand *operand = &operation->operands[i];
-    if (block_bytes_of(operand->format) != 0) {
-      say_block_quad(plan, block_bytes_of(operand->format));
+    if (kernel_block_bytes(operand->format) != 0) {
+      say_block_quad(plan, kernel_block_bytes(operand->format));
       continue;
     }
+    const uint32_t bytes = kernel_element_bytes(operand->format);
     say_bits(plan, names[i], operand->format);
-    if (is_dense(limits, operand, matmul->k_axis[i])) say_dense_quad(plan, names[i], i, webgpu_element_bytes(operand->format));
-    else say_loose_quad(plan, names[i], i, webgpu_element_bytes(operand->format));
+    if (is_dense(limits, operand, matmul->shape.k_axis[i])) say_dense_quad(plan, names[i], i, bytes);
+    else say_loose_quad(plan, names[i], i, bytes);
   }
 }
 
@@ -169,20 +152,20 @@ void webgpu_say_matmul(const webgpu_limits *limits, const tm_operation *operatio
 
 static uint64_t row_blocks_of(const webgpu_limits *limits, const webgpu_matmul *m) {
   const uint64_t rows = limits->workgroup_size / BLOCK_TILES * m->tile_rows;
-  return (m->rows + rows - 1) / rows;
+  return (m->shape.rows + rows - 1) / rows;
 }
 
 static uint64_t column_blocks_of(const webgpu_matmul *m) {
-  return (m->columns + BLOCK_TILES * TILE_COLUMNS - 1) / (BLOCK_TILES * TILE_COLUMNS);
+  return (m->shape.columns + BLOCK_TILES * TILE_COLUMNS - 1) / (BLOCK_TILES * TILE_COLUMNS);
 }
 
 uint64_t webgpu_matmul_blocks(const webgpu_limits *limits, const webgpu_matmul *matmul) {
-  return matmul->batch_count * row_blocks_of(limits, matmul) * column_blocks_of(matmul);
+  return matmul->shape.batch_count * row_blocks_of(limits, matmul) * column_blocks_of(matmul);
 }
 
 /* What the shaders count places in: elements, bytes of b in blocks and of y. */
 static int64_t unit_of(const tm_operand *operand, int is_output) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
+  const uint32_t bytes = kernel_element_bytes(operand->format);
   return is_output || bytes == 0 ? 1 : (int64_t)bytes;
 }
 
@@ -214,20 +197,20 @@ webgpu_pass *webgpu_add_matmul_pass(const webgpu_limits *limits, const tm_operat
   const int64_t units[3] = { unit_of(a, 0), unit_of(b, 0), unit_of(y, 1) };
   webgpu_pass *pass = webgpu_add_pass(limits, plan, entry, workgroups * limits->workgroup_size);
   if (pass == NULL) return NULL;
-  const uint64_t counts[] = { matmul->rows, matmul->columns, matmul->depth, webgpu_matmul_blocks(limits, matmul),
+  const uint64_t counts[] = { matmul->shape.rows, matmul->shape.columns, matmul->shape.depth, webgpu_matmul_blocks(limits, matmul),
                               row_blocks_of(limits, matmul), column_blocks_of(matmul), y->rank - 2, scan_count };
   for (uint32_t i = 0; i < 8; ++i) webgpu_put(pass, (uint32_t)counts[i]);
   webgpu_put(pass, (uint32_t)(webgpu_first_byte(limits, a) / (uint64_t)units[0]));
   webgpu_put(pass, (uint32_t)(webgpu_first_byte(limits, b) / (uint64_t)units[1]));
   webgpu_put(pass, webgpu_first_byte(limits, y));
   webgpu_put(pass, 0);
-  webgpu_put(pass, step_of(a, matmul->line_axis[0], units[0]));
-  webgpu_put(pass, step_of(a, matmul->k_axis[0], units[0]));
-  webgpu_put(pass, step_of(b, matmul->line_axis[1], units[1]));
-  webgpu_put(pass, step_of(b, matmul->k_axis[1], units[1]));
+  webgpu_put(pass, step_of(a, matmul->shape.line_axis[0], units[0]));
+  webgpu_put(pass, step_of(a, matmul->shape.k_axis[0], units[0]));
+  webgpu_put(pass, step_of(b, matmul->shape.line_axis[1], units[1]));
+  webgpu_put(pass, step_of(b, matmul->shape.k_axis[1], units[1]));
   webgpu_put(pass, step_of(y, y->rank - 2, units[2]));
   webgpu_put(pass, step_of(y, y->rank - 1, units[2]));
-  webgpu_put(pass, bits_of_count(matmul->depth));
+  webgpu_put(pass, bits_of_count(matmul->shape.depth));
   webgpu_put(pass, 0);
   put_batches(operation, units, pass);
   return pass;

@@ -3,16 +3,15 @@
 #ifndef WEBGPU_MATMUL_H
 #define WEBGPU_MATMUL_H
 
+#include "kernel_shape.h"
 #include "webgpu_kernel.h"
 
 #define WEBGPU_MATMUL_B 1u
 #define WEBGPU_MATMUL_BLOCKS 3u         /* the parameter that counts blocks */
 
 typedef struct webgpu_matmul {
-  uint64_t rows, columns, depth, batch_count;
-  uint32_t k_axis[2];           /* of a and of b */
-  uint32_t line_axis[2];        /* rows of a, columns of b */
-  uint32_t tile_rows;
+  kernel_product shape;
+  uint32_t       tile_rows;
 } webgpu_matmul;
 
 /* 0 where ranks do not fit each other, or attributes them. */

@@ -28,7 +28,7 @@ static const char *const block_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide,
                                              webgpu_wgsl_matmul_float_vector, 0 };
 
 static uint64_t scans_of(const webgpu_matmul *m) {
-  const uint64_t elements = m->batch_count * (m->rows + m->columns) * m->depth;
+  const uint64_t elements = m->shape.batch_count * (m->shape.rows + m->shape.columns) * m->shape.depth;
   const uint64_t scans = elements / SCAN_GRANULE + 1;
   return scans < MOST_SCANS ? scans : MOST_SCANS;
 }
@@ -38,23 +38,23 @@ static uint64_t repeats_of(const webgpu_limits *limits, uint64_t items) {
   return items / ((uint64_t)limits->workgroup_count * limits->workgroup_size) + 1;
 }
 
-static uint64_t outputs_of(const webgpu_matmul *m) { return m->batch_count * m->rows * m->columns; }
+static uint64_t outputs_of(const webgpu_matmul *m) { return m->shape.batch_count * m->shape.rows * m->shape.columns; }
 
 /* Also where a tile, with a sum for each of its outputs if they must be exact, would take too many turns. */
 static int goes_without_tiles(const webgpu_limits *limits, const webgpu_matmul *m) {
   const uint64_t repeats = repeats_of(limits, webgpu_matmul_blocks(limits, m) * limits->workgroup_size);
-  return m->rows < FEW_ROWS || (TILE_OUTPUTS * (m->depth / 4) + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS;
+  return m->shape.rows < FEW_ROWS || (TILE_OUTPUTS * (m->shape.depth / 4) + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS;
 }
 
 static uint64_t parts_of(const webgpu_matmul *m) {
-  const uint64_t parts = outputs_of(m) >= ENOUGH_OUTPUTS ? 1 : m->depth / PART_DEPTH;
+  const uint64_t parts = outputs_of(m) >= ENOUGH_OUTPUTS ? 1 : m->shape.depth / PART_DEPTH;
   return parts == 0 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 
 static int has_too_many_turns(const webgpu_limits *limits, const webgpu_matmul *m) {
   if (!goes_without_tiles(limits, m)) return 0;
-  const uint64_t most = (m->depth / 4 + MOST_PARTS + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m));
-  const uint64_t part = (m->depth / 4 / parts_of(m) + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m) * parts_of(m));
+  const uint64_t most = (m->shape.depth / 4 + MOST_PARTS + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m));
+  const uint64_t part = (m->shape.depth / 4 / parts_of(m) + OVERHEAD_TURNS) * repeats_of(limits, outputs_of(m) * parts_of(m));
   return most > WEBGPU_MOST_TURNS || part > WEBGPU_MOST_TURNS;
 }
 
@@ -74,8 +74,8 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
-  const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_work_ns(limits, WEBGPU_WORK_PRODUCT, products, 2 * webgpu_operand_bytes(operation));
+  const double products = (double)m.shape.batch_count * (double)m.shape.rows * (double)m.shape.columns * (double)m.shape.depth;
+  return webgpu_work_ns(limits, WEBGPU_WORK_PRODUCT, products, 2 * kernel_operand_bytes(operation));
 }
 
 static void add_vector_passes(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m,
@@ -94,7 +94,7 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
   if (!webgpu_matmul_make(operation, &m)) return;
   webgpu_say_matmul(limits, operation, &m, out_plan);
   webgpu_say_result(out_plan, operation->operands[2].format);
-  webgpu_say(out_plan, "const PARTS_FIRST = %s;\n", m.k_axis[1] == operation->operands[1].rank - 1 ? "true" : "false");
+  webgpu_say(out_plan, "const PARTS_FIRST = %s;\n", m.shape.k_axis[1] == operation->operands[1].rank - 1 ? "true" : "false");
   if (goes_without_tiles(limits, &m)) {
     add_vector_passes(limits, operation, &m, out_plan);
     return;
@@ -118,4 +118,4 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
 
 static const webgpu_row rows[] = { ROWS(F32, f32) ROWS(F16, f16) ROWS(BF16, bf16) };
 
-const webgpu_row_table webgpu_rows_matmul_float = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_matmul_float = { rows, sizeof rows / sizeof rows[0] };

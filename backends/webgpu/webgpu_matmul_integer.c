@@ -23,7 +23,7 @@ static int is_one_a_line(const tm_operation *operation, const webgpu_matmul *m, 
   const tm_operand *x = &operation->operands[input], *scale = &operation->operands[input + A_SCALE];
   if (scale->rank != 0 && scale->rank != x->rank) return 0;
   for (uint32_t i = 0; i < scale->rank; ++i) {
-    if (scale->dims[i] != 1 && (i != m->line_axis[input] || scale->dims[i] != x->dims[i])) return 0;
+    if (scale->dims[i] != 1 && (i != m->shape.line_axis[input] || scale->dims[i] != x->dims[i])) return 0;
     if (scale->strides_bytes[i] % 4 != 0 || scale->strides_bytes[i] > INT32_MAX || scale->strides_bytes[i] < INT32_MIN) return 0;
   }
   return 1;
@@ -34,14 +34,14 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
   const uint32_t reasons = webgpu_refuses_matmul(limits, operation, out_operand);
   if (reasons != 0 || !webgpu_matmul_make(operation, &m)) return reasons;
   const uint64_t repeats = webgpu_matmul_blocks(limits, &m) / limits->workgroup_count + 1;
-  return (m.depth / 4 + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS ? TM_REASON_SIZE : 0;
+  return (m.shape.depth / 4 + OVERHEAD_TURNS) * repeats > WEBGPU_MOST_TURNS ? TM_REASON_SIZE : 0;
 }
 
 static uint32_t refuses_scaled(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
   webgpu_matmul m;
   const uint32_t reasons = refuses(limits, operation, out_operand);
   if (reasons != 0 || !webgpu_matmul_make(operation, &m)) return reasons;
-  if (m.depth > MOST_DEPTH) return TM_REASON_SIZE;
+  if (m.shape.depth > MOST_DEPTH) return TM_REASON_SIZE;
   for (uint32_t input = 0; input < 2; ++input) {
     *out_operand = input + A_SCALE;
     if (!is_one_a_line(operation, &m, input)) return TM_REASON_SHAPE;
@@ -53,7 +53,7 @@ static uint32_t refuses_scaled(const webgpu_limits *limits, const tm_operation *
 static void put_scale(const webgpu_limits *limits, const tm_operation *operation, const webgpu_matmul *m, uint32_t input,
                       webgpu_pass *pass) {
   const tm_operand *scale = &operation->operands[input + A_SCALE];
-  const uint32_t axis = m->line_axis[input];
+  const uint32_t axis = m->shape.line_axis[input];
   const int is_shared = scale->rank == 0 || scale->dims[axis] == 1;
   webgpu_put(pass, webgpu_first_byte(limits, scale) / 4);
   webgpu_put(pass, is_shared ? 0 : (uint32_t)(scale->strides_bytes[axis] / 4));
@@ -64,8 +64,8 @@ static void put_scale(const webgpu_limits *limits, const tm_operation *operation
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   webgpu_matmul m;
   if (!webgpu_matmul_make(operation, &m)) return 0;
-  const double products = (double)m.batch_count * (double)m.rows * (double)m.columns * (double)m.depth;
-  return webgpu_work_ns(limits, WEBGPU_WORK_INTEGER_PRODUCT, products, webgpu_operand_bytes(operation));
+  const double products = (double)m.shape.batch_count * (double)m.shape.rows * (double)m.shape.columns * (double)m.shape.depth;
+  return webgpu_work_ns(limits, WEBGPU_WORK_INTEGER_PRODUCT, products, kernel_operand_bytes(operation));
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
@@ -93,4 +93,4 @@ static const webgpu_row rows[] = {
     .split = webgpu_split_matmul, .cost_ns = cost_ns, .plan = plan },
 };
 
-const webgpu_row_table webgpu_rows_matmul_integer = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_matmul_integer = { rows, sizeof rows / sizeof rows[0] };

@@ -4,25 +4,14 @@
 
 #define MEMORY_BYTES_PER_US 100000.0    /* 100 GB/s: an ordinary card; the host corrects what it measures */
 #define PROCESSOR_SHARE 0.1             /* of all rates, on an adapter that runs on the host's cores */
+#define LARGEST_STEP INT64_C(0x7fffffff)
 #define SPLIT_GRANULE 256u              /* elements; keeps parts of every format on every alignment */
 
-uint32_t webgpu_element_bytes(uint32_t format) {
-  static const uint8_t bytes[] = {
-    [TM_FORMAT_F64] = 8, [TM_FORMAT_F32] = 4, [TM_FORMAT_F16] = 2, [TM_FORMAT_BF16] = 2, [TM_FORMAT_F8_E4M3FN] = 1,
-    [TM_FORMAT_F8_E5M2] = 1, [TM_FORMAT_F8_E8M0] = 1, [TM_FORMAT_I8] = 1, [TM_FORMAT_U8] = 1, [TM_FORMAT_I16] = 2,
-    [TM_FORMAT_U16] = 2, [TM_FORMAT_I32] = 4, [TM_FORMAT_U32] = 4, [TM_FORMAT_I64] = 8, [TM_FORMAT_U64] = 8,
-    [TM_FORMAT_BOOL] = 1, [TM_FORMAT_C64] = 8,
-  };
-  return format < sizeof bytes ? bytes[format] : 0;
-}
-
-uint32_t webgpu_refuses_strided(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
-  const uint32_t count = operation->input_count + operation->output_count;
-  (void)limits;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (operation->operands[i].flags & TM_OPERAND_CONTIGUOUS) continue;
-    *out_operand = i;
-    return TM_REASON_LAYOUT;
+uint32_t webgpu_refuses_steps(const tm_operand *operand, int64_t granule) {
+  for (uint32_t i = 0; i < operand->rank; ++i) {
+    const int64_t stride = operand->strides_bytes[i];
+    if (stride % granule != 0) return TM_REASON_LAYOUT;
+    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
   }
   return 0;
 }
@@ -36,7 +25,7 @@ typedef struct splitting {
 
 /* Bytes that an operand spans when `axis` has at most `extent` elements, in doubles: a guess is enough to choose by. */
 static double span_bytes(const tm_operand *operand, uint32_t axis, uint64_t extent) {
-  double span = webgpu_element_bytes(operand->format);
+  double span = kernel_element_bytes(operand->format);
   for (uint32_t i = 0; i < operand->rank; ++i) {
     const uint64_t dim = i == axis && operand->dims[i] > extent ? extent : operand->dims[i];
     const double stride = (double)operand->strides_bytes[i];
@@ -100,13 +89,6 @@ int webgpu_split_output(const webgpu_limits *limits, const tm_operation *operati
 }
 
 /* ---- costs ---- */
-
-double webgpu_operand_bytes(const tm_operation *operation) {
-  const uint32_t count = operation->input_count + operation->output_count;
-  double bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) bytes += (double)operation->operands[i].byte_count;
-  return bytes;
-}
 
 uint64_t webgpu_cost_ns(const webgpu_limits *limits, double units, double units_per_us, double bytes) {
   const double share = limits->is_processor ? PROCESSOR_SHARE : 1.0;

@@ -69,10 +69,11 @@ static uint64_t product(const tm_operand *operand, uint32_t from, uint32_t to) {
 
 static uint32_t refuses_gather(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
   const tm_axis_attributes *attributes = operation->attributes;
+  (void)limits;
   *out_operand = 0;
-  if (webgpu_element_bytes(operation->operands[0].format) == 0) return TM_REASON_FORMAT;
+  if (kernel_element_bytes(operation->operands[0].format) == 0) return TM_REASON_FORMAT;
   if (attributes->axis >= operation->operands[0].rank) return TM_REASON_ATTRIBUTE;
-  return webgpu_refuses_strided(limits, operation, out_operand);
+  return kernel_refuses_strided(operation, out_operand);
 }
 
 /* y's axes are x's before the gathered one, those of the indices, and x's behind it. */
@@ -90,7 +91,7 @@ static int split_gather(const webgpu_limits *limits, const tm_operation *operati
 
 static void plan_gather(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
   const tm_operand *x = &operation->operands[0], *indices = &operation->operands[1], *y = &operation->operands[2];
-  const uint32_t axis = ((const tm_axis_attributes *)operation->attributes)->axis, bytes = webgpu_element_bytes(x->format);
+  const uint32_t axis = ((const tm_axis_attributes *)operation->attributes)->axis, bytes = kernel_element_bytes(x->format);
   const uint32_t per_word = bytes < 4 ? 4 / bytes : 1;
   const uint64_t elements = bytes == 8 ? 2 * y->element_count : y->element_count, words = (elements + per_word - 1) / per_word;
   const int is_long = indices->format == TM_FORMAT_I64;
@@ -128,4 +129,4 @@ static const webgpu_row rows[] = {
     .refuses = refuses_gather, .split = split_gather, .plan = plan_gather },
 };
 
-const webgpu_row_table webgpu_rows_moving = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_moving = { rows, sizeof rows / sizeof rows[0] };

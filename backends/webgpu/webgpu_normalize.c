@@ -19,7 +19,6 @@
 #define LEAST_TERMS   32u       /* of a part */
 #define LARGEST_COUNT UINT64_C(0xfffffff0)
 #define MOST_LENGTH   (WEBGPU_MOST_TURNS / 4 * MOST_PARTS)      /* two loops over a part, and a margin */
-#define LARGEST_STEP  INT64_C(0x7fffffff)
 #define SOFTMAX_BYTES 12u       /* of a record */
 #define NORM_BYTES    16u
 #define SOFTMAX_BOUND 4.0
@@ -31,8 +30,7 @@ static const char *const norm_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, 
 typedef struct lines {
   uint64_t    count, length, parts;
   uint32_t    axis;
-  uint32_t    kept_count;
-  webgpu_axis kept[TM_MAX_RANK];
+  kernel_axes kept;
 } lines;
 
 static int is_softmax(const tm_operation *operation) { return operation->op == TM_OP_SOFTMAX; }
@@ -43,31 +41,20 @@ static uint32_t axis_of(const tm_operation *operation) {
 }
 
 static lines lines_of(const tm_operation *operation) {
-  const tm_operand *x = &operation->operands[0], *y = &operation->operands[operation->input_count];
-  lines l = { .count = 1, .axis = axis_of(operation) };
-  l.length = x->dims[l.axis];
+  kernel_reduction r;
+  kernel_reduction_make_lines(operation, axis_of(operation), &r);
+  lines l = { .count = r.output_count, .length = r.term_count, .axis = axis_of(operation), .kept = r.kept };
   l.parts = l.length / LEAST_TERMS;
   if (l.parts > MOST_PARTS) l.parts = MOST_PARTS;
   if (l.parts == 0) l.parts = 1;
-  for (uint32_t i = x->rank; i-- > 0;) {
-    if (i == l.axis) continue;
-    l.count *= x->dims[i];
-    l.kept[l.kept_count++] = (webgpu_axis){ (uint32_t)x->dims[i], (int32_t)x->strides_bytes[i], (int32_t)y->strides_bytes[i] };
-  }
   return l;
 }
 
 /* ---- predicates ---- */
 
 static uint32_t refuses_operand(const tm_operand *operand) {
-  const int64_t bytes = (int64_t)webgpu_element_bytes(operand->format);
   if (operand->element_count > LARGEST_COUNT) return TM_REASON_SIZE;
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    const int64_t stride = operand->strides_bytes[i];
-    if (stride % bytes != 0) return TM_REASON_LAYOUT;
-    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
-  }
-  return 0;
+  return webgpu_refuses_steps(operand, kernel_element_bytes(operand->format));
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
@@ -115,7 +102,7 @@ static int split(const webgpu_limits *limits, const tm_operation *operation, tm_
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   const webgpu_work work = is_softmax(operation) ? WEBGPU_WORK_SOFTMAX : WEBGPU_WORK_NORM;
-  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, 2 * webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, work, (double)operation->operands[0].element_count, 2 * kernel_operand_bytes(operation));
 }
 
 /* ---- plans ---- */
@@ -128,13 +115,13 @@ static void say(const tm_operation *operation, webgpu_plan *plan) {
   }
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> y: array<atomic<u32>>;\n", binding++);
   webgpu_say(plan, "@group(0) @binding(%u) var<storage, read_write> w: array<u32>;\n", binding);
-  webgpu_say(plan, "const X_BYTES = %uu;\n", webgpu_element_bytes(x));
+  webgpu_say(plan, "const X_BYTES = %uu;\n", kernel_element_bytes(x));
   webgpu_say(plan, "fn x_bits(raw: u32) -> u32 { return bits_from_%s(raw); }\n", webgpu_float_name(x));
   webgpu_say_result(plan, y);
   if (is_softmax(operation)) return;
   const int is_layer_norm = operation->op == TM_OP_LAYER_NORM;
   webgpu_say(plan, "const IS_LAYER_NORM = %s;\n", is_layer_norm ? "true" : "false");
-  webgpu_say(plan, "const SCALE_BYTES = %uu;\n", webgpu_element_bytes(operation->operands[1].format));
+  webgpu_say(plan, "const SCALE_BYTES = %uu;\n", kernel_element_bytes(operation->operands[1].format));
   webgpu_say(plan, "fn shift_word(i: u32) -> u32 { return %s; }\n", is_layer_norm ? "x2[i]" : "0u");
 }
 
@@ -159,14 +146,9 @@ static void add_pass(const webgpu_limits *limits, const tm_operation *operation,
   put_operands(limits, operation, l, pass);
   webgpu_put(pass, (uint32_t)epsilon);
   webgpu_put(pass, (uint32_t)(epsilon >> 32));
-  webgpu_put(pass, l->kept_count);
+  webgpu_put(pass, l->kept.count);
   webgpu_put(pass, 0);
-  for (uint32_t i = 0; i < l->kept_count; ++i) {
-    webgpu_put(pass, l->kept[i].extent);
-    webgpu_put(pass, (uint32_t)l->kept[i].x_step_bytes);
-    webgpu_put(pass, (uint32_t)l->kept[i].y_step_bytes);
-    webgpu_put(pass, 0);
-  }
+  webgpu_put_axes(pass, &l->kept, l->kept.count);
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
@@ -204,4 +186,4 @@ static const webgpu_row rows[] = {
   NORMS(BF16, bf16, F32, f32)
 };
 
-const webgpu_row_table webgpu_rows_normalize = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_normalize = { rows, sizeof rows / sizeof rows[0] };

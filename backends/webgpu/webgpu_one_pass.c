@@ -10,7 +10,8 @@
 uint64_t webgpu_superblocks_of(const tm_operand *x) { return x->element_count == 0 ? 1 : (x->element_count - 1) / SUPERBLOCK + 1; }
 
 uint32_t webgpu_refuses_one_pass(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand) {
-  const uint32_t reasons = webgpu_refuses_strided(limits, operation, out_operand);
+  (void)limits;
+  const uint32_t reasons = kernel_refuses_strided(operation, out_operand);
   if (reasons != 0) return reasons;
   return operation->operands[0].element_count > (uint64_t)MOST_SUPERBLOCKS * SUPERBLOCK ? TM_REASON_SIZE : 0;
 }
@@ -49,7 +50,7 @@ void webgpu_say_values(webgpu_plan *plan, uint32_t input, uint32_t format) {
     [1] = "(x%u[e >> 2u] >> ((e & 3u) * 8u)) & 0xffu", [2] = "(x%u[e >> 1u] >> ((e & 1u) * 16u)) & 0xffffu", [4] = "x%u[e]",
   };
   const char name = input == 0 ? 'x' : 'z';
-  const uint32_t bytes = webgpu_element_bytes(format);
+  const uint32_t bytes = kernel_element_bytes(format);
   if (bytes == 0) {
     webgpu_say(plan, "const BLOCK_BYTES = %uu;\n", format == TM_FORMAT_Q8_0 ? 34u : 18u);
     webgpu_say(plan, "fn block_word(i: u32) -> u32 { return x%u[i]; }\n", input);

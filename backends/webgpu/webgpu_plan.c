@@ -48,11 +48,6 @@ void webgpu_put(webgpu_pass *pass, uint32_t word) {
 }
 
 uint32_t webgpu_first_byte(const webgpu_limits *limits, const tm_operand *operand) {
-  uint64_t below = 0;
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    if (operand->strides_bytes[i] < 0 && operand->dims[i] > 1) {
-      below += (operand->dims[i] - 1) * (0 - (uint64_t)operand->strides_bytes[i]);
-    }
-  }
+  const uint64_t below = kernel_bytes_below(operand);
   return (uint32_t)((below + limits->offset_alignment - 1) / limits->offset_alignment * limits->offset_alignment);
 }

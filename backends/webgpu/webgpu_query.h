@@ -18,7 +18,4 @@ uint64_t webgpu_binding_bytes(const webgpu_limits *limits, const tm_operand *ope
 /* Fills *out_answer, whose struct_size the caller has set, as far as that reaches. */
 void webgpu_query_answer(const webgpu_offer *offer, const tm_operation *operation, tm_answer *out_answer);
 
-/* Whether bytes [known, size) of a struct that somebody newer may have made are all zero. */
-int webgpu_rest_is_zero(const void *data, uint64_t known, uint64_t size);
-
 #endif

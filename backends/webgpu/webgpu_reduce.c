@@ -2,63 +2,23 @@
 #include "webgpu_reduce.h"
 
 #define LARGEST_COUNT UINT64_C(0xfffffff0)      /* of outputs, terms and invocations */
-#define LARGEST_STEP  INT64_C(0x7fffffff)
 #define ENOUGH_ITEMS  8192u
 #define LEAST_TERMS   32u                       /* of a part */
 #define MOST_TERMS    (WEBGPU_MOST_TURNS / (TM_MAX_RANK + 2))   /* of a part: a term costs a turn for each axis as well */
 #define MOST_PARTS    1024u                     /* unless the terms need more */
 
-/* ---- axes ---- */
-
-/* Merges with the axis inside where both are one walk through x and y. */
-static void append_axis(webgpu_axis *axes, uint32_t *count, uint64_t extent, int64_t x_step, int64_t y_step) {
-  if (extent == 1) return;
-  webgpu_axis *inner = *count == 0 ? NULL : &axes[*count - 1];
-  const int64_t inside = inner != NULL ? inner->extent : 0;
-  if (inner != NULL && x_step == inside * inner->x_step_bytes && y_step == inside * inner->y_step_bytes) {
-    inner->extent = (uint32_t)(inner->extent * extent);
-    return;
-  }
-  axes[(*count)++] = (webgpu_axis){ (uint32_t)extent, (int32_t)x_step, (int32_t)y_step };
-}
-
-void webgpu_reduction_make(const tm_operation *operation, webgpu_reduction *out_reduction) {
-  const tm_reduce_attributes *attributes = operation->attributes;
-  const tm_operand *x = &operation->operands[0], *y = &operation->operands[1];
-  webgpu_reduction r = { .output_count = 1, .term_count = 1 };
-  uint32_t y_axis = y->rank;
-  for (uint32_t i = x->rank; i-- > 0;) {
-    const int is_reduced = (attributes->axes >> i & 1u) != 0;
-    if (!is_reduced || attributes->keep_dims) y_axis--;
-    if (is_reduced) {
-      r.term_count *= x->dims[i];
-      append_axis(r.reduced, &r.reduced_axis_count, x->dims[i], x->strides_bytes[i], 0);
-    } else {
-      r.output_count *= x->dims[i];
-      append_axis(r.kept, &r.kept_axis_count, x->dims[i], x->strides_bytes[i], y->strides_bytes[y_axis]);
-    }
-  }
-  *out_reduction = r;
-}
-
 /* ---- predicates ---- */
 
 static uint32_t refuses_operand(const tm_operand *operand) {
-  const uint32_t bytes = webgpu_element_bytes(operand->format);
-  const int64_t granule = bytes > 4 ? 4 : bytes;
-  if (bytes == 0) return TM_REASON_FORMAT;
-  for (uint32_t i = 0; i < operand->rank; ++i) {
-    const int64_t stride = operand->strides_bytes[i];
-    if (stride % granule != 0) return TM_REASON_LAYOUT;
-    if (stride > LARGEST_STEP || stride < -LARGEST_STEP) return TM_REASON_SIZE;
-  }
-  return operand->element_count > LARGEST_COUNT ? TM_REASON_SIZE : 0;
+  const uint32_t bytes = kernel_element_bytes(operand->format);
+  const uint32_t reasons = bytes == 0 ? TM_REASON_FORMAT : webgpu_refuses_steps(operand, bytes > 4 ? 4 : bytes);
+  return reasons == 0 && operand->element_count > LARGEST_COUNT ? TM_REASON_SIZE : reasons;
 }
 
 /* Superblocks cost five turns each when they are added exactly, parts one. */
 static int has_too_many_terms(const tm_operation *operation) {
-  webgpu_reduction r;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction r;
+  kernel_reduction_make(operation, &r);
   return r.term_count / MOST_TERMS >= WEBGPU_MOST_TURNS;
 }
 
@@ -108,8 +68,8 @@ static int split_apart(const webgpu_limits *limits, const tm_operation *operatio
     const uint32_t from = kept_axis(operation, 0, axis);
     const uint64_t extent = y->dims[axis];
     if (from == TM_MAX_RANK || extent < 2 || x->element_count == 0) continue;
-    const uint64_t x_step = x->element_count / extent * webgpu_element_bytes(x->format);
-    const uint64_t y_step = y->element_count / extent * webgpu_element_bytes(y->format);
+    const uint64_t x_step = x->element_count / extent * kernel_element_bytes(x->format);
+    const uint64_t y_step = y->element_count / extent * kernel_element_bytes(y->format);
     const uint64_t most = room / (x_step > y_step ? x_step : y_step);
     if (most == 0 || most >= extent) continue;
     *out_change = (tm_change){ .kind = TM_CHANGE_SPLIT_ABOVE, .operand = 1, .axis = axis, .value = most };
@@ -126,26 +86,27 @@ int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *oper
 
 /* ---- plans ---- */
 
-void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction *reduction, webgpu_plan *plan) {
+void webgpu_say_reduction(const tm_operation *operation, const kernel_reduction *reduction, webgpu_plan *plan) {
   webgpu_say(plan, "@group(0) @binding(1) var<storage, read> x0: array<u32>;\n"
                    "@group(0) @binding(2) var<storage, read_write> y: array<atomic<u32>>;\n"
                    "@group(0) @binding(3) var<storage, read_write> w: array<u32>;\n");
-  const uint32_t x_bytes = webgpu_element_bytes(operation->operands[0].format);
-  webgpu_say(plan, "const ONE_AXIS = %s;\n", reduction->reduced_axis_count == 1 ? "true" : "false");
+  const uint32_t x_bytes = kernel_element_bytes(operation->operands[0].format);
+  webgpu_say(plan, "const ONE_AXIS = %s;\n", reduction->reduced.count == 1 ? "true" : "false");
   webgpu_say(plan, "const X_BYTES = %uu;\nconst X_LIFT = %uu;\n", x_bytes, x_bytes < 4 ? 32 - 8 * x_bytes : 0);
 }
 
-static void put_axes(webgpu_pass *pass, const webgpu_axis *axes, uint32_t count) {
-  for (uint32_t i = 0; i < TM_MAX_RANK; ++i) {
-    webgpu_put(pass, i < count ? axes[i].extent : 1);
-    webgpu_put(pass, i < count ? (uint32_t)axes[i].x_step_bytes : 0);
-    webgpu_put(pass, i < count ? (uint32_t)axes[i].y_step_bytes : 0);
+void webgpu_put_axes(webgpu_pass *pass, const kernel_axes *axes, uint32_t room) {
+  for (uint32_t i = 0; i < room; ++i) {
+    const kernel_axis axis = i < axes->count ? axes->items[axes->count - 1 - i] : (kernel_axis){ .extent = 1 };
+    webgpu_put(pass, (uint32_t)axis.extent);
+    webgpu_put(pass, (uint32_t)axis.x_step_bytes);
+    webgpu_put(pass, (uint32_t)axis.y_step_bytes);
     webgpu_put(pass, 0);
   }
 }
 
 void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *operation,
-                               const webgpu_reduction *reduction, const char *entry, uint64_t items, uint64_t part_count,
+                               const kernel_reduction *reduction, const char *entry, uint64_t items, uint64_t part_count,
                                webgpu_plan *plan) {
   webgpu_pass *pass = webgpu_add_pass(limits, plan, entry, items);
   if (pass == NULL) return;
@@ -155,13 +116,13 @@ void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *
   webgpu_put(pass, (uint32_t)items);
   webgpu_put(pass, webgpu_first_byte(limits, &operation->operands[0]));
   webgpu_put(pass, webgpu_first_byte(limits, &operation->operands[1]));
-  webgpu_put(pass, reduction->kept_axis_count);
-  webgpu_put(pass, reduction->reduced_axis_count);
-  put_axes(pass, reduction->kept, reduction->kept_axis_count);
-  put_axes(pass, reduction->reduced, reduction->reduced_axis_count);
+  webgpu_put(pass, reduction->kept.count);
+  webgpu_put(pass, reduction->reduced.count);
+  webgpu_put_axes(pass, &reduction->kept, TM_MAX_RANK);
+  webgpu_put_axes(pass, &reduction->reduced, TM_MAX_RANK);
 }
 
-uint64_t webgpu_reduction_parts(const webgpu_reduction *reduction) {
+uint64_t webgpu_reduction_parts(const kernel_reduction *reduction) {
   const uint64_t least = (reduction->term_count + MOST_TERMS - 1) / MOST_TERMS;
   if (reduction->output_count == 0) return 1;
   const uint64_t wanted = ENOUGH_ITEMS / reduction->output_count, possible = reduction->term_count / LEAST_TERMS;

@@ -3,25 +3,11 @@
 #ifndef WEBGPU_REDUCE_H
 #define WEBGPU_REDUCE_H
 
+#include "kernel_shape.h"
 #include "webgpu_kernel.h"
 
-/* x's axes without those of extent 1, neighbours merged where memory allows, the innermost first. */
-typedef struct webgpu_axis {
-  uint32_t extent;
-  int32_t  x_step_bytes;
-  int32_t  y_step_bytes;        /* 0 on reduced axes */
-} webgpu_axis;
-
-typedef struct webgpu_reduction {
-  uint64_t    output_count;
-  uint64_t    term_count;       /* of an output */
-  uint32_t    kept_axis_count;
-  uint32_t    reduced_axis_count;
-  webgpu_axis kept[TM_MAX_RANK];
-  webgpu_axis reduced[TM_MAX_RANK];
-} webgpu_reduction;
-
-void webgpu_reduction_make(const tm_operation *operation, webgpu_reduction *out_reduction);
+/* Appends kept or reduced axes to a pass, innermost first, `room` of them. */
+void webgpu_put_axes(webgpu_pass *pass, const kernel_axes *axes, uint32_t room);
 
 /* Strides that are multiples of the elements (of 4 bytes for larger ones), and counts that fit the shaders' words. */
 uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operation *operation, uint32_t *out_operand);
@@ -30,15 +16,15 @@ uint32_t webgpu_refuses_reduction(const webgpu_limits *limits, const tm_operatio
 int webgpu_split_reduction(const webgpu_limits *limits, const tm_operation *operation, tm_change *out_change);
 
 /* Bindings, the size of an element of x, and whether one axis is reduced. */
-void webgpu_say_reduction(const tm_operation *operation, const webgpu_reduction *reduction, webgpu_plan *plan);
+void webgpu_say_reduction(const tm_operation *operation, const kernel_reduction *reduction, webgpu_plan *plan);
 
 /* A pass with the parameters of webgpu_reduce.wgsl; `items` is its number of invocations. */
 void webgpu_add_reduction_pass(const webgpu_limits *limits, const tm_operation *operation,
-                               const webgpu_reduction *reduction, const char *entry, uint64_t items, uint64_t part_count,
+                               const kernel_reduction *reduction, const char *entry, uint64_t items, uint64_t part_count,
                                webgpu_plan *plan);
 
 /* Into how many parts an output's terms go so that all invocations of a large device have something to do; 1 where there are
    enough outputs. */
-uint64_t webgpu_reduction_parts(const webgpu_reduction *reduction);
+uint64_t webgpu_reduction_parts(const kernel_reduction *reduction);
 
 #endif

@@ -12,9 +12,9 @@ static const char *const extreme_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_red
 static const char *const sum_shaders[] = { webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_integer, 0 };
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)limits;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   const uint64_t parts = webgpu_reduction_parts(&r);
   if (parts == 1) return 0;
   return r.output_count * parts * (operation->op == TM_OP_SUM ? SUM_WORDS : EXTREME_WORDS) * sizeof(uint32_t);
@@ -27,7 +27,7 @@ static uint32_t refuses_sum(const webgpu_limits *limits, const tm_operation *ope
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_work_ns(limits, WEBGPU_WORK_PART, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_PART, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 /* ---- text ---- */
@@ -41,7 +41,7 @@ static void say_float(uint32_t format, uint32_t op, webgpu_plan *plan) {
   };
   uint32_t i = 0;
   while (facts[i].format != format) i++;
-  const uint32_t sign = op == TM_OP_MIN ? 0 : UINT32_C(1) << (8 * (format == TM_FORMAT_F64 ? 4 : webgpu_element_bytes(format)) - 1);
+  const uint32_t sign = op == TM_OP_MIN ? 0 : UINT32_C(1) << (8 * (format == TM_FORMAT_F64 ? 4 : kernel_element_bytes(format)) - 1);
   const uint32_t low = facts[i].nothing[0] | (format == TM_FORMAT_F64 ? 0 : sign);
   const uint32_t high = facts[i].nothing[1] | (format == TM_FORMAT_F64 ? sign : 0);
   webgpu_say(plan, "const INFINITE = vec2<u32>(%uu, %uu);\nconst OF_NOTHING = vec2<u32>(%uu, %uu);\n", facts[i].infinite[0],
@@ -49,7 +49,7 @@ static void say_float(uint32_t format, uint32_t op, webgpu_plan *plan) {
 }
 
 static void say_integer(uint32_t format, uint32_t op, webgpu_plan *plan) {
-  const uint32_t bits = 8 * webgpu_element_bytes(format);
+  const uint32_t bits = 8 * kernel_element_bytes(format);
   const uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1, top = (mask >> 1) + 1;
   const int is_signed = webgpu_number_sign(format) > 0;
   const uint64_t largest = is_signed ? mask ^ top : mask, smallest = is_signed ? top : 0;
@@ -69,14 +69,14 @@ static void say_kind(const tm_operation *operation, webgpu_plan *plan) {
 }
 
 static void say_output(uint32_t format, webgpu_plan *plan) {
-  const uint32_t bytes = webgpu_element_bytes(format);
+  const uint32_t bytes = kernel_element_bytes(format);
   webgpu_say(plan, "const Y_BYTES = %uu;\nconst Y_MASK = %uu;\n", bytes, 0xffffffffu >> (bytes < 4 ? 32 - 8 * bytes : 0));
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)row;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   webgpu_say_reduction(operation, &r, out_plan);
   say_output(operation->operands[1].format, out_plan);
   say_kind(operation, out_plan);
@@ -108,4 +108,4 @@ static const webgpu_row rows[] = {
   INTEGER(U64, u64)
 };
 
-const webgpu_row_table webgpu_rows_reduce_parts = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_reduce_parts = { rows, sizeof rows / sizeof rows[0] };

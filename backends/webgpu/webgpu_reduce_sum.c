@@ -16,16 +16,16 @@
 
 static const char *const shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_reduce, webgpu_wgsl_reduce_sum, 0 };
 
-static uint64_t superblocks_of(const webgpu_reduction *r) { return r->term_count == 0 ? 1 : (r->term_count - 1) / SUPERBLOCK + 1; }
+static uint64_t superblocks_of(const kernel_reduction *r) { return r->term_count == 0 ? 1 : (r->term_count - 1) / SUPERBLOCK + 1; }
 
-static int is_direct(const webgpu_reduction *r) {
+static int is_direct(const kernel_reduction *r) {
   return r->term_count <= FEW_TERMS || (r->output_count >= MANY_OUTPUTS && r->term_count <= MOST_TERMS);
 }
 
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)limits;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   return r.output_count == 0 || is_direct(&r) ? 0 : r.output_count * superblocks_of(&r) * LANES * WIDE_BYTES;
 }
 
@@ -33,13 +33,13 @@ static uint32_t refuses(const webgpu_limits *limits, const tm_operation *operati
   const uint32_t reasons = webgpu_refuses_reduction(limits, operation, out_operand);
   if (reasons != 0) return reasons;
   if (workspace_bytes(limits, operation) > limits->binding_bytes) return TM_REASON_SIZE;
-  webgpu_reduction r;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction r;
+  kernel_reduction_make(operation, &r);
   return superblocks_of(&r) > WEBGPU_MOST_TURNS / SUPERBLOCK_TURNS ? TM_REASON_SIZE : 0;
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_work_ns(limits, WEBGPU_WORK_SUM, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_SUM, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
@@ -50,16 +50,16 @@ static void say_formats(const tm_operation *operation, webgpu_plan *plan) {
   if (webgpu_float_name(x) != 0) {
     webgpu_say(plan, "  return wide_of_f32(bits_from_%s(raw));\n}\n", webgpu_float_name(x));
   } else if (webgpu_number_sign(x) > 0) {
-    webgpu_say(plan, "  return wide_of_i32(extractBits(bitcast<i32>(raw), 0u, %uu));\n}\n", 8 * webgpu_element_bytes(x));
+    webgpu_say(plan, "  return wide_of_i32(extractBits(bitcast<i32>(raw), 0u, %uu));\n}\n", 8 * kernel_element_bytes(x));
   } else {
     webgpu_say(plan, "  return wide_of_u32(raw);\n}\n");
   }
 }
 
 static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_operation *operation, webgpu_plan *out_plan) {
-  webgpu_reduction r;
+  kernel_reduction r;
   (void)row;
-  webgpu_reduction_make(operation, &r);
+  kernel_reduction_make(operation, &r);
   webgpu_say_reduction(operation, &r, out_plan);
   say_formats(operation, out_plan);
   if (is_direct(&r)) {
@@ -94,4 +94,4 @@ static const webgpu_row rows[] = {
   ROWS(TM_OP_MEAN, mean, U32, u32)
 };
 
-const webgpu_row_table webgpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_reduce_sum = { rows, sizeof rows / sizeof rows[0] };

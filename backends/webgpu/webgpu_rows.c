@@ -2,22 +2,22 @@
 /* The list of kernel families: one declaration and one entry each. */
 #include "webgpu_kernel.h"
 
-extern const webgpu_row_table webgpu_rows_moving;
-extern const webgpu_row_table webgpu_rows_cast;
-extern const webgpu_row_table webgpu_rows_arithmetic;
-extern const webgpu_row_table webgpu_rows_select;
-extern const webgpu_row_table webgpu_rows_lerp;
-extern const webgpu_row_table webgpu_rows_transcendental;
-extern const webgpu_row_table webgpu_rows_reduce_sum;
-extern const webgpu_row_table webgpu_rows_reduce_parts;
-extern const webgpu_row_table webgpu_rows_matmul_float;
-extern const webgpu_row_table webgpu_rows_compare_tensors;
-extern const webgpu_row_table webgpu_rows_normalize;
-extern const webgpu_row_table webgpu_rows_stats;
-extern const webgpu_row_table webgpu_rows_block;
-extern const webgpu_row_table webgpu_rows_matmul_integer;
+extern const kernel_row_table webgpu_rows_moving;
+extern const kernel_row_table webgpu_rows_cast;
+extern const kernel_row_table webgpu_rows_arithmetic;
+extern const kernel_row_table webgpu_rows_select;
+extern const kernel_row_table webgpu_rows_lerp;
+extern const kernel_row_table webgpu_rows_transcendental;
+extern const kernel_row_table webgpu_rows_reduce_sum;
+extern const kernel_row_table webgpu_rows_reduce_parts;
+extern const kernel_row_table webgpu_rows_matmul_float;
+extern const kernel_row_table webgpu_rows_compare_tensors;
+extern const kernel_row_table webgpu_rows_normalize;
+extern const kernel_row_table webgpu_rows_stats;
+extern const kernel_row_table webgpu_rows_block;
+extern const kernel_row_table webgpu_rows_matmul_integer;
 
-const webgpu_row_table *const webgpu_row_tables[] = {
+const kernel_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_moving,
   &webgpu_rows_cast,
   &webgpu_rows_arithmetic,

@@ -58,4 +58,4 @@ static const webgpu_row rows[] = {
   ROW(TM_OP_COMPARE, "compare", sizeof(tm_compare_attributes)),
 };
 
-const webgpu_row_table webgpu_rows_select = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_select = { rows, sizeof rows / sizeof rows[0] };

@@ -32,7 +32,7 @@ static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation 
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
-  return webgpu_work_ns(limits, WEBGPU_WORK_STATS, (double)operation->operands[0].element_count, webgpu_operand_bytes(operation));
+  return webgpu_work_ns(limits, WEBGPU_WORK_STATS, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
 /* ---- text ---- */
@@ -88,4 +88,4 @@ static const webgpu_row rows[] = {
   ROW(Q4_0, q4_0, block_shaders)
 };
 
-const webgpu_row_table webgpu_rows_stats = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_stats = { rows, sizeof rows / sizeof rows[0] };

@@ -14,7 +14,7 @@ static const char *const shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_exact, webg
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
   const double elements = (double)operation->operands[1].element_count;
-  return webgpu_cost_ns(limits, elements, ELEMENTS_PER_US, webgpu_operand_bytes(operation));
+  return webgpu_cost_ns(limits, elements, ELEMENTS_PER_US, kernel_operand_bytes(operation));
 }
 
 static int is_tanh_form(const tm_operation *operation) {
@@ -66,4 +66,4 @@ static const webgpu_row rows[] = {
   NARROW("f8_e5m2", TM_FORMAT_F8_E5M2),
 };
 
-const webgpu_row_table webgpu_rows_transcendental = { rows, sizeof rows / sizeof rows[0] };
+const kernel_row_table webgpu_rows_transcendental = { rows, sizeof rows / sizeof rows[0] };

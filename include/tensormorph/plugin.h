@@ -55,7 +55,7 @@
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
  * trace_begin, trace_end.  Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
- * device: resource, driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
+ * device: driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
  * Of a launch or transfer: the host sends no waits.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,

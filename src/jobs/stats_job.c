@@ -1,57 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/stats_job.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "tensor/format.h"
-#include "tensor/shape.h"
-#include "tensormorph/canonical_sum.h"
+#include "execute/work_stream.h"
+#include "jobs/centred_pass.h"
+#include "jobs/stats_row.h"
+#include "jobs/stats_tiles.h"
 
-/* Tiles are whole superblocks, so that the sums do not depend on their size (canonical_sum.h).  They grow and shrink with
-   the time that reading and computing one takes: large enough that starting one costs nothing, small enough to be
-   cancelled between two. */
-#define SUPERBLOCK_ELEMENTS UINT64_C(32768)
+/* Tiles grow and shrink with the time that reading and computing one takes: large enough that starting one costs nothing,
+   small enough that whoever is in a hurry, or cancels, waits for no more than one. */
 #define SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
 #define FIRST_TILE_BYTES (UINT64_C(1) << 20)
 #define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
-#define SHORT_TILE_NS UINT64_C(4000000)
-#define LONG_TILE_NS UINT64_C(40000000)
+#define SHORT_TILE_NS UINT64_C(2500000)
+#define LONG_TILE_NS UINT64_C(10000000)
 
-/* Where the mean is large beside the deviation, the difference of the mean square and the squared mean has lost what it was
-   to tell.  Then the tensor is read again and its distance from the mean is summed: see centred_pass.  It is when the
-   relative error of a mean square, times how much larger it is than the variance, exceeds this. */
-#define VARIANCE_TOLERANCE 2e-7
-#define WIDE_SUM_ERROR 1e-13    /* f64 lanes */
-#define SHORT_SUM_ERROR 1.2e-8  /* f32 chains: canonical_sum.h */
-#define CENTRED_TILE_ELEMENTS (8 * SUPERBLOCK_ELEMENTS)
+/* Tensors whose tiles are under way: rows come in file order, whoever is done first. */
+#define OPEN_TENSORS 256u
 
-enum { FILE_COLUMN, NAME, DTYPE, SHAPE, COUNT, NAN_COUNT, POS_INF, NEG_INF, ZERO, SUBNORMAL, MIN, MAX, ABS_MAX, MEAN, STD, L2,
-       COLUMN_COUNT };
-
-static const tm_column columns[COLUMN_COUNT] = {
-  [FILE_COLUMN] = { "file", TM_COLUMN_TEXT, 0, "the checkpoint, as it was named" },
-  [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
-  [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "its format" },
-  [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "its extents, outermost first" },
-  [COUNT] = { "count", TM_COLUMN_COUNT, 0, "elements" },
-  [NAN_COUNT] = { "nan", TM_COLUMN_COUNT, 0, "elements that are not a number" },
-  [POS_INF] = { "pos_inf", TM_COLUMN_COUNT, 0, "elements that are +infinity" },
-  [NEG_INF] = { "neg_inf", TM_COLUMN_COUNT, 0, "elements that are -infinity" },
-  [ZERO] = { "zero", TM_COLUMN_COUNT, 0, "elements that are +0 or -0" },
-  [SUBNORMAL] = { "subnormal", TM_COLUMN_COUNT, 0, "elements that are subnormal in the tensor's format" },
-  [MIN] = { "min", TM_COLUMN_NUMBER, 0, "smallest finite value" },
-  [MAX] = { "max", TM_COLUMN_NUMBER, 0, "largest finite value" },
-  [ABS_MAX] = { "abs_max", TM_COLUMN_NUMBER, 0, "largest finite magnitude" },
-  [MEAN] = { "mean", TM_COLUMN_NUMBER, 0, "mean of the finite values" },
-  [STD] = { "std", TM_COLUMN_NUMBER, 0, "population standard deviation of the finite values" },
-  [L2] = { "l2", TM_COLUMN_NUMBER, 0, "square root of the sum of squares of the finite values" },
-};
+typedef struct open_tensor {
+  const tm_selected       *item;
+  const tm_archive        *archive;
+  const tm_archive_tensor *tensor;
+  const tm_format_info    *info;
+  bool                     has_figures;
+  _Atomic uint64_t         elements_left;       /* that no tile has brought in yet */
+  uint64_t                 words[TM_STATS_WORDS];
+} open_tensor;
 
 typedef struct stats_state {
   tm_runner        runner;
@@ -62,30 +41,76 @@ typedef struct stats_state {
   tm_job_source   *sources;
   uint32_t         source_count;
   uint32_t         worst_numerics;
+  tm_job          *job;
+  tm_work_stream_room   room;                /* of the second pass */
+  open_tensor     *open;                /* OPEN_TENSORS, a ring */
+  _Atomic uint64_t opened;              /* tensors that have or had a place in it: changed under the stream's lock */
+  _Atomic uint64_t closed;              /* of these, those whose row is written: changed by the job's thread */
+  uint64_t         next_element;        /* these two under the stream's lock: of the tensor opened last */
   uint64_t         tile_bytes;
-  tm_scratch_block buffer;              /* for tiles of files that are not mapped */
 } stats_state;
 
-/* ---- one tensor ---- */
+/* ---- tiles, under the stream's lock ---- */
 
-static void make_request(const stats_state *state, tm_request *request) {
-  memset(request, 0, sizeof *request);
-  const tm_op_row *row = tm_op_find(TM_OP_STATS);
-  const uint64_t words = TM_STATS_WORDS;
-  request->op = TM_OP_STATS;
-  request->version = row->version;
-  request->worst_numerics = state->worst_numerics;
-  request->only_device = TM_ANY_DEVICE;
-  request->input_count = 1;
-  request->output_count = 1;
-  (void)tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &request->operands[1], NULL);
-  request->operands[1].alignment = 8;
+static open_tensor *open_at(const stats_state *state, uint64_t index) { return &state->open[index % OPEN_TENSORS]; }
+
+/* TM_END: there are no more; TM_PENDING: a row has to be written first. */
+static tm_status open_next(stats_state *state) {
+  const uint64_t index = atomic_load_explicit(&state->opened, memory_order_relaxed);
+  if (index == state->selection.count) return TM_END;
+  if (index - atomic_load(&state->closed) == OPEN_TENSORS) return TM_PENDING;
+  open_tensor *open = open_at(state, index);
+  open->item = &state->selection.items[index];
+  open->archive = state->sources[open->item->source].archive;
+  open->tensor = tm_archive_tensor_at(open->archive, open->item->tensor);
+  open->info = tm_format_find(open->tensor->format);
+  open->has_figures = !tm_stats_row_has_none(state->job, open->tensor);
+  if (!open->has_figures) tm_job_advance(state->job, open->tensor->bytes, 0);
+  tm_stats_words_init(open->words);
+  atomic_store(&open->elements_left, open->has_figures ? open->tensor->element_count : 0);
+  state->next_element = 0;
+  atomic_store(&state->opened, index + 1);
+  return TM_OK;
 }
 
-static uint64_t tile_elements(const stats_state *state, const tm_format_info *info) {
-  const uint64_t superblock_bytes = SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
-  return tm_max_u64(1, state->tile_bytes / superblock_bytes) * SUPERBLOCK_ELEMENTS;
+/* The tensor opened last, if tiles of it are left. */
+static open_tensor *unfinished(const stats_state *state) {
+  const uint64_t opened = atomic_load_explicit(&state->opened, memory_order_relaxed);
+  if (opened == 0) return NULL;
+  open_tensor *open = open_at(state, opened - 1);
+  return open->has_figures && state->next_element < open->tensor->element_count ? open : NULL;
 }
+
+static tm_status name_tensor(const tm_archive_tensor *tensor, tm_status status, tm_error *error) {
+  char name[256];
+  if (status == TM_OK || status == TM_ERROR_CANCELLED) return status;
+  tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
+  tm_error_prefix(error, "tensor '%s'", name);
+  return status;
+}
+
+static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_error *error) {
+  stats_state *state = context;
+  open_tensor *open = unfinished(state);
+  while (open == NULL) {
+    const tm_status status = open_next(state);
+    if (status != TM_OK) return status;
+    open = unfinished(state);
+  }
+  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, state->tile_bytes);
+  const char *mapped = tm_archive_mapped(open->archive, open->item->tensor);
+  const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
+  const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
+                                                 &out_piece->request, error);
+  if (mapped != NULL) out_piece->request.flags |= TM_REQUEST_UNMEASURED;
+  out_piece->bytes = tile.bytes;
+  out_piece->subject = open;
+  out_piece->begin = tile.first_element;
+  state->next_element += tile.element_count;
+  return name_tensor(open->tensor, status, error);
+}
+
+static uint64_t elements_of(const tm_work_stream_piece *piece) { return piece->request.operands[0].element_count; }
 
 /* Whole tiles only: a short rest says nothing. */
 static void adapt_tile(stats_state *state, uint64_t bytes, uint64_t taken_ns) {
@@ -94,264 +119,81 @@ static void adapt_tile(stats_state *state, uint64_t bytes, uint64_t taken_ns) {
   if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
 }
 
-/* The tile's bytes: where they lie, or read into the buffer. */
-static tm_status tile_data(stats_state *state, const tm_selected *item, uint64_t offset, uint64_t bytes, const void **out_data,
-                           tm_error *error) {
-  const tm_archive *archive = state->sources[item->source].archive;
-  const char *mapped = tm_archive_mapped(archive, item->tensor);
-  if (mapped != NULL) {
-    *out_data = mapped + offset;
-    return TM_OK;
-  }
-  if (state->buffer.bytes < bytes) {
-    tm_scratch_give(state->runner.scratch, state->buffer);
-    state->buffer = tm_scratch_take(state->runner.scratch, bytes);
-    if (state->buffer.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)bytes);
-  }
-  *out_data = state->buffer.memory;
-  return tm_archive_read(archive, item->tensor, offset, state->buffer.memory, bytes, error);
-}
-
-static tm_status run_tile(tm_job *job, stats_state *state, uint32_t format, const void *data, uint64_t elements, bool is_in_file,
-                          uint64_t bytes, uint64_t *words, tm_error *error) {
-  tm_request request;
-  make_request(state, &request);
-  if (is_in_file) request.flags |= TM_REQUEST_UNMEASURED;
-  TM_TRY(tm_operand_contiguous(format, 1, &elements, &request.operands[0], error));
-  request.operands[0].alignment = tm_alignment_of(data);
-  uint64_t part[TM_STATS_WORDS];
-  void *pointers[2] = { (void *)(uintptr_t)data, part };
-  tm_run_outcome outcome;
-  TM_TRY(tm_runner_run(&state->runner, &request, pointers, &outcome, error));
-  tm_op_find(TM_OP_STATS)->combine_words(words, part);
-  tm_job_count_use(job, &outcome, bytes);
+static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
+  stats_state *state = context;
+  open_tensor *open = piece->subject;
+  (void)error;
+  tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
+  tm_job_count_use(state->job, outcome, piece->bytes);
+  adapt_tile(state, piece->bytes, piece->load_ns + outcome->measured_ns);
+  tm_job_advance(state->job, piece->bytes, 0);
+  atomic_fetch_sub(&open->elements_left, elements_of(piece));
   return TM_OK;
 }
 
-/* Words of no elements at all. */
-static void init_words(uint64_t *words) {
-  const double extremes[3] = { INFINITY, -INFINITY, 0 };
-  memset(words, 0, TM_STATS_WORDS * sizeof *words);
-  memcpy(&words[TM_STATS_MIN], extremes, sizeof extremes);
+static void note_stream(void *context, const char *text) {
+  const stats_state *state = context;
+  tm_job_add_note(state->job, text);
 }
 
-static tm_status run_tiles(tm_job *job, stats_state *state, const tm_selected *item, const tm_archive_tensor *tensor,
-                           const tm_format_info *info, uint64_t *words, tm_error *error) {
-  init_words(words);
-  uint64_t elements;
-  for (uint64_t begin = 0; begin < tensor->element_count; begin += elements) {
-    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
-    elements = tm_min_u64(tile_elements(state, info), tensor->element_count - begin);
-    const uint64_t offset = begin / info->block_elements * info->block_bytes;
-    const uint64_t bytes = elements / info->block_elements * info->block_bytes;
-    const void *data = NULL;
-    const uint64_t started = tm_now_ns();
-    TM_TRY(tile_data(state, item, offset, bytes, &data, error));
-    TM_TRY(run_tile(job, state, info->format, data, elements, data != state->buffer.memory, bytes, words, error));
-    adapt_tile(state, bytes, tm_now_ns() - started);
-    tm_job_advance(job, bytes, 0);
-  }
-  return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);
+/* ---- on a lane's thread ---- */
+
+static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers, tm_error *error) {
+  const open_tensor *open = piece->subject;
+  const tm_format_info *info = open->info;
+  (void)context;
+  const tm_stats_tile tile = { piece->begin, elements_of(piece), piece->begin / info->block_elements * info->block_bytes, piece->bytes };
+  const void *data = NULL;
+  const tm_status status = tm_stats_tile_load(open->archive, open->item->tensor, &tile, room, &data, error);
+  out_pointers[0] = (void *)(uintptr_t)data;
+  return name_tensor(open->tensor, status, error);
 }
 
-/* ---- the distance from the mean ---- */
+/* ---- rows, on the job's thread ---- */
 
-/* One operation with one input and one more, 0-d, operand if `point` is not NULL; exact, like everything that bytes of a
-   result depend on. */
-static tm_status run_exact(stats_state *state, uint32_t op, uint32_t format, const void *data, const double *point, double *out_values,
-                           uint64_t elements, tm_error *error) {
-  tm_request request;
-  memset(&request, 0, sizeof request);
-  const tm_op_row *row = tm_op_find(op);
-  request.op = op;
-  request.version = row->version;
-  request.attribute_bytes = row->attribute_bytes;
-  request.worst_numerics = TM_NUMERICS_N0;
-  request.only_device = TM_ANY_DEVICE;
-  request.input_count = point == NULL ? 1 : 2;
-  request.output_count = 1;
-  const uint32_t result = request.input_count;
-  TM_TRY(tm_operand_contiguous(format, 1, &elements, &request.operands[0], error));
-  if (point != NULL) TM_TRY(tm_operand_contiguous(TM_FORMAT_F64, 0, NULL, &request.operands[1], error));
-  TM_TRY(tm_operand_contiguous(TM_FORMAT_F64, 1, &elements, &request.operands[result], error));
-  void *pointers[3] = { (void *)(uintptr_t)data, (void *)(uintptr_t)point, NULL };
-  pointers[result] = out_values;
-  for (uint32_t i = 0; i <= result; i++) request.operands[i].alignment = tm_alignment_of(pointers[i]);
-  return tm_runner_run(&state->runner, &request, pointers, NULL, error);
-}
-
-/* x - centre of a tile as f64, in `distances`; `wide` has room for the values. */
-static tm_status take_distances(stats_state *state, const tm_format_info *info, const void *data, uint64_t elements, double centre,
-                                double *wide, double *distances, tm_error *error) {
-  const void *values = data;
-  if (info->format != TM_FORMAT_F64) {
-    const uint32_t op = info->kind == TM_KIND_BLOCK ? TM_OP_DEQUANTIZE : TM_OP_CAST;
-    TM_TRY(run_exact(state, op, info->format, data, NULL, wide, elements, error));
-    values = wide;
-  }
-  return run_exact(state, TM_OP_SUB, TM_FORMAT_F64, values, &centre, distances, elements, error);
-}
-
-static tm_status centred_tiles(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, double centre,
-                               double *wide, double *distances, uint64_t *words, tm_error *error) {
-  const uint64_t count = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor)->element_count;
-  uint64_t elements;
-  for (uint64_t begin = 0; begin < count; begin += elements) {
-    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
-    elements = tm_min_u64(CENTRED_TILE_ELEMENTS, count - begin);
-    const uint64_t offset = begin / info->block_elements * info->block_bytes;
-    const uint64_t bytes = elements / info->block_elements * info->block_bytes;
-    const void *data = NULL;
-    TM_TRY(tile_data(state, item, offset, bytes, &data, error));
-    TM_TRY(take_distances(state, info, data, elements, centre, wide, distances, error));
-    TM_TRY(run_tile(job, state, TM_FORMAT_F64, distances, elements, false, 0, words, error));
-  }
-  return tm_archive_check_tensor(state->sources[item->source].archive, item->tensor, error);
-}
-
-/* The statistics of x - centre. */
-static tm_status centred_pass(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, double centre,
-                              uint64_t *out_words, tm_error *error) {
-  const uint64_t bytes = CENTRED_TILE_ELEMENTS * sizeof(double);
-  const tm_scratch_block block = tm_scratch_take(state->runner.scratch, 2 * bytes);
-  if (block.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)(2 * bytes));
-  double *wide = block.memory;
-  init_words(out_words);
-  const tm_status status = centred_tiles(job, state, item, info, centre, wide, wide + CENTRED_TILE_ELEMENTS, out_words, error);
-  tm_scratch_give(state->runner.scratch, block);
-  return status;
-}
-
-/* ---- figures ---- */
-
-static double word_number(const uint64_t *words, uint32_t word) {
-  double number;
-  memcpy(&number, &words[word], sizeof number);
-  return number;
-}
-
-/* Moments of the finite values. */
-typedef struct moments {
-  double count;
-  double mean;
-  double variance;
-} moments;
-
-static moments moments_of(const uint64_t *words) {
-  moments m = { .count = (double)(words[TM_STATS_COUNT] - words[TM_STATS_NAN] - words[TM_STATS_POS_INF] - words[TM_STATS_NEG_INF]) };
-  if (m.count == 0) return m;
-  m.mean = tm_sum_read(words + TM_STATS_SUM) / m.count;
-  m.variance = tm_sum_read(words + TM_STATS_SUM_SQUARES) / m.count - m.mean * m.mean;
-  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) m.variance = 0;
-  return m;
-}
-
-static bool sums_in_short_chains(const tm_format_info *info) {
-  return info->kind == TM_KIND_BLOCK || (info->kind == TM_KIND_FLOAT && info->block_bytes < 4);
-}
-
-static bool must_centre(const tm_format_info *info, const uint64_t *words, const moments *m) {
-  if (m->count == 0 || !isfinite(m->mean) || !isfinite(m->variance)) return false;
-  if (word_number(words, TM_STATS_MIN) == word_number(words, TM_STATS_MAX)) return false;
-  const double error = sums_in_short_chains(info) ? SHORT_SUM_ERROR : WIDE_SUM_ERROR;
-  return m->mean * m->mean * error > VARIANCE_TOLERANCE * m->variance;
+static void count_use(void *context, const tm_run_outcome *outcome) {
+  const stats_state *state = context;
+  tm_job_count_use(state->job, outcome, 0);
 }
 
 /* Mean and variance, by a second pass where the first cannot tell. */
-static tm_status find_moments(tm_job *job, stats_state *state, const tm_selected *item, const tm_format_info *info, const uint64_t *words,
-                              moments *out_moments, tm_error *error) {
-  *out_moments = moments_of(words);
-  if (!must_centre(info, words, out_moments)) return TM_OK;
+static tm_status find_moments(stats_state *state, const open_tensor *open, tm_moments *out_moments, tm_error *error) {
+  *out_moments = tm_stats_moments(open->words);
+  if (!tm_stats_must_centre(open->info, open->words, out_moments)) return TM_OK;
+  const tm_centred_pass pass = { &state->runner, open->archive, open->item->tensor, open->info, out_moments->mean, &state->room };
   uint64_t distances[TM_STATS_WORDS];
-  TM_TRY(centred_pass(job, state, item, info, out_moments->mean, distances, error));
-  const moments centred = moments_of(distances);
+  TM_TRY(tm_centred_pass_run(&pass, count_use, state, distances, error));
+  const tm_moments centred = tm_stats_moments(distances);
   out_moments->mean += centred.mean;
   out_moments->variance = centred.variance;
   return TM_OK;
 }
 
-static void put_number(tm_cell *cell, double number) {
-  *cell = (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = isfinite(number) != 0, .number = number };
-}
-
-static void put_count(tm_cell *cell, uint64_t count) { *cell = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = 1, .count = count }; }
-
-static void put_text(tm_cell *cell, const char *text, uint64_t length) {
-  *cell = (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .text = text, .count = length };
-}
-
-static void put_figures(tm_cell *cells, const uint64_t *words, const moments *m) {
-  for (uint32_t i = 0; i <= TM_STATS_SUBNORMAL; i++) put_count(&cells[COUNT + i], words[i]);
-  if (m->count == 0) return;
-  put_number(&cells[MIN], word_number(words, TM_STATS_MIN));
-  put_number(&cells[MAX], word_number(words, TM_STATS_MAX));
-  put_number(&cells[ABS_MAX], word_number(words, TM_STATS_ABS_MAX));
-  put_number(&cells[MEAN], m->mean);
-  put_number(&cells[STD], isnan(m->variance) ? m->variance : sqrt(fmax(m->variance, 0)));
-  put_number(&cells[L2], sqrt(tm_sum_read(words + TM_STATS_SUM_SQUARES)));
-}
-
-static void put_identity(tm_cell *cells, const stats_state *state, const tm_selected *item, const tm_archive_tensor *tensor) {
-  const tm_format_info *info = tm_format_find(tensor->format);
-  const char *dtype = info == NULL ? tensor->type_name : info->name;
-  for (uint32_t i = 0; i < COLUMN_COUNT; i++) cells[i] = (tm_cell){ .type = columns[i].type };
-  put_text(&cells[FILE_COLUMN], state->sources[item->source].path, strlen(state->sources[item->source].path));
-  put_text(&cells[NAME], tensor->name.data, tensor->name.length);
-  put_text(&cells[DTYPE], dtype, strlen(dtype));
-  cells[SHAPE] = (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = tensor->rank, .shape = tensor->dims };
-  put_count(&cells[COUNT], tensor->element_count);
-}
-
-/* Why a tensor has no figures; false if it has.  One note a type, not one a tensor. */
-static bool has_no_figures(tm_job *job, const tm_archive_tensor *tensor, const tm_format_info *info) {
-  char note[512];
-  char name[256];
-  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) {
-    tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
-    snprintf(note, sizeof note, "%s: the file ends before the tensor does", name);
-  } else if (info == NULL || !info->has_arithmetic) {
-    tm_text_escape(tensor->type_name, strlen(tensor->type_name), name, sizeof name);
-    snprintf(note, sizeof note, "tensors of type %s have no figures: this version cannot decode it", info == NULL ? name : info->name);
-  } else {
-    return false;
+static tm_status write_row(stats_state *state, const open_tensor *open, tm_error *error) {
+  tm_cell cells[TM_STATS_COLUMNS];
+  tm_stats_row_identify(state->sources[open->item->source].path, open->tensor, cells);
+  if (open->has_figures) {
+    tm_moments moments;
+    TM_TRY(tm_archive_check_tensor(open->archive, open->item->tensor, error));
+    TM_TRY(find_moments(state, open, &moments, error));
+    tm_stats_row_fill(open->words, &moments, cells);
+    tm_stats_row_note_gaps(state->job, open->tensor, cells, moments.count);
   }
-  tm_job_add_note(job, note);
-  return true;
+  TM_TRY(tm_job_add_row(state->job, cells, error));
+  tm_job_advance(state->job, 0, 1);
+  return TM_OK;
 }
 
-/* Finite values whose squares or sum are beyond the range of f64. */
-static void note_what_does_not_fit(tm_job *job, const tm_archive_tensor *tensor, const tm_cell *cells, double finite_count) {
-  if (finite_count == 0 || (cells[MEAN].defined && cells[STD].defined && cells[L2].defined)) return;
-  char note[512];
-  char name[256];
-  tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
-  snprintf(note, sizeof note, "%s: its sums are beyond the range of f64; figures that rest on them are left out", name);
-  tm_job_add_note(job, note);
-}
-
-static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *item, tm_error *error) {
-  const tm_archive_tensor *tensor = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor);
-  const tm_format_info *info = tm_format_find(tensor->format);
-  tm_cell cells[COLUMN_COUNT];
-  put_identity(cells, state, item, tensor);
-  if (has_no_figures(job, tensor, info)) {
-    tm_job_advance(job, tensor->bytes, 0);
-  } else {
-    uint64_t words[TM_STATS_WORDS];
-    moments m;
-    tm_status status = run_tiles(job, state, item, tensor, info, words, error);
-    if (status == TM_OK) status = find_moments(job, state, item, info, words, &m, error);
-    if (status != TM_OK) {
-      char name[256];
-      tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
-      tm_error_prefix(error, "tensor '%s'", name);
-      return status;
-    }
-    put_figures(cells, words, &m);
-    note_what_does_not_fit(job, tensor, cells, m.count);
+static tm_status write_rows(void *context, tm_error *error) {
+  stats_state *state = context;
+  uint64_t closed = atomic_load_explicit(&state->closed, memory_order_relaxed);
+  for (; closed < atomic_load(&state->opened); closed++) {
+    const open_tensor *open = open_at(state, closed);
+    if (atomic_load(&open->elements_left) != 0) break;
+    const tm_status status = write_row(state, open, error);
+    if (status != TM_OK) return name_tensor(open->tensor, status, error);
+    atomic_store(&state->closed, closed + 1);
   }
-  TM_TRY(tm_job_add_row(job, cells, error));
-  tm_job_advance(job, 0, 1);
   return TM_OK;
 }
 
@@ -359,19 +201,19 @@ static tm_status run_tensor(tm_job *job, stats_state *state, const tm_selected *
 
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
+  state->job = job;
   state->runner.cancelled = tm_job_cancel_flag(job);
-  tm_status status = tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error);
-  if (status == TM_OK) tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  for (uint64_t i = 0; i < state->selection.count && status == TM_OK; i++) {
-    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
-    status = run_tensor(job, state, &state->selection.items[i], error);
-  }
-  return status;
+  TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
+  tm_job_set_totals(job, state->selection.bytes, state->selection.count);
+  const tm_work_stream_source work = { .context = state, .bytes_total = state->selection.bytes, .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
+                                .next = next_tile, .load = load_tile, .done = tile_done, .advance = write_rows, .note = note_stream };
+  return tm_work_stream_run(&state->runner, &work, NULL, error);
 }
 
 static void destroy_state(tm_memory *memory, void *state_pointer) {
   stats_state *state = state_pointer;
-  tm_scratch_give(state->runner.scratch, state->buffer);
+  tm_scratch_give(state->room.scratch, state->room.block);
+  tm_memory_free(memory, state->open, OPEN_TENSORS * sizeof *state->open);
   tm_selection_deinit(&state->selection);
   tm_arena_deinit(&state->arena);
   tm_memory_free(memory, state->sources, state->source_count * sizeof *state->sources);
@@ -379,15 +221,16 @@ static void destroy_state(tm_memory *memory, void *state_pointer) {
 }
 
 static const tm_job_work stats_work = {
-  .columns = columns,
-  .column_count = COLUMN_COUNT,
+  .columns = tm_stats_columns,
+  .column_count = TM_STATS_COLUMNS,
   .run = run_stats,
   .destroy = destroy_state,
 };
 
 static tm_status fill_state(stats_state *state, tm_memory *memory, const tm_stats_request *request, tm_error *error) {
   state->sources = tm_memory_calloc(memory, request->source_count, sizeof *state->sources);
-  if (state->sources == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  state->open = tm_memory_calloc(memory, OPEN_TENSORS, sizeof *state->open);
+  if (state->sources == NULL || state->open == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   memcpy(state->sources, request->sources, request->source_count * sizeof *state->sources);
   return tm_selection_rules_copy(&request->rules, &state->arena, &state->rules, error);
 }
@@ -397,7 +240,8 @@ tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const t
   stats_state *state = tm_memory_calloc(memory, 1, sizeof *state);
   if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   *state = (stats_state){ .runner = *runner, .memory = memory, .selection = { .memory = memory }, .source_count = request->source_count,
-                          .worst_numerics = request->worst_numerics, .tile_bytes = FIRST_TILE_BYTES };
+                          .worst_numerics = request->worst_numerics, .tile_bytes = FIRST_TILE_BYTES,
+                          .room = { .scratch = runner->scratch } };
   tm_arena_init(&state->arena, memory);
   const tm_status status = fill_state(state, memory, request, error);
   if (status != TM_OK) {

@@ -357,6 +357,24 @@ uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement,
   return atomic_load(&placement->chosen);
 }
 
+tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, tm_quote *out_quote, tm_error *error) {
+  tm_placement *placement = NULL;
+  TM_TRY(tm_placement_acquire(table, request, &placement, error));
+  tm_mutex_lock(&placement->lock);
+  (void)look_at_setups(table, placement, 0);
+  const uint32_t best = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
+  *out_quote = (tm_quote){ .total_ns = UINT64_MAX };
+  if (best < placement->candidate_count) {
+    const tm_plan_candidate *candidate = &placement->candidates[best];
+    const uint64_t price_ns = tm_candidate_price_ns(candidate);
+    *out_quote = (tm_quote){ candidate->total_ns, price_ns > candidate->total_ns ? price_ns - candidate->total_ns : 0,
+                             candidate->device->index, candidate->estimate.samples != 0 };
+  }
+  tm_mutex_unlock(&placement->lock);
+  tm_placement_release(table, placement);
+  return TM_OK;
+}
+
 void tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                       const uint64_t *origins) {
   const bool is_watched = atomic_load_explicit(&placement->has_setups, memory_order_relaxed);

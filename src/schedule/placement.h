@@ -75,6 +75,16 @@ void     tm_placement_reprice(tm_placement_table *table, tm_placement *placement
 void     tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                           const uint64_t *origins);
 
+/* What a run would take now, without running anything. */
+typedef struct tm_quote {
+  uint64_t total_ns;                    /* UINT64_MAX: nobody can */
+  uint64_t setup_ns;                    /* still to be paid before */
+  uint32_t device;                      /* inventory index */
+  bool     is_measured;                 /* work of the kind was measured on it */
+} tm_quote;
+/* Of the cheapest candidate.   As tm_placement_acquire */
+tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, tm_quote *out_quote, tm_error *error);
+
 /* The candidate's kernel, prepared now if it was not. */
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error);
 

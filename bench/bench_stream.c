@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_stream FILE [--plugin=PATH] [--threads=N] [--seconds=10]: the statistics job over a checkpoint, again and again, with the
+ * devices that there are, and small operations in between as somebody at a keyboard wants them.  Prints what each device
+ * did, how near that is to the least time that they could have taken together (bound / achieved), and how long the small
+ * operations took while the job ran.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#include "tensormorph/tensormorph.h"
+
+#define MOST_SAMPLES 200000u
+#define PAUSE_NS 2000000u
+#define SIDE 64u
+
+typedef struct samples {
+  double   ns[MOST_SAMPLES];
+  uint32_t count;
+} samples;
+
+static int compare_doubles(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The least time in which devices as fast as these are could have done what they did, beside what it took. */
+static void show_job(const tm_job *job) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_device_usage usage = { .struct_size = sizeof usage };
+  double bytes = 0, rate = 0;
+  tm_job_progress(job, &progress);
+  for (uint32_t i = 0; tm_job_device_usage(job, i, &usage) == TM_OK; i++) {
+    if (usage.busy_ns == 0 || usage.bytes == 0) continue;
+    bytes += (double)usage.bytes;
+    rate += (double)usage.bytes / (double)usage.busy_ns;
+    printf("  %-12s %8" PRIu64 " operations  %8.1f MB  %6.2f GB/s while busy\n", usage.device_name, usage.operation_count,
+           (double)usage.bytes / 1e6, (double)usage.bytes / (double)usage.busy_ns);
+  }
+  if (rate > 0)
+    printf("  %.3f s: %.2f GB/s, bound / achieved %.3f\n", (double)progress.elapsed_ns / 1e9, bytes / (double)progress.elapsed_ns,
+           bytes / rate / (double)progress.elapsed_ns);
+}
+
+static int run_small(tm_context *context, tm_tensor *const *operands, samples *taken) {
+  const uint64_t begin = tm_now_ns();
+  tm_error error = { .struct_size = sizeof error };
+  if (tm_run(context, TM_OP_ADD, NULL, 0, operands, 2, &operands[2], 1, NULL, &error) != TM_OK) {
+    fprintf(stderr, "%s\n", error.text);
+    return 0;
+  }
+  if (taken->count < MOST_SAMPLES) taken->ns[taken->count++] = (double)(tm_now_ns() - begin);
+  return 1;
+}
+
+static int run_beside(tm_context *context, tm_checkpoint *checkpoint, tm_tensor *const *operands, samples *taken) {
+  tm_job *job = NULL;
+  tm_error error = { .struct_size = sizeof error };
+  if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) {
+    fprintf(stderr, "%s\n", error.text);
+    return 0;
+  }
+  while (tm_job_wait(job, PAUSE_NS, NULL) == TM_PENDING)
+    if (!run_small(context, operands, taken)) break;
+  const int whole = tm_job_wait(job, UINT64_MAX, &error) == TM_OK;
+  if (!whole) fprintf(stderr, "%s\n", error.text);
+  show_job(job);
+  tm_job_destroy(job);
+  return whole;
+}
+
+static void show_samples(const char *what, samples *taken) {
+  if (taken->count == 0) return;
+  qsort(taken->ns, taken->count, sizeof *taken->ns, compare_doubles);
+  printf("%s: %u, median %.1f us, p99 %.1f us, most %.1f us\n", what, taken->count, taken->ns[taken->count / 2] / 1e3,
+         taken->ns[(uint64_t)taken->count * 99 / 100] / 1e3, taken->ns[taken->count - 1] / 1e3);
+}
+
+static int bench(tm_context *context, tm_checkpoint *checkpoint, uint64_t seconds) {
+  static samples alone, beside;
+  tm_tensor *operands[3] = { NULL };
+  const uint64_t dims[] = { SIDE, SIDE };
+  for (int i = 0; i < 3; i++)
+    if (tm_tensor_create(context, TM_FORMAT_F32, 2, dims, &operands[i], NULL) != TM_OK) return 0;
+  int whole = 1;
+  for (int i = 0; i < 1000 && whole; i++) whole = run_small(context, operands, &alone);
+  const uint64_t begin = tm_now_ns();
+  do whole = whole && run_beside(context, checkpoint, operands, &beside);
+  while (whole && tm_now_ns() - begin < seconds * UINT64_C(1000000000));
+  show_samples("additions of 64 x 64 with nothing beside them", &alone);
+  show_samples("the same beside the job", &beside);
+  for (int i = 0; i < 3; i++) tm_tensor_destroy(operands[i]);
+  return whole;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return fprintf(stderr, "usage: bench_stream FILE [--plugin=PATH] [--threads=N] [--seconds=10]\n"), 2;
+  const char *plugin = NULL;
+  for (int i = 2; i < argc; i++)
+    if (strncmp(argv[i], "--plugin=", 9) == 0) plugin = argv[i] + 9;
+  tm_error error = { .struct_size = sizeof error };
+  const tm_context_options options = { .struct_size = sizeof options, .flags = TM_CONTEXT_MAP_FILES,
+                                       .thread_count = (uint32_t)bench_option(argc, argv, "threads", 0),
+                                       .plugin_paths = &plugin, .plugin_path_count = plugin != NULL };
+  tm_context *context = NULL;
+  tm_checkpoint *checkpoint = NULL;
+  tm_status status = tm_context_create(&options, &context, &error);
+  if (status == TM_OK) status = tm_checkpoint_open(context, argv[1], 0, &checkpoint, &error);
+  if (status != TM_OK) fprintf(stderr, "%s\n", error.text);
+  const int whole = status == TM_OK && bench(context, checkpoint, bench_option(argc, argv, "seconds", 10));
+  tm_checkpoint_close(checkpoint);
+  tm_context_destroy(context);
+  return whole ? 0 : 1;
+}

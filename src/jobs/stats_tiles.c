@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/stats_tiles.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+
+tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes) {
+  const uint64_t superblock_bytes = TM_STATS_SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
+  const uint64_t most = tm_max_u64(1, bytes / superblock_bytes) * TM_STATS_SUPERBLOCK_ELEMENTS;
+  const uint64_t elements = tm_min_u64(most, element_count - begin);
+  return (tm_stats_tile){ begin, elements, begin / info->block_elements * info->block_bytes,
+                          elements / info->block_elements * info->block_bytes };
+}
+
+tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
+                                tm_error *error) {
+  const uint64_t words = TM_STATS_WORDS;
+  memset(out_request, 0, sizeof *out_request);
+  out_request->op = TM_OP_STATS;
+  out_request->version = tm_op_find(TM_OP_STATS)->version;
+  out_request->worst_numerics = worst_numerics;
+  out_request->only_device = TM_ANY_DEVICE;
+  out_request->input_count = 1;
+  out_request->output_count = 1;
+  TM_TRY(tm_operand_contiguous(format, 1, &elements, &out_request->operands[0], error));
+  TM_TRY(tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &out_request->operands[1], error));
+  out_request->operands[0].alignment = alignment;
+  out_request->operands[1].alignment = 8;
+  return TM_OK;
+}
+
+tm_status tm_stats_tile_load(const tm_archive *archive, uint64_t tensor, const tm_stats_tile *tile, tm_work_stream_room *room,
+                             const void **out_data, tm_error *error) {
+  const char *mapped = tm_archive_mapped(archive, tensor);
+  if (mapped != NULL) {
+    *out_data = mapped + tile->offset;
+    return TM_OK;
+  }
+  void *memory = tm_work_stream_room_take(room, tile->bytes);
+  if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)tile->bytes);
+  *out_data = memory;
+  return tm_archive_read(archive, tensor, tile->offset, memory, tile->bytes, error);
+}

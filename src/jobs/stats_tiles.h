@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats_tiles.h - tensors cut into tiles, and each tile's statistics as an operation. */
+#ifndef TM_JOBS_STATS_TILES_H
+#define TM_JOBS_STATS_TILES_H
+
+#include "execute/work_stream.h"
+#include "formats/archive.h"
+#include "tensor/format.h"
+
+/* Tiles are whole superblocks, so that sums do not depend on their size (canonical_sum.h). */
+#define TM_STATS_SUPERBLOCK_ELEMENTS UINT64_C(32768)
+
+/* A part of a tensor. */
+typedef struct tm_stats_tile {
+  uint64_t first_element;       /* a multiple of the superblock */
+  uint64_t element_count;
+  uint64_t offset;              /* of its first byte in the tensor */
+  uint64_t bytes;
+} tm_stats_tile;
+
+/* The tile from `begin` on, of about `bytes`. */
+tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes);
+
+/* The statistics of dense elements at an address of that alignment. */
+tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
+                                tm_error *error);
+
+/* The tile's bytes: where they lie, or read into the room.   TM_ERROR_NO_MEMORY, as tm_archive_read */
+tm_status tm_stats_tile_load(const tm_archive *archive, uint64_t tensor, const tm_stats_tile *tile, tm_work_stream_room *room,
+                             const void **out_data, tm_error *error);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statistics of one checkpoint by the reference alone, by the host's cores alone, and by both of two silicons at once: the
+   same rows, in the same order, bit for bit. */
+#include <stdbool.h>
+
+#include "fakes/picky_case.h"
+
+#define MOST_CELLS 4096u
+
+static const struct { const char *name, *type; uint64_t elements; uint32_t bytes; } tensors[] = {
+  { "empty", "F32", 0, 4 },       { "one", "F32", 1, 4 },           { "large", "F32", 3000000, 4 }, { "short", "BF16", 40000, 2 },
+  { "half", "F16", 2000001, 2 },  { "bytes", "U8", 100000, 1 },     { "wide", "F64", 500000, 8 },   { "odd", "F32", 32769, 4 },
+};
+#define TENSORS (sizeof tensors / sizeof tensors[0])
+
+static void write_checkpoint(const char *path) {
+  char header[2048] = "{";
+  size_t length = 1;
+  uint64_t offset = 0, random = 3;
+  for (size_t i = 0; i < TENSORS; i++) {
+    const uint64_t end = offset + tensors[i].elements * tensors[i].bytes;
+    length += (size_t)snprintf(header + length, sizeof header - length, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%llu],\"data_offsets\":[%llu,%llu]}",
+                               i == 0 ? "" : ",", tensors[i].name, tensors[i].type, (unsigned long long)tensors[i].elements,
+                               (unsigned long long)offset, (unsigned long long)end);
+    offset = end;
+  }
+  header[length++] = '}';
+  while (length % 8 != 0) header[length++] = ' ';
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  const uint64_t header_bytes = length;
+  assert_int_equal(fwrite(&header_bytes, 8, 1, file), 1);
+  assert_int_equal(fwrite(header, 1, length, file), length);
+  uint64_t block[512];
+  for (uint64_t left = offset; left != 0;) {            /* any bits: also what is not finite */
+    const uint64_t bytes = left < sizeof block ? left : sizeof block;
+    for (size_t i = 0; i < 512; i++) block[i] = picky_random(&random) << 31 ^ picky_random(&random) ^ picky_random(&random) << 50;
+    assert_int_equal(fwrite(block, 1, bytes, file), bytes);
+    left -= bytes;
+  }
+  assert_int_equal(fclose(file), 0);
+}
+
+/* Runs the job and keeps what can be compared of each cell. */
+static uint64_t rows_of(tm_context *context, const char *path, uint64_t *out_values) {
+  tm_error error = { .struct_size = sizeof error };
+  tm_checkpoint *checkpoint = NULL;
+  tm_job *job = NULL;
+  if (tm_checkpoint_open(context, path, 0, &checkpoint, &error) != TM_OK ||
+      tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK || tm_job_wait(job, UINT64_MAX, &error) != TM_OK)
+    fail_msg("%s", error.text);
+  uint32_t columns = 0;
+  (void)tm_job_columns(job, &columns);
+  tm_cell cells[32];
+  uint64_t count = 0;
+  assert_int_equal(tm_job_row_count(job), TENSORS);
+  for (uint64_t row = 0; tm_job_row(job, row, cells) == TM_OK; row++) {
+    assert_string_equal(cells[1].text, tensors[row].name);
+    for (uint32_t i = 0; i < columns; i++, count++) {
+      out_values[count] = cells[i].count;
+      if (cells[i].type == TM_COLUMN_NUMBER && cells[i].defined) memcpy(&out_values[count], &cells[i].number, sizeof(double));
+    }
+  }
+  tm_job_destroy(job);
+  tm_checkpoint_close(checkpoint);
+  return count;
+}
+
+static uint64_t rows_with(const char *path, bool with_cpu, bool is_mapped, picky_control *helper, uint64_t *out_values) {
+  static char plugin[512];
+  snprintf(plugin, sizeof plugin, "%s/tests/fakes/picky.so", TM_BINARY_DIR);
+  const char *paths[] = { plugin }, *excluded[] = { "cpu" };
+  const tm_named_pointer pointer = { "picky", PICKY_CONTROL_KEY, helper };
+  const tm_context_options options = {
+    .struct_size = sizeof options, .flags = is_mapped ? TM_CONTEXT_MAP_FILES : 0, .thread_count = 1,
+    .worst_numerics_plus_one = 1 + TM_NUMERICS_N0, .excluded_devices = excluded, .excluded_device_count = !with_cpu,
+    .plugin_paths = paths, .plugin_path_count = helper != NULL, .pointers = &pointer, .pointer_count = helper != NULL };
+  tm_error error = { .struct_size = sizeof error };
+  tm_context *context = NULL;
+  if (tm_context_create(&options, &context, &error) != TM_OK) fail_msg("%s", error.text);
+  const uint64_t count = rows_of(context, path, out_values);
+  tm_context_destroy(context);
+  return count;
+}
+
+static void rows_do_not_depend_on_who_computed(void **state) {
+  static uint64_t expected[MOST_CELLS], found[MOST_CELLS];
+  (void)state;
+  const char *path = "test_stream_job.safetensors";
+  write_checkpoint(path);
+  const uint64_t count = rows_with(path, false, true, NULL, expected);
+  for (int mapped = 0; mapped < 2; mapped++) {
+    assert_int_equal(rows_with(path, true, mapped, NULL, found), count);
+    assert_memory_equal(found, expected, count * sizeof *found);
+    /* The other silicon is cheap, cheap with memory of its own, and fails after a while. */
+    for (uint32_t kind = 0; kind < 3; kind++) {
+      picky_control helper = { .cost_ns = 1000, .has_own_memory = kind != 0 };
+      if (kind == 2) helper.capacity_bytes = 1;
+      assert_int_equal(rows_with(path, true, mapped, &helper, found), count);
+      assert_memory_equal(found, expected, count * sizeof *found);
+      assert_int_equal(atomic_load(&helper.complaints), 0);
+      if (kind != 2) assert_true(atomic_load(&helper.launches) != 0);
+    }
+  }
+  remove(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed) };
+  return cmocka_run_group_tests_name("stream_job", tests, NULL, NULL);
+}
