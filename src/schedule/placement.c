@@ -361,7 +361,7 @@ tm_status tm_placement_quote(tm_placement_table *table, const tm_request *reques
   tm_placement *placement = NULL;
   TM_TRY(tm_placement_acquire(table, request, &placement, error));
   tm_mutex_lock(&placement->lock);
-  (void)look_at_setups(table, placement, 0);
+  (void)look_at_setups(table, placement, &(tm_choice_site){ NULL, NULL, 0 }, 0);
   const uint32_t best = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
   *out_quote = (tm_quote){ .total_ns = UINT64_MAX };
   if (best < placement->candidate_count) {
