@@ -218,10 +218,18 @@ static bool try_tile(const call *c, uint32_t index) {
   uint64_t tiles;
   if (index >= c->placement->candidate_count) return false;
   tm_plan_candidate *candidate = &c->placement->candidates[index];
-  if (candidate->estimate.device_samples != 0 || !tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return false;
+  if (atomic_load_explicit(&candidate->is_device_known, memory_order_relaxed) || c->runner->is_strict) return false;
+  if (!tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return false;
   const tm_clock *clock = &candidate->device->backend->inventory->clock;
   const uint64_t begin = tm_clock_now(clock);
-  tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers);
+  tm_error error;
+  error.struct_size = sizeof error;
+  error.text[0] = '\0';
+  const tm_status status = tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers, &error);
+  if (status == TM_ERROR_NO_DEVICE && c->outcome != NULL) {
+    c->outcome->fell_back = 1;
+    snprintf(c->outcome->note, sizeof c->outcome->note, "a first tile: %.200s", error.text);
+  }
   tm_exploration_settle(c->runner->table, candidate, tm_clock_since(clock, begin));
   tm_placement_refresh(c->runner->table, c->placement);
   return true;

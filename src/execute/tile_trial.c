@@ -37,31 +37,35 @@ static bool is_known(const tm_runner *runner, uint32_t device) {
 }
 
 /* Until something was learned: outputs that lie side by side will be written again anyway. */
-static void run_tile(const tm_runner *runner, const tm_lowering *lowering, const tm_request *tile, void *const *pointers) {
+static tm_status run_tile(const tm_runner *runner, const tm_lowering *lowering, const tm_request *tile, void *const *pointers,
+                          tm_error *error) {
   void *places[TM_MAX_OPERANDS];
   const uint32_t count = tile->input_count + tile->output_count;
   memcpy(places, pointers, count * sizeof *places);
   tm_scratch_block block = { NULL, 0 };
   if (lowering->split.join != TM_JOIN_SIDE_BY_SIDE) {
     block = tm_scratch_take(runner->scratch, lowering->split.sum.byte_count);
-    if (block.memory == NULL) return;
+    if (block.memory == NULL) return TM_ERROR_NO_MEMORY;
     places[tile->input_count] = block.memory;
   }
   tm_status status = TM_OK;
   for (uint32_t run = 0; run < TM_TILE_RUNS && status == TM_OK && !is_known(runner, tile->only_device); run++)
-    status = tm_runner_run(runner, tile, places, NULL, NULL);
+    status = tm_runner_run(runner, tile, places, NULL, error);
   if (status != TM_ERROR_INTERNAL && block.memory != NULL) tm_scratch_give(runner->scratch, block);
+  return status;
 }
 
-void tm_tile_trial_run(const tm_runner *runner, const tm_request *request, const tm_device_slot *device, uint64_t tiles,
-                       void *const *pointers) {
+tm_status tm_tile_trial_run(const tm_runner *runner, const tm_request *request, const tm_device_slot *device, uint64_t tiles,
+                            void *const *pointers, tm_error *error) {
   tm_lowering *lowering = tm_memory_alloc(runner->table->memory, sizeof *lowering, 0);
-  if (lowering == NULL) return;
+  if (lowering == NULL) return TM_ERROR_NO_MEMORY;
+  tm_status status = TM_UNSUPPORTED;
   if (cut(request, tiles, lowering)) {
     tm_request tile = lowering->inner;
     tile.only_device = device->index;
     tile.flags = (tile.flags | TM_REQUEST_AS_IS) & ~TM_REQUEST_UNMEASURED;      /* the second time its pages are there */
-    run_tile(runner, lowering, &tile, pointers);
+    status = run_tile(runner, lowering, &tile, pointers, error);
   }
   tm_memory_free(runner->table->memory, lowering, sizeof *lowering);
+  return status;
 }

@@ -28,6 +28,7 @@ static void price(const tm_market *market, tm_plan_candidate *candidate) {
   candidate->total_ns = tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.factor),
                                     tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
   candidate->due = tm_candidate_due(market, candidate, 0);
+  atomic_store_explicit(&candidate->is_device_known, candidate->estimate.device_samples != 0, memory_order_relaxed);
 }
 
 uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {

@@ -39,6 +39,7 @@ typedef struct tm_plan_candidate {
   _Atomic bool      is_prepared;
   _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
   _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
+  _Atomic bool      is_device_known;    /* something was measured on the device: for those that hold no lock */
   _Atomic uint64_t  runs;
   _Atomic uint64_t  prepare_ns;         /* what preparing took, until that is learned */
   _Atomic uint64_t  first_ns;           /* what the first launch took */

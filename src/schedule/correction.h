@@ -132,6 +132,7 @@ uint64_t tm_correction_copy_ns(tm_correction *correction, uint32_t link, uint64_
 /* Tells all that was learned now, frozen or not. */
 void tm_correction_promote(tm_correction *correction);
 
+uint32_t tm_correction_count(tm_correction *correction);
 /* A copy of the entry at `index`; false past the last. */
 bool tm_correction_at(tm_correction *correction, uint32_t index, tm_correction_entry *out_entry);
 /* The link's two ends; false if there is no such link. */

@@ -7,7 +7,9 @@
 /* In 2^-32 of a doubling: one nat is 1.4427 doublings. */
 #define NAT INT64_C(6196328019)
 #define CLIP NAT                /* one measurement is believed to be off a settled mean by no more than this */
-#define FIRST_CLIP (NAT * 3 / 2)        /* and off what was expected, while little was seen: a preempted run is no slow device */
+/* While little was seen, no run is believed to take much longer than was expected: it may have been held up.  But nothing makes
+   one faster than it is, so that one which is tells more than those before. */
+#define FIRST_CLIP (NAT * 3 / 2)
 #define SETTLED (3 * TM_WEIGHT_ONE)
 #define LARGE_RESIDUAL (NAT * 2 / 5)    /* two standard deviations of the noise */
 #define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
@@ -60,11 +62,13 @@ void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above
   if (live->weight == 0) live->mean = above;
   int64_t residual = x - live->mean;
   const uint64_t square = square_of(clip(residual, FIRST_CLIP));
-  if (may_drift && live->weight >= SETTLED && has_drifted(live, residual)) {
+  const bool is_settled = live->weight >= SETTLED;
+  if (is_settled ? may_drift && has_drifted(live, residual) : live->weight != 0 && residual < -LARGE_RESIDUAL) {
     start_over(node, x);
     residual = 0;
   }
-  residual = clip(residual, live->weight < SETTLED ? FIRST_CLIP : CLIP);
+  if (is_settled) residual = clip(residual, CLIP);
+  else if (residual > FIRST_CLIP) residual = FIRST_CLIP;
   const int64_t accepted = live->mean + residual;
   add_sample(live, residual, square);
   if (node->fresh.weight == 0) node->fresh.mean = accepted;

@@ -133,6 +133,13 @@ void tm_correction_promote(tm_correction *correction) {
 
 /* ---- what is kept on disk ---- */
 
+uint32_t tm_correction_count(tm_correction *correction) {
+  tm_mutex_lock(&correction->lock);
+  const uint32_t count = correction->count;
+  tm_mutex_unlock(&correction->lock);
+  return count;
+}
+
 bool tm_correction_at(tm_correction *correction, uint32_t index, tm_correction_entry *out_entry) {
   tm_mutex_lock(&correction->lock);
   const bool is_there = index < correction->count;

@@ -40,7 +40,7 @@ static uint64_t tiles_of(const tm_placement *placement, const tm_plan_candidate 
 
 bool tm_exploration_wants_tile(tm_placement_table *table, tm_placement *placement, uint32_t index, uint64_t *out_tiles) {
   tm_plan_candidate *candidate = &placement->candidates[index];
-  if (candidate->estimate.device_samples != 0 || atomic_load(&table->market.correction->is_frozen)) return false;
+  if (atomic_load(&candidate->is_device_known) || atomic_load(&table->market.correction->is_frozen)) return false;
   tm_mutex_lock(&placement->lock);
   *out_tiles = tiles_of(placement, candidate);
   if (*out_tiles != 0) candidate->has_tried_tile = true;

@@ -167,7 +167,7 @@ typedef struct harvest {
 static uint64_t text_room(const harvest *h) { return 2 * (uint64_t)h->room * TM_PROFILE_LINE_BYTES; }
 
 static bool harvest_init(harvest *h, tm_profile *profile) {
-  *h = (harvest){ .profile = profile, .room = profile->correction->count };
+  *h = (harvest){ .profile = profile, .room = tm_correction_count(profile->correction) };
   h->entries = tm_memory_calloc(profile->memory, h->room, sizeof *h->entries);
   h->text = h->entries == NULL ? NULL : tm_memory_alloc(profile->memory, text_room(h), 0);
   return h->text != NULL;
@@ -217,7 +217,7 @@ static tm_status write_fresh(harvest *h, tm_error *error) {
 tm_status tm_profile_save(tm_profile *profile, tm_error *error) {
   harvest h;
   tm_error own = TM_ERROR_INIT;
-  if (profile->folder == NULL || profile->correction->count == 0) return TM_OK;
+  if (profile->folder == NULL || atomic_load(&profile->correction->fresh_samples) == 0) return TM_OK;
   tm_mutex_lock(&profile->lock);
   const bool has_room = harvest_init(&h, profile);
   tm_status status = has_room ? write_fresh(&h, &own) : tm_fail(&own, TM_ERROR_NO_MEMORY, "no memory to write what was learned");

@@ -12,6 +12,7 @@
 #define LARGEST_FILE_BYTES (UINT64_C(16) << 20)
 #define LARGEST_JOURNAL_BYTES (UINT64_C(256) << 10)
 #define LONGEST_PATH 4096
+#define MOST_STATES 4u          /* that one device is remembered in: builds, drivers ... */
 #define LOCK_PATIENCE_NS (UINT64_C(2) * 1000000000)
 #define LOCK_PAUSE_NS UINT64_C(2000000)
 
@@ -116,6 +117,20 @@ static tm_status check_version(const reading *snapshot, const reading *journal, 
   return tm_fail(error, TM_UNSUPPORTED, "the profile was written by another version of the library, and is left alone");
 }
 
+/* A device whose build, driver or host changed often leaves knowledge that nobody will ask for again. */
+static void drop_outdated(tm_profile_merge *merge) {
+  for (uint32_t i = 0; i < merge->owner_count; i++) {
+    tm_profile_owner *owner = &merge->owners[i];
+    uint32_t later = 0;
+    for (uint32_t j = i + 1; j < merge->owner_count && !owner->is_link; j++) {
+      const tm_profile_owner *other = &merge->owners[j];
+      later += !other->is_link && strcmp(owner->device.backend, other->device.backend) == 0 &&
+               strcmp(owner->device.uuid, other->device.uuid) == 0;
+    }
+    owner->is_dropped |= later >= MOST_STATES;
+  }
+}
+
 static tm_status compact_locked(tm_profile_file *file, tm_profile_keep_fn keep, void *context, tm_profile_merge *merge, tm_error *error) {
   path_text path, journal_path;
   reading snapshot, journal;
@@ -125,6 +140,7 @@ static tm_status compact_locked(tm_profile_file *file, tm_profile_keep_fn keep, 
   read_both(file, tm_profile_merge_take, merge, &snapshot, &journal);
   TM_TRY(check_version(&snapshot, &journal, error));
   for (uint32_t i = 0; keep != NULL && i < merge->owner_count; i++) merge->owners[i].is_dropped = !keep(context, &merge->owners[i]);
+  drop_outdated(merge);
   if (tm_profile_merge_print(merge, snapshot.generation + 1, &text, &bytes, &room) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a profile");
   const tm_status status = tm_plain_file_replace(path, text, bytes, error);

@@ -16,7 +16,7 @@ struct fake_control {
   uint64_t    element_cost_ps;  /* declared, a further element */
   uint64_t    real_ns;          /* what a launch really takes */
   uint64_t    setup_ns;
-  /* Not NULL: work and set-ups take no time, but move this clock by what the functions say (NULL: nothing). */
+  /* Not NULL: nothing is computed, and no time spent; work and set-ups move this clock by what these say (NULL: nothing). */
   _Atomic uint64_t *clock_ns;
   uint64_t  (*virtual_ns)(const struct fake_control *control, uint32_t op, uint64_t elements, uint64_t launch);
   uint64_t  (*declared_ns)(const struct fake_control *control, uint32_t op, uint64_t elements);     /* NULL: as above */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices that declare something else than they do, on a virtual clock: what a sequence of operations took, over what it takes
- * one who knows the truth.  The ratios are printed.
+ * one who knows the truth.  The ratios are printed.  TM_NIGHTLY=1: with more speeds of the liar.
  */
 #include <stdlib.h>
 
@@ -137,8 +137,9 @@ static double sequence_ratio(const truth truths[2], bool goes_back) {
   return total_ns / oracle_ns;
 }
 
-static const double speeds[] = { 0.1, 0.3, 0.5, 0.8, 1.25, 2, 3, 10 };     /* of the liar, beside the honest one: time */
-#define SPEEDS (sizeof speeds / sizeof speeds[0])
+/* Of the liar, beside the honest one: its time. */
+static const double speeds[] = { 0.1, 0.3, 0.5, 2, 10, 0.8, 1.25, 3 };
+#define SPEEDS (getenv("TM_NIGHTLY") != NULL ? sizeof speeds / sizeof speeds[0] : 5)
 
 static double worst_of(double lie, int how, bool goes_back, const char *name) {
   double worst = 0;
@@ -162,7 +163,7 @@ static void optimists(void **state) {
   assert_at_most(worst_of(1, STEADY, false, "honest"), 1.10);
   assert_at_most(worst_of(0.1, STEADY, false, "10x optimist"), 1.10);
   assert_at_most(worst_of(0.01, STEADY, false, "100x optimist"), 1.10);
-  assert_at_most(worst_of(0.1, NOISY, false, "10x optimist, noisy"), 1.12);
+  assert_at_most(worst_of(0.1, NOISY, false, "10x optimist, noisy"), 1.10);
 }
 
 static void pessimists(void **state) {
@@ -175,7 +176,7 @@ static void pessimists(void **state) {
 static void other_lies(void **state) {
   (void)state;
   assert_at_most(worst_of(1, BY_SIZE, false, "10x by size, both ways"), 1.80);
-  assert_at_most(worst_of(1, RANDOM, false, "random, x0.01 to x100"), 1.60);
+  assert_at_most(worst_of(1, RANDOM, false, "random, x0.01 to x100"), 1.20);
   assert_at_most(worst_of(1, DRIFTING, false, "drifting to 3x"), 1.15);
   assert_at_most(worst_of(1, THROTTLED, false, "throttled 3x in mid-run"), 1.20);
   assert_at_most(worst_of(0.1, SLOW_FIRST, false, "10x optimist, slow first call"), 1.30);
