@@ -92,26 +92,18 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
 }
 
 static void print_words_about(const char *name, const char *words, tm_invocation *invocation) {
-  char text[1200];
-  if (words[0] == '\0') return;
-  tm_printable_clean(words, strlen(words), text, sizeof text);
-  tm_output_format(invocation->output, "%s: ", name);
-  tm_printable_wrap(invocation->output, text, strlen(name) + 2, invocation->terminal.width);
+  if (words[0] != '\0') tm_printable_about(invocation->output, name, words, invocation->terminal.width);
 }
 
 static void print_reasons(tm_context *context, tm_invocation *invocation) {
-  tm_output_stream      *stream = invocation->output;
   tm_backend_description backend = { .struct_size = sizeof backend };
   tm_device_description  device = { .struct_size = sizeof device };
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
     print_words_about(backend.name, backend.reason, invocation);
     print_words_about(backend.name, backend.note, invocation);
   }
-  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
-    if (device.reason[0] == '\0') continue;
-    tm_output_format(stream, "%s: ", device.name);
-    tm_printable_wrap(stream, device.reason, strlen(device.name) + 2, invocation->terminal.width);
-  }
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
+    print_words_about(device.name, device.reason, invocation);
 }
 
 /* "fake:0 is not asked for matmul (f32,q4_0,f32) any more: ..." */
@@ -126,8 +118,7 @@ static void print_violations(tm_context *context, tm_invocation *invocation) {
                violation.formats[0] != '\0' ? " (" : "", violation.formats, violation.formats[0] != '\0' ? ")" : "");
     snprintf(text, sizeof text, "%s (%llu time%s%s)", violation.reason, (unsigned long long)violation.count,
              violation.count == 1 ? "" : "s", violation.remembered ? ", remembered" : "");
-    tm_output_text(invocation->output, head);
-    tm_printable_wrap(invocation->output, text, strlen(head), invocation->terminal.width);
+    tm_printable_sentence(invocation->output, head, text, invocation->terminal.width);
   }
 }
 
@@ -143,23 +134,36 @@ static void print_tables(tm_context *context, tm_invocation *invocation) {
   tm_rows_print_table(&devices, device_views, DEVICE_COLUMNS, &look, invocation->output);
 }
 
+static void print_option_value(tm_output_stream *stream, const char *before, const char *value) {
+  tm_output_text(stream, before);
+  tm_printable_print(stream, value[0] != '\0' ? value : "\"\"");
+}
+
+static void print_option(const char *backend, const tm_option_description *option, tm_invocation *invocation) {
+  tm_output_stream *stream = invocation->output;
+  char              variable[160];
+  tm_session_variable_name(backend, option->name, variable, sizeof variable);
+  tm_printable_print(stream, backend);
+  tm_output_char(stream, '.');
+  tm_printable_print(stream, option->name);
+  print_option_value(stream, " = ", option->value);
+  tm_output_format(stream, "  (%s", option_type(option->type));
+  print_option_value(stream, ", default ", option->default_value);
+  tm_output_text(stream, ")\n    ");
+  tm_printable_wrap(stream, option->help, 4, invocation->terminal.width);
+  tm_output_format(stream, "    %s\n", variable);
+}
+
 static void print_options(tm_context *context, tm_invocation *invocation) {
-  tm_output_stream      *stream = invocation->output;
   tm_backend_description backend = { .struct_size = sizeof backend };
   tm_option_description  option = { .struct_size = sizeof option };
   bool                   any = false;
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
-    for (uint32_t j = 0; tm_backend_option_describe(context, i, j, &option) == TM_OK; j++) {
-      char variable[160];
-      tm_session_variable_name(backend.name, option.name, variable, sizeof variable);
-      tm_output_format(stream, "%s%s.%s = %s  (%s, default %s)\n    ", any ? "\n" : "", backend.name, option.name,
-                       option.value[0] != '\0' ? option.value : "\"\"", option_type(option.type),
-                       option.default_value[0] != '\0' ? option.default_value : "\"\"");
-      tm_printable_wrap(stream, option.help, 4, invocation->terminal.width);
-      tm_output_format(stream, "    %s\n", variable);
-      any = true;
+    for (uint32_t j = 0; tm_backend_option_describe(context, i, j, &option) == TM_OK; j++, any = true) {
+      if (any) tm_output_char(invocation->output, '\n');
+      print_option(backend.name, &option, invocation);
     }
-  if (!any) tm_output_text(stream, "no loaded backend has options\n");
+  if (!any) tm_output_text(invocation->output, "no loaded backend has options\n");
 }
 
 /* -------------------------------------------------------------------------------------------------------- JSON ---- */
@@ -176,6 +180,7 @@ static void print_backend_json(tm_context *context, uint32_t index, const tm_bac
   tm_json_text(json, "state", backend_state(backend->state));
   tm_json_text(json, "reason", backend->reason);
   tm_json_text(json, "note", backend->note);
+  tm_json_bool(json, "is_untried", backend->is_untried != 0);
   tm_json_begin_array(json, "options", false);
   for (uint32_t i = 0; tm_backend_option_describe(context, index, i, &option) == TM_OK; i++) {
     char variable[160];

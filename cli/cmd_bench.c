@@ -326,11 +326,7 @@ static void print_human(const bench_run *bench) {
   tm_rows_print_table(&rows, human_views, HUMAN_VIEW_COUNT, &look, stream);
   for (uint32_t i = 0; i < bench->result_count; i++) {
     const measurement *result = &bench->results[i];
-    char               clean[1200];
-    if (result->status == TM_OK) continue;
-    tm_printable_clean(result->reason, strlen(result->reason), clean, sizeof clean);
-    tm_output_format(stream, "%s: ", result->device);
-    tm_printable_wrap(stream, clean, strlen(result->device) + 2, terminal->width);
+    if (result->status != TM_OK) tm_printable_about(stream, result->device, result->reason, terminal->width);
   }
 }
 

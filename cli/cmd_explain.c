@@ -111,13 +111,6 @@ static void print_request(const tm_op_request *request, const tm_explanation_sum
                    tm_quantity_bytes(summary->written_bytes, &c), tm_numerics_name(summary->worst_numerics));
 }
 
-static void print_sentence(tm_output_stream *stream, const char *head, const char *text, uint32_t width) {
-  char clean[1200];
-  tm_printable_clean(text, strlen(text), clean, sizeof clean);
-  tm_output_text(stream, head);
-  tm_printable_wrap(stream, clean, strlen(head), width);
-}
-
 /* "; 2 s to be paid once, 3 ms of it earned" */
 static void describe_setup(const tm_candidate *candidate, char *text, size_t capacity) {
   tm_quantity setup, earned;
@@ -142,7 +135,7 @@ static void print_details(tm_explanation *explanation, tm_output_stream *stream,
     snprintf(text, sizeof text, "%s%s%s%s%s%s%s", candidate.lowering, is_lowered ? ": " : "", promise,
              promise[0] != '\0' && setup[0] != '\0' ? "; " : "", setup,
              (promise[0] != '\0' || setup[0] != '\0') && has_reason ? "; " : "", candidate.reason);
-    print_sentence(stream, head, text, width);
+    tm_printable_sentence(stream, head, text, width);
   }
 }
 
@@ -154,14 +147,14 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   row_texts              texts = { .explanation = explanation };
   tm_explanation_summarize(explanation, &summary);
   print_request(request, &summary, stream);
-  if (request->note[0] != '\0') print_sentence(stream, "note: ", request->note, width);
+  if (request->note[0] != '\0') tm_printable_sentence(stream, "note: ", request->note, width);
   tm_output_char(stream, '\n');
   const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
   tm_output_char(stream, '\n');
   print_details(explanation, stream, width);
   if (summary.margin > 0) tm_output_format(stream, "margin: the next price is %.3g times the least\n", summary.margin);
-  if (summary.flip[0] != '\0') print_sentence(stream, "what would change it: ", summary.flip, width);
+  if (summary.flip[0] != '\0') tm_printable_sentence(stream, "what would change it: ", summary.flip, width);
 }
 
 /* -------------------------------------------------------------------------------------------------------- JSON ---- */

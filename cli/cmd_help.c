@@ -3,6 +3,9 @@
 #include "complain.h"
 
 static int run(tm_invocation *invocation) {
+  /* Asked for here and now; where the user's configuration wants it everywhere, help is help all the same. */
+  if (tm_arguments_has(&invocation->arguments, "json"))
+    return tm_complain_as(TM_EXIT_USAGE, "help is for people: it has no --json");
   if (invocation->arguments.operand_count == 0) {
     tm_command_print_overview(invocation->output, invocation->terminal.width);
     return TM_EXIT_OK;

@@ -40,17 +40,15 @@ static void print_device(const char *name, support *answers, uint32_t count, tm_
   for (uint32_t i = 0; i < count; i++) {
     if (done[i]) continue;
     char         formats[FORMAT_CAPACITY * 12] = "", term[128];
-    const size_t term_length =
-        (size_t)snprintf(term, sizeof term, "  %-14s %-8s %s: ", name, tm_level_name(answers[i].answer.level),
-                         tm_numerics_name(answers[i].answer.numerics));
+    snprintf(term, sizeof term, "  %-14s %-8s %s: ", name, tm_level_name(answers[i].answer.level),
+             tm_numerics_name(answers[i].answer.numerics));
     for (uint32_t j = i; j < count; j++) {
       if (!same_promise(&answers[i], &answers[j])) continue;
       done[j] = true;
       const size_t used = strlen(formats);
       snprintf(formats + used, sizeof formats - used, "%s%s", used > 0 ? " " : "", answers[j].format);
     }
-    tm_output_text(invocation->output, term);
-    tm_printable_wrap(invocation->output, formats, term_length, invocation->terminal.width);
+    tm_printable_sentence(invocation->output, term, formats, invocation->terminal.width);
   }
 }
 

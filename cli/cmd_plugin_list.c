@@ -73,9 +73,9 @@ static void print_folders(tm_context *context, tm_output_stream *stream) {
   tm_output_text(stream,
                  "no plugins found; they are looked for where --plugin says, and in these folders (" SEARCH_VARIABLE " adds to them):\n");
   for (uint32_t i = 0; tm_plugin_folder_describe(context, i, &folder) == TM_OK; i++) {
-    char text[1200];
-    tm_printable_clean(folder, strlen(folder), text, sizeof text);
-    tm_output_format(stream, "  %s\n", text);
+    tm_output_text(stream, "  ");
+    tm_printable_print(stream, folder);
+    tm_output_char(stream, '\n');
   }
 }
 
@@ -91,13 +91,8 @@ static void print_list(tm_context *context, tm_invocation *invocation) {
     return;
   }
   tm_rows_print_table(&rows, views, TABLE_COLUMNS, &look, stream);
-  for (uint64_t row = 0; find_plugin(context, row, &backend, &index); row++) {
-    char text[1200];
-    if (backend.reason[0] == '\0') continue;
-    tm_printable_clean(backend.reason, strlen(backend.reason), text, sizeof text);
-    tm_output_format(stream, "%s: ", backend.name);
-    tm_printable_wrap(stream, text, strlen(backend.name) + 2, invocation->terminal.width);
-  }
+  for (uint64_t row = 0; find_plugin(context, row, &backend, &index); row++)
+    if (backend.reason[0] != '\0') tm_printable_about(stream, backend.name, backend.reason, invocation->terminal.width);
 }
 
 static void print_list_json(tm_context *context, tm_output_stream *stream) {

@@ -10,7 +10,9 @@
 
 #include "companion.h"
 #include "complain.h"
+#include "json_writer.h"
 #include "plugin_command.h"
+#include "printable_text.h"
 
 #define TEMPLATE "plugin-template"
 #define QUEUE_TEMPLATE "queue-template"
@@ -90,6 +92,30 @@ static int find_template(const char *name, char *path, size_t capacity) {
   return tm_complain_as(TM_EXIT_TROUBLE, "the template of plugins is not installed beside this command");
 }
 
+static void print_json(tm_invocation *invocation, const char *name, const char *folder) {
+  char           source[LONGEST_PATH + LONGEST_NAME + 8];
+  tm_json_writer json;
+  snprintf(source, sizeof source, "%s/%s.c", folder, name);
+  tm_json_init(&json, invocation->output);
+  tm_json_begin_object(&json, NULL, false);
+  tm_json_text(&json, "schema", "tensormorph.plugin-new/1");
+  tm_json_text(&json, "name", name);
+  tm_json_text(&json, "folder", folder);
+  tm_json_text(&json, "source", source);
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
+}
+
+static void say_written(tm_invocation *invocation, const char *folder) {
+  static const char *const between[] = { "wrote ", ": a backend that works, with a test; README.md there says how to go on\n  cmake -S ",
+                                         " -B ", "/build && cmake --build ", "/build && ctest --test-dir " };
+  for (size_t i = 0; i < sizeof between / sizeof between[0]; i++) {
+    tm_output_text(invocation->output, between[i]);
+    tm_printable_print(invocation->output, folder);
+  }
+  tm_output_text(invocation->output, "/build\n");
+}
+
 int tm_plugin_new(tm_invocation *invocation, const char *name) {
   char        template_folder[LONGEST_PATH];
   const char *given = tm_arguments_value(&invocation->arguments, "folder");
@@ -106,10 +132,7 @@ int tm_plugin_new(tm_invocation *invocation, const char *name) {
     return tm_complain_as(TM_EXIT_USAGE, "%s exists already; nothing was written", folder);
   }
   exit_code = copy_template(template_folder, folder, name);
-  if (exit_code == TM_EXIT_OK && !invocation->preferences.quiet)
-    tm_output_format(invocation->output,
-                     "wrote %.800s: a backend that works, with a test; README.md there says how to go on\n"
-                     "  cmake -S %.800s -B %.800s/build && cmake --build %.800s/build && ctest --test-dir %.800s/build\n",
-                     folder, folder, folder, folder, folder);
+  if (exit_code == TM_EXIT_OK && invocation->preferences.json) print_json(invocation, name, folder);
+  else if (exit_code == TM_EXIT_OK && !invocation->preferences.quiet) say_written(invocation, folder);
   return exit_code;
 }

@@ -44,6 +44,7 @@ typedef struct stats_run {
   tm_error         error;
   tm_error         unopened;    /* of the first file that could not be opened; its code is TM_OK if all could */
   tm_finite_check  finite;
+  tm_elsewhere_notes elsewhere;
 } stats_run;
 
 static bool stats_row(const void *source, uint64_t row, tm_cell *cells) {
@@ -193,11 +194,11 @@ static void print_table(stats_run *stats, const tm_rows *rows, const tm_job_repo
 static tm_job_report report_of(const stats_run *stats) {
   const bool lacks_file = stats->status == TM_OK && stats->unopened.code != TM_OK;
   return (tm_job_report){ stats->job, lacks_file ? stats->unopened.code : stats->status,
-                          lacks_file ? &stats->unopened : &stats->error, stats->signal_number != 0 };
+                          lacks_file ? &stats->unopened : &stats->error, stats->signal_number != 0, &stats->elsewhere };
 }
 
 static void print_result(stats_run *stats, const tm_rows *rows) {
-  tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0 };
+  tm_job_report report = { stats->job, stats->status, &stats->error, stats->signal_number != 0, &stats->elsewhere };
   begin_document(stats);
   if (is_json(stats)) {
     report = report_of(stats);
@@ -255,6 +256,7 @@ static int run_job(stats_run *stats) {
   tm_error  error = TM_CLI_ERROR_INIT;
   if (tm_row_selection_apply(&stats->selection, &rows, &order, &error) != TM_OK) return tm_complain(&error);
   tm_finite_check_make(&stats->finite, stats->job);
+  tm_elsewhere_notes_make(&stats->elsewhere, stats->context, &stats->invocation->preferences.devices, TM_OP_STATS, stats->job);
   print_result(stats, &rows);
   free(order);
   return judge(stats);

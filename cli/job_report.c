@@ -8,11 +8,13 @@
 #include "printable_text.h"
 #include "quantity.h"
 
-static void print_sentence(const char *head, const char *text, uint32_t width, tm_output_stream *stream) {
-  char clean[2048];
-  tm_printable_clean(text, strlen(text), clean, sizeof clean);
-  tm_output_text(stream, head);
-  tm_printable_wrap(stream, clean, strlen(head), width);
+/* The job's own, then those that were found out here; NULL past the last. */
+static const char *note_at(const tm_job_report *report, uint32_t index) {
+  const char *note = NULL;
+  uint32_t    own = 0;
+  if (tm_job_note(report->job, index, &note) == TM_OK) return note;
+  while (tm_job_note(report->job, own, &note) == TM_OK) own++;
+  return report->elsewhere != NULL && index - own < report->elsewhere->count ? report->elsewhere->texts[index - own] : NULL;
 }
 
 static void print_totals(const tm_job_report *report, tm_output_stream *stream) {
@@ -36,16 +38,18 @@ void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t 
   if (!with_notes) return;
   tm_output_char(stream, '\n');
   print_totals(report, stream);
-  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++)
-    tm_output_format(stream, "  %s: %s operation%s, %s, busy %s\n", usage.device_name,
-                     tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
+  for (uint32_t i = 0; tm_job_device_usage(report->job, i, &usage) == TM_OK; i++) {
+    tm_output_text(stream, "  ");
+    tm_printable_print(stream, usage.device_name);
+    tm_output_format(stream, ": %s operation%s, %s, busy %s\n", tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
                      tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
-  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) print_sentence("note: ", note, width, stream);
+  }
+  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++) tm_printable_about(stream, "note", note, width);
 }
 
 void tm_job_report_complain_notes(const tm_job_report *report) {
   const char *note = NULL;
-  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) tm_complain_as(TM_EXIT_OK, "note: %s", note);
+  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++) tm_complain_as(TM_EXIT_OK, "note: %s", note);
 }
 
 static void print_devices_json(const tm_job_report *report, tm_json_writer *json) {
@@ -74,6 +78,6 @@ void tm_job_report_print_json(const tm_job_report *report, tm_json_writer *json)
   tm_json_number(json, "seconds", seconds);
   tm_json_number(json, "gb_per_s", progress.elapsed_ns > 0 ? (double)progress.bytes_done / seconds / 1e9 : (double)NAN);
   tm_json_begin_array(json, "notes", false);
-  for (uint32_t i = 0; tm_job_note(report->job, i, &note) == TM_OK; i++) tm_json_text(json, NULL, note);
+  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++) tm_json_text(json, NULL, note);
   tm_json_end_array(json);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "elsewhere_notes.h"
 #include "json_writer.h"
 #include "tensormorph/tensormorph.h"
 
@@ -13,6 +14,7 @@ typedef struct tm_job_report {
   tm_status       status;       /* how it ended */
   const tm_error *error;        /* what was wrong, if it did not end well */
   bool            is_cancelled;
+  const tm_elsewhere_notes *elsewhere;  /* told along with the job's own notes; NULL: none */
 } tm_job_report;
 
 /* width 0: no limit. */

@@ -13,6 +13,15 @@ void tm_json_init(tm_json_writer *json, tm_output_stream *stream) {
   json->stream = stream;
 }
 
+/* A document is also looked at, on a terminal that obeys what it is sent. */
+static void write_code(tm_output_stream *stream, uint32_t code) {
+  if (code > 0xffff) {
+    tm_output_format(stream, "\\u%04x", (unsigned)(0xd7c0 + (code >> 10)));
+    code = 0xdc00 + (code & 0x3ff);
+  }
+  tm_output_format(stream, "\\u%04x", (unsigned)code);
+}
+
 static void write_escaped(tm_json_writer *json, const char *text, size_t length) {
   tm_output_stream *stream = json->stream;
   tm_output_char(stream, '"');
@@ -20,18 +29,23 @@ static void write_escaped(tm_json_writer *json, const char *text, size_t length)
   for (size_t i = 0; i < length;) {
     const unsigned char c = (unsigned char)text[i];
     const size_t        bytes = tm_printable_character(text + i, length - i);
-    if (bytes > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+    uint32_t            code = c;
+    const bool          is_hidden = bytes > 1 && tm_printable_is_hidden(text + i, bytes, &code);
+    if (bytes > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f && !is_hidden) {
       i += bytes;
       continue;
     }
     tm_output_bytes(stream, text + clean, i - clean);
-    if (bytes == 0)
+    if (is_hidden)
+      write_code(stream, code);
+    else if (bytes == 0)
       tm_output_text(stream, "\xef\xbf\xbd");
     else if (c == '"' || c == '\\')
       tm_output_format(stream, "\\%c", c);
     else
       tm_output_format(stream, "\\u%04x", c);
-    clean = ++i;
+    i += bytes == 0 ? 1 : bytes;
+    clean = i;
   }
   tm_output_bytes(stream, text + clean, length - clean);
   tm_output_char(stream, '"');

@@ -7,6 +7,8 @@
 
 #include "command.h"
 #include "complain.h"
+#include "json_writer.h"
+#include "standard_streams.h"
 
 extern char **environ;
 
@@ -44,12 +46,24 @@ static int run_command(tm_invocation *invocation, tm_error *error) {
   return exit_code;
 }
 
-/* No command was named: only help and version are left. */
-static int run_nothing(tm_invocation *invocation) {
-  if (tm_arguments_has(&invocation->arguments, "version")) {
+static int print_version(const tm_invocation *invocation) {
+  tm_json_writer json;
+  if (!tm_arguments_has(&invocation->arguments, "json")) {
     tm_output_format(invocation->output, "tensormorph %s\n", tm_version());
     return TM_EXIT_OK;
   }
+  tm_json_init(&json, invocation->output);
+  tm_json_begin_object(&json, NULL, false);
+  tm_json_text(&json, "schema", "tensormorph.version/1");
+  tm_json_text(&json, "version", tm_version());
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
+  return TM_EXIT_OK;
+}
+
+/* No command was named: only help and version are left. */
+static int run_nothing(tm_invocation *invocation) {
+  if (tm_arguments_has(&invocation->arguments, "version")) return print_version(invocation);
   if (tm_arguments_has(&invocation->arguments, "help")) {
     tm_command_print_overview(invocation->output, invocation->terminal.width);
     return TM_EXIT_OK;
@@ -73,19 +87,25 @@ static int run(tm_invocation *invocation, int argc, char **argv) {
   return run_command(invocation, &error);
 }
 
+/* Whatever the command did, it is not done unless its output arrived. */
+static int end_output(tm_output_stream *output, int exit_code) {
+  if (tm_output_flush(output)) return exit_code;
+  if (output->error == EPIPE) return TM_EXIT_CLOSED_PIPE;
+  return tm_complain_as(TM_EXIT_TROUBLE, "cannot write the output: %s", strerror(output->error));
+}
+
 int main(int argc, char **argv) {
   tm_output_stream output;
   tm_error         error = TM_CLI_ERROR_INIT;
   tm_invocation    invocation = { .output = &output };
+  tm_standard_streams_claim();
   /* A reader that goes away is an error of the write, not a signal: it ends the work in order. */
   signal(SIGPIPE, SIG_IGN);
   tm_output_stream_init_file(&output, stdout);
   tm_preferences_init(&invocation.preferences);
   if (tm_arguments_init(&invocation.arguments, argc, &error) != TM_OK) return tm_complain(&error);
-  int exit_code = run(&invocation, argc, argv);
+  const int exit_code = run(&invocation, argc, argv);
   tm_preferences_deinit(&invocation.preferences);
   tm_arguments_deinit(&invocation.arguments);
-  if (tm_output_flush(&output)) return exit_code;
-  if (output.error == EPIPE) return TM_EXIT_CLOSED_PIPE;
-  return tm_complain_as(TM_EXIT_TROUBLE, "cannot write the output: %s", strerror(output.error));
+  return end_output(&output, exit_code);
 }

@@ -160,11 +160,39 @@ void tm_printable_shorten(char *text, size_t width) {
   memcpy(text + head, "...", 3);
 }
 
+/* The next character as tm_printable_clean writes it, in out[12]; returns the bytes that it has in `text`. */
+static size_t clean_one(const char *text, size_t length, char *out, size_t *out_length) {
+  const uint8_t c = (uint8_t)text[0];
+  if (c >= 0x20 && c < 0x7f) {
+    out[0] = text[0];
+    *out_length = 1;
+    return 1;
+  }
+  const size_t bytes = tm_printable_character(text, length);
+  *out_length = escape_one(text, bytes, out);
+  return bytes == 0 ? 1 : bytes;
+}
+
+/* stream NULL: only measures. */
+static size_t print_clean(tm_output_stream *stream, const char *text, size_t length) {
+  size_t width = 0;
+  for (size_t i = 0; i < length;) {
+    char   piece[12];
+    size_t piece_length = 0;
+    i += clean_one(text + i, length - i, piece, &piece_length);
+    width += tm_printable_width(piece, piece_length);
+    if (stream != NULL) tm_output_bytes(stream, piece, piece_length);
+  }
+  return width;
+}
+
+size_t tm_printable_print(tm_output_stream *stream, const char *text) { return print_clean(stream, text, strlen(text)); }
+
 void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent, size_t width) {
   size_t column = indent;
   while (*text != '\0') {
     const size_t word = strcspn(text, " \n");
-    const size_t word_width = tm_printable_width(text, word);
+    const size_t word_width = print_clean(NULL, text, word);
     if (column > indent && width != 0 && column + 1 + word_width > width) {
       tm_output_char(stream, '\n');
       tm_output_repeat(stream, ' ', indent);
@@ -174,10 +202,25 @@ void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent
       tm_output_char(stream, ' ');
       column++;
     }
-    tm_output_bytes(stream, text, word);
+    print_clean(stream, text, word);
     column += word_width;
     text += word;
     while (*text == ' ' || *text == '\n') text++;
   }
   tm_output_char(stream, '\n');
+}
+
+void tm_printable_sentence(tm_output_stream *stream, const char *head, const char *text, size_t width) {
+  tm_printable_wrap(stream, text, tm_printable_print(stream, head), width);
+}
+
+void tm_printable_about(tm_output_stream *stream, const char *name, const char *text, size_t width) {
+  const size_t name_width = tm_printable_print(stream, name);
+  tm_output_text(stream, ": ");
+  tm_printable_wrap(stream, text, name_width + 2, width);
+}
+
+bool tm_printable_is_hidden(const char *text, size_t bytes, uint32_t *out_code) {
+  *out_code = decode(text, bytes);
+  return IN(*out_code, hidden);
 }

@@ -6,7 +6,9 @@
 #ifndef TM_CLI_PRINTABLE_TEXT_H
 #define TM_CLI_PRINTABLE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "output_stream.h"
 
@@ -26,8 +28,20 @@ size_t tm_printable_width(const char *text, size_t length);
 /* Shortens an escaped, NUL-terminated text in place to `width` cells by a "..." in its middle. */
 void tm_printable_shorten(char *text, size_t width);
 
+/* Whether a character of several bytes shows nothing but changes what is shown. */
+bool tm_printable_is_hidden(const char *text, size_t bytes, uint32_t *out_code);
+
+/* What comes from a plugin, a file or a user reaches a terminal through these; whatever stands in it is printed as
+   tm_printable_clean makes it. */
+
+/* Returns the cells that it took. */
+size_t tm_printable_print(tm_output_stream *stream, const char *text);
 /* Prints words, breaking lines before column `width`; continued lines start at `indent`, as does the first, which is
    taken to be there already.  Ends with a newline.  width 0: no limit. */
 void tm_printable_wrap(tm_output_stream *stream, const char *text, size_t indent, size_t width);
+/* "head" and then words, which are broken as above and indented by the head. */
+void tm_printable_sentence(tm_output_stream *stream, const char *head, const char *text, size_t width);
+/* "name: words" likewise. */
+void tm_printable_about(tm_output_stream *stream, const char *name, const char *text, size_t width);
 
 #endif

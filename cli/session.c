@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "nearest_name.h"
+#include "printable_text.h"
 
 void tm_session_variable_name(const char *backend, const char *option, char *out, size_t capacity) {
   snprintf(out, capacity, "TENSORMORPH_%s_%s", backend, option);
@@ -17,7 +18,9 @@ void tm_session_variable_name(const char *backend, const char *option, char *out
 /* What TENSORMORPH_TRACE asks for comes as lines of the library's log. */
 static void print_trace(void *context, uint32_t level, const char *message) {
   (void)context, (void)level;
-  fprintf(stderr, "%s\n", message);
+  char text[4096];
+  tm_printable_clean(message, strlen(message), text, sizeof text);
+  fprintf(stderr, "%s\n", text);
 }
 
 static tm_status check_trace(const char *wanted, tm_error *error) {
@@ -75,10 +78,15 @@ static bool match_options(tm_preferences *preferences, tm_context *context, uint
   return false;
 }
 
+/* It was refused before it said anything of itself. */
+static bool is_mute(const tm_backend_description *backend) {
+  return backend->state == TM_BACKEND_REFUSED && backend->build_id[0] == '\0';
+}
+
 /* A backend that was not loaded cannot say which options it has, so any may be one. */
 static bool may_be_of(const tm_backend_description *backend, const tm_backend_variable *variable) {
   char prefix[128];
-  if (backend->state != TM_BACKEND_EXCLUDED && backend->state != TM_BACKEND_REFUSED) return false;
+  if (backend->state != TM_BACKEND_EXCLUDED && !is_mute(backend)) return false;
   tm_session_variable_name(backend->name, "", prefix, sizeof prefix);
   return strncmp(variable->name, prefix, strlen(prefix)) == 0;
 }
@@ -101,7 +109,11 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
   tm_nearest_name_init(&nearest, variable->name);
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
     if (match_options(preferences, context, i, backend.name, variable, &nearest, &status, error)) return status;
-    if (may_be_of(&backend, variable)) return TM_OK;
+    if (!may_be_of(&backend, variable)) continue;
+    if (is_mute(&backend) && !preferences->quiet)
+      (void)tm_complain_as(TM_EXIT_OK, "note: %.200s cannot be checked: %.300s was refused before it told its options", variable->name,
+                           backend.origin);
+    return TM_OK;
   }
   offer_common(&nearest);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown variable %s%s%s%s", variable->name,
@@ -109,15 +121,40 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
 }
 
-/* A plugin that the user named and that is not used must not go by unsaid. */
-static void note_refused_plugins(const tm_preferences *preferences, tm_context *context) {
+/* A plugin that the user named and that is not used, or not as it should be, must not go by unsaid. */
+static void note_odd_plugins(const tm_preferences *preferences, tm_context *context) {
   tm_backend_description backend = { .struct_size = sizeof backend };
-  for (uint32_t i = 0; !preferences->quiet && tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.is_untried != 0) (void)tm_complain_as(TM_EXIT_OK, "note: plugin %.300s is %.500s", backend.origin, backend.note);
     if (backend.state != TM_BACKEND_REFUSED) continue;
     for (uint32_t p = 0; p < preferences->plugins.count; p++)
       if (strcmp(backend.origin, preferences->plugins.names[p]) == 0)
         (void)tm_complain_as(TM_EXIT_OK, "plugin %.300s is not used: %.500s", backend.origin, backend.reason);
   }
+}
+
+static bool has_backend(tm_context *context, const char *name) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    if (strcmp(backend.name, name) == 0) return true;
+  return false;
+}
+
+static void note_unchecked(const tm_setting *setting, tm_context *context) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (!is_mute(&backend)) continue;
+    (void)tm_complain_as(TM_EXIT_OK, "note: %.100s.%.100s cannot be checked: no backend is called %.100s, and %.300s was refused before it told its name",
+                         setting->backend, setting->name, setting->backend, backend.origin);
+    return;
+  }
+}
+
+static void note_all(const tm_preferences *preferences, tm_context *context) {
+  if (preferences->quiet) return;
+  note_odd_plugins(preferences, context);
+  for (uint32_t i = 0; i < preferences->setting_count; i++)
+    if (!has_backend(context, preferences->settings[i].setting.backend)) note_unchecked(&preferences->settings[i].setting, context);
 }
 
 tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *needs, tm_context **out_context,
@@ -128,7 +165,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;
-    note_refused_plugins(preferences, context);
+    note_all(preferences, context);
     return TM_OK;
   }
   /* Where a variable's name splits into backend and option is known only now; options count from the start, so again.
@@ -138,7 +175,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   tm_context_destroy(context);
   preferences->variable_count = 0;
   if (status == TM_OK) status = create(preferences, needs, out_context, error);
-  if (status == TM_OK) note_refused_plugins(preferences, *out_context);
+  if (status == TM_OK) note_all(preferences, *out_context);
   return status;
 }
 

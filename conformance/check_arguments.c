@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/plain_print.h"
 #include "plugin/reference.h"
 
 #define USUAL_CASES 48u
@@ -158,7 +159,7 @@ bool check_arguments_read(int count, char **words, check_arguments *out) {
   *out = (check_arguments){ .speaker = "tensormorph-conformance", .wrong = "", .wrong_value = "", .campaign = { .seed = 1, .cases = USUAL_CASES } };
   if (!read_all(count, words, out, &formats)) {
     if (out->called == NULL) fputs(usage, stderr);
-    else fprintf(stderr, "%s: plugin check does not understand %s %s\n", out->speaker, out->wrong, out->wrong_value);
+    else plain_print(stderr, "%s: plugin check does not understand %s %s\n", out->speaker, out->wrong, out->wrong_value);
     return false;
   }
   if (out->called != NULL) return true;
@@ -199,7 +200,7 @@ static bool take_setting(check_arguments *a, const char *backend, const char *wo
   if (is_addressed && ((size_t)(dot - word) != length || strncmp(word, backend, length) != 0)) return true;
   const char *own = is_addressed ? dot + 1 : word;
   if (is_option(a->campaign.subject.table, own) || is_pointer(own)) return add(a, own);
-  fprintf(stderr, "%s: %s has no option %.*s\n", a->speaker, backend, (int)strcspn(own, "="), own);
+  plain_print(stderr, "%s: %s has no option %.*s\n", a->speaker, backend, (int)strcspn(own, "="), own);
   return false;
 }
 

@@ -3,6 +3,7 @@
  * tensormorph-conformance [NAME | FILE] [OPTION...] - holds a backend to its claims, device by device.  Its table of claims
  * is the backend's support table.  `tensormorph plugin check` runs it.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "conformance/check_arguments.h"
+#include "conformance/plain_print.h"
 #include "conformance/printout.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/library.h"
@@ -84,7 +86,7 @@ static bool check_device(checking *all, const campaign_opening *opening) {
   const bool ran = campaign_run(c, &r);
   clear_progress(a);
   if (!ran) {
-    fprintf(stderr, "%s: device %u of %s does not open any more\n", a->speaker, c->subject.device_index, all->name);
+    plain_print(stderr, "%s: device %u of %s does not open any more\n", a->speaker, c->subject.device_index, all->name);
     return false;
   }
   const printout_heading heading = {
@@ -123,8 +125,8 @@ static int check_devices(checking *all) {
     if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
-      fprintf(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),
-              opening.text[0] != '\0' ? ": " : "", opening.text);
+      plain_print(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),
+                  opening.text[0] != '\0' ? ": " : "", opening.text);
     trouble = opening.status == TM_ERROR_NO_DEVICE ? EXIT_SKIPPED : EXIT_TROUBLE;
   }
   if (a->json) fputs("\n]}\n", stdout);
@@ -140,7 +142,7 @@ static int run(check_arguments *a) {
   tm_accelerator_backend_plugin table;
   checking all = { .arguments = a };
   if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
-    fprintf(stderr, "%s: %s\n", a->speaker, error.text);
+    plain_print(stderr, "%s: %s\n", a->speaker, error.text);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);
@@ -155,8 +157,17 @@ static int run(check_arguments *a) {
   return check_devices(&all);
 }
 
+/* A report that did not arrive is none. */
+static int end_output(const check_arguments *a, int exit_code) {
+  const bool failed_before = ferror(stdout) != 0;
+  errno = 0;
+  if (fflush(stdout) == 0 && !failed_before) return exit_code;
+  fprintf(stderr, "%s: cannot write the output%s%s\n", a->speaker, errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
+  return EXIT_TROUBLE;
+}
+
 int main(int count, char **words) {
   check_arguments a;
   if (!check_arguments_read(count, words, &a)) return EXIT_USAGE;
-  return run(&a);
+  return end_output(&a, run(&a));
 }

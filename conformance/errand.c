@@ -77,7 +77,7 @@ void errand_free(errand *e) {
   release_image(e, &e->workspace);
 }
 
-tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket) {
+static tm_status launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, uint32_t tries, tm_ticket *out_ticket) {
   const uint32_t count = e->q.c.operation.input_count + 1;
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
   for (uint32_t i = 0; i < count; i++) {
@@ -85,18 +85,24 @@ tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint3
     bindings[i] = (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
   }
   bindings[count] = (tm_binding){ e->workspace.buffer, e->workspace.first, e->answer.workspace_bytes };
-  const tm_launch launch = {
-    .struct_size = sizeof launch, .queue = queue, .kernel = e->kernel, .bindings = bindings,
+  const tm_launch one = {
+    .struct_size = sizeof one, .queue = queue, .kernel = e->kernel, .bindings = bindings,
     .waits = waits, .wait_count = wait_count, .binding_count = count + (e->answer.workspace_bytes != 0),
   };
   *out_ticket = (tm_ticket){ queue, 0, 0 };
-  tm_status status = SUBJECT_CALL(e->s, launch)(e->s->device, &launch, out_ticket);
-  for (uint32_t i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) {
+  tm_status status = SUBJECT_CALL(e->s, launch)(e->s->device, &one, out_ticket);
+  for (uint32_t i = 0; i < tries && status == TM_BUSY; i++) {
     (void)SUBJECT_CALL(e->s, flush)(e->s->device, queue);
-    status = SUBJECT_CALL(e->s, launch)(e->s->device, &launch, out_ticket);
+    status = SUBJECT_CALL(e->s, launch)(e->s->device, &one, out_ticket);
   }
   return status;
 }
+
+tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket) {
+  return launch(e, queue, waits, wait_count, BUSY_TRIES, out_ticket);
+}
+
+tm_status errand_launch_once(errand *e, uint32_t queue, tm_ticket *out_ticket) { return launch(e, queue, NULL, 0, 0, out_ticket); }
 
 bool errand_reset(errand *e, trial *t) {
   image *output = &e->operands[e->q.c.operation.input_count];

@@ -24,6 +24,8 @@ void errand_free(errand *e);
 
 /* Enqueues it; TM_BUSY is tried again.  The ticket is {queue, 0} from a device that is done already. */
 tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket);
+/* The same once, TM_BUSY or not. */
+tm_status errand_launch_once(errand *e, uint32_t queue, tm_ticket *out_ticket);
 /* Fills the output with guard bytes again. */
 bool errand_reset(errand *e, trial *t);
 /* Once it is done: the result is the reference's, within what was claimed. */

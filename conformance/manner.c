@@ -19,6 +19,7 @@ const manner manners[] = {
     {"buffers", "makes buffers of any size, or says that it cannot", manner_check_buffers},
     {"overclaims", "says no to what nobody could do", manner_check_overclaims},
     {"memory-shortage", "survives a host without memory, and loses nothing", manner_check_memory_shortage},
+    {"full-queue", "says BUSY when a queue is full, and does not wait for room", manner_check_full_queue},
     {"threads", "is called from several threads at once where the contract allows it", manner_check_threads},
     {"abandoned-work", "can be cancelled, released and closed with work underway", manner_check_abandoned_work},
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "conformance/manner.h"
+#include "conformance/plain_print.h"
 
 #define FORMATS_WIDTH 56u
 #define COLUMNS_BEFORE_FORMATS 65u
@@ -28,10 +29,10 @@ static void print_wrapped(const char *text, uint32_t width, FILE *to) {
       fputs("\n    ", to);
       column = 4;
     } else {
-      fprintf(to, "%.*s", (int)spaces, text);
+      plain_write(text, spaces, to);
       column += (uint32_t)spaces;
     }
-    fprintf(to, "%.*s", (int)length, text + spaces);
+    plain_write(text + spaces, length, to);
     column += (uint32_t)length;
     text += spaces + length;
   }
@@ -152,7 +153,7 @@ static void print_coverage(const report *r, const printout_heading *heading, FIL
 
 /* A command is never broken: it is there to be copied. */
 static void print_repeat(const printout_heading *heading, FILE *to) {
-  fprintf(to, "    %s --device %u --seed %llu", heading->command, heading->device_index, (unsigned long long)heading->seed);
+  plain_print(to, "    %s --device %u --seed %llu", heading->command, heading->device_index, (unsigned long long)heading->seed);
 }
 
 static void print_failed_checks(const report *r, const printout_heading *heading, FILE *to) {
@@ -198,13 +199,13 @@ static void print_verdict(const report *r, const printout_heading *heading, FILE
   }
   if (heading->is_check) snprintf(checked, sizeof checked, "1 check");
   else snprintf(checked, sizeof checked, "%u of %u claims checked", r->reached_count, r->claimed_count);
-  fprintf(to, "%s:%u: %s, %llu failures%s\n", heading->backend, heading->device_index, checked,
-          (unsigned long long)r->failure_count, verdict);
+  plain_print(to, "%s:%u: %s, %llu failures%s\n", heading->backend, heading->device_index, checked,
+              (unsigned long long)r->failure_count, verdict);
 }
 
 void printout_table(const report *r, const printout_heading *heading, FILE *to) {
-  fprintf(to, "%s:%u  %s (%s %s)\n", heading->backend, heading->device_index, heading->device_name, heading->version,
-          heading->origin);
+  plain_print(to, "%s:%u  %s (%s %s)\n", heading->backend, heading->device_index, heading->device_name, heading->version,
+              heading->origin);
   if (!heading->is_check) print_claims(r, heading->width, to);
   print_checks(r, heading, to);
   if (!heading->is_check) print_coverage(r, heading, to);

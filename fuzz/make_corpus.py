@@ -399,6 +399,59 @@ def make_profiles():
     put("bytes", header, "\xff\xfe\t\x1b[2J\t\x7f")
 
 
+# --------------------------------------------------------------------------------------------------------- graphs ----
+
+def layout(dims, strides=None, form="f32"):
+    return {"format": form, "dims": dims} | ({} if strides is None else {"strides": strides})
+
+
+def graph(*items, version=1):
+    return json.dumps({"tensormorph_graph": version, "items": items}).encode()
+
+
+def value(number, kind="input", name="x", dims=(4,), **more):
+    return {"kind": kind, "value": number, "name": name} | layout(list(dims)) | more
+
+
+def node(made, reads, op="neg", dims=(4,), **more):
+    return {"kind": "node", "values": made, "op": op, "version": 1, "inputs": reads,
+            "results": [layout(list(dims)) for _ in made]} | more
+
+
+def make_graphs():
+    x, w = value(0, dims=[4, 8]), value(1, "constant", "w", [2, 8], sha256="00" * 32)
+    fc = node([2], [0, 1], "matmul", [4, 2], attributes="0000000001000000", name="fc")
+    valid = graph(x, w, fc, value(3, "state", "s", [4, 2]), node([4], [3, 2], "add", [4, 2]),
+                  {"kind": "view", "value": 5, "of": 4, "offset": 24} | layout([2, 4], [4, -8]),
+                  {"kind": "carry", "value": 4, "state": 3}, {"kind": "output", "value": 5, "name": "y"})
+    write("graph", "valid", valid)
+    for cut in range(0, len(valid), 61):
+        write("graph", f"cut-{cut:04}", valid[:cut])
+    write("graph", "empty", graph())
+    write("graph", "cycle", graph(value(0), node([1], [2]), node([2], [1])))
+    write("graph", "cycle-self", graph(value(0), node([1], [1])))
+    write("graph", "cycle-long", graph(value(0), *(node([i], [i + 1]) for i in range(1, 20)), node([20], [1])))
+    write("graph", "late", graph(value(0), node([1], [2]), node([2], [0])))
+    write("graph", "never", graph(value(0), node([1], [7])))
+    write("graph", "nothing-made", graph({"kind": "output", "value": 0, "name": "y"}))
+    write("graph", "twice", graph(value(0), value(1)))
+    write("graph", "version", graph(version=2))
+    write("graph", "version-max", graph(version=MAX))
+    write("graph", "rank", graph(value(0, dims=[1] * 9)))
+    write("graph", "huge", graph(value(0, dims=[MAX, MAX])))
+    write("graph", "negative-huge", graph(value(0, strides=[-2**63])))
+    write("graph", "stride-max", graph(value(0, strides=[2**63])))
+    write("graph", "blocks", graph(value(0, dims=[33]) | {"format": "q8_0"}))
+    write("graph", "view-outside", graph(value(0), {"kind": "view", "value": 1, "of": 0, "offset": MAX} | layout([4])))
+    write("graph", "fill", graph(value(0, dims=[]), node([1], [0], "fill", [2**20, 2**20])))
+    write("graph", "name-escapes", graph(value(0, name="\u00e9\"\\")).replace(b"x", b"\\u0078"))
+    write("graph", "name-nul", graph(value(0)).replace(b'"x"', b'"a\\u0000"'))
+    for index, inputs in enumerate(([], [0] * 16, [0] * 17, [4294967295], [-1], [0.5], "0", None)):
+        write("graph", f"inputs-{index}", graph(value(0), node([1], inputs)))
+    for index, attributes in enumerate(("", "00", "0", "zz", "00" * 64, "00" * 65, 1)):
+        write("graph", f"attributes-{index}", graph(value(0), node([1], [0, 0], "matmul", attributes=attributes)))
+
+
 shutil.rmtree(ROOT, ignore_errors=True)
 make_gguf()
 make_safetensors()
@@ -407,3 +460,4 @@ make_index()
 make_manifests()
 make_shared_objects()
 make_profiles()
+make_graphs()

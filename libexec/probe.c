@@ -80,6 +80,21 @@ static tm_status load(const char *path, tm_error *error) {
   return TM_OK;
 }
 
+/* If it does harm from here on, its name and options are known all the same. */
+static void tell_header(void *context, tm_accelerator_backend_plugin *table) {
+  probe *p = context;
+  tm_field_writer header, writer;
+  tm_field_writer_init(&header, &p->memory);
+  tm_field_writer_init(&writer, &p->memory);
+  tm_enumeration_write(p->inventory->backends[0], &header);
+  tm_field_write_text(&writer, TM_PROBE_HEADER);
+  tm_field_write(&writer, header.bytes, header.length);
+  if (!header.failed && !writer.failed) journal_write(&writer);
+  tm_field_writer_deinit(&writer);
+  tm_field_writer_deinit(&header);
+  journal_interpose(NULL, table);
+}
+
 static tm_status list(probe *p, tm_error *error) {
   const tm_log silent = { NULL, NULL };
   p->options.struct_size = sizeof p->options;
@@ -87,7 +102,8 @@ static tm_status list(probe *p, tm_error *error) {
   p->options.plugin_path_count = p->path[0] != '\0';
   const tm_inventory_request request = { .options = &p->options, .is_trial = true,
                                          .trial_builtin = p->builtin[0] == '\0' ? NULL : p->builtin, .trial_name = p->name[0] == '\0' ? NULL : p->name,
-                                         .interpose = journal_interpose };
+                                         .interpose = tell_header,
+                                         .interpose_context = p };
   TM_TRY(tm_pool_create(&p->memory, 0, &p->pool, error));
   return tm_inventory_create(&p->memory, p->pool, silent, &request, &p->inventory, error);
 }

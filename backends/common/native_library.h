@@ -12,12 +12,24 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef void (*native_function)(void);
 
-/* The library's handle; NULL if it cannot be opened, and then *out_reason is the loader's text, valid until the next call
+/* What a path that the user gave is instead of a file: the loader would wait for ever for what comes out of a pipe.  NULL: a
+   file, or it is not there, or a name that the loader looks for; the loader then has its own words. */
+static inline const char *native_library_problem(const char *path) {
+  struct stat status;
+  if (strchr(path, '/') == NULL || stat(path, &status) != 0 || S_ISREG(status.st_mode)) return NULL;
+  if (S_ISDIR(status.st_mode)) return "it is a folder, not a file";
+  return S_ISFIFO(status.st_mode) ? "it is a pipe, not a file" : "it is a device, not a file";
+}
+
+/* The library's handle; NULL if it cannot be opened, and then *out_reason is a text, valid until the next call
    on this thread. */
 static inline void *native_library_open(const char *path, const char **out_reason) {
+  *out_reason = native_library_problem(path);
+  if (*out_reason != NULL) return NULL;
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   *out_reason = handle == NULL ? dlerror() : NULL;
   return handle;

@@ -52,8 +52,8 @@
  * The cache of compiled kernels holds 64 MiB, of all backends together.
  *
  * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it
- * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension,
- * trace_begin, trace_end.  Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
+ * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension.
+ * Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
  * device: driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
  * Of a launch or transfer: the host sends no waits.
@@ -136,7 +136,8 @@ typedef struct tm_host {
   /* Tells that device `index` changed.  From now on its answers carry `epoch`, which must have grown.  prepare sees the
      epoch of an older answer in that answer, and may return TM_STALE. */
   void (*device_event)(void *context, uint32_t index, uint32_t event, uint64_t epoch);
-  /* Marks a span in the application's trace, if one is kept; end takes what begin returned. */
+  /* Marks a span in the application's trace: two lines of its log among those of the calls, where TENSORMORPH_TRACE=calls
+     asks for them, else nothing.  end takes what begin returned. */
   uint64_t (*trace_begin)(void *context, tm_string name);
   void     (*trace_end)(void *context, uint64_t span);
 } tm_host;

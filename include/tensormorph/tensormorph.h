@@ -5,10 +5,11 @@
  *
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
+ *                -> tm_graph                                        operations that belong together, checked as they are added
  *                -> tm_explain                                      every candidate, its cost, and the reason
  *
  * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
- * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations)
+ * or open gives the caller an object that it must destroy or close; children (checkpoints, tensors, jobs, explanations, graphs)
  * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
  * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
@@ -51,7 +52,8 @@ typedef struct tm_context tm_context;
 
 #define TM_CONTEXT_MAP_FILES     0x1u   /* map checkpoints instead of reading them, where the system allows it.  Installs a
                                            process-wide SIGBUS guard while a mapping exists, so that a file truncated
-                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler */
+                                           meanwhile is TM_ERROR_CHANGED and not a signal; other faults go to the old handler.
+                                           With a state_folder, what plugins crash in after their trial is noticed, too */
 #define TM_CONTEXT_LOAD_PLUGINS  0x2u   /* also load plugins from the folders in TENSORMORPH_PLUGIN_PATH, the plugin folder of
                                            the place where the library lies, and that which it was built for;
                                            without it only built-in backends and plugin_paths are loaded */
@@ -101,7 +103,9 @@ typedef struct tm_context_options {
   /* Where to keep what is worth knowing next time: what a plugin was seen to offer, and which promises were broken.
      Created if missing, shared by any number of processes.  NULL: nothing is kept.  While a plugin is on trial, a file
      running-<process>-<n> in it says with what: the second process that ends without removing its own is taken for one that
-     the plugin crashed.  A program that ends itself on a signal removes those of its own process before. */
+     the plugin crashed, unless one that ended well was between the two.  With TM_CONTEXT_MAP_FILES it also says what plugins
+     from files are in after their trial, at no system call a run.  A program that ends itself on a signal removes those of its
+     own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
      take long gets more.  At least 50 ms; 0: 20 s. */
@@ -149,6 +153,8 @@ typedef struct tm_backend_description {
   uint32_t    device_count;
   uint32_t    option_count;
   const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
+  uint32_t    is_untried;               /* it came without a trial in a process of its own, for want of one; the note says why */
+  uint32_t    reserved;
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */
@@ -405,6 +411,134 @@ tm_status tm_op_infer(uint32_t op, const void *attributes, uint32_t attribute_by
 tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint32_t attribute_bytes,
                  tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
                  const tm_run_options *options, tm_error *error);
+
+/* ------------------------------------------------------------------------------------------------------- graphs ---- */
+
+/*
+ * Operations that belong together: built once, checked while it is built, run many times through a plan.  Values and nodes
+ * are numbers, given in order from 0, the same for the same calls.  A value is made once and never changes; a state has
+ * its content from before the run for all who read it.
+ * One thread at a time adds to a graph; [any thread] may do everything else with it at once as long as nobody adds.  The first
+ * plan seals it: to add afterwards is TM_ERROR_ARGUMENT.  A graph goes before its context and after its plans.
+ */
+typedef struct tm_graph tm_graph;
+
+#define TM_NO_VALUE 0xffffffffu
+#define TM_NO_NODE  0xffffffffu
+
+/* An empty graph.   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_create(tm_context *context, tm_graph **out_graph, tm_error *error);
+void tm_graph_destroy(tm_graph *graph);
+
+/*
+ * Inputs, constants and states have names, unique among them, clean UTF-8 of 1 to 255 bytes; layouts as for tm_tensor_wrap.
+ * All below:  TM_ERROR_ARGUMENT (what, where, expected, found; nothing was added), TM_ERROR_NO_MEMORY
+ */
+
+/* What each run is given. */
+tm_status tm_graph_input(tm_graph *graph, const char *name, const tm_operand *layout, uint32_t *out_value, tm_error *error);
+/* The same bytes in every run (weights).  The tensor's memory stays as it is, and the tensor lives, as long as the graph. */
+tm_status tm_graph_constant(tm_graph *graph, const char *name, tm_tensor *tensor, uint32_t *out_value, tm_error *error);
+/* What lives from run to run in a plan, zero at first: format, rank and dims of layout, dense. */
+tm_status tm_graph_state(tm_graph *graph, const char *name, const tm_operand *layout, uint32_t *out_value, tm_error *error);
+/* After a run the state is `value`, of the state's format and dims.  Once a state; one that is not carried stays as it is. */
+tm_status tm_graph_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error);
+/* A view of the value's memory (reshape, slice, transpose), offset_bytes from its first element; it must stay inside.
+   layout as for tm_tensor_view. */
+tm_status tm_graph_view(tm_graph *graph, uint32_t value, const tm_operand *layout, uint64_t offset_bytes, uint32_t *out_value,
+                        tm_error *error);
+/* An operation.  name: NULL, or unique among the nodes.  outputs: NULL for the usual formats, else output_count wanted ones as
+   for tm_op_infer; out_values: one number an output. */
+tm_status tm_graph_node(tm_graph *graph, const char *name, uint32_t op, const void *attributes, uint32_t attribute_bytes,
+                        const uint32_t *inputs, uint32_t input_count, const tm_operand *outputs, uint32_t output_count,
+                        uint32_t *out_values, tm_error *error);
+/* The value is wanted after each run.  Names are unique among the outputs; a value may be several of them. */
+tm_status tm_graph_output(tm_graph *graph, const char *name, uint32_t value, tm_error *error);
+
+typedef struct tm_graph_description {
+  uint32_t struct_size;
+  uint32_t sealed;                      /* 1: nothing can be added any more */
+  uint32_t value_count;
+  uint32_t node_count;
+  uint32_t input_count;
+  uint32_t constant_count;
+  uint32_t state_count;
+  uint32_t output_count;
+  uint32_t unbound_count;               /* constants of a loaded graph that have no bytes yet */
+  uint32_t reserved;
+} tm_graph_description;
+void tm_graph_describe(const tm_graph *graph, tm_graph_description *out_description);
+
+#define TM_VALUE_INPUT    1u
+#define TM_VALUE_CONSTANT 2u
+#define TM_VALUE_STATE    3u
+#define TM_VALUE_RESULT   4u            /* of a node; dense */
+#define TM_VALUE_VIEW     5u
+
+typedef struct tm_value_description {
+  uint32_t    struct_size;
+  uint32_t    kind;                     /* TM_VALUE_* */
+  const char *name;                     /* "" for results and views */
+  tm_operand  layout;
+  uint32_t    index;                    /* among the values of its kind; of a result, which output of its node */
+  uint32_t    node;                     /* that makes it; TM_NO_NODE unless it is a result */
+  uint32_t    base;                     /* of a view the value in whose memory it lies, no view itself; else its own number */
+  uint32_t    carry;                    /* of a state what it is after a run, TM_NO_VALUE: it stays; else TM_NO_VALUE */
+  uint64_t    offset_bytes;             /* of a view, from the first element of base */
+  uint32_t    bound;                    /* of a constant: 1 when its bytes are there */
+  uint32_t    reserved;
+} tm_value_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_graph_value_describe(const tm_graph *graph, uint32_t value, tm_value_description *out_description);
+/* The input, constant or state of that name.   TM_OK, TM_ERROR_NOT_FOUND */
+tm_status tm_graph_find(const tm_graph *graph, const char *name, uint32_t *out_value);
+
+typedef struct tm_node_description {
+  uint32_t    struct_size;
+  uint32_t    op;                       /* TM_OP_* */
+  const char *name;                     /* "" if it has none */
+  const char *op_name;
+  const void *attributes;               /* as types.h has them; NULL if there are none */
+  const uint32_t *inputs;               /* values */
+  const uint32_t *outputs;              /* values */
+  uint32_t    attribute_bytes;
+  uint32_t    input_count;
+  uint32_t    output_count;
+  uint32_t    reserved;
+} tm_node_description;
+/* TM_OK, TM_END past the last. */
+tm_status tm_graph_node_describe(const tm_graph *graph, uint32_t node, tm_node_description *out_description);
+
+typedef struct tm_graph_output_description {
+  uint32_t    struct_size;
+  uint32_t    value;
+  const char *name;
+} tm_graph_output_description;
+/* In the order in which they were added.   TM_OK, TM_END past the last. */
+tm_status tm_graph_output_describe(const tm_graph *graph, uint32_t output, tm_graph_output_description *out_description);
+
+#define TM_GRAPH_TEXT 0u                /* a line an item, for people */
+#define TM_GRAPH_DOT  1u                /* for Graphviz */
+#define TM_GRAPH_JSON 2u                /* what tm_graph_save writes, without digests */
+
+/* Writes up to capacity bytes of text, the NUL included, and tells the length of the whole without it; out_text may be NULL
+   with capacity 0.   TM_ERROR_ARGUMENT (an unknown form) */
+tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, uint64_t capacity, uint64_t *out_length,
+                         tm_error *error);
+
+#define TM_GRAPH_SAVE_DIGESTS 0x1u      /* read all constants and keep the SHA-256 of each, which tm_graph_bind then checks */
+
+/* Writes the graph to a file, constants by name and layout, not by bytes; a file of that name is replaced at once or stays.
+   TM_ERROR_ARGUMENT (no path, unknown flags), TM_ERROR_IO, TM_ERROR_CHANGED, TM_ERROR_NO_MEMORY */
+tm_status tm_graph_save(const tm_graph *graph, const char *path, uint32_t flags, tm_error *error);
+/* A graph with the same numbers, and constants without bytes.
+   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what, where, expected, found: damage, cycles, shapes that do not fit, an
+   operation or version that is not known here ...), TM_ERROR_LIMIT (over 1 GiB), TM_ERROR_NO_MEMORY */
+tm_status tm_graph_load(tm_context *context, const char *path, tm_graph **out_graph, tm_error *error);
+/* Gives a constant of a loaded graph its bytes, once; not while others use the graph.  As for tm_graph_constant; the tensor's
+   format and dims are those of the constant, and its bytes have the digest that the file kept.
+   TM_ERROR_ARGUMENT, TM_ERROR_CHANGED */
+tm_status tm_graph_bind(tm_graph *graph, uint32_t value, tm_tensor *tensor, tm_error *error);
 
 /* -------------------------------------------------------------------------------------------------- explanation ---- */
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef void (*any_fn)(void);
 typedef int (*number_fn)(void);
@@ -88,8 +89,17 @@ static void describe(void *handle, uint32_t thread_count, uint32_t lane_count, i
   library->is_known = 1;
 }
 
+/* The loader would wait for ever for what comes out of a pipe. */
+static const char *problem_of_path(const char *path) {
+  struct stat status;
+  if (strchr(path, '/') == NULL || stat(path, &status) != 0 || S_ISREG(status.st_mode)) return NULL;
+  return S_ISFIFO(status.st_mode) ? "a pipe, not a file" : S_ISDIR(status.st_mode) ? "a folder, not a file" : "a device, not a file";
+}
+
 /* What is wrong with it, or NULL.  One that turns out to be none stays loaded: unloading may crash its threads. */
 static const char *try_file(const char *path, uint32_t thread_count, uint32_t lane_count, blas_library *out_library) {
+  const char *problem = problem_of_path(path);
+  if (problem != NULL) return problem;
   const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   const int is_ours = dlopen(path, how | RTLD_NOLOAD) == NULL;
   void *handle = dlopen(path, how);

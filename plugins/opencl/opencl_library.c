@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "opencl_error.h"
 
@@ -28,7 +29,20 @@ static const char *find_functions(void *library, opencl_api *api) {
   return NULL;
 }
 
+/* The system's loader would wait for ever for what comes out of a pipe. */
+static const char *problem_of(const char *name) {
+  struct stat status;
+  if (strchr(name, '/') == NULL || stat(name, &status) != 0 || S_ISREG(status.st_mode)) return NULL;
+  return S_ISFIFO(status.st_mode) ? "it is a pipe, not a file" : S_ISDIR(status.st_mode) ? "it is a folder, not a file"
+                                                                                           : "it is a device, not a file";
+}
+
 static void *try_name(const char *name, char *tried) {
+  const char *problem = problem_of(name);
+  if (problem != NULL) {
+    (void)snprintf(tried, TRIED_LENGTH, "%.300s: %s", name, problem);
+    return NULL;
+  }
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   const char *why = library == NULL ? dlerror() : NULL;
   const size_t length = strlen(tried);

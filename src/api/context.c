@@ -138,7 +138,8 @@ static tm_status keep_exclusions(tm_context *context, const tm_context_options *
 static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
   if (options->state_folder != NULL)
-    TM_TRY(tm_crash_marks_open(&context->memory, options->state_folder, context->log, &context->crash_marks, error));
+    TM_TRY(tm_crash_marks_open(&context->memory, options->state_folder, (options->flags & TM_CONTEXT_MAP_FILES) != 0, context->log,
+                               &context->crash_marks, error));
   const tm_inventory_request request = { .options = options, .search_folders = (options->flags & TM_CONTEXT_LOAD_PLUGINS) != 0,
                                          .crash_marks = context->crash_marks };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
@@ -171,6 +172,7 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
 void tm_context_destroy(tm_context *context) {
   if (context == NULL) return;
   context->memory.reclaim = NULL;
+  tm_health_acquit(&context->health);
   tm_placement_table_deinit(&context->placements);
   tm_kept_deinit(&context->kept);
   tm_scratch_deinit(&context->scratch);

@@ -32,6 +32,7 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .device_count = slot->device_count,
     .option_count = slot->option_count,
     .note = slot->note,
+    .is_untried = slot->is_untried,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

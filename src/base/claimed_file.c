@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/fault_guard.h"
 #include "base/system_error.h"
 
 static tm_status fail_path(const char *path, const char *what, tm_error *error) {
@@ -51,6 +53,35 @@ bool tm_claimed_file_write(const tm_claimed_file *file, uint64_t offset, const v
 
 uint64_t tm_claimed_file_read(const tm_claimed_file *file, uint64_t offset, void *out_data, uint64_t bytes) {
   return tm_descriptor_read(file->descriptor, offset, out_data, bytes);
+}
+
+/* Written, not only made longer: on a full disk a hole cannot be filled. */
+static bool fill(const tm_claimed_file *file, uint64_t begin, uint64_t end) {
+  static const char zeros[4096];
+  for (uint64_t at = begin; at < end; at += sizeof zeros)
+    if (!tm_claimed_file_write(file, at, zeros, end - at < sizeof zeros ? end - at : sizeof zeros)) return false;
+  return true;
+}
+
+tm_status tm_claimed_file_map(const tm_claimed_file *file, uint64_t bytes, tm_claimed_memory *out_memory) {
+  struct stat status;
+  *out_memory = (tm_claimed_memory){ 0 };
+  if (bytes % (uint64_t)sysconf(_SC_PAGESIZE) != 0 || fstat(file->descriptor, &status) != 0 ||
+      !fill(file, (uint64_t)status.st_size, bytes))
+    return TM_UNSUPPORTED;
+  void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
+  if (memory == MAP_FAILED) return TM_UNSUPPORTED;
+  struct tm_fault_range *range = tm_fault_guard_enter(memory, bytes, true);
+  if (range == NULL) (void)munmap(memory, (size_t)bytes);
+  else *out_memory = (tm_claimed_memory){ memory, bytes, range };
+  return range == NULL ? TM_UNSUPPORTED : TM_OK;
+}
+
+void tm_claimed_memory_deinit(tm_claimed_memory *memory) {
+  if (memory->bytes == NULL) return;
+  tm_fault_guard_leave(memory->range);
+  (void)munmap(memory->bytes, (size_t)memory->byte_count);
+  *memory = (tm_claimed_memory){ 0 };
 }
 
 uint64_t tm_process_number(void) { return (uint64_t)getpid(); }

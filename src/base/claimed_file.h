@@ -26,6 +26,18 @@ bool     tm_claimed_file_write(const tm_claimed_file *file, uint64_t offset, con
 /* The number of bytes that were there. */
 uint64_t tm_claimed_file_read(const tm_claimed_file *file, uint64_t offset, void *out_data, uint64_t bytes);
 
+/* The file from its start as memory to write to, `bytes` long (it grows to that): what is stored there is in the file at once,
+   also for those who come after this process has ended in whatever way.  It never raises a signal: when the file is cut
+   meanwhile, what is stored is lost.  `bytes` is a multiple of TM_CLAIMED_FILE_UNIT.   TM_UNSUPPORTED: it cannot be had */
+#define TM_CLAIMED_FILE_UNIT 65536u
+typedef struct tm_claimed_memory {
+  void    *bytes;               /* NULL: none */
+  uint64_t byte_count;
+  struct tm_fault_range *range;
+} tm_claimed_memory;
+tm_status tm_claimed_file_map(const tm_claimed_file *file, uint64_t bytes, tm_claimed_memory *out_memory);
+void      tm_claimed_memory_deinit(tm_claimed_memory *memory);
+
 /* A number that no other running process has. */
 uint64_t tm_process_number(void);
 

@@ -20,6 +20,7 @@ struct tm_fault_range {
   _Atomic uint64_t  version;
   _Atomic uintptr_t begin;      /* begin == end: free */
   _Atomic uintptr_t end;
+  _Atomic int       protection; /* of the pages that take the place of failing ones */
   _Atomic uint64_t  fault_offset;
 };
 
@@ -46,16 +47,18 @@ _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "th
 
 /* ----------------------------------------------------------------------------------------------------- handler ---- */
 
-static tm_fault_range *find_range(uintptr_t address, uintptr_t *out_begin, uintptr_t *out_end) {
+static tm_fault_range *find_range(uintptr_t address, uintptr_t *out_begin, uintptr_t *out_end, int *out_protection) {
   const uint32_t range_end = atomic_load(&guard.range_end);
   for (uint32_t i = 0; i < range_end; i++) {
     tm_fault_range *range = &guard.ranges[i];
     const uint64_t version = atomic_load(&range->version);
     const uintptr_t begin = atomic_load(&range->begin), end = atomic_load(&range->end);
+    const int protection = atomic_load(&range->protection);
     if ((version & 1) != 0 || atomic_load(&range->version) != version) continue;
     if (address < begin || address >= end) continue;
     *out_begin = begin;
     *out_end = end;
+    *out_protection = protection;
     return range;
   }
   return NULL;
@@ -71,12 +74,13 @@ static void lower_to(_Atomic uint64_t *lowest, uint64_t value) {
    page would cost a system call each and could split the mapping into more pieces than the system allows. */
 static bool replace_pages(uintptr_t address) {
   uintptr_t begin, end;
-  tm_fault_range *range = find_range(address, &begin, &end);
+  int protection;
+  tm_fault_range *range = find_range(address, &begin, &end, &protection);
   if (range == NULL) return false;
   const uintptr_t page = address - address % atomic_load(&guard.page_bytes);
   /* An integer is all that siginfo gives us to make the address from. */
   void *pages = (void *)page; /* NOLINT(performance-no-int-to-ptr) */
-  if (mmap(pages, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  if (mmap(pages, end - page, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
   lower_to(&range->fault_offset, address - begin);
   return true;
 }
@@ -144,10 +148,11 @@ static void uninstall(void) {
   guard.is_installed = !is_ours(&current) && !is_plain(&current);
 }
 
-static void set_range(tm_fault_range *range, uintptr_t begin, uintptr_t end) {
+static void set_range(tm_fault_range *range, uintptr_t begin, uintptr_t end, int protection) {
   atomic_fetch_add(&range->version, 1);
   atomic_store(&range->begin, begin);
   atomic_store(&range->end, end);
+  atomic_store(&range->protection, protection);
   atomic_store(&range->fault_offset, TM_NO_FAULT);
   atomic_fetch_add(&range->version, 1);
 }
@@ -162,11 +167,11 @@ static tm_fault_range *find_free_range(void) {
   return NULL;
 }
 
-tm_fault_range *tm_fault_guard_enter(const void *begin, uint64_t bytes) {
+tm_fault_range *tm_fault_guard_enter(const void *begin, uint64_t bytes, bool is_writable) {
   (void)pthread_mutex_lock(&guard.lock);
   tm_fault_range *range = ensure_installed() ? find_free_range() : NULL;
   if (range != NULL) {
-    set_range(range, (uintptr_t)begin, (uintptr_t)begin + (uintptr_t)bytes);
+    set_range(range, (uintptr_t)begin, (uintptr_t)begin + (uintptr_t)bytes, is_writable ? PROT_READ | PROT_WRITE : PROT_READ);
     guard.used_count++;
   } else if (guard.used_count == 0) {
     uninstall();
@@ -178,7 +183,7 @@ tm_fault_range *tm_fault_guard_enter(const void *begin, uint64_t bytes) {
 void tm_fault_guard_leave(tm_fault_range *range) {
   if (range == NULL) return;
   (void)pthread_mutex_lock(&guard.lock);
-  set_range(range, 0, 0);
+  set_range(range, 0, 0, PROT_READ);
   if (--guard.used_count == 0) uninstall();
   (void)pthread_mutex_unlock(&guard.lock);
 }

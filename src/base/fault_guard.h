@@ -2,18 +2,19 @@
 /*
  * fault_guard.h - makes reading a mapped file that has been truncated meanwhile safe: instead of SIGBUS the reader sees
  * zeros, and the offset is kept.  This is the library's only process-wide state (docs/decisions/003-sigbus-guard.md).
- * Used by mapping.c only.
+ * Used by mapping.c and claimed_file.c only.
  */
 #ifndef TM_BASE_FAULT_GUARD_H
 #define TM_BASE_FAULT_GUARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct tm_fault_range tm_fault_range;
 
-/* Protects the mapped pages [begin, begin + bytes) from now on; whole pages.  The first call installs the handler.
-   NULL when no more ranges can be protected: then do not map.  Any thread. */
-tm_fault_range *tm_fault_guard_enter(const void *begin, uint64_t bytes);
+/* Protects the mapped pages [begin, begin + bytes) from now on; whole pages, which are also written if `is_writable`.  The
+   first call installs the handler.  NULL when no more ranges can be protected: then do not map.  Any thread. */
+tm_fault_range *tm_fault_guard_enter(const void *begin, uint64_t bytes, bool is_writable);
 
 /* Before the pages are unmapped.  The last call puts the previous handler back.  NULL is accepted.  Any thread. */
 void tm_fault_guard_leave(tm_fault_range *range);

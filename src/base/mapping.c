@@ -15,7 +15,7 @@ tm_status tm_mapping_init(tm_mapping *mapping, int descriptor, uint64_t byte_cou
   void *bytes = mmap(NULL, (size_t)byte_count, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (bytes == MAP_FAILED) return TM_UNSUPPORTED;
   if (!tm_checked_round_up(byte_count, (uint64_t)sysconf(_SC_PAGESIZE), &page_bytes)) page_bytes = byte_count;
-  tm_fault_range *range = tm_fault_guard_enter(bytes, page_bytes);
+  tm_fault_range *range = tm_fault_guard_enter(bytes, page_bytes, false);
   if (range == NULL) {
     (void)munmap(bytes, (size_t)byte_count);
     return TM_UNSUPPORTED;

@@ -46,9 +46,17 @@ static uint32_t put_pair(char *piece, char letter) {
   return 2;
 }
 
-/* C1 controls (U+0080..U+009F) steer terminals as the others do. */
-static bool is_c1_control(const unsigned char *bytes, uint32_t length) {
-  return length == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0;
+/* C1 controls steer terminals as the others do; soft hyphen, zero-width and direction marks, line and paragraph separators,
+   the byte order mark and tags show nothing but change what is shown. */
+static bool is_hidden(const char *text, uint32_t length) {
+  static const struct { uint32_t first, last; } ranges[] = { { 0x80, 0x9f },     { 0xad, 0xad },     { 0x200b, 0x200f }, { 0x2028, 0x202e },
+                                                             { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f } };
+  static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+  uint32_t code = (unsigned char)text[0] & masks[length];
+  for (uint32_t i = 1; i < length; i++) code = code << 6 | ((unsigned char)text[i] & 0x3f);
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    if (code >= ranges[i].first && code <= ranges[i].last) return true;
+  return false;
 }
 
 /* Writes what stands for the first character of `text` and returns its length; *out_taken bytes of text are used up. */
@@ -61,7 +69,7 @@ static uint32_t escape_one(const char *text, uint64_t available, char *piece, ui
   if (byte == '\t') return put_pair(piece, 't');
   if (byte == '\r') return put_pair(piece, 'r');
   if (byte == '\\') return put_pair(piece, '\\');
-  if (length == 0 || byte < 0x20 || byte == 0x7f || is_c1_control((const unsigned char *)text, length)) {
+  if (length == 0 || byte < 0x20 || byte == 0x7f || is_hidden(text, length)) {
     put_pair(piece, 'x');
     piece[2] = digits[byte >> 4];
     piece[3] = digits[byte & 15];
@@ -76,7 +84,7 @@ bool tm_text_is_clean(const char *text, uint64_t length) {
   for (uint64_t i = 0; i < length;) {
     const unsigned char byte = (unsigned char)text[i];
     const uint32_t taken = tm_utf8_length(text + i, length - i);
-    if (taken == 0 || byte < 0x20 || byte == 0x7f || is_c1_control((const unsigned char *)text + i, taken)) return false;
+    if (taken == 0 || byte < 0x20 || byte == 0x7f || is_hidden(text + i, taken)) return false;
     i += taken;
   }
   return true;

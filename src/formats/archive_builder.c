@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/growth.h"
 #include "base/text.h"
-#include "formats/growth.h"
 #include "formats/layout.h"
 
 /* ----------------------------------------------------------------------------------------------------- archive ---- */

@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/name_table.h"
 #include "formats/archive.h"
-#include "formats/name_table.h"
 
 struct tm_archive {
   tm_memory         *memory;

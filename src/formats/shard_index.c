@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/archive_builder.h"
-#include "formats/growth.h"
+#include "base/growth.h"
 #include "base/json_pull.h"
+#include "formats/archive_builder.h"
 
 typedef struct index_parser {
   tm_shard_index *index;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "formats/name_table.h"
+#include "base/name_table.h"
 
 typedef struct tm_shard_entry {
   tm_string name;               /* of the tensor; first: name_table.h */

@@ -182,6 +182,7 @@ static tm_status compare_infer(const tm_operation *operation, tm_operand *out_ou
     .default_numerics = TM_NUMERICS_N0, .broadcasts = true, .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn,  \
     .check = tm_check_outputs, .work = tm_work_elementwise, .splittable = tm_splittable_elementwise,               \
     .units = tm_units_elementwise, .reference = reference_fn, .input_names = { "a", "b" }, .merged_operands = 0x7, \
+    .may_alias = 0x3,                                                                                              \
   }
 
 const tm_op_row tm_op_rows_binary[] = {

@@ -125,7 +125,7 @@ static tm_status where_infer(const tm_operation *operation, tm_operand *out_outp
     .input_min = 3, .input_max = 3, .output_count = 1, .default_numerics = TM_NUMERICS_N0, .broadcasts = true,    \
     .combine = TM_COMBINE_CONCATENATE, .infer = infer_fn, .check = tm_check_outputs, .work = tm_work_elementwise, \
     .splittable = tm_splittable_elementwise, .units = tm_units_elementwise, .reference = reference_fn,            \
-    .input_names = { __VA_ARGS__ }, .merged_operands = 0xf,                                                       \
+    .input_names = { __VA_ARGS__ }, .merged_operands = 0xf, .may_alias = 0x7,                                     \
   }
 
 const tm_op_row tm_op_rows_ternary[] = {

@@ -155,7 +155,7 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
     .input_max = 1, .output_count = 1, .attribute_bytes = bytes, .default_numerics = TM_NUMERICS_##numerics,        \
     .combine = TM_COMBINE_CONCATENATE, .infer = infer, .check = tm_check_outputs, .work = tm_work_elementwise,      \
     .splittable = tm_splittable_elementwise, .units = tm_units_elementwise, .reference = reference,                 \
-    .input_names = {"x"}, .merged_operands = 0x3,                                                                   \
+    .input_names = {"x"}, .merged_operands = 0x3, .may_alias = 0x1,                                                 \
   }
 
 const tm_op_row tm_op_rows_unary[] = {

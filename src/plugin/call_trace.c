@@ -296,6 +296,27 @@ bool tm_call_trace_is_wanted(void) {
   return wanted != NULL && strcmp(wanted, TRACE_CALLS) == 0;
 }
 
+/* A span is the time at which it began: that tells two of one thread apart, and how long it took. */
+static void log_span(const tm_backend_slot *slot, uint64_t span, const char *what, const char *words) {
+  tm_log_write(&slot->inventory->log, TM_LOG_DEBUG, "span %llu.%09llu thread %llu %s %s%s", (unsigned long long)(span / 1000000000),
+               (unsigned long long)(span % 1000000000), (unsigned long long)tm_thread_id(), slot->name, what, words);
+}
+
+uint64_t tm_call_trace_begin_span(const tm_backend_slot *slot, const char *name) {
+  if (slot->untraced == NULL) return 0;
+  const uint64_t span = tm_now_ns();
+  log_span(slot, span, "begins ", name);
+  return span;
+}
+
+void tm_call_trace_end_span(const tm_backend_slot *slot, uint64_t span) {
+  const uint64_t now = tm_now_ns();
+  char words[40];
+  if (slot->untraced == NULL || span == 0 || span > now) return;
+  snprintf(words, sizeof words, "%llu ns", (unsigned long long)(now - span));
+  log_span(slot, span, "ended after ", words);
+}
+
 tm_status tm_call_trace_install(tm_backend_slot *slot, tm_error *error) {
   tm_accelerator_backend_plugin *inner = tm_arena_calloc(&slot->inventory->arena, 1, sizeof *inner);
   if (inner == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a trace of calls");

@@ -11,6 +11,10 @@
 /* Whether TENSORMORPH_TRACE is "calls". */
 bool tm_call_trace_is_wanted(void);
 
+/* A span of a backend's own, as two lines between those of its calls; 0, and no lines, where nothing is logged. */
+uint64_t tm_call_trace_begin_span(const tm_backend_slot *slot, const char *name);
+void     tm_call_trace_end_span(const tm_backend_slot *slot, uint64_t span);
+
 /* Wraps slot->table, before init is called.  What is behind handles is the trace's own from then on.   TM_ERROR_NO_MEMORY */
 tm_status tm_call_trace_install(tm_backend_slot *slot, tm_error *error);
 

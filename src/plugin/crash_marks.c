@@ -16,7 +16,20 @@
 #define MARK_BYTES 768u
 #define MARK_FIELDS 6
 #define MOST_FILES_TRIED 64u
+#define LASTING_MARKS 64u       /* kinds of work with one; more go unmarked */
+#define LASTING_BYTES 1024u     /* each, behind the others */
+#define FILE_BYTES (2 * TM_CLAIMED_FILE_UNIT)
+#define LASTING_CALL "a run after its trial"
 #define LONGEST_PATH 4096
+
+/* Lies in the file.  The text is whole before anything is counted. */
+struct tm_lasting_mark {
+  _Atomic uint64_t running;
+  char             text[LASTING_BYTES - 8];
+};
+_Static_assert(sizeof(tm_lasting_mark) == LASTING_BYTES && MARK_BYTES <= LASTING_BYTES - 8, "a mark has its room");
+_Static_assert(MARKS * MARK_BYTES <= TM_CLAIMED_FILE_UNIT && LASTING_MARKS * LASTING_BYTES <= TM_CLAIMED_FILE_UNIT,
+               "the lasting ones are the second unit");
 
 struct tm_crash_marks {
   tm_memory    *memory;
@@ -25,13 +38,18 @@ struct tm_crash_marks {
   tm_claimed_file file;
   uint64_t      in_use;         /* a bit a mark */
   bool          is_hopeless;    /* no file can be made, which was said */
+  bool          may_map;
+  uint32_t      lasting_count;
+  tm_claimed_memory mapped;
+  tm_lasting_mark nobodys;      /* counts where nothing is kept */
   char          path[LONGEST_PATH];
   char          folder[];
 };
 
 static uint64_t bytes_of(const char *folder) { return sizeof(tm_crash_marks) + strlen(folder) + 1; }
 
-tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, tm_log log, tm_crash_marks **out_marks, tm_error *error) {
+tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks,
+                              tm_error *error) {
   tm_crash_marks *marks = tm_memory_calloc(memory, 1, bytes_of(folder));
   if (marks == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
   if (tm_mutex_init(&marks->lock) != TM_OK) {
@@ -39,6 +57,8 @@ tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, tm_log log,
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
   }
   marks->memory = memory;
+  marks->may_map = may_map;
+  atomic_init(&marks->nobodys.running, 0);
   marks->log = log;
   marks->file.descriptor = -1;
   memcpy(marks->folder, folder, strlen(folder) + 1);
@@ -49,6 +69,7 @@ tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, tm_log log,
 void tm_crash_marks_close(tm_crash_marks *marks) {
   if (marks == NULL) return;
   if (marks->file.descriptor >= 0) tm_kept_file_remove(marks->path);
+  tm_claimed_memory_deinit(&marks->mapped);
   tm_claimed_file_close(&marks->file);
   tm_mutex_deinit(&marks->lock);
   tm_memory_free(marks->memory, marks, bytes_of(marks->folder));
@@ -75,11 +96,18 @@ static bool has_file(tm_crash_marks *marks) {
   return false;
 }
 
+static void describe(const tm_device_slot *device, const char *call, const tm_work_kind *kind, char text[MARK_BYTES]) {
+  char kind_text[TM_WORK_KIND_BYTES];
+  tm_work_kind_print(kind, kind_text);
+  memset(text, 0, MARK_BYTES);
+  snprintf(text, MARK_BYTES, "%s\t%s\t%s\t%s\t%s", device->backend->name, device->backend->build_id, device->uuid_text, call,
+           kind_text);
+}
+
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind) {
   if (marks == NULL) return TM_NO_MARK;
-  char kind_text[TM_WORK_KIND_BYTES], text[MARK_BYTES] = "";
-  tm_work_kind_print(kind, kind_text);
-  snprintf(text, sizeof text, "%s\t%s\t%s\t%s\t%s", device->backend->name, device->backend->build_id, device->uuid_text, call, kind_text);
+  char text[MARK_BYTES];
+  describe(device, call, kind, text);
   uint32_t mark = TM_NO_MARK;
   tm_mutex_lock(&marks->lock);
   for (uint32_t i = 0; i < MARKS && mark == TM_NO_MARK; i++)
@@ -99,6 +127,32 @@ void tm_crash_marks_clear(tm_crash_marks *marks, uint32_t mark) {
   marks->in_use &= ~(UINT64_C(1) << mark);
   tm_mutex_unlock(&marks->lock);
 }
+
+/* ---- of work that has proved itself ---- */
+
+/* Under the lock. */
+static tm_lasting_mark *take_lasting(tm_crash_marks *marks) {
+  if (!marks->may_map || marks->lasting_count == LASTING_MARKS || !has_file(marks)) return NULL;
+  if (marks->mapped.bytes == NULL && tm_claimed_file_map(&marks->file, FILE_BYTES, &marks->mapped) != TM_OK) {
+    marks->may_map = false;
+    return NULL;
+  }
+  char *begin = (char *)marks->mapped.bytes + TM_CLAIMED_FILE_UNIT;
+  return (tm_lasting_mark *)(void *)(begin + (uint64_t)marks->lasting_count++ * LASTING_BYTES);
+}
+
+tm_lasting_mark *tm_crash_marks_last(tm_crash_marks *marks, const tm_device_slot *device, const tm_work_kind *kind) {
+  char text[MARK_BYTES];
+  describe(device, LASTING_CALL, kind, text);
+  tm_mutex_lock(&marks->lock);
+  tm_lasting_mark *mark = take_lasting(marks);
+  if (mark != NULL) memcpy(mark->text, text, sizeof text);
+  tm_mutex_unlock(&marks->lock);
+  return mark != NULL ? mark : &marks->nobodys;
+}
+
+void tm_lasting_mark_enter(tm_lasting_mark *mark) { atomic_fetch_add_explicit(&mark->running, 1, memory_order_acq_rel); }
+void tm_lasting_mark_leave(tm_lasting_mark *mark) { atomic_fetch_sub_explicit(&mark->running, 1, memory_order_release); }
 
 /* ---- what others left ---- */
 
@@ -123,8 +177,8 @@ static bool is_same(const tm_found_mark *a, const tm_found_mark *b) {
 }
 
 typedef struct found_marks {
-  tm_found_mark marks[MARKS];
-  char          texts[MARKS][MARK_BYTES + 1];
+  tm_found_mark marks[MARKS + LASTING_MARKS];
+  char          texts[MARKS + LASTING_MARKS][MARK_BYTES + 1];
 } found_marks;
 
 /* A process ended once, however many of its threads were doing the same. */
@@ -134,13 +188,24 @@ static bool is_new(const found_marks *found, uint32_t count) {
   return true;
 }
 
+/* One mark of either kind; false at the end of the file. */
+static bool read_mark(const tm_claimed_file *file, uint32_t index, char text[MARK_BYTES + 1]) {
+  uint64_t running = 1, offset = (uint64_t)index * MARK_BYTES;
+  if (index >= MARKS) {
+    offset = TM_CLAIMED_FILE_UNIT + (uint64_t)(index - MARKS) * LASTING_BYTES;
+    if (tm_claimed_file_read(file, offset, &running, sizeof running) != sizeof running) return false;
+    offset += sizeof running;
+  }
+  const uint64_t length = tm_claimed_file_read(file, offset, text, MARK_BYTES);
+  text[running == 0 ? 0 : length] = '\0';
+  return length != 0;
+}
+
 static void visit_file(const tm_claimed_file *file, found_marks *found, tm_mark_visit_fn visit, void *context) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < MARKS; i++) {
+  for (uint32_t i = 0; i < MARKS + LASTING_MARKS; i++) {
     char *text = found->texts[i];
-    const uint64_t length = tm_claimed_file_read(file, (uint64_t)i * MARK_BYTES, text, MARK_BYTES);
-    text[length] = '\0';
-    if (length == 0) break;
+    if (!read_mark(file, i, text)) break;
     if (text[0] == '\0' || !parse_mark(text, &found->marks[count]) || !is_new(found, count)) continue;
     visit(context, &found->marks[count++]);
   }

@@ -12,14 +12,24 @@
 
 typedef struct tm_crash_marks tm_crash_marks;
 
-/* Files are made in `folder`, which is copied, when the first mark is set.   TM_ERROR_NO_MEMORY */
-tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, tm_log log, tm_crash_marks **out_marks, tm_error *error);
+/* Files are made in `folder`, which is copied, when the first mark is set.  may_map: lasting marks are kept, too.
+   TM_ERROR_NO_MEMORY */
+tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_map, tm_log log, tm_crash_marks **out_marks,
+                              tm_error *error);
 /* Nothing is being done any more. */
 void      tm_crash_marks_close(tm_crash_marks *marks);
 
 /* Two small writes a mark: one here, one to take it back.  TM_NO_MARK (also for NULL) if there is no room or no file. */
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind);
 void     tm_crash_marks_clear(tm_crash_marks *marks, uint32_t mark);
+
+/* How many calls of a kind of work are under way: a number in the file, which costs no system call. */
+typedef struct tm_lasting_mark tm_lasting_mark;
+/* That of a device and a kind of work, for as long as the marks; made once, so it is for the caller to keep.  Where none can be
+   had, one that nobody will find. */
+tm_lasting_mark *tm_crash_marks_last(tm_crash_marks *marks, const tm_device_slot *device, const tm_work_kind *kind);
+void             tm_lasting_mark_enter(tm_lasting_mark *mark);
+void             tm_lasting_mark_leave(tm_lasting_mark *mark);
 
 /* One mark of a process that is no more.  Texts live during the visit. */
 typedef struct tm_found_mark {

@@ -254,6 +254,57 @@ static void make_watched(tm_device_call *call, watched_call *watched) {
   tm_memory_free(device->backend->inventory->memory, watched, sizeof *watched);
 }
 
+/* ---- what the next start should know if the process ends meanwhile ---- */
+
+static _Atomic uint8_t *counter_of(const tm_device_call *call) {
+  tm_device_slot *device = call->device;
+  return call->kind == TM_CALL_QUERY ? &device->clean_queries[call->operation->op % TM_QUERY_KINDS] : &device->clean_calls[call->kind];
+}
+
+/* It is watched, or made directly for the first time. */
+static bool is_on_trial(const tm_device_call *call) {
+  if (!tm_trial_is_over(call->trial)) return true;
+  return rows[call->kind].alone && atomic_load_explicit(counter_of(call), memory_order_relaxed) <= TM_TRIAL_RUNS;
+}
+
+static tm_work_kind kind_of(const tm_device_call *call) {
+  const tm_work_kind none = { .op = TM_OP_NONE };
+  return call->operation != NULL ? tm_work_kind_of(call->operation) : call->trial != NULL ? call->trial->kind : none;
+}
+
+/* Two threads may make one each: then one of them is not used again, which is no harm. */
+static struct tm_lasting_mark *lasting_of(const tm_device_call *call) {
+  _Atomic(struct tm_lasting_mark *) *place = call->trial != NULL ? &call->trial->lasting : &call->device->lasting;
+  struct tm_lasting_mark *lasting = atomic_load_explicit(place, memory_order_acquire);
+  if (lasting != NULL) return lasting;
+  const tm_work_kind none = { .op = TM_OP_NONE };
+  lasting = tm_crash_marks_last(call->device->backend->inventory->crash_marks, call->device,
+                                call->trial != NULL ? &call->trial->kind : &none);
+  atomic_store_explicit(place, lasting, memory_order_release);
+  return lasting;
+}
+
+/* The library's own backends are not suspected for good: a process that somebody ends is mostly at work in one of them. */
+static void mark(tm_device_call *call) {
+  const tm_backend_slot *backend = call->device->backend;
+  struct tm_crash_marks *marks = backend->inventory->crash_marks;
+  call->mark = TM_NO_MARK;
+  call->lasting = NULL;
+  if (marks == NULL || !call->device->is_watched) return;
+  if (is_on_trial(call)) {
+    const tm_work_kind kind = kind_of(call);
+    call->mark = tm_crash_marks_set(marks, call->device, rows[call->kind].name, &kind);
+  } else if (backend->path != NULL) {
+    call->lasting = lasting_of(call);
+    tm_lasting_mark_enter(call->lasting);
+  }
+}
+
+static void unmark(const tm_device_call *call) {
+  tm_crash_marks_clear(call->device->backend->inventory->crash_marks, call->mark);
+  if (call->lasting != NULL) tm_lasting_mark_leave(call->lasting);
+}
+
 /* ---- calls that were left ---- */
 
 static watched_call *find_left(tm_device_slot *device, uint32_t queue) {
@@ -289,18 +340,13 @@ tm_worker_outcome tm_device_call_settle(tm_device_slot *device, uint32_t queue) 
   const tm_worker_outcome outcome = is_own ? tm_worker_look(&one->left) : tm_watch_look(&inventory->watch, &one->left);
   if (outcome == TM_WORKER_LEFT) return outcome;
   unlink_left(device, one);
-  tm_crash_marks_clear(inventory->crash_marks, one->call.mark);
+  unmark(&one->call);
   if (outcome == TM_WORKER_LOST) lose_left(one);
   else tm_memory_free(inventory->memory, one, sizeof *one);
   return outcome;
 }
 
 /* ---- which way ---- */
-
-static _Atomic uint8_t *counter_of(const tm_device_call *call) {
-  tm_device_slot *device = call->device;
-  return call->kind == TM_CALL_QUERY ? &device->clean_queries[call->operation->op % TM_QUERY_KINDS] : &device->clean_calls[call->kind];
-}
 
 static bool must_watch(const tm_device_call *call) {
   if (own_thread(call) != NULL) return true;
@@ -329,29 +375,13 @@ static void make_now(tm_device_call *call) {
   if (clean <= TM_TRIAL_RUNS) atomic_store_explicit(counter, (uint8_t)(clean + 1), memory_order_relaxed);
 }
 
-/* Whether a crash in it should be known at the next start: it is watched, or made directly for the first time. */
-static bool must_mark(const tm_device_call *call) {
-  const tm_device_slot *device = call->device;
-  if (device->backend->inventory->crash_marks == NULL || !device->is_watched) return false;
-  if (!tm_trial_is_over(call->trial)) return true;
-  return rows[call->kind].alone && atomic_load_explicit(counter_of(call), memory_order_relaxed) <= TM_TRIAL_RUNS;
-}
-
 tm_status tm_device_call_make(tm_device_call *call) {
   tm_device_slot *device = call->device;
   call->status = TM_OK;
   call->is_left = false;
-  call->mark = TM_NO_MARK;
   if (call->kind != TM_CALL_OPEN) call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
-  if (!must_mark(call)) {
-    make_now(call);
-    return call->status;
-  }
-  const tm_work_kind none = { .op = TM_OP_NONE };
-  const tm_work_kind kind = call->operation != NULL ? tm_work_kind_of(call->operation) : call->trial != NULL ? call->trial->kind : none;
-  struct tm_crash_marks *marks = device->backend->inventory->crash_marks;
-  call->mark = tm_crash_marks_set(marks, device, rows[call->kind].name, &kind);
+  mark(call);
   make_now(call);
-  if (!call->is_left) tm_crash_marks_clear(marks, call->mark);
+  if (!call->is_left) unmark(call);
   return call->status;
 }

@@ -29,6 +29,7 @@ typedef struct tm_device_call {
   bool                is_hung;          /* it never came back; status and error say so */
   bool                is_left;          /* its caller went, it goes on: see tm_device_call_settle */
   uint32_t            mark;             /* crash_marks.h */
+  struct tm_lasting_mark *lasting;      /* likewise; NULL: none */
   tm_device          *handle;
   tm_kernel          *kernel;
   tm_buffer          *buffer;

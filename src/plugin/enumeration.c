@@ -88,13 +88,10 @@ void tm_enumeration_write_identity(const tm_backend_slot *slot, tm_field_writer 
   write_body(slot, false, writer);
 }
 
-void tm_enumeration_write_refusal(const char *reason, tm_field_writer *writer) {
-  write_head(TM_BACKEND_REFUSED, "", "", "", reason, writer);
-  for (int i = 0; i < 2; i++) {         /* no findings, no body */
-    tm_field_write_text(writer, "");
-    tm_field_write_number(writer, 0);
-    tm_field_write_number(writer, 0);
-  }
+void tm_enumeration_write_refusal(const tm_backend_slot *slot, const char *reason, tm_field_writer *writer) {
+  write_head(TM_BACKEND_REFUSED, slot->told_name == NULL ? "" : slot->told_name, slot->version, slot->vendor, reason, writer);
+  write_findings(slot, writer);
+  write_body(slot, false, writer);
 }
 
 /* ---- reading ---- */

@@ -15,8 +15,8 @@
 void tm_enumeration_write(const tm_backend_slot *slot, tm_field_writer *writer);
 /* The same without what may differ between two starts of one build on one machine: epochs, times, notes, faults, state. */
 void tm_enumeration_write_identity(const tm_backend_slot *slot, tm_field_writer *writer);
-/* The record of a file that could not be brought to say anything. */
-void tm_enumeration_write_refusal(const char *reason, tm_field_writer *writer);
+/* The record of a file that did harm, with what it had told by then (slot->told_name: NULL if that is nothing). */
+void tm_enumeration_write_refusal(const tm_backend_slot *slot, const char *reason, tm_field_writer *writer);
 
 /* What a record says in short. */
 typedef struct tm_enumeration_head {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/call_trace.h"
 #include "plugin/host_services.h"
 
 #include <string.h>
@@ -134,13 +135,16 @@ static void host_device_event(void *context, uint32_t index, uint32_t event, uin
   if (known < epoch) atomic_fetch_add(&slot->inventory->generation, 1);
 }
 
-/* No trace is kept; the calls cost nothing then. */
 static uint64_t host_trace_begin(void *context, tm_string name) {
-  (void)context, (void)name;
-  return 0;
+  const tm_backend_slot *slot = context;
+  char text[LONGEST_MESSAGE];
+  return is_gone(slot) || slot->untraced == NULL ? 0 : tm_call_trace_begin_span(slot, readable(name, text));
 }
 
-static void host_trace_end(void *context, uint64_t span) { (void)context, (void)span; }
+static void host_trace_end(void *context, uint64_t span) {
+  const tm_backend_slot *slot = context;
+  if (!is_gone(slot)) tm_call_trace_end_span(slot, span);
+}
 
 void tm_host_services_init(tm_backend_slot *slot) {
   slot->host = (tm_host){

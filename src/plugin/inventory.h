@@ -52,6 +52,7 @@ typedef struct tm_backend_slot {
   _Atomic uint32_t state;               /* TM_BACKEND_* */
   const char   *name;                   /* unique: of several with one own name, the later ones get a number */
   const char   *own_name;               /* NULL until it has told it */
+  const char   *told_name;              /* it was refused after it had told this one; NULL: it was not */
   const char   *version;
   const char   *vendor;
   const char   *build_id;
@@ -65,6 +66,7 @@ typedef struct tm_backend_slot {
   tm_backend_fault *faults;
   uint32_t      fault_count;
   bool          initialized;
+  bool          is_untried;             /* loaded without a trial, as the note says */
   _Atomic bool  is_asleep;              /* listed from a record: nothing of it is loaded or called (wake.h) */
   const char   *path;                   /* of its file; NULL: built in */
   tm_plugin_query_fn entry;             /* of a built-in */
@@ -113,9 +115,10 @@ typedef struct tm_device_slot {
   bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
   _Atomic bool     is_stuck;            /* a call or its work may never end: it and what it may still touch stay for ever */
   char             stuck_reason[TM_STUCK_REASON_BYTES];         /* fixed before is_stuck is set */
-  tm_mutex         lock;                /* the next five */
+  tm_mutex         lock;                /* queue_freed, trials, and what was left */
   tm_condition     queue_freed;
   struct tm_trial *trials;
+  _Atomic(struct tm_lasting_mark *) lasting;    /* for calls that are no work, once they are trusted; see crash_marks.h */
   struct tm_parked *parked;             /* what work that was left behind may still touch */
   struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue */
   _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */

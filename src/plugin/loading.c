@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/loading.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "plugin/wake.h"
 
 #define LONGEST_NAME 64
+#define LONGEST_NOTE 512
 #define BUILT_IN "built-in"
 /* A built-in that starts faster is started each time: reading what was kept would take longer. */
 #define WORTH_KEEPING_NS UINT64_C(1000000)
@@ -209,7 +211,7 @@ static tm_status take_over(loading *load, candidate_file *file, const char *byte
 static void keep_refusal(loading *load, const candidate_file *file, const tm_field_writer *variables, const char *reason) {
   tm_field_writer writer;
   tm_field_writer_init(&writer, load->inventory->memory);
-  tm_enumeration_write_refusal(reason, &writer);
+  tm_enumeration_write_refusal(file->slot, reason, &writer);
   if (!writer.failed) tm_record_store_keep(load->inventory, file->slot->record, variables, writer.bytes, writer.length);
   tm_field_writer_deinit(&writer);
 }
@@ -225,6 +227,20 @@ static tm_status check_words(const candidate_file *file, const tm_enumeration_he
   return tm_manifest_compare(&file->manifest, name, version, reason);
 }
 
+/* Its name is kept apart: those that are used come first in having one. */
+static tm_status take_told(tm_backend_slot *slot, const char *bytes, uint64_t length, tm_error *error) {
+  TM_TRY(tm_enumeration_take_header(slot, bytes, length, error));
+  slot->told_name = slot->own_name;
+  slot->own_name = NULL;
+  return TM_OK;
+}
+
+static tm_status take_header_of_harm(candidate_file *file, const tm_probe_result *result, tm_error *error) {
+  tm_enumeration_head head;
+  if (!tm_enumeration_look(result->header.data, result->header.length, &head)) return TM_OK;
+  return take_told(file->slot, result->header.data, result->header.length, error);
+}
+
 /* Tries it in another process.  TM_OK: file->record; TM_ERROR_CORRUPT: the reason is in `reason`; TM_ERROR_NOT_FOUND: no
    process can be started; TM_ERROR_IO: none now, likewise; the rest concerns the whole, with its words in `error`. */
 static tm_status try_file(loading *load, candidate_file *file, tm_error *reason, tm_error *error) {
@@ -236,6 +252,7 @@ static tm_status try_file(loading *load, candidate_file *file, tm_error *reason,
   tm_status status = tm_probe_run(load->inventory->memory, &request, &result, reason);
   if (status == TM_ERROR_ARGUMENT) (void)tm_fail(error, status, "%.1000s", reason->text);
   if (status == TM_ERROR_NO_MEMORY) (void)no_memory(error);
+  if (status == TM_ERROR_CORRUPT && take_header_of_harm(file, &result, error) != TM_OK) status = TM_ERROR_NO_MEMORY;
   if (status == TM_ERROR_CORRUPT && result.is_final) keep_refusal(load, file, &result.variables, reason->text);
   if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
@@ -263,6 +280,9 @@ static tm_status consult(loading *load, candidate_file *file, tm_error *reason, 
 /* The record knows its name now.  One that comes second under it is tried with the settings for the name it gets here. */
 static tm_status consult_by_name(loading *load, candidate_file *file, tm_error *reason, tm_error *error) {
   tm_backend_slot *slot = file->slot;
+  tm_enumeration_head head;
+  if (!tm_enumeration_look(file->record, file->record_bytes, &head)) return no_memory(error);
+  if (head.state == TM_BACKEND_REFUSED) return take_told(slot, file->record, file->record_bytes, error);
   TM_TRY(tm_enumeration_take_header(slot, file->record, file->record_bytes, error));
   if (slot->own_name == NULL) return TM_OK;
   TM_TRY(tm_bring_up_name(slot, error));
@@ -298,7 +318,13 @@ static tm_status go_untried(loading *load, const candidate_file *file, const tm_
     refuse(file->slot, reason);
     return TM_OK;
   }
-  tm_log_write(&load->inventory->log, TM_LOG_WARNING, "%s is loaded without a trial: %s", file->slot->path, reason->text);
+  char note[LONGEST_NOTE];
+  const int length = snprintf(note, sizeof note, "loaded without a trial: %.*s", (int)sizeof note - 32, reason->text);
+  const char *kept = tm_arena_string(&load->inventory->arena, note, (uint64_t)length);
+  if (kept == NULL) return no_memory(error);
+  file->slot->note = kept;
+  file->slot->is_untried = true;
+  tm_log_write(&load->inventory->log, TM_LOG_WARNING, "%s is %s", file->slot->path, note);
   return start_here(load, file->slot, error);
 }
 
@@ -365,6 +391,29 @@ static tm_status load_search_path(loading *load, tm_error *error) {
   return TM_OK;
 }
 
+/* ---- those that did harm ---- */
+
+/* What one of those that are used is called is not taken from it. */
+static tm_status name_refused(const loading *load, tm_backend_slot *slot, tm_error *error) {
+  uint32_t before = 0;
+  char name[LONGEST_NAME + 16];
+  for (uint32_t i = 0; i < load->inventory->backend_count; i++) {
+    const tm_backend_slot *other = load->inventory->backends[i];
+    before += other->own_name != NULL && strcmp(other->own_name, slot->told_name) == 0;
+  }
+  const int length = before == 0 ? snprintf(name, sizeof name, "%.64s", slot->told_name)
+                                 : snprintf(name, sizeof name, "%.64s~%u", slot->told_name, before + 1);
+  slot->own_name = slot->told_name;
+  slot->name = tm_arena_string(&load->inventory->arena, name, (uint64_t)length);
+  return slot->name == NULL ? no_memory(error) : tm_settings_apply(load->options, slot, slot->name, error);
+}
+
+static tm_status name_all_refused(const loading *load, tm_error *error) {
+  for (uint32_t i = 0; i < load->inventory->backend_count; i++)
+    if (load->inventory->backends[i]->told_name != NULL) TM_TRY(name_refused(load, load->inventory->backends[i], error));
+  return TM_OK;
+}
+
 /* ---- the whole ---- */
 
 static tm_status load_reference(loading *load, tm_error *error) {
@@ -394,6 +443,7 @@ static tm_status load_all(loading *load, tm_error *error) {
   if (load->request->is_trial) return TM_OK;
   if (load->request->search_folders) TM_TRY(load_search_path(load, error));
   TM_TRY(load_reference(load, error));
+  TM_TRY(name_all_refused(load, error));
   return tm_settings_check_names(load->options, load->inventory, error);
 }
 

@@ -85,7 +85,7 @@ static void take_field(listener *l, tm_string tag, tm_field_reader *reader, uint
     return;
   }
   (void)tm_field_read(reader);
-  l->is_over = !tm_field_is(tag, TM_PROBE_STEP) && !tm_field_is(tag, TM_PROBE_VARIABLE);
+  l->is_over = !tm_field_is(tag, TM_PROBE_STEP) && !tm_field_is(tag, TM_PROBE_VARIABLE) && !tm_field_is(tag, TM_PROBE_HEADER);
   if (reader->failed || !tm_field_is(tag, TM_PROBE_STEP)) return;
   l->silence_ns = SILENCE_S * NS_PER_S + l->declared_ns;
   *total_ns += l->declared_ns;
@@ -112,10 +112,12 @@ static tm_string read_output(tm_probe_result *result, tm_field_reader *reader, t
   for (;;) {
     const tm_string tag = tm_field_read(reader);
     const bool is_step = tm_field_is(tag, TM_PROBE_STEP), is_variable = tm_field_is(tag, TM_PROBE_VARIABLE);
-    if (!is_step && !is_variable && !tm_field_is(tag, TM_PROBE_PATIENCE)) return tag;
+    const bool is_header = tm_field_is(tag, TM_PROBE_HEADER);
+    if (!is_step && !is_variable && !is_header && !tm_field_is(tag, TM_PROBE_PATIENCE)) return tag;
     const tm_string text = tm_field_read(reader);
     if (reader->failed) return tag;
     if (is_step) *out_step = text;
+    if (is_header) result->header = text;
     if (is_variable) tm_field_write(&result->variables, text.data, text.length);
   }
 }

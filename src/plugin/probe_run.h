@@ -18,10 +18,11 @@
 /* What a backend declares of its own slowness counts up to this, for each step. */
 #define TM_PROBE_LONGEST_NS (UINT64_C(60) * 1000000000)
 
-/* Fields of what the process says: the first three with a text each, any number of times, then one of the others. */
+/* Fields of what the process says: the first four with a text each, any number of times, then one of the others. */
 #define TM_PROBE_PATIENCE "patience"    /* nanoseconds that the next step may take longer than others */
 #define TM_PROBE_STEP     "step"
 #define TM_PROBE_VARIABLE "variable"    /* of the environment, that was asked for */
+#define TM_PROBE_HEADER   "header"      /* a record (enumeration.h) of what it told before anything of it was started */
 #define TM_PROBE_RECORD   "record"      /* 1 if it holds until something changes, and the record's fields */
 #define TM_PROBE_ARGUMENT "argument"    /* text: the user's mistake */
 #define TM_PROBE_REFUSAL  "refusal"     /* text: why it cannot be loaded */
@@ -39,6 +40,7 @@ typedef struct tm_probe_result {
   tm_process_result process;
   tm_field_writer   variables;          /* names of those that it asked for; also where it came to nothing */
   tm_string record;                     /* part of its output; empty for TM_PROBE_LOAD */
+  tm_string header;                     /* likewise; empty if it did not come so far */
   bool      is_final;                   /* found out for good: not for want of time, memory or anything else that may come */
 } tm_probe_result;
 

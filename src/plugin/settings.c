@@ -183,6 +183,23 @@ static tm_status unknown_name(const tm_inventory *inventory, const char *what, c
   return tm_fail(error, TM_ERROR_ARGUMENT, "unknown %s '%s'; there are: %s", what, name, list);
 }
 
+/* A file that was refused before it told its name may be anybody's. */
+static const tm_backend_slot *find_nameless(const tm_inventory *inventory) {
+  for (uint32_t i = 0; i < inventory->backend_count; i++)
+    if (inventory->backends[i]->own_name == NULL && atomic_load(&inventory->backends[i]->state) == TM_BACKEND_REFUSED)
+      return inventory->backends[i];
+  return NULL;
+}
+
+static tm_status check_setting(const tm_setting *setting, const tm_inventory *inventory, tm_error *error) {
+  const tm_backend_slot *nameless = backend_exists(inventory, setting->backend) ? NULL : find_nameless(inventory);
+  if (backend_exists(inventory, setting->backend)) return TM_OK;
+  if (nameless == NULL) return unknown_name(inventory, "backend", setting->backend, error);
+  tm_log_write(&inventory->log, TM_LOG_WARNING, "%s.%s cannot be checked: no backend has that name, and %s was refused before it told its own",
+               setting->backend, setting->name, nameless->origin);
+  return TM_OK;
+}
+
 tm_status tm_settings_check_names(const tm_context_options *options, const tm_inventory *inventory, tm_error *error) {
   for (uint32_t i = 0; i < options->device_count; i++)
     if (!names_something(inventory, options->devices[i])) return unknown_name(inventory, "device", options->devices[i], error);
@@ -190,8 +207,7 @@ tm_status tm_settings_check_names(const tm_context_options *options, const tm_in
     if (!names_something(inventory, options->excluded_devices[i]))
       return unknown_name(inventory, "device", options->excluded_devices[i], error);
   for (uint32_t i = 0; i < options->setting_count; i++)
-    if (!backend_exists(inventory, options->settings[i].backend))
-      return unknown_name(inventory, "backend", options->settings[i].backend, error);
+    TM_TRY(check_setting(&options->settings[i], inventory, error));
   for (uint32_t i = 0; i < options->pointer_count; i++)
     if (!backend_exists(inventory, options->pointers[i].backend))
       return unknown_name(inventory, "backend", options->pointers[i].backend, error);

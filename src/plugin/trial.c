@@ -18,11 +18,21 @@ tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation) {
       trial->kind = kind;
       trial->next = device->trials;
       atomic_init(&trial->clean_runs, 0);
+      atomic_init(&trial->lasting, NULL);
       device->trials = trial;
     }
   }
   tm_mutex_unlock(&device->lock);
   return trial;
+}
+
+bool tm_trial_is_passed(tm_device_slot *device, const tm_work_kind *kind) {
+  bool is_passed = false;
+  tm_mutex_lock(&device->lock);
+  for (const tm_trial *trial = device->trials; trial != NULL; trial = trial->next)
+    is_passed |= (kind->op == TM_OP_NONE || tm_work_kind_equal(&trial->kind, kind)) && tm_trial_is_over(trial);
+  tm_mutex_unlock(&device->lock);
+  return is_passed;
 }
 
 void tm_trial_free_all(tm_device_slot *device) {

@@ -16,10 +16,13 @@ typedef struct tm_trial {
   struct tm_trial *next;
   tm_work_kind     kind;
   _Atomic uint32_t clean_runs;
+  _Atomic(struct tm_lasting_mark *) lasting;    /* NULL: not needed so far */
 } tm_trial;
 
 /* The device's trial of this kind of work; lives as long as the inventory.  NULL: it is not on trial. */
 tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation);
+/* Whether the device has proved itself with this kind of work; with TM_OP_NONE: with any. */
+bool      tm_trial_is_passed(tm_device_slot *device, const tm_work_kind *kind);
 void      tm_trial_free_all(tm_device_slot *device);
 
 static inline uint32_t tm_trial_clean_runs(const tm_trial *trial) {

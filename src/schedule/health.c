@@ -74,7 +74,10 @@ static const tm_backend_slot *find_backend(const tm_inventory *inventory, const 
 
 /* What never counted is a suspicion, which is only kept. */
 static void take_entry(tm_health *health, tm_device_slot *device, const tm_health_entry *entry) {
-  if (entry->count == 0) return;
+  if (entry->count == 0) {
+    health->has_suspects = true;
+    return;
+  }
   tm_health_record *record = find(health, device, &entry->kind);
   if (record == NULL) record = add(health, device, &entry->kind, entry->reason);
   if (record == NULL) return;
@@ -135,6 +138,20 @@ tm_status tm_health_init(tm_health *health, tm_memory *memory, tm_inventory *inv
   health->file = (tm_health_file){ .memory = memory, .log = inventory->log, .folder = health->folder };
   recall(health);
   return TM_OK;
+}
+
+static bool keep_guilty(void *context, const tm_health_entry *entry) {
+  const tm_health *health = context;
+  const tm_backend_slot *backend = entry->count != 0 ? NULL : find_backend(health->inventory, entry->backend);
+  for (uint32_t i = 0; backend != NULL && i < backend->device_count; i++) {
+    tm_device_slot *device = health->inventory->devices[backend->first_device + i];
+    if (strcmp(device->uuid_text, entry->uuid) == 0 && tm_trial_is_passed(device, &entry->kind)) return false;
+  }
+  return true;
+}
+
+void tm_health_acquit(tm_health *health) {
+  if (health->has_suspects) tm_health_file_update(&health->file, keep_guilty, health, NULL);
 }
 
 void tm_health_deinit(tm_health *health) {

@@ -30,11 +30,14 @@ typedef struct tm_health {
   tm_health_record *records;            /* oldest first */
   tm_health_file    file;               /* folder NULL: nothing is kept */
   char             *folder;
+  bool              has_suspects;       /* the file has some about devices that are here */
 } tm_health;
 
 /* state_folder: where to remember, NULL: nowhere.  What is found there counts from now on; what a process that crashed left
    behind, once it is not the first to end in that kind of work.   TM_ERROR_NO_MEMORY */
 tm_status tm_health_init(tm_health *health, tm_memory *memory, tm_inventory *inventory, const char *state_folder);
+/* This process ends well: what proved itself in it is not suspected any more.  Before the devices go. */
+void      tm_health_acquit(tm_health *health);
 void      tm_health_deinit(tm_health *health);
 
 /* Counts a broken promise and quarantines the kind of work; a device that breaks many is quarantined as a whole. */

@@ -171,6 +171,11 @@ class Others(harness.CommandTest):
             ("download", "ok"), ("release", "done"), ("buffer_destroy", "done"),
         ):
             self.assertRegex(err, re.compile(line % (function, status), re.MULTILINE))
+        # What it marks itself stands between its calls.
+        begun = re.findall(r"^span (\d+\.\d+) thread \d+ zoo_two_queues begins enqueuing\\x1b$", err, re.MULTILINE)
+        ended = re.findall(r"^span (\d+\.\d+) thread \d+ zoo_two_queues ended after \d+ ns$", err, re.MULTILINE)
+        self.assertGreater(len(begun), 2)
+        self.assertEqual(begun, ended)
         # No device is asked the same twice, though what another accepted class would change is asked, too.
         err = self.run_command("explain", *run[1:-2], TENSORMORPH_TRACE="calls")[1]
         asked = re.findall(r"two_queues\.query (device 0, 1 of add .*?) ->", err)

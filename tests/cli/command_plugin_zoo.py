@@ -43,6 +43,8 @@ MISBEHAVING = {
     "hasty/early_wait": (1, r"FAILED waiting: wait came back before the work was done", QUICK),
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", QUICK),
     "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", QUICK),
+    "hasty/blocks": (1, r"FAILED full-queue: launch number 64 behind a long transfer waits for the device", ("--only", "full-queue")),
+    "careless/argues": (1, r"FAILED neg f32,f32 .*prepare gave -1 ", NEG),
     "hasty/boundless": (1, r"FAILED overclaims: says yes to an operand of \d+ bytes, which is more than its largest buffer", QUICK),
     "hangers/hangs_in_query": (1, r"FAILED copy f32,f32 .*did not end within 1 s; the last call was query, of copy f32.*; case 0, while it was only asked", ("--only", "copy")),
     "hangers/hangs_in_launch": (1, r"FAILED longer-structs: did not end within 1 s", ("--only", "longer-structs")),

@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -52,6 +53,99 @@ class Plugins(harness.CommandTest):
         verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
         self.assertEqual(verdicts[self.device_of(hanger)], "quarantined")
 
+    def test_settings_of_one_that_does_harm_without_them(self):
+        for deed in ("aborts", "hangs"):
+            name, plugin = f"zoo_tamed_{deed}", self.plugin("culprits", f"tamed_{deed}.so")
+            variable = {f"TENSORMORPH_ZOO_TAMED_{deed.upper()}_TAME": "1"}
+            state = lambda *more, **variables: {
+                b["name"]: b["state"] for b in self.json_of("backends", "--plugin", plugin, *more, **variables)["backends"]}[name]
+            # The first trial is the one without: what it told by then is what its settings are resolved by.
+            self.assertEqual(state(**variable), "ready")
+            if deed == "hangs":
+                continue        # each further trial would cost its time
+            self.assertEqual(state(), "refused")
+            self.assertEqual(state("--set", f"{name}.tame=1"), "ready")
+            self.assertEqual(state("--set", f"{name}.tame=0"), "refused")
+            err = self.run_command("backends", "--plugin", plugin, "--set", f"{name}.tme=1", code=2)[1]
+            self.assertIn("did you mean 'tame'?", err)
+            err = self.run_command("backends", "--plugin", plugin, code=2, **{f"TENSORMORPH_ZOO_TAMED_{deed.upper()}_TME": "1"})[1]
+            self.assertIn(f"did you mean {list(variable)[0]}?", err)
+
+    def test_settings_that_nobody_can_check_are_told_of(self):
+        mute = self.plugin("constructor_aborts.so")
+        run = ("backends", "--plugin", mute)
+        err = self.run_command(*run, "--set", "somebody.speed=1")[1]
+        self.assertRegex(err, r"note: somebody\.speed cannot be checked: no backend is called somebody, and \S+constructor_aborts\.so was refused")
+        err = self.run_command(*run, TENSORMORPH_CONSTRUCTOR_ABORTS_SPEED="1")[1]
+        self.assertRegex(err, r"note: TENSORMORPH_CONSTRUCTOR_ABORTS_SPEED cannot be checked: \S+constructor_aborts\.so was refused")
+        self.assertIn("unknown backend", self.run_command("backends", "--set", "somebody.speed=1", code=2)[1])
+
+    def test_several_that_do_harm_are_told_apart(self):
+        folder = self.folder / "plugins"
+        folder.mkdir()
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "a.so")
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "b.so")
+        shutil.copy(self.plugin("culprits", "tamed_aborts.so"), folder / "c.so")
+        paths = [word for file in "abc" for word in ("--plugin", folder / f"{file}.so")]
+        origins = lambda *more: {b["name"]: (harness.pathlib.Path(b["origin"]).stem, b["state"])
+                                 for b in self.json_of("backends", *paths, *more)["backends"]}
+        for _ in range(2):      # tried, and from what was kept
+            found = origins()
+            self.assertEqual([found[name] for name in ("zoo_tamed_aborts", "zoo_tamed_aborts~2", "zoo_tamed_aborts~3")],
+                             [("a", "refused"), ("b", "refused"), ("c", "refused")])
+
+    def test_a_name_without_a_folder_is_a_file_of_this_one(self):
+        """And of nowhere else: the system's folders and those of the variables are for libraries."""
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        shutil.copy(self.plugin("honest.so"), elsewhere / "honest.so")
+        places = {"LD_LIBRARY_PATH": str(elsewhere), "PATH": str(elsewhere)}
+        out, err = self.run_command("backends", "--plugin", "honest.so", **places)
+        self.assertRegex(out, r"(?m)^honest +refused")
+        self.assertIn("honest.so: No such file", out)
+        self.assertIn("plugin honest.so is not used", err)
+        err = self.run_command("plugin", "check", "honest.so", code=3, **places)[1]
+        self.assertIn("honest.so: No such file", err)
+        shutil.copy(self.plugin("two_queues.so"), self.folder / "honest.so")
+        names = [b["name"] for b in self.json_of("backends", "--plugin", "honest.so", **places)["backends"] if b["origin"] == "honest.so"]
+        self.assertEqual(names, ["zoo_two_queues"])
+        run = ("bench", "add", "--dtype", "f32", "--shape", "16", "--repeat", "3", "--plugin", "honest.so", "--device", "zoo_two_queues")
+        self.assertIn("zoo_two_queues:0", self.run_command(*run, **places)[0])
+        out = self.run_command("plugin", "check", "honest.so", "--only", "neg", **places)[0]
+        self.assertIn("zoo_two_queues:0: ", out)
+
+    def test_why_work_did_not_go_where_it_was_asked_to(self):
+        honest, model = self.plugin("honest.so"), self.small_model()
+        run = ("stats", model, "--plugin", honest, "--device", "zoo_honest")
+        notes = self.json_of(*run)["notes"]
+        self.assertEqual(sorted(notes), [f"{dtype} tensors went to reference:0: zoo_honest:0 refuses them" for dtype in ("f32", "i64")])
+        out, err = self.run_command(*run)
+        self.assertIn("note: f32 tensors went to reference:0: zoo_honest:0 refuses them", out)
+        self.assertEqual(err, "")
+        self.assertIn("note: f32 tensors went to reference:0", self.run_command(*run, "--csv")[1])
+        self.assertNotIn("note:", "".join(self.run_command(*run, "--quiet")))
+        self.assertNotIn("note:", "".join(self.run_command("stats", model, "--device", "reference")))
+        self.assertNotIn("went to", "".join(self.run_command("stats", model, "--plugin", honest)))
+        # Broken promises are a reason, too, and one that it can do but takes long for.
+        liar, large = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})
+        name = self.device_of(liar)
+        self.run_command("stats", large, "--plugin", liar)
+        note = self.json_of("stats", large, "--plugin", liar, "--device", name)["notes"][-1]
+        self.assertRegex(note, rf"f32 tensors went to reference:0: {name} is not used for them: .+")
+
+    def test_who_is_loaded_untried_is_said(self):
+        honest = self.plugin("honest.so")
+        nowhere = {"TENSORMORPH_PROBE": "/nonexistent/probe"}
+        for arguments in (["backends"], ["ops", "neg"], ["explain", "neg", "--dtype", "f32", "--shape", "9"], ["plugin", "list"]):
+            out, err = self.run_command(*arguments, "--plugin", honest, **nowhere)
+            self.assertRegex(err, r"\Atensormorph: note: plugin \S+honest\.so is loaded without a trial: [^\n]+\n\Z")
+        out, err = self.run_command("backends", "--plugin", honest, "--quiet", **nowhere)
+        self.assertEqual(err, "")
+        self.assertRegex(out, r"(?m)^zoo_honest: loaded without a trial: .*/nonexistent/probe")
+        found = {b["name"]: b["is_untried"] for b in self.json_of("backends", "--plugin", honest, **nowhere)["backends"]}
+        self.assertEqual([name for name, untried in found.items() if untried], ["zoo_honest"])
+        self.assertEqual(self.run_command("backends", "--plugin", honest)[1], "")
+
     def test_a_second_crash_is_known_at_the_next_start(self):
         crasher = self.plugin("crashers", "crashes_at_1.so")
         arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "3"]
@@ -61,6 +155,17 @@ class Plugins(harness.CommandTest):
         found = self.violations(crasher)
         self.assertEqual([(v["device"], v["op"]) for v in found], [(self.device_of(crasher), "neg")])
         self.assertIn("ended while they were in launch", found[0]["reason"])
+        self.run_command(*arguments)
+
+    def test_a_second_late_crash_is_known_at_the_next_start(self):
+        crasher = self.plugin("crashers", "crashes_at_5.so")
+        arguments = ["bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", crasher, "--repeat", "9"]
+        self.run_command(*arguments, code=-signal.SIGABRT)
+        self.assertEqual(self.violations(crasher), [])
+        self.run_command(*arguments, code=-signal.SIGABRT)
+        found = self.violations(crasher)
+        self.assertEqual([(v["device"], v["op"], v["formats"]) for v in found], [(self.device_of(crasher), "neg", "f32,f32")])
+        self.assertIn("ended while they were in a run after its trial", found[0]["reason"])
         self.run_command(*arguments)
 
     def end_while_it_hangs(self, number):

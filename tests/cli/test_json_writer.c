@@ -56,6 +56,7 @@ static void escapes_strings(void **state) {
   assert_string_equal(string_of("a\"b\\c\n\t\x01\x7f", 9), "\"a\\\"b\\\\c\\u000a\\u0009\\u0001\\u007f\"");
   assert_string_equal(string_of("\0", 1), "\"\\u0000\"");
   assert_string_equal(string_of("\xc3\xa4\xf0\x9f\x98\x80", 6), "\"\xc3\xa4\xf0\x9f\x98\x80\"");
+  assert_string_equal(string_of("\xc2\x9b" "a\xe2\x80\xae\xf3\xa0\x80\x81", 10), "\"\\u009ba\\u202e\\udb40\\udc01\"");
   /* a lone continuation byte, an overlong form, a surrogate, a cut character: none of them is UTF-8 */
   assert_string_equal(string_of("\x80", 1), "\"\xef\xbf\xbd\"");
   assert_string_equal(string_of("\xc0\xaf", 2), "\"\xef\xbf\xbd\xef\xbf\xbd\"");

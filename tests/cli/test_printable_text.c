@@ -73,9 +73,20 @@ static void wraps_words(void **state) {
   assert_string_equal(output_buffer_text(&buffer), "no limit at all\n");
 }
 
+static void prints_names_of_strangers(void **state) {
+  (void)state;
+  static output_buffer buffer;
+  output_buffer_init(&buffer);
+  assert_int_equal(tm_printable_print(&buffer.stream, "a\x1b[1m\\\xc2\x9b"), 15);
+  assert_string_equal(output_buffer_text(&buffer), "a\\x1b[1m\\\\u009b");
+  output_buffer_init(&buffer);
+  tm_printable_about(&buffer.stream, "b\x07", "one \x1b[2J two", 14);
+  assert_string_equal(output_buffer_text(&buffer), "b\\x07: one\n       \\x1b[2J\n       two\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(neutralizes_controls), cmocka_unit_test(cuts_between_characters),
                                       cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle),
-                                      cmocka_unit_test(wraps_words) };
+                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,12 +50,23 @@ static tm_status faulty_open(tm_backend *backend, uint32_t index, tm_device **ou
 
 static void faulty_close(tm_device *device) { current()->inner->close(device); }
 
+/* Between 1 and 2^17 ns, as likely small as large. */
+static uint64_t random_price(const tm_operation *operation) {
+  uint64_t hash = current()->price_seed * UINT64_C(0x9e3779b97f4a7c15) + operation->op;
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
+    hash = (hash ^ operation->operands[i].byte_count ^ (uint64_t)operation->operands[i].format << 40) * UINT64_C(0xd6e8feb86659fd93);
+  hash ^= hash >> 32;
+  return UINT64_C(1) << hash % 18;
+}
+
 static tm_status faulty_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                               tm_answer *const *out_answers) {
   if (is_spoiled(FAULT_QUERY)) return current()->status;
   const tm_status status = current()->inner->query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count && status == TM_OK && !current()->keeps_costs; i++)
     if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->cost_ns = 1, out_answers[i]->setup_ns = 0; /* so that it is chosen */
+  for (uint32_t i = 0; i < count && status == TM_OK && current()->price_seed != 0; i++)
+    if (out_answers[i]->level != TM_LEVEL_REFUSED) out_answers[i]->cost_ns = random_price(operations[i]), out_answers[i]->setup_ns = 0;
   return status;
 }
 

@@ -30,6 +30,7 @@ typedef struct fault_plan {
   fault_kind       kind;
   tm_status        status;
   uint32_t         keeps_costs; /* 1: prices are the backend's own; 0: it costs next to nothing, so that it is chosen */
+  uint64_t         price_seed;  /* not 0: prices are random, by operation and this */
   tm_identity      uuid;        /* of devices that have none */
   /* What the backend is told of its options; NULL: what the host says. */
   tm_status      (*config_get)(void *context, tm_string key, tm_string *out_value);

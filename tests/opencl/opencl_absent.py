@@ -33,6 +33,14 @@ class AbsentTest(unittest.TestCase):
         self.assertIn("clGetPlatformIDs", text)
         self.assertNotIn("opencl:0", text)
 
+    def test_no_file(self):
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TM_SCRATCH")) as folder:
+            os.mkfifo(folder + "/pipe")
+            for path, word in ((folder + "/pipe", "a pipe"), (folder, "a folder"), ("/dev/zero", "a device")):
+                text = " ".join(self.backends(TENSORMORPH_OPENCL_LIBRARY=path).split())
+                self.assertIn(f"{path}: it is {word}, not a file", text)
+                self.assertNotIn("opencl:0", text)
+
     def test_no_platform(self):
         with tempfile.TemporaryDirectory(dir=os.environ.get("TM_SCRATCH")) as folder:
             text = self.backends(OCL_ICD_VENDORS=folder + "/")

@@ -90,6 +90,17 @@ class Blas(PluginTest):
                 self.assertIn(word, err)
 
 
+    def test_an_option_that_names_no_file(self):
+        """Said for what it is, at once, and not laid at the plugin's door."""
+        os.mkfifo(self.folder / "pipe")
+        for path, word in ((self.folder / "pipe", "a pipe, not a file"), ("/dev/zero", "a device, not a file"), (self.folder, "a folder, not a file")):
+            err = self.with_plugin("blas", "backends", "--set", f"blas.library={path}", code=2)[1]
+            self.assert_one_line(err)
+            self.assertIn(str(path), err)
+            self.assertIn(word, err)
+            self.assertNotIn("did not end", err)
+
+
 class BlasMissing(PluginTest):
     def test_what_was_tried_is_listed(self):
         """In a file system of its own where no such library is."""

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Broken promises and crashes are remembered in the folder for state: by the next context, for one build, until forgiven. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/kept_file.h"
 #include "fakes/faulty_case.h"
 #include "formats/scratch.h"
 
@@ -184,14 +186,58 @@ static void the_folder_is_made(void **state) {
   scratch_deinit(&files);
 }
 
+/* Of the same build and device under another name: kept for whoever has it, and held against nobody else. */
+static void what_another_name_broke_is_not_held_against_this_one(void **state) {
+  (void)state;
+  scratch files;
+  uint64_t bytes = 0;
+  assert_true(scratch_init(&files));
+  break_a_promise(files.folder);
+  tm_memory memory;
+  char *text = NULL;
+  tm_memory_init(&memory, 0);
+  assert_int_equal(tm_kept_file_read(&memory, scratch_path(&files, "health"), 4096, &text, &bytes, NULL), TM_OK);
+  char *name = memmem(text, bytes, "faulty", 6);
+  assert_non_null(name);
+  memcpy(name, "others", 6);
+  assert_int_equal(tm_kept_file_replace(files.path, text, bytes, NULL), TM_OK);
+  tm_memory_free(&memory, text, bytes);
+  for (int time = 0; time < 2; time++) {
+    faulty_case next = { .state_folder = files.folder };
+    faulty_case_open(&next);
+    assert_int_equal(count_violations(next.context), 0);
+    assert_true(faulty_case_runs_there(&next, TM_OP_ADD));
+    tm_context_destroy(next.context);
+  }
+  assert_int_equal(tm_kept_file_read(&memory, scratch_path(&files, "health"), 4096, &text, &bytes, NULL), TM_OK);
+  assert_non_null(memmem(text, bytes, "others", 6));
+  tm_memory_free(&memory, text, bytes);
+  scratch_deinit(&files);
+}
+
+/* It said yes to the operation, so its argument is its own affair, and no mistake of the caller's. */
+static void an_argument_that_was_accepted_is_a_promise(void **state) {
+  (void)state;
+  static const fault_function functions[] = { FAULT_PREPARE, FAULT_LAUNCH };
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    faulty_case one = { .plan = { .function = functions[i], .first = 1, .last = 1, .kind = FAULT_STATUS, .status = TM_ERROR_ARGUMENT } };
+    faulty_case_open(&one);
+    assert_false(faulty_case_runs_there(&one, TM_OP_ADD));
+    assert_int_equal(count_violations(one.context), 1);
+    assert_int_equal(violation_at(one.context, 0).op, TM_OP_ADD);
+    tm_context_destroy(one.context);
+  }
+}
+
 /* ---- crashes ---- */
 
 /* A process of its own runs `add` until it crashes at that call, or ends well. */
-static int run_in_child(const char *folder, fault_function function, uint64_t crash_at, int runs) {
+static int run_mapped_in_child(const char *folder, uint32_t flags, fault_function function, uint64_t crash_at, int runs) {
   const pid_t child = fork();
   if (child == 0) {
     faulty_case one = { .plan = { .function = function, .first = crash_at, .last = crash_at, .kind = FAULT_CRASH },
-                        .state_folder = folder };
+                        .state_folder = folder,
+                        .flags = flags };
     (void)signal(SIGABRT, SIG_DFL);
     faulty_case_open(&one);
     for (int i = 0; i < runs; i++) (void)faulty_case_runs_there(&one, TM_OP_ADD);
@@ -201,6 +247,10 @@ static int run_in_child(const char *folder, fault_function function, uint64_t cr
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
   return status;
+}
+
+static int run_in_child(const char *folder, fault_function function, uint64_t crash_at, int runs) {
+  return run_mapped_in_child(folder, 0, function, crash_at, runs);
 }
 
 /* Whoever ended the process: it is held against nobody, and what was under way may be tried again. */
@@ -293,7 +343,108 @@ static void a_crash_in_any_call_is_known(void **state) {
   }
 }
 
-/* Later crashes are not laid at its door: anything may have happened. */
+static int run_mapped(const char *folder, uint64_t crash_at, int runs) {
+  return run_mapped_in_child(folder, TM_CONTEXT_MAP_FILES, FAULT_LAUNCH, crash_at, runs);
+}
+
+static uint32_t count_at_next_start(const scratch *files) {
+  faulty_case next = { .state_folder = files->folder };
+  faulty_case_open(&next);
+  const uint32_t count = count_violations(next.context);
+  if (count != 0) {
+    assert_int_equal(count, 1);
+    assert_int_equal(violation_at(next.context, 0).op, TM_OP_ADD);
+    assert_non_null(strstr(violation_at(next.context, 0).reason, "ended while they were in a run after its trial"));
+    assert_false(faulty_case_runs_there(&next, TM_OP_ADD));
+    assert_true(faulty_case_runs_there(&next, TM_OP_NEG));
+  }
+  tm_context_destroy(next.context);
+  assert_false(has_file(files, "running-"));
+  return count;
+}
+
+/* Where files may be mapped: long after it proved itself, too. */
+static void a_late_crash_is_known_at_the_next_start(void **state) {
+  (void)state;
+  static const uint64_t numbers[] = { 5, 40 };
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    scratch files;
+    assert_true(scratch_init(&files));
+    for (uint32_t time = 0; time < 2; time++) {
+      const int status = run_mapped(files.folder, numbers[i], 50);
+      assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+      assert_true(has_file(&files, "running-"));
+      assert_int_equal(count_at_next_start(&files), time);
+    }
+    scratch_deinit(&files);
+  }
+}
+
+/* Killed between runs, or ended well: nothing is under way. */
+static void only_what_was_under_way_is_suspected(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  for (int time = 0; time < 2; time++) {
+    const pid_t child = fork();
+    if (child == 0) {
+      faulty_case one = { .state_folder = files.folder, .flags = TM_CONTEXT_MAP_FILES };
+      faulty_case_open(&one);
+      for (int i = 0; i < 9; i++) (void)faulty_case_runs_there(&one, TM_OP_ADD);
+      (void)raise(SIGKILL);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(has_file(&files, "running-"));
+    assert_int_equal(count_at_next_start(&files), 0);
+  }
+  scratch_deinit(&files);
+}
+
+/* Two that were ended from outside, with any number of good ones between them, are no proof. */
+static void a_process_that_ends_well_acquits(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  for (int time = 0; time < 3; time++) {
+    assert_true(WIFSIGNALED(run_mapped(files.folder, 6, 9)));
+    assert_int_equal(run_mapped(files.folder, 0, 9), 0);
+    assert_int_equal(count_at_next_start(&files), 0);
+  }
+  scratch_deinit(&files);
+}
+
+static uint32_t cut_file(DIR *folder, const char *name) {
+  const int descriptor = openat(dirfd(folder), name, O_WRONLY | O_CLOEXEC);
+  const bool done = descriptor >= 0 && ftruncate(descriptor, 0) == 0;
+  if (descriptor >= 0) (void)close(descriptor);
+  return done;
+}
+
+/* Its file may be cut by anybody: then nothing is known, and nothing ends. */
+static void a_file_that_is_cut_ends_nobody(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  faulty_case one = { .state_folder = files.folder, .flags = TM_CONTEXT_MAP_FILES };
+  faulty_case_open(&one);
+  for (int i = 0; i < 9; i++) assert_true(faulty_case_runs_there(&one, TM_OP_ADD));
+  DIR *folder = opendir(files.folder);
+  assert_non_null(folder);
+  uint32_t cut = 0;
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+    if (strncmp(entry->d_name, "running-", 8) == 0) cut += cut_file(folder, entry->d_name);
+  closedir(folder);
+  assert_int_equal(cut, 1);
+  for (int i = 0; i < 9; i++) assert_true(faulty_case_runs_there(&one, TM_OP_ADD));
+  assert_true(faulty_case_runs_there(&one, TM_OP_NEG));
+  tm_context_destroy(one.context);
+  assert_false(has_file(&files, "running-"));
+  scratch_deinit(&files);
+}
+
+/* Where they may not be, later crashes are not laid at its door. */
 static void who_has_proved_itself_is_not_suspected(void **state) {
   (void)state;
   scratch files;
@@ -375,9 +526,15 @@ int main(void) {
     cmocka_unit_test(a_suspect_that_breaks_a_promise_is_known_for_that),
     cmocka_unit_test(the_second_crash_is_known_at_the_next_start),
     cmocka_unit_test(a_crash_in_any_call_is_known),
+    cmocka_unit_test(a_late_crash_is_known_at_the_next_start),
+    cmocka_unit_test(only_what_was_under_way_is_suspected),
+    cmocka_unit_test(a_process_that_ends_well_acquits),
+    cmocka_unit_test(a_file_that_is_cut_ends_nobody),
     cmocka_unit_test(who_has_proved_itself_is_not_suspected),
     cmocka_unit_test(processes_do_not_overwrite_each_other),
     cmocka_unit_test(a_broken_promise_is_remembered_and_forgiven),
+    cmocka_unit_test(an_argument_that_was_accepted_is_a_promise),
+    cmocka_unit_test(what_another_name_broke_is_not_held_against_this_one),
     cmocka_unit_test(who_is_not_there_can_be_forgiven),
     cmocka_unit_test(another_build_starts_afresh),
     cmocka_unit_test(damaged_content_is_ignored_with_one_line),

@@ -550,8 +550,63 @@ static void absurd_proposals_end(void **state) {
   }
 }
 
+/* ---- changes after which there is no such operation ---- */
+
+static tm_status run_add(picky_case *one, picky_call *call) {
+  tm_tensor *output = picky_output(one, call);
+  const tm_status status = picky_try(one, call, one->device + 1, output);
+  tm_tensor_destroy(output);
+  return status;
+}
+
+/* Of two operands that must have one format, or one shape, only one is to be changed: what would come of it is asked about by
+   nobody, so that a device which says yes to anything is not led to compute nonsense. */
+static void one_sided_changes_are_no_way(void **state) {
+  (void)state;
+  static const picky_rule one_sided[] = {
+    { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 0, .format = TM_FORMAT_F32 },
+    { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 1, .format = TM_FORMAT_F64 },
+    { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 2, .format = TM_FORMAT_F32 },
+    { .op = TM_OP_SUB, .kind = TM_CHANGE_CAST, .operand = 1, .format = TM_FORMAT_BF16 },
+  };
+  const uint64_t dims[] = { 8, 8 };
+  for (size_t i = 0; i < sizeof one_sided / sizeof one_sided[0]; i++) {
+    picky_case one = { .control = { .rules = { one_sided[i] } } };
+    picky_case_open(&one);
+    picky_call call = { .op = one_sided[i].op,
+                        .input_count = 2,
+                        .worst_numerics = TM_NUMERICS_N2,
+                        .inputs = { picky_tensor(&one, TM_FORMAT_F16, 2, dims, 1), picky_tensor(&one, TM_FORMAT_F16, 2, dims, 2) } };
+    if (run_add(&one, &call) == TM_OK) fail_msg("rule %zu leads to a run", i);
+    assert_int_equal(atomic_load(&one.control.prepares), 0);
+    assert_int_equal(atomic_load(&one.control.launches), 0);
+    for (uint32_t k = 0; k < 2; k++) tm_tensor_destroy(call.inputs[k]);
+    picky_case_close(&one);
+  }
+}
+
+/* The same changes of all operands are one. */
+static void changes_of_both_sides_are_a_way(void **state) {
+  (void)state;
+  picky_case one = { .control = { .rules = { { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 0, .format = TM_FORMAT_F32 },
+                                             { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 1, .format = TM_FORMAT_F32 },
+                                             { .op = TM_OP_ADD, .kind = TM_CHANGE_CAST, .operand = 2, .format = TM_FORMAT_F32 } } } };
+  const uint64_t dims[] = { 8, 8 };
+  picky_case_open(&one);
+  picky_call call = { .op = TM_OP_ADD,
+                      .input_count = 2,
+                      .worst_numerics = TM_NUMERICS_N2,
+                      .inputs = { picky_tensor(&one, TM_FORMAT_F16, 2, dims, 1), picky_tensor(&one, TM_FORMAT_F16, 2, dims, 2) } };
+  assert_int_equal(run_add(&one, &call), TM_OK);
+  assert_true(atomic_load(&one.control.launches) > 0);
+  for (uint32_t k = 0; k < 2; k++) tm_tensor_destroy(call.inputs[k]);
+  picky_case_close(&one);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_sided_changes_are_no_way),
+    cmocka_unit_test(changes_of_both_sides_are_a_way),
     cmocka_unit_test(alignment_is_given_up_to_2_mib),
     cmocka_unit_test(products_are_padded_along_each_axis),
     cmocka_unit_test(figures_along_an_axis_are_padded_with_what_changes_nothing),

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import time
 import unittest
 
 import harness
@@ -61,6 +62,15 @@ class Finding(harness.CommandTest):
         other = shutil.copy(next(pathlib.Path("/lib").rglob("libm.so.6")), self.folder / "other.so")
         self.assertIn("junk.so (", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(junk)))
         self.assertIn("lacks wgpuHasInstanceFeature", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(other)))
+
+    def test_an_option_that_names_no_file(self):
+        """Not opened: a pipe would hold whoever does for ever."""
+        os.mkfifo(self.folder / "pipe")
+        begin = time.monotonic()
+        self.assertIn("it is a pipe, not a file", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(self.folder / "pipe")))
+        self.assertIn("it is a device, not a file", self.state(TENSORMORPH_WEBGPU_LIBRARY="/dev/zero"))
+        self.assertIn("it is a folder, not a file", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(self.folder)))
+        self.assertLess(time.monotonic() - begin, 15)
 
     def test_no_adapter(self):
         text = self.state(TENSORMORPH_WEBGPU_LIBRARY=WGPU, TENSORMORPH_WEBGPU_ADAPTER="no such thing")

@@ -17,6 +17,7 @@
 #define CRASHES_IN_PREPARE 5
 #define WRONG_HALVES 6
 #define DAWDLES 7
+#define ARGUES 8
 
 #define DAWDLE_NS 700000000l
 
@@ -66,6 +67,7 @@ static tm_status query_carelessly(tm_backend *backend, uint32_t index, const tm_
 static tm_status prepare_carelessly(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                                     tm_kernel **out_kernel) {
   if (ZOO_SLIP == PRINTS_IN_PREPARE) print();
+  if (ZOO_SLIP == ARGUES && operation->op == TM_OP_NEG) return TM_ERROR_ARGUMENT;
   if (ZOO_SLIP == CRASHES_IN_PREPARE && operation->op == TM_OP_NEG) raise(SIGSEGV);
   return zoo_prepare(device, operation, answer, out_kernel);
 }

@@ -17,6 +17,7 @@
 #define EMPTY_TICKETS 2
 #define IDLE_CANCEL 3
 #define BOUNDLESS 4
+#define BLOCKS 5
 
 #define ROOM 64u
 #define LARGEST_BYTES (UINT64_C(64) << 20)
@@ -187,6 +188,7 @@ static tm_status enqueue(tm_device *device, const work *item, const tm_ticket *w
   pthread_mutex_lock(&device->lock);
   for (uint32_t i = 0; i < wait_count; i++)
     if (waits[i].queue != 0 || waits[i].value > device->issued) status = TM_ERROR_ARGUMENT;
+  while (ZOO_SLIP == BLOCKS && device->issued - device->done == ROOM) pthread_cond_wait(&device->changed, &device->lock);
   if (status == TM_OK && device->issued - device->done == ROOM) status = TM_BUSY;
   if (status == TM_OK) {
     device->items[device->issued++ % ROOM] = *item;

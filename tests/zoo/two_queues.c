@@ -252,7 +252,10 @@ static tm_status far_launch(tm_device *device, const tm_launch *launch, tm_ticke
   if (!is_sound(kernel, launch)) return device->host->fail(device->host->context, TM_ERROR_ARGUMENT, 0, text);
   work item = { .kernel = kernel, .binding_count = launch->binding_count };
   memcpy(item.bindings, launch->bindings, launch->binding_count * sizeof(tm_binding));
-  return enqueue(device, launch->queue, &item, launch->waits, launch->wait_count, out_ticket);
+  const uint64_t span = device->host->trace_begin(device->host->context, (tm_string)TM_STRING("enqueuing\x1b"));
+  const tm_status status = enqueue(device, launch->queue, &item, launch->waits, launch->wait_count, out_ticket);
+  device->host->trace_end(device->host->context, span);
+  return status;
 }
 
 static tm_status far_flush(tm_device *device, uint32_t index) {

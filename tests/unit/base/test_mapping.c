@@ -281,7 +281,7 @@ static void a_full_table_falls_back(void **state) {
   tm_fault_range **ranges = calloc(MANY, sizeof *ranges);
   uint32_t taken = 0;
   static char somewhere[16];
-  while (taken < MANY && (ranges[taken] = tm_fault_guard_enter(somewhere, 1)) != NULL) taken++;
+  while (taken < MANY && (ranges[taken] = tm_fault_guard_enter(somewhere, 1, false)) != NULL) taken++;
   assert_true(taken >= 1024 && taken < MANY);
   tm_file *file = open_mapped("beyond");
   assert_null(tm_file_bytes(file));

@@ -32,7 +32,8 @@ static void escapes(void **state) {
   static const struct { const char *text; uint64_t length; const char *expected; } cases[] = {
     { "plain", 5, "plain" }, { "", 0, "" }, { "a\nb\tc\rd\\", 8, "a\\nb\\tc\\rd\\\\" }, { "\0x", 2, "\\x00x" },
     { "\x1b[31m", 5, "\\x1b[31m" }, { "\x7f", 1, "\\x7f" }, { "caf\xc3\xa9", 5, "caf\xc3\xa9" }, { "\xc3", 1, "\\xc3" },
-    { "\xc2\x9b", 2, "\\xc2\\x9b" }, { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" },
+    { "\xc2\x9b", 2, "\\xc2\\x9b" }, { "a\xe2\x80\xae", 4, "a\\xe2\\x80\\xae" }, { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" },
+    { "\xe2\x80\x94", 3, "\xe2\x80\x94" }, { "\xf3\xa0\x80\x81", 4, "\\xf3\\xa0\\x80\\x81" }, { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_int_equal(tm_text_escape(cases[i].text, cases[i].length, out, sizeof out), strlen(cases[i].expected));

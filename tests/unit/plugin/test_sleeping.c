@@ -364,6 +364,33 @@ static void another_file_is_tried_anew(void **state) {
 }
 
 /* Written over in place, with its size, and its times put back. */
+/* What the manifest says decides whether a record is about the same. */
+static void another_manifest_is_read_anew(void **state) {
+  state_case *c = *state;
+  uint64_t bytes = 0;
+  unsigned char *content = scratch_slurp(DIARY, &bytes);
+  const char *copy = scratch_write(&c->folder, "diary.so", content, bytes);
+  free(content);
+  char path[1024];
+  snprintf(path, sizeof path, "%s", copy);
+  assert_int_equal(chmod(path, 0755), 0);
+  c->paths[0] = path;
+  static const struct { const char *manifest; uint32_t state; const char *words; int inits; } steps[] = {
+    { "{\"schema\": 1, \"name\": \"zoo_diary\"}", TM_BACKEND_READY, "", 1 },
+    { "{\"schema\": 1, \"name\": \"zoo_diary\"}", TM_BACKEND_READY, "", 1 },
+    { "{\"schema\": 1, \"name\": \"somebody_else\"}", TM_BACKEND_REFUSED, "somebody_else", 2 },
+    { "{\"schema\": 1, \"name\": \"zoo_diary\", \"architecture\": \"abacus\"}", TM_BACKEND_REFUSED, "abacus", 2 },
+    { "{\"schema\": 1, \"name\": \"zoo_diary\"}", TM_BACKEND_READY, "", 2 },
+  };
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    assert_non_null(scratch_write(&c->folder, "diary.json", steps[i].manifest, strlen(steps[i].manifest)));
+    tm_context *context = open_case(c);
+    expect_state(context, path, steps[i].state, steps[i].words);
+    assert_int_equal(inits(c), steps[i].inits);
+    tm_context_destroy(context);
+  }
+}
+
 static void another_file_of_the_same_age_is_tried_anew(void **state) {
   state_case *c = *state;
   uint64_t bytes = 0;
@@ -520,6 +547,7 @@ static void what_may_pass_is_not_kept(void **state) {
   state_case *c = *state;
   static const finding findings[] = {
     { "#!/bin/sh\nexec sleep 60\n", "did not end within 5 s" },
+    { "#!/bin/sh\nexec yes\n", "did not end within 5 s" },        /* a flood says nothing */
     { "#!/bin/sh\nkill -9 $$\n", "signal 9" },
     { "#!/bin/sh\nkill -15 $$\n", "signal 15" },
     { "#!/bin/sh\nprintf '7:trouble\\n9:no memory\\n'\n", "no memory" },
@@ -634,6 +662,10 @@ static void without_trials_only_named_files_are_loaded(void **state) {
   assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
   expect_honest_unharmed(context);
   assert_non_null(strstr(lines.text, "honest.so is loaded without a trial"));
+  const tm_backend_description honest = backend_of(context, ZOO("honest"));
+  assert_int_equal(honest.is_untried, 1);
+  assert_non_null(strstr(honest.note, "loaded without a trial: "));
+  assert_int_equal(backend_of(context, "reference").is_untried, 0);
   expect_state(context, "found", TM_BACKEND_REFUSED, "/nonexistent/probe");
   tm_context_destroy(context);
 }
@@ -685,6 +717,7 @@ int main(void) {
     CASE(what_changed_meanwhile_is_noticed),
     CASE(another_setting_or_variable_is_tried_anew),
     CASE(another_file_is_tried_anew),
+    CASE(another_manifest_is_read_anew),
     CASE(another_file_of_the_same_age_is_tried_anew),
     CASE(a_damaged_record_is_none),
     CASE(a_folder_that_cannot_be_used_is_said),

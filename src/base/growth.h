@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* growth.h - arrays that double. */
-#ifndef TM_FORMATS_GROWTH_H
-#define TM_FORMATS_GROWTH_H
+#ifndef TM_BASE_GROWTH_H
+#define TM_BASE_GROWTH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "formats/name_table.h"
+#include "base/name_table.h"
 
 #include <stddef.h>
 #include <string.h>

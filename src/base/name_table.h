@@ -3,8 +3,8 @@
  * name_table.h - finds items of an array by name in constant time, and notices names that occur twice.  Each item is a
  * struct that begins with a tm_string; the table keeps 8 bytes an item and looks at the array through its address and stride.
  */
-#ifndef TM_FORMATS_NAME_TABLE_H
-#define TM_FORMATS_NAME_TABLE_H
+#ifndef TM_BASE_NAME_TABLE_H
+#define TM_BASE_NAME_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

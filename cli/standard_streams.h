@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standard_streams.h - numbers 0, 1 and 2 mean input, output and errors, whatever the caller closed. */
+#ifndef TM_CLI_STANDARD_STREAMS_H
+#define TM_CLI_STANDARD_STREAMS_H
+
+/* Call it before any file is opened: a file opened later must not get the number of a closed stream, or what is printed
+   would land in it.  Writing to an output that was closed fails as before; messages for a closed error stream are lost. */
+void tm_standard_streams_claim(void);
+
+#endif

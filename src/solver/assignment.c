@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver/assignment.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "solver/branching.h"
+#include "solver/dead_ends.h"
+#include "solver/descent.h"
+#include "solver/elimination.h"
+#include "solver/problem_check.h"
+
+/* What to try when everything together is over the budget: bits of many readers taken apart, first of very many, then also
+   smaller and smaller tables.  Each is a coarser bound. */
+static const tm_elimination_limits relaxations[] = {
+  { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
+};
+#define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
+#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart, and ... */
+#define NODE_ENTRIES (UINT64_C(1) << 26) /* ... table entries in all of them together */
+
+typedef struct solving {
+  const tm_solver_problem *problem;
+  tm_arena            *arena;
+  tm_arena             order_arena;     /* of the last order that was tried */
+  uint64_t             most_entries;
+  bool                 with_marginals;
+  tm_choices           choices;
+  tm_flow              flow;
+  tm_factor_graph      graph;
+  tm_elimination_order order;
+  tm_elimination       elimination;
+  bool                 is_pruned;
+  uint32_t            *chosen;          /* [op]: a choice */
+  uint64_t             bound_ns;
+} solving;
+
+static tm_status no_memory(const solving *s, tm_error *error) {
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place %u operations", s->problem->op_count);
+}
+
+static tm_status build_graph(solving *s, tm_error *error) {
+  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, s->arena, error);
+}
+
+static tm_status prune(solving *s, tm_error *error) {
+  uint64_t dropped;
+  TM_TRY(tm_dead_ends_drop(&s->choices, s->problem, &s->flow, s->arena, &dropped, error));
+  s->is_pruned = dropped != 0;
+  return build_graph(s, error);
+}
+
+static tm_status relax(solving *s, const tm_elimination_limits *relaxation, uint64_t most_entries, tm_error *error) {
+  tm_elimination_limits limits = *relaxation;
+  limits.most_entries = most_entries;
+  tm_arena_deinit(&s->order_arena);
+  return tm_elimination_order_init(&s->order, &s->graph, &limits, &s->order_arena, error);
+}
+
+static tm_status order_exactly(solving *s, tm_error *error) {
+  const tm_elimination_limits none = { 0, 0, 0 };
+  return relax(s, &none, s->most_entries, error);
+}
+
+/* When nothing fits: the coarsest, or what is finer and takes no more. */
+static tm_status order_somehow(solving *s, tm_error *error) {
+  TM_TRY(relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error));
+  const uint64_t coarsest_entries = s->order.table_entries;
+  for (size_t i = 0; i + 1 < RELAXATIONS; i++) {
+    TM_TRY(relax(s, &relaxations[i], coarsest_entries, error));
+    if (s->order.is_complete) return TM_OK;
+  }
+  return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
+}
+
+/* An exact order if one fits, with dead ends gone if it must be; otherwise the finest relaxation that fits. */
+static tm_status find_order(solving *s, tm_error *error) {
+  TM_TRY(s->with_marginals ? build_graph(s, error) : prune(s, error));
+  TM_TRY(order_exactly(s, error));
+  if (s->order.is_complete && s->order.is_exact) return TM_OK;
+  if (s->with_marginals) {
+    TM_TRY(prune(s, error));
+    if (s->is_pruned) TM_TRY(order_exactly(s, error));
+    if (s->order.is_complete && s->order.is_exact) return TM_OK;
+  }
+  for (size_t i = 0; i < RELAXATIONS; i++) {
+    TM_TRY(relax(s, &relaxations[i], s->most_entries, error));
+    if (s->order.is_complete) return TM_OK;
+  }
+  return order_somehow(s, error);
+}
+
+/* The operation to name when a variable has no state left. */
+static uint32_t op_of(const solving *s, uint32_t variable) {
+  if (variable < s->problem->op_count) return variable;
+  for (uint32_t f = 0; f < s->graph.factor_count; f++) {
+    const tm_factor *factor = &s->graph.factors[f];
+    if (factor->bit == variable && factor->reader != TM_SOLVER_NONE) return factor->reader;
+  }
+  return 0;
+}
+
+/* An exact order needs no branch: its plan costs what the tables say. */
+static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
+  if (s->elimination.total_ns == TM_SOLVER_NEVER)
+    return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its inputs can get to and its outputs can leave",
+                   op_of(s, s->elimination.impossible));
+  tm_plan_cost plan;
+  TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
+  tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
+  if (s->order.is_exact_but_bits)
+    branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
+  branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
+  branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
+  branching.best = s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
+  if (branching.states == NULL || branching.candidate == NULL || branching.best == NULL) return no_memory(s, error);
+  tm_branching_run(&branching);
+  s->bound_ns = branching.bound_ns;
+  *out_price = branching.best_price;
+  if (out_price->nevers == 0 && out_price->ns == s->bound_ns) return TM_OK;
+  return tm_descent_run(s->problem, &s->choices, &s->flow, s->chosen, s->arena, out_price, error);
+}
+
+static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *error) {
+  const tm_solver_problem *p = s->problem;
+  const uint64_t unaries = s->graph.variable_count == 0 ? 0 : s->graph.first_unary[s->graph.variable_count - 1] +
+                                                                  s->graph.state_counts[s->graph.variable_count - 1];
+  uint64_t *marginals = tm_arena_alloc(s->arena, unaries * sizeof *marginals);
+  if (marginals == NULL) return no_memory(s, error);
+  TM_TRY(tm_elimination_marginals(&s->elimination, marginals, s->arena, error));
+  for (uint32_t i = 0; i < p->label_count; i++) {
+    const uint32_t choice = s->choices.of_label[i];
+    const uint64_t more = choice == TM_SOLVER_NONE ? 0 : p->labels[i].cost_ns - s->choices.items[choice].cost_ns;
+    const uint64_t otherwise = p->labels[i].cost_ns == TM_SOLVER_NEVER ? TM_SOLVER_NEVER : out->bound_ns;
+    out->min_marginals[i] = choice == TM_SOLVER_NONE ? otherwise : tm_solver_add(marginals[choice], more);
+  }
+  return TM_OK;
+}
+
+static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out, tm_error *error) {
+  if (price.nevers != 0)
+    return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
+                   s->problem->op_count, (unsigned long long)s->most_entries);
+  if (s->order.is_exact && price.ns != s->elimination.total_ns)
+    return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
+                   (unsigned long long)s->elimination.total_ns);
+  for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[s->chosen[op]].label;
+  out->total_ns = price.ns;
+  out->bound_ns = s->bound_ns;
+  out->table_entries = s->order.table_entries;
+  out->width = s->order.width;
+  out->is_exact = price.ns == s->bound_ns;
+  out->marginals_are_exact = s->with_marginals && s->order.is_exact && !s->is_pruned;
+  return s->with_marginals ? spread_marginals(s, out, error) : TM_OK;
+}
+
+static tm_status solve(solving *s, tm_assignment *out, tm_error *error) {
+  tm_plan_price price;
+  TM_TRY(tm_choices_init(&s->choices, s->problem, s->arena, error));
+  TM_TRY(tm_flow_init(&s->flow, s->problem, s->arena, error));
+  TM_TRY(find_order(s, error));
+  TM_TRY(tm_elimination_init(&s->elimination, &s->graph, &s->order, s->arena, error));
+  TM_TRY(choose(s, &price, error));
+  return fill_result(s, price, out, error);
+}
+
+tm_status tm_assignment_solve(const tm_solver_problem *problem, const tm_assignment_options *options, tm_memory *memory,
+                              tm_assignment *out, tm_error *error) {
+  if (out == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there is no place for the assignment");
+  TM_TRY(tm_problem_check(problem, memory, error));
+  const uint64_t asked = options == NULL ? 0 : options->most_entries;
+  if (asked > TM_ASSIGNMENT_MOST_ENTRIES)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%llu table entries; at most %llu are possible", (unsigned long long)asked,
+                   (unsigned long long)TM_ASSIGNMENT_MOST_ENTRIES);
+  tm_arena arena;
+  tm_arena_init(&arena, memory);
+  solving s = { .problem = problem, .arena = &arena, .with_marginals = options == NULL || !options->without_marginals };
+  tm_arena_init(&s.order_arena, memory);
+  s.most_entries = asked != 0 ? asked : TM_ASSIGNMENT_ENTRIES + TM_ASSIGNMENT_ENTRIES_PER_OP * problem->op_count;
+  tm_assignment result = { .memory = memory, .op_count = problem->op_count, .label_count = problem->label_count };
+  result.labels = tm_memory_calloc(memory, problem->op_count, sizeof(uint32_t));
+  if (s.with_marginals) result.min_marginals = tm_memory_calloc(memory, problem->label_count, sizeof(uint64_t));
+  tm_status status = result.labels == NULL || (s.with_marginals && result.min_marginals == NULL) ? no_memory(&s, error)
+                                                                                                 : solve(&s, &result, error);
+  tm_arena_deinit(&s.order_arena);
+  tm_arena_deinit(&arena);
+  if (status == TM_OK) *out = result;
+  else tm_assignment_deinit(&result);
+  return status;
+}
+
+void tm_assignment_deinit(tm_assignment *assignment) {
+  if (assignment == NULL || assignment->memory == NULL) return;
+  tm_memory_free(assignment->memory, assignment->labels, assignment->op_count * sizeof(uint32_t));
+  tm_memory_free(assignment->memory, assignment->min_marginals, assignment->label_count * sizeof(uint64_t));
+  *assignment = (tm_assignment){ 0 };
+}

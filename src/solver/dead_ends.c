@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver/dead_ends.h"
+
+#include "base/checked.h"
+
+#define MOST_SWEEPS 8u
+#define MOST_CHOICES 64u                /* of an operation that is looked at: all pairs are compared */
+
+typedef struct dead_ends {
+  const tm_solver_problem *problem;
+  const tm_choices        *choices;
+  const tm_flow           *flow;
+  bool                    *is_dropped;  /* [choice] */
+} dead_ends;
+
+/* The most that having `to` instead of `instead` can cost more; negative never counts: it is not certain to be gained.
+   NEVER when it may make a difference between can and cannot. */
+static uint64_t excess(uint64_t to, uint64_t instead) {
+  if (to == TM_SOLVER_NEVER) return instead == TM_SOLVER_NEVER ? 0 : TM_SOLVER_NEVER;
+  return instead == TM_SOLVER_NEVER || to <= instead ? 0 : to - instead;
+}
+
+/* Reading in one memory instead of another: of a value with other readers, the copy that is saved may be needed anyway. */
+static uint64_t input_excess(const dead_ends *d, uint32_t value, uint32_t to, uint32_t instead) {
+  const tm_solver_value *row = &d->problem->values[value];
+  const bool is_shared = d->flow->first_reader[value + 1] - d->flow->first_reader[value] > 1 || row->wanted == instead;
+  if (to == row->wanted) return 0;
+  if (row->producer == TM_SOLVER_NONE) {
+    const uint64_t copy = tm_solver_copy_ns(d->problem, value, row->home, to);
+    return excess(copy, is_shared ? 0 : tm_solver_copy_ns(d->problem, value, row->home, instead));
+  }
+  uint64_t worst = 0;
+  for (uint32_t c = d->choices->first[row->producer]; c < d->choices->first[row->producer + 1]; c++) {
+    if (d->is_dropped[c]) continue;
+    const uint32_t from = d->choices->items[c].output_memory;
+    const uint64_t copy = tm_solver_copy_ns(d->problem, value, from, to);
+    worst = tm_max_u64(worst, excess(copy, is_shared ? 0 : tm_solver_copy_ns(d->problem, value, from, instead)));
+  }
+  return worst;
+}
+
+/* Making a value in one memory instead of another, wherever it may be read. */
+static uint64_t output_excess(const dead_ends *d, uint32_t value, uint32_t from, uint32_t instead, bool *is_read) {
+  const tm_solver_value *row = &d->problem->values[value];
+  uint64_t total = 0;
+  for (uint32_t m = 0; m < d->problem->memory_count; m++) is_read[m] = m == row->wanted;
+  for (uint32_t i = d->flow->first_reader[value]; i < d->flow->first_reader[value + 1]; i++) {
+    const uint32_t op = d->flow->readers[i];
+    for (uint32_t c = d->choices->first[op]; c < d->choices->first[op + 1]; c++) {
+      if (!d->is_dropped[c]) is_read[d->choices->items[c].input_memory] = true;
+    }
+  }
+  for (uint32_t m = 0; m < d->problem->memory_count; m++) {
+    if (!is_read[m]) continue;
+    total = tm_solver_add(
+        total, excess(tm_solver_copy_ns(d->problem, value, from, m), tm_solver_copy_ns(d->problem, value, instead, m)));
+  }
+  return total;
+}
+
+/* Whether `choice` never costs more than `other`, and comes first where they are equal. */
+static bool replaces(const dead_ends *d, uint32_t op, uint32_t choice, uint32_t other, bool *is_read) {
+  const tm_choice *a = &d->choices->items[choice], *b = &d->choices->items[other];
+  if (a->cost_ns > b->cost_ns) return false;
+  const uint64_t saved = b->cost_ns - a->cost_ns;
+  uint64_t worst = 0;
+  if (a->input_memory != b->input_memory) {
+    for (uint32_t i = 0; i < d->problem->ops[op].input_count && worst <= saved; i++) {
+      const uint32_t value = d->problem->inputs[d->problem->ops[op].first_input + i];
+      worst = tm_solver_add(worst, input_excess(d, value, a->input_memory, b->input_memory));
+    }
+  }
+  if (a->output_memory != b->output_memory) {
+    for (uint32_t i = d->flow->first_output[op]; i < d->flow->first_output[op + 1] && worst <= saved; i++)
+      worst = tm_solver_add(worst, output_excess(d, d->flow->outputs[i], a->output_memory, b->output_memory, is_read));
+  }
+  return worst < saved || (worst == saved && choice < other);
+}
+
+static uint64_t sweep_op(const dead_ends *d, uint32_t op, bool *is_read) {
+  const uint32_t first = d->choices->first[op], end = d->choices->first[op + 1];
+  uint64_t dropped = 0;
+  if (end - first > MOST_CHOICES) return 0;
+  for (uint32_t other = first; other < end; other++) {
+    for (uint32_t choice = first; choice < end && !d->is_dropped[other]; choice++) {
+      if (choice == other || d->is_dropped[choice] || !replaces(d, op, choice, other, is_read)) continue;
+      d->is_dropped[other] = true;
+      dropped++;
+    }
+  }
+  return dropped;
+}
+
+tm_status tm_dead_ends_drop(tm_choices *choices, const tm_solver_problem *p, const tm_flow *flow, tm_arena *arena,
+                            uint64_t *out_dropped, tm_error *error) {
+  const uint64_t choice_count = choices->first[p->op_count];
+  bool *is_dropped = tm_arena_calloc(arena, choice_count, sizeof *is_dropped);
+  bool *is_read = tm_arena_calloc(arena, p->memory_count, sizeof *is_read);
+  uint32_t *scratch = tm_arena_alloc(arena, choice_count * sizeof *scratch);
+  if (is_dropped == NULL || is_read == NULL || scratch == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the dead ends of %u operations", p->op_count);
+  const dead_ends d = { p, choices, flow, is_dropped };
+  uint64_t all = 0, dropped = 1;
+  for (uint32_t i = 0; i < MOST_SWEEPS && dropped != 0; i++) {
+    dropped = 0;
+    for (uint32_t op = 0; op < p->op_count; op++) dropped += sweep_op(&d, op, is_read);
+    all += dropped;
+  }
+  tm_choices_drop(choices, p, is_dropped, scratch);
+  *out_dropped = all;
+  return TM_OK;
+}

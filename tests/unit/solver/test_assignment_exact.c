@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The additive optimum against every plan there is, on random graphs: labels that read and write in different memories,
+ * values read by several, wanted ones, homes, one-way and missing links, operations that cannot.
+ * TM_NIGHTLY=1 tries ten times as many.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "solver/assignment.h"
+#include "unit/solver/solver_case.h"
+
+#define CASES 100000u
+#define MARGINAL_CASES 4000u
+#define BUDGET_CASES 10000u
+
+static const case_limits small = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 6, .most_cost = 20 };
+
+static uint64_t case_count(uint64_t usual) { return getenv("TM_NIGHTLY") != NULL ? 10 * usual : usual; }
+
+static void every_optimum_is_found(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const tm_assignment_options options = { .without_marginals = true };
+  uint64_t impossible = 0;
+  for (uint64_t seed = 1; seed <= case_count(CASES); seed++) {
+    draw_case(&c, seed, &small);
+    const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
+    tm_assignment found;
+    const tm_status status = tm_assignment_solve(&c.problem, seed % 2 == 0 ? &options : NULL, &memory, &found, NULL);
+    if (status != (least == TM_SOLVER_NEVER ? TM_ERROR_NO_DEVICE : TM_OK))
+      fail_msg("case %llu: status %d", (unsigned long long)seed, status);
+    impossible += status != TM_OK;
+    if (status != TM_OK) continue;
+    if (found.total_ns != least || found.bound_ns != least || !found.is_exact || plan_total(&c.problem, found.labels) != least)
+      fail_msg("case %llu: %llu (bound %llu), the least is %llu", (unsigned long long)seed, (unsigned long long)found.total_ns,
+               (unsigned long long)found.bound_ns, (unsigned long long)least);
+    tm_assignment_deinit(&found);
+  }
+  printf("%llu graphs, %llu without any plan\n", (unsigned long long)case_count(CASES), (unsigned long long)impossible);
+  assert_true(impossible > 100 && impossible < case_count(CASES) / 2);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
+static void marginals_are_the_optima_with_a_label_forced(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  for (uint64_t seed = 1; seed <= case_count(MARGINAL_CASES); seed++) {
+    draw_case(&c, seed + 1000000, &small);
+    tm_assignment found;
+    if (tm_assignment_solve(&c.problem, NULL, &memory, &found, NULL) != TM_OK) continue;
+    assert_true(found.marginals_are_exact);
+    for (uint32_t op = 0; op < c.problem.op_count; op++) {
+      for (uint32_t i = 0; i < c.ops[op].label_count; i++) {
+        const uint32_t label = c.ops[op].first_label + i;
+        const uint64_t least = least_total(&c.problem, op, label);
+        if (found.min_marginals[label] != least)
+          fail_msg("case %llu, operation %u, label %u: %llu, the least is %llu", (unsigned long long)seed, op, label,
+                   (unsigned long long)found.min_marginals[label], (unsigned long long)least);
+      }
+      assert_int_equal(found.min_marginals[found.labels[op]], found.total_ns);
+    }
+    tm_assignment_deinit(&found);
+  }
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
+/* With too few entries the bound is below the optimum and the plan is not; so are the marginals. */
+static void a_small_budget_brackets_the_optimum(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const case_limits dense = { .most_ops = 14, .most_labels = 4, .most_memories = 4, .never_percent = 1, .most_cost = 20 };
+  uint64_t exact = 0, bracketed = 0, unfound = 0;
+  for (uint64_t seed = 1; seed <= case_count(BUDGET_CASES); seed++) {
+    draw_case(&c, seed + 2000000, &dense);
+    const tm_assignment_options options = { .most_entries = 1 + draw(&c, 100) };
+    const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
+    tm_assignment found;
+    const tm_status status = tm_assignment_solve(&c.problem, &options, &memory, &found, NULL);
+    if (status == TM_ERROR_NO_DEVICE) assert_true(least == TM_SOLVER_NEVER);
+    if (status == TM_ERROR_LIMIT) unfound++;
+    if (status != TM_OK) continue;
+    if (!(found.bound_ns <= least && least <= found.total_ns) || plan_total(&c.problem, found.labels) != found.total_ns ||
+        found.is_exact != (found.bound_ns == found.total_ns))
+      fail_msg("case %llu: bound %llu, optimum %llu, total %llu", (unsigned long long)seed, (unsigned long long)found.bound_ns,
+               (unsigned long long)least, (unsigned long long)found.total_ns);
+    exact += found.is_exact;
+    bracketed += !found.is_exact;
+    for (uint32_t op = 0; op < c.problem.op_count && seed % 20 == 0; op++) {
+      const uint32_t label = c.ops[op].first_label + draw(&c, c.ops[op].label_count);
+      assert_true(found.min_marginals[label] <= least_total(&c.problem, op, label));
+    }
+    tm_assignment_deinit(&found);
+  }
+  printf("small budgets: %llu proven, %llu bracketed, %llu without a plan\n", (unsigned long long)exact,
+         (unsigned long long)bracketed, (unsigned long long)unfound);
+  assert_true(exact > 100 && bracketed > 100 && unfound * 50 < exact + bracketed);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_optimum_is_found),
+    cmocka_unit_test(marginals_are_the_optima_with_a_label_forced),
+    cmocka_unit_test(a_small_budget_brackets_the_optimum),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
