@@ -87,10 +87,19 @@ static bool set_aside(tm_placement_table *table, const tm_placement *placement, 
   return true;
 }
 
+/* Prices need not be looked at again before there is time for it. */
+static void wait_for_more(const tm_placement_table *table, tm_placement *placement, const tm_plan_candidate *candidate, uint64_t learned) {
+  const int64_t explored = atomic_load(&table->explored_ns);
+  const uint64_t needed_ns = tm_cost_add(try_cost_ns(placement, candidate), explored > 0 ? (uint64_t)explored : 0);
+  atomic_store(&placement->enough_ns, tm_cost_times(needed_ns, EXPLORE_ONE_IN));
+  atomic_store(&placement->waiting, learned);
+}
+
 void tm_exploration_consider(tm_placement_table *table, tm_placement *placement) {
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   const bool is_frozen = atomic_load_explicit(&table->market.correction->is_frozen, memory_order_relaxed);
   if (placement->candidate_count < 2 || is_frozen || atomic_load(&placement->settled) == learned) return;
+  if (atomic_load(&placement->waiting) == learned && atomic_load(&table->spent_ns) < atomic_load(&placement->enough_ns)) return;
   if (!tm_mutex_try_lock(&placement->lock)) return;
   tm_placement_reprice(table, placement);
   const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
@@ -98,6 +107,7 @@ void tm_exploration_consider(tm_placement_table *table, tm_placement *placement)
   atomic_store(&placement->chosen, chosen);
   if (found == TM_EXPLORE_NONE) atomic_store(&placement->settled, learned);
   else if (set_aside(table, placement, &placement->candidates[found])) atomic_store(&placement->explore, found);
+  else wait_for_more(table, placement, &placement->candidates[found], learned);
   tm_mutex_unlock(&placement->lock);
 }
 

@@ -23,6 +23,8 @@ typedef struct tm_placement {
   _Atomic bool         has_setups;      /* a candidate has something to pay once: each choice looks at that */
   _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
+  _Atomic uint64_t     waiting;         /* the same, at which something is left, but not before so much was spent on all runs: */
+  _Atomic uint64_t     enough_ns;
   uint32_t             candidate_count;
   uint32_t             references;      /* under the table's lock */
   tm_mutex             lock;            /* prices and preparation */
