@@ -378,14 +378,14 @@ static void prices_of_a_fixed_snapshot_are_these(void **state) {
   uint64_t seed = 42, digest = 0;
   for (uint64_t i = 0; i < 4000; i++) {
     seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    const tm_correction_key key = { (uint32_t)(i % 3), (tm_op_class)(i % TM_CLASS_COUNT), i % 97, (int64_t)(seed >> 30) };
+    const tm_correction_key key = { (uint32_t)(i % 3), (tm_op_class)(i % 8), i % 97, (int64_t)(seed >> 30) };
     tm_correction_learn(&f.correction, &key, NULL, 1 + (seed >> 44), 1 + (seed >> (30 + i % 20)));
     tm_correction_learn_copy(&f.correction, tm_correction_link_of(&f.correction, &host, &near), 1 + (seed >> 40), 1 + (seed >> 41));
     tm_correction_learn_setup(&f.correction, key.device, i % 11, seed >> 40, 1 + (seed >> 38), 1000);
   }
   tm_correction_promote(&f.correction);
   for (uint64_t i = 0; i < 1000; i++) {
-    const tm_correction_key key = { (uint32_t)(i % 4), (tm_op_class)(i % TM_CLASS_COUNT), i % 101, (int64_t)i << 28 };
+    const tm_correction_key key = { (uint32_t)(i % 4), (tm_op_class)(i % 8), i % 101, (int64_t)i << 28 };
     const tm_correction_estimate estimate = tm_correction_look(&f.correction, &key);
     const uint64_t numbers[] = { tm_cost_scale(i * i * 1009, estimate.factor), tm_cost_scale(i * 999983, estimate.least_factor),
                                  tm_correction_copy_ns(&f.correction, 0, i * i * i), tm_correction_setup_ns(&f.correction, key.device, i % 13, i) };
