@@ -50,17 +50,26 @@ static bool backend_row(const void *source, uint64_t row, tm_cell *cells) {
 }
 
 static const tm_column device_columns[] = {
-  { "name", TM_COLUMN_TEXT, 0, "" }, { "state", TM_COLUMN_TEXT, 0, "" }, { "memory", TM_COLUMN_TEXT, 0, "" },
-  { "description", TM_COLUMN_TEXT, 0, "" } };
+  { "name", TM_COLUMN_TEXT, 0, "" },   { "state", TM_COLUMN_TEXT, 0, "" },  { "memory", TM_COLUMN_TEXT, 0, "" },
+  { "honesty", TM_COLUMN_TEXT, 0, "" }, { "broken", TM_COLUMN_COUNT, 0, "" }, { "description", TM_COLUMN_TEXT, 0, "" } };
+#define DEVICE_COLUMNS 6
 static const tm_column_view device_views[] = {
-  { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 1, false, NULL }, { 3, 12, 2, false, NULL }
+  { 0, 12, 0, false, "device" }, { 1, 0, 0, false, NULL }, { 2, 0, 2, false, NULL },
+  { 3, 0, 3, false, NULL },      { 4, 0, 4, true, NULL },  { 5, 12, 5, false, NULL }
 };
 
 /* A row's text that is made here. */
 typedef struct device_rows {
   tm_context *context;
   char        memory[48];
+  char        honesty[64];
 } device_rows;
+
+/* "x1.9 within x1.3 (85)": measured over declared, how far single ones are off that, and how many there were. */
+static void format_honesty(const tm_device_description *device, char *out, size_t room) {
+  snprintf(out, room, "x%.3g within x%.3g (%llu)", device->cost_factor, device->cost_spread,
+           (unsigned long long)device->cost_samples);
+}
 
 static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   device_rows          *rows = (device_rows *)(uintptr_t)source;
@@ -75,7 +84,10 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[0] = tm_cell_text(device.name);
   cells[1] = tm_cell_text(device_state(device.state));
   cells[2] = has_memory ? tm_cell_text(rows->memory) : tm_cell_undefined(TM_COLUMN_TEXT);
-  cells[3] = tm_cell_text(device.description);
+  format_honesty(&device, rows->honesty, sizeof rows->honesty);
+  cells[3] = device.cost_samples != 0 ? tm_cell_text(rows->honesty) : tm_cell_undefined(TM_COLUMN_TEXT);
+  cells[4] = tm_cell_count(device.violation_count);
+  cells[5] = tm_cell_text(device.description);
   return true;
 }
 
@@ -114,12 +126,12 @@ static void print_tables(tm_context *context, tm_invocation *invocation) {
   const tm_table_look look = { .width = invocation->terminal.width, .color = invocation->terminal.color };
   const tm_rows backends = { backend_columns, 5, backend_row, context, UINT64_MAX, NULL };
   device_rows   source = { .context = context };
-  const tm_rows devices = { device_columns, 4, device_row, &source, UINT64_MAX, NULL };
+  const tm_rows devices = { device_columns, DEVICE_COLUMNS, device_row, &source, UINT64_MAX, NULL };
   tm_rows_print_table(&backends, backend_views, 5, &look, invocation->output);
   print_reasons(context, invocation);
   print_violations(context, invocation);
   tm_output_char(invocation->output, '\n');
-  tm_rows_print_table(&devices, device_views, 4, &look, invocation->output);
+  tm_rows_print_table(&devices, device_views, DEVICE_COLUMNS, &look, invocation->output);
 }
 
 static void print_option_value(tm_output_stream *stream, const char *before, const char *value) {
@@ -223,6 +235,10 @@ static void print_device_json(tm_context *context, uint32_t index, const tm_devi
   tm_json_text(json, "uuid", device->uuid);
   tm_json_text(json, "resource", device->resource);
   tm_json_count(json, "queues", device->queue_count);
+  tm_json_number(json, "cost_factor", device->cost_factor);
+  tm_json_number(json, "cost_spread", device->cost_spread);
+  tm_json_count(json, "cost_samples", device->cost_samples);
+  tm_json_count(json, "broken_promises", device->violation_count);
   print_memories_json(context, index, json);
   tm_json_end_object(json);
 }
@@ -290,7 +306,9 @@ const tm_command tm_command_backends = {
   .summary = "list backends with their state and the reason for it, and their devices with memories",
   .notes =
       "A backend is ready; unavailable (loaded, but without device or driver); refused (not loaded, or not "
-      "accepted); quarantined (it broke a promise); or excluded (by --device or --no-device).",
+      "accepted); quarantined (it broke a promise); or excluded (by --device or --no-device).\n"
+      "Honesty is what was measured over what the device declared: the mean factor, how far single measurements are off it, and "
+      "how many there were. tensormorph profile show tells more.",
   .flags = flags,
   .run = run,
 };

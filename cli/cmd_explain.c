@@ -199,6 +199,10 @@ static void print_candidate_json(const tm_candidate *candidate, tm_json_writer *
     tm_json_number(json, "correction", candidate->correction);
   else
     tm_json_null(json, "correction");
+  if (has_cost(candidate))
+    tm_json_number(json, "correction_spread", candidate->correction_spread);
+  else
+    tm_json_null(json, "correction_spread");
   tm_json_count(json, "samples", candidate->sample_count);
   print_cost(json, "lowering_ns", candidate, candidate->lowering_ns);
   print_cost(json, "copy_ns", candidate, candidate->copy_ns);

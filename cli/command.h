@@ -52,6 +52,8 @@ extern const tm_command tm_command_stats;
 extern const tm_command tm_command_explain;
 extern const tm_command tm_command_bench;
 extern const tm_command tm_command_plugin;
+extern const tm_command tm_command_profile;
+extern const tm_command tm_command_calibrate;
 extern const tm_command tm_command_help;
 
 /* In the order of the general help; ends with NULL. */

@@ -16,6 +16,7 @@ _tensormorph_options() {
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
+    calibrate) echo "--seconds" ;;
     plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder --queue" ;;
   esac
 }
@@ -29,12 +30,12 @@ _tensormorph_columns() {
 
 _tensormorph() {
   local word previous command="" item words=""
-  local commands="backends ops inspect stats explain bench plugin help"
+  local commands="backends ops inspect stats explain bench plugin profile calibrate help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | explain | bench | plugin | help)
+      backends | ops | inspect | stats | explain | bench | plugin | profile | calibrate | help)
         command=$item
         break ;;
     esac
@@ -58,13 +59,20 @@ _tensormorph() {
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time | --node | --repeats) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;
-    --budget | --seed | --cases | --formats | --case | --deadline) return ;;
+    --seconds | --budget | --seed | --cases | --formats | --case | --deadline) return ;;
     check)
       if [[ $word != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
       fi ;;
     plugin) [[ $word == -* ]] || words="check new list forgive" ;;
+    profile) [[ $word == -* ]] || words="show reset export import" ;;
+    reset) [[ $word == -* ]] || words=$(_tensormorph_names backends) ;;
+    export | import)
+      if [[ $word != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+      fi ;;
     help) words=$commands ;;
   esac
   if [[ -z $words ]]; then

@@ -4,7 +4,7 @@ function __tensormorph_names
     tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
 end
 
-set -l commands backends ops inspect stats explain bench plugin help
+set -l commands backends ops inspect stats explain bench plugin profile calibrate help
 set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
@@ -15,6 +15,8 @@ complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
 complete -c tensormorph -n $none -a plugin -d "check a backend, begin one, list plugins"
+complete -c tensormorph -n $none -a profile -d "what was learned of costs"
+complete -c tensormorph -n $none -a calibrate -d "measure each device"
 complete -c tensormorph -n $none -a help -d "what there is, or what a command does"
 complete -c tensormorph -n $none -s V -l version -d "print the version"
 
@@ -68,6 +70,10 @@ complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l node -x -d "
 complete -c tensormorph -n "__fish_seen_subcommand_from explain" -l repeats -x -d "how often the graph will run"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l repeat -x -d "measure exactly so many runs"
 complete -c tensormorph -n "__fish_seen_subcommand_from bench" -l min-time -x -d "measure at least so long"
+
+complete -c tensormorph -n "__fish_seen_subcommand_from calibrate" -l seconds -x -d "end after about so long"
+complete -c tensormorph -n "__fish_seen_subcommand_from profile" -a "show reset export import"
+complete -c tensormorph -n "__fish_seen_subcommand_from profile" -F
 
 set -l plugin "__fish_seen_subcommand_from plugin"
 complete -c tensormorph -n $plugin -a "check new list forgive"

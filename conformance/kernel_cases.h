@@ -443,9 +443,9 @@ static inline uint64_t case_index_extent(const kernel_case *c) {
   return c->operation.op == TM_OP_ATTENTION ? k->dims[k->rank - 3] : c->operands[0].dims[c->attributes.axis.axis];
 }
 
-/* Indices that are mostly inside, for input case_index_input at `lowest`; now and then anything. */
-static inline void case_fill_indices(const kernel_case *c, unsigned char *lowest, uint64_t *state) {
-  const tm_operand *indices = &c->operands[case_index_input(c)];
+/* Indices that are mostly inside, for that input at `lowest`; now and then anything. */
+static inline void case_fill_indices(const kernel_case *c, uint32_t input, unsigned char *lowest, uint64_t *state) {
+  const tm_operand *indices = &c->operands[input];
   const uint64_t extent = case_index_extent(c);
   const uint32_t bytes = tm_format_find(indices->format)->block_bytes;
   for (uint64_t at = 0; at + bytes <= indices->byte_count; at += bytes) {

@@ -365,6 +365,40 @@ def make_shared_objects():
         write("shared_object", f"cut-{cut:03}", whole[:cut])
 
 
+# ------------------------------------------------------------------------------------------------------- profile ----
+
+def make_profiles():
+    """The target adds checksums to each line of its own accord, so none stands here but in `sums`."""
+    header, device, link = "profile\t1\t3", "af8bbff99f1b595f", "0123456789abcdef"
+    entry = f"entry\t{device}\t3\t800f8f7c267cd214\t0\t55\t4000\t-fdc74451\t6aaaf00\t10\t2,2,2"
+
+    def put(name, *lines, end="\n"):
+        write("profile", name, ("\n".join(lines) + end).encode("latin-1"))
+
+    put("whole", header, f"entry\t{device}\t1\t0\t0\t37\t1000\tfdc74451\t0\t0\t", entry, entry,
+        f"entry\t{link}\t6\t0\t1\t5\t500\t-1\t1\t0\t", f"entry\t{link}\t8\t14\t0\t5\t500\t0\t0\t0\t")
+    put("sums", "2c77a5ee652801bb\tprofile\t1\t0", f"0fb4517cb1f536a7\tentry\taf8bbff99f1b595f\t1\t0\t0\t55\t4000\t-fdc74451\t6aaaf00\t0\t")
+    put("sums-wrong", "2c77a5ee652801ba\tprofile\t1\t0")
+    put("empty", end="")
+    put("no-header", entry)
+    put("two-headers", header, entry, header, entry)
+    put("later", "profile\t2\t0", entry)
+    put("version-zero", "profile\t0\t0", entry)
+    put("no-newline", header, entry, end="")
+    put("cut", header, entry[:40])
+    for index, worse in enumerate(("0", "a", "ffffffff", "ffffffffffffffff", "10000000000000000", "-1", "+1", " 1", "", "g", "1\t1", "\0")):
+        fields = entry.split("\t")
+        for field in range(1, len(fields)):
+            put(f"field-{field:02}-{index:02}", header, "\t".join(fields[:field] + [worse] + fields[field + 1:]))
+    put("formats-many", header, entry.rsplit("\t", 1)[0] + "\t" + ",".join(["2"] * 17))
+    put("long", header, entry + "x" * 2000)
+    put("device", header, f"device\t{device}\tname\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
+    put("device-long", header, f"device\t{device}\t{'n' * 300}\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
+    put("link", header, f"link\t{link}\t{'0' * 32}\t{'f' * 32}")
+    put("owners", header, *[f"entry\t{i:x}\t1\t0\t0\t1\t1\t0\t0\t0\t" for i in range(90)])
+    put("bytes", header, "\xff\xfe\t\x1b[2J\t\x7f")
+
+
 # --------------------------------------------------------------------------------------------------------- graphs ----
 
 def layout(dims, strides=None, form="f32"):
@@ -465,5 +499,6 @@ make_json()
 make_index()
 make_manifests()
 make_shared_objects()
+make_profiles()
 make_graphs()
 make_plans()

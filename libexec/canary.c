@@ -190,14 +190,14 @@ static bool is_right(canary *c) {
 static tm_status launch(canary *c, tm_error *error) {
   tm_kernel *kernel = NULL;
   void *pointers[TM_MAX_OPERANDS];
-  uint64_t copy_ns;
+  tm_copy_times copies;
   memcpy(pointers, c->inputs, sizeof pointers);
   pointers[c->operation.input_count] = c->got;
   TM_TRY(tm_device_prepare(c->device, &c->operation, &c->answer, NULL, &kernel, error));
   tm_device_use use = tm_device_use_begin(c->device);
   const tm_launch_site site = { .device = c->device, .kernel = kernel, .operation = &c->operation,
                                 .workspace_bytes = c->answer.workspace_bytes, .pointers = pointers };
-  const tm_status status = tm_staging_run(&site, &use, &copy_ns, error);
+  const tm_status status = tm_staging_run(&site, &use, &copies, error);
   tm_device_use_end(&use);
   tm_device_release(c->device, kernel);
   return status;

@@ -195,6 +195,10 @@ typedef struct tm_device_description {
   uint64_t    epoch;
   uint64_t    launch_count;             /* operations run so far */
   uint64_t    violation_count;          /* broken promises so far */
+  /* How far its declared costs are from what was measured, over everything that ran there, in earlier processes too. */
+  double      cost_factor;              /* measured over declared, the geometric mean; 1: nothing was measured */
+  double      cost_spread;              /* standard deviation of single measurements around it, as a factor; 1: none */
+  uint64_t    cost_samples;             /* measurements */
 } tm_device_description;
 /* TM_OK, TM_END past the last. */
 tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_description *out_description);
@@ -237,6 +241,47 @@ tm_status tm_violation_describe(tm_context *context, uint32_t violation, tm_viol
    what was forgotten; may be NULL.
    TM_ERROR_ARGUMENT (no name), TM_ERROR_NOT_FOUND (no such name, and nothing held against it) */
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
+
+/* --------------------------------------------------------------------------------------------------- profile ---- */
+
+/* [any thread] What was learned of costs by measuring.  Where there is a state folder it is read when the context is made
+   and written when it is destroyed, and now and then before; any number of processes share it and lose nothing to each other. */
+
+#define TM_LEARNED_DEVICE    1u         /* of all operations on a device */
+#define TM_LEARNED_CLASS     2u         /* of operations that are alike */
+#define TM_LEARNED_OPERATION 3u         /* of one, with its formats and the magnitude of its work */
+#define TM_LEARNED_SETUP     4u         /* what is paid once, beside what was declared of it: of a device */
+#define TM_LEARNED_ONE_SETUP 5u         /* of one of them: time_ns */
+#define TM_LEARNED_LATENCY   6u         /* of copies from one memory to another: time_ns */
+#define TM_LEARNED_RATE      7u         /* beside the rate that is assumed */
+#define TM_LEARNED_COPY      8u         /* of copies of one size, beside what the two come to */
+#define TM_LEARNED_WORK      9u         /* of a class, beside the library's own count of the work */
+
+typedef struct tm_learned_description {
+  uint32_t    struct_size;
+  uint32_t    kind;                     /* TM_LEARNED_* */
+  uint32_t    device;                   /* index for tm_device_describe; TM_ANY_DEVICE for copies */
+  uint32_t    reserved;
+  const char *device_name;              /* "" for copies */
+  char        subject[128];             /* "add f32,f32,f32 2^20", "matmul", "host -> name:0"; "" for a device as such */
+  double      factor;                   /* measured over expected */
+  double      spread;                   /* standard deviation of single measurements, as a factor */
+  uint64_t    sample_count;
+  uint64_t    time_ns;                  /* see the kinds; else 0 */
+} tm_learned_description;
+/* In no particular order; what is learned meanwhile is added at the end.   TM_OK, TM_END past the last */
+tm_status tm_learned_describe(tm_context *context, uint32_t index, tm_learned_description *out_description);
+/* Writes what was learned to the state folder now.   TM_ERROR_IO, TM_BUSY (another process has it for too long),
+   TM_UNSUPPORTED (it was written by a later version), TM_ERROR_NO_MEMORY; without a state folder nothing happens */
+tm_status tm_context_save_profile(tm_context *context, tm_error *error);
+/* Forgets what was learned of a device, or of all of a backend's, here and in the state folder; NULL: everything.
+   out_count: entries; may be NULL.   TM_ERROR_NOT_FOUND (no such name), TM_ERROR_IO, ... */
+tm_status tm_context_reset_profile(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
+/* Writes all that is in the state folder, of devices that are not here too, to a file; reads such a file and adds it to what
+   is known.  TM_ERROR_ARGUMENT (no path), TM_ERROR_NOT_FOUND, TM_ERROR_CORRUPT (it is no profile), TM_UNSUPPORTED (of another
+   version), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_context_export_profile(tm_context *context, const char *path, tm_error *error);
+tm_status tm_context_import_profile(tm_context *context, const char *path, uint32_t *out_count, tm_error *error);
 
 /* ------------------------------------------------------------------------------------------ formats, operations ---- */
 
@@ -349,7 +394,8 @@ typedef struct tm_run_options {
                                            device or its answers change */
   tm_run_report *report;                /* NULL: not wanted */
   uint32_t on_failure;                  /* TM_ON_FAILURE_* */
-  uint32_t reserved;
+  uint32_t repeats;                     /* how often it will be run like this: each run bears its part of what is paid once
+                                           (a set-up).  0: not known; then that is paid when earlier runs lost as much without it */
 } tm_run_options;
 
 /* The layout of the outputs for these inputs: out_outputs[i].format says which format is wanted (TM_FORMAT_NONE: the
@@ -669,7 +715,8 @@ typedef struct tm_candidate {
   uint64_t    total_ns;                 /* declared * correction + lowering + copies: what each run takes */
   const char *reason;                   /* a sentence for people */
   uint64_t    earned_ns;                /* of setup_ns: time that earlier runs lost for want of it */
-  uint64_t    price_ns;                 /* total_ns + setup_ns - earned_ns: what is compared */
+  uint64_t    price_ns;                 /* total_ns + setup_ns - earned_ns, or total_ns + setup_ns / repeats: what is compared */
+  double      correction_spread;        /* standard deviation of the correction, as a factor: how sure it is */
 } tm_candidate;
 
 typedef struct tm_explanation_summary {

@@ -107,9 +107,12 @@ static void give_back(void *context_pointer) {
 }
 
 static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
-  tm_status status = tm_correction_init(&context->correction, &context->memory, context->inventory->device_count);
+  tm_status status = tm_correction_init(&context->correction, &context->memory);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
+  if (status == TM_OK)
+    status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, state_folder);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
+  if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
@@ -174,6 +177,7 @@ void tm_context_destroy(tm_context *context) {
   tm_kept_deinit(&context->kept);
   tm_scratch_deinit(&context->scratch);
   tm_setup_ledger_deinit(&context->setups);
+  tm_profile_deinit(&context->profile);
   tm_correction_deinit(&context->correction);
   const uint64_t device_count = context->inventory == NULL ? 0 : context->inventory->device_count;
   tm_memory_free(&context->memory, context->exclusions, device_count * sizeof *context->exclusions);

@@ -6,6 +6,7 @@
 #include "base/struct_copy.h"
 #include "execute/runner.h"
 #include "schedule/explanation.h"
+#include "schedule/profile.h"
 
 struct tm_context {
   tm_memory          memory;
@@ -23,6 +24,7 @@ struct tm_context {
   tm_placement_table placements;
   tm_scratch         scratch;
   tm_setup_ledger    setups;
+  tm_profile         profile;
   tm_kept_constants  kept;
   tm_runner          runner;
 };

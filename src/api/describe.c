@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: backends, their options, devices, memories, formats, operations. */
+#include <math.h>
 #include <string.h>
 
 #include "api/context.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log2_fixed.h"
 #include "plugin/record_store.h"
 #include "tensor/format.h"
 
@@ -72,6 +74,7 @@ tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_des
   if (device >= context->inventory->device_count) return TM_END;
   const tm_device_slot *slot = context->inventory->devices[device];
   const uint32_t state = atomic_load(&slot->state);
+  const tm_correction_honesty honesty = tm_correction_honesty_of(&context->correction, device);
   const tm_device_description description = {
     .struct_size = out_description->struct_size,
     .state = state,
@@ -88,6 +91,9 @@ tm_status tm_device_describe(tm_context *context, uint32_t device, tm_device_des
     .epoch = atomic_load(&slot->epoch),
     .launch_count = atomic_load(&slot->launch_count),
     .violation_count = atomic_load(&slot->violation_count),
+    .cost_factor = exp2((double)honesty.mean / (double)TM_LOG2_ONE),
+    .cost_spread = exp2((double)honesty.spread / (double)TM_LOG2_ONE),
+    .cost_samples = honesty.samples,
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

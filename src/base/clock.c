@@ -17,3 +17,10 @@ void tm_sleep_ns(uint64_t duration_ns) {
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
 }
+
+uint64_t tm_clock_now(const tm_clock *clock) { return clock->now_ns == NULL ? tm_now_ns() : clock->now_ns(clock->context); }
+
+uint64_t tm_clock_since(const tm_clock *clock, uint64_t begin_ns) {
+  const uint64_t now = tm_clock_now(clock);
+  return now > begin_ns ? now - begin_ns : 0;
+}

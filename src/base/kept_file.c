@@ -77,6 +77,24 @@ static tm_status read_content(tm_memory *memory, int file, const char *path, uin
   return tm_fail(error, TM_ERROR_CORRUPT, "%s: its content is damaged", path);
 }
 
+static tm_status read_plain(tm_memory *memory, int file, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                            tm_error *error) {
+  struct stat found;
+  if (fstat(file, &found) != 0) return fail_path(path, "cannot be read", error);
+  if (!S_ISREG(found.st_mode)) return tm_fail(error, TM_ERROR_CORRUPT, "%s: it is no regular file", path);
+  const uint64_t bytes = (uint64_t)found.st_size;
+  if (bytes > most_bytes) return tm_fail(error, TM_ERROR_LIMIT, "%s: more than %llu bytes", path, (unsigned long long)most_bytes);
+  char *data = tm_memory_alloc(memory, bytes, 0);
+  if (data == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to read a file");
+  if (tm_descriptor_read(file, 0, data, bytes) != bytes) {
+    tm_memory_free(memory, data, bytes);
+    return tm_fail(error, TM_ERROR_IO, "%s: it became shorter while it was read", path);
+  }
+  *out_data = data;
+  *out_bytes = bytes;
+  return TM_OK;
+}
+
 static tm_status read_open(tm_memory *memory, int file, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
                            tm_error *error) {
   struct stat found;
@@ -90,31 +108,64 @@ static tm_status read_open(tm_memory *memory, int file, const char *path, uint64
   return TM_OK;
 }
 
-tm_status tm_kept_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
-                            tm_error *error) {
+typedef tm_status (*read_fn)(tm_memory *memory, int file, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                             tm_error *error);
+
+static tm_status read_path(read_fn read, tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                           tm_error *error) {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (file < 0 && errno == ENOENT) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
   if (file < 0) return fail_path(path, "cannot be read", error);
-  const tm_status status = read_open(memory, file, path, most_bytes, out_data, out_bytes, error);
+  const tm_status status = read(memory, file, path, most_bytes, out_data, out_bytes, error);
   (void)close(file);
   return status;
 }
 
+tm_status tm_kept_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                            tm_error *error) {
+  return read_path(read_open, memory, path, most_bytes, out_data, out_bytes, error);
+}
+
+tm_status tm_plain_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                             tm_error *error) {
+  return read_path(read_plain, memory, path, most_bytes, out_data, out_bytes, error);
+}
+
 /* ---- writing ---- */
 
-tm_status tm_kept_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error) {
-  char temporary[LONGEST_PATH], sum[SUM_BYTES + 1];
+static tm_status replace(const char *path, const char *sum, uint64_t sum_bytes, const void *data, uint64_t bytes, tm_error *error) {
+  char temporary[LONGEST_PATH];
   const int length = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
   if (length < 0 || (size_t)length >= sizeof temporary) return tm_fail(error, TM_ERROR_IO, "the folder's name is too long");
   const int file = mkostemp(temporary, O_CLOEXEC);
   if (file < 0) return fail_path(path, "cannot be written", error);
-  sum_of(data, bytes, sum);
-  const bool is_written = tm_descriptor_write(file, 0, sum, SUM_BYTES) && tm_descriptor_write(file, SUM_BYTES, data, bytes) &&
+  const bool is_written = tm_descriptor_write(file, 0, sum, sum_bytes) && tm_descriptor_write(file, sum_bytes, data, bytes) &&
                           fsync(file) == 0;
   const bool is_closed = close(file) == 0;
   if (is_written && is_closed && rename(temporary, path) == 0) return TM_OK;
   const tm_status status = fail_path(path, "cannot be written", error);
   (void)unlink(temporary);
+  return status;
+}
+
+tm_status tm_kept_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error) {
+  char sum[SUM_BYTES + 1];
+  sum_of(data, bytes, sum);
+  return replace(path, sum, SUM_BYTES, data, bytes, error);
+}
+
+tm_status tm_plain_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error) {
+  return replace(path, "", 0, data, bytes, error);
+}
+
+tm_status tm_plain_file_append(const char *path, const void *data, uint64_t bytes, tm_error *error) {
+  struct stat found;
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+  if (file < 0) return fail_path(path, "cannot be written", error);
+  const bool is_written = fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
+                          tm_descriptor_write(file, (uint64_t)found.st_size, data, bytes);
+  const tm_status status = is_written ? TM_OK : fail_path(path, "cannot be written", error);
+  (void)close(file);
   return status;
 }
 

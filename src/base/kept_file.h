@@ -25,6 +25,13 @@ tm_status tm_kept_file_read(tm_memory *memory, const char *path, uint64_t most_b
 tm_status tm_kept_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error);
 void      tm_kept_file_remove(const char *path);
 
+/* The same without a checksum in front, for content that can tell by itself what of it is damaged. */
+tm_status tm_plain_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
+                             tm_error *error);
+tm_status tm_plain_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error);
+/* Adds to the end of the file, which is made if it is not there.   TM_ERROR_IO: then part of it may be there */
+tm_status tm_plain_file_append(const char *path, const void *data, uint64_t bytes, tm_error *error);
+
 /* Removes the files of the folder whose names begin so; returns their number. */
 uint32_t tm_kept_folder_remove(const char *folder, const char *beginning);
 /* Keeps at most `most_count` files in the folder, the youngest. */

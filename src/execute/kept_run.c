@@ -39,12 +39,12 @@ static tm_kept_key source_of(const tm_lowered_run *run, const tm_operand_way *wa
 static tm_status convert(const tm_lowered_run *run, tm_device_use *use, const tm_operation *operation, const tm_answer *answer,
                          void *dense, const tm_kept *copy) {
   tm_kernel *kernel = NULL;
-  uint64_t copy_ns;
+  tm_copy_times copies;
   TM_TRY(tm_device_prepare(copy->device, operation, answer, use->trial, &kernel, run->error));
   void *const pointers[2] = { dense, NULL };
   const tm_resident residents[2] = { { NULL, 0 }, { copy->buffer, copy->bytes } };
   const tm_launch_site site = { copy->device, kernel, operation, answer->workspace_bytes, pointers, residents };
-  const tm_status status = tm_launcher_run(run->runner->scratch, &site, use, &copy_ns, run->error);
+  const tm_status status = tm_launcher_run(run->runner->scratch, &site, use, &copies, run->error);
   if (!use->is_abandoned) tm_device_release(copy->device, kernel);
   return status;
 }

@@ -4,12 +4,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "execute/trial_operands.h"
+#include "schedule/exploration.h"
 
 /* Every run is measured until this many, then one in so many: the estimate is settled, and the clock is not free. */
 #define MEASURE_ALL_RUNS 32u
 #define MEASURE_ONE_IN 16u
 /* A device's first launches, and the first run of whatever needs a set-up, pay for things that happen once. */
 #define WARM_UP_LAUNCHES 8u
+
+/* Runs that a device proves itself with are handed to another thread; on a busy machine only next to this it is nothing. */
+#define LONG_RUN_NS UINT64_C(20000000)
 
 /* How many runs this one stands for; 0: it is not measured. */
 static uint64_t measured_runs(uint64_t runs) {
@@ -23,11 +27,19 @@ static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
 }
 
 void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_plan_candidate *candidate, const tm_kernel_run *run) {
-  const uint64_t kernel_ns = run->taken_ns > run->copy_ns ? run->taken_ns - run->copy_ns : 1;
+  tm_correction *correction = runner->table->market.correction;
+  const uint64_t copy_ns = run->copies.in_ns + run->copies.out_ns;
+  const uint64_t kernel_ns = run->taken_ns > copy_ns ? run->taken_ns - copy_ns : 0;
+  if (run->is_first) atomic_store(&candidate->first_ns, kernel_ns);
+  else if (atomic_load_explicit(&candidate->first_ns, memory_order_relaxed) != 0)
+    tm_candidate_learn_setup(&runner->table->market, candidate, kernel_ns);
+  if (run->run_count == 0) {
+    tm_exploration_settle(runner->table, candidate, run->taken_ns);
+    return;
+  }
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
-  if (run->copy_ns != 0 && candidate->basis.copied_bytes != 0)
-    tm_correction_learn_copy(runner->table->market.correction, candidate->device->index, candidate->basis.copied_bytes,
-                             run->copy_ns);
+  tm_correction_learn_copy(correction, candidate->basis.link_in, run->copies.in_bytes, run->copies.in_ns);
+  tm_correction_learn_copy(correction, candidate->basis.link_out, run->copies.out_bytes, run->copies.out_ns);
 }
 
 /* One launch, with what it works on. */
@@ -36,7 +48,9 @@ typedef struct launching {
   tm_plan_candidate *candidate;
   tm_kernel         *kernel;
   const tm_resident *residents;
-  uint64_t           copy_ns;
+  tm_copy_times      copies;
+  uint64_t           taken_ns;          /* from inputs given to outputs there; 0: not measured */
+  bool               is_measured;
   bool               is_own;            /* what it works on is in memory of the library's own */
   bool               is_abandoned;      /* it never came back, and may still use what it was given */
   bool               is_left;           /* the same until it has ended: its caller had to go */
@@ -50,7 +64,10 @@ static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
   use.cancelled = l->runner->cancelled;
   use.expected_ns = l->candidate->answer.cost_ns;
   use.has_own_operands = l->is_own;
-  const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copy_ns, error);
+  const tm_clock *clock = &l->candidate->device->backend->inventory->clock;
+  const uint64_t begin = l->is_measured ? tm_clock_now(clock) : 0;
+  const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copies, error);
+  if (l->is_measured) l->taken_ns = tm_clock_since(clock, begin);
   l->is_abandoned = use.is_abandoned;
   l->is_left = use.queue_is_left;
   tm_device_use_end(&use);
@@ -82,12 +99,12 @@ tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candida
                              const tm_resident *residents, bool is_timed, tm_kernel_run *out_run, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
   const uint64_t run_count = measured_runs(runs);
-  const bool measure = is_timed || run_count != 0;
-  const uint64_t begin = measure ? tm_now_ns() : 0;
-  launching l = { .runner = runner, .candidate = candidate, .kernel = kernel, .residents = residents };
+  launching l = { .runner = runner, .candidate = candidate, .kernel = kernel, .residents = residents,
+                  .is_measured = is_timed || run_count != 0 };
   const bool is_proven = tm_trial_is_over(candidate->trial);
   TM_TRY((is_proven ? launch_proven : launch_on_trial)(&l, pointers, error));
-  const bool is_telling = run_count != 0 && is_proven && is_warm(candidate, runs);
-  *out_run = (tm_kernel_run){ is_telling ? run_count : 0, measure ? tm_now_ns() - begin : 0, l.copy_ns };
+  const bool is_telling = run_count != 0 && is_warm(candidate, runs) && (is_proven || l.taken_ns >= LONG_RUN_NS);
+  *out_run = (tm_kernel_run){ .run_count = is_telling ? run_count : 0, .is_first = runs == 0, .taken_ns = l.taken_ns,
+                              .copies = l.copies };
   return TM_OK;
 }

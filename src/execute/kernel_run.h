@@ -7,9 +7,10 @@
 #include "execute/runner.h"
 
 typedef struct tm_kernel_run {
-  uint64_t run_count;           /* runs that this one stands for; 0: nothing is to be learned from it */
+  uint64_t run_count;           /* runs that this one stands for; 0: nothing is to be learned from it but set-ups */
+  bool     is_first;            /* of its candidate */
   uint64_t taken_ns;            /* copies included */
-  uint64_t copy_ns;
+  tm_copy_times copies;
 } tm_kernel_run;
 
 /* residents may be NULL (launcher.h).  is_timed: taken_ns is wanted in any case. */

@@ -55,9 +55,9 @@ static bool works_in_place(const tm_launch_site *site) {
   return true;
 }
 
-tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error) {
-  if (!works_in_place(site)) return tm_staging_run(site, use, out_copy_ns, error);
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error) {
+  if (!works_in_place(site)) return tm_staging_run(site, use, out_copies, error);
   TM_TRY(run_in_place(scratch, site, use, error));
-  *out_copy_ns = 0;
+  *out_copies = (tm_copy_times){ 0 };
   return TM_OK;
 }

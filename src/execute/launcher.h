@@ -21,8 +21,15 @@ typedef struct tm_launch_site {
   const tm_resident  *residents;/* one an operand; NULL: none is */
 } tm_launch_site;
 
-/* `use` is one of the device's.  Returns when the outputs are there; *out_copy_ns is the part of the time that copies took.  As tm_device_run, TM_ERROR_NO_MEMORY
- */
-tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error);
+/* What of the time went into copies. */
+typedef struct tm_copy_times {
+  uint64_t in_ns;               /* to the device's memory */
+  uint64_t in_bytes;
+  uint64_t out_ns;
+  uint64_t out_bytes;
+} tm_copy_times;
+
+/* `use` is one of the device's.  Returns when the outputs are there.  As tm_device_run, TM_ERROR_NO_MEMORY */
+tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error);
 
 #endif

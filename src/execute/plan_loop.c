@@ -270,25 +270,27 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_fa
 /* ---- learning ---- */
 
 static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns) {
+  const tm_graph_problem *problem = &l->program->problem;
+  const uint64_t ns = taken_ns == 0 ? 1 : taken_ns;
   if (action->step != TM_PLAN_NONE) {
     l->program->steps[action->step].measured_ns = taken_ns;
     l->program->steps[action->step].measured_count++;
   }
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
-    tm_placement *placement = l->program->problem.placements[step->placement];
-    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns,
-                       MEASURE_ONE_IN);
+    tm_placement *placement = problem->placements[step->placement];
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], ns, MEASURE_ONE_IN);
   } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
-    const tm_device_slot *device = l->program->problem.places[action->place].device;
+    const uint32_t *links = action->kind == TM_ACTION_UPLOAD ? problem->links_in : problem->links_out;
     const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
-    if (bytes != 0)
-      tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
+    if (bytes == 0) return;
+    tm_correction_learn_copy(l->plan->runner.table->market.correction, links[problem->places[action->place].memory], bytes, ns);
   }
 }
 
 static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
-  const uint64_t begin_ns = tm_now_ns();
+  const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
+  const uint64_t begin_ns = tm_clock_now(clock);
   if (action->kind == TM_ACTION_LAUNCH) {
     const tm_status status = launch(&l->program->launches[action->to]);
     tm_float_mode_restore(&frame->mode);
@@ -299,7 +301,7 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
         action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
     if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
   }
-  learn(l, action, tm_now_ns() - begin_ns);
+  learn(l, action, tm_clock_since(clock, begin_ns));
   return TM_OK;
 }
 

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "execute/lowered_run.h"
+#include "execute/tile_trial.h"
 #include "plugin/device.h"
+#include "schedule/exploration.h"
 
 #define MOST_TRIES 512u
 #define MOST_ASKS 3u            /* answers that keep going stale are as good as none */
@@ -45,9 +46,10 @@ static tm_status run_one(const call *c, tm_plan_candidate *candidate, tm_kernel 
     if (is_timed) c->outcome->measured_ns = out_run->taken_ns;
     return TM_OK;
   }
-  const uint64_t begin = is_timed ? tm_now_ns() : 0;
+  const tm_clock *clock = &candidate->device->backend->inventory->clock;
+  const uint64_t begin = is_timed ? tm_clock_now(clock) : 0;
   TM_TRY(run_lowered(c, candidate, kernel, out_run, error));
-  if (is_timed) c->outcome->measured_ns = tm_now_ns() - begin;
+  if (is_timed) c->outcome->measured_ns = tm_clock_since(clock, begin);
   return TM_OK;
 }
 
@@ -58,12 +60,12 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, &kernel, error));
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
-  tm_kernel_run run = { 0, 0, 0 };
+  tm_kernel_run run = { .run_count = 0 };
   TM_TRY(run_one(c, candidate, kernel, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if ((candidate->setup_count | candidate->constant_ns) != 0)
     tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
-  if (run.run_count != 0 && (c->placement->request.flags & TM_REQUEST_UNMEASURED) == 0)
+  if (run.taken_ns != 0 && (c->placement->request.flags & TM_REQUEST_UNMEASURED) == 0)
     tm_kernel_run_learn(c->runner, c->placement, candidate, &run);
   if (c->outcome == NULL) return TM_OK;
   c->outcome->expected_ns = expected_ns;
@@ -232,6 +234,33 @@ static uint32_t next_allowed(const tm_runner *runner, tm_placement *placement) {
   return tm_placement_next(placement, failed.tried, failed.tried_count);
 }
 
+static uint32_t choose(const call *c) {
+  const tm_choice_site site = { c->pointers, c->origins, c->runner->repeats };
+  return tm_placement_choose(c->runner->table, c->placement, &site);
+}
+
+/* True if something was learned of the device, so that the choice is to be made again. */
+static bool try_tile(const call *c, uint32_t index) {
+  uint64_t tiles;
+  if (index >= c->placement->candidate_count || is_denied(c->runner, c->placement, index)) return false;
+  tm_plan_candidate *candidate = &c->placement->candidates[index];
+  if (atomic_load_explicit(&candidate->is_device_known, memory_order_relaxed) || c->runner->is_strict) return false;
+  if (!tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return false;
+  const tm_clock *clock = &candidate->device->backend->inventory->clock;
+  const uint64_t begin = tm_clock_now(clock);
+  tm_error error;
+  error.struct_size = sizeof error;
+  error.text[0] = '\0';
+  const tm_status status = tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers, &error);
+  if (status == TM_ERROR_NO_DEVICE && c->outcome != NULL) {
+    c->outcome->fell_back = 1;
+    snprintf(c->outcome->note, sizeof c->outcome->note, "a first tile: %.200s", error.text);
+  }
+  tm_exploration_settle(c->runner->table, candidate, tm_clock_since(clock, begin));
+  tm_placement_refresh(c->runner->table, c->placement);
+  return true;
+}
+
 /* The candidate, and the others if it fails.  TM_STALE only if `may_be_stale`: then the devices are asked again. */
 static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_error *error) {
   tm_error own;
@@ -244,7 +273,8 @@ static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_
 
 static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
   tm_placement *placement = c->placement;
-  uint32_t index = tm_placement_choose(c->runner->table, placement, c->pointers, c->origins);
+  uint32_t index = choose(c);
+  if (try_tile(c, index)) index = choose(c);
   if (index < placement->candidate_count && is_denied(c->runner, placement, index)) index = next_allowed(c->runner, placement);
   if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
   return run_first(c, index, may_be_stale, error);

@@ -17,6 +17,7 @@ typedef struct tm_runner {
   const _Atomic uint32_t *cancelled;    /* not 0: whoever waits wants to go; NULL: never */
   bool                is_strict;        /* what the chosen device fails at fails */
   const uint8_t      *denied;           /* by device: 1 if it must not be used; NULL: all may */
+  uint64_t            repeats;          /* runs of this kind that the caller declared; 0: unknown */
 } tm_runner;
 
 #define TM_RUN_NOTE_BYTES 256

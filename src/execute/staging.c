@@ -2,7 +2,6 @@
 #include "execute/staging.h"
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "tensor/shape.h"
 
@@ -24,7 +23,8 @@ typedef struct stage {
   staged          operands[TM_MAX_OPERANDS + 1];        /* the last may be the workspace */
   uint32_t        count;
   tm_device_use  *use;
-  uint64_t        copy_ns;
+  const tm_clock *clock;
+  tm_copy_times   copies;
 } stage;
 
 static tm_status make_buffer(stage *s, uint32_t index, uint64_t bytes, tm_error *error) {
@@ -87,9 +87,10 @@ static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error
   one->host = (char *)pointer - below;
   TM_TRY(place(s, index, below, error));
   if (!must_upload(s, index) || operand->byte_count == 0) return TM_OK;
-  const uint64_t begin = tm_now_ns();
+  const uint64_t begin = tm_clock_now(s->clock);
   TM_TRY(tm_device_upload(s->use, one->buffer, one->start, one->host, operand->byte_count, error));
-  s->copy_ns += tm_now_ns() - begin;
+  s->copies.in_ns += tm_clock_since(s->clock, begin);
+  s->copies.in_bytes += operand->byte_count;
   return TM_OK;
 }
 
@@ -103,13 +104,14 @@ static tm_status stage_all(stage *s, void *const *pointers, tm_error *error) {
 
 static tm_status collect(stage *s, tm_error *error) {
   const tm_operation *operation = s->site->operation;
-  const uint64_t begin = tm_now_ns();
+  const uint64_t begin = tm_clock_now(s->clock);
   for (uint32_t i = operation->input_count; i < operation->input_count + operation->output_count; i++) {
     const staged *one = &s->operands[i];
-    if (one->touched_bytes != 0)
-      TM_TRY(tm_device_download(s->use, one->buffer, one->start, one->host, one->touched_bytes, error));
+    if (one->touched_bytes == 0) continue;
+    TM_TRY(tm_device_download(s->use, one->buffer, one->start, one->host, one->touched_bytes, error));
+    s->copies.out_bytes += one->touched_bytes;
   }
-  s->copy_ns += tm_now_ns() - begin;
+  s->copies.out_ns += tm_clock_since(s->clock, begin);
   return TM_OK;
 }
 
@@ -124,11 +126,11 @@ static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_erro
   return collect(s, error);
 }
 
-tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error) {
-  stage s = { .site = site, .device = site->device, .use = use };
+tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error) {
+  stage s = { .site = site, .device = site->device, .use = use, .clock = &site->device->backend->inventory->clock };
   const tm_status status = run(&s, site->kernel, site->pointers, error);
   for (uint32_t i = 0; i < s.count; i++)
     if (!s.operands[i].is_resident) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);
-  if (status == TM_OK) *out_copy_ns = s.copy_ns;
+  if (status == TM_OK) *out_copies = s.copies;
   return status;
 }

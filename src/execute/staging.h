@@ -6,6 +6,6 @@
 #include "execute/launcher.h"
 
 /* As tm_launcher_run; what is resident is used and stays where it is. */
-tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, uint64_t *out_copy_ns, tm_error *error);
+tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error);
 
 #endif

@@ -71,7 +71,7 @@ typedef struct tm_op_row {
   void (*expand)(const tm_operation *operation, tm_operand *operands);
   /* Bit (output * 8 + input), as in tm_answer.alias_mask: with that output in that input's exact memory (same format, dims
      and strides) the operation still makes sense, and the reference does it. */
-  uint32_t    may_alias;
+  uint64_t    may_alias;
   /* Run again over such an output, whole or in part, it gives the same bits: it can be retried where it failed halfway. */
   bool        is_repeatable;
 } tm_op_row;

@@ -134,7 +134,10 @@ static tm_status open_locked(tm_device_slot *device, tm_error *error) {
   if ((device->info.flags & TM_DEVICE_OPENING_THREAD) != 0 && device->thread == NULL)
     TM_TRY(tm_worker_start(device->backend->inventory->memory, &device->thread, error));
   tm_device_call call = { .device = device, .kind = TM_CALL_OPEN, .error = error, .expected_ns = device->info.open_ns };
+  const tm_clock *clock = &device->backend->inventory->clock;
+  const uint64_t begin = tm_clock_now(clock);
   TM_TRY(tm_device_call_make(&call));
+  atomic_store(&device->opened_ns, tm_clock_since(clock, begin));
   atomic_store(&device->handle, call.handle);
   atomic_store_explicit(&device->is_open, true, memory_order_release);
   return TM_OK;

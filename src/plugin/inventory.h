@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/arena.h"
 #include "base/dynamic_library.h"
 #include "base/log.h"
@@ -128,6 +129,7 @@ typedef struct tm_device_slot {
   _Atomic uint8_t  clean_queries[TM_QUERY_KINDS];               /* likewise, by a hash of the operation's number */
   _Atomic(tm_device *) handle;          /* set once opened */
   _Atomic bool     is_open;
+  _Atomic uint64_t opened_ns;           /* what opening took, until somebody learns from it */
   tm_worker       *thread;              /* NULL: calls come from any thread */
 } tm_device_slot;
 
@@ -139,6 +141,7 @@ typedef void (*tm_stuck_fn)(void *context, tm_device_slot *device, uint32_t op, 
 struct tm_inventory {
   tm_memory       *memory;
   _Atomic(tm_pool *) pool;              /* another one once a call that never came back has it */
+  tm_clock         clock;               /* what runs and copies are measured with */
   tm_stuck_fn      stuck;               /* NULL: nobody is told */
   void            *stuck_context;
   tm_log           log;

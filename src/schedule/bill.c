@@ -2,6 +2,7 @@
 #include "schedule/bill.h"
 
 #include "base/checked.h"
+#include "base/log2_fixed.h"
 #include "plugin/answer.h"
 
 uint64_t tm_cost_add(uint64_t a_ns, uint64_t b_ns) {
@@ -14,9 +15,8 @@ uint64_t tm_cost_times(uint64_t ns, uint64_t times) {
   return tm_checked_mul(ns, times, &product) ? tm_min_u64(product, TM_LARGEST_COST_NS) : TM_LARGEST_COST_NS;
 }
 
-uint64_t tm_cost_scale(uint64_t ns, double factor) {
-  const double scaled = (double)ns * factor;
-  return scaled >= (double)TM_LARGEST_COST_NS ? TM_LARGEST_COST_NS : (uint64_t)scaled;
+uint64_t tm_cost_scale(uint64_t ns, int64_t factor) {
+  return tm_log2_multiply(tm_min_u64(ns, TM_LARGEST_COST_NS), factor, TM_LARGEST_COST_NS);
 }
 
 bool tm_bill_add(tm_bill *bill, const tm_price_basis *basis, uint64_t times) {
@@ -33,7 +33,8 @@ bool tm_bill_add_bill(tm_bill *bill, const tm_bill *part, uint64_t times) {
 }
 
 uint64_t tm_price_copy_ns(tm_correction *correction, const tm_price_basis *basis) {
-  return basis->copied_bytes == 0 ? 0 : tm_correction_copy_ns(correction, basis->device->index, basis->copied_bytes);
+  return tm_cost_add(tm_correction_copy_ns(correction, basis->link_in, basis->copied_in_bytes),
+                     tm_correction_copy_ns(correction, basis->link_out, basis->copied_out_bytes));
 }
 
 uint64_t tm_price_ns(tm_correction *correction, const tm_price_basis *basis) {

@@ -13,7 +13,10 @@ typedef struct tm_price_basis {
   const tm_device_slot *device;
   tm_correction_key     key;
   uint64_t              declared_ns;
-  uint64_t              copied_bytes;   /* into and out of the device's own memory */
+  uint64_t              copied_in_bytes;        /* to the device's own memory */
+  uint64_t              copied_out_bytes;
+  uint32_t              link_in;        /* of these copies: see tm_correction_link_of */
+  uint32_t              link_out;
 } tm_price_basis;
 
 typedef struct tm_bill_line {
@@ -31,7 +34,8 @@ typedef struct tm_bill {
 /* Costs saturate at TM_LARGEST_COST_NS. */
 uint64_t tm_cost_add(uint64_t a_ns, uint64_t b_ns);
 uint64_t tm_cost_times(uint64_t ns, uint64_t times);
-uint64_t tm_cost_scale(uint64_t ns, double factor);
+/* `factor`: log2 in 2^-32. */
+uint64_t tm_cost_scale(uint64_t ns, int64_t factor);
 
 /* Each returns false when the bill is full. */
 bool tm_bill_add(tm_bill *bill, const tm_price_basis *basis, uint64_t times);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/candidate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
+#include "base/log2_fixed.h"
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
@@ -28,6 +28,7 @@ static void price(const tm_market *market, tm_plan_candidate *candidate) {
   candidate->total_ns = tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.factor),
                                     tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
   candidate->due = tm_candidate_due(market, candidate, 0);
+  atomic_store_explicit(&candidate->is_device_known, candidate->estimate.device_samples != 0, memory_order_relaxed);
 }
 
 uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate) {
@@ -62,14 +63,36 @@ static uint64_t hash_operation(const tm_operation *operation) {
   return tm_setup_key_of(operation->op, operands, attributes);
 }
 
-void tm_candidate_note_setups(tm_plan_candidate *candidate, const tm_answer *answer) {
-  const tm_device_slot *device = candidate->device;
-  const uint64_t open_ns = tm_min_u64(device->info.open_ns, TM_LARGEST_COST_NS), key = answer->setup_key;
-  if (open_ns != 0) tm_candidate_add_setup(candidate, &(tm_setup_item){ tm_setup_key_of(SETUP_OPEN, device->index, 0), open_ns });
-  if (answer->setup_ns == 0) return;
-  const uint64_t own = key != 0 ? tm_setup_key_of(SETUP_SHARED, device->index, key)
-                                : tm_setup_key_of(SETUP_OWN, device->index, hash_operation(&candidate->operation));
-  tm_candidate_add_setup(candidate, &(tm_setup_item){ own, answer->setup_ns });
+/* A key that says nothing of the place in the list is the same in every process. */
+void tm_candidate_note_setups(const tm_market *market, tm_plan_candidate *candidate, const tm_answer *answer) {
+  const uint32_t device = candidate->device->index, kind = answer->setup_key != 0 ? SETUP_SHARED : SETUP_OWN;
+  const uint64_t declared_ns = tm_min_u64(candidate->device->info.open_ns, TM_LARGEST_COST_NS);
+  const uint64_t open_ns = tm_correction_setup_ns(market->correction, device, tm_setup_key_of(SETUP_OPEN, 0, 0), declared_ns);
+  const uint64_t what = answer->setup_key != 0 ? answer->setup_key : hash_operation(&candidate->operation);
+  const uint64_t key = tm_setup_key_of(kind, 0, what);
+  const uint64_t own_ns = tm_correction_setup_ns(market->correction, device, key, answer->setup_ns);
+  if (open_ns != 0) tm_candidate_add_setup(candidate, &(tm_setup_item){ tm_setup_key_of(SETUP_OPEN, device, 0), open_ns });
+  if (own_ns != 0) tm_candidate_add_setup(candidate, &(tm_setup_item){ tm_setup_key_of(kind, device, what), own_ns });
+  if (candidate->setup_key == 0) candidate->setup_key = key;
+}
+
+/* Shorter ones, if nobody declared them, are not told from a launch that was held up. */
+#define SHORTEST_SETUP_NS UINT64_C(100000)
+#define SHORTEST_UNDECLARED_NS UINT64_C(1000000)
+#define UNDECLARED_LAUNCHES 4u
+
+void tm_candidate_learn_setup(const tm_market *market, tm_plan_candidate *candidate, uint64_t launch_ns) {
+  tm_correction *correction = market->correction;
+  const uint32_t device = candidate->device->index;
+  const uint64_t open_ns = atomic_exchange(&candidate->device->opened_ns, 0), prepare_ns = atomic_exchange(&candidate->prepare_ns, 0);
+  const uint64_t first_ns = atomic_exchange(&candidate->first_ns, 0), declared_ns = candidate->promise.setup_ns;
+  const uint64_t taken_ns = tm_cost_add(prepare_ns, first_ns > launch_ns ? first_ns - launch_ns : 0);
+  const uint64_t shortest_ns = tm_max_u64(SHORTEST_UNDECLARED_NS, tm_cost_times(launch_ns, UNDECLARED_LAUNCHES));
+  if (tm_max_u64(open_ns, candidate->device->info.open_ns) >= SHORTEST_SETUP_NS)
+    tm_correction_learn_setup(correction, device, tm_setup_key_of(SETUP_OPEN, 0, 0), candidate->device->info.open_ns, open_ns,
+                              SHORTEST_UNDECLARED_NS);
+  if (declared_ns == 0 || tm_max_u64(declared_ns, taken_ns) >= SHORTEST_SETUP_NS)
+    tm_correction_learn_setup(correction, device, candidate->setup_key, declared_ns, taken_ns, shortest_ns);
 }
 
 bool tm_candidate_has_setup(const tm_plan_candidate *candidate) {
@@ -109,23 +132,56 @@ void tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidat
 }
 
 uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
-  return tm_cost_add(candidate->total_ns, candidate->due.cost_ns - candidate->due.earned_ns);
+  const tm_setup_due *due = &candidate->due;
+  const uint64_t part_ns = candidate->repeats != 0 ? due->cost_ns / candidate->repeats : due->cost_ns - due->earned_ns;
+  return tm_cost_add(candidate->total_ns, part_ns);
 }
 
 /* ---- one device ---- */
 
-tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved,
-                                  uint64_t declared_ns) {
+/* So much more than the core's own count of the work comes to is no word at all. */
+#define ABSURD_NS UINT64_C(1000000000)
+#define ABSURD_TIMES 4096u
+
+static const tm_identity host_memory = TM_HOST_MEMORY, nameless = { { 0 } };
+
+/* Memory that says nothing of itself is the device's own. */
+static const tm_identity *memory_of(const tm_device_slot *device) {
+  const tm_identity *identity = &device->memories[0].identity;
+  return memcmp(identity, &nameless, sizeof nameless) == 0 ? &device->info.uuid : identity;
+}
+
+uint32_t tm_candidate_link_in(const tm_market *market, const tm_device_slot *device) {
+  return tm_correction_link_of(market->correction, &host_memory, memory_of(device));
+}
+
+uint32_t tm_candidate_link_out(const tm_market *market, const tm_device_slot *device) {
+  return tm_correction_link_of(market->correction, memory_of(device), &host_memory);
+}
+
+tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot *device, const tm_operation *operation,
+                                  const tm_operation *moved, uint64_t declared_ns) {
   tm_work work = { 0, 0, 0 };
   const tm_op_row *row = tm_op_find(operation->op);
   if (row != NULL) row->work(moved, &work);
   const uint64_t bytes = tm_cost_add(work.read_bytes, work.written_bytes);
-  return (tm_price_basis){
+  const uint64_t work_ns = tm_min_u64(1000 + work.flops / 2 + bytes / 4, TM_LARGEST_COST_NS);
+  const bool is_word = declared_ns != 0 && declared_ns <= tm_cost_add(ABSURD_NS, tm_cost_times(work_ns, ABSURD_TIMES));
+  const uint64_t expected_ns = is_word ? declared_ns : work_ns;
+  tm_price_basis basis = {
     .device = device,
-    .key = { device->index, row == NULL ? TM_CLASS_MOVE : row->op_class, tm_correction_bucket_of(operation, &work) },
-    .declared_ns = declared_ns != 0 ? declared_ns : 1000 + work.flops / 2 + bytes / 4,
-    .copied_bytes = device->is_host_memory ? 0 : bytes,
+    .key = { .device = device->index, .op_class = row == NULL ? TM_CLASS_MOVE : row->op_class,
+             .bucket = tm_correction_bucket_of(operation, &work), .work_factor = tm_log2_of_ratio(work_ns, expected_ns) },
+    .declared_ns = expected_ns,
+    .link_in = TM_NO_LINK,
+    .link_out = TM_NO_LINK,
   };
+  if (device->is_host_memory) return basis;
+  basis.copied_in_bytes = work.read_bytes;
+  basis.copied_out_bytes = work.written_bytes;
+  basis.link_in = tm_candidate_link_in(market, device);
+  basis.link_out = tm_candidate_link_out(market, device);
+  return basis;
 }
 
 void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operation) {
@@ -214,10 +270,10 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
   if (tm_candidate_is_out(market, whole->only_device, candidate)) return 1;
   tm_candidate_ask(candidate);
   if (tm_candidate_can_run(candidate)) {
-    candidate->basis = tm_candidate_basis(device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
+    candidate->basis = tm_candidate_basis(market, device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
     candidate->times = 1;
     candidate->trial = tm_trial_find(device, &candidate->operation);
-    tm_candidate_note_setups(candidate, &candidate->answer);
+    tm_candidate_note_setups(market, candidate, &candidate->answer);
     tm_candidate_take_price(market, candidate);
   }
   if (!may_lower(whole, candidate)) return 1;

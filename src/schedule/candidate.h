@@ -31,13 +31,20 @@ typedef struct tm_plan_candidate {
   uint64_t          total_ns;
   tm_setup_item     setups[TM_CANDIDATE_SETUPS];        /* what is to be paid once */
   uint64_t          constant_ns;        /* the same, once for each set of constants */
+  uint64_t          setup_key;          /* by which its kernel's own set-up is learned; the same in every process */
+  bool              has_tried_tile;     /* see exploration.h; under the placement's lock */
+  uint64_t          repeats;            /* that the caller declared: each bears its part of what is paid once; 0: unknown */
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
   bool              is_being_prepared;  /* under the placement's lock */
   _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
   _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
+  _Atomic bool      is_device_known;    /* something was measured on the device: for those that hold no lock */
   _Atomic uint64_t  runs;
+  _Atomic uint64_t  prepare_ns;         /* what preparing took, until that is learned */
+  _Atomic uint64_t  first_ns;           /* what the first launch took */
+  _Atomic uint64_t  tried_ns;           /* set aside for a try that nothing was learned from yet */
   _Atomic uint32_t  lacks;              /* times in a row that it lacked memory, or that its data were no good for it */
   _Atomic bool      is_starved;         /* it did more than once: others come first for a while */
   char              reason[TM_CANDIDATE_TEXT_BYTES];
@@ -51,6 +58,10 @@ typedef struct tm_market {
   tm_setup_ledger *setups;
   tm_memory       *memory;
 } tm_market;
+
+/* What copies between the host's memory and the device's own are learned by (correction.h). */
+uint32_t tm_candidate_link_in(const tm_market *market, const tm_device_slot *device);
+uint32_t tm_candidate_link_out(const tm_market *market, const tm_device_slot *device);
 
 /* Largest number of candidates that a request can have on an inventory: each device as it is, and with a lowering. */
 uint32_t tm_candidate_most(const tm_inventory *inventory);
@@ -68,9 +79,12 @@ tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *
 void     tm_candidate_credit(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key, uint64_t ns);
 /* It ran. */
 void     tm_candidate_pay(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);
-/* Its time and what it has to pay and did not earn yet: what is compared. */
+/* Its time, and what it has to pay once: all that it did not earn yet, or a part by declared repeats.  What is compared. */
 uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate);
 bool     tm_candidate_has_setup(const tm_plan_candidate *candidate);
+
+/* The first launch that was measured took so long: what it and preparing took beyond what launches take from now on is set-up. */
+void     tm_candidate_learn_setup(const tm_market *market, tm_plan_candidate *candidate, uint64_t launch_ns);
 
 /* The least that the candidate may turn out to cost, given how much is known of it. */
 uint64_t tm_candidate_hoped_ns(const tm_plan_candidate *candidate);

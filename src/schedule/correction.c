@@ -1,73 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/correction.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/log2_fixed.h"
+#include "plugin/answer.h"
+#include "schedule/correction_table.h"
 
-/* Prior spreads of ln(measured / declared): of a device, of a class given the device, of a bucket given the class; and the
-   noise of one measurement.  With n measurements of mean m and w = n*s^2 / (n*s^2 + noise^2) a level's estimate is
-   above + w * (m - above), and its variance (1-w)*s^2 + (1-w)^2 * (variance above). */
-#define DEVICE_SPREAD 2.0
-#define CLASS_SPREAD 0.5
-#define BUCKET_SPREAD 0.35
-#define NOISE 0.2
-#define HOPE 2.5                /* standard deviations that a guess may be too pessimistic */
+/* One nat: more, and a declaration says nothing. */
+#define UNTRUSTED_VARIANCE (UINT64_C(8525) << TM_VARIANCE_BITS)
+#define UNTRUSTED_SAMPLES 8u
+#define HOPE_HALVES 5           /* half standard deviations that a guess may be too pessimistic */
 
-#define LARGEST_WEIGHT 64u      /* older measurements fade */
-#define CLIP 1.0                /* one measurement is believed to be off a settled mean by no more than this */
-#define FIRST_CLIP 1.5          /* and off what was expected, while little was seen: a preempted run is no slow device */
-#define SETTLED 3u
-#define LARGE_RESIDUAL (2 * NOISE)
-#define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
-#define WORTH_TELLING 0.1       /* a tenth: what is chosen and what is explained must not drift apart further */
-#define LARGEST_LN 14.0         /* a factor of a million: beyond it the declared number carries no information */
-
-#define FIRST_BUCKETS 256u
-#define MOST_BUCKETS 65536u
-
-/* The prior for copies to a memory that is not the host's. */
-#define COPY_LATENCY_NS UINT64_C(10000)
-#define LONGEST_COPY_NS 1e15
-#define COPY_BYTES_PER_NS UINT64_C(6)
-
-struct tm_correction_bucket {
-  uint64_t key;
-  uint32_t device;
-  uint32_t used;
-  tm_correction_node node;
-};
-
-tm_status tm_correction_init(tm_correction *correction, tm_memory *memory, uint32_t device_count) {
+tm_status tm_correction_init(tm_correction *correction, tm_memory *memory) {
   memset(correction, 0, sizeof *correction);
-  correction->memory = memory;
-  correction->device_count = device_count;
-  correction->bucket_capacity = FIRST_BUCKETS;
-  correction->devices = tm_memory_calloc(memory, device_count, sizeof(tm_correction_node));
-  correction->classes = tm_memory_calloc(memory, (uint64_t)device_count * TM_CLASS_COUNT, sizeof(tm_correction_node));
-  correction->copies = tm_memory_calloc(memory, device_count, sizeof(tm_correction_node));
-  correction->buckets = tm_memory_calloc(memory, correction->bucket_capacity, sizeof(tm_correction_bucket));
+  correction->first_changed = TM_NO_ENTRY;
   atomic_init(&correction->generation, 1);
-  const bool whole = correction->devices != NULL && correction->classes != NULL && correction->copies != NULL &&
-                     correction->buckets != NULL && tm_mutex_init(&correction->lock) == TM_OK;
-  if (whole) return TM_OK;
-  correction->memory = NULL;
-  tm_memory_free(memory, correction->devices, device_count * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->classes, (uint64_t)device_count * TM_CLASS_COUNT * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->copies, device_count * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->buckets, FIRST_BUCKETS * sizeof(tm_correction_bucket));
-  return TM_ERROR_NO_MEMORY;
+  if (!tm_correction_table_init(correction, memory)) return TM_ERROR_NO_MEMORY;
+  if (tm_mutex_init(&correction->lock) != TM_OK) {
+    tm_correction_table_deinit(correction, memory);
+    return TM_ERROR_NO_MEMORY;
+  }
+  correction->memory = memory;
+  return TM_OK;
 }
 
 void tm_correction_deinit(tm_correction *correction) {
-  tm_memory *memory = correction->memory;
-  if (memory == NULL) return;
-  const uint64_t devices = correction->device_count;
-  tm_memory_free(memory, correction->devices, devices * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->classes, devices * TM_CLASS_COUNT * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->copies, devices * sizeof(tm_correction_node));
-  tm_memory_free(memory, correction->buckets, correction->bucket_capacity * sizeof(tm_correction_bucket));
+  if (correction->memory == NULL) return;
+  tm_correction_table_deinit(correction, correction->memory);
   tm_mutex_deinit(&correction->lock);
 }
 
@@ -76,168 +37,191 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
   return hash * UINT64_C(0xff51afd7ed558ccd);
 }
 
+static uint32_t size_of(const tm_work *work) {
+  const uint64_t size = tm_max_u64(1, tm_max_u64(work->flops, work->read_bytes + work->written_bytes));
+  return 63u - (uint32_t)__builtin_clzll(size);
+}
+
+/* The size stands in the lowest byte, so that it can be told from the number. */
 uint64_t tm_correction_bucket_of(const tm_operation *operation, const tm_work *work) {
   uint64_t hash = operation->op;
   const uint32_t count = operation->input_count + operation->output_count;
   for (uint32_t i = 0; i < count; i++) hash = mix(hash, operation->operands[i].format);
   hash = mix(hash, operation->flags & TM_OPERATION_ALL_CONTIGUOUS);
-  const uint64_t size = tm_max_u64(1, tm_max_u64(work->flops, work->read_bytes + work->written_bytes));
-  return mix(hash, 63u - (uint64_t)__builtin_clzll(size));
+  return (mix(hash, 0) & ~UINT64_C(0xff)) | size_of(work);
 }
 
-/* ---- nodes ---- */
+/* ---- the time of an operation ---- */
 
-/* What a level and those above it say. */
-typedef struct belief {
-  double mean;
-  double variance;
-} belief;
+#define LEVELS 3
+static const uint32_t spreads[LEVELS] = { TM_SPREAD_DEVICE, TM_SPREAD_CLASS, TM_SPREAD_BUCKET };
+static const tm_belief declared = { 0, 0 };
 
-static belief refine(belief above, const tm_correction_node *node, double spread) {
-  const double information = node->weight * spread * spread;
-  const double weight = information / (information + NOISE * NOISE);
-  return (belief){ .mean = above.mean + weight * (node->mean - above.mean),
-                   .variance = (1 - weight) * spread * spread + (1 - weight) * (1 - weight) * above.variance };
+static void levels_of(const tm_correction_key *key, tm_correction_entry_key out_keys[LEVELS]) {
+  out_keys[0] = (tm_correction_entry_key){ TM_CORRECTION_DEVICE, key->device, 0 };
+  out_keys[1] = (tm_correction_entry_key){ TM_CORRECTION_CLASS, key->device, (uint64_t)key->op_class };
+  out_keys[2] = (tm_correction_entry_key){ TM_CORRECTION_BUCKET, key->device, key->bucket };
 }
 
-static double clip(double value, double limit) { return fmax(-limit, fmin(limit, value)); }
-
-/* Counts large residuals of one sign; true when there were so many in a row that the device must have changed. */
-static bool has_drifted(tm_correction_node *node, double residual) {
-  const int sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
-  node->drift = sign == 0 || (node->drift > 0) != (sign > 0) ? sign : node->drift + sign;
-  return node->drift >= DRIFT_LENGTH || node->drift <= -DRIFT_LENGTH;
+static tm_correction_entry_key work_of(const tm_correction_key *key) {
+  return (tm_correction_entry_key){ TM_CORRECTION_WORK, key->device, (uint64_t)key->op_class };
 }
 
-/* `above` is what the levels above expect. */
-static void learn(tm_correction_node *node, double x, double above) {
-  if (node->weight == 0) node->mean = above;
-  double residual = x - node->mean;
-  if (node->weight >= SETTLED && has_drifted(node, residual)) {
-    node->weight = 0;
-    node->drift = 0;
-    node->mean = x;
-    residual = 0;
-  }
-  residual = clip(residual, node->weight < SETTLED ? FIRST_CLIP : CLIP);
-  node->samples++;
-  if (node->weight < LARGEST_WEIGHT) node->weight++;
-  node->mean += residual / node->weight;
+/* What the device's rate in this class makes of the core's count of work, as a factor of what was declared. */
+static tm_belief by_work(const tm_correction_state *state, const tm_correction_key *key) {
+  tm_belief belief = tm_belief_refine(declared, state, TM_SPREAD_DEVICE);
+  belief.mean += key->work_factor;
+  belief.variance += (uint64_t)TM_SPREAD_CLASS << TM_VARIANCE_BITS;     /* one operation and size beside another */
+  return belief;
 }
 
-/* Whether placements should be told of the estimate. */
-static bool is_news(tm_correction_node *node, double estimate) {
-  if (fabs(estimate - node->published) <= WORTH_TELLING) return false;
-  node->published = estimate;
-  return true;
+static int64_t distance(int64_t a, int64_t b) { return a > b ? a - b : b - a; }
+
+/* A measurement that is far from what the levels above expect is no outlier if it is what the work comes to. */
+static int64_t nearer(tm_correction *correction, const tm_correction_key *key, int64_t x, int64_t expected) {
+  const tm_correction_entry_key work = work_of(key);
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, &work);
+  if (entry == NULL || entry->node.live.weight == 0) return expected;
+  const int64_t other = by_work(&entry->node.live, key).mean;
+  return distance(x, other) < distance(x, expected) ? other : expected;
 }
 
-/* ---- buckets: open addressing, doubled at three quarters ---- */
-
-static tm_correction_bucket *find(tm_correction_bucket *buckets, uint32_t capacity, uint32_t device, uint64_t key) {
-  for (uint64_t i = mix(key, device);; i++) {
-    tm_correction_bucket *bucket = &buckets[i & (capacity - 1)];
-    if (bucket->used == 0 || (bucket->key == key && bucket->device == device)) return bucket;
-  }
+static bool is_surprised(tm_correction *correction, const tm_correction_key *key, int64_t x) {
+  const tm_correction_entry_key bucket = { TM_CORRECTION_BUCKET, key->device, key->bucket };
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, &bucket);
+  return entry != NULL && tm_correction_state_is_surprised(&entry->node.live, x);
 }
 
-static bool grow(tm_correction *correction) {
-  const uint32_t capacity = correction->bucket_capacity * 2;
-  if (capacity > MOST_BUCKETS) return false;
-  tm_correction_bucket *larger = tm_memory_calloc(correction->memory, capacity, sizeof *larger);
-  if (larger == NULL) return false;
-  for (uint32_t i = 0; i < correction->bucket_capacity; i++) {
-    const tm_correction_bucket *old = &correction->buckets[i];
-    if (old->used != 0) *find(larger, capacity, old->device, old->key) = *old;
-  }
-  tm_memory_free(correction->memory, correction->buckets, correction->bucket_capacity * sizeof *larger);
-  correction->buckets = larger;
-  correction->bucket_capacity = capacity;
-  return true;
-}
-
-/* NULL when the table is full: then the class alone corrects. */
-static tm_correction_bucket *find_or_add(tm_correction *correction, uint32_t device, uint64_t key) {
-  tm_correction_bucket *bucket = find(correction->buckets, correction->bucket_capacity, device, key);
-  if (bucket->used != 0) return bucket;
-  if (correction->bucket_count >= correction->bucket_capacity / 4 * 3) {
-    if (!grow(correction)) return NULL;
-    bucket = find(correction->buckets, correction->bucket_capacity, device, key);
-  }
-  bucket->used = 1;
-  bucket->key = key;
-  bucket->device = device;
-  correction->bucket_count++;
-  return bucket;
-}
-
-static tm_correction_node *class_node(tm_correction *correction, const tm_correction_key *key) {
-  return &correction->classes[(uint64_t)key->device * TM_CLASS_COUNT + (uint64_t)key->op_class];
-}
-
-static double ln_ratio(uint64_t measured_ns, uint64_t declared_ns) {
-  const double x = log((double)tm_max_u64(1, measured_ns) / (double)tm_max_u64(1, declared_ns));
-  return clip(x, LARGEST_LN);
-}
-
-static const belief declared = { 0, 0 };
-
-/* Under the lock.  Each level learns against what those above expected before this measurement. */
-static bool learn_levels(tm_correction_node *const levels[3], double x) {
-  static const double spreads[3] = { DEVICE_SPREAD, CLASS_SPREAD, BUCKET_SPREAD };
-  belief before = declared, after = declared;
+/* Each level learns against what those above expected before this measurement.  What is measured varies with what runs, so
+   only a bucket can tell that the device changed. */
+static bool learn_levels(tm_correction *correction, const tm_correction_key *key, int64_t x, bool is_surprise) {
+  tm_correction_entry_key keys[LEVELS];
+  tm_belief before = declared, after = declared;
   bool tell = false;
-  for (int i = 0; i < 3 && levels[i] != NULL; i++) {
-    const double expected = before.mean;
-    before = refine(before, levels[i], spreads[i]);
-    learn(levels[i], x, expected);
-    after = refine(after, levels[i], spreads[i]);
-    tell |= is_news(levels[i], after.mean);
+  levels_of(key, keys);
+  for (uint32_t i = 0; i < LEVELS; i++) {
+    tm_correction_entry *entry = tm_correction_entry_add(correction, &keys[i]);
+    if (entry == NULL) break;
+    const int64_t expected = i + 1 < LEVELS ? before.mean : nearer(correction, key, x, before.mean);
+    before = tm_belief_refine(before, &entry->node.live, spreads[i]);
+    tm_correction_node_learn(&entry->node, x, expected, is_surprise || i + 1 == LEVELS);
+    after = tm_belief_refine(after, &entry->node.live, spreads[i]);
+    tell |= tm_correction_entry_changed(correction, entry, after.mean);
   }
   return tell;
 }
 
-void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, uint64_t declared_ns, uint64_t measured_ns) {
-  const double x = ln_ratio(measured_ns, declared_ns);
+/* Nothing is known before the first; and nothing is told of it that is not told anyway. */
+static void learn_work(tm_correction *correction, const tm_correction_key *key, int64_t x, bool is_surprise) {
+  const tm_correction_entry_key work = work_of(key);
+  tm_correction_entry *entry = tm_correction_entry_add(correction, &work);
+  if (entry == NULL) return;
+  tm_correction_node_learn(&entry->node, x, x, is_surprise);
+  (void)tm_correction_entry_changed(correction, entry, entry->node.live.mean);
+}
+
+static void name_bucket(tm_correction *correction, const tm_correction_key *key, const tm_operation *operation) {
+  const tm_correction_entry_key bucket = { TM_CORRECTION_BUCKET, key->device, key->bucket };
+  tm_correction_entry *entry = tm_correction_entry_find(correction, &bucket);
+  if (entry == NULL || entry->work.op != TM_OP_NONE) return;
+  entry->work = tm_work_kind_of(operation);
+  entry->size_log2 = (uint32_t)(key->bucket & 0xff);
+}
+
+void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, const tm_operation *operation,
+                         uint64_t declared_ns, uint64_t measured_ns) {
+  if (measured_ns == 0) return;
   tm_mutex_lock(&correction->lock);
-  tm_correction_bucket *bucket = find_or_add(correction, key->device, key->bucket);
-  tm_correction_node *const levels[3] = { &correction->devices[key->device], class_node(correction, key),
-                                          bucket == NULL ? NULL : &bucket->node };
-  const bool tell = learn_levels(levels, x);
+  const int64_t x = tm_log2_of_ratio(measured_ns, declared_ns);
+  const bool is_surprise = is_surprised(correction, key, x);
+  const bool tell = learn_levels(correction, key, x, is_surprise);
+  learn_work(correction, key, x - key->work_factor, is_surprise);
+  if (operation != NULL) name_bucket(correction, key, operation);
+  tm_correction_tell(correction, tell);
   tm_mutex_unlock(&correction->lock);
-  if (tell) atomic_fetch_add(&correction->generation, 1);
+}
+
+static const tm_correction_state *told_of(tm_correction *correction, const tm_correction_entry_key *key) {
+  static const tm_correction_state nothing;
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, key);
+  return entry == NULL ? &nothing : &entry->node.told;
+}
+
+static int64_t spread_of(uint64_t variance) { return (int64_t)tm_square_root(variance) << 16; }
+static int64_t hope_of(int64_t mean, int64_t spread) { return mean - spread * HOPE_HALVES / 2; }
+
+/* Its declarations are off by ever other factors, so that none of them says anything of the next. */
+static bool is_beyond_measure(const tm_correction_state *device) {
+  return device->samples >= UNTRUSTED_SAMPLES && device->variance > UNTRUSTED_VARIANCE;
 }
 
 tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key) {
+  const tm_correction_entry_key work_key = work_of(key);
+  tm_correction_entry_key keys[LEVELS];
+  uint64_t samples[LEVELS];
+  tm_belief belief = declared;
+  levels_of(key, keys);
   tm_mutex_lock(&correction->lock);
-  const tm_correction_node *device = &correction->devices[key->device];
-  const tm_correction_node *class = class_node(correction, key);
-  const tm_correction_bucket *bucket = find(correction->buckets, correction->bucket_capacity, key->device, key->bucket);
-  const belief at_class = refine(refine(declared, device, DEVICE_SPREAD), class, CLASS_SPREAD);
-  const belief estimate = refine(at_class, &bucket->node, BUCKET_SPREAD);
-  tm_correction_estimate result = { .samples = class->samples != 0 ? class->samples : device->samples,
-                                    .bucket_samples = bucket->node.samples };
-  if (result.bucket_samples != 0) result.samples = result.bucket_samples;
+  for (uint32_t i = 0; i < LEVELS; i++) {
+    const tm_correction_state *state = told_of(correction, &keys[i]);
+    belief = tm_belief_refine(belief, state, spreads[i]);
+    samples[i] = state->samples;
+  }
+  const tm_correction_state *rate = told_of(correction, &work_key);
+  const tm_belief work = by_work(rate, key);
+  const bool has_work = samples[2] == 0 && rate->weight != 0;
+  if (has_work && is_beyond_measure(told_of(correction, &keys[0]))) belief = work;
   tm_mutex_unlock(&correction->lock);
-  result.factor = exp(estimate.mean);
-  result.least_factor = exp(estimate.mean - HOPE * sqrt(estimate.variance));
-  return result;
+  const int64_t spread = spread_of(belief.variance);
+  const int64_t hope = hope_of(belief.mean, spread), other_hope = hope_of(work.mean, spread_of(work.variance));
+  const bool is_hopeful = has_work && other_hope < hope;
+  return (tm_correction_estimate){ .factor = belief.mean, .least_factor = is_hopeful ? other_hope : hope,
+                                   .try_factor = is_hopeful ? (belief.mean + work.mean) / 2 : belief.mean, .spread = spread,
+                                   .samples = samples[2] != 0 ? samples[2] : samples[1] != 0 ? samples[1] : samples[0],
+                                   .bucket_samples = samples[2], .device_samples = samples[0] };
 }
 
-static uint64_t prior_copy_ns(uint64_t bytes) { return COPY_LATENCY_NS + bytes / COPY_BYTES_PER_NS; }
-
-void tm_correction_learn_copy(tm_correction *correction, uint32_t device, uint64_t bytes, uint64_t measured_ns) {
+tm_correction_honesty tm_correction_honesty_of(tm_correction *correction, uint32_t device) {
+  const tm_correction_entry_key key = { TM_CORRECTION_DEVICE, device, 0 };
+  tm_correction_honesty honesty = { 0, 0, 0 };
   tm_mutex_lock(&correction->lock);
-  tm_correction_node *node = &correction->copies[device];
-  learn(node, ln_ratio(measured_ns, prior_copy_ns(bytes)), 0);
-  const bool tell = is_news(node, refine(declared, node, DEVICE_SPREAD).mean);
+  const tm_correction_entry *entry = tm_correction_entry_find(correction, &key);
+  if (entry != NULL)
+    honesty = (tm_correction_honesty){ entry->node.live.mean, spread_of(entry->node.live.variance), entry->node.live.samples };
   tm_mutex_unlock(&correction->lock);
-  if (tell) atomic_fetch_add(&correction->generation, 1);
+  return honesty;
 }
 
-uint64_t tm_correction_copy_ns(tm_correction *correction, uint32_t device, uint64_t bytes) {
+/* ---- what is paid once ---- */
+
+void tm_correction_learn_setup(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns, uint64_t measured_ns,
+                               uint64_t shortest_ns) {
+  const tm_correction_entry_key at_device = { TM_CORRECTION_SETUP_DEVICE, device, 0 }, itself = { TM_CORRECTION_SETUP, device, key };
+  if (measured_ns == 0) return;
   tm_mutex_lock(&correction->lock);
-  const belief estimate = refine(declared, &correction->copies[device], DEVICE_SPREAD);
+  tm_correction_entry *entry = declared_ns == 0 ? NULL : tm_correction_entry_add(correction, &at_device);
+  bool tell = false;
+  if (entry != NULL) {
+    tm_correction_node_learn(&entry->node, tm_log2_of_ratio(measured_ns, declared_ns), 0, false);
+    tell = tm_correction_entry_changed(correction, entry, entry->node.live.mean);
+  }
+  const bool is_long = declared_ns != 0 || measured_ns >= shortest_ns;
+  entry = is_long ? tm_correction_entry_add(correction, &itself) : tm_correction_entry_find(correction, &itself);
+  if (entry != NULL) {
+    const int64_t x = tm_log2_of_ratio(measured_ns, TM_SETUP_UNIT_NS);
+    tm_correction_node_learn(&entry->node, x, declared_ns == 0 ? x : tm_log2_of_ratio(declared_ns, TM_SETUP_UNIT_NS), true);
+    tell |= tm_correction_entry_changed(correction, entry, entry->node.live.mean);
+  }
+  tm_correction_tell(correction, tell);
   tm_mutex_unlock(&correction->lock);
-  return (uint64_t)fmin((double)prior_copy_ns(bytes) * exp(estimate.mean), LONGEST_COPY_NS);
+}
+
+uint64_t tm_correction_setup_ns(tm_correction *correction, uint32_t device, uint64_t key, uint64_t declared_ns) {
+  const tm_correction_entry_key at_device = { TM_CORRECTION_SETUP_DEVICE, device, 0 }, itself = { TM_CORRECTION_SETUP, device, key };
+  tm_mutex_lock(&correction->lock);
+  const tm_correction_state *own = told_of(correction, &itself);
+  const bool is_known = own->samples >= (declared_ns == 0 ? 2 : 1);
+  const int64_t log2 = is_known ? own->mean : tm_belief_refine(declared, told_of(correction, &at_device), TM_SPREAD_DEVICE).mean;
+  tm_mutex_unlock(&correction->lock);
+  return tm_log2_multiply(is_known ? TM_SETUP_UNIT_NS : declared_ns, log2, TM_LARGEST_COST_NS);
 }

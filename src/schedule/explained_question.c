@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/explained_question.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log2_fixed.h"
 #include "plugin/device.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
@@ -35,8 +37,8 @@ static bool take_candidate(tm_plan_explanation *explanation, const tm_explained_
     .reason = keep(&explanation->arena, reason),
     .verdict = verdict,
     .answer = from->answer,
-    .correction = can ? from->estimate.factor : 1,
-    .spread = 1,
+    .correction = can ? exp2((double)from->estimate.factor / (double)TM_LOG2_ONE) : 1,
+    .spread = can ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
     .sample_count = can ? from->estimate.samples : 0,
     .setup_ns = can ? from->due.cost_ns - from->due.earned_ns : 0,
   };

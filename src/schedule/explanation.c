@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/explanation.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log2_fixed.h"
 #include "plugin/answer.h"
 #include "plugin/wake.h"
 
@@ -16,8 +18,9 @@ typedef struct opinion {
   uint32_t           count;
 } opinion;
 
-static void evaluate(const tm_market *market, const tm_request *request, opinion *out) {
+static void evaluate(const tm_market *market, const struct tm_explanation *explanation, const tm_request *request, opinion *out) {
   out->count = tm_candidates_evaluate(market, request, out->candidates);
+  for (uint32_t i = 0; i < out->count; i++) out->candidates[i].repeats = explanation->repeats;
   tm_candidates_sort(out->candidates, out->count, out->order);
 }
 
@@ -35,7 +38,7 @@ static void try_class(const tm_market *market, struct tm_explanation *explanatio
   const bool is_stronger = numerics < explanation->request.worst_numerics;
   tm_request request = explanation->request;
   request.worst_numerics = numerics;
-  evaluate(market, &request, other);
+  evaluate(market, explanation, &request, other);
   const tm_plan_candidate *then = first_of(other->candidates, other->order, other->count);
   if (then != NULL && (now == NULL || (then->device != now->device &&
                                        (is_stronger || tm_candidate_price_ns(then) < tm_candidate_price_ns(now)))))
@@ -72,7 +75,7 @@ static bool judge(const tm_market *market, struct tm_explanation *explanation) {
   allocate_opinion(explanation->memory, room, &other);
   const bool has_room = other.candidates != NULL && other.order != NULL;
   if (has_room) {
-    evaluate(market, &explanation->request, &now);
+    evaluate(market, explanation, &explanation->request, &now);
     explanation->candidate_count = now.count;
     find_flip(market, explanation, &other);
   }
@@ -87,7 +90,7 @@ static bool allocate(struct tm_explanation *explanation, uint32_t room) {
   return explanation->candidates != NULL && explanation->order != NULL;
 }
 
-tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request,
+tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request, uint64_t repeats,
                               struct tm_explanation **out_explanation, tm_error *error) {
   const tm_operation operation = tm_request_operation(request);
   TM_TRY(tm_op_check(&operation, error));
@@ -97,6 +100,7 @@ tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const 
   explanation->memory = memory;
   explanation->market = *market;
   explanation->request = *request;
+  explanation->repeats = repeats;
   if (!allocate(explanation, tm_candidate_most(market->inventory))) {
     tm_explanation_destroy(explanation);
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
@@ -149,7 +153,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .growth = from->answer.growth,
     .accumulator = from->answer.accumulator,
     .declared_ns = from->answer.cost_ns,
-    .correction = can ? from->estimate.factor : 1,
+    .correction = can ? exp2((double)from->estimate.factor / (double)TM_LOG2_ONE) : 1,
     .sample_count = from->estimate.samples,
     .lowering_ns = from->lowering_ns,
     .copy_ns = from->copy_ns,
@@ -159,6 +163,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .reason = from->reason,
     .earned_ns = from->due.earned_ns,
     .price_ns = can ? tm_candidate_price_ns(from) : 0,
+    .correction_spread = can ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
   };
   memcpy(out_candidate, &candidate, candidate.struct_size < sizeof candidate ? candidate.struct_size : sizeof candidate);
   return TM_OK;

@@ -11,6 +11,7 @@ struct tm_explanation {
   tm_market          market;
   tm_request         request;
   tm_work            work;
+  uint64_t           repeats;           /* that the caller declared */
   tm_plan_candidate *candidates;
   uint32_t          *order;
   uint32_t           candidate_count;
@@ -19,7 +20,7 @@ struct tm_explanation {
 };
 
 /* TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_MEMORY */
-tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request,
+tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const tm_request *request, uint64_t repeats,
                               struct tm_explanation **out_explanation, tm_error *error);
 
 #endif

@@ -89,6 +89,8 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   place->memory = TM_HOST_SPACE;
   if (!device->is_host_memory) {
     place->memory = problem->solver.memory_count;
+    problem->links_in[problem->solver.memory_count] = tm_candidate_link_in(&problem->table->market, device);
+    problem->links_out[problem->solver.memory_count] = tm_candidate_link_out(&problem->table->market, device);
     problem->memories[problem->solver.memory_count++] = place->device;
   } else {
     problem->alignment = tm_graph_request_host_alignment(problem->alignment, device);
@@ -109,6 +111,10 @@ tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
   problem->places = tm_arena_calloc(&problem->arena, count, sizeof *problem->places);
   problem->memories = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->memories);
   problem->place_of_device = tm_arena_calloc(&problem->arena, count, sizeof *problem->place_of_device);
+  problem->links_in = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->links_in);
+  problem->links_out = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->links_out);
+  if (problem->links_in == NULL || problem->links_out == NULL) return no_memory(error);
+  problem->links_in[TM_HOST_SPACE] = problem->links_out[TM_HOST_SPACE] = TM_NO_LINK;
   if (problem->places == NULL || problem->memories == NULL || problem->place_of_device == NULL) return no_memory(error);
   problem->alignment = TM_BEST_ALIGNMENT;
   problem->place_count = count;

@@ -100,14 +100,15 @@ static tm_status list_ops(tm_graph_problem *problem, const tm_plan_policy *polic
 
 /* ---- copies ---- */
 
-static uint64_t one_way_ns(const tm_graph_problem *problem, uint32_t memory, uint64_t bytes) {
-  if (memory == TM_HOST_SPACE || bytes == 0) return 0;
-  return tm_correction_copy_ns(problem->table->market.correction, problem->memories[memory]->index, bytes);
+static uint64_t one_way_ns(const tm_graph_problem *problem, const uint32_t *links, uint32_t memory, uint64_t bytes) {
+  if (memory == TM_HOST_SPACE) return 0;
+  return tm_correction_copy_ns(problem->table->market.correction, links[memory], bytes);
 }
 
 /* From one device's memory to another's bytes go through the host's. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes) {
-  return from == to ? 0 : tm_cost_add(one_way_ns(problem, from, bytes), one_way_ns(problem, to, bytes));
+  if (from == to) return 0;
+  return tm_cost_add(one_way_ns(problem, problem->links_out, from, bytes), one_way_ns(problem, problem->links_in, to, bytes));
 }
 
 /* Values whose copies cost the same: as many bytes, and a constant or not, as those are copied once for all runs. */

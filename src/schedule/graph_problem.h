@@ -63,6 +63,8 @@ typedef struct tm_graph_problem {
   uint32_t            alignment;        /* of memory that the host gives to host-memory devices */
   uint32_t           *place_of_device;  /* [device of the inventory] */
   tm_device_slot    **memories;         /* [solver memory]: whose own it is; NULL: host memory */
+  uint32_t           *links_in;         /* [solver memory]: of copies from host memory (correction.h); of host memory: none */
+  uint32_t           *links_out;
 } tm_graph_problem;
 
 /* Asks, prices, and numbers.  The graph is sealed and bound, and outlives the problem, as the table does; the problem is not moved.

@@ -30,7 +30,7 @@ static bool find_step(const tm_market *market, tm_request *request, tm_price_bas
     if (!tm_device_is_usable(candidate.device) || tm_candidate_is_out(market, TM_ANY_DEVICE, &candidate)) continue;
     tm_candidate_ask(&candidate);
     if (!tm_candidate_can_run(&candidate)) continue;
-    const tm_price_basis basis = tm_candidate_basis(candidate.device, &operation, &operation, candidate.answer.cost_ns);
+    const tm_price_basis basis = tm_candidate_basis(market, candidate.device, &operation, &operation, candidate.answer.cost_ns);
     const uint64_t total = tm_price_ns(market->correction, &basis);
     if (total >= best) continue;
     best = total;
@@ -59,9 +59,9 @@ static bool add_packing(build *b, const tm_operand_way *way) {
   tm_operand from[2] = { way->presented, way->presented };
   tm_operation moved = operation;
   moved.operands = from;
-  const tm_price_basis basis = tm_candidate_basis(b->candidate->device, &operation, &moved, answer.cost_ns);
+  const tm_price_basis basis = tm_candidate_basis(b->market, b->candidate->device, &operation, &moved, answer.cost_ns);
   b->candidate->constant_ns = tm_cost_add(b->candidate->constant_ns, tm_price_ns(b->market->correction, &basis));
-  tm_candidate_note_setups(b->candidate, &answer);
+  tm_candidate_note_setups(b->market, b->candidate, &answer);
   return true;
 }
 
@@ -189,8 +189,8 @@ static tm_price_basis changed_basis(const build *b, uint64_t declared_ns) {
     moved[way->operand] = way->presented;
     resident_bytes = tm_cost_add(resident_bytes, way->presented.byte_count);
   }
-  tm_price_basis basis = tm_candidate_basis(b->candidate->device, &b->candidate->operation, &operation, declared_ns);
-  basis.copied_bytes -= tm_min_u64(basis.copied_bytes, resident_bytes);
+  tm_price_basis basis = tm_candidate_basis(b->market, b->candidate->device, &b->candidate->operation, &operation, declared_ns);
+  basis.copied_in_bytes -= tm_min_u64(basis.copied_in_bytes, resident_bytes);
   return basis;
 }
 
@@ -269,7 +269,7 @@ static bool finish_changed(build *b) {
     candidate->basis = changed_basis(b, candidate->answer.cost_ns);
     candidate->times = 1;
     candidate->trial = tm_trial_find(candidate->device, &candidate->operation);
-    tm_candidate_note_setups(candidate, &candidate->answer);
+    tm_candidate_note_setups(b->market, candidate, &candidate->answer);
   } else if (candidate->answer.change_count == 0 || has_packed(b->lowering) || !change_again(b)) {
     return false;
   }
@@ -306,6 +306,7 @@ static void begin_again(build *b) {
   const tm_operation operation = tm_request_operation(b->whole);
   tm_candidate_bind(b->candidate, &operation);
   b->candidate->setup_count = 0;
+  b->candidate->setup_key = 0;
   b->candidate->constant_ns = 0;
   memset(&b->candidate->answer, 0, sizeof b->candidate->answer);
   memset(b->lowering, 0, sizeof *b->lowering);

@@ -19,13 +19,13 @@ void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operati
 bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate);
 void tm_candidate_ask(tm_plan_candidate *candidate);
 
-/* What an operation costs on the device by its own word.  Without one the core's count of work stands in, at a rate that
-   any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */
-tm_price_basis tm_candidate_basis(const tm_device_slot *device, const tm_operation *operation, const tm_operation *moved,
-                                  uint64_t declared_ns);
+/* What an operation costs on the device by its own word.  Without one, or with one that is absurd, the core's count of work
+   stands in, at a rate that any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */
+tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot *device, const tm_operation *operation,
+                                  const tm_operation *moved, uint64_t declared_ns);
 
 /* Of an answer of the candidate's device about its operation. */
-void tm_candidate_note_setups(tm_plan_candidate *candidate, const tm_answer *answer);
+void tm_candidate_note_setups(const tm_market *market, tm_plan_candidate *candidate, const tm_answer *answer);
 void tm_candidate_add_setup(tm_plan_candidate *candidate, const tm_setup_item *item);
 /* Once basis, times, lowering and set-ups are known. */
 void tm_candidate_take_price(const tm_market *market, tm_plan_candidate *candidate);

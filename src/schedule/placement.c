@@ -6,9 +6,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "plugin/device.h"
 #include "plugin/wake.h"
+#include "schedule/exploration.h"
 
 #define SLOTS 1024u
 /* Beyond this many placements those not in use are dropped: a program with ever new shapes must not grow for ever. */
@@ -17,11 +19,6 @@
 /* Choices that a starved candidate is passed over, doubled each time that it was no better afterwards. */
 #define FIRST_PATIENCE 16u
 #define MOST_DOUBLINGS 8u
-
-/* See placement.h. */
-#define EXPLORE_ONE_IN 100u
-#define LONGEST_EXPLORATION_NS UINT64_C(20000000)
-#define TRUSTED_SAMPLES 3u
 
 tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *market, tm_memory *memory) {
   memset(table, 0, sizeof *table);
@@ -41,6 +38,8 @@ tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *ma
 static void destroy(tm_placement_table *table, tm_placement *placement) {
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     tm_plan_candidate *candidate = &placement->candidates[i];
+    if (atomic_load(&candidate->first_ns) != 0)         /* it ran once only */
+      tm_candidate_learn_setup(&table->market, candidate, atomic_load(&candidate->first_ns));
     if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
   }
   tm_condition_deinit(&placement->prepared);
@@ -185,8 +184,8 @@ void tm_placement_table_drop(tm_placement_table *table) {
   destroy_list(table, swept);
 }
 
-/* Under the lock.  What the ledger forgot is to be paid once more. */
-static void reprice(tm_placement_table *table, tm_placement *placement) {
+/* What the ledger forgot is to be paid once more. */
+void tm_placement_reprice(tm_placement_table *table, tm_placement *placement) {
   tm_candidates_reprice(&table->market, placement->candidates, placement->candidate_count);
   for (uint32_t i = 0; i < placement->candidate_count && !is_pinned(placement); i++)
     if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].due.cost_ns != 0)
@@ -194,10 +193,10 @@ static void reprice(tm_placement_table *table, tm_placement *placement) {
 }
 
 /* Looks at prices again after something was learned.  Another thread that does so already is enough. */
-static void refresh(tm_placement_table *table, tm_placement *placement) {
+void tm_placement_refresh(tm_placement_table *table, tm_placement *placement) {
   const uint64_t learned = atomic_load(&table->market.correction->generation);
   if (atomic_load(&placement->learned) == learned || is_pinned(placement) || !tm_mutex_try_lock(&placement->lock)) return;
-  reprice(table, placement);
+  tm_placement_reprice(table, placement);
   atomic_store(&placement->chosen, tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0));
   atomic_store(&placement->learned, learned);
   tm_mutex_unlock(&placement->lock);
@@ -215,7 +214,7 @@ static tm_status acquire(tm_placement_table *table, const tm_request *request, t
     placement = find_or_add(table, fresh, request, hash, generation);
     if (placement != fresh) destroy(table, fresh);
   }
-  refresh(table, placement);
+  tm_placement_refresh(table, placement);
   *out_placement = placement;
   return TM_OK;
 }
@@ -258,9 +257,14 @@ static bool begin_to_prepare(tm_placement *placement, tm_plan_candidate *candida
 /* The lock is not held meanwhile: other candidates may have to do the work. */
 static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, tm_error *error) {
   tm_kernel *kernel = NULL;
-  const tm_status status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
+  const tm_clock *clock = &candidate->device->backend->inventory->clock;
+  const uint64_t begin = tm_clock_now(clock);
+  const tm_status status =
+      tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
+  const uint64_t taken_ns = tm_clock_since(clock, begin), open_ns = atomic_load(&candidate->device->opened_ns);
   tm_mutex_lock(&placement->lock);
   if (status == TM_OK) {
+    atomic_store(&candidate->prepare_ns, taken_ns - tm_min_u64(taken_ns, open_ns));
     atomic_store(&candidate->kernel, kernel);
     atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
   }
@@ -331,12 +335,13 @@ static bool is_fastest_of_device(const tm_placement *placement, uint32_t index) 
 }
 
 /* Under the lock: looks at what is still to be paid, with the constants of this very run. */
-static bool look_at_setups(tm_placement_table *table, tm_placement *placement, uint64_t constants_key) {
+static bool look_at_setups(tm_placement_table *table, tm_placement *placement, const tm_choice_site *site, uint64_t constants_key) {
   bool any_left = false;
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     tm_plan_candidate *candidate = &placement->candidates[i];
     if (!tm_candidate_can_run(candidate) || !tm_candidate_has_setup(candidate)) continue;
     candidate->due = tm_candidate_due(&table->market, candidate, constants_key);
+    candidate->repeats = site->repeats;
     any_left |= candidate->due.cost_ns != 0 || candidate->constant_ns != 0;
   }
   return any_left;
@@ -354,9 +359,10 @@ static void credit_setups(tm_placement_table *table, const tm_placement *placeme
   }
 }
 
-static void weigh_setups(tm_placement_table *table, tm_placement *placement, uint64_t constants_key) {
+static void weigh_setups(tm_placement_table *table, tm_placement *placement, const tm_choice_site *site) {
+  const uint64_t constants_key = tm_request_constants_key(&placement->request, site->pointers, site->origins);
   tm_mutex_lock(&placement->lock);
-  const bool any_left = look_at_setups(table, placement, constants_key);
+  const bool any_left = look_at_setups(table, placement, site, constants_key);
   const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
   atomic_store(&placement->chosen, chosen);
   credit_setups(table, placement, chosen, constants_key);
@@ -364,16 +370,16 @@ static void weigh_setups(tm_placement_table *table, tm_placement *placement, uin
   tm_mutex_unlock(&placement->lock);
 }
 
-uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, void *const *pointers, const uint64_t *origins) {
+uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, const tm_choice_site *site) {
   uint32_t patience = atomic_load_explicit(&placement->patience, memory_order_relaxed);
   if (patience != 0 && atomic_compare_exchange_strong(&placement->patience, &patience, patience - 1) && patience == 1)
     forgive_starved(placement);
   if (atomic_load_explicit(&placement->explore, memory_order_relaxed) != TM_EXPLORE_NONE) {
     const uint32_t explored = atomic_exchange(&placement->explore, TM_EXPLORE_NONE);
-    if (explored != TM_EXPLORE_NONE) return explored;
+    if (explored != TM_EXPLORE_NONE) return explored;   /* a try; what it costs was set aside */
   }
   if (atomic_load_explicit(&placement->has_setups, memory_order_relaxed))
-    weigh_setups(table, placement, tm_request_constants_key(&placement->request, pointers, origins));
+    weigh_setups(table, placement, site);
   return atomic_load(&placement->chosen);
 }
 
@@ -381,7 +387,7 @@ tm_status tm_placement_quote(tm_placement_table *table, const tm_request *reques
   tm_placement *placement = NULL;
   TM_TRY(tm_placement_acquire(table, request, &placement, error));
   tm_mutex_lock(&placement->lock);
-  (void)look_at_setups(table, placement, 0);
+  (void)look_at_setups(table, placement, &(tm_choice_site){ NULL, NULL, 0 }, 0);
   const uint32_t best = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
   *out_quote = (tm_quote){ .total_ns = UINT64_MAX };
   if (best < placement->candidate_count) {
@@ -403,51 +409,12 @@ void tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_pla
   tm_candidate_pay(&table->market, candidate, tm_request_constants_key(&placement->request, pointers, origins));
 }
 
-/* ---- trying what may be cheaper than is known ---- */
-
-/* A try pays for a set-up that was not paid before, in full. */
-static uint64_t try_cost_ns(const tm_plan_candidate *candidate) { return tm_cost_add(candidate->total_ns, candidate->due.cost_ns); }
-
-static bool may_be_cheaper(const tm_plan_candidate *candidate, const tm_plan_candidate *best) {
-  return tm_candidate_can_run(candidate) && !atomic_load(&candidate->is_starved) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
-         try_cost_ns(candidate) <= LONGEST_EXPLORATION_NS && tm_candidate_hoped_ns(candidate) < best->total_ns;
-}
-
-/* Under the placement's lock, prices fresh: the cheapest that is worth a try, or TM_EXPLORE_NONE. */
-static uint32_t find_promising(const tm_placement *placement, uint32_t chosen) {
-  uint32_t found = TM_EXPLORE_NONE;
-  for (uint32_t i = 0; i < placement->candidate_count; i++) {
-    const tm_plan_candidate *candidate = &placement->candidates[i];
-    if (i == chosen || !may_be_cheaper(candidate, &placement->candidates[chosen])) continue;
-    if (found == TM_EXPLORE_NONE || candidate->total_ns < placement->candidates[found].total_ns) found = i;
-  }
-  return found;
-}
-
-static void consider_exploring(tm_placement_table *table, tm_placement *placement) {
-  const uint64_t learned = atomic_load(&table->market.correction->generation);
-  if (placement->candidate_count < 2 || is_pinned(placement) || atomic_load(&placement->settled) == learned) return;
-  if (!tm_mutex_try_lock(&placement->lock)) return;
-  reprice(table, placement);
-  const uint32_t chosen = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);
-  const uint32_t found = chosen == placement->candidate_count ? TM_EXPLORE_NONE : find_promising(placement, chosen);
-  atomic_store(&placement->chosen, chosen);
-  if (found == TM_EXPLORE_NONE) {
-    atomic_store(&placement->settled, learned);
-  } else {
-    const uint64_t cost = try_cost_ns(&placement->candidates[found]);
-    const uint64_t budget = atomic_load(&table->spent_ns) / EXPLORE_ONE_IN;
-    if (atomic_fetch_add(&table->explored_ns, cost) + cost <= budget)
-      atomic_store(&placement->explore, found);
-    else
-      atomic_fetch_sub(&table->explored_ns, cost);
-  }
-  tm_mutex_unlock(&placement->lock);
-}
+/* ---- learning ---- */
 
 void tm_placement_learn(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, uint64_t measured_ns,
                         uint64_t run_count) {
-  tm_correction_learn(table->market.correction, &candidate->basis.key, candidate->basis.declared_ns, measured_ns);
-  atomic_fetch_add_explicit(&table->spent_ns, measured_ns * run_count, memory_order_relaxed);
-  consider_exploring(table, placement);
+  tm_correction_learn(table->market.correction, &candidate->basis.key, &candidate->operation, candidate->basis.declared_ns, measured_ns);
+  atomic_fetch_add_explicit(&table->spent_ns, tm_cost_times(measured_ns, run_count), memory_order_relaxed);
+  tm_exploration_settle(table, candidate, measured_ns);
+  if (!is_pinned(placement)) tm_exploration_consider(table, placement);
 }

@@ -23,6 +23,8 @@ typedef struct tm_placement {
   _Atomic bool         has_setups;      /* a candidate has something to pay once: each choice looks at that */
   _Atomic uint32_t     explore;         /* candidate that the next run tries instead, or TM_EXPLORE_NONE */
   _Atomic uint64_t     settled;         /* generation of the correction at which nothing was left to be tried */
+  _Atomic uint64_t     waiting;         /* the same, at which something is left, but not before so much was spent on all runs: */
+  _Atomic uint64_t     enough_ns;
   uint32_t             candidate_count;
   uint32_t             references;      /* under the table's lock */
   tm_mutex             lock;            /* prices, and who prepares */
@@ -42,7 +44,7 @@ typedef struct tm_placement_table {
   uint32_t       count;
   _Atomic uint64_t query_count;         /* placements made: questions asked of all devices */
   _Atomic uint64_t spent_ns;            /* on all runs, as far as measured */
-  _Atomic uint64_t explored_ns;         /* planned for runs that only try something */
+  _Atomic int64_t  explored_ns;         /* of that, what went into runs that only try something, or is set aside for them */
   _Atomic uint64_t placed_ns;           /* expected of all runs while a backend sleeps */
 } tm_placement_table;
 
@@ -58,9 +60,20 @@ void      tm_placement_release(tm_placement_table *table, tm_placement *placemen
 /* Drops all placements that are not in use. */
 void      tm_placement_table_drop(tm_placement_table *table);
 
+/* One run that a candidate is chosen for. */
+typedef struct tm_choice_site {
+  void *const    *pointers;             /* both as for tm_runner_run_from */
+  const uint64_t *origins;
+  uint64_t        repeats;              /* that the caller declared; 0: unknown */
+} tm_choice_site;
+
 /* The candidate to run: the cheapest, what it has to pay once included (setup_ledger.h), or now and then one that may be
-   cheaper than is known.  candidate_count: nobody can.  pointers and origins as for tm_runner_run_from. */
-uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, void *const *pointers, const uint64_t *origins);
+   cheaper than is known.  candidate_count: nobody can. */
+uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, const tm_choice_site *site);
+/* Looks at prices again if something was told since. */
+void     tm_placement_refresh(tm_placement_table *table, tm_placement *placement);
+/* The same in any case.  Under the placement's lock. */
+void     tm_placement_reprice(tm_placement_table *table, tm_placement *placement);
 /* It ran, so all that is paid once is paid. */
 void     tm_placement_pay(tm_placement_table *table, tm_placement *placement, tm_plan_candidate *candidate, void *const *pointers,
                           const uint64_t *origins);

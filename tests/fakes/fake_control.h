@@ -10,11 +10,18 @@
 
 #include "tensormorph/plugin.h"
 
-typedef struct fake_control {
+typedef struct fake_control fake_control;
+struct fake_control {
   uint64_t    cost_ns;          /* declared */
   uint64_t    element_cost_ps;  /* declared, a further element */
   uint64_t    real_ns;          /* what a launch really takes */
   uint64_t    setup_ns;
+  /* Not NULL: nothing is computed, and no time spent; work and set-ups move this clock by what these say (NULL: nothing). */
+  _Atomic uint64_t *clock_ns;
+  uint64_t  (*virtual_ns)(const struct fake_control *control, uint32_t op, uint64_t elements, uint64_t launch);
+  uint64_t  (*declared_ns)(const struct fake_control *control, uint32_t op, uint64_t elements);     /* NULL: as above */
+  uint64_t    virtual_setup_ns;         /* what the first prepare takes */
+  const void *user;
   uint64_t    workspace_bytes;
   uint32_t    numerics;         /* TM_NUMERICS_* */
   uint32_t    numerics_flags;
@@ -34,7 +41,7 @@ typedef struct fake_control {
   _Atomic uint64_t launches;
   _Atomic uint64_t epoch;
   const tm_host   *host;        /* set by init */
-} fake_control;
+};
 
 #define FAKE_CONTROL_KEY "control"
 

@@ -27,4 +27,7 @@ expect "--shape" explain matmul --sh
 expect "check" plugin ch
 expect "--formats --folder" plugin check --fo
 expect "README.md" plugin check READ
+expect "export" profile ex
+expect "README.md" profile import READ
+expect "--set --seconds" calibrate --se
 exit "$failed"

@@ -3,16 +3,47 @@
 #ifndef TM_TESTS_LAZY_CASE_H
 #define TM_TESTS_LAZY_CASE_H
 
+#include "base/thread.h"
 #include "fakes/lazy_control.h"
 #include "unit/execute/plan_case.h"
 
 #define LAZY_COUNT 3u
+
+/* Memory that a device which never came back keeps for ever is no leak: it stays known here. */
+#define LAZY_BLOCKS 65536u
+typedef struct lazy_heap {
+  void    *blocks[LAZY_BLOCKS];
+  uint32_t count;
+  tm_mutex lock;
+} lazy_heap;
+
+static inline void *lazy_heap_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  lazy_heap *heap = context;
+  const uint64_t unit = alignment < 64 ? 64 : alignment;
+  void *block = aligned_alloc((size_t)unit, (size_t)((bytes / unit + 1) * unit));
+  tm_mutex_lock(&heap->lock);
+  if (block != NULL && heap->count < LAZY_BLOCKS) heap->blocks[heap->count++] = block;
+  tm_mutex_unlock(&heap->lock);
+  return block;
+}
+
+static inline void lazy_heap_free(void *context, void *memory, uint64_t bytes) {
+  lazy_heap *heap = context;
+  (void)bytes;
+  tm_mutex_lock(&heap->lock);
+  uint32_t at = heap->count;
+  while (at > 0 && heap->blocks[at - 1] != memory) at--;
+  if (at > 0) heap->blocks[at - 1] = heap->blocks[--heap->count];
+  tm_mutex_unlock(&heap->lock);
+  free(memory);
+}
 
 typedef struct lazy_case {
   tm_context  *context;
   lazy_control controls[LAZY_COUNT];
   log_lines    lines;
   uint64_t     patience_ns;     /* 0: 5 s */
+  lazy_heap   *heap;            /* NULL: the usual */
   uint32_t     is_swapped;      /* loaded the other way round */
 } lazy_case;
 
@@ -34,6 +65,11 @@ static inline void lazy_case_open(lazy_case *one) {
   options.patience_ns = one->patience_ns != 0 ? one->patience_ns : UINT64_C(5000000000);
   options.log = keep_line;
   options.log_context = &one->lines;
+  if (one->heap != NULL) {
+    options.alloc = lazy_heap_alloc;
+    options.free = lazy_heap_free;
+    options.allocator_context = one->heap;
+  }
   one->lines.length = 0;
   one->context = open_context(&options);
   expect_state(one->context, "lazy_a", TM_BACKEND_READY, "");

@@ -234,6 +234,56 @@ static void strict_plans_say_what_the_device_said(void **state) {
   lazy_case_close(&machine);
 }
 
+/* ---- several at once ---- */
+
+typedef struct runner_thread {
+  tm_thread  thread;
+  plan_case *shared;            /* its graph; inputs are only read */
+  tm_plan   *plan;
+  tm_tensor *outputs[PLAN_OUTPUTS];
+  uint32_t   failures;
+} runner_thread;
+
+static void *run_often(void *argument) {
+  runner_thread *one = argument;
+  for (uint32_t i = 0; i < 60; i++) {
+    if (tm_plan_run(one->plan, one->shared->inputs, PLAN_INPUTS, one->outputs, PLAN_OUTPUTS, NULL, NULL) != TM_OK) one->failures++;
+    tm_plan *other = NULL;
+    const tm_plan_options options = LAZY_OPTIONS;
+    if (i % 20 == 0 && tm_plan_create(one->shared->graph, &options, &other, NULL) != TM_OK) one->failures++;
+    tm_plan_destroy(other);
+  }
+  return NULL;
+}
+
+static void plans_of_one_graph_run_side_by_side(void **state) {
+  (void)state;
+  plan_case one;
+  runner_thread threads[3];
+  const tm_plan_options options = LAZY_OPTIONS;
+  open_machine((lazy_control){ .cost_ns = 10 });
+  plan_case_build(&one, machine.context, 91, 25);
+  memset(threads, 0, sizeof threads);
+  for (uint32_t i = 0; i < 3; i++) {
+    threads[i].shared = &one;
+    threads[i].plan = lazy_plan(one.graph, &options);
+    for (uint32_t k = 0; k < PLAN_OUTPUTS; k++) threads[i].outputs[k] = plan_tensor(machine.context, 0);
+  }
+  for (uint32_t i = 0; i < 3; i++) assert_int_equal(tm_thread_start(&threads[i].thread, run_often, &threads[i], NULL), TM_OK);
+  for (uint32_t i = 0; i < 3; i++) tm_thread_join(&threads[i].thread);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(threads[i].failures, 0);
+    for (uint32_t k = 0; k < PLAN_OUTPUTS; k++) {
+      plan_expect_equal(threads[i].outputs[k], threads[0].outputs[k], 0, "an output", k);
+      if (i != 0) tm_tensor_destroy(threads[i].outputs[k]);
+    }
+    tm_plan_destroy(threads[i].plan);
+  }
+  for (uint32_t k = 0; k < PLAN_OUTPUTS; k++) tm_tensor_destroy(threads[0].outputs[k]);
+  plan_case_destroy(&one);
+  lazy_case_close(&machine);
+}
+
 /* ---- what may be asked for ---- */
 
 static void one_resource_stays_on_one(void **state) {
@@ -474,6 +524,7 @@ int main(void) {
     cmocka_unit_test(without_room_runs_go_node_by_node),
     cmocka_unit_test(the_error_of_the_last_device_names_them_all),
     cmocka_unit_test(strict_plans_say_what_the_device_said),
+    cmocka_unit_test(plans_of_one_graph_run_side_by_side),
     cmocka_unit_test(one_resource_stays_on_one),
     cmocka_unit_test(weights_count),
     cmocka_unit_test(options_that_mean_nothing_are_refused),

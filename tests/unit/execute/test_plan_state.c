@@ -16,6 +16,8 @@ typedef struct rows_case {
 
 static lazy_case machine;
 static uint64_t patience_ns;
+static lazy_heap heap;
+static lazy_heap *own_heap;
 
 static void open_machine(lazy_control first, lazy_control second) {
   memset(&machine, 0, sizeof machine);
@@ -23,6 +25,7 @@ static void open_machine(lazy_control first, lazy_control second) {
   machine.controls[1] = second;
   machine.controls[2] = (lazy_control){ .cost_ns = 1000000000, .is_host = 1 };
   machine.patience_ns = patience_ns;
+  machine.heap = own_heap;
   lazy_case_open(&machine);
 }
 
@@ -164,6 +167,8 @@ static void one_that_is_lost_is_named_and_can_be_written(void **state) {
 static void a_device_that_never_comes_back_is_left_behind(void **state) {
   (void)state;
   patience_ns = 400000000;
+  own_heap = &heap;
+  assert_int_equal(tm_mutex_init(&heap.lock), TM_OK);
   for (uint64_t call = 1; call <= 5; call += 2) {
     rows_case one;
     tm_error error = TM_ERROR_INIT;

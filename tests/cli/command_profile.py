@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
+
+import harness
+
+BENCH = ("bench", "add", "--device", "reference", "--dtype", "f32", "--shape", "1000x10", "--repeat", "40")
+
+
+class Profile(harness.CommandTest):
+    def entries(self, **variables):
+        document = self.json_of("profile", "show", **variables)
+        self.assertEqual(document["schema"], "tensormorph.profile/1")
+        return document["entries"]
+
+    def learn(self):
+        self.run_command(*BENCH)
+        entries = self.entries()
+        self.assertTrue(entries)
+        return entries
+
+    def test_nothing_is_known_at_first(self):
+        self.assertIn("calibrate", self.run_command("profile", "show")[0])
+        self.assertEqual(self.entries(), [])
+
+    def test_what_ran_is_known_to_the_next_process(self):
+        entries = self.learn()
+        operations = [entry for entry in entries if entry["kind"] == "operation" and entry["device"] == "reference:0"]
+        self.assertIn("add f32,f32,f32 2^16", {entry["of"] for entry in operations})
+        for entry in entries:
+            self.assertEqual(set(entry), {"device", "kind", "of", "factor", "spread", "samples", "time_ns"})
+            self.assertGreater(entry["samples"], 0)
+        self.assertRegex(self.run_command("profile", "show")[0], r"reference:0 +operation +add f32,f32,f32 2\^16 +x")
+        device = [one for one in self.json_of("backends")["devices"] if one["name"] == "reference:0"][0]
+        self.assertGreater(device["cost_samples"], 0)
+        self.assertGreaterEqual(device["cost_spread"], 1)
+        self.assertEqual(device["broken_promises"], 0)
+        self.assertRegex(self.run_command("backends")[0], r"reference:0 .* x[0-9.e+-]+ within x[0-9.e+-]+ \([0-9]+\)")
+
+    def test_explain_uses_it(self):
+        request = ("explain", "add", "--device", "reference", "--dtype", "f32", "--shape", "1000x10")
+        before = self.json_of(*request)["candidates"][0]
+        self.learn()
+        after = [one for one in self.json_of(*request)["candidates"] if one["device"] == "reference:0"][0]
+        self.assertEqual(before["correction"], 1)
+        self.assertNotEqual(after["correction"], 1)
+
+    def test_export_and_import(self):
+        known = {(entry["device"], entry["kind"], entry["of"]) for entry in self.learn()}
+        out, _ = self.run_command("profile", "export", "learned.txt")
+        self.assertEqual(out, "wrote learned.txt\n")
+        elsewhere = {"XDG_STATE_HOME": str(self.folder / "elsewhere")}
+        self.assertEqual(self.entries(**elsewhere), [])
+        out, _ = self.run_command("profile", "import", "learned.txt", **elsewhere)
+        self.assertRegex(out, r"\A[0-9]+ entries read from learned.txt\n\Z")
+        self.assertEqual({(entry["device"], entry["kind"], entry["of"]) for entry in self.entries(**elsewhere)}, known)
+        done = self.json_of("profile", "import", "learned.txt", **elsewhere)
+        self.assertEqual((done["schema"], done["action"]), ("tensormorph.profile-change/1", "import"))
+
+    def test_reset(self):
+        self.learn()
+        self.run_command("profile", "reset", "reference:0")
+        self.assertEqual([entry for entry in self.entries() if entry["device"] == "reference:0"], [])
+        self.learn()
+        out, _ = self.run_command("profile", "reset")
+        self.assertEqual(out, "what was learned of all devices and copies is forgotten\n")
+        self.assertEqual(self.entries(), [])
+        self.assertEqual(self.run_command("profile", "reset", "--quiet")[0], "")
+
+    def test_damage_is_no_trouble(self):
+        self.learn()
+        state = self.folder / ".local/state/tensormorph"
+        journal = state / "profile.journal"
+        whole = journal.read_bytes()
+        for damaged in (b"", b"hello", whole[:200], whole[:-5], b"\0" * 5000, whole.replace(b"reference", b"refer\x1b[2J")):
+            journal.write_bytes(damaged)
+            self.assertNotIn("\x1b", self.run_command("profile", "show")[0])
+            self.run_command(*BENCH)
+            self.assertTrue(self.entries())
+
+    def test_wrong_usage(self):
+        (self.folder / "nonsense.txt").write_text("nothing of the kind\n")
+        for arguments, code, said in (
+            (["profile"], 2, "something is missing"),
+            (["profile", "shwo"], 2, 'did you mean "show"?'),
+            (["profile", "sing"], 2, "show, reset, export and import"),
+            (["profile", "show", "x"], 2, "one operand too many"),
+            (["profile", "export"], 2, "usage: tensormorph profile export FILE"),
+            (["profile", "import"], 2, "usage: tensormorph profile import FILE"),
+            (["profile", "reset", "referense"], 3, 'did you mean "reference"?'),
+            (["profile", "import", "missing.txt"], 3, "there is no such file"),
+            (["profile", "import", "nonsense.txt"], 3, "it is no profile"),
+            (["profile", "import", "."], 3, "no regular file"),
+            (["profile", "export", "missing/x"], 3, "cannot be written"),
+            (["calibrate", "x"], 2, "operand"),
+            (["calibrate", "--seconds", "0"], 2, "--seconds wants 1 to 86400"),
+            (["calibrate", "--seconds", "x"], 2, "--seconds wants a whole number"),
+            (["calibrat"], 2, 'did you mean "calibrate"?'),
+        ):
+            with self.subTest(arguments=arguments):
+                out, err = self.run_command(*arguments, code=code)
+                self.assertEqual(out, "")
+                self.assertIn(said, err)
+                self.assert_one_line(err)
+
+    def test_each_action_has_its_own_help(self):
+        for name in ("show", "reset", "export", "import"):
+            page = self.run_command("profile", name, "--help")[0]
+            self.assertTrue(page.startswith(f"usage: tensormorph profile {name}"), page)
+
+
+class Calibrate(harness.CommandTest):
+    def test_it_measures_and_remembers(self):
+        document = self.json_of("calibrate", "--seconds", "2", "--device", "reference")
+        self.assertEqual(document["schema"], "tensormorph.calibration/1")
+        measured = [one for one in document["measurements"] if one["runs"] > 0]
+        self.assertTrue(measured)
+        self.assertEqual({one["device"] for one in measured}, {"reference:0"})
+        for one in measured:
+            self.assertTrue(one["can_run"])
+            self.assertGreater(one["declared_ns"], 0)
+        self.assertGreater(max(one["samples"] for one in measured), 0)
+        known = self.json_of("profile", "show")["entries"]
+        self.assertIn("copy f32,f32 2^13", {entry["of"] for entry in known})
+
+    def test_the_table(self):
+        out, err = self.run_command("calibrate", "--seconds", "1", "--device", "reference")
+        self.assertRegex(out, r"\Adevice +operation +declared +copies +measured +factor +runs\n")
+        self.assertRegex(out, r"reference:0 +copy f32 1024 ")
+        self.assertNotIn("\x1b", err)
+
+
+if __name__ == "__main__":
+    harness.main()
