@@ -167,30 +167,39 @@ static void describe_change(const page *p, uint32_t index, char *text, size_t ca
   snprintf(text, capacity, "with %s (and a run of the graph would take %s)", name, difference);
 }
 
+/* "; text" behind what is there; nothing for "". */
+static void append_part(char *text, size_t capacity, const char *head, const char *part) {
+  const size_t used = strlen(text);
+  if (part[0] != '\0' && used < capacity) snprintf(text + used, capacity - used, "%s%s%s", used == 0 ? "" : "; ", head, part);
+}
+
+static void describe_measured(const tm_node_candidate *candidate, char *text, size_t capacity) {
+  text[0] = '\0';
+  if (candidate->sample_count != 0)
+    snprintf(text, capacity, "x%.3g within x%.3g of its formula in %llu runs", candidate->correction, candidate->correction_spread,
+             (unsigned long long)candidate->sample_count);
+}
+
 /* What a table has no room for. */
 static void print_details(const page *p) {
   tm_node_candidate candidate;
   const row_texts   texts = { .explained = p->explained, .node = p->node };
   for (uint32_t i = 0; candidate_at(p->explained, p->node, i, &candidate); i++) {
-    char head[200], promise[64] = "", change[320], text[1800];
+    char head[200], promise[64] = "", measured[96], change[320], text[1800] = "";
     tm_way_describe(candidate.device_name, candidate.lowering, head, sizeof head - 2);
     strcat(head, ": ");
     if (has_way_around(&texts, &candidate)) snprintf(head, sizeof head, "%s as it is: ", candidate.device_name);
     if (candidate.level != TM_LEVEL_REFUSED)
       tm_numerics_describe(candidate.numerics, candidate.numerics_bound, candidate.growth, candidate.accumulator, promise,
                            sizeof promise);
+    describe_measured(&candidate, measured, sizeof measured);
     describe_change(p, candidate.change, change, sizeof change);
-    const char *parts[] = {promise, candidate.lowering[0] != '\0' ? "after " : "", candidate.reason,
-                           change[0] != '\0' ? "would get it " : ""};
-    const char *ends[] = { "", candidate.lowering, "", change };
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t part = 0; part < 4 && used < sizeof text; part++) {
-      if (parts[part][0] == '\0') continue;
-      const int length = snprintf(text + used, sizeof text - used, "%s%s%s", used == 0 ? "" : "; ", parts[part], ends[part]);
-      used += length < 0 ? 0 : (size_t)length;
-    }
-    if (used != 0) tm_printable_sentence(p->stream, head, text, p->width);
+    append_part(text, sizeof text, "", promise);
+    append_part(text, sizeof text, "after ", candidate.lowering);
+    append_part(text, sizeof text, "", measured);
+    append_part(text, sizeof text, "", candidate.reason);
+    append_part(text, sizeof text, "would get it ", change);
+    if (text[0] != '\0') tm_printable_sentence(p->stream, head, text, p->width);
   }
 }
 
