@@ -265,7 +265,8 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
     find_alternates(problem, NULL, out_choice);
     if (out_choice->node_count != 0)
       status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
-    if (!may_overlap(problem)) out_choice->total_ns = out_choice->additive_ns;
+    out_choice->overlaps = may_overlap(problem);
+    if (out_choice->overlaps == 0) out_choice->total_ns = out_choice->additive_ns;
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;

@@ -52,7 +52,6 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
   if (explanation->is_current) return TM_OK;
   tm_graph_choice choice;
   TM_TRY(tm_graph_choice_pin(&explanation->problem, explanation->memory, labels, request->state_memory, &choice, error));
-  choice.overlaps = explanation->choice.overlaps;       /* a matter of the devices */
   tm_graph_choice_deinit(&explanation->choice);
   explanation->choice = choice;
   explanation->choice.bound_ns = bound_ns;
