@@ -670,7 +670,8 @@ tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_
    names, prices and addresses.  Plans of one digest do the same. */
 void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]);
 
-/* Writes who runs what to a file, whole or not at all.   TM_ERROR_ARGUMENT (no path), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+/* Writes who runs what to a file, whole or not at all.   TM_ERROR_ARGUMENT (no path), TM_ERROR_NO_DEVICE (what it was placed on
+   failed, and nobody else was found), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error);
 /* The plan of that file for the same graph, whatever was learned since: of the options on_failure, wait_for_prepare and lists of
    devices count, all else is the file's.  It is placed anew only when something fails.

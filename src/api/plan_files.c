@@ -11,6 +11,7 @@
 
 tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error) {
   tm_field_writer writer;
+  if (!plan->program.was_made) return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan has no placement: its devices failed");
   tm_field_writer_init(&writer, plan->memory);
   tm_plan_file_write(plan, &writer);
   const tm_status status = writer.failed ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a plan")

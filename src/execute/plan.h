@@ -101,7 +101,7 @@ typedef struct tm_plan_operand {
 typedef struct tm_plan_patch {
   uint32_t binding;
   uint32_t location;
-  uint64_t offset_bytes;
+  uint32_t value;               /* that lies there */
 } tm_plan_patch;
 
 /* A launch with what a direct call needs. */

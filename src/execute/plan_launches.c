@@ -41,7 +41,7 @@ static tm_status note_patches(tm_plan_build *build, const tm_plan_action *action
     tm_plan_patch *patch = tm_plan_build_push(build->plan->memory, (void **)&program->patches, &program->patch_count,
                                               &program->patch_capacity, sizeof *patch);
     if (patch == NULL) return no_memory(error);
-    *patch = (tm_plan_patch){ first_binding + i, operand->location, program->offsets[operand->value] };
+    *patch = (tm_plan_patch){ first_binding + i, operand->location, operand->value };
   }
   return TM_OK;
 }

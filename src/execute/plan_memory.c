@@ -234,7 +234,7 @@ void tm_plan_point(tm_plan *plan) {
   for (uint32_t i = 0; i < program->patch_count; i++) {
     const tm_plan_patch *patch = &program->patches[i];
     program->bindings[patch->binding].buffer =
-        (tm_buffer *)(void *)(program->locations[patch->location].host + patch->offset_bytes);
+        (tm_buffer *)(void *)(program->locations[patch->location].host + program->offsets[patch->value]);
   }
 }
 
