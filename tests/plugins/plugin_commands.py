@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugins by way of the command: listed, explained, measured, and refused when what they are told means nothing."""
+import json
 import os
 import pathlib
 import signal
@@ -172,6 +173,24 @@ class Simulator(PluginTest):
         self.assertEqual(row["declared_ns"], 6000 + 2 * 512**3 // 30000)
         self.assertGreater(row["copy_ns"], 0)
         self.assertGreaterEqual(row["setup_ns"], 120_000_000)
+
+    def test_what_if_there_were_one(self):
+        """A graph's products go to a described device when they run often enough to be worth its set-up."""
+        dims = [64, 64]
+        items = [{"kind": "input", "value": 0, "name": "x", "format": "f32", "dims": dims}]
+        for value in range(1, 5):
+            items.append({"kind": "node", "values": [value], "op": "matmul", "version": 1, "inputs": [value - 1, value - 1],
+                          "results": [{"format": "f32", "dims": dims}], "name": f"product{value}"})
+        items.append({"kind": "output", "value": 4, "name": "y"})
+        path = self.folder / "graph.json"
+        path.write_text(json.dumps({"tensormorph_graph": 1, "items": items}))
+        described = ("--set", f"simulator.device_file={PLUGINS}/devices/gpu_like.json", "--device", "simulator", "--json")
+        for repeats, device in ((100000, "simulator:0"), (1, "reference:0")):
+            document = json.loads(self.with_plugin("simulator", "explain", "--graph", path, "--repeats", str(repeats), *described)[0])
+            self.assertEqual({node["device"] for node in document["nodes"]}, {device})
+        moved = [change for change in document["changes"] if change["kind"] == "repeats" and change["moved"] == 4]
+        self.assertTrue(moved)
+        self.assertLess(moved[0]["total_ns"], document["total_ns"])
 
     def test_bench_by_way_of_integers(self):
         """Weights said to be constant are so when measured, too."""
