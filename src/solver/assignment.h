@@ -21,7 +21,7 @@
 
 typedef struct tm_assignment_options {
   /* Table entries (8 bytes) to work with, at most TM_ASSIGNMENT_MOST_ENTRIES; 0: the default.  If not even the coarsest tables
-     fit, as many as these take are used all the same: about the labels of an operation times those of its inputs' producers. */
+     fit, those are used all the same: a few for each value, over four variables at most. */
   uint64_t most_entries;
   bool     without_marginals;   /* leaves them out, which takes less time and fewer entries */
 } tm_assignment_options;

@@ -93,8 +93,7 @@ static void find_peaks(tm_occupancy *o) {
     }
     const uint64_t budget = tm_occupancy_budget(o->problem, m);
     if (o->peak_bytes[m] <= budget) continue;
-    if (!tm_checked_add(o->excess_bytes, o->peak_bytes[m] - budget, &o->excess_bytes)) o->excess_bytes = UINT64_MAX;
-    o->excess_bytes = tm_min_u64(o->excess_bytes, TM_OCCUPANCY_MOST_EXCESS);
+    o->excess_bytes += tm_min_u64(o->peak_bytes[m] - budget, TM_OCCUPANCY_MOST_EXCESS - o->excess_bytes);
   }
 }
 

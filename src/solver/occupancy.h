@@ -13,7 +13,7 @@
 
 #include "solver/flow.h"
 
-#define TM_OCCUPANCY_MOST_EXCESS (UINT64_MAX - 1)
+#define TM_OCCUPANCY_MOST_EXCESS (UINT64_MAX - 1)       /* so that UINT64_MAX can stand for no plan */
 
 typedef struct tm_occupancy {
   const tm_solver_problem *problem;
