@@ -529,7 +529,6 @@ tm_status tm_graph_print(const tm_graph *graph, uint32_t form, char *out_text, u
 #define TM_GRAPH_SAVE_DIGESTS 0x1u      /* read all constants and keep the SHA-256 of each, which tm_graph_bind then checks */
 
 /* Writes the graph to a file, constants by name and layout, not by bytes; a file of that name is replaced at once or stays.
-   It keeps its mode, and a link leads to it as before.
    TM_ERROR_ARGUMENT (no path, unknown flags), TM_ERROR_IO, TM_ERROR_CHANGED, TM_ERROR_NO_MEMORY */
 tm_status tm_graph_save(const tm_graph *graph, const char *path, uint32_t flags, tm_error *error);
 /* A graph with the same numbers, and constants without bytes.

@@ -28,16 +28,36 @@ static tm_status fail_path(const char *path, const char *target, int number, tm_
                         tm_system_error(number).text);
 }
 
+/* Bytes of the path up to its last part; 0: it is in the working directory. */
+static size_t folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+}
+
+/* In a folder that all may write to, but where names belong to those who made them, somebody else's link could lead anywhere. */
+static bool is_trusted(const char *path) {
+  char folder[LONGEST_PATH] = ".";
+  struct stat link, holder;
+  const size_t length = folder_length(path);
+  if (length != 0) {
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+  }
+  if (lstat(path, &link) != 0 || stat(folder, &holder) != 0) return false;
+  const bool is_shared = (holder.st_mode & S_ISVTX) != 0 && (holder.st_mode & S_IWOTH) != 0;
+  return !is_shared || link.st_uid == geteuid() || link.st_uid == holder.st_uid;
+}
+
 /* One link further; returns errno, ENOENT and EINVAL where `path` is none. */
 static int follow_link(char path[LONGEST_PATH]) {
   char target[LONGEST_PATH];
   const ssize_t length = readlink(path, target, sizeof target);
   if (length < 0) return errno;
-  const char *slash = strrchr(path, '/');
-  const size_t folder = length > 0 && target[0] == '/' ? 0 : slash == NULL ? 0 : (size_t)(slash - path) + 1;
-  if ((size_t)length >= sizeof target - folder) return ENAMETOOLONG;
-  memcpy(path + folder, target, (size_t)length);
-  path[folder + (size_t)length] = '\0';
+  if (!is_trusted(path)) return EACCES;
+  const size_t kept = length > 0 && target[0] == '/' ? 0 : folder_length(path);
+  if ((size_t)length >= sizeof target - kept) return ENAMETOOLONG;
+  memcpy(path + kept, target, (size_t)length);
+  path[kept + (size_t)length] = '\0';
   return 0;
 }
 

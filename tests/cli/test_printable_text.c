@@ -6,7 +6,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/text.h"
 #include "output_buffer.h"
 #include "printable_text.h"
 
@@ -24,6 +23,7 @@ static void neutralizes_controls(void **state) {
   assert_string_equal(escaped("back\\slash", 10), "back\\\\slash");
   assert_string_equal(escaped("\xc2\x9b" "31m", 5), "\\u009b31m");
   assert_string_equal(escaped("a\xe2\x80\xae" "b", 5), "a\\u202eb");
+  assert_string_equal(escaped("a\xd8\x9c" "b", 4), "a\\u061cb");
   assert_string_equal(escaped("\xff\xfe", 2), "\\xff\\xfe");
   assert_string_equal(escaped("gr\xc3\xbc\xc3\x9f", 6), "gr\xc3\xbc\xc3\x9f");
 }
@@ -85,36 +85,9 @@ static void prints_names_of_strangers(void **state) {
   assert_string_equal(output_buffer_text(&buffer), "b\\x07: one\n       \\x1b[2J\n       two\n");
 }
 
-static size_t encode(uint32_t code, char *out) {
-  const size_t bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  static const unsigned char leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-  for (size_t i = bytes; i-- > 0; code >>= 6) out[i] = (char)(i == 0 ? leads[bytes] | code : 0x80 | (code & 0x3f));
-  return bytes;
-}
-
-/* The command sees the public headers only and has a table of its own: it hides what the library hides. */
-static void hides_what_the_library_hides(void **state) {
-  (void)state;
-  uint32_t hidden = 0;
-  for (uint32_t code = 0x80; code <= 0x10ffff; code++) {
-    if (code >= 0xd800 && code <= 0xdfff) continue;
-    char text[4];
-    uint32_t decoded;
-    const size_t bytes = encode(code, text);
-    assert_int_equal(tm_printable_character(text, bytes), bytes);
-    const bool is_hidden = tm_printable_is_hidden(text, bytes, &decoded);
-    assert_int_equal(decoded, code);
-    if (is_hidden == tm_text_is_clean(text, bytes)) fail_msg("U+%04X: hidden here: %d", (unsigned)code, is_hidden);
-    hidden += is_hidden;
-  }
-  assert_true(hidden > 100 && hidden < 400);
-  assert_string_equal(escaped("a\xd8\x9c" "b", 4), "a\\u061cb");
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(neutralizes_controls), cmocka_unit_test(cuts_between_characters),
                                       cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle),
-                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers),
-                                      cmocka_unit_test(hides_what_the_library_hides) };
+                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

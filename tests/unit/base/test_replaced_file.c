@@ -190,6 +190,41 @@ static void what_cannot_be_written_stays(void **state) {
   assert_int_equal(unlink(inside), 0);
 }
 
+/* As the system does where it protects links. */
+static void a_strangers_link_in_a_shared_folder_is_not_followed(void **state) {
+  file_case *c = *state;
+  replace(c->other, "old");
+  assert_int_equal(symlink("other", c->path), 0);
+  assert_int_equal(chmod(c->folder.folder, 01777), 0);
+  replace(c->path, "new");
+  expect(c->other, "new", 0644);
+  if (geteuid() == 0) {
+    assert_int_equal(lchown(c->path, NOBODY, NOBODY), 0);
+    refuses(c->path, EACCES, "file: cannot be written: ");
+    expect(c->other, "new", 0644);
+    assert_int_equal(chmod(c->folder.folder, 0777), 0);
+    replace(c->path, "newer");
+    expect(c->other, "newer", 0644);
+  } else {
+    print_message("only root can make a stranger's link: refusing one is not tried\n");
+  }
+  expect_link(c->path, "other");
+}
+
+/* What root replaces stays its owner's. */
+static void a_file_keeps_its_owner(void **state) {
+  file_case *c = *state;
+  replace(c->path, "old");
+  const bool is_root = geteuid() == 0;
+  if (is_root) assert_int_equal(chown(c->path, NOBODY, NOBODY), 0);
+  else print_message("only root can give a file to somebody else: it keeps its own owner here\n");
+  replace(c->path, "new");
+  struct stat found;
+  assert_int_equal(stat(c->path, &found), 0);
+  assert_int_equal(found.st_uid, is_root ? NOBODY : geteuid());
+  assert_int_equal(found.st_gid, is_root ? NOBODY : getegid());
+}
+
 static void there_must_be_a_path(void **state) {
   (void)state;
   char longest[5000];
@@ -208,6 +243,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_link_to_what_is_not_there_makes_it, begin, end),
     cmocka_unit_test_setup_teardown(where_a_link_leads_is_said, begin, end),
     cmocka_unit_test_setup_teardown(what_cannot_be_written_stays, begin, end),
+    cmocka_unit_test_setup_teardown(a_strangers_link_in_a_shared_folder_is_not_followed, begin, end),
+    cmocka_unit_test_setup_teardown(a_file_keeps_its_owner, begin, end),
     cmocka_unit_test(there_must_be_a_path),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
