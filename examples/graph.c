@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A perceptron of two layers as a graph, y = relu(x * w1 + b1) * w2 + b2: built, and printed for people or for Graphviz.
-   Usage: graph [dot | json] */
+/* A perceptron of two layers as a graph, y = relu(x * w1 + b1) * w2 + b2: built, printed for people or for Graphviz, planned and
+   run.
+   Usage: graph [dot | json]    then only that is printed */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,48 @@ static tm_status print(const tm_graph *graph, uint32_t form, tm_error *error) {
   return status;
 }
 
+/* Weights and inputs for which every element of y is INNER * HIDDEN + 1. */
+static void fill(tm_tensor *tensor, float value) {
+  float *elements = tm_tensor_data(tensor);
+  const uint64_t count = tm_tensor_operand(tensor)->element_count;
+  for (uint64_t i = 0; i < count; i++) elements[i] = value;
+}
+
+/* Who runs what. */
+static void describe(const tm_plan *plan) {
+  tm_plan_step_description step = { .struct_size = sizeof step };
+  for (uint32_t i = 0; tm_plan_step_describe(plan, i, &step) == TM_OK; i++)
+    printf("node %u on %s, about %llu ns\n", step.node, step.device_name, (unsigned long long)step.predicted_ns);
+}
+
+static tm_status run_ten_times(tm_plan *plan, tm_tensor *x, tm_tensor *y, tm_error *error) {
+  tm_plan_report report = { .struct_size = sizeof report };
+  tm_status status = TM_OK;
+  for (int i = 0; i < 10 && status == TM_OK; i++) status = tm_plan_run(plan, &x, 1, &y, 1, &report, error);
+  if (status == TM_OK)
+    printf("y = %g, %s\n", (double)*(const float *)tm_tensor_data(y), report.replayed ? "replayed" : "node by node");
+  return status;
+}
+
+static tm_status run(tm_context *context, tm_graph *graph, const weights *all, tm_error *error) {
+  const uint64_t x_dims[] = { ROWS, INNER }, y_dims[] = { ROWS, OUTER };
+  tm_tensor *x = NULL, *y = NULL;
+  tm_plan *plan = NULL;
+  fill(all->w1, 1);
+  fill(all->w2, 1);
+  fill(all->b2, 1);
+  tm_status status = tm_tensor_create(context, TM_FORMAT_F32, 2, x_dims, &x, error);
+  if (status == TM_OK) status = tm_tensor_create(context, TM_FORMAT_F32, 2, y_dims, &y, error);
+  if (status == TM_OK) fill(x, 1);
+  if (status == TM_OK) status = tm_plan_create(graph, NULL, &plan, error);
+  if (status == TM_OK) describe(plan);
+  if (status == TM_OK) status = run_ten_times(plan, x, y, error);
+  tm_plan_destroy(plan);
+  tm_tensor_destroy(y);
+  tm_tensor_destroy(x);
+  return status;
+}
+
 int main(int argc, char **argv) {
   tm_error error = { .struct_size = sizeof error };
   tm_context *context = NULL;
@@ -83,6 +126,7 @@ int main(int argc, char **argv) {
   if (status == TM_OK) status = tm_graph_create(context, &graph, &error);
   if (status == TM_OK) status = build(graph, &all, &error);
   if (status == TM_OK) status = print(graph, form, &error);
+  if (status == TM_OK && form == TM_GRAPH_TEXT) status = run(context, graph, &all, &error);
   if (status != TM_OK) fprintf(stderr, "%s: %s\n", tm_status_text(status), error.text);
   tm_graph_destroy(graph);
   destroy(&all);

@@ -458,6 +458,46 @@ def make_graphs():
         write("graph", f"attributes-{index}", graph(value(0), node([1], [0, 0], "matmul", attributes=attributes)))
 
 
+def field(content):
+    content = content if isinstance(content, bytes) else str(content).encode()
+    return b"%d:%s\n" % (len(content), content)
+
+
+def plan(devices=1, steps=2, head="tensormorph plan", form=1, digest=b"\0" * 32, policy=(4294967295, 0, 0, 100, 0), state=0,
+         device_count=None, step_count=None, step=(0, 1, "")):
+    parts = [head, form, digest, digest, *policy, devices if device_count is None else device_count]
+    for index in range(devices):
+        parts += [f"x:{index}", "x", "build", bytes([index]) * 16]
+    parts += [state, steps if step_count is None else step_count]
+    for _ in range(steps):
+        parts += step
+    return b"".join(field(part) for part in parts)
+
+
+def make_plans():
+    valid = plan()
+    write("plan", "valid", valid)
+    for cut in range(0, len(valid), 13):
+        write("plan", f"cut-{cut:04}", valid[:cut])
+    write("plan", "rest", valid + b"x")
+    write("plan", "none", plan(devices=0, steps=0))
+    write("plan", "no-device", plan(devices=0))
+    write("plan", "other-head", plan(head="tensormorph graph"))
+    write("plan", "other-form", plan(form=2))
+    write("plan", "short-digest", plan(digest=b"\0" * 31))
+    write("plan", "class", plan(policy=(5, 0, 0, 100, 0)))
+    write("plan", "no-repeats", plan(policy=(0, 0, 0, 0, 0)))
+    write("plan", "max", plan(policy=(0, 1, 1, MAX, MAX)))
+    write("plan", "many-devices", plan(device_count=4294967295))
+    write("plan", "many-steps", plan(step_count=4294967294))
+    write("plan", "huge-steps", plan(step_count=MAX))
+    write("plan", "state-outside", plan(state=2))
+    write("plan", "step-outside", plan(step=(1, 1, "")))
+    write("plan", "step-odd", plan(step=(0, 2, "")))
+    write("plan", "negative", valid.replace(b"3:100", b"4:-100"))
+    write("plan", "length", valid.replace(b"3:100", b"99999999999999999999:100"))
+
+
 make_gguf()
 make_safetensors()
 make_json()
@@ -466,3 +506,4 @@ make_manifests()
 make_shared_objects()
 make_profiles()
 make_graphs()
+make_plans()

@@ -6,6 +6,7 @@
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
  *                -> tm_graph                                        operations that belong together, checked as they are added
+ *                     -> tm_plan -> tm_plan_run                     placed once, run any number of times
  *                -> tm_explain                                      every candidate, its cost, and the reason
  *
  * Everything hangs off a context; there is no global state but the guard for mapped files (TM_CONTEXT_MAP_FILES).  Create
@@ -15,6 +16,8 @@
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
  * longer one must be zero.  A status below 0 is an error; its text
  * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
+ *
+ * Longer than the limit: all that an application reads stands in one header.
  *
  * Threads: nothing belongs to the thread that made it.  [any thread] at the head of a section means that its functions may
  * be called from any number of threads at once, on the same object too; what makes an exception is named there.  A function
@@ -571,6 +574,12 @@ typedef struct tm_plan_options {
   const char *const *excluded_devices;  /* never these, whatever fails */
   uint32_t device_count;
   uint32_t excluded_device_count;
+  /* What counts how much, each up to 1000; all 0: latency only.  Of the cheapest placement and those on one resource each, the one
+     with the least sum of the three is taken. */
+  uint32_t latency_permille;            /* of the time until the end, in ns */
+  uint32_t throughput_permille;         /* of the time that the busiest resource works, in ns: what bounds runs side by side */
+  uint32_t memory_permille;             /* of the bytes at the peak in all memories, in KiB */
+  uint32_t reserved;
 } tm_plan_options;
 
 /* Seals the graph.  options may be NULL.
@@ -619,8 +628,11 @@ typedef struct tm_plan_description {
   uint32_t memory_count;
   uint32_t replays;                     /* 1: runs are replayed by now */
   uint32_t preparing;                   /* 1: kernels are being prepared */
+  uint32_t exact;                       /* 1: proven to be the cheapest, as far as times add up */
+  uint32_t overlaps;                    /* 1: work of several devices at the same time is counted once in the next two */
   uint64_t predicted_ns;                /* one run, copies included */
   uint64_t bound_ns;                    /* no placement is predicted to take less; 0: not known */
+  uint64_t additive_ns;                 /* one run with nothing at the same time */
   uint64_t run_count;
   uint64_t replay_count;
   uint64_t plan_count;                  /* times that the graph was placed */
@@ -654,8 +666,21 @@ typedef struct tm_plan_memory_description {
 tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);
 
 #define TM_PLAN_DIGEST_BYTES 32
-/* SHA-256 of all that makes the plan: the graph, devices by what they are, who runs what, and when what is copied where. */
+/* SHA-256 of all that a run does: the graph, devices by what they are, who runs what, what is copied when and where; not of
+   names, prices and addresses.  Plans of one digest do the same. */
 void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]);
+
+/* Writes who runs what to a file, whole or not at all.   TM_ERROR_ARGUMENT (no path), TM_ERROR_NO_DEVICE (what it was placed on
+   failed, and nobody else was found), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error);
+/* The plan of that file for the same graph, whatever was learned since: of the options on_failure, wait_for_prepare and lists of
+   devices count, all else is the file's.  It is placed anew only when something fails.
+   TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_LIMIT (over 1 GiB), TM_ERROR_CORRUPT (damage), TM_ERROR_ARGUMENT (it is of another graph),
+   TM_ERROR_NO_DEVICE (devices are not as they were: the text names the first difference), and as tm_plan_create */
+tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options *options, tm_plan **out_plan, tm_error *error);
+/* The first step at which two plans of one graph differ, by device or by what is done to operands.   TM_OK, TM_END (they do not),
+   TM_ERROR_ARGUMENT (graphs of different sizes) */
+tm_status tm_plan_compare(const tm_plan *a, const tm_plan *b, uint32_t *out_step, tm_error *error);
 
 /* -------------------------------------------------------------------------------------------------- explanation ---- */
 

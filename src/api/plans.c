@@ -2,6 +2,7 @@
 /* Plans as the application makes, runs and asks them; plans themselves are in src/execute. */
 #include <string.h>
 
+#include "api/plans.h"
 #include "api/tensor.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -21,7 +22,7 @@ static tm_context *context_of(const tm_plan *plan) { return plan->graph->owner; 
 
 /* ---- making ---- */
 
-static tm_status read_options(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error) {
+tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error) {
   *out_options = (tm_plan_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (options != NULL) TM_TRY(tm_copy_in(options, "plan options", out_options, sizeof *out_options, error));
   if (out_options->on_failure > TM_ON_FAILURE_STRICT)
@@ -29,12 +30,17 @@ static tm_status read_options(const tm_plan_options *options, tm_plan_options *o
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
     return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
                    out_options->worst_numerics);
+  const uint32_t weights[] = { out_options->latency_permille, out_options->throughput_permille, out_options->memory_permille };
+  for (uint32_t i = 0; i < sizeof weights / sizeof *weights; i++)
+    if (weights[i] > 1000)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: a weight of %u per mille, at most 1000", weights[i]);
   if (out_options->repeats == 0) out_options->repeats = USUAL_REPEATS;
   return TM_OK;
 }
 
 static tm_status check_names(const char *const *names, uint32_t count, const char *what, tm_error *error) {
-  if (count != 0 && names == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %u %s counted, but not given", count, what);
+  if (count != 0 && names == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %u %s counted, but not given", count, what);
   for (uint32_t i = 0; i < count; i++)
     if (names[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: %s: number %u is NULL", what, i);
   return TM_OK;
@@ -63,47 +69,61 @@ static tm_status deny(const tm_context *context, const tm_plan_options *options,
   return TM_OK;
 }
 
-static tm_status make(tm_graph *graph, const tm_plan_options *options, const uint8_t *denied, tm_plan *plan, tm_error *error) {
+static tm_status make(tm_graph *graph, const tm_plan_options *options, tm_plan_request *request, tm_plan *plan, tm_error *error) {
   tm_context *context = graph->owner;
-  tm_plan_request request = { .memory = &context->memory, .graph = graph, .runner = context->runner,
-                              .waits_for_prepare = options->wait_for_prepare != 0 };
-  if (options->on_failure == TM_ON_FAILURE_STRICT) request.runner.is_strict = true;
-  request.policy = (tm_plan_policy){
-    .worst_numerics = options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics,
-    .run_to_run = options->run_to_run,
-    .repeats = options->repeats,
-    .most_bytes = options->max_memory_bytes,
-    .denied = denied,
-    .one_resource = options->one_resource,
-  };
-  TM_TRY(tm_plan_init(plan, &request, error));
+  request->memory = &context->memory;
+  request->graph = graph;
+  request->runner = context->runner;
+  request->waits_for_prepare = options->wait_for_prepare != 0;
+  if (options->on_failure == TM_ON_FAILURE_STRICT) request->runner.is_strict = true;
+  request->policy.worst_numerics =
+      options->worst_numerics != TM_NUMERICS_DEFAULT ? options->worst_numerics : context->worst_numerics;
+  request->policy.run_to_run = options->run_to_run != 0;
+  request->policy.repeats = options->repeats;
+  request->policy.most_bytes = options->max_memory_bytes;
+  request->policy.one_resource = options->one_resource != 0;
+  request->policy.latency_permille = options->latency_permille;
+  request->policy.throughput_permille = options->throughput_permille;
+  request->policy.memory_permille = options->memory_permille;
+  TM_TRY(tm_plan_init(plan, request, error));
   plan->bounces = tm_memory_calloc(plan->memory, graph->inputs.count + graph->output_count, sizeof *plan->bounces);
   if (plan->bounces != NULL) return TM_OK;
   tm_plan_deinit(plan);
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
 }
 
-tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
-  tm_context *context = graph->owner;
-  tm_plan_options known;
-  TM_TRY(read_options(options, &known, error));
+static tm_status check_bound(const tm_graph *graph, tm_error *error) {
   const uint32_t unbound = tm_graph_unbound(graph);
-  if (unbound != TM_GRAPH_NONE) {
-    char name[TM_GRAPH_LABEL_CAPACITY];
-    tm_graph_name_value(graph, unbound, name, sizeof name);
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s has no bytes: bind it first", name);
-  }
+  if (unbound == TM_GRAPH_NONE) return TM_OK;
+  char name[TM_GRAPH_LABEL_CAPACITY];
+  tm_graph_name_value(graph, unbound, name, sizeof name);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s has no bytes: bind it first", name);
+}
+
+tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
+                       tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory,
+                                           tm_graph_choice *out_choice, tm_error *error),
+                       void *choose_context, tm_plan **out_plan, tm_error *error) {
+  tm_context *context = graph->owner;
+  TM_TRY(check_bound(graph, error));
   tm_graph_seal(graph);
   const uint32_t device_count = context->inventory->device_count;
   uint8_t *denied = tm_memory_calloc(&context->memory, device_count, 1);
   tm_plan *plan = tm_memory_calloc(&context->memory, 1, sizeof *plan);
+  tm_plan_request request = { .policy = { .denied = denied }, .choose = choose, .choose_context = choose_context };
   tm_status status = denied == NULL || plan == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan")
-                                                    : deny(context, &known, denied, error);
-  if (status == TM_OK) status = make(graph, &known, denied, plan, error);
+                                                    : deny(context, options, denied, error);
+  if (status == TM_OK) status = make(graph, options, &request, plan, error);
   tm_memory_free(&context->memory, denied, device_count);
   if (status != TM_OK) tm_memory_free(&context->memory, plan, sizeof *plan);
   else *out_plan = plan;
   return status;
+}
+
+tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
+  tm_plan_options known;
+  TM_TRY(tm_plan_options_read(options, &known, error));
+  return tm_plan_make(graph, &known, NULL, NULL, out_plan, error);
 }
 
 static uint64_t bounce_count(const tm_plan *plan) { return plan->graph->inputs.count + plan->graph->output_count; }
@@ -133,21 +153,22 @@ static tm_status bounce(tm_plan *plan, uint64_t index, const tm_operand *operand
   if (one->memory == NULL) {
     one->bytes = first + operand->byte_count;
     one->memory = tm_memory_alloc(plan->memory, one->bytes, plan->alignment);
-    if (one->memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a copy of %llu bytes", (unsigned long long)one->bytes);
+    if (one->memory == NULL)
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a copy of %llu bytes", (unsigned long long)one->bytes);
   }
   *out_first = (char *)one->memory + first;
   return TM_OK;
 }
 
-static tm_status check_like(const tm_plan *plan, const tm_tensor *tensor, const tm_operand *wanted, const char *what, uint32_t index,
-                            tm_error *error) {
+static tm_status check_like(const tm_plan *plan, const tm_tensor *tensor, const tm_operand *wanted, const char *what,
+                            uint32_t index, tm_error *error) {
   if (tensor->context != context_of(plan)) return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u is of another context", what, index);
   if (tensor->operand.format == wanted->format && tm_same_dims(&tensor->operand, wanted)) return TM_OK;
   char expected[128], found[128];
   tm_format_dims(wanted, expected, sizeof expected);
   tm_format_dims(&tensor->operand, found, sizeof found);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u: expected %s %s, found %s %s", what, index, tm_format_name(wanted->format), expected,
-                 tm_format_name(tensor->operand.format), found);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s %u: expected %s %s, found %s %s", what, index, tm_format_name(wanted->format),
+                 expected, tm_format_name(tensor->operand.format), found);
 }
 
 static tm_status take_inputs(tm_plan *plan, tm_tensor *const *inputs, tm_error *error) {
@@ -168,11 +189,24 @@ static tm_status output_operand(const tm_plan *plan, uint32_t index, tm_operand 
   return tm_operand_contiguous(value->format, value->rank, value->dims, out_operand, error);
 }
 
+/* What was not written in the last run may lie where a constant does. */
+static tm_status check_beside_constants(const tm_plan *plan, const tm_tensor *output, uint32_t index, tm_error *error) {
+  const char *begin = output->data - tm_operand_bytes_below(&output->operand), *end = begin + output->operand.byte_count;
+  for (uint64_t i = 0; i < plan->graph->constants.count; i++) {
+    const tm_value *constant = &plan->graph->values[plan->graph->constants.values[i]];
+    const char *first = (const char *)constant->data - tm_operand_bytes_below(&constant->operand);
+    if (begin >= first + constant->operand.byte_count || first >= end) continue;
+    return tm_fail(error, TM_ERROR_ARGUMENT, "output %u overlaps constant '%s'", index, constant->name.data);
+  }
+  return TM_OK;
+}
+
 static tm_status take_outputs(tm_plan *plan, tm_tensor *const *outputs, tm_error *error) {
   for (uint32_t i = 0; i < plan->graph->output_count; i++) {
     tm_operand dense;
     TM_TRY(output_operand(plan, i, &dense, error));
     TM_TRY(check_like(plan, outputs[i], &dense, "output", i, error));
+    if (plan->outputs[i] != outputs[i]->data) TM_TRY(check_beside_constants(plan, outputs[i], i, error));
     plan->outputs[i] = outputs[i]->data;
     const bool is_dense = (outputs[i]->operand.flags & TM_OPERAND_CONTIGUOUS) != 0;
     if (!is_dense || !is_aligned(plan, outputs[i]->data) || plan->writes_whole_units)
@@ -218,8 +252,8 @@ static void write_report(const tm_plan *plan, const tm_plan_outcome *outcome, tm
   tm_copy_out(report, &filled, sizeof filled);
 }
 
-tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
-                      tm_plan_report *report, tm_error *error) {
+tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs,
+                      uint32_t output_count, tm_plan_report *report, tm_error *error) {
   const tm_graph *graph = plan->graph;
   if (input_count != graph->inputs.count || output_count != graph->output_count)
     return tm_fail(error, TM_ERROR_ARGUMENT, "the graph has %llu inputs and %u outputs, and %u and %u were given",
@@ -307,8 +341,11 @@ void tm_plan_describe(const tm_plan *plan, tm_plan_description *out_description)
     .memory_count = plan->program.problem.solver.memory_count,
     .replays = plan->program.is_bound,
     .preparing = atomic_load(&plan->is_preparing),
+    .exact = plan->program.is_exact,
+    .overlaps = plan->program.overlaps,
     .predicted_ns = plan->program.total_ns,
     .bound_ns = plan->program.bound_ns,
+    .additive_ns = plan->program.additive_ns,
     .run_count = plan->counters.runs,
     .replay_count = plan->counters.plain_runs,
     .plan_count = plan->counters.plans,
@@ -354,4 +391,6 @@ tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_
   return TM_OK;
 }
 
-void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]) { memcpy(out_digest, plan->digest, TM_SHA256_BYTES); }
+void tm_plan_digest(const tm_plan *plan, uint8_t out_digest[TM_PLAN_DIGEST_BYTES]) {
+  tm_plan_digest_make(plan, out_digest);
+}

@@ -32,7 +32,8 @@ tm_status tm_careful_replay_own(tm_careful_replay *replay, uint32_t value, tm_er
   uint64_t rounded;
   if (!tm_checked_round_up(bytes, replay->plan->program.problem.alignment, &rounded)) rounded = UINT64_MAX;
   one->owned = tm_memory_alloc(replay->plan->memory, rounded, replay->plan->program.problem.alignment);
-  if (one->owned == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a value of %llu bytes", (unsigned long long)bytes);
+  if (one->owned == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a value of %llu bytes", (unsigned long long)bytes);
   one->owned_bytes = rounded;
   one->first = one->owned;
   return TM_OK;
@@ -67,7 +68,8 @@ tm_status tm_careful_replay_init(tm_careful_replay *replay, tm_plan *plan, tm_er
     const tm_value *value = &graph->values[i];
     if (value->kind == TM_GRAPH_INPUT) replay->values[i].first = plan->inputs[value->index];
     if (value->kind == TM_GRAPH_CONSTANT) replay->values[i].first = (char *)(uintptr_t)value->data;
-    if (value->kind == TM_GRAPH_STATE && plan->states[value->index].is_mirrored) replay->values[i].first = plan->states[value->index].mirror;
+    if (value->kind == TM_GRAPH_STATE && plan->states[value->index].is_mirrored)
+      replay->values[i].first = plan->states[value->index].mirror;
   }
   for (uint32_t i = 0; i < graph->output_count; i++) keep(replay, graph->outputs[i].value);
   for (uint64_t i = 0; i < graph->states.count; i++) {
@@ -102,13 +104,14 @@ static tm_status make_outputs(tm_careful_replay *replay, const tm_node *node, tm
     const uint32_t value = node->outputs[i];
     if (replay->values[value].owned == NULL) replay->values[value].first = NULL;        /* a copy that survived is not written */
     for (uint32_t o = 0; o < graph->output_count && value_of(replay, value)->is_output != 0; o++)
-      if (graph->outputs[o].value == value && replay->values[value].first == NULL) replay->values[value].first = replay->plan->outputs[o];
+      if (graph->outputs[o].value == value && replay->values[value].first == NULL)
+        replay->values[value].first = replay->plan->outputs[o];
     if (replay->values[value].first == NULL) TM_TRY(tm_careful_replay_own(replay, value, error));
   }
   return TM_OK;
 }
 
-static void note_outcome(tm_plan_outcome *outcome, const tm_run_outcome *run) {
+void tm_plan_outcome_add(tm_plan_outcome *outcome, const tm_run_outcome *run) {
   outcome->retries += run->retries;
   outcome->fell_back |= run->fell_back;
   if (run->note[0] != '\0') memcpy(outcome->note, run->note, sizeof outcome->note);
@@ -139,8 +142,8 @@ static tm_status run_node(tm_careful_replay *replay, const tm_plan_step *step, t
     pointers[i] = address_of(replay, value);
     origins[i] = plan->graph->values[value_of(replay, value)->base].origin;
   }
-  const tm_status status = tm_runner_run_candidate(&plan->runner, placement, candidate_now(plan, step, placement), pointers, origins,
-                                                   &run, error);
+  const tm_status status =
+      tm_runner_run_candidate(&plan->runner, placement, candidate_now(plan, step, placement), pointers, origins, &run, error);
   if (status == TM_ERROR_INTERNAL) replay->is_held = 1;
   if (status != TM_OK) {
     char name[TM_GRAPH_LABEL_CAPACITY];
@@ -148,7 +151,7 @@ static tm_status run_node(tm_careful_replay *replay, const tm_plan_step *step, t
     tm_error_prefix(error, "%s", name);
     return status;
   }
-  note_outcome(outcome, &run);
+  tm_plan_outcome_add(outcome, &run);
   if (run.retries != 0) plan->must_replace = 1;
   release_inputs(replay, node);
   return TM_OK;
@@ -186,7 +189,8 @@ static tm_status set_aside(tm_careful_replay *replay, uint64_t index, void **out
   *out_next = NULL;
   if (value->carry == TM_GRAPH_NONE) return TM_OK;
   *out_next = tm_memory_alloc(plan->memory, state->bytes, plan->program.problem.alignment);
-  if (*out_next == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)state->bytes);
+  if (*out_next == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)state->bytes);
   tm_plan_move(&plan->graph->values[value->carry].operand, address_of(replay, value->carry), &value->operand, *out_next);
   return TM_OK;
 }

@@ -35,6 +35,9 @@ tm_status tm_careful_replay_own(tm_careful_replay *replay, uint32_t value, tm_er
    TM_ERROR_NO_DEVICE (everything that was tried), TM_ERROR_NO_MEMORY, TM_ERROR_INTERNAL (hung, and may still use memory) */
 tm_status tm_careful_replay_run(tm_careful_replay *replay, tm_plan_outcome *outcome, tm_error *error);
 
+/* What happened to one node's run happened to the whole. */
+void tm_plan_outcome_add(tm_plan_outcome *outcome, const tm_run_outcome *run);
+
 /* Elements between two places in host memory, of the same format and dims. */
 void tm_plan_move(const tm_operand *from, const char *from_first, const tm_operand *to, char *to_first);
 

@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "execute/plan_build.h"
-#include "execute/plan_digest.h"
 #include "execute/plan_memory.h"
 #include "execute/plan_prepare.h"
 #include "schedule/graph_request.h"
@@ -40,6 +39,9 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   program->state_memory = choice->state_memory;
   program->total_ns = choice->total_ns;
   program->bound_ns = choice->bound_ns;
+  program->additive_ns = choice->additive_ns;
+  program->overlaps = choice->overlaps;
+  program->is_exact = choice->is_exact;
   return TM_OK;
 }
 
@@ -54,6 +56,14 @@ static tm_status build_stages(tm_plan_build *build, tm_error *error) {
   TM_TRY(tm_plan_build_actions(build, error));
   TM_TRY(tm_plan_build_slots(build, error));
   return tm_plan_build_launches(build, error);
+}
+
+uint64_t tm_plan_epochs(const tm_plan *plan) {
+  const tm_graph_problem *problem = &plan->program.problem;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < problem->place_count; i++)
+    if (plan->program.queues[i].is_used) sum += atomic_load_explicit(&problem->places[i].device->epoch, memory_order_relaxed);
+  return sum;
 }
 
 static void find_states(tm_plan *plan, const tm_plan_build *build) {
@@ -90,27 +100,33 @@ static void free_program(tm_plan *plan) {
   memset(program, 0, sizeof *program);
 }
 
-static tm_status place(tm_plan *plan, tm_error *error) {
+static tm_status choose(tm_plan *plan, const tm_plan_request *request, tm_graph_choice *out_choice, tm_error *error) {
+  if (request != NULL && request->choose != NULL)
+    return request->choose(request->choose_context, &plan->program.problem, plan->memory, out_choice, error);
+  return tm_graph_choice_make(&plan->program.problem, &plan->policy, plan->memory, out_choice, error);
+}
+
+static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   tm_plan_program *program = &plan->program;
   tm_graph_choice choice;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
-  TM_TRY(tm_graph_choice_make(&program->problem, plan->memory, &choice, error));
+  TM_TRY(choose(plan, request, &choice, error));
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
+  if (status == TM_OK) program->generation = tm_plan_epochs(plan);
   if (status == TM_OK) tm_plan_prepare_start(plan);
   return status;
 }
 
-tm_status tm_plan_place(tm_plan *plan, tm_error *error) {
+tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   free_program(plan);
   plan->program.was_made = true;
   tm_arena_init(&plan->program.arena, plan->memory);
-  const tm_status status = place(plan, error);
+  const tm_status status = place(plan, request, error);
   plan->must_replace = status != TM_OK;
   if (status != TM_OK) free_program(plan);
   if (status != TM_OK) return status;
   plan->counters.plans++;
-  tm_plan_digest_make(plan, plan->digest);
   return TM_OK;
 }
 
@@ -139,7 +155,8 @@ static tm_status make_states(tm_plan *plan, tm_error *error) {
     const uint64_t bytes = plan->graph->values[state->value].operand.byte_count;
     if (!tm_checked_round_up(bytes, plan->alignment, &state->bytes)) return no_memory(error);
     state->mirror = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
-    if (state->mirror == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)bytes);
+    if (state->mirror == NULL)
+      return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a state of %llu bytes", (unsigned long long)bytes);
     memset(state->mirror, 0, (size_t)state->bytes);
     state->is_mirrored = 1;
   }
@@ -167,7 +184,7 @@ tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *
   plan->policy = request->policy;
   plan->waits_for_prepare = request->waits_for_prepare;
   tm_status status = make_lists(plan, request, error);
-  if (status == TM_OK) status = tm_plan_place(plan, error);
+  if (status == TM_OK) status = tm_plan_place(plan, request, error);
   if (status != TM_OK) tm_plan_deinit(plan);
   return status;
 }

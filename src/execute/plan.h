@@ -99,7 +99,7 @@ typedef struct tm_plan_operand {
 typedef struct tm_plan_patch {
   uint32_t binding;
   uint32_t location;
-  uint64_t offset_bytes;
+  uint32_t value;               /* that lies there */
 } tm_plan_patch;
 
 /* A launch with what a direct call needs. */
@@ -172,7 +172,9 @@ typedef struct tm_plan_program {
   uint32_t step_count, action_count, location_count, slot_count, operand_count, patch_count, launch_count, binding_count;
   uint32_t state_memory;
   uint32_t is_bound;                    /* memory is there, and launches are made */
-  uint64_t total_ns, bound_ns;
+  uint32_t overlaps, is_exact;          /* as in tm_graph_choice */
+  uint64_t total_ns, bound_ns, additive_ns;
+  uint64_t generation;                  /* of epochs: see tm_plan_epochs */
   void    *block;                       /* host memory of slots */
   uint64_t block_bytes;
   uint64_t *memory_bytes;               /* [memory]: that the plan takes there */
@@ -196,7 +198,8 @@ typedef struct tm_plan {
   uint32_t         writes_whole_units;  /* a device in host memory writes beyond what is asked for: outputs have room for that */
   uint32_t         must_replace;        /* something failed: place anew before the next run */
   uint32_t         waits_for_prepare;
-  uint8_t          digest[TM_SHA256_BYTES];
+  uint32_t         bind_failures;       /* in a row */
+  uint32_t         runs_until_bind;     /* before it is tried again */
   /* The thread that prepares kernels. */
   tm_mutex         lock;
   tm_thread        preparer;
@@ -225,17 +228,22 @@ typedef struct tm_plan_request {
   tm_runner       runner;
   tm_plan_policy  policy;
   bool            waits_for_prepare;    /* no kernel is prepared while others do its work */
+  /* How nodes are placed the first time; NULL: as cheaply as can be. */
+  tm_status (*choose)(void *choose_context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                      tm_error *error);
+  void           *choose_context;
 } tm_plan_request;
 
 /* Places the graph.  It is not moved afterwards.   As tm_graph_problem_init and tm_graph_choice_make */
 tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 void      tm_plan_deinit(tm_plan *plan);
 
-/* Places it again, on what is there now; states keep their content.  On failure the plan is without a program, until the next try. */
-tm_status tm_plan_place(tm_plan *plan, tm_error *error);
+/* Places it again (as `request` says, or NULL: as cheaply as can be), on what is there now; states keep their content.  On failure
+   the plan is without a program, until the next try. */
+tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 
-/* Waits until everything is prepared, or cannot be. */
-void      tm_plan_wait_prepared(tm_plan *plan);
+/* Moves when a device's answers may have changed. */
+uint64_t  tm_plan_epochs(const tm_plan *plan);
 /* Whether all can be replayed: prepared, and proven. */
 bool      tm_plan_is_ready(const tm_plan *plan);
 

@@ -45,7 +45,7 @@ static tm_status wait_for(writer *w, uint32_t place, uint32_t to) {
   if (to <= w->waited_to[place]) return TM_OK;
   w->waited_to[place] = to;
   return write_action(w, &(tm_plan_action){ .kind = TM_ACTION_WAIT, .place = place, .step = TM_PLAN_NONE, .value = TM_PLAN_NONE,
-                                            .from = to - 1, .to = TM_PLAN_NONE });
+                                            .from = to - 1, .to = TM_PLAN_NONE, .target = TM_PLAN_NONE, .output = TM_PLAN_NONE });
 }
 
 /* All that is pending, or only what touches host memory, but for `except`. */
@@ -63,7 +63,8 @@ static void note_enqueued(writer *w, uint32_t place, bool is_in_host) {
 /* ---- transfers ---- */
 
 static tm_status write_transfer(writer *w, uint32_t kind, uint32_t value, uint32_t memory) {
-  tm_plan_action action = { .kind = kind, .place = w->place_of_memory[memory], .step = TM_PLAN_NONE, .value = value };
+  tm_plan_action action = { .kind = kind, .place = w->place_of_memory[memory], .step = TM_PLAN_NONE, .value = value,
+                            .target = TM_PLAN_NONE, .output = TM_PLAN_NONE };
   uint32_t host, device;
   TM_TRY(tm_plan_build_location(w->build, root_of(w, value), TM_HOST_SPACE, &host, w->error));
   TM_TRY(tm_plan_build_location(w->build, root_of(w, value), memory, &device, w->error));
@@ -100,13 +101,15 @@ static tm_status need_in_host(writer *w, uint32_t value, uint32_t reader) {
 static tm_status need(writer *w, uint32_t value, uint32_t memory, uint32_t reader) {
   if (memory == TM_HOST_SPACE) return need_in_host(w, value, reader);
   if (*there(w, value, memory)) return TM_OK;
-  *there(w, value, memory) = true;
   if (w->graph->values[value].kind == TM_GRAPH_CONSTANT) {      /* made once, before any run */
     uint32_t location;
-    return tm_plan_build_location(w->build, value, memory, &location, w->error);
+    TM_TRY(tm_plan_build_location(w->build, value, memory, &location, w->error));
+  } else {
+    TM_TRY(need_in_host(w, value, w->place_of_memory[memory]));
+    TM_TRY(write_transfer(w, TM_ACTION_UPLOAD, value, memory));
   }
-  TM_TRY(need_in_host(w, value, w->place_of_memory[memory]));
-  return write_transfer(w, TM_ACTION_UPLOAD, value, memory);
+  *there(w, value, memory) = true;
+  return TM_OK;
 }
 
 /* ---- nodes ---- */
@@ -163,7 +166,8 @@ static tm_status write_node(writer *w, uint32_t step) {
   const tm_device_slot *device = tm_graph_problem_candidate(problem, what->node, what->label)->device;
   const uint32_t place = problem->place_of_device[device->index];
   const bool is_async = what->is_direct && !is_plain(device);
-  tm_plan_action action = { .place = place, .step = step, .value = TM_PLAN_NONE };
+  tm_plan_action action = { .place = place, .step = step, .value = TM_PLAN_NONE, .to = TM_PLAN_NONE, .target = TM_PLAN_NONE,
+                            .output = TM_PLAN_NONE };
   action.kind = !what->is_direct ? TM_ACTION_CAREFUL : is_async ? TM_ACTION_ENQUEUE : TM_ACTION_LAUNCH;
   for (uint32_t i = 0; i < node->input_count; i++)
     TM_TRY(need(w, w->graph->values[node->inputs[i]].base, memory, is_async ? place : TM_PLAN_NONE));
@@ -180,8 +184,9 @@ static tm_status write_node(writer *w, uint32_t step) {
 /* Whether the state's memory holds its next content already. */
 static bool is_in_place(const writer *w, uint32_t state) {
   const uint32_t carried = w->graph->values[state].carry;
-  return carried == TM_GRAPH_NONE || (root_of(w, carried) == state && w->build->liveness.values[carried].offset_bytes == 0 &&
-                                      *there(w, w->graph->values[carried].base, w->program->problem.solver.values[w->number[state]].home));
+  return carried == TM_GRAPH_NONE ||
+         (root_of(w, carried) == state && w->build->liveness.values[carried].offset_bytes == 0 &&
+          *there(w, w->graph->values[carried].base, w->program->problem.solver.values[w->number[state]].home));
 }
 
 static uint32_t home_of(const writer *w, uint32_t state) { return w->program->problem.solver.values[w->number[state]].home; }
@@ -243,7 +248,8 @@ static tm_status write_carries(writer *w) {
 static tm_status write_end(writer *w) {
   for (uint64_t i = 0; i < w->graph->states.count; i++) {
     uint32_t location;
-    TM_TRY(tm_plan_build_location(w->build, w->graph->states.values[i], home_of(w, w->graph->states.values[i]), &location, w->error));
+    TM_TRY(
+        tm_plan_build_location(w->build, w->graph->states.values[i], home_of(w, w->graph->states.values[i]), &location, w->error));
   }
   for (uint32_t i = 0; i < w->graph->output_count; i++)
     TM_TRY(need_in_host(w, w->graph->values[w->graph->outputs[i].value].base, TM_PLAN_NONE));

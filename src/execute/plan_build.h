@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_build.h - the stages in which a plan's program comes about (plan.h): actions, then locations and slots, then memory and launches. */
+/* plan_build.h - the stages in which a plan's program comes about (plan.h): actions, then locations and slots, then memory and
+   launches. */
 #ifndef TM_EXECUTE_PLAN_BUILD_H
 #define TM_EXECUTE_PLAN_BUILD_H
 

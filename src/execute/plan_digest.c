@@ -45,7 +45,7 @@ static void add_node(tm_sha256 *hash, const tm_node *node) {
   for (uint32_t i = 0; i < node->input_count; i++) add_number(hash, node->inputs[i]);
 }
 
-void tm_graph_digest(const tm_graph *graph, uint8_t out_digest[TM_SHA256_BYTES]) {
+void tm_plan_graph_digest(const tm_graph *graph, uint8_t out_digest[TM_SHA256_BYTES]) {
   tm_sha256 hash;
   tm_sha256_init(&hash);
   add_number(&hash, FORM);
@@ -71,15 +71,12 @@ static void add_step(tm_sha256 *hash, const tm_plan_program *program, const tm_p
   const tm_plan_candidate *candidates = program->problem.placements[step->placement]->candidates;
   add_number(hash, step->node);
   add_number(hash, step->is_direct);
-  add_number(hash, step->predicted_ns);
-  add_number(hash, step->alternate_ns);
   add_candidate(hash, &candidates[step->candidate]);
-  if (step->alternate != TM_PLAN_NONE) add_candidate(hash, &candidates[step->alternate]);
 }
 
 static void add_program(tm_sha256 *hash, const tm_plan_program *program) {
   const uint64_t counts[] = { program->step_count, program->action_count, program->location_count, program->slot_count,
-                              program->state_memory, program->total_ns, program->bound_ns };
+                              program->state_memory };
   for (uint32_t i = 0; i < sizeof counts / sizeof *counts; i++) add_number(hash, counts[i]);
   for (uint32_t i = 0; i < program->step_count; i++) add_step(hash, program, &program->steps[i]);
   for (uint32_t i = 0; i < program->action_count; i++) {
@@ -101,13 +98,14 @@ static void add_program(tm_sha256 *hash, const tm_plan_program *program) {
 void tm_plan_digest_make(const tm_plan *plan, uint8_t out_digest[TM_SHA256_BYTES]) {
   uint8_t graph[TM_SHA256_BYTES];
   tm_sha256 hash;
-  tm_graph_digest(plan->graph, graph);
+  tm_plan_graph_digest(plan->graph, graph);
   tm_sha256_init(&hash);
   add_number(&hash, FORM);
   add_text(&hash, tm_version());
   tm_sha256_add(&hash, graph, sizeof graph);
   const tm_plan_policy *policy = &plan->policy;
-  const uint64_t numbers[] = { policy->worst_numerics, policy->run_to_run, policy->repeats, policy->most_bytes, policy->one_resource };
+  const uint64_t numbers[] = { policy->worst_numerics, policy->run_to_run, policy->repeats, policy->most_bytes,
+                               policy->one_resource };
   for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add_number(&hash, numbers[i]);
   add_program(&hash, &plan->program);
   tm_sha256_finish(&hash, out_digest);

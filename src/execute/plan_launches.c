@@ -11,7 +11,9 @@ static const tm_plan_candidate *candidate_of(const tm_plan_program *program, con
   return &program->problem.placements[step->placement]->candidates[step->candidate];
 }
 
-static bool is_launch(const tm_plan_action *action) { return action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE; }
+static bool is_launch(const tm_plan_action *action) {
+  return action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
+}
 
 static uint32_t count_bindings(const tm_plan_candidate *candidate) {
   return candidate->operation.input_count + candidate->operation.output_count + (candidate->answer.workspace_bytes != 0);
@@ -39,7 +41,7 @@ static tm_status note_patches(tm_plan_build *build, const tm_plan_action *action
     tm_plan_patch *patch = tm_plan_build_push(build->plan->memory, (void **)&program->patches, &program->patch_count,
                                               &program->patch_capacity, sizeof *patch);
     if (patch == NULL) return no_memory(error);
-    *patch = (tm_plan_patch){ first_binding + i, operand->location, program->offsets[operand->value] };
+    *patch = (tm_plan_patch){ first_binding + i, operand->location, operand->value };
   }
   return TM_OK;
 }
@@ -58,10 +60,19 @@ static tm_status count_all(tm_plan_program *program, tm_error *error) {
   return TM_OK;
 }
 
+/* By action, or none at all where nothing is enqueued. */
+static uint32_t count_tickets(const tm_plan_program *program) {
+  for (uint32_t i = 0; i < program->action_count; i++) {
+    const uint32_t kind = program->actions[i].kind;
+    if (kind == TM_ACTION_ENQUEUE || kind == TM_ACTION_UPLOAD || kind == TM_ACTION_DOWNLOAD) return program->action_count;
+  }
+  return 0;
+}
+
 tm_status tm_plan_build_launches(tm_plan_build *build, tm_error *error) {
   tm_plan_program *program = build->program;
   program->queues = tm_arena_calloc(&program->arena, program->problem.place_count, sizeof *program->queues);
-  program->tickets = tm_arena_calloc(&program->arena, program->action_count, sizeof *program->tickets);
+  program->tickets = tm_arena_calloc(&program->arena, count_tickets(program), sizeof *program->tickets);
   if (program->queues == NULL || program->tickets == NULL) return no_memory(error);
   TM_TRY(count_all(program, error));
   program->launches = tm_arena_calloc(&program->arena, program->launch_count, sizeof *program->launches);

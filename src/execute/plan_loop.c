@@ -16,7 +16,9 @@ typedef struct loop {
   tm_plan         *plan;
   tm_plan_program *program;
   tm_error        *error;
+  tm_plan_outcome *outcome;
   uint32_t         index;       /* of the action */
+  uint32_t         blamed;      /* action whose work failed; TM_PLAN_NONE: nobody knows */
 } loop;
 
 /* ---- queues ---- */
@@ -100,12 +102,20 @@ static tm_status transfer(const loop *l, const tm_plan_action *action) {
 }
 
 /* A ticket of value 0 was complete at once, and what came before it need not be. */
-static tm_status wait(const loop *l, uint32_t place, uint32_t to) {
+static tm_status wait(loop *l, uint32_t place, uint32_t to) {
   tm_plan_queue *queue = &l->program->queues[place];
   tm_ticket last = { .queue = queue->use.queue };
-  for (uint32_t i = to; i > queue->done_to && last.value == 0; i--)
-    if (l->program->actions[i - 1].place == place) last.value = l->program->tickets[i - 1];
-  const tm_status status = tm_device_finish(&queue->use, &last, queue->expected_ns, l->error);
+  uint64_t first = 0, failed;
+  for (uint32_t i = to; i > queue->done_to; i--) {
+    if (l->program->actions[i - 1].place != place || l->program->tickets[i - 1] == 0 ||
+        l->program->actions[i - 1].kind == TM_ACTION_WAIT)
+      continue;
+    first = l->program->tickets[i - 1];
+    if (last.value == 0) last.value = first;
+  }
+  const tm_status status = tm_device_finish(&queue->use, &last, first, queue->expected_ns, &failed, l->error);
+  for (uint32_t i = queue->done_to; status != TM_OK && i < to && failed != 0; i++)
+    if (l->program->actions[i].place == place && l->program->tickets[i] == failed) l->blamed = i;
   queue->has_failed = status != TM_OK;
   TM_TRY(status);
   queue->done_to = to;
@@ -145,13 +155,16 @@ static tm_status run_carefully(const loop *l, const tm_plan_action *action) {
     origins[i] = l->plan->graph->values[l->plan->graph->values[operand->value].base].origin;
   }
   give_queues(l);
-  const tm_status status = tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
+  const tm_status status =
+      tm_runner_run_candidate(&l->plan->runner, placement, step->candidate, pointers, origins, &outcome, l->error);
   take_queues(l);
-  if (status == TM_OK && outcome.retries != 0) l->plan->must_replace = 1;
-  return status;
+  TM_TRY(status);
+  tm_plan_outcome_add(l->outcome, &outcome);
+  if (outcome.retries != 0) l->plan->must_replace = 1;
+  return TM_OK;
 }
 
-static tm_status act(const loop *l, const tm_plan_action *action) {
+static tm_status act(loop *l, const tm_plan_action *action) {
   switch (action->kind) {
     case TM_ACTION_ENQUEUE: return enqueue(l, action);
     case TM_ACTION_UPLOAD:
@@ -181,32 +194,59 @@ static void begin(loop *l) {
 static void count_launches(const loop *l) {
   for (uint32_t i = 0; i < l->program->problem.place_count; i++)
     if (l->program->queues[i].launch_count != 0)
-      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count, memory_order_relaxed);
+      atomic_fetch_add_explicit(&l->program->problem.places[i].device->launch_count, l->program->queues[i].launch_count,
+                                memory_order_relaxed);
+}
+
+static bool is_given(const loop *l, uint32_t location) {
+  const uint32_t kind = l->program->locations[location].kind;
+  return kind == TM_LOCATION_INPUT || kind == TM_LOCATION_OUTPUT;
+}
+
+/* Whether work that may never end uses what the application gave. */
+static bool holds_given(const loop *l, uint32_t place) {
+  const tm_plan_queue *queue = &l->program->queues[place];
+  for (uint32_t i = queue->done_to; i <= l->index && i < l->program->action_count; i++) {
+    const tm_plan_action *action = &l->program->actions[i];
+    if (action->place != place || action->kind == TM_ACTION_WAIT) continue;
+    const uint32_t count = action->step == TM_PLAN_NONE ? 0 : candidate_of(l, action)->operation.input_count +
+                                                                  candidate_of(l, action)->operation.output_count;
+    for (uint32_t k = 0; k < count; k++)
+      if (is_given(l, l->program->operands[action->from + k].location)) return true;
+    if (action->step == TM_PLAN_NONE && (is_given(l, action->from) || is_given(l, action->to))) return true;
+  }
+  return false;
 }
 
 /* Other devices finish what they have; what they made counts. */
 static void end(loop *l, tm_status status, tm_loop_failure *failure) {
+  failure->action = l->index;
+  failure->status = status;
+  failure->blamed = l->blamed == TM_PLAN_NONE ? l->index : l->blamed;
   for (uint32_t i = 0; status != TM_OK && i < l->program->problem.place_count; i++) {
     tm_plan_queue *queue = &l->program->queues[i];
     tm_error unheard = TM_ERROR_INIT;
     l->error = &unheard;
     const bool is_pending = queue->is_held && !queue->has_failed && queue->enqueued_to > queue->done_to;
     if (is_pending && !queue->use.is_abandoned) (void)wait(l, i, queue->enqueued_to);
-    if (queue->use.is_abandoned) failure->is_held = 1;
+    if (!queue->is_held || !queue->use.is_abandoned) continue;
+    failure->is_abandoned = 1;
+    if (holds_given(l, i)) failure->is_held = 1;
   }
   give_queues(l);
   count_launches(l);
 }
 
 static void begin_failure(tm_loop_failure *failure) {
-  failure->is_held = 0;
+  failure->is_held = failure->is_abandoned = 0;
   failure->error.struct_size = sizeof failure->error;
   failure->error.text[0] = '\0';
 }
 
-tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
+tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .outcome = outcome,
+             .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -223,8 +263,6 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
     if (status != TM_OK) break;
   }
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }
@@ -232,35 +270,41 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure) {
 /* ---- learning ---- */
 
 static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns) {
+  const tm_graph_problem *problem = &l->program->problem;
+  const uint64_t ns = taken_ns == 0 ? 1 : taken_ns;
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
-    tm_placement *placement = l->program->problem.placements[step->placement];
-    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], taken_ns == 0 ? 1 : taken_ns, MEASURE_ONE_IN);
+    tm_placement *placement = problem->placements[step->placement];
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], ns, MEASURE_ONE_IN);
   } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
-    const tm_device_slot *device = l->program->problem.places[action->place].device;
+    const uint32_t *links = action->kind == TM_ACTION_UPLOAD ? problem->links_in : problem->links_out;
     const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
-    if (bytes != 0) tm_correction_learn_copy(l->plan->runner.table->market.correction, device->index, bytes, taken_ns == 0 ? 1 : taken_ns);
+    if (bytes == 0) return;
+    tm_correction_learn_copy(l->plan->runner.table->market.correction, links[problem->places[action->place].memory], bytes, ns);
   }
 }
 
 static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
-  const uint64_t begin_ns = tm_now_ns();
+  const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
+  const uint64_t begin_ns = tm_clock_now(clock);
   if (action->kind == TM_ACTION_LAUNCH) {
     const tm_status status = launch(&l->program->launches[action->to]);
     tm_float_mode_restore(&frame->mode);
     TM_TRY(status);
   } else {
     TM_TRY(act(l, action));
-    const bool is_enqueued = action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+    const bool is_enqueued =
+        action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
     if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
   }
-  learn(l, action, tm_now_ns() - begin_ns);
+  learn(l, action, tm_clock_since(clock, begin_ns));
   return TM_OK;
 }
 
-tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
+tm_status tm_plan_loop_measured(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure) {
   begin_failure(failure);
-  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error };
+  loop l = { .plan = plan, .program = &plan->program, .error = &failure->error, .outcome = outcome,
+             .blamed = TM_PLAN_NONE };
   tm_call_frame frame;
   tm_status status = TM_OK;
   begin(&l);
@@ -268,8 +312,6 @@ tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure) {
   for (; l.index < l.program->action_count && status == TM_OK; l.index += status == TM_OK)
     status = act_measured(&l, &l.program->actions[l.index], &frame);
   tm_call_leave(&frame);
-  failure->action = l.index;
-  failure->status = status;
   end(&l, status, failure);
   return status;
 }

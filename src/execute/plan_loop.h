@@ -8,14 +8,16 @@
 /* What went wrong and where; nothing is under way afterwards. */
 typedef struct tm_loop_failure {
   uint32_t  action;
-  uint32_t  is_held;            /* work that never ended may still use host memory */
+  uint32_t  blamed;             /* the action whose work failed, as far as that is known; else the same */
+  uint32_t  is_abandoned;       /* work of a device never ended, and may still use what it was given */
+  uint32_t  is_held;            /* ... and that is the application's */
   tm_status status;
   tm_error  error;
 } tm_loop_failure;
 
-/* TM_OK, or failure->status. */
-tm_status tm_plan_loop_plain(tm_plan *plan, tm_loop_failure *failure);
+/* TM_OK, or failure->status.  What careful steps made good is added to `outcome`. */
+tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure);
 /* The same, waiting for each step, and learning from what it took. */
-tm_status tm_plan_loop_measured(tm_plan *plan, tm_loop_failure *failure);
+tm_status tm_plan_loop_measured(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure);
 
 #endif

@@ -7,13 +7,16 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
+#define MOST_DOWNLOADS 3u
+
 static tm_status no_memory(const char *what, uint64_t bytes, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "a plan: no memory for %s of %llu bytes", what, (unsigned long long)bytes);
 }
 
 /* ---- transfers ---- */
 
-tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes, tm_error *error) {
+tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
+                         tm_error *error) {
   if (bytes == 0) return TM_OK;
   tm_device_use use = tm_device_use_begin(device);
   const tm_status status = tm_device_upload(&use, to->buffer, to->first_bytes - below, first - below, bytes, error);
@@ -21,11 +24,17 @@ tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uin
   return status;
 }
 
-tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes, tm_error *error) {
-  if (bytes == 0) return TM_OK;
-  tm_device_use use = tm_device_use_begin(device);
-  const tm_status status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
-  tm_device_use_end(&use);
+/* What a device still has is worth asking for more than once, as long as the device is there. */
+tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes,
+                           tm_error *error) {
+  tm_status status = TM_OK;
+  if (bytes == 0) return status;
+  for (uint32_t i = 0; i < MOST_DOWNLOADS && (i == 0 || (status != TM_OK && tm_device_is_usable(device))); i++) {
+    tm_device_use use = tm_device_use_begin(device);
+    status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
+    tm_device_use_end(&use);
+    if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
+  }
   return status;
 }
 
@@ -115,9 +124,13 @@ static tm_status make_locations(tm_plan *plan, tm_error *error) {
 
 /* ---- states ---- */
 
-static uint64_t state_bytes(const tm_plan *plan, const tm_plan_state *state) { return plan->graph->values[state->value].operand.byte_count; }
+static uint64_t state_bytes(const tm_plan *plan, const tm_plan_state *state) {
+  return plan->graph->values[state->value].operand.byte_count;
+}
 
-static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) { return &plan->program.locations[state->location]; }
+static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) {
+  return &plan->program.locations[state->location];
+}
 
 static bool take_in(tm_plan *plan, tm_plan_state *state) {
   tm_plan_location *from = location_of(plan, state);
@@ -141,6 +154,20 @@ tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *err
   if (state->mirror == NULL) return no_memory("a state", state->bytes, error);
   state->health = TM_STATE_FINE;
   state->is_mirrored = 1;
+  return TM_OK;
+}
+
+tm_status tm_plan_states_renew(tm_plan *plan, tm_error *error) {
+  for (uint64_t i = 0; i < plan->graph->states.count; i++) {
+    tm_plan_state *state = &plan->states[i];
+    if (!state->is_mirrored || state->mirror == NULL) continue;
+    void *fresh = tm_memory_alloc(plan->memory, state->bytes, plan->alignment);
+    if (fresh == NULL) return no_memory("a state", state->bytes, error);
+    memcpy(fresh, state->mirror, (size_t)state->bytes);
+    tm_plan_memory_free(plan, state->mirror, state->bytes);
+    state->mirror = fresh;
+    if (plan->program.is_bound && !is_in_buffer(location_of(plan, state))) location_of(plan, state)->host = fresh;
+  }
   return TM_OK;
 }
 
@@ -206,7 +233,8 @@ void tm_plan_point(tm_plan *plan) {
   }
   for (uint32_t i = 0; i < program->patch_count; i++) {
     const tm_plan_patch *patch = &program->patches[i];
-    program->bindings[patch->binding].buffer = (tm_buffer *)(void *)(program->locations[patch->location].host + patch->offset_bytes);
+    program->bindings[patch->binding].buffer =
+        (tm_buffer *)(void *)(program->locations[patch->location].host + program->offsets[patch->value]);
   }
 }
 

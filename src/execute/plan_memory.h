@@ -21,6 +21,8 @@ void tm_plan_point(tm_plan *plan);
 void      tm_plan_states_take_in(tm_plan *plan);
 /* The state, taken in, whole and fine, for somebody to write all of it.   TM_ERROR_NO_MEMORY */
 tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *error);
+/* States of host memory go to other memory, as who never came back may still write where they are.   TM_ERROR_NO_MEMORY */
+tm_status tm_plan_states_renew(tm_plan *plan, tm_error *error);
 /* ... and out again, to where the bound plan wants them. */
 tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error);
 
@@ -28,7 +30,9 @@ tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error);
 void tm_plan_memory_free(tm_plan *plan, void *memory, uint64_t bytes);
 
 /* One transfer, done when it returns. */
-tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes, tm_error *error);
-tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes, tm_error *error);
+tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
+                         tm_error *error);
+tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from, uint64_t below, char *first, uint64_t bytes,
+                           tm_error *error);
 
 #endif

@@ -10,7 +10,9 @@ static tm_plan_candidate *candidate_of(const tm_plan *plan, const tm_plan_step *
   return &plan->program.problem.placements[step->placement]->candidates[step->candidate];
 }
 
-static bool has_kernel(const tm_plan_candidate *candidate) { return candidate->lowering == NULL || !candidate->lowering->has_inner; }
+static bool has_kernel(const tm_plan_candidate *candidate) {
+  return candidate->lowering == NULL || !candidate->lowering->has_inner;
+}
 
 static bool is_prepared(const tm_plan_candidate *candidate) {
   return !has_kernel(candidate) || atomic_load_explicit(&candidate->is_prepared, memory_order_acquire);
@@ -54,12 +56,6 @@ void tm_plan_prepare_start(tm_plan *plan) {
 void tm_plan_prepare_stop(tm_plan *plan) {
   if (!plan->has_preparer) return;
   atomic_store(&plan->stop_preparing, 1);
-  tm_thread_join(&plan->preparer);
-  plan->has_preparer = false;
-}
-
-void tm_plan_wait_prepared(tm_plan *plan) {
-  if (!plan->has_preparer) return;
   tm_thread_join(&plan->preparer);
   plan->has_preparer = false;
 }

@@ -147,7 +147,8 @@ static void find_uses(const tm_plan_build *build, const uint32_t *done_at) {
   }
   for (uint32_t i = program->action_count; i-- > 0;) {
     const tm_plan_action *action = &program->actions[i];
-    const bool is_async = action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+    const bool is_async =
+        action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
     const uint32_t last = is_async ? done_at[i] : i;
     if (action->step != TM_PLAN_NONE) {
       const uint32_t count = operand_count(program, build->graph, action->step);

@@ -105,7 +105,8 @@ static bool read_back(wreck *w, uint32_t location, uint32_t value) {
   at.first_bytes += w->program->offsets[value];
   const uint64_t below = tm_operand_bytes_below(operand);
   w->replay.values[value].first += below;
-  if (tm_plan_download(w->program->problem.memories[one->memory], &at, below, w->replay.values[value].first, operand->byte_count, NULL) == TM_OK)
+  if (tm_plan_download(w->program->problem.memories[one->memory], &at, below, w->replay.values[value].first, operand->byte_count,
+                       NULL) == TM_OK)
     return true;
   w->is_unreadable[one->memory] = 1;
   w->replay.values[value].first = NULL;
@@ -172,7 +173,8 @@ static void need(uint8_t *needed, const wreck *w, uint32_t value) { needed[value
 static void find_runs(wreck *w, uint8_t *needed, const uint32_t *first_of, const uint32_t *next_of) {
   for (uint32_t i = 0; i < w->graph->output_count; i++) need(needed, w, w->graph->outputs[i].value);
   for (uint64_t i = 0; i < w->graph->states.count; i++)
-    if (value_of(w, w->graph->states.values[i])->carry != TM_GRAPH_NONE) need(needed, w, value_of(w, w->graph->states.values[i])->carry);
+    if (value_of(w, w->graph->states.values[i])->carry != TM_GRAPH_NONE)
+      need(needed, w, value_of(w, w->graph->states.values[i])->carry);
   for (uint32_t n = w->graph->node_count; n-- > 0;) {
     const tm_node *node = &w->graph->nodes[n];
     bool must = false;

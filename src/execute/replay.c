@@ -12,6 +12,8 @@
 
 /* The first replay is measured, and from then on one in so many. */
 #define MEASURE_ONE_IN 64u
+#define FIRST_PAUSE_RUNS 4u
+#define MOST_DOUBLINGS 8u
 
 static tm_status check_states(const tm_plan *plan, tm_error *error) {
   for (uint64_t i = 0; i < plan->graph->states.count; i++) {
@@ -38,9 +40,9 @@ static tm_status run_careful(tm_plan *plan, tm_plan_outcome *outcome, tm_error *
   return status;
 }
 
-/* Who is to blame is known only where a call told so; of work that was waited for, the run that makes good for it finds out. */
+/* Where nobody knows whose work it was, the run that makes good for it finds out. */
 static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome *outcome) {
-  const tm_plan_action *action = &plan->program.actions[failure->action];
+  const tm_plan_action *action = &plan->program.actions[failure->blamed];
   tm_plan_program *program = &plan->program;
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &program->steps[action->step];
@@ -49,23 +51,25 @@ static void blame(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome
     if (failure->status == TM_ERROR_NO_MEMORY || failure->status == TM_BUSY)
       tm_placement_demote(placement, &placement->candidates[step->candidate]);
   } else if (action->place != TM_PLAN_NONE) {
-    tm_runner_note_device(&plan->runner, program->problem.places[action->place].device, failure->status, &failure->error, outcome->note);
+    tm_runner_note_device(&plan->runner, program->problem.places[action->place].device, failure->status, &failure->error,
+                          outcome->note);
   }
 }
 
 static tm_status make_good(tm_plan *plan, const tm_loop_failure *failure, tm_plan_outcome *outcome, tm_error *error) {
+  plan->must_replace = 1;
+  if (failure->is_abandoned) TM_TRY(tm_plan_states_renew(plan, error));
   if (failure->is_held)
     return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use inputs and outputs", failure->error.text);
   const bool is_final = plan->program.actions[failure->action].kind == TM_ACTION_CAREFUL && failure->status != TM_ERROR_NO_MEMORY;
   blame(plan, failure, outcome);
-  plan->must_replace = 1;
   if (is_final || plan->runner.is_strict) {
     tm_plan_states_take_in(plan);
     return tm_fail(error, failure->status < 0 ? failure->status : TM_ERROR_INTERNAL, "%s",
                    is_final ? failure->error.text : outcome->note);
   }
-  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "%s; the rest of the graph is run again from what is left",
-               outcome->note);
+  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING,
+               "%s; the rest of the graph is run again from what is left", outcome->note);
   outcome->retries++;
   outcome->fell_back = 1;
   TM_TRY(tm_plan_recover(plan, failure->action, outcome, error));
@@ -77,24 +81,31 @@ static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *er
   tm_loop_failure failure;
   tm_plan_point(plan);
   const bool is_measured = plan->counters.plain_runs % MEASURE_ONE_IN == 0;
-  const tm_status status = is_measured ? tm_plan_loop_measured(plan, &failure) : tm_plan_loop_plain(plan, &failure);
+  const tm_status status = is_measured ? tm_plan_loop_measured(plan, outcome, &failure)
+                                       : tm_plan_loop_plain(plan, outcome, &failure);
   plan->counters.plain_runs++;
   outcome->was_plain = 1;
   return status == TM_OK ? TM_OK : make_good(plan, &failure, outcome, error);
 }
 
-/* A device without room for the plan comes last in the next one; this run goes node by node. */
+/* Where there is no room for all of it at once, runs go node by node, and it is tried again ever more rarely. */
 static void bind(tm_plan *plan) {
   tm_error error = TM_ERROR_INIT;
+  if (plan->runs_until_bind != 0) {
+    plan->runs_until_bind--;
+    return;
+  }
   const tm_status status = tm_plan_bind(plan, &error);
-  if (status == TM_OK) return;
-  tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "a plan cannot be replayed: %s", error.text);
-  plan->must_replace = 1;
+  if (status != TM_OK)
+    tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING, "a plan cannot be replayed: %s", error.text);
+  plan->runs_until_bind = status == TM_OK ? 0 : FIRST_PAUSE_RUNS << plan->bind_failures;
+  plan->bind_failures = status == TM_OK ? 0 : plan->bind_failures + (plan->bind_failures < MOST_DOUBLINGS);
 }
 
 static tm_status run(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   TM_TRY(check_states(plan, error));
-  if (plan->must_replace || !are_usable(plan)) TM_TRY(tm_plan_place(plan, error));
+  if (plan->must_replace || !are_usable(plan) || tm_plan_epochs(plan) != plan->program.generation)
+    TM_TRY(tm_plan_place(plan, NULL, error));
   if (!plan->program.is_bound && tm_plan_is_ready(plan)) bind(plan);
   else if (plan->program.is_bound && tm_plan_states_put_out(plan, NULL) != TM_OK) tm_plan_unbind(plan);
   TM_TRY(check_states(plan, error));

@@ -174,6 +174,10 @@ static void list_backends(const tm_inventory *inventory, name_list *list) {
   }
 }
 
+static bool is_denied(const tm_runner *runner, const tm_placement *placement, uint32_t index) {
+  return runner->denied != NULL && runner->denied[placement->candidates[index].device->index] != 0;
+}
+
 static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
@@ -181,7 +185,8 @@ static tm_status nobody(const tm_runner *runner, const tm_placement *placement, 
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const bool is_silent = candidate->reason[0] == '\0' || tm_candidate_can_run(candidate);
-    list_add(&list, candidate->device->name, is_silent ? "failed" : candidate->reason);
+    const char *what = is_silent ? "failed" : candidate->reason;
+    list_add(&list, candidate->device->name, is_denied(runner, placement, i) ? "not allowed" : what);
   }
   if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
   return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
@@ -221,10 +226,6 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
     return TM_OK;
   }
   return nobody(c->runner, placement, &failed, error);
-}
-
-static bool is_denied(const tm_runner *runner, const tm_placement *placement, uint32_t index) {
-  return runner->denied != NULL && runner->denied[placement->candidates[index].device->index] != 0;
 }
 
 static uint32_t next_allowed(const tm_runner *runner, tm_placement *placement) {
@@ -288,7 +289,14 @@ tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placeme
     index = next_allowed(runner, placement);
     if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
   }
-  TM_TRY(run_first(&c, index, false, error));
+  const tm_status status = run_first(&c, index, true, error);
+  if (status == TM_STALE) {             /* what was answered holds no more: whoever placed it has to ask again */
+    atomic_fetch_add(&runner->table->market.inventory->generation, 1);
+    TM_TRY(tm_runner_run_from(runner, &placement->request, pointers, origins, &outcome, error));
+    outcome.retries++;
+  } else if (status != TM_OK) {
+    return status;
+  }
   *out_outcome = outcome;
   return TM_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "execute/work_stream.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -10,6 +11,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "execute/work_stream_state.h"
+
+/* How many times as long as anywhere else work may take where the caller's thread keeps to. */
+#define HOME_ADVANTAGE 2u
 
 void *tm_work_stream_room_take(tm_work_stream_room *room, uint64_t bytes) {
   if (room->block.memory == NULL || room->block.bytes < bytes) {
@@ -90,6 +94,12 @@ tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *p
   return status;
 }
 
+void tm_work_stream_lane_deinit(tm_work_stream_lane *lane) {
+  if (lane->is_held) return;
+  tm_scratch_give(lane->room.scratch, lane->room.block);
+  tm_memory_free(lane->stream->runner->table->memory, lane->result, lane->stream->work->result_bytes);
+}
+
 /* ---- the caller's thread ---- */
 
 bool tm_work_stream_is_cancelled(const tm_work_stream *stream) {
@@ -115,18 +125,59 @@ static tm_status take_oldest(tm_work_stream *stream, tm_work_stream_entry **out_
   return status;
 }
 
-/* While there are helpers the caller's thread keeps to one device, so that it does not wait for theirs; if that fails, it has all of
-   them to fall back on. */
+/* Whether some device may still use what one of the lanes was given. */
+bool tm_work_stream_is_held(const tm_work_stream *stream, tm_status status) {
+  const tm_inventory *inventory = stream->runner->table->market.inventory;
+  if (status != TM_ERROR_INTERNAL) return false;
+  for (uint32_t i = 0; i < inventory->device_count; i++)
+    if (atomic_load(&inventory->devices[i]->is_stuck) || atomic_load(&inventory->devices[i]->unfinished_count) != 0) return true;
+  return false;
+}
+
+/* ---- where the caller's own pieces run ---- */
+
+static bool has_helpers(tm_work_stream *stream) {
+  bool any = false;
+  tm_mutex_lock(&stream->lock);
+  for (uint32_t i = 1; i < stream->pull.lane_count && !any; i++) any = !stream->pull.lanes[i].is_gone;
+  tm_mutex_unlock(&stream->lock);
+  return any;
+}
+
+/* While there are helpers the caller's thread keeps to one device, so that it does not wait for theirs; but not for work that
+   this one is far worse at. */
+static bool suits_home(tm_work_stream *stream, const tm_request *request) {
+  if (stream->home == TM_ANY_DEVICE || request->only_device != TM_ANY_DEVICE) return false;
+  if (!has_helpers(stream)) {
+    stream->home = TM_ANY_DEVICE;
+    return false;
+  }
+  tm_request own = *request;
+  own.only_device = stream->home;
+  tm_quote here, best;
+  if (tm_placement_quote(stream->runner->table, &own, &here, NULL) != TM_OK || here.total_ns == UINT64_MAX) return false;
+  return tm_placement_quote(stream->runner->table, request, &best, NULL) == TM_OK && here.total_ns / HOME_ADVANTAGE <= best.total_ns;
+}
+
+/* What failed at home is made good elsewhere, and told of like any other fallback. */
 static tm_status run_at_home(tm_work_stream *stream, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                              tm_error *error) {
-  if (stream->home != TM_ANY_DEVICE && request->only_device == TM_ANY_DEVICE) {
-    tm_request own = *request;
-    own.only_device = stream->home;
-    const tm_status status = tm_runner_run(stream->runner, &own, pointers, out_outcome, error);
-    if (status == TM_OK || status == TM_ERROR_CANCELLED || stream->runner->is_strict) return status;
-    stream->home = TM_ANY_DEVICE;
+  tm_error first = TM_ERROR_INIT;
+  if (!suits_home(stream, request)) return tm_runner_run(stream->runner, request, pointers, out_outcome, error);
+  tm_request own = *request;
+  own.only_device = stream->home;
+  const tm_status status = tm_runner_run(stream->runner, &own, pointers, out_outcome, &first);
+  if (status == TM_OK) return TM_OK;
+  if (status == TM_ERROR_CANCELLED || stream->runner->is_strict || tm_work_stream_is_held(stream, status)) {
+    *error = first;
+    return status;
   }
-  return tm_runner_run(stream->runner, request, pointers, out_outcome, error);
+  stream->home = TM_ANY_DEVICE;
+  TM_TRY(tm_runner_run(stream->runner, request, pointers, out_outcome, error));
+  out_outcome->retries++;
+  out_outcome->fell_back = 1;
+  snprintf(out_outcome->note, sizeof out_outcome->note, "%.250s", first.text);
+  return TM_OK;
 }
 
 static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, tm_error *error) {
@@ -135,7 +186,9 @@ static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, 
   tm_run_outcome outcome;
   const uint64_t begin = tm_now_ns();
   TM_TRY(tm_work_stream_load(lane, &entry->piece, pointers, error));
-  TM_TRY(run_at_home(stream, &entry->piece.request, pointers, &outcome, error));
+  const tm_status status = run_at_home(stream, &entry->piece.request, pointers, &outcome, error);
+  lane->is_held = tm_work_stream_is_held(stream, status);
+  if (status != TM_OK) return status;
   tm_work_stream_recruit(stream, &entry->piece, outcome.device);
   tm_mutex_lock(&stream->lock);
   tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
@@ -213,8 +266,7 @@ static tm_status run_lanes(tm_work_stream *stream, tm_error *error) {
   tm_condition_wake_all(&stream->changed);
   tm_mutex_unlock(&stream->lock);
   tm_work_stream_join(stream);
-  tm_scratch_give(own->room.scratch, own->room.block);
-  tm_memory_free(stream->runner->table->memory, own->result, stream->work->result_bytes);
+  tm_work_stream_lane_deinit(own);
   if (stream->status == TM_OK || status == TM_ERROR_CANCELLED) return status;
   *error = stream->error;
   return stream->status;

@@ -4,7 +4,7 @@
  * the other, wherever each is best placed, as it would without a stream.  Beside it, devices that keep other silicon busy
  * pull pieces on threads of their own, as long as that ends earlier (solver/pull.h); one with memory of its own and several
  * queues gets two, so that one piece is copied while the other is computed.  A lane whose device fails gives its piece back and is
- * gone; the caller's thread, which has all devices to fall back on, takes it.  So a stream needs no device but one, and what comes
+ * gone, for the rest of the stream; the caller's thread, which has all devices to fall back on, takes it.  So a stream needs no device but one, and what comes
  * out never depends on who took what: order is the work's business.
  */
 #ifndef TM_EXECUTE_WORK_STREAM_H
@@ -54,7 +54,8 @@ typedef struct tm_work_stream_report {
 void *tm_work_stream_room_take(tm_work_stream_room *room, uint64_t bytes);
 
 /* Returns when all pieces are done, or none is running any more.  out_report may be NULL.
-   TM_ERROR_CANCELLED (runner->cancelled), what the work returned, and as tm_runner_run */
+   TM_ERROR_CANCELLED (runner->cancelled), what the work returned, and as tm_runner_run: after TM_ERROR_INTERNAL a device may
+   still use what `load` gave and `done` was to get, which is then never freed where it is the stream's own */
 tm_status tm_work_stream_run(const tm_runner *runner, const tm_work_stream_source *work, tm_work_stream_report *out_report, tm_error *error);
 
 #endif

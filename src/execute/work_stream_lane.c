@@ -77,8 +77,7 @@ static void learn_price(tm_work_stream_lane *lane, const tm_work_stream_entry *e
   keep_offer(lane, kind, &offer);
 }
 
-/* Waits while others have to get done before there are pieces.  NULL: nothing is worth it, and as ever less is left, nothing
-   will be. */
+/* Waits while there may be more that suits it.  NULL: there is not, or the stream is over. */
 static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
   tm_work_stream *stream = lane->stream;
   tm_work_stream_entry *taken = NULL;
@@ -92,7 +91,7 @@ static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
       learn_price(lane, stream->window[unknown]);
     } else if (best != NOTHING) {
       taken = tm_work_stream_take(stream, best);
-    } else if (stream->window_count == 0 && !stream->is_at_end) {
+    } else if (!stream->is_at_end) {
       (void)tm_condition_wait(&stream->changed, &stream->lock, UINT64_MAX);
     } else {
       is_settled = true;
@@ -104,13 +103,14 @@ static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
 
 /* ---- running ---- */
 
-/* The piece goes back, and the lane goes; but for a strict runner, and where the data are at fault. */
+/* The piece goes back, and the lane goes; but for a strict runner, where the data are at fault, and after a hang. */
 static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, const tm_error *error) {
   tm_work_stream *stream = lane->stream;
   char note[sizeof error->text];
   snprintf(note, sizeof note, "%s helps no more: %.400s", lane->device->name, error->text);
   tm_mutex_lock(&stream->lock);
-  if (!is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED) {
+  lane->is_held = tm_work_stream_is_held(stream, status);       /* then nobody else may use what it was given */
+  if (!is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held) {
     stream->in_flight--;
     tm_work_stream_fail(stream, status, error);
   } else {
@@ -198,6 +198,11 @@ static void start_lane(tm_work_stream *stream, tm_device_slot *device) {
   tm_memory_free(stream->runner->table->memory, lane->result, stream->work->result_bytes);
 }
 
+/* Ties go by what a device is, never by its place in a list. */
+static bool is_before(const tm_device_slot *one, const tm_device_slot *other) {
+  return other == NULL || memcmp(&one->info.uuid, &other->info.uuid, sizeof one->info.uuid) < 0;
+}
+
 /* The device of a silicon that has no lane yet and makes most of pieces like this one. */
 static tm_device_slot *find_helper(tm_work_stream *stream, const tm_work_stream_piece *like, const tm_device_slot *used) {
   const tm_inventory *inventory = stream->runner->table->market.inventory;
@@ -215,7 +220,8 @@ static tm_device_slot *find_helper(tm_work_stream *stream, const tm_work_stream_
     const bool is_worth = tm_pull_is_worth(&stream->pull, stream->pull.lane_count, &offer);
     const double advantage = tm_pull_advantage(&stream->pull, stream->pull.lane_count, like->bytes, &offer);
     tm_mutex_unlock(&stream->lock);
-    if (!is_worth || advantage <= most) continue;
+    const bool is_better = advantage > most || (advantage == most && is_before(device, best));
+    if (!is_worth || !is_better) continue;
     most = advantage;
     best = device;
   }
@@ -234,12 +240,8 @@ void tm_work_stream_recruit(tm_work_stream *stream, const tm_work_stream_piece *
 }
 
 void tm_work_stream_join(tm_work_stream *stream) {
-  tm_memory *memory = stream->runner->table->memory;
   for (uint32_t i = 1; i < stream->pull.lane_count; i++) {
-    tm_work_stream_lane *lane = &stream->lanes[i];
-    tm_thread_join(&lane->thread);
-    if (atomic_load(&lane->device->is_stuck)) continue;       /* it may still use what it was given, for ever */
-    tm_scratch_give(lane->room.scratch, lane->room.block);
-    tm_memory_free(memory, lane->result, stream->work->result_bytes);
+    tm_thread_join(&stream->lanes[i].thread);
+    tm_work_stream_lane_deinit(&stream->lanes[i]);
   }
 }

@@ -30,6 +30,7 @@ typedef struct tm_work_stream_lane {
   tm_thread        thread;
   tm_work_stream_room   room;
   void            *result;
+  bool             is_held;             /* a device may still use its room and its result: they stay */
   tm_work_stream_offer  offers[TM_WORK_STREAM_OFFERS];
   uint32_t         offer_count;         /* ever made: the oldest goes first */
 } tm_work_stream_lane;
@@ -73,9 +74,14 @@ void tm_work_stream_finish(tm_work_stream *stream, uint32_t lane, tm_work_stream
 /* ---- without it ---- */
 
 bool tm_work_stream_is_cancelled(const tm_work_stream *stream);
+/* Whether what a lane was given for a run that ended so may still be used by a device. */
+bool tm_work_stream_is_held(const tm_work_stream *stream, tm_status status);
 
 /* Has the work load the piece for the lane; tells how long that took in the piece. */
 tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *piece, void **out_pointers, tm_error *error);
+
+/* Frees what a lane had, but for what a device may still use. */
+void tm_work_stream_lane_deinit(tm_work_stream_lane *lane);
 
 /* Starts lanes for devices that would help with a piece like this one; `used` is the device that the caller's thread uses. */
 void tm_work_stream_recruit(tm_work_stream *stream, const tm_work_stream_piece *like, uint32_t used);

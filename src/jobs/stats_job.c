@@ -199,13 +199,24 @@ static tm_status write_rows(void *context, tm_error *error) {
 
 /* ---- the job ---- */
 
+/* Of the tensors that tiles are made of. */
+static uint64_t bytes_of_tiles(const stats_state *state) {
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < state->selection.count; i++) {
+    const tm_selected *item = &state->selection.items[i];
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(state->sources[item->source].archive, item->tensor);
+    if (tm_stats_row_is_possible(tensor)) bytes += tensor->bytes;
+  }
+  return bytes;
+}
+
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
   state->runner.cancelled = tm_job_cancel_flag(job);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  const tm_work_stream_source work = { .context = state, .bytes_total = state->selection.bytes, .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
+  const tm_work_stream_source work = { .context = state, .bytes_total = bytes_of_tiles(state), .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
                                 .next = next_tile, .load = load_tile, .done = tile_done, .advance = write_rows, .note = note_stream };
   return tm_work_stream_run(&state->runner, &work, NULL, error);
 }

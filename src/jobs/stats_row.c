@@ -61,6 +61,11 @@ void tm_stats_row_identify(const char *path, const tm_archive_tensor *tensor, tm
   put_count(&cells[COUNT], tensor->element_count);
 }
 
+bool tm_stats_row_is_possible(const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0 && info != NULL && info->has_arithmetic;
+}
+
 /* One note a type, not one a tensor. */
 bool tm_stats_row_has_none(tm_job *job, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
@@ -69,7 +74,7 @@ bool tm_stats_row_has_none(tm_job *job, const tm_archive_tensor *tensor) {
   if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) {
     tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
     snprintf(note, sizeof note, "%s: the file ends before the tensor does", name);
-  } else if (info == NULL || !info->has_arithmetic) {
+  } else if (!tm_stats_row_is_possible(tensor)) {
     tm_text_escape(tensor->type_name, strlen(tensor->type_name), name, sizeof name);
     snprintf(note, sizeof note, "tensors of type %s have no figures: this version cannot decode it", info == NULL ? name : info->name);
   } else {

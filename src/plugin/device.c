@@ -411,11 +411,30 @@ tm_status tm_device_enqueue_download(tm_device_use *use, const tm_transfer *tran
   return take_ticket(use, &call, out_ticket);
 }
 
-tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t expected_ns, tm_error *error) {
+/* The first piece of work that failed, as long as the queue remembers. */
+static tm_status find_failed(tm_device_use *use, uint64_t first_value, uint64_t last_value, uint64_t *out_failed_value, tm_error *error) {
+  for (uint64_t value = first_value; value <= last_value; value++) {
+    tm_device_call call = { .device = use->device, .queue = use->queue, .kind = TM_CALL_WAIT, .error = error, .trial = use->trial,
+                            .ticket = { .queue = use->queue, .value = value }, .timeout_ns = TM_WAIT_POLL };
+    const tm_status status = tm_device_call_make(&call);
+    if (call.is_hung) use->is_abandoned = true;
+    if (status == TM_OK) continue;
+    *out_failed_value = value;
+    return status;
+  }
+  return TM_OK;
+}
+
+tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t first_value, uint64_t expected_ns,
+                           uint64_t *out_failed_value, tm_error *error) {
+  *out_failed_value = 0;
   if (ticket->value == 0) return TM_OK;
   tm_device_call call = { .device = use->device, .queue = use->queue, .error = error, .ticket = *ticket, .expected_ns = expected_ns };
   call.trial = use->trial;
-  const tm_status outcome = await(use, &call, false, tm_now_ns() + limit_of(use, &call));
+  tm_status outcome = await(use, &call, false, tm_now_ns() + limit_of(use, &call));
   if (outcome == TM_OK || use->is_abandoned) return outcome;
+  const tm_status cause = find_failed(use, tm_max_u64(first_value, 1), ticket->value, out_failed_value, error);
+  if (cause < 0) outcome = cause;
+  if (use->is_abandoned) return outcome;
   return clear_queue(use, BUSY_PATIENCE_NS) ? outcome : abandon(use, "its queue cannot be cancelled", error);
 }

@@ -151,6 +151,14 @@ static const tm_identity *memory_of(const tm_device_slot *device) {
   return memcmp(identity, &nameless, sizeof nameless) == 0 ? &device->info.uuid : identity;
 }
 
+uint32_t tm_candidate_link_in(const tm_market *market, const tm_device_slot *device) {
+  return tm_correction_link_of(market->correction, &host_memory, memory_of(device));
+}
+
+uint32_t tm_candidate_link_out(const tm_market *market, const tm_device_slot *device) {
+  return tm_correction_link_of(market->correction, memory_of(device), &host_memory);
+}
+
 tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot *device, const tm_operation *operation,
                                   const tm_operation *moved, uint64_t declared_ns) {
   tm_work work = { 0, 0, 0 };
@@ -171,8 +179,8 @@ tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot 
   if (device->is_host_memory) return basis;
   basis.copied_in_bytes = work.read_bytes;
   basis.copied_out_bytes = work.written_bytes;
-  basis.link_in = tm_correction_link_of(market->correction, &host_memory, memory_of(device));
-  basis.link_out = tm_correction_link_of(market->correction, memory_of(device), &host_memory);
+  basis.link_in = tm_candidate_link_in(market, device);
+  basis.link_out = tm_candidate_link_out(market, device);
   return basis;
 }
 

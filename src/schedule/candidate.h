@@ -37,6 +37,7 @@ typedef struct tm_plan_candidate {
   tm_setup_due      due;                /* of both, when it was last looked at */
   _Atomic(tm_kernel *) kernel;          /* prepared when first needed; NULL may be a valid handle */
   _Atomic bool      is_prepared;
+  bool              is_being_prepared;  /* under the placement's lock */
   _Atomic bool      holds_operands;     /* a run never came back and may still use what it was given */
   _Atomic bool      is_paid;            /* its set-ups, but for those of constants */
   _Atomic bool      is_device_known;    /* something was measured on the device: for those that hold no lock */
@@ -57,6 +58,10 @@ typedef struct tm_market {
   tm_setup_ledger *setups;
   tm_memory       *memory;
 } tm_market;
+
+/* What copies between the host's memory and the device's own are learned by (correction.h). */
+uint32_t tm_candidate_link_in(const tm_market *market, const tm_device_slot *device);
+uint32_t tm_candidate_link_out(const tm_market *market, const tm_device_slot *device);
 
 /* Largest number of candidates that a request can have on an inventory: each device as it is, and with a lowering. */
 uint32_t tm_candidate_most(const tm_inventory *inventory);

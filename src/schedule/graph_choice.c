@@ -5,156 +5,28 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "plugin/reference.h"
+#include "solver/memory_price.h"
+#include "solver/portfolio.h"
+#include "solver/timeline.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
 
-/* ---- one pass ---- */
-
-/* Where values are while nodes get their labels one after the other. */
-typedef struct pass {
-  const tm_solver_problem *solver;
-  bool     *is_there;           /* [value][memory] */
-  uint32_t *source;             /* [value]: memory that it is copied from */
-  uint32_t *first_output;       /* [op]: its outputs are outputs[first_output[op] ... first_output[op + 1]) */
-  uint32_t *outputs;
-  uint64_t  total_ns;
-} pass;
-
-static bool is_there(const pass *p, uint32_t value, uint32_t memory) {
-  return p->is_there[(uint64_t)value * p->solver->memory_count + memory];
-}
-
-static uint64_t fetch_ns(const pass *p, uint32_t value, uint32_t memory) {
-  return is_there(p, value, memory) ? 0 : tm_solver_copy_ns(p->solver, value, p->source[value], memory);
-}
-
-static void place(pass *p, uint32_t value, uint32_t memory) {
-  p->is_there[(uint64_t)value * p->solver->memory_count + memory] = true;
-}
-
-static uint64_t label_ns(const pass *p, uint32_t op, uint32_t label) {
-  const tm_solver_op *one = &p->solver->ops[op];
-  const tm_solver_label *how = &p->solver->labels[label];
-  uint64_t ns = how->cost_ns;
-  for (uint32_t i = 0; i < one->input_count; i++)
-    ns = tm_solver_add(ns, fetch_ns(p, p->solver->inputs[one->first_input + i], how->input_memory));
-  for (uint32_t i = p->first_output[op]; i < p->first_output[op + 1]; i++) {
-    const uint32_t wanted = p->solver->values[p->outputs[i]].wanted;
-    if (wanted != TM_SOLVER_NONE) ns = tm_solver_add(ns, tm_solver_copy_ns(p->solver, p->outputs[i], how->output_memory, wanted));
-  }
-  return ns;
-}
-
-static void take_label(pass *p, uint32_t op, uint32_t label) {
-  const tm_solver_op *one = &p->solver->ops[op];
-  const tm_solver_label *how = &p->solver->labels[label];
-  p->total_ns = tm_solver_add(p->total_ns, label_ns(p, op, label));
-  for (uint32_t i = 0; i < one->input_count; i++) place(p, p->solver->inputs[one->first_input + i], how->input_memory);
-  for (uint32_t i = p->first_output[op]; i < p->first_output[op + 1]; i++) {
-    const uint32_t value = p->outputs[i];
-    p->source[value] = how->output_memory;
-    place(p, value, how->output_memory);
-    if (p->solver->values[value].wanted != TM_SOLVER_NONE) place(p, value, p->solver->values[value].wanted);
-  }
-}
-
-/* What is there from the start, and wanted elsewhere, too. */
-static void start(pass *p) {
-  memset(p->is_there, 0, (uint64_t)p->solver->value_count * p->solver->memory_count * sizeof *p->is_there);
-  p->total_ns = 0;
-  for (uint32_t i = 0; i < p->solver->value_count; i++) {
-    const tm_solver_value *value = &p->solver->values[i];
-    if (value->producer != TM_SOLVER_NONE) continue;
-    p->source[i] = value->home;
-    place(p, i, value->home);
-    if (value->wanted == TM_SOLVER_NONE) continue;
-    p->total_ns = tm_solver_add(p->total_ns, fetch_ns(p, i, value->wanted));
-    place(p, i, value->wanted);
-  }
-}
-
-/* ---- choosing ---- */
-
-static bool is_better(const pass *p, uint64_t ns, uint32_t label, uint64_t best_ns, uint32_t best) {
-  if (best == TM_SOLVER_NONE || ns != best_ns) return best == TM_SOLVER_NONE || ns < best_ns;
-  return p->solver->labels[label].rank < p->solver->labels[best].rank;
-}
-
-/* The cheapest, the copies that it needs included; from `memory` only, where that can be, unless it is NONE. */
-static uint32_t cheapest(const pass *p, uint32_t op, uint32_t memory) {
-  const tm_solver_op *one = &p->solver->ops[op];
-  uint32_t best = TM_SOLVER_NONE;
-  uint64_t best_ns = 0;
-  for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
-    if (memory != TM_SOLVER_NONE && p->solver->labels[label].input_memory != memory) continue;
-    const uint64_t ns = label_ns(p, op, label);
-    if (!is_better(p, ns, label, best_ns, best)) continue;
-    best = label;
-    best_ns = ns;
-  }
-  return best;
-}
-
-static void choose_all(pass *p, uint32_t memory, uint32_t *labels) {
-  start(p);
-  for (uint32_t op = 0; op < p->solver->op_count; op++) {
-    uint32_t label = cheapest(p, op, memory);
-    if (label == TM_SOLVER_NONE) label = cheapest(p, op, TM_SOLVER_NONE);
-    labels[op] = label;
-    take_label(p, op, label);
-  }
-}
-
-static void list_outputs(pass *p) {
-  const tm_solver_problem *solver = p->solver;
-  for (uint32_t i = 0; i < solver->value_count; i++)
-    if (solver->values[i].producer != TM_SOLVER_NONE) p->first_output[solver->values[i].producer + 1]++;
-  for (uint32_t op = 0; op < solver->op_count; op++) p->first_output[op + 1] += p->first_output[op];
-  uint32_t *next = p->source;           /* not in use yet */
-  memcpy(next, p->first_output, solver->op_count * sizeof *next);
-  for (uint32_t i = 0; i < solver->value_count; i++)
-    if (solver->values[i].producer != TM_SOLVER_NONE) p->outputs[next[solver->values[i].producer]++] = i;
-}
-
-static bool pass_init(pass *p, const tm_solver_problem *solver, tm_arena *arena) {
-  const uint64_t most = tm_max_u64(solver->value_count, solver->op_count);
-  uint64_t cells;
-  memset(p, 0, sizeof *p);
-  p->solver = solver;
-  if (!tm_checked_mul(solver->value_count, solver->memory_count, &cells)) return false;
-  p->is_there = tm_arena_calloc(arena, cells, sizeof *p->is_there);
-  p->source = tm_arena_calloc(arena, most, sizeof *p->source);
-  p->first_output = tm_arena_calloc(arena, (uint64_t)solver->op_count + 1, sizeof *p->first_output);
-  p->outputs = tm_arena_calloc(arena, solver->value_count, sizeof *p->outputs);
-  if (p->is_there == NULL || p->source == NULL || p->first_output == NULL || p->outputs == NULL) return false;
-  list_outputs(p);
-  return true;
-}
-
-/* The best of going by what is cheapest at each node, and of staying in one memory where that can be. */
-static tm_status choose(tm_graph_problem *problem, tm_arena *arena, tm_graph_choice *choice, tm_error *error) {
-  pass p;
-  uint32_t *labels = tm_arena_calloc(arena, choice->node_count, sizeof *labels);
-  if (labels == NULL || !pass_init(&p, &problem->solver, arena)) return no_memory(error);
-  choice->total_ns = TM_SOLVER_NEVER;
-  const uint32_t home_count = problem->graph->states.count == 0 ? 1 : problem->solver.memory_count;
-  for (uint32_t home = 0; home < home_count; home++) {
-    tm_graph_problem_keep_states(problem, home);
-    for (uint32_t memory = 0; memory <= problem->solver.memory_count; memory++) {
-      choose_all(&p, memory == problem->solver.memory_count ? TM_SOLVER_NONE : memory, labels);
-      if (p.total_ns >= choice->total_ns) continue;
-      choice->total_ns = p.total_ns;
-      choice->state_memory = home;
-      if (choice->node_count != 0) memcpy(choice->labels, labels, choice->node_count * sizeof *labels);
-    }
-  }
-  tm_graph_problem_keep_states(problem, choice->state_memory);
-  return TM_OK;
+static tm_status begin(tm_graph_choice *choice, tm_memory *memory, uint32_t node_count, tm_error *error) {
+  *choice = (tm_graph_choice){ .memory = memory, .node_count = node_count };
+  choice->labels = tm_memory_calloc(memory, node_count, sizeof *choice->labels);
+  choice->alternates = tm_memory_calloc(memory, node_count, sizeof *choice->alternates);
+  return choice->labels != NULL && choice->alternates != NULL ? TM_OK : no_memory(error);
 }
 
 /* ---- alternates ---- */
 
-static void find_alternates(const tm_graph_problem *problem, tm_graph_choice *choice) {
+/* The least total with the label forced, or where that is not known its own time. */
+static uint64_t price_of(const tm_graph_problem *problem, const uint64_t *marginals, uint32_t label) {
+  return marginals != NULL ? marginals[label] : problem->solver.labels[label].cost_ns;
+}
+
+static void find_alternates(const tm_graph_problem *problem, const uint64_t *marginals, tm_graph_choice *choice) {
   const tm_solver_problem *solver = &problem->solver;
   for (uint32_t op = 0; op < choice->node_count; op++) {
     const tm_solver_op *one = &solver->ops[op];
@@ -162,57 +34,239 @@ static void find_alternates(const tm_graph_problem *problem, tm_graph_choice *ch
     uint32_t best = TM_SOLVER_NONE;
     for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
       if (tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
-      const tm_solver_label *how = &solver->labels[label], *known = &solver->labels[best == TM_SOLVER_NONE ? label : best];
-      if (best == TM_SOLVER_NONE || how->cost_ns < known->cost_ns || (how->cost_ns == known->cost_ns && how->rank < known->rank))
-        best = label;
+      const uint64_t ns = price_of(problem, marginals, label),
+                     known = best == TM_SOLVER_NONE ? 0 : price_of(problem, marginals, best);
+      const bool is_lower = best != TM_SOLVER_NONE && solver->labels[label].rank < solver->labels[best].rank;
+      if (ns == TM_SOLVER_NEVER) continue;
+      if (best == TM_SOLVER_NONE || ns < known || (ns == known && is_lower)) best = label;
     }
     choice->alternates[op] = best;
   }
 }
 
-static tm_status begin(tm_graph_choice *choice, tm_memory *memory, uint32_t node_count, tm_error *error) {
-  *choice = (tm_graph_choice){ .memory = memory, .node_count = node_count };
-  choice->labels = tm_memory_calloc(memory, node_count, sizeof *choice->labels);
-  choice->alternates = tm_memory_calloc(memory, node_count, sizeof *choice->alternates);
-  if (choice->labels != NULL && choice->alternates != NULL) return TM_OK;
-  tm_graph_choice_deinit(choice);
-  return no_memory(error);
+/* ---- the cheapest sum ---- */
+
+static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_graph_choice *choice) {
+  choice->total_ns = choice->additive_ns = assignment->total_ns;
+  choice->bound_ns = assignment->bound_ns;
+  choice->is_exact = assignment->is_exact;
+  choice->overlaps = 0;
+  choice->state_memory = home;
+  if (choice->node_count != 0) memcpy(choice->labels, assignment->labels, choice->node_count * sizeof *choice->labels);
 }
 
-tm_status tm_graph_choice_make(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error) {
-  tm_arena arena;
-  TM_TRY(begin(out_choice, memory, problem->graph->node_count, error));
-  tm_arena_init(&arena, memory);
-  const tm_status status = choose(problem, &arena, out_choice, error);
-  tm_arena_deinit(&arena);
-  if (status != TM_OK) {
-    tm_graph_choice_deinit(out_choice);
-    return status;
+static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
+                          tm_error *error) {
+  tm_assignment_within within;
+  TM_TRY(tm_assignment_solve_within(&problem->solver, NULL, memory, &within, error));
+  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) {
+    take_assignment(&within.assignment, home, choice);
+    find_alternates(problem, within.assignment.min_marginals, choice);
   }
-  find_alternates(problem, out_choice);
+  tm_assignment_within_deinit(&within);
   return TM_OK;
+}
+
+/* The first error counts when no home of states has a solution. */
+static tm_status solve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+  const uint32_t home_count = problem->graph->states.count == 0 ? 1 : problem->solver.memory_count;
+  tm_status first = TM_OK;
+  choice->total_ns = TM_SOLVER_NEVER;
+  for (uint32_t home = 0; home < home_count; home++) {
+    if (!tm_graph_problem_keep_states(problem, home) && home != TM_HOST_SPACE) continue;
+    const tm_status status = solve_at(problem, memory, home, choice, first == TM_OK ? error : NULL);
+    if (first == TM_OK) first = status;
+  }
+  if (choice->total_ns == TM_SOLVER_NEVER) return first;
+  (void)tm_graph_problem_keep_states(problem, choice->state_memory);
+  return TM_OK;
+}
+
+/* ---- on one resource ---- */
+
+static bool is_last_resort(const tm_graph_problem *problem, uint32_t op, uint32_t label) {
+  return strcmp(tm_graph_problem_candidate(problem, op, label)->device->backend->name, TM_REFERENCE_NAME) == 0;
+}
+
+/* Costs as they are, but for labels that stay on the resource where that can be, and go to the last resort where not. */
+static void restrict_to(const tm_graph_problem *problem, uint32_t resource, const tm_solver_label *all, tm_solver_label *labels) {
+  for (uint32_t op = 0; op < problem->solver.op_count; op++) {
+    const tm_solver_op *one = &problem->solver.ops[op];
+    bool can = false;
+    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++)
+      can |= all[label].resource == resource;
+    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
+      const bool stays = can ? all[label].resource == resource : is_last_resort(problem, op, label);
+      labels[label].cost_ns = stays ? all[label].cost_ns : TM_SOLVER_NEVER;
+    }
+  }
+}
+
+/* ---- at the same time ---- */
+
+/* Only what is enqueued and not waited for overlaps with anything. */
+static bool may_overlap(const tm_graph_problem *problem) {
+  bool is_async = false;
+  for (uint32_t i = 0; i < problem->place_count; i++)
+    is_async |= (problem->places[i].device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
+  return is_async && problem->solver.resource_count > 1 && problem->solver.op_count > 1 &&
+         problem->solver.op_count <= TM_PORTFOLIO_MOST_OPS;
+}
+
+static tm_status run_timeline(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, tm_timeline *out_timeline,
+                              tm_error *error) {
+  uint32_t *order = tm_memory_calloc(memory, problem->solver.op_count, sizeof *order);
+  if (order == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < problem->solver.op_count; i++) order[i] = i;
+  const tm_status status = tm_timeline_simulate(&problem->solver, labels, order, memory, out_timeline, error);
+  tm_memory_free(memory, order, problem->solver.op_count * sizeof *order);
+  return status;
+}
+
+static tm_status simulate(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint64_t *out_makespan_ns,
+                          uint64_t *out_additive_ns, tm_error *error) {
+  tm_timeline timeline;
+  TM_TRY(run_timeline(problem, memory, labels, &timeline, error));
+  *out_makespan_ns = timeline.makespan_ns;
+  *out_additive_ns = timeline.additive_ns;
+  tm_timeline_deinit(&timeline);
+  return TM_OK;
+}
+
+/* Nodes keep their order, so what the portfolio found is judged in that. */
+static tm_status overlap_threads(const tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+  const tm_portfolio_seed seed = { "additive", choice->labels };
+  uint64_t own_ns, own_additive_ns, ns, additive_ns;
+  tm_portfolio portfolio;
+  TM_TRY(simulate(problem, memory, choice->labels, &own_ns, &own_additive_ns, error));
+  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, NULL, memory, &portfolio, error));
+  const tm_portfolio_plan *best = &portfolio.plans[portfolio.best];
+  tm_status status = simulate(problem, memory, portfolio.labels, &ns, &additive_ns, error);
+  if (status == TM_OK) {
+    const bool is_better = ns < own_ns && best->excess_bytes == 0;
+    if (is_better) memcpy(choice->labels, portfolio.labels, choice->node_count * sizeof *choice->labels);
+    if (is_better) find_alternates(problem, NULL, choice);
+    choice->total_ns = is_better ? ns : own_ns;
+    choice->additive_ns = is_better ? additive_ns : own_additive_ns;
+    choice->bound_ns = portfolio.bound_ns;
+    choice->overlaps = 1;
+  }
+  tm_portfolio_deinit(&portfolio);
+  return status;
+}
+
+/* What computes within its calls keeps the thread that makes them, whatever silicon it is of. */
+static tm_status overlap(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+  const tm_solver_label *all = problem->solver.labels;
+  tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
+  if (labels == NULL) return no_memory(error);
+  memcpy(labels, all, problem->solver.label_count * sizeof *labels);
+  for (uint32_t op = 0; op < problem->solver.op_count; op++) {
+    const tm_solver_op *one = &problem->solver.ops[op];
+    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
+      const bool is_enqueued = problem->labels[label].is_direct &&
+                               (tm_graph_problem_candidate(problem, op, label)->device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
+      if (!is_enqueued) labels[label].resource = problem->solver.resource_count;
+    }
+  }
+  problem->solver.labels = labels;
+  problem->solver.resource_count++;
+  const tm_status status = overlap_threads(problem, memory, choice, error);
+  problem->solver.resource_count--;
+  problem->solver.labels = all;
+  return status;
+}
+
+/* ---- what is wanted ---- */
+
+static bool has_weights(const tm_plan_policy *policy) {
+  return (policy->latency_permille | policy->throughput_permille | policy->memory_permille) != 0;
+}
+
+static uint64_t times(uint64_t amount, uint32_t permille) { return amount / 1000 * permille + amount % 1000 * permille / 1000; }
+
+/* What the policy wants little of: time until the end, time of the busiest resource, and memory, a KiB at its peak like a ns. */
+static tm_status weigh(const tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                       const tm_graph_choice *choice, uint64_t *out_score, tm_error *error) {
+  tm_timeline timeline;
+  *out_score = choice->total_ns;
+  if (!has_weights(policy)) return TM_OK;
+  TM_TRY(run_timeline(problem, memory, choice->labels, &timeline, error));
+  uint64_t busiest_ns = 0, peak_bytes = 0;
+  for (uint32_t i = 0; i < timeline.resource_count; i++) busiest_ns = tm_max_u64(busiest_ns, timeline.busy_ns[i]);
+  for (uint32_t i = 0; i < timeline.memory_count; i++) peak_bytes = tm_solver_add(peak_bytes, timeline.peak_bytes[i]);
+  *out_score = tm_solver_add(times(timeline.makespan_ns, policy->latency_permille), times(busiest_ns, policy->throughput_permille));
+  *out_score = tm_solver_add(*out_score, times(peak_bytes / 1024, policy->memory_permille));
+  tm_timeline_deinit(&timeline);
+  return TM_OK;
+}
+
+/* One resource after the other, where that is demanded or what the policy weighs comes out less than for `choice`. */
+static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                              tm_error *error) {
+  const tm_solver_label *all = problem->solver.labels;
+  tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
+  uint32_t *best = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best);
+  if (labels == NULL || best == NULL) return no_memory(error);
+  memcpy(labels, all, problem->solver.label_count * sizeof *labels);
+  tm_graph_choice found = *choice;
+  uint64_t least = TM_SOLVER_NEVER, score;
+  if (policy->one_resource == 0) TM_TRY(weigh(problem, policy, memory, choice, &least, error));
+  memcpy(best, choice->labels, choice->node_count * sizeof *best);
+  tm_status first = TM_OK;
+  for (uint32_t resource = 0; resource < problem->solver.resource_count; resource++) {
+    restrict_to(problem, resource, all, labels);
+    problem->solver.labels = labels;
+    tm_status status = solve(problem, memory, choice, first == TM_OK ? error : NULL);
+    problem->solver.labels = all;
+    if (status == TM_OK) status = weigh(problem, policy, memory, choice, &score, first == TM_OK ? error : NULL);
+    if (first == TM_OK) first = status;
+    if (status != TM_OK || score >= least) continue;
+    least = score;
+    found = *choice;
+    memcpy(best, choice->labels, choice->node_count * sizeof *best);
+  }
+  if (least == TM_SOLVER_NEVER) return first;
+  *choice = found;
+  memcpy(choice->labels, best, choice->node_count * sizeof *best);
+  (void)tm_graph_problem_keep_states(problem, choice->state_memory);
+  find_alternates(problem, NULL, choice);
+  return TM_OK;
+}
+
+/* ---- all ---- */
+
+static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                        tm_error *error) {
+  TM_TRY(begin(choice, memory, problem->graph->node_count, error));
+  if (choice->node_count == 0) return TM_OK;
+  if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
+  TM_TRY(solve(problem, memory, choice, error));
+  if (may_overlap(problem)) TM_TRY(overlap(problem, memory, choice, error));
+  return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
+}
+
+tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                               tm_graph_choice *out_choice, tm_error *error) {
+  const tm_status status = choose(problem, policy, memory, out_choice, error);
+  if (status != TM_OK) tm_graph_choice_deinit(out_choice);
+  return status;
 }
 
 tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
                               tm_graph_choice *out_choice, tm_error *error) {
-  tm_arena arena;
-  pass p;
-  TM_TRY(begin(out_choice, memory, problem->graph->node_count, error));
-  tm_graph_problem_keep_states(problem, state_memory);
-  out_choice->state_memory = state_memory;
-  if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
-  tm_arena_init(&arena, memory);
-  const bool is_ready = pass_init(&p, &problem->solver, &arena);
-  if (is_ready) start(&p);
-  for (uint32_t op = 0; is_ready && op < out_choice->node_count; op++) take_label(&p, op, labels[op]);
-  out_choice->total_ns = p.total_ns;
-  tm_arena_deinit(&arena);
-  if (!is_ready) {
-    tm_graph_choice_deinit(out_choice);
-    return no_memory(error);
+  tm_status status = begin(out_choice, memory, problem->graph->node_count, error);
+  if (status == TM_OK) {
+    (void)tm_graph_problem_keep_states(problem, state_memory);
+    out_choice->state_memory = state_memory;
+    if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
+    find_alternates(problem, NULL, out_choice);
+    if (out_choice->node_count != 0)
+      status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
+    if (!may_overlap(problem)) out_choice->total_ns = out_choice->additive_ns;
   }
-  find_alternates(problem, out_choice);
-  return TM_OK;
+  if (status != TM_OK) tm_graph_choice_deinit(out_choice);
+  return status;
 }
 
 void tm_graph_choice_deinit(tm_graph_choice *choice) {

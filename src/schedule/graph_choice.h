@@ -12,12 +12,17 @@ typedef struct tm_graph_choice {
   uint32_t   node_count;
   uint32_t   state_memory;      /* where states live between runs */
   uint64_t   total_ns;          /* of one run, copies included */
-  uint64_t   bound_ns;          /* no choice takes less */
+  uint64_t   bound_ns;          /* no choice takes less; 0: not known */
+  uint64_t   additive_ns;       /* of the same with nothing at the same time */
+  uint32_t   overlaps;          /* 1: total and bound count what runs at the same time once */
+  uint32_t   is_exact;          /* 1: nothing is cheaper, as far as times add up */
 } tm_graph_choice;
 
-/* Changes where states live in `problem` to what was found best.   TM_ERROR_NO_MEMORY, TM_ERROR_LIMIT (no choice keeps to the
-   policy's most_bytes) */
-tm_status tm_graph_choice_make(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice, tm_error *error);
+/* The cheapest sum (solver/assignment.h), or what is over sooner as different devices work at the same time
+   (solver/portfolio.h).  Changes where states live in `problem` to what was found best.
+   TM_ERROR_NO_MEMORY, TM_ERROR_LIMIT (no choice keeps to the policy's most_bytes) */
+tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                               tm_graph_choice *out_choice, tm_error *error);
 /* The same for labels that are given, [node], as they were chosen before. */
 tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
                               tm_graph_choice *out_choice, tm_error *error);

@@ -63,7 +63,8 @@ tm_status tm_graph_labels_ask(tm_graph_problem *problem, const tm_plan_policy *p
   problem->node_placements = tm_arena_calloc(&problem->arena, node_count, sizeof *problem->node_placements);
   set.slots = tm_arena_calloc(&problem->arena, set.slot_count, sizeof *set.slots);
   set.hashes = tm_arena_calloc(&problem->arena, node_count, sizeof *set.hashes);
-  if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL) return no_memory(error);
+  if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL)
+    return no_memory(error);
   tm_request request;
   for (uint32_t i = 0; i < node_count; i++) {
     tm_graph_request_make(problem->graph, i, policy, &request);
@@ -88,13 +89,16 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   place->memory = TM_HOST_SPACE;
   if (!device->is_host_memory) {
     place->memory = problem->solver.memory_count;
+    problem->links_in[problem->solver.memory_count] = tm_candidate_link_in(&problem->table->market, device);
+    problem->links_out[problem->solver.memory_count] = tm_candidate_link_out(&problem->table->market, device);
     problem->memories[problem->solver.memory_count++] = place->device;
   } else {
     problem->alignment = tm_graph_request_host_alignment(problem->alignment, device);
   }
   for (uint32_t i = 0; i < index; i++) {
     const tm_graph_place *other = &problem->places[i];
-    if (is_nothing(&device->info.resource) || compare_identity(&device->info.resource, &other->device->info.resource) != 0) continue;
+    if (is_nothing(&device->info.resource) || compare_identity(&device->info.resource, &other->device->info.resource) != 0)
+      continue;
     place->resource = other->resource;
     return;
   }
@@ -107,6 +111,10 @@ tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
   problem->places = tm_arena_calloc(&problem->arena, count, sizeof *problem->places);
   problem->memories = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->memories);
   problem->place_of_device = tm_arena_calloc(&problem->arena, count, sizeof *problem->place_of_device);
+  problem->links_in = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->links_in);
+  problem->links_out = tm_arena_calloc(&problem->arena, (uint64_t)count + 1, sizeof *problem->links_out);
+  if (problem->links_in == NULL || problem->links_out == NULL) return no_memory(error);
+  problem->links_in[TM_HOST_SPACE] = problem->links_out[TM_HOST_SPACE] = TM_NO_LINK;
   if (problem->places == NULL || problem->memories == NULL || problem->place_of_device == NULL) return no_memory(error);
   problem->alignment = TM_BEST_ALIGNMENT;
   problem->place_count = count;
@@ -158,7 +166,8 @@ static void add_label(label_maker *maker, uint32_t node, uint32_t index, const t
   const uint32_t place = problem->place_of_device[candidate->device->index];
   const bool is_direct = candidate->lowering == NULL &&
                          tm_graph_request_is_bindable(problem->graph, node, candidate->device, problem->alignment);
-  const uint64_t run_ns = is_direct ? candidate->total_ns - tm_min_u64(candidate->copy_ns, candidate->total_ns) : candidate->total_ns;
+  const uint64_t run_ns =
+      is_direct ? candidate->total_ns - tm_min_u64(candidate->copy_ns, candidate->total_ns) : candidate->total_ns;
   const uint64_t setup_ns = share_of_setup_ns(maker, candidate, maker->use_counts[problem->node_placements[node]]);
   const uint32_t memory = is_direct ? problem->places[place].memory : TM_HOST_SPACE;
   maker->solver_labels[maker->count] = (tm_solver_label){
@@ -180,8 +189,11 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
   for (uint32_t i = 0; i < placement->candidate_count && used < sizeof text; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const bool is_denied = tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device);
-    const char *reason = is_denied ? "not allowed for this plan" : candidate->reason[0] != '\0' ? candidate->reason : "not usable any more";
-    const int length = snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
+    const char *reason = is_denied                      ? "not allowed for this plan"
+                         : candidate->reason[0] != '\0' ? candidate->reason
+                                                        : "not usable any more";
+    const int length =
+        snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
     used += length < 0 ? 0 : (size_t)length;
   }
   tm_graph_name_node(maker->problem->graph, node, name, sizeof name);
@@ -190,10 +202,12 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
 
 static tm_status add_node(label_maker *maker, tm_solver_op *op, uint32_t node, tm_error *error) {
   tm_graph_problem *problem = maker->problem;
-  const tm_placement *placement = problem->placements[problem->node_placements[node]];
+  tm_placement *placement = problem->placements[problem->node_placements[node]];
   op->first_label = maker->count;
+  tm_mutex_lock(&placement->lock);      /* others may be learning */
   for (uint32_t i = 0; i < placement->candidate_count; i++)
     if (may_be_used(maker, &placement->candidates[i])) add_label(maker, node, i, &placement->candidates[i]);
+  tm_mutex_unlock(&placement->lock);
   op->label_count = maker->count - op->first_label;
   return op->label_count != 0 ? TM_OK : nobody(maker, node, error);
 }

@@ -39,16 +39,27 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   return TM_OK;
 }
 
-void tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory) {
+/* A state that becomes a part or another arrangement of something is put together in host memory. */
+static bool can_move(const tm_graph *graph, uint32_t state) {
+  const uint32_t carried = graph->values[state].carry;
+  return carried == TM_GRAPH_NONE || graph->values[carried].kind == TM_GRAPH_RESULT;
+}
+
+bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory) {
   const tm_graph *graph = problem->graph;
+  bool any = false;
   tm_solver_value *values = (tm_solver_value *)(uintptr_t)problem->solver.values;       /* made above, in our arena */
-  for (uint32_t i = 0; i < graph->states.count; i++) {
-    const tm_value *state = &graph->values[graph->states.values[i]];
-    values[problem->value_numbers[graph->states.values[i]]].home = memory;
+  for (uint64_t i = 0; i < graph->states.count; i++) {
+    const uint32_t number = graph->states.values[i];
+    const tm_value *state = &graph->values[number];
+    const uint32_t home = can_move(graph, number) ? memory : TM_HOST_SPACE;
+    any |= home == memory;
+    values[problem->value_numbers[number]].home = home;
     if (state->carry == TM_GRAPH_NONE) continue;
     tm_solver_value *carried = &values[problem->value_numbers[state->carry]];
-    if (carried->producer != TM_SOLVER_NONE && !graph->values[graph->values[state->carry].base].is_output) carried->wanted = memory;
+    if (carried->producer != TM_SOLVER_NONE && !graph->values[graph->values[state->carry].base].is_output) carried->wanted = home;
   }
+  return any;
 }
 
 /* ---- operations ---- */
@@ -89,14 +100,15 @@ static tm_status list_ops(tm_graph_problem *problem, const tm_plan_policy *polic
 
 /* ---- copies ---- */
 
-static uint64_t one_way_ns(const tm_graph_problem *problem, uint32_t memory, uint64_t bytes) {
-  if (memory == TM_HOST_SPACE || bytes == 0) return 0;
-  return tm_correction_copy_ns(problem->table->market.correction, problem->memories[memory]->index, bytes);
+static uint64_t one_way_ns(const tm_graph_problem *problem, const uint32_t *links, uint32_t memory, uint64_t bytes) {
+  if (memory == TM_HOST_SPACE) return 0;
+  return tm_correction_copy_ns(problem->table->market.correction, links[memory], bytes);
 }
 
 /* From one device's memory to another's bytes go through the host's. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes) {
-  return from == to ? 0 : tm_cost_add(one_way_ns(problem, from, bytes), one_way_ns(problem, to, bytes));
+  if (from == to) return 0;
+  return tm_cost_add(one_way_ns(problem, problem->links_out, from, bytes), one_way_ns(problem, problem->links_in, to, bytes));
 }
 
 /* Values whose copies cost the same: as many bytes, and a constant or not, as those are copied once for all runs. */

@@ -27,7 +27,7 @@ typedef struct tm_plan_policy {
   uint64_t       repeats;               /* runs over which what is paid once is spread; at least 1 */
   uint64_t       most_bytes;            /* in any one memory at once; 0: no limit */
   const uint8_t *denied;                /* by device: 1 if it must not be used; NULL: all may */
-  uint32_t       latency_permille;
+  uint32_t       latency_permille;      /* what counts how much; all 0: latency only */
   uint32_t       throughput_permille;
   uint32_t       memory_permille;
   uint32_t       one_resource;          /* 1: all on one, with the reference for what that cannot do */
@@ -63,6 +63,8 @@ typedef struct tm_graph_problem {
   uint32_t            alignment;        /* of memory that the host gives to host-memory devices */
   uint32_t           *place_of_device;  /* [device of the inventory] */
   tm_device_slot    **memories;         /* [solver memory]: whose own it is; NULL: host memory */
+  uint32_t           *links_in;         /* [solver memory]: of copies from host memory (correction.h); of host memory: none */
+  uint32_t           *links_out;
 } tm_graph_problem;
 
 /* Asks, prices, and numbers.  The graph is sealed and bound, and outlives the problem, as the table does; the problem is not moved.
@@ -73,19 +75,14 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
                                 const tm_plan_policy *policy, tm_error *error);
 void tm_graph_problem_deinit(tm_graph_problem *problem);
 
-/* From now on states live in that memory between runs. */
-void tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
+/* From now on states live in that memory between runs, those that can; false if none can. */
+bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
 
 /* Moving bytes once between two memories, as learned so far. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes);
 
 static inline tm_plan_candidate *tm_graph_problem_candidate(const tm_graph_problem *problem, uint32_t node, uint32_t label) {
   return &problem->placements[problem->node_placements[node]]->candidates[problem->labels[label].candidate];
-}
-
-/* Where a direct run on the device finds its operands. */
-static inline uint32_t tm_graph_problem_memory_of(const tm_graph_problem *problem, const tm_device_slot *device) {
-  return problem->places[problem->place_of_device[device->index]].memory;
 }
 
 #endif

@@ -42,6 +42,7 @@ static void destroy(tm_placement_table *table, tm_placement *placement) {
       tm_candidate_learn_setup(&table->market, candidate, atomic_load(&candidate->first_ns));
     if (atomic_load(&candidate->is_prepared)) tm_device_release(candidate->device, atomic_load(&candidate->kernel));
   }
+  tm_condition_deinit(&placement->prepared);
   tm_mutex_deinit(&placement->lock);
   tm_candidates_clear(&table->market, placement->candidates, placement->candidate_count);
   tm_memory_free(table->memory, placement->candidates, placement->candidate_count * sizeof *placement->candidates);
@@ -96,10 +97,17 @@ static bool any_setup(const tm_placement *placement) {
   return false;
 }
 
+static bool init_locks(tm_placement *placement) {
+  if (tm_mutex_init(&placement->lock) != TM_OK) return false;
+  if (tm_condition_init(&placement->prepared) == TM_OK) return true;
+  tm_mutex_deinit(&placement->lock);
+  return false;
+}
+
 static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
   tm_placement *placement = tm_memory_calloc(table->memory, 1, sizeof *placement);
   if (placement == NULL) return NULL;
-  if (tm_mutex_init(&placement->lock) != TM_OK) {
+  if (!init_locks(placement)) {
     tm_memory_free(table->memory, placement, sizeof *placement);
     return NULL;
   }
@@ -238,23 +246,41 @@ void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
 
 /* ---- one placement ---- */
 
+/* Under the lock.  True: it is this caller's to prepare. */
+static bool begin_to_prepare(tm_placement *placement, tm_plan_candidate *candidate) {
+  while (candidate->is_being_prepared && !atomic_load(&candidate->is_prepared))
+    (void)tm_condition_wait(&placement->prepared, &placement->lock, UINT64_MAX);
+  candidate->is_being_prepared = !atomic_load(&candidate->is_prepared);
+  return candidate->is_being_prepared;
+}
+
+/* The lock is not held meanwhile: other candidates may have to do the work. */
+static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, tm_error *error) {
+  tm_kernel *kernel = NULL;
+  const tm_clock *clock = &candidate->device->backend->inventory->clock;
+  const uint64_t begin = tm_clock_now(clock);
+  const tm_status status =
+      tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
+  const uint64_t taken_ns = tm_clock_since(clock, begin), open_ns = atomic_load(&candidate->device->opened_ns);
+  tm_mutex_lock(&placement->lock);
+  if (status == TM_OK) {
+    atomic_store(&candidate->prepare_ns, taken_ns - tm_min_u64(taken_ns, open_ns));
+    atomic_store(&candidate->kernel, kernel);
+    atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
+  }
+  candidate->is_being_prepared = false;
+  tm_condition_wake_all(&placement->prepared);
+  tm_mutex_unlock(&placement->lock);
+  return status;
+}
+
 tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error) {
   tm_status status = TM_OK;
   if (!atomic_load_explicit(&candidate->is_prepared, memory_order_acquire)) {
     tm_mutex_lock(&placement->lock);
-    if (!atomic_load(&candidate->is_prepared)) {
-      tm_kernel *kernel = NULL;
-      const tm_clock *clock = &candidate->device->backend->inventory->clock;
-      const uint64_t begin = tm_clock_now(clock);
-      status = tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
-      if (status == TM_OK) {
-        const uint64_t taken_ns = tm_clock_since(clock, begin), open_ns = atomic_load(&candidate->device->opened_ns);
-        atomic_store(&candidate->prepare_ns, taken_ns - tm_min_u64(taken_ns, open_ns));
-        atomic_store(&candidate->kernel, kernel);
-        atomic_store_explicit(&candidate->is_prepared, true, memory_order_release);
-      }
-    }
+    const bool is_ours = begin_to_prepare(placement, candidate);
     tm_mutex_unlock(&placement->lock);
+    if (is_ours) status = prepare(placement, candidate, error);
   }
   if (status == TM_OK) *out_kernel = atomic_load(&candidate->kernel);
   return status;

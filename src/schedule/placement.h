@@ -27,7 +27,8 @@ typedef struct tm_placement {
   _Atomic uint64_t     enough_ns;
   uint32_t             candidate_count;
   uint32_t             references;      /* under the table's lock */
-  tm_mutex             lock;            /* prices and preparation */
+  tm_mutex             lock;            /* prices, and who prepares */
+  tm_condition         prepared;        /* somebody is done with that */
   tm_request           request;
   tm_plan_candidate   *candidates;
 } tm_placement;

@@ -50,7 +50,7 @@ static void fake_shutdown(tm_backend *backend) { backend->host->free(backend->ho
 
 static tm_status fake_device_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   if (index != 0) return TM_END;
-  out_info->flags = TM_DEVICE_SYNCHRONOUS;
+  out_info->flags = backend->control->is_asynchronous ? 0 : TM_DEVICE_SYNCHRONOUS;
   out_info->uuid = backend->control->uuid;
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a fake accelerator");
@@ -141,8 +141,34 @@ static float *address(const tm_launch *launch, uint32_t index) {
   return (float *)((uintptr_t)launch->bindings[index].buffer + launch->bindings[index].offset);
 }
 
-static tm_status fake_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
-  (void)out_ticket;
+/* Tickets are numbers of launches. */
+static void give_ticket(fake_control *control, const tm_launch *launch, uint64_t number, tm_ticket *out_ticket) {
+  out_ticket->queue = launch->queue;
+  out_ticket->value = number;
+  if (number != control->hang_at) return;
+  control->held_input = address(launch, 0);
+  control->held_output = address(launch, launch->binding_count - 1);
+}
+
+static tm_status fake_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
+  const tm_host *host = backend_of(device)->host;
+  const uint64_t hang_at = backend_of(device)->control->hang_at, begin = host->now_ns(host->context);
+  for (uint32_t i = 0; i < count; i++) {
+    if (hang_at == 0 || tickets[i].value < hang_at) continue;
+    while (host->now_ns(host->context) - begin < timeout_ns) {
+    }
+    return TM_PENDING;
+  }
+  return TM_OK;
+}
+
+static tm_status fake_cancel(tm_device *device, uint32_t queue) {
+  const fake_control *control = backend_of(device)->control;
+  (void)queue;
+  return control->hang_at != 0 && atomic_load(&control->launches) >= control->hang_at ? TM_BUSY : TM_OK;
+}
+
+static tm_status launch_now(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
   const tm_host *host = backend->host;
   const uint64_t begin = host->now_ns(host->context);
@@ -160,7 +186,18 @@ static tm_status fake_launch(tm_device *device, const tm_launch *launch, tm_tick
     atomic_fetch_add(control->clock_ns, control->virtual_ns(control, kernel->op, kernel->count, number));
   while (control->clock_ns == NULL && host->now_ns(host->context) - begin < control->real_ns) {
   }
+  if (control->is_asynchronous) give_ticket(control, launch, number + 1, out_ticket);
   return TM_OK;
+}
+
+static tm_status fake_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  fake_control *control = backend_of(device)->control;
+  const uint32_t now = atomic_fetch_add(&control->in_launch, 1) + 1;
+  for (uint32_t most = atomic_load(&control->most_in_launch); most < now;)
+    if (atomic_compare_exchange_weak(&control->most_in_launch, &most, now)) break;
+  const tm_status status = launch_now(device, launch, out_ticket);
+  atomic_fetch_sub(&control->in_launch, 1);
+  return status;
 }
 
 static const tm_accelerator_backend_plugin fake_table = {
@@ -172,6 +209,8 @@ static const tm_accelerator_backend_plugin fake_table = {
   .prepare = fake_prepare,
   .release = fake_release,
   .launch = fake_launch,
+  .wait = fake_wait,
+  .cancel = fake_cancel,
 };
 
 TM_DEFINE_PLUGIN(FAKE_NAME, "1", "Tests", fake_table)

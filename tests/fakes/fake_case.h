@@ -20,6 +20,9 @@
 typedef struct fake_case {
   tm_context  *context;
   fake_control controls[FAKES];
+  uint64_t     patience_ns;     /* 0: the usual */
+  void      *(*alloc)(void *context, uint64_t bytes, uint64_t alignment);       /* NULL: the library's */
+  void       (*free)(void *context, void *memory, uint64_t bytes);
   tm_tensor   *x;
   tm_tensor   *y;
 } fake_case;
@@ -47,6 +50,9 @@ static inline void fake_case_open(fake_case *one, const char *letters, const cha
     .excluded_device_count = excluded == NULL ? 1 : 2,
     .pointers = pointers,
     .pointer_count = count,
+    .patience_ns = one->patience_ns,
+    .alloc = one->alloc,
+    .free = one->free,
   };
   if (tm_context_create(&options, &one->context, &error) != TM_OK) fail_msg("%s", error.text);
   const uint64_t dims[] = { FAKE_ELEMENTS };

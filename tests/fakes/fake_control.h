@@ -33,6 +33,12 @@ struct fake_control {
   tm_identity uuid;
   tm_identity resource;
   tm_identity memory;           /* all zero: the host's */
+  uint32_t    is_asynchronous;  /* 1: launches give tickets; what is done is done at once all the same */
+  uint64_t    hang_at;          /* not 0: that ticket never completes, and those after it */
+  void       *held_input;       /* what that launch was given */
+  void       *held_output;
+  _Atomic uint32_t in_launch;
+  _Atomic uint32_t most_in_launch;      /* at once */
   _Atomic int32_t  prepare_status;      /* what prepare returns instead of working; TM_OK: it works */
   _Atomic int32_t  launch_status;
   _Atomic uint64_t queries;     /* operations asked about */

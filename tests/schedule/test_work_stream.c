@@ -3,6 +3,7 @@
    or the work does, or whoever wanted it goes. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "fakes/fake_case.h"
@@ -13,18 +14,25 @@
 #include "tensor/shape.h"
 
 #define PIECES 200u
+#define MOST_PIECES 2000u
 #define ELEMENTS 256u
 #define PIECE_BYTES (ELEMENTS * sizeof(float))
 #define LONG_NS UINT64_C(300000)
 
+static const tm_identity silicon = { { 7 } };
+
 /* y = -x in PIECES pieces; what goes wrong, and when. */
 typedef struct stream_case {
   fake_case        fakes;
-  float            x[PIECES][ELEMENTS];
-  uint32_t         done[PIECES];        /* how often */
+  float            x[MOST_PIECES][ELEMENTS];
+  uint32_t         done[MOST_PIECES];   /* how often */
+  uint32_t         count;               /* of pieces */
   _Atomic uint32_t issued;
   _Atomic uint32_t finished;
   uint32_t         notes;
+  _Atomic uint32_t retries;
+  uint32_t         copies;              /* the first of them copy instead */
+  uint32_t         await_in_launch;     /* waits until the helper has that many launches at once */
   uint32_t         at;                  /* pieces done when this happens: */
   fake_control    *breaks;              /* it fails from then on */
   bool             waits_for_helper;
@@ -37,10 +45,10 @@ typedef struct stream_case {
 static tm_status next(void *context, tm_work_stream_piece *piece, tm_error *error) {
   stream_case *one = context;
   if (one->stop_next != 0 && one->issued == one->stop_next) return tm_fail(error, TM_ERROR_IO, "no next");
-  if (one->issued == PIECES) return TM_END;
+  if (one->issued == one->count) return TM_END;
   const uint64_t elements = ELEMENTS;
   memset(&piece->request, 0, sizeof piece->request);
-  piece->request.op = TM_OP_NEG;
+  piece->request.op = one->issued < one->copies ? TM_OP_COPY : TM_OP_NEG;
   piece->request.version = 1;
   piece->request.only_device = TM_ANY_DEVICE;
   piece->request.input_count = piece->request.output_count = 1;
@@ -64,9 +72,9 @@ static tm_status load(void *context, const tm_work_stream_piece *piece, tm_work_
 
 static tm_status done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
   stream_case *one = context;
-  const float *y = result;
-  (void)outcome;
-  for (uint32_t i = 0; i < ELEMENTS; i++) assert_true(y[i] == -one->x[piece->begin][i]);
+  const float *y = result, sign = piece->request.op == TM_OP_NEG ? -1 : 1;
+  for (uint32_t i = 0; i < ELEMENTS; i++) assert_true(y[i] == sign * one->x[piece->begin][i]);
+  one->retries += outcome->retries;
   one->done[piece->begin]++;
   one->finished++;
   if (one->at != 0 && one->finished >= one->at && one->breaks != NULL) atomic_store(&one->breaks->launch_status, TM_ERROR_INTERNAL);
@@ -77,8 +85,12 @@ static tm_status done(void *context, const tm_work_stream_piece *piece, const vo
 static tm_status advance(void *context, tm_error *error) {
   stream_case *one = context;
   /* On a busy machine a thread starts late: the caller's own lane waits for it, as long as it takes. */
-  for (uint32_t i = 0; one->waits_for_helper && one->finished >= 20 && atomic_load(&one->fakes.controls[1].launches) == 0 && i < 5000; i++)
+  const fake_control *helper = &one->fakes.controls[1];
+  const bool is_unhelped = atomic_load(&helper->launches) == 0;
+  for (uint32_t i = 0; one->waits_for_helper && one->finished >= one->copies + 20 && atomic_load(&helper->launches) == 0 && i < 5000; i++)
     (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  if (!is_unhelped && atomic_load(&helper->most_in_launch) < one->await_in_launch)
+    (void)nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
   return one->stop_advance != 0 && one->issued >= one->stop_advance ? tm_fail(error, TM_ERROR_CORRUPT, "no row") : TM_OK;
 }
 
@@ -88,11 +100,10 @@ static void note(void *context, const char *text) {
   one->notes++;
 }
 
-static const tm_identity silicon = { { 7 } };
-
 static void prepare(stream_case *one, uint64_t helper_ns) {
   memset(one, 0, sizeof *one);
-  for (uint32_t i = 0; i < PIECES; i++)
+  one->count = PIECES;
+  for (uint32_t i = 0; i < MOST_PIECES; i++)
     for (uint32_t j = 0; j < ELEMENTS; j++) one->x[i][j] = (float)(i * ELEMENTS + j + 1);
   one->fakes.controls[0].cost_ns = one->fakes.controls[0].real_ns = LONG_NS;
   one->fakes.controls[1].cost_ns = one->fakes.controls[1].real_ns = helper_ns;
@@ -103,13 +114,13 @@ static tm_status run(stream_case *one, bool is_strict) {
   runner.is_strict = is_strict;
   runner.cancelled = &one->cancelled;
   one->error.struct_size = sizeof one->error;
-  const tm_work_stream_source source = { .context = one, .bytes_total = PIECES * PIECE_BYTES, .result_bytes = PIECE_BYTES,
+  const tm_work_stream_source source = { .context = one, .bytes_total = one->count * PIECE_BYTES, .result_bytes = PIECE_BYTES,
                                          .next = next, .load = load, .done = done, .advance = advance, .note = note };
   return tm_work_stream_run(&runner, &source, &one->report, &one->error);
 }
 
 static void assert_whole(const stream_case *one) {
-  for (uint32_t i = 0; i < PIECES; i++) assert_int_equal(one->done[i], 1);
+  for (uint32_t i = 0; i < one->count; i++) assert_int_equal(one->done[i], 1);
 }
 
 static void two_devices_share(void **state) {
@@ -124,6 +135,86 @@ static void two_devices_share(void **state) {
   assert_true(one.report.bound_ns != 0 && one.report.elapsed_ns != 0);
   assert_true(atomic_load(&one.fakes.controls[1].launches) != 0);
   fake_case_close(&one.fakes);
+}
+
+/* One piece is copied while the other is computed. */
+static void memory_of_its_own_gets_two_lanes(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare(&one, LONG_NS + LONG_NS / 10);
+  one.waits_for_helper = true;
+  one.await_in_launch = 2;
+  one.count = MOST_PIECES;
+  one.fakes.controls[1].memory = silicon;
+  fake_case_open(&one.fakes, "ab", "reference");
+  if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  assert_int_equal(atomic_load(&one.fakes.controls[1].most_in_launch), 2);
+  fake_case_close(&one.fakes);
+}
+
+/* What comes first does not suit the helper, so it waits for what does. */
+static void mixed_work_finds_who_suits_it(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare(&one, LONG_NS + LONG_NS / 10);
+  one.waits_for_helper = true;
+  one.copies = 40;
+  one.fakes.controls[1].only_op = TM_OP_NEG;
+  fake_case_open(&one.fakes, "ab", "reference");
+  if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  assert_true(atomic_load(&one.fakes.controls[1].launches) != 0);
+  fake_case_close(&one.fakes);
+}
+
+/* Memory that is reachable for ever: what a device that hangs may still touch is never given back. */
+typedef struct kept_block {
+  _Alignas(64) struct kept_block *next;
+} kept_block;
+static _Atomic(kept_block *) kept_blocks;
+
+static void *keep_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  (void)context;
+  const uint64_t ahead = alignment > sizeof(kept_block) ? alignment : sizeof(kept_block);
+  char *memory = aligned_alloc(ahead, (ahead + bytes + ahead - 1) / ahead * ahead);
+  if (memory == NULL) return NULL;
+  kept_block *block = (kept_block *)(void *)(memory + ahead - sizeof *block);
+  kept_block *first = atomic_load(&kept_blocks);
+  do block->next = first;
+  while (!atomic_compare_exchange_weak(&kept_blocks, &first, block));
+  return memory + ahead;
+}
+
+static void keep_free(void *context, void *memory, uint64_t bytes) {
+  (void)context;
+  if (memory != NULL) memset(memory, 0xdd, (size_t)bytes);      /* who uses it afterwards finds this */
+}
+
+/* A device that works in the host's memory and does not come back may still use what it was given: nothing of that is freed, and
+   the stream ends, since what its pieces lie in may go with whoever wanted them. */
+static void a_hang_ends_it_and_frees_nothing(void **state) {
+  static stream_case cases[2];
+  (void)state;
+  for (uint32_t who = 0; who < 2; who++) {
+    stream_case *one = &cases[who];
+    prepare(one, LONG_NS + LONG_NS / 10);
+    one->waits_for_helper = true;
+    one->fakes.patience_ns = 100000000;
+    one->fakes.alloc = keep_alloc;
+    one->fakes.free = keep_free;
+    fake_control *hanging = &one->fakes.controls[who];
+    hanging->is_asynchronous = 1;
+    hanging->hang_at = 12;
+    fake_case_open(&one->fakes, "ab", "reference");
+    assert_int_equal(run(one, false), TM_ERROR_INTERNAL);
+    assert_non_null(strstr(one->error.text, "may still use"));
+    assert_non_null(hanging->held_input);
+    const float *input = hanging->held_input, *output = hanging->held_output;
+    assert_true(input[0] >= 1 && output[0] == -input[0]);       /* as they were: nobody else got them, and they were not freed */
+    fake_case_close(&one->fakes);
+    assert_true(input[0] >= 1 && output[0] == -input[0]);
+  }
 }
 
 static void one_silicon_is_one_lane(void **state) {
@@ -142,7 +233,7 @@ static void set_up_for_too_little_is_not_paid(void **state) {
   static stream_case one;
   (void)state;
   prepare(&one, LONG_NS / 10);
-  one.fakes.controls[1].setup_ns = UINT64_C(1000000000);
+  one.fakes.controls[1].setup_ns = UINT64_C(100000000000000);   /* a day: no delay makes that worth it */
   fake_case_open(&one.fakes, "ab", "reference");
   assert_int_equal(run(&one, false), TM_OK);
   assert_whole(&one);
@@ -165,6 +256,7 @@ static void failures_lose_nothing(void **state) {
       if (run(&one, false) != TM_OK) fail_msg("at %u, %u fails: %s", moments[m], who, one.error.text);
       assert_whole(&one);
       assert_true(one.notes <= 2);
+      if (who < 2 && one.at + 20 < PIECES) assert_true(one.notes + one.retries != 0);    /* never silent */
       fake_case_close(&one.fakes);
     }
 }
@@ -174,6 +266,7 @@ static void strict_streams_fail(void **state) {
   (void)state;
   prepare(&one, LONG_NS + LONG_NS / 10);
   atomic_store(&one.fakes.controls[1].launch_status, TM_ERROR_INTERNAL);
+  one.waits_for_helper = true;
   fake_case_open(&one.fakes, "ab", "reference");
   assert_int_equal(run(&one, true), TM_ERROR_INTERNAL);
   fake_case_close(&one.fakes);
@@ -211,7 +304,8 @@ static void cancelled_streams_end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(two_devices_share), cmocka_unit_test(one_silicon_is_one_lane), cmocka_unit_test(set_up_for_too_little_is_not_paid),
+    cmocka_unit_test(two_devices_share), cmocka_unit_test(memory_of_its_own_gets_two_lanes),
+    cmocka_unit_test(mixed_work_finds_who_suits_it), cmocka_unit_test(a_hang_ends_it_and_frees_nothing), cmocka_unit_test(one_silicon_is_one_lane), cmocka_unit_test(set_up_for_too_little_is_not_paid),
     cmocka_unit_test(failures_lose_nothing), cmocka_unit_test(strict_streams_fail), cmocka_unit_test(work_that_fails_ends_it),
     cmocka_unit_test(cancelled_streams_end),
   };

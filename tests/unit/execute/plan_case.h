@@ -60,7 +60,9 @@ static inline uint32_t plan_add_node(tm_graph *graph, uint32_t op, uint32_t a, u
 }
 
 static inline uint32_t plan_add_transposed(tm_graph *graph, uint32_t of) {
-  const tm_operand view = { .format = TM_FORMAT_F32, .rank = 2, .dims = { PLAN_SIDE, PLAN_SIDE }, .strides_bytes = { 4, 4 * PLAN_SIDE } };
+  const tm_operand view = {
+    .format = TM_FORMAT_F32, .rank = 2, .dims = { PLAN_SIDE, PLAN_SIDE }, .strides_bytes = { 4, 4 * PLAN_SIDE }
+  };
   tm_value_description base = { .struct_size = sizeof base };
   uint32_t value = of;
   assert_int_equal(tm_graph_value_describe(graph, of, &base), TM_OK);
@@ -70,7 +72,8 @@ static inline uint32_t plan_add_transposed(tm_graph *graph, uint32_t of) {
 
 /* As many nodes as asked for, each of values made before. */
 static inline void plan_case_build(plan_case *one, tm_context *context, uint64_t seed, uint32_t node_count) {
-  static const uint32_t ops[] = { TM_OP_ADD, TM_OP_SUB, TM_OP_MUL, TM_OP_NEG, TM_OP_ABS, TM_OP_RELU, TM_OP_TANH, TM_OP_MATMUL, TM_OP_SOFTMAX };
+  static const uint32_t ops[] = { TM_OP_ADD,  TM_OP_SUB,  TM_OP_MUL,    TM_OP_NEG,    TM_OP_ABS,
+                                  TM_OP_RELU, TM_OP_TANH, TM_OP_MATMUL, TM_OP_SOFTMAX };
   uint32_t values[PLAN_MOST_VALUES], count = 0;
   char name[8];
   memset(one, 0, sizeof *one);
@@ -138,8 +141,8 @@ static inline void plan_oracle_run_node(plan_oracle *oracle, const plan_case *on
   oracle->values[what.outputs[0]] = plan_tensor(one->context, 0);
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT,
                                    .device_plus_one = device_of(one->context, "reference:0") + 1 };
-  if (tm_run(one->context, what.op, what.attributes, what.attribute_bytes, inputs, what.input_count, &oracle->values[what.outputs[0]], 1,
-             &options, &error) != TM_OK)
+  if (tm_run(one->context, what.op, what.attributes, what.attribute_bytes, inputs, what.input_count,
+             &oracle->values[what.outputs[0]], 1, &options, &error) != TM_OK)
     fail_msg("the reference: %s", error.text);
 }
 
@@ -157,7 +160,8 @@ static inline void plan_copy(tm_tensor *from, tm_tensor *to) {
   const char *a = tm_tensor_data(from);
   float *b = tm_tensor_data(to);
   for (uint32_t i = 0; i < PLAN_CELLS; i++)
-    memcpy(&b[i], a + (i / PLAN_SIDE) * (uint64_t)layout->strides_bytes[0] + (i % PLAN_SIDE) * (uint64_t)layout->strides_bytes[1], sizeof *b);
+    memcpy(&b[i], a + (i / PLAN_SIDE) * (uint64_t)layout->strides_bytes[0] + (i % PLAN_SIDE) * (uint64_t)layout->strides_bytes[1],
+           sizeof *b);
 }
 
 /* All values of one run, and the states after it. */
@@ -169,7 +173,8 @@ static inline void plan_oracle_run(plan_oracle *oracle, const plan_case *one) {
     if (value.kind == TM_VALUE_CONSTANT) oracle->values[i] = one->constant;
     if (value.kind == TM_VALUE_STATE) oracle->values[i] = oracle->states[value.index];
     if (value.kind == TM_VALUE_VIEW)
-      assert_int_equal(tm_tensor_view(oracle->values[value.base], &value.layout, value.offset_bytes, &oracle->values[i], NULL), TM_OK);
+      assert_int_equal(tm_tensor_view(oracle->values[value.base], &value.layout, value.offset_bytes, &oracle->values[i], NULL),
+                       TM_OK);
     if (value.kind == TM_VALUE_RESULT) plan_oracle_run_node(oracle, one, value.node);
   }
 }
@@ -202,14 +207,17 @@ static inline void plan_expect_equal(tm_tensor *found, tm_tensor *expected, doub
   const tm_operand *layout = tm_tensor_operand(expected);
   const char *from = tm_tensor_data(expected);
   for (uint32_t i = 0; i < PLAN_CELLS; i++)
-    memcpy(&dense[i], from + (i / PLAN_SIDE) * (uint64_t)layout->strides_bytes[0] + (i % PLAN_SIDE) * (uint64_t)layout->strides_bytes[1], sizeof *dense);
+    memcpy(&dense[i],
+           from + (i / PLAN_SIDE) * (uint64_t)layout->strides_bytes[0] + (i % PLAN_SIDE) * (uint64_t)layout->strides_bytes[1],
+           sizeof *dense);
   const float *y = tm_tensor_data(found);
   for (uint32_t i = 0; i < PLAN_CELLS; i++) {
     const double scale = 1 + fabs((double)dense[i]);
     const bool both_odd = isnan(y[i]) && isnan(dense[i]);
     const bool same = memcmp(&y[i], &dense[i], sizeof *y) == 0 || both_odd ||
                       (tolerance != 0 && fabs((double)y[i] - (double)dense[i]) <= tolerance * scale);
-    if (!same) fail_msg("seed %llu, %s: element %u is %a, expected %a", (unsigned long long)seed, what, i, (double)y[i], (double)dense[i]);
+    if (!same)
+      fail_msg("seed %llu, %s: element %u is %a, expected %a", (unsigned long long)seed, what, i, (double)y[i], (double)dense[i]);
   }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of random graphs against each node by itself on the reference, on every mix of built-in devices in host memory. */
-#include "unit/execute/plan_case.h"
+#include "unit/execute/plan_chance.h"
 
 static tm_context *context;
 
@@ -54,10 +54,19 @@ static void they_are_so_within_bounds_on_any_device(void **state) {
   for (uint64_t seed = 101; seed <= 130; seed++) try_graph(seed, 1 + (uint32_t)(seed % 20), &options, 1e-3);
 }
 
+static void they_are_so_wherever_their_nodes_are(void **state) {
+  (void)state;
+  const tm_plan_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
+  uint32_t node_counts[64] = { 0 };
+  for (uint64_t seed = 201; seed <= 240; seed++) plan_chance_try(context, &options, seed, 20, 1e-3, node_counts);
+  assert_true(node_counts[device_of(context, "cpu:0")] > 100 && node_counts[device_of(context, "reference:0")] > 100);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_graphs_are_what_their_nodes_are),
     cmocka_unit_test(they_are_so_within_bounds_on_any_device),
+    cmocka_unit_test(they_are_so_wherever_their_nodes_are),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver/critical_path.h"
+
+static const tm_timeline_step nothing = { false, TM_SOLVER_NONE };
+
+/* What ends last; of several the first. */
+static tm_timeline_step find_last(const tm_event_model *model) {
+  const uint32_t op_count = model->index->problem->op_count;
+  for (uint32_t o = 0; o < op_count; o++) {
+    if (model->op_end_ns[o] == model->makespan_ns) return (tm_timeline_step){ false, o };
+  }
+  for (uint32_t c = 0; c < model->copy_count; c++) {
+    if (model->copies[c].end_ns == model->makespan_ns) return (tm_timeline_step){ true, c };
+  }
+  return nothing;
+}
+
+static tm_timeline_step cause_of_op(const tm_event_model *model, uint32_t o) {
+  const tm_solver_problem *problem = model->index->problem;
+  const tm_solver_op *op = &problem->ops[o];
+  const uint64_t start_ns = model->op_start_ns[o];
+  const uint32_t memory = problem->labels[model->labels[o]].input_memory;
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const uint32_t value = problem->inputs[i], producer = problem->values[value].producer;
+    const uint32_t copy = tm_problem_source(problem, model->labels, value) == memory
+                              ? TM_SOLVER_NONE : tm_event_model_copy(model, value, memory);
+    if (copy != TM_SOLVER_NONE) {
+      if (model->copies[copy].end_ns == start_ns) return (tm_timeline_step){ true, copy };
+    } else if (producer != TM_SOLVER_NONE && model->op_end_ns[producer] == start_ns) {
+      return (tm_timeline_step){ false, producer };
+    }
+  }
+  const uint32_t before = model->op_before[o];
+  return before != TM_SOLVER_NONE && model->op_end_ns[before] == start_ns ? (tm_timeline_step){ false, before } : nothing;
+}
+
+static tm_timeline_step cause_of_copy(const tm_event_model *model, uint32_t c) {
+  const tm_event_copy *copy = &model->copies[c];
+  const uint32_t producer = model->index->problem->values[copy->value].producer;
+  if (producer != TM_SOLVER_NONE && model->op_end_ns[producer] == copy->start_ns) return (tm_timeline_step){ false, producer };
+  const bool is_due_to_link = copy->before != TM_SOLVER_NONE && model->copies[copy->before].end_ns == copy->start_ns;
+  return is_due_to_link ? (tm_timeline_step){ true, copy->before } : nothing;
+}
+
+uint32_t tm_critical_path_find(const tm_event_model *model, tm_timeline_step *out_steps) {
+  uint32_t count = 0;
+  tm_timeline_step step = find_last(model);
+  while (step.number != TM_SOLVER_NONE) {
+    out_steps[count++] = step;
+    step = step.is_copy ? cause_of_copy(model, step.number) : cause_of_op(model, step.number);
+  }
+  for (uint32_t i = 0; i < count / 2; i++) {
+    const tm_timeline_step other = out_steps[count - 1 - i];
+    out_steps[count - 1 - i] = out_steps[i];
+    out_steps[i] = other;
+  }
+  return count;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver/event_model.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#define NONE_BYTE 0xff                  /* TM_SOLVER_NONE is made of these */
+/* Bits of link_state. */
+#define LINK_IS_BUSY 1u
+#define LINK_IS_DUE  2u                 /* in links_due */
+
+tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
+  const tm_solver_problem *problem = index->problem;
+  const uint64_t ops = problem->op_count, values = problem->value_count, edges = index->edge_count;
+  memset(model, 0, sizeof *model);
+  model->index = index;
+  uint32_t **const numbers[] = { &model->op_before, &model->op_next, &model->op_missing, &model->edge_op, &model->edge_next,
+                                 &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
+                                 &model->resource_tail, &model->link_waiting, &model->link_last, &model->links_due };
+  const uint64_t counts[] = { ops, ops, ops, edges, edges, values, values, problem->resource_count,
+                              problem->resource_count, problem->link_count, problem->link_count, problem->link_count };
+  bool is_complete = true;
+  for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    *numbers[i] = tm_arena_alloc(arena, counts[i] * sizeof **numbers[i]);
+    is_complete = is_complete && *numbers[i] != NULL;
+  }
+  model->op_start_ns = tm_arena_alloc(arena, ops * sizeof *model->op_start_ns);
+  model->op_end_ns = tm_arena_alloc(arena, ops * sizeof *model->op_end_ns);
+  model->copies = tm_arena_alloc(arena, (edges + values) * sizeof *model->copies);
+  model->link_state = tm_arena_alloc(arena, problem->link_count);
+  model->events = tm_arena_alloc(arena, (ops + edges + values) * sizeof *model->events);
+  if (!is_complete || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL ||
+      model->link_state == NULL || model->events == NULL) {
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
+  }
+  for (uint32_t o = 0; o < ops; o++) {
+    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) model->edge_op[index->first_edge[o] + i] = o;
+  }
+  return TM_OK;
+}
+
+/* ---- what is to come: a heap ---- */
+
+static bool is_sooner(const tm_event *a, const tm_event *b) {
+  return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->number < b->number;
+}
+
+static void push_event(tm_event_model *model, uint64_t time_ns, uint64_t number) {
+  const tm_event event = { time_ns, number };
+  uint32_t at = model->event_count++;
+  while (at != 0 && is_sooner(&event, &model->events[(at - 1) / 2])) {
+    model->events[at] = model->events[(at - 1) / 2];
+    at = (at - 1) / 2;
+  }
+  model->events[at] = event;
+}
+
+static tm_event pop_event(tm_event_model *model) {
+  tm_event *events = model->events;
+  const tm_event first = events[0], last = events[--model->event_count];
+  uint32_t at = 0;
+  for (uint32_t child = 1; child < model->event_count; child = 2 * at + 1) {
+    if (child + 1 < model->event_count && is_sooner(&events[child + 1], &events[child])) child++;
+    if (!is_sooner(&events[child], &last)) break;
+    events[at] = events[child];
+    at = child;
+  }
+  events[at] = last;
+  return first;
+}
+
+/* ---- copies that wait for a link: a leftist heap a link, by number ---- */
+
+static uint32_t distance(const tm_event_model *model, uint32_t copy) {
+  return copy == TM_SOLVER_NONE ? 0 : model->copies[copy].heap_distance;
+}
+
+/* Calls itself no deeper than the logarithm of what waits: only along `near`. */
+static uint32_t merge(tm_event_model *model, uint32_t a, uint32_t b) {
+  if (a == TM_SOLVER_NONE) return b;
+  if (b == TM_SOLVER_NONE) return a;
+  const uint32_t top = a < b ? a : b;
+  tm_event_copy *copy = &model->copies[top];
+  copy->heap_near = merge(model, copy->heap_near, a < b ? b : a);
+  if (distance(model, copy->heap_far) < distance(model, copy->heap_near)) {
+    const uint32_t near = copy->heap_near;
+    copy->heap_near = copy->heap_far;
+    copy->heap_far = near;
+  }
+  copy->heap_distance = 1 + distance(model, copy->heap_near);
+  return top;
+}
+
+/* ---- before the clock starts ---- */
+
+static void clear(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  const size_t values = (size_t)problem->value_count * sizeof(uint32_t);
+  const size_t resources = (size_t)problem->resource_count * sizeof(uint32_t);
+  const size_t links = (size_t)problem->link_count * sizeof(uint32_t);
+  memset(model->value_first_copy, NONE_BYTE, values);
+  memset(model->value_first_waiter, NONE_BYTE, values);
+  memset(model->resource_head, NONE_BYTE, resources);
+  memset(model->resource_tail, NONE_BYTE, resources);
+  memset(model->link_waiting, NONE_BYTE, links);
+  memset(model->link_last, NONE_BYTE, links);
+  memset(model->link_state, 0, problem->link_count);
+  model->makespan_ns = model->additive_ns = model->copied_bytes = 0;
+  model->switch_count = model->copy_count = model->event_count = model->due_count = 0;
+}
+
+uint32_t tm_event_model_copy(const tm_event_model *model, uint32_t value, uint32_t memory) {
+  uint32_t copy = model->value_first_copy[value];
+  while (copy != TM_SOLVER_NONE && model->copies[copy].to != memory) copy = model->copies[copy].next_of_value;
+  return copy;
+}
+
+static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, uint32_t to) {
+  const tm_solver_problem *problem = model->index->problem;
+  const uint32_t known = tm_event_model_copy(model, value, to);
+  if (known != TM_SOLVER_NONE) return known;
+  const uint32_t number = model->copy_count++;
+  const uint32_t link = tm_problem_link(problem, from, to);
+  model->copies[number] = (tm_event_copy){ 0, 0, value, from, to, link, TM_SOLVER_NONE, model->value_first_copy[value],
+                                           TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE, 1 };
+  model->value_first_copy[value] = number;
+  model->additive_ns = tm_solver_add(model->additive_ns, tm_solver_copy_ns(problem, value, from, to));
+  if (!tm_checked_add(model->copied_bytes, problem->values[value].bytes, &model->copied_bytes)) {
+    model->copied_bytes = UINT64_MAX;
+  }
+  return number;
+}
+
+static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
+  const tm_solver_problem *problem = model->index->problem;
+  const tm_solver_label *label = &problem->labels[model->labels[o]];
+  const uint32_t value = problem->inputs[problem->ops[o].first_input + i], edge = model->index->first_edge[o] + i;
+  const uint32_t producer = problem->values[value].producer;
+  const uint32_t from = tm_problem_source(problem, model->labels, value);
+  if (producer != TM_SOLVER_NONE && problem->labels[model->labels[producer]].rank != label->rank) model->switch_count++;
+  if (from == label->input_memory && producer == TM_SOLVER_NONE) return;
+  uint32_t *list = from == label->input_memory ? &model->value_first_waiter[value]
+                                               : &model->copies[need_copy(model, value, from, label->input_memory)].first_waiter;
+  model->edge_next[edge] = *list;
+  *list = edge;
+  model->op_missing[o]++;
+}
+
+static void join_queue(tm_event_model *model, uint32_t o) {
+  const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
+  const uint32_t tail = model->resource_tail[label->resource];
+  model->op_before[o] = tail;
+  model->op_next[o] = TM_SOLVER_NONE;
+  if (tail == TM_SOLVER_NONE) {
+    model->resource_head[label->resource] = o;
+  } else {
+    model->op_next[tail] = o;
+  }
+  model->resource_tail[label->resource] = o;
+  model->additive_ns = tm_solver_add(model->additive_ns, label->cost_ns);
+}
+
+static void prepare(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  clear(model);
+  for (uint32_t place = 0; place < problem->op_count; place++) {
+    const uint32_t o = model->order[place];
+    join_queue(model, o);
+    model->op_missing[o] = 0;
+    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) await_input(model, o, i);
+  }
+  for (uint32_t v = 0; v < problem->value_count; v++) {
+    const uint32_t wanted = problem->values[v].wanted;
+    const uint32_t from = wanted == TM_SOLVER_NONE ? wanted : tm_problem_source(problem, model->labels, v);
+    if (from != wanted) (void)need_copy(model, v, from, wanted);
+  }
+}
+
+/* ---- while it runs ---- */
+
+static void start_op(tm_event_model *model, uint32_t o, uint64_t now_ns) {
+  model->op_start_ns[o] = now_ns;
+  model->op_end_ns[o] = tm_solver_add(now_ns, model->index->problem->labels[model->labels[o]].cost_ns);
+  push_event(model, model->op_end_ns[o], o);
+}
+
+static void start_copy(tm_event_model *model, uint32_t number, uint64_t now_ns) {
+  const tm_solver_problem *problem = model->index->problem;
+  tm_event_copy *copy = &model->copies[number];
+  copy->start_ns = now_ns;
+  copy->end_ns = tm_solver_add(now_ns, tm_solver_copy_ns(problem, copy->value, copy->from, copy->to));
+  push_event(model, copy->end_ns, (uint64_t)problem->op_count + number);
+}
+
+/* The links choose only when all that happens at one time has happened. */
+static void call_link(tm_event_model *model, uint32_t link) {
+  if ((model->link_state[link] & LINK_IS_DUE) != 0) return;
+  model->link_state[link] |= LINK_IS_DUE;
+  model->links_due[model->due_count++] = link;
+}
+
+static void request_copies(tm_event_model *model, uint32_t value, uint64_t now_ns) {
+  for (uint32_t c = model->value_first_copy[value]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
+    const uint32_t link = model->copies[c].link;
+    if (link == TM_SOLVER_NONE) {
+      start_copy(model, c, now_ns);
+    } else {
+      model->link_waiting[link] = merge(model, model->link_waiting[link], c);
+      call_link(model, link);
+    }
+  }
+}
+
+static void release_waiters(tm_event_model *model, uint32_t first, uint64_t now_ns) {
+  for (uint32_t edge = first; edge != TM_SOLVER_NONE; edge = model->edge_next[edge]) {
+    const uint32_t o = model->edge_op[edge];
+    const uint32_t resource = model->index->problem->labels[model->labels[o]].resource;
+    if (--model->op_missing[o] == 0 && model->resource_head[resource] == o) start_op(model, o, now_ns);
+  }
+}
+
+static void finish_op(tm_event_model *model, uint32_t o, uint64_t now_ns) {
+  const tm_problem_index *index = model->index;
+  const uint32_t next = model->op_next[o];
+  model->resource_head[index->problem->labels[model->labels[o]].resource] = next;
+  if (next != TM_SOLVER_NONE && model->op_missing[next] == 0) start_op(model, next, now_ns);
+  for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+    release_waiters(model, model->value_first_waiter[index->flow.outputs[i]], now_ns);
+    request_copies(model, index->flow.outputs[i], now_ns);
+  }
+}
+
+static void finish_copy(tm_event_model *model, uint32_t number, uint64_t now_ns) {
+  const tm_event_copy *copy = &model->copies[number];
+  if (copy->link != TM_SOLVER_NONE) {
+    model->link_state[copy->link] &= (uint8_t)~LINK_IS_BUSY;
+    call_link(model, copy->link);
+  }
+  release_waiters(model, copy->first_waiter, now_ns);
+}
+
+static void serve_link(tm_event_model *model, uint32_t link, uint64_t now_ns) {
+  const uint32_t number = model->link_waiting[link];
+  model->link_state[link] &= (uint8_t)~LINK_IS_DUE;
+  if (number == TM_SOLVER_NONE || (model->link_state[link] & LINK_IS_BUSY) != 0) return;
+  tm_event_copy *copy = &model->copies[number];
+  model->link_waiting[link] = merge(model, copy->heap_near, copy->heap_far);
+  copy->before = model->link_last[link];
+  model->link_last[link] = number;
+  model->link_state[link] |= LINK_IS_BUSY;
+  start_copy(model, number, now_ns);
+}
+
+static void serve_links(tm_event_model *model, uint64_t now_ns) {
+  while (model->due_count != 0) serve_link(model, model->links_due[--model->due_count], now_ns);
+}
+
+static void start_all(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  for (uint32_t r = 0; r < problem->resource_count; r++) {
+    const uint32_t head = model->resource_head[r];
+    if (head != TM_SOLVER_NONE && model->op_missing[head] == 0) start_op(model, head, 0);
+  }
+  for (uint32_t v = 0; v < problem->value_count; v++) {
+    if (problem->values[v].producer == TM_SOLVER_NONE) request_copies(model, v, 0);
+  }
+  serve_links(model, 0);
+}
+
+void tm_event_model_run(tm_event_model *model, const uint32_t *labels, const uint32_t *order) {
+  const uint32_t op_count = model->index->problem->op_count;
+  model->labels = labels;
+  model->order = order;
+  prepare(model);
+  start_all(model);
+  while (model->event_count != 0) {
+    const uint64_t now_ns = model->events[0].time_ns;
+    while (model->event_count != 0 && model->events[0].time_ns == now_ns) {
+      const uint64_t number = pop_event(model).number;
+      if (number < op_count) {
+        finish_op(model, (uint32_t)number, now_ns);
+      } else {
+        finish_copy(model, (uint32_t)(number - op_count), now_ns);
+      }
+    }
+    model->makespan_ns = now_ns;
+    serve_links(model, now_ns);
+  }
+}

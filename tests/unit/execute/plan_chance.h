@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan_chance.h - plans whose nodes are placed by chance among all that can run them, and states as well. */
+#ifndef TM_TESTS_PLAN_CHANCE_H
+#define TM_TESTS_PLAN_CHANCE_H
+
+#include "api/plans.h"
+#include "unit/execute/plan_case.h"
+
+static inline tm_status plan_chance_choose(void *context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
+                                           tm_error *error) {
+  uint64_t *seed = context;
+  uint32_t labels[PLAN_MOST_VALUES];
+  for (uint32_t i = 0; i < problem->graph->node_count; i++)
+    labels[i] = problem->solver.ops[i].first_label + plan_random(seed) % problem->solver.ops[i].label_count;
+  return tm_graph_choice_pin(problem, memory, labels, plan_random(seed) % problem->solver.memory_count, out_choice, error);
+}
+
+static inline void plan_chance_make(plan_case *one, const tm_plan_options *options, uint64_t seed) {
+  tm_error error = TM_ERROR_INIT;
+  tm_plan_options known;
+  assert_int_equal(tm_plan_options_read(options, &known, &error), TM_OK);
+  if (tm_plan_make(one->graph, &known, plan_chance_choose, &seed, &one->plan, &error) != TM_OK) fail_msg("no plan: %s", error.text);
+}
+
+/* A graph, runs of it, and its states after them, beside what its nodes are one by one.  Adds to the counters by device how many
+   nodes were there. */
+static inline void plan_chance_try(tm_context *context, const tm_plan_options *options, uint64_t seed, uint32_t node_count,
+                                   double tolerance, uint32_t *node_counts) {
+  plan_case one;
+  plan_oracle oracle;
+  plan_case_build(&one, context, seed, node_count);
+  plan_chance_make(&one, options, seed * 3 + 1);
+  plan_oracle_init(&oracle, &one);
+  for (uint32_t run = 0; run < 8; run++) (void)plan_case_run(&one, &oracle, tolerance, seed * 100 + run);
+  for (uint32_t i = 0; i < PLAN_STATES; i++) {
+    tm_tensor *found = plan_tensor(context, 0);
+    assert_int_equal(tm_plan_state_read(one.plan, one.states[i], found, NULL), TM_OK);
+    plan_expect_equal(found, oracle.states[i], tolerance, "a state", seed);
+    tm_tensor_destroy(found);
+  }
+  tm_plan_step_description step = { .struct_size = sizeof step };
+  for (uint32_t i = 0; tm_plan_step_describe(one.plan, i, &step) == TM_OK; i++) node_counts[step.device]++;
+  plan_oracle_deinit(&oracle, &one);
+  plan_case_destroy(&one);
+}
+
+#endif

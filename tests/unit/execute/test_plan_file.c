@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans in files: they come back as they were, or say what is different; and plans are the same whenever they are made. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+
+#include "unit/execute/lazy_case.h"
+
+static lazy_case machine;
+static char path[64];
+
+static int begin(void **state) {
+  (void)state;
+  snprintf(path, sizeof path, "/tmp/tensormorph-plan-%ld", (long)getpid());
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  (void)unlink(path);
+  return 0;
+}
+
+static void open_machine(uint32_t is_swapped, uint64_t cost_seed) {
+  memset(&machine, 0, sizeof machine);
+  machine.is_swapped = is_swapped;
+  for (uint32_t i = 0; i < LAZY_COUNT; i++) {
+    machine.controls[i].cost_spread_ns = 10000000;
+    machine.controls[i].cost_seed = cost_seed;
+    machine.controls[i].aliases = i != 1;
+  }
+  machine.controls[2].is_host = 1;
+  lazy_case_open(&machine);
+}
+
+static void close_machine(plan_case *one) {
+  plan_case_destroy(one);
+  lazy_case_close(&machine);
+}
+
+static void digest_of(uint32_t is_swapped, uint64_t seed, uint8_t digest[TM_PLAN_DIGEST_BYTES]) {
+  plan_case one;
+  const tm_plan_options options = LAZY_OPTIONS;
+  open_machine(is_swapped, seed);
+  plan_case_build(&one, machine.context, seed, 25);
+  one.plan = lazy_plan(one.graph, &options);
+  tm_plan_digest(one.plan, digest);
+  close_machine(&one);
+}
+
+static void a_plan_is_the_same_whenever_it_is_made(void **state) {
+  (void)state;
+  uint8_t first[TM_PLAN_DIGEST_BYTES], again[TM_PLAN_DIGEST_BYTES], other[TM_PLAN_DIGEST_BYTES];
+  const uint32_t times = getenv("TM_NIGHTLY") != NULL ? 100 : 12;
+  digest_of(0, 31, first);
+  for (uint32_t i = 0; i < times; i++) {
+    digest_of(i % 2, 31, again);
+    assert_memory_equal(first, again, sizeof first);
+  }
+  digest_of(0, 32, other);
+  assert_memory_not_equal(first, other, sizeof first);
+}
+
+static void a_hundred_plans_of_one_graph_are_one(void **state) {
+  (void)state;
+  plan_case one;
+  const tm_plan_options options = LAZY_OPTIONS;
+  uint8_t first[TM_PLAN_DIGEST_BYTES], again[TM_PLAN_DIGEST_BYTES];
+  open_machine(0, 5);
+  plan_case_build(&one, machine.context, 5, 25);
+  one.plan = lazy_plan(one.graph, &options);
+  tm_plan_digest(one.plan, first);
+  for (uint32_t i = 0; i < 100; i++) {
+    tm_plan *plan = lazy_plan(one.graph, &options);
+    tm_plan_digest(plan, again);
+    assert_memory_equal(first, again, sizeof first);
+    tm_plan_destroy(plan);
+  }
+  close_machine(&one);
+}
+
+static void save(plan_case *one, uint64_t seed) {
+  const tm_plan_options options = LAZY_OPTIONS;
+  plan_case_build(one, machine.context, seed, 25);
+  one->plan = lazy_plan(one->graph, &options);
+  assert_int_equal(tm_plan_save(one->plan, path, NULL), TM_OK);
+}
+
+/* A plan that was saved is taken although others would be chosen now. */
+static void a_saved_plan_comes_back(void **state) {
+  (void)state;
+  plan_case one;
+  plan_oracle oracle;
+  uint8_t saved[TM_PLAN_DIGEST_BYTES], loaded[TM_PLAN_DIGEST_BYTES];
+  open_machine(0, 41);
+  save(&one, 9);
+  tm_plan_digest(one.plan, saved);
+  close_machine(&one);
+
+  const tm_plan_options options = LAZY_OPTIONS;
+  tm_error error = TM_ERROR_INIT;
+  tm_plan *pinned = NULL;
+  uint32_t step = 0;
+  open_machine(1, 42);
+  plan_case_build(&one, machine.context, 9, 25);
+  if (tm_plan_load(one.graph, path, &options, &pinned, &error) != TM_OK) fail_msg("%s", error.text);
+  tm_plan_digest(pinned, loaded);
+  assert_memory_equal(saved, loaded, sizeof saved);
+  one.plan = lazy_plan(one.graph, &options);
+  assert_int_equal(tm_plan_compare(pinned, one.plan, &step, NULL), TM_OK);
+  assert_int_equal(tm_plan_compare(pinned, pinned, &step, NULL), TM_END);
+  tm_plan_destroy(one.plan);
+  one.plan = pinned;
+  plan_oracle_init(&oracle, &one);
+  for (uint64_t run = 0; run < 8; run++) (void)plan_case_run(&one, &oracle, 0, 500 + run);
+  plan_oracle_deinit(&oracle, &one);
+  close_machine(&one);
+}
+
+static void expect_refusal(const char *words, tm_status expected) {
+  plan_case one;
+  const tm_plan_options options = LAZY_OPTIONS;
+  tm_error error = TM_ERROR_INIT;
+  plan_case_build(&one, machine.context, 9, 25);
+  const tm_status status = tm_plan_load(one.graph, path, &options, &one.plan, &error);
+  if (status != expected || strstr(error.text, words) == NULL)
+    fail_msg("%d '%s', expected %d '%s'", (int)status, error.text, (int)expected, words);
+  close_machine(&one);
+}
+
+static void what_is_different_is_named(void **state) {
+  (void)state;
+  plan_case one;
+  open_machine(0, 41);
+  save(&one, 9);
+  close_machine(&one);
+
+  open_machine(0, 41);
+  machine.controls[0].refused_op = machine.controls[1].refused_op = machine.controls[2].refused_op = TM_OP_MUL;
+  expect_refusal("mul", TM_ERROR_NO_DEVICE);
+  open_machine(0, 41);
+  machine.controls[0].aliases = machine.controls[2].aliases = 0;
+  expect_refusal("in place", TM_ERROR_NO_DEVICE);
+
+  tm_error error = TM_ERROR_INIT;
+  tm_plan *plan = NULL;
+  const tm_context_options bare = { .struct_size = sizeof bare };
+  tm_context *context = NULL;
+  assert_int_equal(tm_context_create(&bare, &context, NULL), TM_OK);
+  plan_case_build(&one, context, 9, 25);
+  assert_int_equal(tm_plan_load(one.graph, path, NULL, &plan, &error), TM_ERROR_NO_DEVICE);
+  assert_non_null(strstr(error.text, "lazy_"));
+  plan_case_destroy(&one);
+  plan_case_build(&one, context, 10, 25);
+  assert_int_equal(tm_plan_load(one.graph, path, NULL, &plan, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "another graph"));
+  plan_case_destroy(&one);
+  plan_case_build(&one, context, 10, 24);
+  assert_int_equal(tm_plan_load(one.graph, path, NULL, &plan, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "24"));
+  assert_int_equal(tm_plan_load(one.graph, "/nowhere/at/all", NULL, &plan, &error), TM_ERROR_NOT_FOUND);
+  assert_int_equal(tm_plan_load(one.graph, NULL, NULL, &plan, &error), TM_ERROR_ARGUMENT);
+  plan_case_destroy(&one);
+  tm_context_destroy(context);
+}
+
+/* Every beginning of it, and every byte of it changed, is refused or a plan. */
+static void damage_is_told(void **state) {
+  (void)state;
+  plan_case one;
+  static char bytes[65536];
+  open_machine(0, 41);
+  save(&one, 9);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t length = fread(bytes, 1, sizeof bytes, file);
+  (void)fclose(file);
+  assert_true(length > 100 && length < sizeof bytes);
+  for (size_t at = 0; at < length; at += 1 + length / 150) {
+    for (uint32_t cut = 0; cut < 2; cut++) {
+      const char kept = bytes[at];
+      tm_plan *plan = NULL;
+      tm_error error = TM_ERROR_INIT;
+      bytes[at] = (char)(kept ^ 0x15);
+      file = fopen(path, "wb");
+      assert_non_null(file);
+      assert_int_equal(fwrite(bytes, 1, cut ? at : length, file), cut ? at : length);
+      assert_int_equal(fclose(file), 0);
+      bytes[at] = kept;
+      const tm_status status = tm_plan_load(one.graph, path, NULL, &plan, &error);
+      if (status == TM_OK) tm_plan_destroy(plan);
+      else assert_true(error.text[0] != '\0');
+      if (cut) assert_int_equal(status, TM_ERROR_CORRUPT);
+    }
+  }
+  close_machine(&one);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_plan_is_the_same_whenever_it_is_made),
+    cmocka_unit_test(a_hundred_plans_of_one_graph_are_one),
+    cmocka_unit_test(a_saved_plan_comes_back),
+    cmocka_unit_test(what_is_different_is_named),
+    cmocka_unit_test(damage_is_told),
+  };
+  return cmocka_run_group_tests(tests, begin, end);
+}
