@@ -43,10 +43,11 @@ static bool in_ranges(uint32_t code, const range *ranges, size_t count) {
 
 #define IN(code, ranges) in_ranges(code, ranges, sizeof(ranges) / sizeof(ranges)[0])
 
-/* C1 controls, zero-width and direction marks, line and paragraph separators, the byte order mark: they show nothing
-   but change what is shown. */
-static const range hidden[] = { { 0x80, 0x9f },     { 0xad, 0xad },     { 0x200b, 0x200f }, { 0x2028, 0x202e },
-                                { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f } };
+/* C1 controls, soft hyphen, zero-width and direction marks, line and paragraph separators, the byte order mark and tags: they
+   show nothing but change what is shown.  The library has these too (src/base/text.c); a test holds the two together. */
+static const range hidden[] = { { 0x80, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },   { 0x180e, 0x180e },
+                                { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
+                                { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f } };
 static const range combining[] = { { 0x300, 0x36f }, { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x20d0, 0x20ff },
                                    { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f } };
 static const range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0x303e }, { 0x3041, 0xa4cf }, { 0xac00, 0xd7a3 },

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the fuzz targets from scratch: valid files, and one file for each way to be hostile.
 
-Run it in this folder after changing it; the result is committed.  The classes of GGUF follow the public record of
+Run it after changing it; the result is committed.  Corpora that it does not write stay as they are.  The classes of GGUF follow the public record of
 vulnerabilities in parsers of that format: counts and products that wrap, alignments of zero, names that occur twice,
 types that do not exist, arrays in arrays, files that end anywhere.
 """
@@ -15,10 +15,13 @@ ROOT = pathlib.Path(__file__).resolve().parent / "corpus"
 MAX = 2**64 - 1
 
 
-def write(parser, name, data):
+def write(parser, name, data, begun=set()):
     assert len(data) < 4096, name
     folder = ROOT / parser
-    folder.mkdir(parents=True, exist_ok=True)
+    if parser not in begun:
+        begun.add(parser)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
     (folder / name).write_bytes(data)
 
 
@@ -443,6 +446,9 @@ def make_graphs():
     write("graph", "stride-max", graph(value(0, strides=[2**63])))
     write("graph", "blocks", graph(value(0, dims=[33]) | {"format": "q8_0"}))
     write("graph", "view-outside", graph(value(0), {"kind": "view", "value": 1, "of": 0, "offset": MAX} | layout([4])))
+    for index, offset in enumerate((16, 17, 2**63, MAX)):
+        empty = {"kind": "view", "value": 1, "of": 0, "offset": offset} | layout([0])
+        write("graph", f"view-empty-{index}", graph(value(0), empty, node([2], [1], dims=(0,))))
     write("graph", "fill", graph(value(0, dims=[]), node([1], [0], "fill", [2**20, 2**20])))
     write("graph", "name-escapes", graph(value(0, name="\u00e9\"\\")).replace(b"x", b"\\u0078"))
     write("graph", "name-nul", graph(value(0)).replace(b'"x"', b'"a\\u0000"'))
@@ -492,7 +498,6 @@ def make_plans():
     write("plan", "length", valid.replace(b"3:100", b"99999999999999999999:100"))
 
 
-shutil.rmtree(ROOT, ignore_errors=True)
 make_gguf()
 make_safetensors()
 make_json()

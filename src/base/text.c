@@ -49,8 +49,10 @@ static uint32_t put_pair(char *piece, char letter) {
 /* C1 controls steer terminals as the others do; soft hyphen, zero-width and direction marks, line and paragraph separators,
    the byte order mark and tags show nothing but change what is shown. */
 static bool is_hidden(const char *text, uint32_t length) {
-  static const struct { uint32_t first, last; } ranges[] = { { 0x80, 0x9f },     { 0xad, 0xad },     { 0x200b, 0x200f }, { 0x2028, 0x202e },
-                                                             { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f } };
+  static const struct { uint32_t first, last; } ranges[] = {
+    { 0x80, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },   { 0x180e, 0x180e }, { 0x200b, 0x200f },
+    { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+  };
   static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
   uint32_t code = (unsigned char)text[0] & masks[length];
   for (uint32_t i = 1; i < length; i++) code = code << 6 | ((unsigned char)text[i] & 0x3f);

@@ -180,9 +180,9 @@ tm_status tm_graph_add_state(tm_graph *graph, const char *name, const tm_operand
 
 /* ---- views ---- */
 
-/* A view touches [first - below, first - below + byte_count) of its base; all of it must be bytes that the base touches. */
+/* A view touches [first - below, first - below + byte_count) of its base; all of it must be bytes that the base touches.  One
+   that touches nothing is at a place inside or right behind them, so that offsets can be added to it. */
 static bool lies_inside(const tm_operand *base, const tm_operand *view, uint64_t offset_bytes) {
-  if (view->byte_count == 0) return true;
   const uint64_t base_below = tm_operand_bytes_below(base);
   const uint64_t below = tm_operand_bytes_below(view);
   uint64_t first;               /* of the view's first element, from the base's lowest byte */

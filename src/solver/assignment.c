@@ -62,7 +62,7 @@ static tm_status order_exactly(solving *s, tm_error *error) {
   return relax(s, &none, s->most_entries, error);
 }
 
-/* When nothing fits: the coarsest, or what is finer and takes no more. */
+/* When nothing fits: the coarsest, or what is finer and takes no more.  A plan is worth more than the budget. */
 static tm_status order_somehow(solving *s, tm_error *error) {
   TM_TRY(relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error));
   const uint64_t coarsest_entries = s->order.table_entries;
@@ -140,7 +140,7 @@ static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *erro
 static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out, tm_error *error) {
   if (price.nevers != 0)
     return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
-                   s->problem->op_count, (unsigned long long)s->most_entries);
+                   s->problem->op_count, (unsigned long long)tm_max_u64(s->most_entries, s->order.table_entries));
   if (s->order.is_exact && price.ns != s->elimination.total_ns)
     return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
                    (unsigned long long)s->elimination.total_ns);

@@ -20,7 +20,9 @@
 #define TM_ASSIGNMENT_ENTRIES_PER_OP  UINT64_C(128)             /* ... so many more */
 
 typedef struct tm_assignment_options {
-  uint64_t most_entries;        /* table entries (8 bytes) to work with, at most TM_ASSIGNMENT_MOST_ENTRIES; 0: the default */
+  /* Table entries (8 bytes) to work with, at most TM_ASSIGNMENT_MOST_ENTRIES; 0: the default.  If not even the coarsest tables
+     fit, those are used all the same: a few for each value, over four variables at most. */
+  uint64_t most_entries;
   bool     without_marginals;   /* leaves them out, which takes less time and fewer entries */
 } tm_assignment_options;
 
@@ -30,7 +32,7 @@ typedef struct tm_assignment {
                                    is none; NULL if not asked for */
   uint64_t   total_ns;          /* of this plan */
   uint64_t   bound_ns;          /* no plan costs less; equal to total_ns where is_exact */
-  uint64_t   table_entries;
+  uint64_t   table_entries;     /* that it took: more than most_entries only where the coarsest tables do */
   uint32_t   width;             /* the most variables that one table's result was over */
   bool       is_exact;
   bool       marginals_are_exact;       /* otherwise they are lower bounds */

@@ -203,10 +203,10 @@ static tm_status fail_unfit(pricing *s, tm_error *error) {
     const uint64_t peak = s->occupancy.peak_bytes[m], budget = tm_occupancy_budget(s->problem, m);
     if (peak > budget)
       return tm_fail(error, TM_ERROR_LIMIT,
-                     "no plan fits: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
+                     "no plan that fits was found: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
                      (unsigned long long)peak, m, s->occupancy.peak_op[m], (unsigned long long)budget);
   }
-  return tm_fail(error, TM_ERROR_LIMIT, "no plan fits the budgets");
+  return tm_fail(error, TM_ERROR_LIMIT, "no plan that fits the budgets was found");
 }
 
 /* Plans that do not need prices, and what can be mended about the plan that nearly fits. */

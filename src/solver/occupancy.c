@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 
-#define MOST_BYTES (UINT64_C(1) << 62)  /* of everything together, so that no sum of them overflows */
+#define MOST_BYTES (UINT64_C(1) << 62)  /* of all values, and of a workspace, so that no sum in one memory overflows */
 
 static tm_status check_bytes(const tm_solver_problem *p, tm_error *error) {
   uint64_t sum = 0;
@@ -92,7 +92,8 @@ static void find_peaks(tm_occupancy *o) {
       o->peak_op[m] = op;
     }
     const uint64_t budget = tm_occupancy_budget(o->problem, m);
-    if (o->peak_bytes[m] > budget) o->excess_bytes += o->peak_bytes[m] - budget;
+    if (o->peak_bytes[m] <= budget) continue;
+    o->excess_bytes += tm_min_u64(o->peak_bytes[m] - budget, TM_OCCUPANCY_MOST_EXCESS - o->excess_bytes);
   }
 }
 

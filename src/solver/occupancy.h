@@ -13,13 +13,15 @@
 
 #include "solver/flow.h"
 
+#define TM_OCCUPANCY_MOST_EXCESS (UINT64_MAX - 1)       /* so that UINT64_MAX can stand for no plan */
+
 typedef struct tm_occupancy {
   const tm_solver_problem *problem;
   const tm_flow           *flow;
   uint64_t *used_bytes;         /* [memory][op] */
   uint64_t *peak_bytes;         /* [memory] */
   uint32_t *peak_op;            /* [memory]: the first operation at the peak */
-  uint64_t  excess_bytes;       /* by which peaks exceed budgets, over all memories */
+  uint64_t  excess_bytes;       /* by which peaks exceed budgets, over all memories; TM_OCCUPANCY_MOST_EXCESS: that or more */
   uint64_t  total_ns;           /* what the plan costs, TM_SOLVER_NEVER if it cannot be */
   uint32_t *first_use;          /* [memory], of the value at hand */
   uint32_t *last_use;

@@ -23,6 +23,7 @@ static void neutralizes_controls(void **state) {
   assert_string_equal(escaped("back\\slash", 10), "back\\\\slash");
   assert_string_equal(escaped("\xc2\x9b" "31m", 5), "\\u009b31m");
   assert_string_equal(escaped("a\xe2\x80\xae" "b", 5), "a\\u202eb");
+  assert_string_equal(escaped("a\xd8\x9c" "b", 4), "a\\u061cb");
   assert_string_equal(escaped("\xff\xfe", 2), "\\xff\\xfe");
   assert_string_equal(escaped("gr\xc3\xbc\xc3\x9f", 6), "gr\xc3\xbc\xc3\x9f");
 }

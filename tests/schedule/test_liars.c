@@ -12,12 +12,14 @@
 #define SIZES 4
 #define OPERATIONS 5000
 
+typedef enum manner { STEADY, BY_SIZE, RANDOM, DRIFTING, THROTTLED, SLOW_FIRST, NOISY } manner;
+
 /* What a device really takes, and what it makes of that. */
 typedef struct truth {
   double launch_ns;
   double element_ns;
   double lie;                   /* declared = truth * lie */
-  enum { STEADY, BY_SIZE, RANDOM, DRIFTING, THROTTLED, SLOW_FIRST, NOISY } how;
+  manner how;
 } truth;
 
 static uint64_t scramble(uint64_t value) {
@@ -141,7 +143,7 @@ static double sequence_ratio(const truth truths[2], bool goes_back) {
 static const double speeds[] = { 0.1, 0.3, 0.5, 2, 10, 0.8, 1.25, 3 };
 #define SPEEDS (getenv("TM_NIGHTLY") != NULL ? sizeof speeds / sizeof speeds[0] : 5)
 
-static double worst_of(double lie, int how, bool goes_back, const char *name) {
+static double worst_of(double lie, manner how, bool goes_back, const char *name) {
   double worst = 0;
   printf("%-28s total / oracle", name);
   for (size_t i = 0; i < SPEEDS; i++) {

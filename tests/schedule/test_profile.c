@@ -193,7 +193,7 @@ static void damage_costs_only_what_it_hits(void **state) {
 
 static void foreign_content_is_no_profile(void **state) {
   (void)state;
-  static const char *const contents[] = { "hello\n", "\n\n\n", "{ \"json\": true }", "\x7f" "ELF" };
+  static const char *const contents[] = { "hello\n", "\n\n\n", "{ \"json\": true }", "\177ELF" };
   for (size_t i = 0; i < sizeof contents / sizeof contents[0]; i++) {
     scratch files;
     assert_true(scratch_init(&files));

@@ -41,6 +41,21 @@ static void escapes(void **state) {
   }
 }
 
+/* What Unicode lists as steering the direction of text, Bidi_Control, is never shown as it is. */
+static void no_direction_mark_is_clean(void **state) {
+  (void)state;
+  static const char *const marks[] = {
+    "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac",
+    "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9",
+  };
+  for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+    char out[16];
+    if (tm_text_is_clean(marks[i], strlen(marks[i]))) fail_msg("mark %zu", i);
+    tm_text_escape(marks[i], strlen(marks[i]), out, sizeof out);
+    assert_true(out[0] == '\\' && out[1] == 'x');
+  }
+}
+
 static void escape_is_bounded(void **state) {
   (void)state;
   const char text[] = "ab\x01\xc3\xa9\xe2\x82\xac tail that does not fit";
@@ -111,7 +126,8 @@ static void suggestions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(utf8_lengths), cmocka_unit_test(escapes), cmocka_unit_test(escape_is_bounded),
+    cmocka_unit_test(utf8_lengths), cmocka_unit_test(escapes), cmocka_unit_test(no_direction_mark_is_clean),
+    cmocka_unit_test(escape_is_bounded),
     cmocka_unit_test(globs), cmocka_unit_test(glob_does_not_explode), cmocka_unit_test(suggestions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,12 @@ static void views_stay_inside(void **state) {
   says(&c, tm_graph_add_view(&c.graph, x, &all, UINT64_MAX, &value, &c.error), TM_ERROR_ARGUMENT, "a view stays inside");
   says(&c, tm_graph_add_view(&c.graph, 99, &all, 0, &value, &c.error), TM_ERROR_ARGUMENT, "value 99");
   assert_int_equal(tm_graph_add_view(&c.graph, x, &none, 128, &value, &c.error), TM_OK);
+  says(&c, tm_graph_add_view(&c.graph, x, &none, 129, &value, &c.error), TM_ERROR_ARGUMENT, "touches 0 bytes");
+  says(&c, tm_graph_add_view(&c.graph, x, &none, UINT64_MAX, &value, &c.error), TM_ERROR_ARGUMENT, "a view stays inside");
+  says(&c, tm_graph_add_view(&c.graph, row, &none, 33, &value, &c.error), TM_ERROR_ARGUMENT, "a view stays inside");
+  const uint32_t nothing = add_input(&c, "nothing", none);
+  add_view(&c, nothing, none, 0);
+  says(&c, tm_graph_add_view(&c.graph, nothing, &none, 1, &value, &c.error), TM_ERROR_ARGUMENT, "a view stays inside");
   assert_int_equal(c.graph.values[back].base, x);
   const uint32_t w = add_constant(&c, "w", all);
   assert_int_equal(c.graph.values[add_view(&c, w, nine, 0)].operand.flags & TM_OPERAND_CONSTANT, TM_OPERAND_CONSTANT);

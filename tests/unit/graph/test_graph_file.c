@@ -304,7 +304,7 @@ static void large_graphs_are_read_back(void **state) {
   const double read = (double)(clock() - begin) / CLOCKS_PER_SEC;
   print_message("%u nodes: written in %.3f s, read in %.3f s of processor time\n", (unsigned)NODES, written, read);
   assert_int_equal(back.graph.node_count, NODES);
-  assert_true(written < 5 && read < 5);
+  assert_true(written < 20 && read < 20);       /* anything quadratic takes minutes */
   free(text);
   case_end(&back);
   case_end(&c);

@@ -18,6 +18,7 @@
 #define CASES 100000u
 #define MARGINAL_CASES 4000u
 #define BUDGET_CASES 10000u
+#define ENTRIES_CASES 3000u
 
 static const case_limits small = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 6, .most_cost = 20 };
 
@@ -109,11 +110,42 @@ static void a_small_budget_brackets_the_optimum(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* The budget holds, or the tables are the coarsest that there are. */
+static void table_entries_keep_to_the_budget(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const case_limits dense = { .most_ops = 12, .most_labels = 6, .most_memories = 4, .never_percent = 0, .most_cost = 50 };
+  uint32_t within = 0, beyond = 0;
+  for (uint64_t seed = 1; seed <= case_count(ENTRIES_CASES); seed++) {
+    draw_case(&c, seed + 4000000, &dense);
+    const tm_assignment_options least = { .most_entries = 1 }, few = { .most_entries = UINT64_C(4) << seed % 8 };
+    tm_assignment coarsest, found;
+    if (tm_assignment_solve(&c.problem, &least, &memory, &coarsest, NULL) != TM_OK) continue;
+    if (tm_assignment_solve(&c.problem, &few, &memory, &found, NULL) == TM_OK) {
+      const bool is_within = found.table_entries <= few.most_entries;
+      if (!is_within && found.table_entries != coarsest.table_entries)
+        fail_msg("case %llu: %llu entries of %llu, the coarsest take %llu", (unsigned long long)seed,
+                 (unsigned long long)found.table_entries, (unsigned long long)few.most_entries,
+                 (unsigned long long)coarsest.table_entries);
+      within += is_within;
+      beyond += !is_within;
+      tm_assignment_deinit(&found);
+    }
+    tm_assignment_deinit(&coarsest);
+  }
+  printf("table entries: %u within the budget, %u with the coarsest tables\n", within, beyond);
+  assert_true(within > 100 && beyond > 100);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_optimum_is_found),
     cmocka_unit_test(marginals_are_the_optima_with_a_label_forced),
     cmocka_unit_test(a_small_budget_brackets_the_optimum),
+    cmocka_unit_test(table_entries_keep_to_the_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

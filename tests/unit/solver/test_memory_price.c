@@ -164,9 +164,49 @@ static void plans_fit_and_the_bound_holds(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* One value, read in every memory by an operation that can run nowhere else. */
+static void spread_value(solver_case *c, uint32_t memories, uint64_t bytes) {
+  *c = (solver_case){ .problem = { .op_count = memories, .label_count = memories, .value_count = 1, .input_count = memories,
+                                   .memory_count = memories, .resource_count = 1, .size_class_count = 1 } };
+  c->problem.ops = c->ops, c->problem.labels = c->labels, c->problem.values = c->values, c->problem.inputs = c->inputs;
+  c->problem.copy_ns = c->copy_ns, c->problem.budgets = c->budgets;
+  for (uint32_t i = 0; i < memories; i++) {
+    c->ops[i] = (tm_solver_op){ i, 1, i, 1 };
+    c->labels[i] = (tm_solver_label){ .cost_ns = 1, .input_memory = i, .output_memory = i };
+  }
+  c->values[0] = (tm_solver_value){ .bytes = bytes, .producer = TM_SOLVER_NONE, .home = 0, .wanted = TM_SOLVER_NONE };
+}
+
+/* What all memories together have too much is more than 64 bits count: four times 2^62, and five times. */
+static void an_excess_over_all_memories_does_not_wrap(void **state) {
+  (void)state;
+  static solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  for (uint32_t memories = 1; memories <= CASE_MEMORIES; memories++) {
+    for (uint64_t less = 0; less < 2; less++) {
+      spread_value(&c, memories, (UINT64_C(1) << 62) - less);
+      tm_assignment_within found;
+      tm_error error = TM_ERROR_INIT;
+      assert_int_equal(tm_assignment_solve_within(&c.problem, NULL, &memory, &found, &error), TM_ERROR_LIMIT);
+      char expected[160];
+      snprintf(expected, sizeof expected,
+               "no plan that fits was found: the nearest one needs %llu bytes of memory 0 at operation 0 and may use 0",
+               (unsigned long long)c.values[0].bytes);
+      assert_string_equal(error.text, expected);
+      for (uint32_t m = 0; m < memories; m++) c.budgets[m] = c.values[0].bytes;
+      assert_int_equal(tm_assignment_solve_within(&c.problem, NULL, &memory, &found, &error), TM_OK);
+      for (uint32_t m = 0; m < memories; m++) assert_int_equal(found.peak_bytes[m], c.values[0].bytes);
+      tm_assignment_within_deinit(&found);
+    }
+  }
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(plans_fit_and_the_bound_holds),
+    cmocka_unit_test(an_excess_over_all_memories_does_not_wrap),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
