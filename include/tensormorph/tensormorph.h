@@ -666,6 +666,6 @@ void tm_job_destroy(tm_job *job);
 }
 #endif
 
-#include "graph.h"              /* graphs and plans */
+#include "graphs.h"             /* graphs and plans */
 
 #endif /* TENSORMORPH_TENSORMORPH_H */

@@ -4,8 +4,8 @@
  * the other, wherever each is best placed, as it would without a stream.  Beside it, devices that keep other silicon busy
  * pull pieces on threads of their own, as long as that ends earlier (solver/pull.h); one with memory of its own and several
  * queues gets two, so that one piece is copied while the other is computed.  A lane whose device fails gives its piece back and is
- * gone, for the rest of the stream; the caller's thread, which has all devices to fall back on, takes it.  So a stream needs no device but one, and what comes
- * out never depends on who took what: order is the work's business.
+ * gone for the rest of the stream; the caller's thread, which has all devices to fall back on, takes it.  So a stream needs no
+ * device but one, and what comes out never depends on who took what: order is the work's business.
  */
 #ifndef TM_EXECUTE_WORK_STREAM_H
 #define TM_EXECUTE_WORK_STREAM_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph.h - the part of tensormorph.h that is about many operations at once: graphs, the plans that run them, and why a plan is
+ * graphs.h - the part of tensormorph.h that is about many operations at once: graphs, the plans that run them, and why a plan is
  * as it is.  tensormorph.h includes it, and what stands at its head (ownership, structs, threads) holds here, too.
  */
-#ifndef TENSORMORPH_GRAPH_H
-#define TENSORMORPH_GRAPH_H
+#ifndef TENSORMORPH_GRAPHS_H
+#define TENSORMORPH_GRAPHS_H
 
 #include "tensormorph.h"
 
@@ -527,4 +527,4 @@ tm_status tm_plan_explanation_run(const tm_plan_explanation *explanation, uint32
 }
 #endif
 
-#endif /* TENSORMORPH_GRAPH_H */
+#endif /* TENSORMORPH_GRAPHS_H */
