@@ -216,12 +216,12 @@ typedef struct tm_memory_description {
 /* TM_OK, TM_END (past the last device, past its last memory) */
 tm_status tm_device_memory_describe(tm_context *context, uint32_t device, uint32_t memory, tm_memory_description *out_description);
 
-/* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
-   ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
 /* A folder in which plugins were looked for, whether it exists or not, in the order in which they were; the text lives as long as
    the context.   TM_OK, TM_END past the last (there is none without TM_CONTEXT_LOAD_PLUGINS) */
 tm_status tm_plugin_folder_describe(tm_context *context, uint32_t folder, const char **out_path);
 
+/* A kind of work that a device is not asked for any more, since it broke its promise about it: it failed, hung, or a process
+   ended meanwhile.  Where a state folder is given they are remembered until the plugin's build changes. */
 typedef struct tm_violation_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* index for tm_device_describe */

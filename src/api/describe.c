@@ -166,7 +166,7 @@ static uint32_t forget_trials(tm_inventory *inventory, const char *name) {
 }
 
 tm_status tm_context_forgive(tm_context *context, const char *name, uint32_t *out_count, tm_error *error) {
-  if (name == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "forgive: no name is given");
+  if (name == NULL || name[0] == '\0') return tm_fail(error, TM_ERROR_ARGUMENT, "forgive: no name is given");
   const uint32_t count = tm_health_forgive(&context->health, name) + forget_trials(context->inventory, name);
   if (count == 0 && !is_known(context->inventory, name))
     return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no backend or device '%.64s', and nothing is held against one", name);

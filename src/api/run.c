@@ -28,7 +28,10 @@ static tm_status read_options(const tm_run_options *given, tm_run_options *out_o
 
 /* Shorter attributes than the row's are completed with zeros, the usual choice; longer ones are the row's check to judge. */
 static tm_status take_attributes(tm_request *request, const tm_op_row *row, const call *what, tm_error *error) {
-  if (what->attribute_bytes > TM_LARGEST_ATTRIBUTES || (what->attribute_bytes != 0 && what->attributes == NULL))
+  if (what->attribute_bytes != 0 && what->attributes == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u bytes of attributes are said to be there, but their pointer is NULL", row->name,
+                   what->attribute_bytes);
+  if (what->attribute_bytes > TM_LARGEST_ATTRIBUTES)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %u bytes of attributes, expected %u", row->name, what->attribute_bytes,
                    row->attribute_bytes);
   if (what->attribute_bytes != 0) memcpy(request->attributes, what->attributes, what->attribute_bytes);

@@ -62,7 +62,8 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
     return status;
   }
   *out_inventory = inventory;
-  TM_TRY(tm_watch_init(&inventory->watch, memory, request->options->patience_ns));
+  if (tm_watch_init(&inventory->watch, memory, request->options->patience_ns) != TM_OK)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the watch over calls");
   inventory->records = tm_record_store_open(inventory, request->is_trial ? NULL : request->options->state_folder);
   status = tm_loading_run(inventory, request, error);
   if (status == TM_OK) atomic_store(&inventory->is_whole, true);

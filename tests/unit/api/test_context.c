@@ -164,6 +164,7 @@ static void creation_survives_every_failed_allocation(void **state) {
     else assert_null(context);
     heap_is_empty(&heap);
     if (status != TM_OK) failures++;
+    if (status != TM_OK && error.text[0] == '\0') fail_msg("allocation %llu: no text", (unsigned long long)n);
     if (status != TM_OK && status != TM_ERROR_NO_MEMORY) fail_msg("allocation %llu: %d %s", (unsigned long long)n, status, error.text);
     if (n > atomic_load(&heap.calls)) break;
   }

@@ -108,6 +108,10 @@ static void missing_layouts_are_refused(void **state) {
   assert_int_equal(tm_explain(f.context, TM_OP_NEG, NULL, 0, &input, 1, NULL, 1, NULL, &explanation, &error), TM_ERROR_ARGUMENT);
   refused(TM_OP_NEG, NULL, 0, NULL, 1, &f.y, 1, "input 0");
   refused(TM_OP_NEG, NULL, 0, &f.a, 1, NULL, 1, "output 0");
+  refused(TM_OP_MATMUL, NULL, 8, (tm_tensor *const[]){ f.a, f.a }, 2, &f.y, 1,
+          "8 bytes of attributes are said to be there, but their pointer is NULL");
+  assert_int_equal(tm_context_forgive(f.context, NULL, NULL, &error), TM_ERROR_ARGUMENT);
+  assert_int_equal(tm_context_forgive(f.context, "", NULL, &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_tensor_wrap(f.context, NULL, &output, sizeof output, &tensor, &error), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_tensor_view(f.a, NULL, 0, &tensor, &error), TM_ERROR_ARGUMENT);
   assert_null(explanation);
