@@ -49,7 +49,7 @@ typedef struct kind_row {
 
 static const kind_row other_kinds[] = {
   { S_IFDIR, EISDIR, "is a directory" },
-  { S_IFIFO, ESPIPE, "is a pipe; a model file must be a regular file, because it is read in any order" },
+  { S_IFIFO, ESPIPE, "is a pipe, not a regular file, and cannot be read in any order" },
   { S_IFSOCK, ESPIPE, "is a socket, not a regular file" },
   { S_IFCHR, ESPIPE, "is a character device, not a regular file" },
   { S_IFBLK, ESPIPE, "is a block device, not a regular file" },

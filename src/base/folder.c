@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/system_error.h"
@@ -19,6 +20,19 @@ bool tm_path_is_folder(const char *path) {
 bool tm_path_exists(const char *path) {
   struct stat status;
   return stat(path, &status) == 0;
+}
+
+bool tm_path_has_entry(const char *path) {
+  struct stat status;
+  return lstat(path, &status) == 0;
+}
+
+const char *tm_folder_openness(const char *path) {
+  struct stat status;
+  if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return NULL;
+  if ((status.st_mode & S_IWOTH) != 0) return "everybody may write to it (chmod o-w)";
+  if ((status.st_mode & S_IWGRP) != 0 && status.st_uid != geteuid()) return "it is not ours, and its group may write to it (chmod g-w)";
+  return NULL;
 }
 
 bool tm_path_is_same(const char *a, const char *b) {

@@ -11,6 +11,10 @@
 
 bool tm_path_is_folder(const char *path);
 bool tm_path_exists(const char *path);
+/* Whether there is an entry of that name, even a link that leads nowhere. */
+bool tm_path_has_entry(const char *path);
+/* Why files in it could be anybody's: who may write to it besides its owner; NULL: nobody of concern, or there is no such folder. */
+const char *tm_folder_openness(const char *path);
 /* Whether both exist and are one file or folder. */
 bool tm_path_is_same(const char *a, const char *b);
 

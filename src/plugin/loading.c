@@ -336,7 +336,7 @@ static tm_status load_known(loading *load, candidate_file *file, tm_error *error
     status = adopt(load, file, error);
   else if (status == TM_ERROR_NOT_FOUND)
     status = go_untried(load, file, &reason, error);
-  else if (status == TM_ERROR_CORRUPT || status == TM_ERROR_IO || status == TM_ERROR_CHANGED)
+  else if (status == TM_ERROR_CORRUPT || status == TM_ERROR_IO || status == TM_ERROR_CHANGED || status == TM_ERROR_NO_MEMORY)
     status = settle(file->slot, status, &reason, error);
   forget_record(load, file);
   return status;
@@ -369,9 +369,21 @@ static tm_status load_file(loading *load, const char *path, bool is_named, tm_er
   return status;
 }
 
+/* What lies where others may put files could be anybody's: it is listed with that reason, and not so much as read. */
+static tm_status refuse_by_folder(loading *load, const char *path, const char *folder, const char *openness, tm_error *error) {
+  char name[LONGEST_NAME];
+  tm_error reason = TM_ERROR_INIT;
+  stem(path, name, sizeof name);
+  tm_backend_slot *slot = tm_inventory_add_backend(load->inventory, name, path);
+  if (slot == NULL) return no_memory(error);
+  slot->path = slot->origin;
+  return settle(slot, tm_fail(&reason, TM_ERROR_IO, "plugins in the folder %s are not used: %s", folder, openness), &reason, error);
+}
+
 static tm_status load_folder(loading *load, const char *folder, tm_error *error) {
   const char **names = NULL;
   uint64_t count = 0;
+  const char *openness = tm_folder_openness(folder);
   const tm_status listed = tm_folder_list(&load->inventory->arena, folder, &names, &count, NULL);
   if (listed == TM_ERROR_NO_MEMORY) return tm_fail(error, listed, "no memory for the list of plugins");
   for (uint64_t i = 0; listed == TM_OK && i < count; i++) {
@@ -379,7 +391,8 @@ static tm_status load_folder(loading *load, const char *folder, tm_error *error)
     if (length < 4 || strcmp(names[i] + length - 3, ".so") != 0) continue;
     const char *path = tm_path_join(&load->inventory->arena, folder, strlen(folder), names[i]);
     if (path == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of plugins");
-    TM_TRY(load_file(load, path, false, error));
+    if (openness != NULL) TM_TRY(refuse_by_folder(load, path, folder, openness, error));
+    else TM_TRY(load_file(load, path, false, error));
   }
   return TM_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_pull.h"
 #include "base/processor.h"
 #include "base/sha256.h"
@@ -111,7 +112,10 @@ static const char *rule_of(const tm_json_token *key) {
   static const char *const rules[][2] = { { "schema", "must be 1" }, { "name", "must be a text that is not empty" },
     { "version", "must be a text" }, { "file", "must be a text" }, { "architecture", "must be a text" },
     { "abi", "must be \"MAJOR.MINOR\"" }, { "sha256", "must be 64 hex digits" },
-    { "processor_features", "must be a list of texts" }, { "watches", "must be a list of texts" } };
+    { "processor_features", "must be a list of at most 64 texts of at most 64 bytes" },
+    { "watches", "must be a list of at most 16 texts of at most 256 bytes" } };
+  _Static_assert(TM_MANIFEST_FEATURES == 64 && TM_MANIFEST_NAME_BYTES == 65 && TM_MANIFEST_WATCHES == 16 && TM_MANIFEST_TEXT_BYTES == 257,
+                 "the rules name these limits");
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
     if (tm_json_is(key, rules[i][0])) return rules[i][1];
   return "is not what it must be";
@@ -179,6 +183,8 @@ tm_status tm_manifest_load(tm_memory *memory, const char *plugin_path, tm_manife
   tm_file *file = NULL;
   if (!manifest_path(plugin_path, path)) return TM_OK;
   const tm_status opened = tm_file_open(memory, path, 0, &file, error);
+  if (opened == TM_ERROR_NOT_FOUND && tm_path_has_entry(path))
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: manifest: it is a link to a file that is not there", path);
   if (opened != TM_OK) return opened == TM_ERROR_NOT_FOUND ? TM_OK : opened;
   const tm_status status = load_text(memory, file, path, out_manifest, error);
   tm_file_close(file);

@@ -290,6 +290,82 @@ static void only_absolute_folders_are_searched(void **state) {
   file_case_end(&c);
 }
 
+static void manifests_that_are_no_files_are_refused(void **state) {
+  (void)state;
+  file_case c;
+  char manifest[512];
+  file_case_begin(&c);
+  const char *path = scratch_write(&c.folder, "found.so", c.honest, c.honest_bytes);
+  assert_int_equal(chmod(path, 0755), 0);
+  snprintf(manifest, sizeof manifest, "%.480s/found.json", c.folder.folder);
+  assert_int_equal(mkfifo(manifest, 0600), 0);
+  expect_file_refused(path, "found.json: is a pipe, not a regular file");
+  assert_int_equal(unlink(manifest), 0);
+  assert_int_equal(symlink("nowhere.json", manifest), 0);
+  expect_file_refused(path, "found.json: manifest: it is a link to a file that is not there");
+  file_case_end(&c);
+}
+
+/* ---- want of memory ---- */
+
+typedef struct failing_heap {
+  uint64_t calls;
+  uint64_t fails_at;
+} failing_heap;
+
+static void *failing_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  failing_heap *heap = context;
+  void *memory = NULL;
+  if (++heap->calls == heap->fails_at) return NULL;
+  return posix_memalign(&memory, (size_t)(alignment < sizeof(void *) ? sizeof(void *) : alignment), (size_t)bytes) == 0 ? memory : NULL;
+}
+
+static void failing_free(void *context, void *memory, uint64_t bytes) {
+  (void)context;
+  (void)bytes;
+  free(memory);
+}
+
+static void want_of_memory_is_said_in_words(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("honest") };
+  for (uint64_t n = 1; n < 40; n++) {
+    failing_heap heap = { .fails_at = n };
+    tm_context_options options = options_with(paths, 1);
+    options.alloc = failing_alloc;
+    options.free = failing_free;
+    options.allocator_context = &heap;
+    options.thread_count = 1;
+    tm_context *context = NULL;
+    tm_error error = TM_ERROR_INIT;
+    const tm_status status = tm_context_create(&options, &context, &error);
+    if (status != TM_OK && error.text[0] == '\0') fail_msg("allocation %u: status %d without a word", (unsigned)n, status);
+    tm_context_destroy(context);
+  }
+}
+
+static void folders_of_everybody_are_not_searched(void **state) {
+  (void)state;
+  static const struct { mode_t mode; uint32_t backend_state; const char *reason; } rows[] = {
+    { 0777, TM_BACKEND_REFUSED, "everybody may write to it" }, { 01777, TM_BACKEND_REFUSED, "everybody may write to it" },
+    { 0702, TM_BACKEND_REFUSED, "everybody may write to it" }, { 0770, TM_BACKEND_READY, "" }, { 0755, TM_BACKEND_READY, "" },
+  };
+  file_case c;
+  file_case_begin(&c);
+  const char *path = scratch_write(&c.folder, "found.so", c.honest, c.honest_bytes);
+  assert_int_equal(chmod(path, 0755), 0);
+  assert_int_equal(setenv("TENSORMORPH_PLUGIN_PATH", c.folder.folder, 1), 0);
+  const tm_context_options options = { .struct_size = sizeof options, .flags = TM_CONTEXT_LOAD_PLUGINS };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    assert_int_equal(chmod(c.folder.folder, rows[i].mode), 0);
+    tm_context *context = open_context(&options);
+    expect_state(context, path, rows[i].backend_state, rows[i].reason);
+    tm_context_destroy(context);
+  }
+  assert_int_equal(unsetenv("TENSORMORPH_PLUGIN_PATH"), 0);
+  file_case_end(&c);
+}
+
 /* ---- the user's words ---- */
 
 static void excluded_ones_are_not_loaded(void **state) {
@@ -368,6 +444,9 @@ int main(void) {
     cmocka_unit_test(of_one_name_all_are_loaded),
     cmocka_unit_test(one_of_a_name_can_be_excluded),
     cmocka_unit_test(only_absolute_folders_are_searched),
+    cmocka_unit_test(manifests_that_are_no_files_are_refused),
+    cmocka_unit_test(want_of_memory_is_said_in_words),
+    cmocka_unit_test(folders_of_everybody_are_not_searched),
     cmocka_unit_test(excluded_ones_are_not_loaded),
     cmocka_unit_test(slips_get_a_suggestion),
     cmocka_unit_test(settings_reach_the_backend),
