@@ -48,6 +48,9 @@ static void put(const char *bytes, size_t count) {
   }
 }
 
+/* The pipe stays open: its end is the end of the process. */
+void journal_end(void) { output = -1; }
+
 void journal_write(const tm_field_writer *writer) { put(writer->bytes, (size_t)writer->length); }
 
 /* No allocation: the plugin may have broken the heap.  One write, so that threads do not mix their lines. */

@@ -16,6 +16,8 @@ void journal_step(const char *format, ...) __attribute__((format(printf, 1, 2)))
 void journal_subject(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes fields as they are. */
 void journal_write(const tm_field_writer *writer);
+/* Nothing more is told: what comes now is the end of the process. */
+void journal_end(void);
 
 /* Whether a call came back with another rounding or with subnormals flushed. */
 bool journal_saw_float_mode_changed(void);

@@ -121,6 +121,7 @@ static void finish(watch *w) {
   pid_t done = waitpid(w->child, &status, 0);
   while (done < 0 && errno == EINTR) done = waitpid(w->child, &status, 0);
   if (done != w->child) status = result->timed_out ? SIGKILL : 0;
+  result->is_unseen = done != w->child && !result->timed_out;
   if (WIFSIGNALED(status)) result->signal = WTERMSIG(status);
   if (WIFEXITED(status)) result->exit_code = WEXITSTATUS(status);
   result->output[result->output_length] = '\0';

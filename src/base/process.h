@@ -21,6 +21,7 @@ typedef struct tm_process_limits {
 /* How a child ended. */
 typedef struct tm_process_result {
   bool       timed_out;         /* it was killed */
+  bool       is_unseen;         /* somebody else collected it: nobody knows how it ended */
   int32_t    signal;            /* that ended it; 0: none */
   int32_t    exit_code;         /* if it ended by itself */
   uint64_t   output_length;

@@ -143,6 +143,23 @@ static tm_status blame(tm_probe_result *result, tm_string step, uint64_t silence
                  process->exit_code);
 }
 
+/* It has said everything; a program that holds it must be able to end, too. */
+static tm_status judge_ending(tm_probe_result *result, uint64_t silence_ns, const char *what, tm_error *error) {
+  const tm_process_result *process = &result->process;
+  const bool ended_well = !process->timed_out && process->signal == 0 && process->exit_code == TM_PROBE_EXIT_CODE;
+  if (ended_well || process->is_unseen) return TM_OK;
+  result->record = (tm_string){ "", 0 };
+  result->is_final = !process->timed_out && !is_from_outside(process->signal);
+  if (process->timed_out)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: it keeps the process from ending: it did not end within %u s (tried in a process of its own)",
+                   what, (uint32_t)(silence_ns / NS_PER_S));
+  if (process->signal != 0)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: it crashed when the process ended: signal %d (tried in a process of its own)", what,
+                   process->signal);
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: when the process ended it made its exit code %d (tried in a process of its own)", what,
+                 process->exit_code);
+}
+
 static tm_status take_record(tm_field_reader *reader, tm_probe_result *result) {
   result->is_final = tm_field_read_number(reader) != 0;
   result->record = (tm_string){ reader->bytes + reader->position, reader->length - reader->position };
@@ -155,8 +172,9 @@ static tm_status judge(const tm_probe_request *request, uint64_t silence_ns, tm_
   tm_field_reader reader;
   const tm_string tag = read_output(result, &reader, &step);
   const bool ended_well = !result->process.timed_out && result->process.signal == 0;
+  if (!reader.failed && tm_field_is(tag, TM_PROBE_RECORD) && take_record(&reader, result) == TM_OK)
+    return judge_ending(result, silence_ns, what, error);
   if (reader.failed || !ended_well) return blame(result, step, silence_ns, what, error);
-  if (tm_field_is(tag, TM_PROBE_RECORD) && take_record(&reader, result) == TM_OK) return TM_OK;
   const tm_string text = tm_field_read(&reader);
   if (reader.failed) return blame(result, step, silence_ns, what, error);
   result->is_final = !tm_field_is(tag, TM_PROBE_TROUBLE);

@@ -28,6 +28,10 @@
 #define TM_PROBE_REFUSAL  "refusal"     /* text: why it cannot be loaded */
 #define TM_PROBE_TROUBLE  "trouble"     /* text: why it cannot be tried now */
 
+/* After a record the process ends as any program does, with this code: destructors and exit handlers of the plugin run, and
+   one that ends the process in its own way does so with another code. */
+#define TM_PROBE_EXIT_CODE 47
+
 typedef struct tm_probe_request {
   const char *path;                     /* of a file; NULL: the built-in of that name */
   const char *builtin;

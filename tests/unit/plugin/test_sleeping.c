@@ -490,15 +490,18 @@ static void harm_is_found_in_the_trial(void **state) {
     { CULPRIT("aborts_in_release"), "release of copy f32 on device 0 ends the process with signal 6" },
     { CULPRIT("aborts_in_close"), "close ends the process with signal 6" },
     { CULPRIT("aborts_in_shutdown"), "shutdown ends the process with signal 6" },
+    { CULPRIT("aborts_at_the_end"), "it crashed when the process ended: signal 6" },
+    { CULPRIT("leaves_at_the_end"), "when the process ended it made its exit code 0" },
   };
-  const char *paths[10] = { ZOO("honest") };
-  for (int i = 0; i < 9; i++) paths[i + 1] = findings[i].path;
-  tm_context_options options = options_with(paths, 10);
+  enum { COUNT = sizeof findings / sizeof findings[0] };
+  const char *paths[COUNT + 1] = { ZOO("honest") };
+  for (int i = 0; i < COUNT; i++) paths[i + 1] = findings[i].path;
+  tm_context_options options = options_with(paths, COUNT + 1);
   options.state_folder = c->state;
   for (int round = 0; round < 2; round++) {
     if (round == 1) forbid_processes();
     tm_context *context = open_context(&options);
-    for (int i = 0; i < 9; i++) expect_state(context, findings[i].path, TM_BACKEND_REFUSED, findings[i].words);
+    for (int i = 0; i < COUNT; i++) expect_state(context, findings[i].path, TM_BACKEND_REFUSED, findings[i].words);
     expect_honest_unharmed(context);
     tm_context_destroy(context);
   }
@@ -508,14 +511,16 @@ static void harm_is_found_in_the_trial(void **state) {
 static void hangs_are_found_in_the_trial(void **state) {
   state_case *c = *state;
   const char *paths[] = { ZOO("honest"), CULPRIT("hangs_in_init"), CULPRIT("hangs_in_device_info"), CULPRIT("hangs_in_query"),
-                          CULPRIT("hangs_in_launch") };
-  tm_context_options options = options_with(paths, 5);
+                          CULPRIT("hangs_in_launch"), CULPRIT("hangs_at_the_end"), CULPRIT("hangs_in_a_handler") };
+  tm_context_options options = options_with(paths, 7);
   options.state_folder = c->state;
   tm_context *context = open_context(&options);
   expect_state(context, CULPRIT("hangs_in_init"), TM_BACKEND_REFUSED, "init did not end within 5 s");
   expect_state(context, CULPRIT("hangs_in_device_info"), TM_BACKEND_REFUSED, "device_info(0) did not end within 5 s");
   expect_state(context, CULPRIT("hangs_in_query"), TM_BACKEND_REFUSED, "query of 32 operations of odd sizes on device 0 did not end");
   expect_state(context, CULPRIT("hangs_in_launch"), TM_BACKEND_REFUSED, "launch of copy f32 on device 0 did not end");
+  expect_state(context, paths[5], TM_BACKEND_REFUSED, "it keeps the process from ending: it did not end within 5 s");
+  expect_state(context, paths[6], TM_BACKEND_REFUSED, "it keeps the process from ending: it did not end within 5 s");
   expect_honest_unharmed(context);
   tm_context_destroy(context);
 }
