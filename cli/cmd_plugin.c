@@ -83,7 +83,8 @@ static const tm_action_help helps[] = {
     "A plugin's file, or a backend by its name: each operation and combination of formats against the scalar reference, and its "
     "manners towards the host. It runs in a process of its own; a crash or a hang is one failed line. Each failure ends with the "
     "command that repeats it.\n"
-    "Exit code: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded or has no device." },
+    "Exit code: 0 all claims hold, 1 some do not, 2 wrong usage, 3 it cannot be loaded, has no device, or "
+    "nothing was checked (as where it refuses the --case)." },
   { "new", "NAME", "write a project with a backend that works, and a test that checks it",
     "NAME is what the backend will be called: lower case letters, digits and underscores. The project builds with CMake and "
     "with make. Without --queue the device computes on the host's cores, in the application's memory." },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Holding a backend to its claims is the business of a program of its own, which may crash. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ typedef struct check_call {
   char         program[LONGEST_PATH];
   char         target[LONGEST_PATH];    /* a built-in's name, or a path */
   char         called[LONGEST_CALL];
+  char         verdict_file[16];        /* the number of the open file that takes it; set as the program is started */
   const char **words;
   uint32_t     count;
   char       **settings;                /* owned */
@@ -136,6 +138,7 @@ static int make_words(check_call *call) {
   const tm_preferences *preferences = &call->invocation->preferences;
   add_word(call, call->program);        /* with its folder: what lies beside it is found by that */
   add_word(call, call->target);
+  add_pair(call, "--verdict", call->verdict_file);
   add_called(call, "tensormorph plugin check ", call->target);
   for (uint32_t i = 0; i < call->setting_count; i++) {
     add_pair(call, "--set", call->settings[i]);
@@ -163,16 +166,30 @@ static int find_program(char *path, size_t capacity) {
   return tm_complain_as(TM_EXIT_TROUBLE, PROGRAM " is not installed beside this command; " PROGRAM_VARIABLE " can name it");
 }
 
-static int run_program(const check_call *call) {
-  int status = 0;
+/* What the program said at its end; its exit code may be what a plugin in it made of it. */
+static int judge_end(int status, bool has_verdict, int verdict) {
+  if (has_verdict) return verdict == EXIT_NO_DEVICE ? TM_EXIT_TROUBLE : verdict;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) return TM_EXIT_CLOSED_PIPE;
+  if (WIFSIGNALED(status)) return tm_complain_as(TM_EXIT_TROUBLE, "the check ended with signal %d", WTERMSIG(status));
+  return tm_complain_as(TM_EXIT_TROUBLE, "the check ended with exit code %d and without a verdict", WEXITSTATUS(status));
+}
+
+static int run_program(check_call *call) {
+  int ends[2], status = 0;
+  unsigned char verdict = 0;
   tm_output_flush(call->invocation->output);
-  if (!tm_companion_run(call->program, call->words, &status))
-    return tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", call->program, strerror(errno));
-  if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGPIPE) return TM_EXIT_CLOSED_PIPE;
-    return tm_complain_as(TM_EXIT_TROUBLE, "the check ended with signal %d", WTERMSIG(status));
-  }
-  return WEXITSTATUS(status) == EXIT_NO_DEVICE ? TM_EXIT_TROUBLE : WEXITSTATUS(status);
+  if (pipe(ends) != 0) return tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", call->program, strerror(errno));
+  /* Whoever is left with the other end must not be waited for, nor inherit this one. */
+  (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+  snprintf(call->verdict_file, sizeof call->verdict_file, "%d", ends[1]);
+  const bool ran = tm_companion_run(call->program, call->words, &status);
+  const int number = errno;
+  const bool has_verdict = ran && read(ends[0], &verdict, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return ran ? judge_end(status, has_verdict, verdict)
+             : tm_complain_as(TM_EXIT_TROUBLE, "cannot run %s: %s", call->program, strerror(number));
 }
 
 int tm_plugin_check(tm_invocation *invocation, const char *target) {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "conformance/campaign_worker.h"
@@ -26,6 +27,8 @@
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
 #define LONGEST_DEATH 480u
+#define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
+#define ENDING_CODE 47                  /* of one that nobody ends otherwise */
 #define SHORT_DEADLINE_NS (UINT64_C(10) * 1000000000)   /* of one call, where all together have little more */
 
 /* Without a worker of its own, directly. */
@@ -359,6 +362,60 @@ static uint64_t end_of(const campaign *c, phase p, uint64_t begin_ns, uint64_t n
   return planned_ns > least_ns ? planned_ns : least_ns;
 }
 
+/* ---- how a process ends that had the backend in it ---- */
+
+static const manner *process_manner(void) { return manner_by_name("process"); }
+
+static bool wants_ending(const campaign *c) {
+  return is_wanted(c, PHASE_MANNERS) && !c->in_this_process && c->left_out != process_manner() &&
+         (c->only_manner == NULL || c->only_manner == process_manner());
+}
+
+/* Ends as any program does: its destructors and exit handlers run. */
+static bool live_and_end(const worker *w, uint32_t from) {
+  (void)from;
+  (void)worker_try_open(w->campaign, w->journal);
+  last_call_note(&w->journal->calls, 0);
+  exit(ENDING_CODE);
+}
+
+static void say_ending(const watch *w, int status, char *text, size_t capacity) {
+  if (w->hung)
+    snprintf(text, capacity, "keeps the process from ending: it did not end within %llu s",
+             (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  else if (WIFSIGNALED(status)) snprintf(text, capacity, "crashes when the process ends: signal %d", WTERMSIG(status));
+  else snprintf(text, capacity, "makes the exit code %d when the process ends", WEXITSTATUS(status));
+}
+
+static void fail_process_check(report *r, const char *text) {
+  report_check check = { .failed = true };
+  snprintf(check.name, sizeof check.name, "%s", process_manner()->name);
+  snprintf(check.text, sizeof check.text, "%s", text);
+  for (uint32_t i = 0; i < r->check_count; i++) {
+    if (strcmp(r->checks[i].name, check.name) != 0) continue;
+    if (r->checks[i].failed) return;
+    r->checks[i] = check;
+    r->failure_count++;
+    return;
+  }
+  (void)report_add_check(r, &check);
+}
+
+static void check_ending(watch *w) {
+  campaign own_campaign = *w->worker->campaign;
+  worker own = *w->worker;
+  watch ending = { .worker = &own, .report = w->report };
+  char how[LONGEST_DEATH];
+  own_campaign.case_deadline_ns = tm_min_u64(deadline_of(&own_campaign), ENDING_NS);
+  own_campaign.progress = NULL;
+  own.campaign = &own_campaign;
+  const int status = run_in_child(&ending, live_and_end, 0);
+  const bool came_to_it = atomic_load(&own.journal->is_open) != 0 && atomic_load(&own.journal->calls.offset) == 0;
+  if (status < 0 || !came_to_it || (WIFEXITED(status) && WEXITSTATUS(status) == ENDING_CODE)) return;
+  say_ending(&ending, status, how, sizeof how);
+  fail_process_check(w->report, how);
+}
+
 /* A device that goes on writing after it was waited for leaves nothing to be tried. */
 static void look_for_early_wait(report *r) {
   for (uint32_t i = 0; i < r->check_count; i++)
@@ -394,6 +451,7 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
       else order_all(own->list, order, &own->order_count);
     }
     good = good && run_phase(w);
+    if (p == PHASE_MANNERS && good && wants_ending(c)) check_ending(w);
     if (p == PHASE_MANNERS) look_for_early_wait(w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
     if (c->stop_at_first && w->report->failure_count != 0) break;

@@ -2,6 +2,7 @@
 #include "conformance/check_arguments.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "plugin/reference.h"
 
 #define USUAL_CASES 48u
+#define LEAST_CASES 2u
+#define MOST_CASES 1000000u
 #define QUICK_SECONDS 10u
 #define MOST_SECONDS 100000u
 #define SECOND_NS UINT64_C(1000000000)
@@ -63,29 +66,38 @@ static bool take_only(check_arguments *a, const char *value) {
   return row != NULL || a->campaign.only_manner != NULL;
 }
 
+typedef struct number_rule {
+  const char *option;
+  uint64_t    least;
+  uint64_t    most;
+} number_rule;
+
+static const number_rule number_rules[] = {
+  { "--seed", 0, UINT64_MAX }, { "--budget", 1, MOST_SECONDS }, { "--deadline", 1, MOST_SECONDS }, { "--cases", LEAST_CASES, MOST_CASES },
+  { "--case", 0, MOST_CASES }, { "--device", 0, 255 },
+};
+#define NUMBER_RULES (sizeof number_rules / sizeof number_rules[0])
+
 static bool take_number(check_arguments *a, const char *option, const char *value) {
   uint64_t number = 0;
   campaign *c = &a->campaign;
-  if (strcmp(option, "--seed") == 0 && read_number(value, UINT64_MAX, &number)) {
-    c->seed = number;
-  } else if (strcmp(option, "--budget") == 0 && read_number(value, MOST_SECONDS, &number) && number > 0) {
-    c->budget_ns = number * SECOND_NS;
-  } else if (strcmp(option, "--deadline") == 0 && read_number(value, MOST_SECONDS, &number) && number > 0) {
-    c->case_deadline_ns = number * SECOND_NS;
-  } else if (strcmp(option, "--cases") == 0 && read_number(value, 1000000, &number) && number >= 2) {
-    c->cases = (uint32_t)number;
-  } else if (strcmp(option, "--case") == 0 && read_number(value, 1000000, &number)) {
-    c->only_case_plus_one = (uint32_t)number + 1;
-  } else if (strcmp(option, "--device") == 0 && read_number(value, 255, &number)) {
-    c->subject.device_index = (uint32_t)number;
-    a->only_device = true;
-  } else {
-    return false;
+  size_t i = 0;
+  while (i < NUMBER_RULES && strcmp(option, number_rules[i].option) != 0) i++;
+  if (i == NUMBER_RULES || !read_number(value, number_rules[i].most, &number) || number < number_rules[i].least) return false;
+  switch (i) {
+    case 0: c->seed = number; break;
+    case 1: c->budget_ns = number * SECOND_NS; break;
+    case 2: c->case_deadline_ns = number * SECOND_NS; break;
+    case 3: c->cases = (uint32_t)number; break;
+    case 4: c->only_case_plus_one = (uint32_t)number + 1; break;
+    default: c->subject.device_index = (uint32_t)number; break;
   }
+  a->only_device |= i == 5;
   return true;
 }
 
 static bool take_option(check_arguments *a, const char *option, const char *value, const char **formats) {
+  uint64_t number = 0;
   if (value == NULL) return false;
   if (strcmp(option, "--plugin") == 0) {
     a->plugin = value;
@@ -94,6 +106,8 @@ static bool take_option(check_arguments *a, const char *option, const char *valu
   } else if (strcmp(option, "--called") == 0) {         /* by the command that runs this program */
     a->called = value;
     a->speaker = "tensormorph";
+  } else if (strcmp(option, "--verdict") == 0 && read_number(value, INT32_MAX, &number)) {       /* likewise */
+    a->verdict_file = (int)number;
   } else if (strcmp(option, "--set") == 0 && a->setting_count < ARGUMENTS_SETTINGS && strchr(value, '=') != NULL) {
     a->settings[a->setting_count++] = value;
   } else if (strcmp(option, "--leave-out") == 0) {
@@ -154,12 +168,30 @@ static bool read_all(int count, char **words, check_arguments *a, const char **f
   return *formats == NULL || read_formats(a, *formats);
 }
 
+/* ": it wants ...", or "" where there is no more to say; in `text`. */
+static const char *rule_of(const char *option, char *text, size_t capacity) {
+  text[0] = '\0';
+  for (size_t i = 0; i < NUMBER_RULES; i++)
+    if (strcmp(option, number_rules[i].option) == 0)
+      snprintf(text, capacity, ": it wants a whole number from %" PRIu64 " to %" PRIu64, number_rules[i].least, number_rules[i].most);
+  if (strcmp(option, "--formats") == 0)
+    snprintf(text, capacity, ": it wants the formats of all operands of the operation that --only names, in order (f32,f32,f32)");
+  if (strcmp(option, "--only") != 0 && strcmp(option, "--leave-out") != 0) return text;
+  int length = snprintf(text, capacity, ": it wants %s", strcmp(option, "--only") == 0 ? "an operation (see tensormorph ops) or " : "");
+  for (uint32_t i = 0; i < manner_count && length > 0 && (size_t)length < capacity; i++)
+    length += snprintf(text + length, capacity - (size_t)length, "%s%s", i == 0 ? "one of the checks " : ", ", manners[i].name);
+  return text;
+}
+
 bool check_arguments_read(int count, char **words, check_arguments *out) {
   const char *formats = NULL;
-  *out = (check_arguments){ .speaker = "tensormorph-conformance", .wrong = "", .wrong_value = "", .campaign = { .seed = 1, .cases = USUAL_CASES } };
+  char rule[512];
+  *out = (check_arguments){ .speaker = "tensormorph-conformance", .wrong = "", .wrong_value = "", .verdict_file = -1,
+                            .campaign = { .seed = 1, .cases = USUAL_CASES } };
   if (!read_all(count, words, out, &formats)) {
     if (out->called == NULL) fputs(usage, stderr);
-    else plain_print(stderr, "%s: plugin check does not understand %s %s\n", out->speaker, out->wrong, out->wrong_value);
+    else plain_print(stderr, "%s: plugin check does not understand %s %s%s\n", out->speaker, out->wrong, out->wrong_value,
+                     rule_of(out->wrong, rule, sizeof rule));
     return false;
   }
   if (out->called != NULL) return true;

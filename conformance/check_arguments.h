@@ -14,6 +14,7 @@ typedef struct check_arguments {
   const char *speaker;          /* who complains: this program, or the command that runs it */
   const char *wrong;            /* the word that was not understood, and its value */
   const char *wrong_value;
+  int         verdict_file;     /* takes the exit code as one byte; -1: none */
   bool        json;
   bool        quiet;
   bool        only_device;
