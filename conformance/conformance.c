@@ -175,7 +175,7 @@ static void tell_verdict(const check_arguments *a, int exit_code) {
 
 #ifdef __SANITIZE_ADDRESS__
 /* A worker may end with exit handlers and all; what a plugin leaves then must not change its exit code. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
   int signal_number = 0;
   return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number != 0;

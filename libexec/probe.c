@@ -207,7 +207,7 @@ static void settle_in(void) {
 
 #ifdef __SANITIZE_ADDRESS__
 /* What a plugin leaves to the end of the process is no business of ours, and must not change the exit code. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return 1; }
 #endif
 
