@@ -436,6 +436,10 @@ static inline uint32_t case_index_input(const kernel_case *c) {
   }
 }
 
+static inline bool case_is_index(const kernel_case *c, uint32_t input) {
+  return input < CASE_MAX_OPERANDS && case_index_input(c) == input;
+}
+
 /* One past the last index that is inside. */
 static inline uint64_t case_index_extent(const kernel_case *c) {
   const tm_operand *k = &c->operands[1];

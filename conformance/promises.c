@@ -17,6 +17,8 @@
 /* Shapes are log-uniform, so large ones are rare; questions are cheap. */
 #define LARGE_TRIES 400
 #define LARGE_ENOUGH 6
+#define TRIES_A_LIMIT 25
+#define LARGEST_ELEMENTS (UINT64_C(1) << 50)
 
 /* ---- one answer ---- */
 
@@ -254,6 +256,27 @@ static uint64_t expanded_bytes(const kernel_case *c) {
   return least == UINT64_MAX ? 0 : least;
 }
 
+/* What the same shapes need in f32, where nothing is to be expanded: sums, scores and the like.  0 if that is refused. */
+static uint64_t workspace_in_f32(subject *s, const question *q) {
+  question plain;
+  question_copy(q, &plain);
+  const uint32_t count = plain.c.operation.input_count;
+  for (uint32_t i = 0; i < count; i++) {
+    tm_operand *operand = &plain.c.operands[i];
+    if (tm_format_find(operand->format)->kind != TM_KIND_FLOAT && tm_format_find(operand->format)->kind != TM_KIND_BLOCK) continue;
+    if (tm_operand_contiguous(TM_FORMAT_F32, operand->rank, operand->dims, operand, NULL) != TM_OK) return 0;
+    operand->alignment = q->c.operands[i].alignment;
+  }
+  tm_operand *y = &plain.c.operands[count];
+  *y = (tm_operand){ .format = TM_FORMAT_NONE };
+  if (tm_op_infer_outputs(&plain.c.operation, y, NULL) != TM_OK) return 0;
+  y->alignment = q->c.operands[count].alignment;
+  tm_op_normalize(&plain.c.operation, plain.c.operands);
+  if (tm_op_check(&plain.c.operation, NULL) != TM_OK) return 0;
+  const tm_answer answer = subject_ask(s, &plain.c.operation);
+  return answer.level == TM_LEVEL_REFUSED ? 0 : answer.workspace_bytes;
+}
+
 static bool is_product(uint32_t op) { return op == TM_OP_MATMUL || op == TM_OP_MATMUL_SCALED; }
 
 /* More work of each kind, and much more of one. */
@@ -273,21 +296,32 @@ static void check_cost(trial *t, const question *small, const tm_answer *answer,
              (unsigned long long)then->cost_ns);
 }
 
+static void check_expansion(trial *t, subject *s, const question *large, const tm_answer *answer) {
+  const uint64_t expanded = expanded_bytes(&large->c);
+  if (answer->level != TM_LEVEL_NATIVE || expanded < LEAST_EXPANDED_BYTES || answer->workspace_bytes < expanded) return;
+  if (answer->workspace_bytes - expanded < workspace_in_f32(s, large)) return;
+  trial_fail(t, "claims to be native with a workspace of %llu bytes; the operand would take %llu expanded",
+             (unsigned long long)answer->workspace_bytes, (unsigned long long)expanded);
+}
+
+static bool is_large(const kernel_case *c, const combination *which) {
+  if (expanded_bytes(c) != 0) return expanded_bytes(c) >= LEAST_EXPANDED_BYTES;
+  return c->operands[0].byte_count > LEAST_EXPANDED_BYTES && c->operands[which->inputs - 1].byte_count > LEAST_EXPANDED_BYTES / 4;
+}
+
+/* Operands grow with the limit as fast as the elements, or as a root of them: it rises until they are large. */
 void promises_check_scale(trial *t, subject *s, const combination *which, const question *small, const tm_answer *answer,
                           uint64_t seed) {
   uint64_t state = seed;
-  const uint64_t elements = is_product(which->row->op) ? LARGE_PRODUCT : LARGE_ELEMENTS;
+  uint64_t elements = is_product(which->row->op) ? LARGE_PRODUCT : LARGE_ELEMENTS;
   for (int i = 0, large_count = 0; i < LARGE_TRIES && large_count < LARGE_ENOUGH && !t->failed; i++) {
     question q;
+    if (i % TRIES_A_LIMIT == TRIES_A_LIMIT - 1 && large_count == 0 && elements < LARGEST_ELEMENTS) elements *= 8;
     if (!question_make_plain(&q, which, elements, random_u64(&state))) continue;
     const tm_answer large = subject_ask(s, &q.c.operation);
     if (large.level == TM_LEVEL_REFUSED) continue;
     check_cost(t, small, answer, &q, &large);
-    large_count +=
-        q.c.operands[0].byte_count > LEAST_EXPANDED_BYTES && q.c.operands[which->inputs - 1].byte_count > LEAST_EXPANDED_BYTES / 4;
-    const uint64_t expanded = expanded_bytes(&q.c);
-    if (large.level == TM_LEVEL_NATIVE && expanded >= LEAST_EXPANDED_BYTES && large.workspace_bytes >= expanded)
-      trial_fail(t, "claims to be native with a workspace of %llu bytes; the operand would take %llu expanded",
-                 (unsigned long long)large.workspace_bytes, (unsigned long long)expanded);
+    large_count += is_large(&q.c, which);
+    check_expansion(t, s, &q, &large);
   }
 }

@@ -24,9 +24,12 @@ class Every(harness.CommandTest):
         section = overview.split("commands:\n")[1].split("\n\n")[0]
         names = re.findall(r"^  (\w+)", section, re.MULTILINE)
         self.assertGreater(len(names), 5)
-        actions = re.match(r"usage: tensormorph plugin (.*) \[OPTION", self.run_command("plugin", "--help")[0])[1]
-        names.remove("plugin")
-        return names + [f"plugin {action.split()[0]}" for action in actions.split(" | ")]
+        return [called for name in names for called in self.called_with(name)]
+
+    def called_with(self, name):
+        usage = re.match(rf"usage: tensormorph {name} (.*)\n", self.run_command(name, "--help", COLUMNS="200")[0])[1]
+        actions = re.findall(r"(?:^|\| )([a-z]+)\b", usage.split(" [OPTION")[0]) if " | " in usage else []
+        return [f"{name} {action}" for action in actions] or [name]
 
     def calls(self):
         """A call of each that prints something; one that is missing here is an error."""
@@ -40,8 +43,11 @@ class Every(harness.CommandTest):
             "stats": [["stats", model]],
             "explain": [["explain", *OPERATION], ["explain", "--graph", graph], ["explain", "--graph", graph, "--node", "0"]],
             "bench": [["bench", *OPERATION, "--repeat", "3"]],
-            "calibrate": [["calibrate", "--seconds", "1", "--device", "reference"]],
-            "profile": [["profile", "show"], ["profile", "reset"]],
+            "calibrate": [["calibrate", "--seconds", "1"]],
+            "profile show": [["profile", "show"]],
+            "profile reset": [["profile", "reset"], ["profile", "reset", "reference"]],
+            "profile export": [["profile", "export", "learned"]],
+            "profile import": [["profile", "import", self.learned()]],
             "help": [["help"], ["help", "stats"]],
             "plugin check": [["plugin", "check", "reference", "--only", "neg", "--formats", "f32,f32", "--case", "3"]],
             "plugin new": [["plugin", "new", "shiny"]],
@@ -50,6 +56,11 @@ class Every(harness.CommandTest):
         }
         self.assertEqual(sorted(forms), sorted(self.names()))
         return forms
+
+    def learned(self, name="learned before"):
+        """A file of what was measured."""
+        self.run_command("profile", "export", self.folder / name)
+        return self.folder / name
 
     def run_into(self, arguments, shell_redirection):
         shutil.rmtree(self.folder / "shiny", ignore_errors=True)
@@ -128,8 +139,11 @@ class Every(harness.CommandTest):
             "stats": [["stats", model], ["stats", "no\x1bne"]],
             "explain": [["explain", *OPERATION]],
             "bench": [["bench", *OPERATION, "--repeat", "3"]],
-            "calibrate": [["calibrate", "--seconds", "1", "--device", evil]],
-            "profile": [["profile", "reset", evil], ["profile", "import", evil]],
+            "calibrate": [["calibrate", "--seconds", "1"]],
+            "profile show": [["profile", "show"]],
+            "profile reset": [["profile", "reset"], ["profile", "reset", evil], ["profile", "reset", f"no{evil}"]],
+            "profile export": [["profile", "export", evil], ["profile", "export", f"no{evil}/file"]],
+            "profile import": [["profile", "import", self.learned(evil)], ["profile", "import", f"no{evil}"], ["profile", "import", model]],
             "help": [["help", evil]],
             "plugin check": [["plugin", "check", folder / f"{evil}.so"], ["plugin", "check", folder / "h\x07onest.so", "--only", "neg"]],
             "plugin new": [["plugin", "new", "bright", "--folder", f"to{evil}"], ["plugin", "new", "bright", "--folder", f"to{evil}"]],

@@ -67,13 +67,15 @@ static inline tm_status faulty_case_run(faulty_case *one, uint32_t op, const tm_
   return status;
 }
 
-/* Whether the device with the fault computed it. */
+/* Whether the device with the fault computes it: it alone is asked, for on a slow machine it is soon known to be no bargain. */
 static inline bool faulty_case_runs_there(faulty_case *one, uint32_t op) {
   tm_run_report report = { .struct_size = sizeof report };
-  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N0, .report = &report };
+  const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N0, .report = &report,
+                                   .device_plus_one = device_of(one->context, "faulty:0") + 1 };
   tm_error error = TM_ERROR_INIT;
-  if (faulty_case_run(one, op, &options, &error) != TM_OK) fail_msg("%s", error.text);
-  return report.device == device_of(one->context, "faulty:0");
+  const tm_status status = faulty_case_run(one, op, &options, &error);
+  if (status != TM_OK && status != TM_ERROR_NO_DEVICE) fail_msg("%s", error.text);
+  return status == TM_OK;
 }
 
 #endif

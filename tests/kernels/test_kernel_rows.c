@@ -196,7 +196,7 @@ static bool run_case(session *s, const kernel_case *c, const tm_answer *answer, 
     const uint64_t misalignment = random_below(state, 3) == 0 ? random_below(state, 16) : random_below(state, 8) * step;
     if (!buffer_make(&buffers[i], &c->operands[i], misalignment) || !buffer_make(&copies[i], &c->operands[i], misalignment)) return false;
     buffer_fill(&buffers[i], &c->operands[i], t, state);
-    if (i < CASE_MAX_OPERANDS && case_index_input(c) == i) case_fill_indices(c, i, buffers[i].lowest, state);
+    if (case_is_index(c, i)) case_fill_indices(c, i, buffers[i].lowest, state);
     memcpy(copies[i].memory, buffers[i].memory, buffers[i].bytes);
     pointers[i] = buffers[i].first;
   }
@@ -324,7 +324,7 @@ static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const
   for (uint32_t i = 0; i <= inputs; ++i) {
     buffer_make(&buffers[i], &c.operands[i], 0);
     if (i < inputs) buffer_fill(&buffers[i], &c.operands[i], TEMPER_PLAIN, &state);
-    if (i < CASE_MAX_OPERANDS && case_index_input(&c) == i) case_fill_indices(&c, i, buffers[i].lowest, &state);
+    if (case_is_index(&c, i)) case_fill_indices(&c, i, buffers[i].lowest, &state);
     pointers[i] = buffers[i].first;
     bytes += (double)c.operands[i].byte_count;
   }
