@@ -239,26 +239,39 @@ static uint32_t choose(const call *c) {
   return tm_placement_choose(c->runner->table, c->placement, &site);
 }
 
-/* True if something was learned of the device, so that the choice is to be made again. */
-static bool try_tile(const call *c, uint32_t index) {
+/* What a device failed at in its first tile is told of like any other failure. */
+static void note_tile(const call *c, bool broke_promise, const tm_error *error) {
+  if (c->outcome == NULL) return;
+  c->outcome->retries++;
+  c->outcome->fell_back |= broke_promise;
+  snprintf(c->outcome->note, sizeof c->outcome->note, "a first tile: %.200s", error->text);
+}
+
+/* A first tile for a device of which nothing is known; *inout_index is chosen anew after it, and *failed says what was wrong.   TM_ERROR_CANCELLED,
+   TM_ERROR_INTERNAL (it hung, and may still use the operands) */
+static tm_status try_tile(const call *c, uint32_t *inout_index, failures *failed, tm_error *error) {
+  const uint32_t index = *inout_index;
   uint64_t tiles;
-  if (index >= c->placement->candidate_count || is_denied(c->runner, c->placement, index)) return false;
+  if (index >= c->placement->candidate_count || is_denied(c->runner, c->placement, index)) return TM_OK;
   tm_plan_candidate *candidate = &c->placement->candidates[index];
-  if (atomic_load_explicit(&candidate->is_device_known, memory_order_relaxed) || c->runner->is_strict) return false;
-  if (!tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return false;
+  if (atomic_load_explicit(&candidate->is_device_known, memory_order_relaxed) || c->runner->is_strict) return TM_OK;
+  if (!tm_exploration_wants_tile(c->runner->table, c->placement, index, &tiles)) return TM_OK;
   const tm_clock *clock = &candidate->device->backend->inventory->clock;
-  const uint64_t begin = tm_clock_now(clock);
-  tm_error error;
-  error.struct_size = sizeof error;
-  error.text[0] = '\0';
-  const tm_status status = tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers, &error);
-  if (status == TM_ERROR_NO_DEVICE && c->outcome != NULL) {
-    c->outcome->fell_back = 1;
-    snprintf(c->outcome->note, sizeof c->outcome->note, "a first tile: %.200s", error.text);
-  }
+  const uint64_t begin = tm_clock_now(clock), broken = atomic_load(&candidate->device->violation_count);
+  tm_error own = TM_ERROR_INIT;
+  const tm_status status = tm_tile_trial_run(c->runner, &c->placement->request, candidate->device, tiles, c->pointers, &own);
   tm_exploration_settle(c->runner->table, candidate, tm_clock_since(clock, begin));
   tm_placement_refresh(c->runner->table, c->placement);
-  return true;
+  *inout_index = choose(c);
+  if (status == TM_ERROR_NO_DEVICE) {
+    note_tile(c, atomic_load(&candidate->device->violation_count) != broken, &own);
+    snprintf(failed->note, sizeof failed->note, "a first tile: %.200s", own.text);
+    leave_out_denied(c->runner, c->placement, failed);
+    give_up_device(c->placement, candidate->device, failed);
+    *inout_index = tm_placement_next(c->placement, failed->tried, failed->tried_count);
+  }
+  if (status == TM_ERROR_CANCELLED || status == TM_ERROR_INTERNAL) return tm_fail(error, status, "%s", own.text);
+  return TM_OK;
 }
 
 /* The candidate, and the others if it fails.  TM_STALE only if `may_be_stale`: then the devices are asked again. */
@@ -274,9 +287,10 @@ static tm_status run_first(const call *c, uint32_t index, bool may_be_stale, tm_
 static tm_status run_best(const call *c, bool may_be_stale, tm_error *error) {
   tm_placement *placement = c->placement;
   uint32_t index = choose(c);
-  if (try_tile(c, index)) index = choose(c);
+  failures first = { .tried_count = 0 };
+  TM_TRY(try_tile(c, &index, &first, error));
   if (index < placement->candidate_count && is_denied(c->runner, placement, index)) index = next_allowed(c->runner, placement);
-  if (index >= placement->candidate_count) return nobody(c->runner, placement, &(failures){ .tried_count = 0 }, error);
+  if (index >= placement->candidate_count) return nobody(c->runner, placement, &first, error);
   return run_first(c, index, may_be_stale, error);
 }
 

@@ -107,7 +107,7 @@ static const hang_case cases[] = {
   { "download", HANGER("download"), 1, 1, "download did not return within 800 ms" },
   { "cancel", HANGER("cancel"), 1, 1, "cancel did not return within 800 ms" },
   { "buffer_create", HANGER("buffer_create"), 1, 1, "buffer_create did not return within 800 ms" },
-  { "buffer_destroy", HANGER("buffer_destroy"), 0, 0, "buffer_destroy did not return within 800 ms" },
+  { "buffer_destroy", HANGER("buffer_destroy"), 1, 1, "buffer_destroy did not return within 800 ms" },
   { "work", HANGER("work"), 1, 1, "did not finish in the time" },
   { "release", HANGER("release"), 0, 0, NULL },
   { "close", HANGER("close"), 0, 0, NULL },
