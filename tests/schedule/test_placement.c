@@ -149,7 +149,7 @@ static void a_repeated_request_asks_nobody(void **state) {
   (void)state;
   fake_case one = { 0 };
   set_costs(&one, 100, 0, 0);
-  fake_case_open(&one, "a", NULL);
+  fake_case_open(&one, "a", "reference");  /* nobody to be tried beside it */
   for (int i = 0; i < 50; i++) (void)fake_case_run(&one, NULL);
   assert_int_equal(atomic_load(&one.controls[0].queries), 1);
   assert_int_equal(atomic_load(&one.controls[0].prepares), 1);
