@@ -83,6 +83,20 @@ static uint64_t rows_with(const char *path, bool with_cpu, bool is_mapped, picky
   return count;
 }
 
+/* One run with this helper: the rows are the expected ones.  Returns what the helper launched. */
+static uint64_t launches_of(const char *path, bool is_mapped, uint32_t kind, const uint64_t *expected, uint64_t count) {
+  static uint64_t found[MOST_CELLS];
+  picky_control helper = { .cost_ns = 1000, .has_own_memory = kind != 0 };
+  if (kind == 2) helper.capacity_bytes = 1;
+  assert_int_equal(rows_with(path, true, is_mapped, &helper, found), count);
+  assert_memory_equal(found, expected, count * sizeof *found);
+  assert_int_equal(atomic_load(&helper.complaints), 0);
+  return atomic_load(&helper.launches);
+}
+
+/* The cores may be through with so short a stream before the helper's thread has begun: then once more. */
+#define MOST_TRIES 50
+
 static void rows_do_not_depend_on_who_computed(void **state) {
   static uint64_t expected[MOST_CELLS], found[MOST_CELLS];
   (void)state;
@@ -92,14 +106,14 @@ static void rows_do_not_depend_on_who_computed(void **state) {
   for (int mapped = 0; mapped < 2; mapped++) {
     assert_int_equal(rows_with(path, true, mapped, NULL, found), count);
     assert_memory_equal(found, expected, count * sizeof *found);
-    /* The other silicon is cheap, cheap with memory of its own, and fails after a while. */
+    /* The other silicon is cheap, cheap with memory of its own, and has no memory to work in. */
     for (uint32_t kind = 0; kind < 3; kind++) {
-      picky_control helper = { .cost_ns = 1000, .has_own_memory = kind != 0 };
-      if (kind == 2) helper.capacity_bytes = 1;
-      assert_int_equal(rows_with(path, true, mapped, &helper, found), count);
-      assert_memory_equal(found, expected, count * sizeof *found);
-      assert_int_equal(atomic_load(&helper.complaints), 0);
-      if (kind != 2) assert_true(atomic_load(&helper.launches) != 0);
+      uint64_t launches = 0;
+      for (int i = 0; i < MOST_TRIES && launches == 0; i++) {
+        launches = launches_of(path, mapped, kind, expected, count);
+        if (kind == 2) break;
+      }
+      if (kind != 2) assert_true(launches != 0);
     }
   }
   remove(path);
