@@ -8,15 +8,12 @@
 #include "finite_check.h"
 #include "interrupt.h"
 #include "job_report.h"
+#include "job_watch.h"
 #include "name_filter.h"
 #include "nearest_name.h"
 #include "printable_text.h"
-#include "progress_line.h"
 #include "row_selection.h"
 #include "session.h"
-
-/* How long a wait for the job may last before progress and signals are looked at. */
-#define WAIT_NS UINT64_C(20000000)
 
 static const tm_column_style styles[] = {
   { "file", NULL, 12, 6, false, TM_SHOWN_IF_VARIED },   { "name", NULL, 16, 0, false, TM_SHOWN_ALWAYS },
@@ -107,32 +104,15 @@ static void print_sorted_rows(stats_run *stats, const tm_rows *rows) {
 
 /* ----------------------------------------------------------------------------------------------------- waiting ---- */
 
-static void answer_signal(stats_run *stats) {
-  const int number = tm_interrupt_poll();
-  if (number == 0) return;
-  /* The first one asks the job to end; whoever sends a second one wants the process to go, whatever it is doing. */
-  if (stats->signal_number != 0) tm_interrupt_act(number);
-  stats->signal_number = number;
-  tm_job_cancel(stats->job);
-}
+static void meanwhile(void *context) { print_finished_rows(context); }
 
 static void wait_for_job(stats_run *stats) {
-  tm_progress_line line;
-  tm_progress      progress = { .struct_size = sizeof progress };
   /* Rows that go to the same terminal meanwhile would tear the line apart. */
-  const bool is_wanted =
+  const bool shows_progress =
       !stats->invocation->preferences.quiet && !(prints_meanwhile(stats) && stats->invocation->terminal.is_interactive);
-  tm_progress_line_init(&line, &stats->invocation->terminal, is_wanted, tm_terminal_now_ns());
-  for (;;) {
-    stats->status = tm_job_wait(stats->job, WAIT_NS, &stats->error);
-    print_finished_rows(stats);
-    if (stats->status != TM_PENDING) break;
-    answer_signal(stats);
-    if (stats->invocation->output->error != 0) tm_job_cancel(stats->job);
-    tm_job_progress(stats->job, &progress);
-    tm_progress_line_update(&line, &progress, tm_terminal_now_ns());
-  }
-  tm_progress_line_clear(&line);
+  tm_job_watch watch = { stats->invocation, stats->job, shows_progress, meanwhile, stats, 0 };
+  stats->status = tm_job_watch_wait(&watch, &stats->error);
+  stats->signal_number = watch.signal_number;
 }
 
 /* ------------------------------------------------------------------------------------------------------ checks ---- */

@@ -14,6 +14,7 @@ _tensormorph_options() {
     backends) echo "--options" ;;
     inspect) echo "$names $rows --metadata-only --max-header" ;;
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
+    check) echo "$names --max-header" ;;
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
     calibrate) echo "--seconds" ;;
@@ -30,12 +31,12 @@ _tensormorph_columns() {
 
 _tensormorph() {
   local word previous command="" item words=""
-  local commands="backends ops inspect stats explain bench plugin profile calibrate help"
+  local commands="backends ops inspect stats check explain bench plugin profile calibrate help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | explain | bench | plugin | profile | calibrate | help)
+      backends | ops | inspect | stats | check | explain | bench | plugin | profile | calibrate | help)
         command=$item
         break ;;
     esac
@@ -78,7 +79,7 @@ _tensormorph() {
   if [[ -z $words ]]; then
     if [[ -z $command ]]; then
       words="$commands $options"
-    elif [[ $word == -* || $command != inspect && $command != stats ]]; then
+    elif [[ $word == -* || $command != inspect && $command != stats && $command != check ]]; then
       words=$options
     else
       mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -4,7 +4,7 @@ function __tensormorph_names
     tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
 end
 
-set -l commands backends ops inspect stats explain bench plugin profile calibrate help
+set -l commands backends ops inspect stats check explain bench plugin profile calibrate help
 set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
@@ -12,6 +12,7 @@ complete -c tensormorph -n $none -a backends -d "backends and their devices"
 complete -c tensormorph -n $none -a ops -d "operations, and what each device makes of them"
 complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkpoint"
 complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
+complete -c tensormorph -n $none -a check -d "what is wrong with files"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
 complete -c tensormorph -n $none -a plugin -d "check a backend, begin one, list plugins"
@@ -38,6 +39,12 @@ complete -c tensormorph -s h -l help -d "help"
 complete -c tensormorph -n "__fish_seen_subcommand_from backends" -l options -d "list the options of backends"
 complete -c tensormorph -n "__fish_seen_subcommand_from help" -a "$commands"
 complete -c tensormorph -n "__fish_seen_subcommand_from ops explain bench" -a "(__tensormorph_names ops)"
+
+set -l checked "__fish_seen_subcommand_from check; and not __fish_seen_subcommand_from plugin"
+complete -c tensormorph -n $checked -F
+complete -c tensormorph -n $checked -l tensor -x -d "only values of tensors that match"
+complete -c tensormorph -n $checked -l exclude -x -d "no values of tensors that match"
+complete -c tensormorph -n $checked -l max-header -x -d "accept headers up to this size"
 
 set -l files "__fish_seen_subcommand_from inspect stats"
 complete -c tensormorph -n $files -F

@@ -5,6 +5,7 @@
  *
  *     tm_context -> tm_checkpoint -> tm_tensor -> tm_run            one operation, placed by capability and cost
  *                                 -> tm_job_start_stats -> rows     long work, in the background
+ *                -> tm_job_start_check -> rows                      what is wrong with checkpoints
  *                -> tm_graph                                        operations that belong together, checked as they are added
  *                     -> tm_plan -> tm_plan_run                     placed once, run any number of times
  *                -> tm_explain                                      every candidate, its cost, and the reason
@@ -638,6 +639,36 @@ typedef struct tm_stats_options {
  */
 tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
                              const tm_stats_options *options, tm_job **out_job, tm_error *error);
+
+typedef struct tm_check_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *const *include;           /* glob patterns over names; none: all.  They choose whose values are examined */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+  tm_job_complete_fn complete;          /* NULL: none */
+  void    *complete_context;
+} tm_check_options;
+
+/*
+ * What is wrong with the checkpoints at these paths (files, indexes of sharded sets, folders): one row each thing.  Columns: file,
+ * level ("finding": something is wrong; "note": worth knowing; "trouble": it could not be examined), kind, tensor, dtype, shape,
+ * count, total, first, slices, other, message.  Kinds:
+ *   structure         what the reader refuses, and files that are something else
+ *   missing_shard, stray_shard, missing_tensor, misplaced_tensor, unindexed_tensor, duplicate_tensor    index against shards
+ *   truncated_file, truncated       the file, and each tensor that it ends before
+ *   nan, inf          count elements of total; first: an index; slices: where on the outermost axis, from three axes on
+ *   block_scale       likewise count blocks whose scale is not finite; the last number of first counts blocks in a row
+ *   unexamined        values of a type that this version does not know
+ *   tied, zero, odd   notes: equal bytes in another tensor (other), nothing but zeros, what a reader finds odd
+ *   unreadable, changed             trouble: not there, not readable, or changed meanwhile
+ * Rows about files come first, then those about values in file order, then ties.  Trouble with one file costs the others nothing,
+ * and the job ends with TM_OK.  options may be NULL; all is copied.  Returns at once: files are opened by the job itself.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
+ */
+tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,
+                             tm_job **out_job, tm_error *error);
 
 /* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended, however often it is asked:
    TM_OK, TM_ERROR_CANCELLED, TM_ERROR_NOT_FOUND (a pattern that matches nothing), TM_ERROR_CHANGED, TM_ERROR_IO,

@@ -21,14 +21,17 @@ static bool init_texts(tm_checkpoint *checkpoint) {
   return checkpoint->printed_types != NULL && checkpoint->printed_values != NULL;
 }
 
-static tm_status fill(tm_checkpoint *checkpoint, const char *path, uint32_t flags, tm_error *error) {
-  const tm_context *context = checkpoint->context;
-  const tm_archive_options options = {
+tm_archive_options tm_checkpoint_archive_options(const tm_context *context, uint32_t flags) {
+  return (tm_archive_options){
     .max_header_bytes = context->max_header_bytes,
     .max_open_files = context->max_open_files,
     .map_files = (context->flags & TM_CONTEXT_MAP_FILES) != 0,
     .allow_incomplete = (flags & TM_CHECKPOINT_ALLOW_INCOMPLETE) != 0,
   };
+}
+
+static tm_status fill(tm_checkpoint *checkpoint, const char *path, uint32_t flags, tm_error *error) {
+  const tm_archive_options options = tm_checkpoint_archive_options(checkpoint->context, flags);
   TM_TRY(tm_archive_open(&checkpoint->context->memory, &options, path, &checkpoint->archive, error));
   checkpoint->path_bytes = strlen(path) + 1;
   checkpoint->path = tm_memory_alloc(&checkpoint->context->memory, checkpoint->path_bytes, 0);

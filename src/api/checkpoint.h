@@ -19,4 +19,7 @@ struct tm_checkpoint {
   const char **printed_values;
 };
 
+/* How checkpoints of a context are opened; flags: TM_CHECKPOINT_*. */
+tm_archive_options tm_checkpoint_archive_options(const tm_context *context, uint32_t flags);
+
 #endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/check_files.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/growth.h"
+
+/* What a path is opened with. */
+typedef struct opening {
+  tm_check_files           *files;
+  tm_job                   *job;
+  const tm_archive_options *options;
+  tm_error                 *error;
+} opening;
+
+static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of files"); }
+
+/* ------------------------------------------------------------------------------------------- what is in a file ---- */
+
+static uint64_t declared_end(const tm_archive *archive, uint32_t file) {
+  uint64_t end = 0;
+  for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
+    if (tensor->file_index == file) end = tm_max_u64(end, tensor->offset + tensor->bytes);
+  }
+  return end;
+}
+
+static tm_status report_tensor(const opening *o, const tm_archive_file *file, const char *name, const tm_archive_tensor *tensor) {
+  tm_check_row row;
+  tm_check_row_init(&row, TM_CHECK_FINDING, "truncated", name, tensor);
+  (void)snprintf(row.message, sizeof row.message, "incomplete: it needs the bytes up to offset %" PRIu64 ", the file ends at %" PRIu64,
+                 tensor->offset + tensor->bytes, file->bytes);
+  return tm_check_row_add(o->job, &row, o->error);
+}
+
+/* One row for the file, then one for each tensor that is not whole. */
+static tm_status report_truncation(const opening *o, const tm_archive *archive, uint32_t index, const char *name) {
+  uint64_t count = 0, total = 0;
+  tm_archive_file file;
+  if (!tm_archive_file_at(archive, index, &file)) return TM_OK;
+  for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
+    if (tensor->file_index != index) continue;
+    total++;
+    count += (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0;
+  }
+  if (count == 0) return TM_OK;
+  tm_check_row row;
+  tm_check_row_init(&row, TM_CHECK_FINDING, "truncated_file", name, NULL);
+  row.has_counts = true;
+  row.count = count;
+  row.total = total;
+  (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64
+                 ": %" PRIu64 " of %" PRIu64 " tensors are incomplete, %" PRIu64 " are intact; was a download interrupted?", file.bytes,
+                 declared_end(archive, index), count, total, total - count);
+  TM_TRY(tm_check_row_add(o->job, &row, o->error));
+  for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
+    if (tensor->file_index == index && (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0)
+      TM_TRY(report_tensor(o, &file, name, tensor));
+  }
+  return TM_OK;
+}
+
+static tm_status report_notes(const opening *o, const tm_archive *archive, const char *name) {
+  const char *note;
+  for (uint64_t i = 0; (note = tm_archive_note_at(archive, i)) != NULL; i++) {
+    tm_check_row row;
+    tm_check_row_init(&row, TM_CHECK_NOTE, "odd", name, NULL);
+    (void)snprintf(row.message, sizeof row.message, "%s", note);
+    TM_TRY(tm_check_row_add(o->job, &row, o->error));
+  }
+  return TM_OK;
+}
+
+static tm_status add_source(const opening *o, const tm_archive *archive, const char *name) {
+  tm_check_files *files = o->files;
+  tm_job_source *sources = tm_make_room(files->memory, files->sources, files->source_count, &files->source_capacity, sizeof *sources);
+  if (sources == NULL) return fail_memory(o->error);
+  files->sources = sources;
+  sources[files->source_count++] = (tm_job_source){ archive, name };
+  TM_TRY(report_notes(o, archive, name));
+  if (tm_archive_incomplete_count(archive) == 0) return TM_OK;
+  tm_archive_file file;
+  const bool is_set = tm_archive_file_count(archive) > 1;
+  for (uint32_t i = 0; tm_archive_file_at(archive, i, &file); i++)
+    TM_TRY(report_truncation(o, archive, i, is_set ? file.path : name));
+  return TM_OK;
+}
+
+/* ------------------------------------------------------------------------------------- what could not be opened ---- */
+
+/* What a file says of itself that cannot be is a finding.  That it could not be read at all says nothing of it. */
+static bool is_finding(tm_status status) { return status == TM_ERROR_CORRUPT; }
+
+static tm_status report_refusal(const opening *o, const char *name, tm_status status, const char *text) {
+  tm_check_row row;
+  tm_check_row_init(&row, is_finding(status) ? TM_CHECK_FINDING : TM_CHECK_TROUBLE, is_finding(status) ? "structure" : "unreadable",
+                    name, NULL);
+  (void)snprintf(row.message, sizeof row.message, "%s", text);
+  return tm_check_row_add(o->job, &row, o->error);
+}
+
+static tm_status refuse(const opening *o, const char *name, tm_status status, const tm_error *error) {
+  if (status == TM_ERROR_NO_MEMORY) return tm_fail(o->error, status, "%s", error->text);
+  return report_refusal(o, name, status, error->text);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- sets ---- */
+
+typedef struct fault_words {
+  const char *kind;
+  tm_check_level level;
+} fault_words;
+
+static const fault_words words_of[] = {
+  [TM_SHARD_MISSING] = { "missing_shard", TM_CHECK_FINDING },
+  [TM_SHARD_REFUSED] = { "structure", TM_CHECK_FINDING },
+  [TM_SHARD_STRAY] = { "stray_shard", TM_CHECK_FINDING },
+  [TM_SHARD_TENSOR_MISSING] = { "missing_tensor", TM_CHECK_FINDING },
+  [TM_SHARD_TENSOR_MISPLACED] = { "misplaced_tensor", TM_CHECK_FINDING },
+  [TM_SHARD_TENSOR_UNINDEXED] = { "unindexed_tensor", TM_CHECK_FINDING },
+  [TM_SHARD_TENSOR_TWICE] = { "duplicate_tensor", TM_CHECK_FINDING },
+  [TM_SHARD_TOTAL] = { "odd", TM_CHECK_NOTE },
+};
+
+static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity) {
+  switch (fault->kind) {
+    case TM_SHARD_MISSING:
+      (void)snprintf(text, capacity, "the index names this file, and there is none; %" PRIu64 " tensors should be in it", fault->count);
+      break;
+    case TM_SHARD_REFUSED: (void)snprintf(text, capacity, "%s", fault->text); break;
+    case TM_SHARD_STRAY: (void)snprintf(text, capacity, "lies beside the index, which does not name it"); break;
+    case TM_SHARD_TENSOR_MISSING: (void)snprintf(text, capacity, "the index says that it is in this file, but no file has it"); break;
+    case TM_SHARD_TENSOR_MISPLACED:
+      (void)snprintf(text, capacity, "is in this file, but the index says that it is in %.600s", fault->other);
+      break;
+    case TM_SHARD_TENSOR_UNINDEXED: (void)snprintf(text, capacity, "is in this file, but not in the index"); break;
+    case TM_SHARD_TENSOR_TWICE: (void)snprintf(text, capacity, "is in this file, and in %.600s, too", fault->other); break;
+    case TM_SHARD_TOTAL:
+      (void)snprintf(text, capacity, "the index says total_size %" PRIu64 ", the tensors in the files have %" PRIu64 " bytes",
+                     fault->count, fault->actual);
+      break;
+  }
+}
+
+static tm_status take_fault(void *context, const tm_shard_fault *fault, tm_error *error) {
+  const opening *o = context;
+  tm_check_row row;
+  if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
+  if (fault->kind == TM_SHARD_REFUSED) return report_refusal(o, fault->path, fault->status, fault->text);
+  tm_check_row_init(&row, words_of[fault->kind].level, words_of[fault->kind].kind, fault->path, NULL);
+  row.tensor = fault->tensor;
+  if (fault->other != NULL) row.other = (tm_string){ fault->other, strlen(fault->other) };
+  word_fault(fault, row.message, sizeof row.message);
+  return tm_check_row_add(o->job, &row, error);
+}
+
+static tm_shard_audit *new_audit(tm_check_files *files) {
+  tm_shard_audit **audits = tm_make_room(files->memory, files->audits, files->audit_count, &files->audit_capacity, sizeof *audits);
+  if (audits == NULL) return NULL;
+  files->audits = audits;
+  tm_shard_audit *audit = tm_memory_calloc(files->memory, 1, sizeof *audit);
+  if (audit == NULL) return NULL;
+  audit->memory = files->memory;
+  audits[files->audit_count++] = audit;
+  return audit;
+}
+
+static tm_status open_set(const opening *o, const char *index_path) {
+  tm_error error = TM_ERROR_INIT;
+  tm_shard_audit *audit = new_audit(o->files);
+  if (audit == NULL) return fail_memory(o->error);
+  opening own = *o;
+  own.error = &error;
+  const tm_status status = tm_shard_audit_init(audit, o->files->memory, &o->files->arena, o->options, index_path, take_fault, &own, &error);
+  if (status == TM_ERROR_CANCELLED) return status;
+  if (status != TM_OK) TM_TRY(refuse(o, index_path, status, &error));
+  for (uint64_t i = 0; i < audit->count; i++) TM_TRY(add_source(o, audit->archives[i], audit->paths[i]));
+  return TM_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------- files and folders ---- */
+
+static tm_status try_open(const opening *o, const char *path, tm_error *error) {
+  tm_check_files *files = o->files;
+  tm_archive *archive = NULL;
+  tm_archive **archives = tm_make_room(files->memory, files->archives, files->archive_count, &files->archive_capacity, sizeof *archives);
+  if (archives == NULL) return fail_memory(error);
+  files->archives = archives;
+  TM_TRY(tm_archive_open(files->memory, o->options, path, &archive, error));
+  archives[files->archive_count++] = archive;
+  return TM_OK;
+}
+
+static tm_status open_one(const opening *o, const char *path) {
+  tm_error error = TM_ERROR_INIT;
+  const tm_status status = try_open(o, path, &error);
+  if (status == TM_OK) return add_source(o, o->files->archives[o->files->archive_count - 1], path);
+  /* The file is there, so what is not is a part of its set. */
+  if (status == TM_ERROR_NOT_FOUND && tm_path_exists(path)) {
+    tm_check_row row;
+    tm_check_row_init(&row, TM_CHECK_FINDING, "missing_shard", path, NULL);
+    (void)snprintf(row.message, sizeof row.message, "%s", error.text);
+    return tm_check_row_add(o->job, &row, o->error);
+  }
+  return refuse(o, path, status, &error);
+}
+
+static bool is_model_name(const char *name) {
+  static const char *const endings[] = { ".safetensors", ".gguf" };
+  const size_t length = strlen(name);
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    const size_t wanted = strlen(endings[i]);
+    if (length > wanted && strcmp(name + length - wanted, endings[i]) == 0) return true;
+  }
+  return false;
+}
+
+/* A folder that stands for one checkpoint is that one; of one that does not each model is checked by itself. */
+static tm_status open_folder(const opening *o, const char *path) {
+  tm_error error = TM_ERROR_INIT;
+  const char **names = NULL;
+  uint64_t count = 0, models = 0;
+  const tm_status status = try_open(o, path, &error);
+  if (status == TM_OK) return add_source(o, o->files->archives[o->files->archive_count - 1], path);
+  if (status != TM_ERROR_NOT_FOUND || tm_folder_list(&o->files->arena, path, &names, &count, NULL) != TM_OK)
+    return refuse(o, path, status, &error);
+  for (uint64_t i = 0; i < count; i++) {
+    if (!is_model_name(names[i])) continue;
+    if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
+    const char *model = tm_path_join(&o->files->arena, path, strlen(path), names[i]);
+    if (model == NULL) return fail_memory(o->error);
+    models++;
+    TM_TRY(open_one(o, model));
+  }
+  return models == 0 ? refuse(o, path, status, &error) : TM_OK;
+}
+
+tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path, tm_error *error) {
+  const opening o = { files, job, options, error };
+  if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+  const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);
+  if (index_path != NULL) return open_set(&o, index_path);
+  return tm_path_is_folder(path) ? open_folder(&o, path) : open_one(&o, path);
+}
+
+void tm_check_files_init(tm_check_files *files, tm_memory *memory) {
+  *files = (tm_check_files){ .memory = memory };
+  tm_arena_init(&files->arena, memory);
+}
+
+void tm_check_files_deinit(tm_check_files *files) {
+  for (uint64_t i = 0; i < files->archive_count; i++) tm_archive_close(files->archives[i]);
+  for (uint64_t i = 0; i < files->audit_count; i++) {
+    tm_shard_audit_deinit(files->audits[i]);
+    tm_memory_free(files->memory, files->audits[i], sizeof *files->audits[i]);
+  }
+  tm_memory_free(files->memory, files->archives, files->archive_capacity * sizeof *files->archives);
+  tm_memory_free(files->memory, files->audits, files->audit_capacity * sizeof *files->audits);
+  tm_memory_free(files->memory, files->sources, files->source_capacity * sizeof *files->sources);
+  tm_arena_deinit(&files->arena);
+}
