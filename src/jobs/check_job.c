@@ -119,9 +119,21 @@ static tm_status name_tensor(const tm_archive_tensor *tensor, tm_status status, 
   return status;
 }
 
+/* The rest of a tensor whose file failed is not worth reading. */
+static void drop_rest(check_state *state, open_tensor *open) {
+  const uint64_t rest = open->tensor->element_count - state->next_element;
+  state->next_element += rest;
+  tm_job_advance(state->job, rest / open->info->block_elements * open->info->block_bytes, 0);
+  atomic_fetch_sub(&open->elements_left, rest);
+}
+
 static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_error *error) {
   check_state *state = context;
   open_tensor *open = unfinished(state);
+  if (open != NULL && atomic_load(&open->has_failed) != 0) {
+    drop_rest(state, open);
+    open = NULL;
+  }
   while (open == NULL) {
     const tm_status status = open_next(state);
     if (status != TM_OK) return status;
@@ -177,20 +189,22 @@ static void take_failure(open_tensor *open, const tm_error *error) {
   if (atomic_fetch_add(&open->has_failed, 1) == 0) open->failure = *error;
 }
 
-/* What cannot be read counts as zeros: its row says so instead of what was counted. */
+/* What cannot be read counts as zeros: its row says so instead of what was counted.  Of a mapped file that was cut
+   off only zeros are left, which are not worth reading either, so whether it still is what it was is asked each time. */
 static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers, tm_error *error) {
   open_tensor *open = piece->subject;
   const uint64_t offset = piece->begin / open->info->block_elements * open->info->block_bytes;
   const char *mapped = tm_archive_mapped(open->source->archive, open->item->tensor);
+  tm_error own = TM_ERROR_INIT;
   (void)context;
   if (mapped != NULL) {
     out_pointers[0] = (void *)(uintptr_t)(mapped + offset);
+    if (tm_archive_check_tensor(open->source->archive, open->item->tensor, &own) != TM_OK) take_failure(open, &own);
     return TM_OK;
   }
   void *memory = tm_work_stream_room_take(room, piece->bytes);
   if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %" PRIu64 " bytes", piece->bytes);
   out_pointers[0] = memory;
-  tm_error own = TM_ERROR_INIT;
   const tm_status status = tm_archive_read(open->source->archive, open->item->tensor, offset, memory, piece->bytes, &own);
   if (status == TM_OK) return TM_OK;
   if (!is_of_the_file(status)) return tm_fail(error, status, "%s", own.text);
@@ -209,19 +223,26 @@ static void finish_scan(open_tensor *open) {
   atomic_store(&open->elements_left, 0);
 }
 
+static void give_up_scan(check_state *state, open_tensor *open) {
+  const uint64_t rest = (open->scan.end - open->scan.next) * open->info->block_bytes;
+  open->scan.next = open->scan.end;
+  tm_job_advance(state->job, rest, 0);
+}
+
+/* Whether the file still is what it was is asked each time, as above. */
 static tm_status step_tensor(check_state *state, open_tensor *open, tm_error *error) {
   uint64_t bytes = 0;
   tm_error own = TM_ERROR_INIT;
-  const tm_status status = tm_host_scan_step(&state->scanner, &open->scan, &bytes, &own);
+  const bool is_broken = atomic_load(&state->is_broken[open->item->source]) != 0;
+  tm_status status = is_broken ? TM_ERROR_CHANGED : tm_host_scan_step(&state->scanner, &open->scan, &bytes, &own);
+  state->host_bytes += bytes;
+  tm_job_advance(state->job, bytes, 0);
+  if (status == TM_OK) status = tm_archive_check_tensor(open->source->archive, open->item->tensor, &own);
   if (status != TM_OK && !is_of_the_file(status)) return tm_fail(error, status, "%s", own.text);
   if (status != TM_OK) {
-    bytes = (open->scan.end - open->scan.next) * open->info->block_bytes;
-    open->scan.next = open->scan.end;
     take_failure(open, &own);
-  } else {
-    state->host_bytes += bytes;
+    give_up_scan(state, open);
   }
-  tm_job_advance(state->job, bytes, 0);
   if (tm_host_scan_is_done(&open->scan)) finish_scan(open);
   return TM_OK;
 }

@@ -2,12 +2,21 @@
 #include "jobs/host_scan.h"
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 /* A piece fits into a core's own cache, so that looking at it and hashing it read memory once.  Its size depends on the format
    alone: contents of one format are cut, and so hashed, alike. */
 #define PIECE_BYTES (UINT64_C(1) << 18)
-#define PIECES_PER_STEP 32u
+#define PIECES_IN_ROOM 32u
+
+/* Steps grow and shrink with the time that one takes: large enough that sharing one out costs nothing, small enough that whoever
+   cancels does not wait. */
+#define LEAST_PIECES 4u
+#define FIRST_PIECES 16u
+#define MOST_PIECES 128u
+#define SHORT_STEP_NS UINT64_C(2500000)
+#define LONG_STEP_NS UINT64_C(10000000)
 
 /* Apart from each other in the caches. */
 struct tm_host_part {
@@ -25,7 +34,7 @@ typedef struct host_step {
 
 tm_status tm_host_scanner_init(tm_host_scanner *scanner, tm_memory *memory, tm_pool *pool, tm_scratch *scratch, tm_error *error) {
   const uint64_t bytes = tm_pool_lane_count(pool) * sizeof *scanner->parts;
-  *scanner = (tm_host_scanner){ .memory = memory, .pool = pool, .scratch = scratch };
+  *scanner = (tm_host_scanner){ .memory = memory, .pool = pool, .scratch = scratch, .step_pieces = FIRST_PIECES };
   scanner->parts = tm_memory_alloc(memory, bytes, _Alignof(tm_host_part));
   return scanner->parts == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job") : TM_OK;
 }
@@ -68,14 +77,26 @@ static tm_status load(tm_host_scanner *scanner, const tm_host_scan *scan, uint64
     *out_data = mapped + offset;
     return TM_OK;
   }
-  if (scanner->room.memory == NULL) scanner->room = tm_scratch_take(scanner->scratch, PIECES_PER_STEP * PIECE_BYTES);
+  if (scanner->room.memory == NULL) scanner->room = tm_scratch_take(scanner->scratch, PIECES_IN_ROOM * PIECE_BYTES);
   if (scanner->room.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a piece of a tensor");
   *out_data = scanner->room.memory;
   return tm_archive_read(scan->archive, scan->tensor, offset, scanner->room.memory, bytes, error);
 }
 
+static uint64_t step_units(const tm_host_scanner *scanner, const tm_host_scan *scan) {
+  const bool is_mapped = tm_archive_mapped(scan->archive, scan->tensor) != NULL;
+  const uint64_t pieces = is_mapped ? scanner->step_pieces : tm_min_u64(scanner->step_pieces, PIECES_IN_ROOM);
+  return tm_min_u64(scan->end - scan->next, pieces * piece_units(scan->info));
+}
+
+static void adapt_step(tm_host_scanner *scanner, uint64_t pieces, uint64_t taken_ns) {
+  if (pieces < scanner->step_pieces / 2) return;
+  if (taken_ns < SHORT_STEP_NS && scanner->step_pieces < MOST_PIECES) scanner->step_pieces *= 2;
+  if (taken_ns > LONG_STEP_NS && scanner->step_pieces > LEAST_PIECES) scanner->step_pieces /= 2;
+}
+
 tm_status tm_host_scan_step(tm_host_scanner *scanner, tm_host_scan *scan, uint64_t *out_bytes, tm_error *error) {
-  const uint64_t units = tm_min_u64(scan->end - scan->next, PIECES_PER_STEP * piece_units(scan->info));
+  const uint64_t begin_ns = tm_now_ns(), units = step_units(scanner, scan);
   const uint64_t bytes = units * scan->info->block_bytes;
   host_step step = { .scan = scan, .units = units, .piece_units = piece_units(scan->info), .parts = scanner->parts };
   TM_TRY(load(scanner, scan, bytes, &step.data, error));
@@ -91,5 +112,6 @@ tm_status tm_host_scan_step(tm_host_scanner *scanner, tm_host_scan *scan, uint64
   }
   scan->next += units;
   *out_bytes = bytes;
+  adapt_step(scanner, tm_divide_up(units, step.piece_units), tm_now_ns() - begin_ns);
   return TM_OK;
 }

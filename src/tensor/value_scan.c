@@ -129,24 +129,35 @@ static uint64_t repeat(uint64_t pattern, uint32_t bytes) {
 }
 
 /* A magnitude plus what the least one that is not finite lacks to the sign bit sets that bit exactly if it is not finite, and never
-   carries into the next: so a word's numbers are looked at together, and the compiler takes several words. */
+   carries into the next: so numbers are looked at together, as many as there are in several words. */
+typedef uint64_t words __attribute__((vector_size(16)));
+
+typedef struct looked_words {
+  words any;
+  words alarm;
+} looked_words;
+
+static void look_at(looked_words *look, const unsigned char *data, uint64_t sign, uint64_t lack) {
+  words group;
+  memcpy(&group, data, sizeof group);
+  group &= ~sign;
+  look->any |= group;
+  look->alarm |= group + lack;
+}
+
+/* Two groups a turn, each with sums of its own, so that none waits for the other. */
 static quick_look look_at_words(const unsigned char *data, uint64_t bytes, uint64_t sign, uint64_t lack) {
-  quick_look look = { 0, 0 };
-  uint64_t at = 0;
-  for (; bytes - at >= 8; at += 8) {
-    uint64_t word;
-    memcpy(&word, data + at, sizeof word);
-    word &= ~sign;
-    look.any |= word;
-    look.alarm |= word + lack;
+  looked_words even = { { 0 }, { 0 } }, odd = { { 0 }, { 0 } };
+  unsigned char rest[2 * sizeof(words)] = { 0 };
+  for (; bytes >= sizeof rest; bytes -= sizeof rest, data += sizeof rest) {
+    look_at(&even, data, sign, lack);
+    look_at(&odd, data + sizeof(words), sign, lack);
   }
-  uint64_t rest = 0;
-  if (at < bytes) memcpy(&rest, data + at, (size_t)(bytes - at));
-  rest &= ~sign;
-  look.any |= rest;
-  look.alarm |= rest + lack;
-  look.alarm &= sign;
-  return look;
+  memcpy(rest, data, (size_t)bytes);
+  look_at(&even, rest, sign, lack);
+  look_at(&odd, rest + sizeof(words), sign, lack);
+  const words any = even.any | odd.any, alarm = (even.alarm | odd.alarm) & sign;
+  return (quick_look){ alarm[0] | alarm[1], any[0] | any[1] };
 }
 
 static quick_look look_at_floats(const float_bits *row, const unsigned char *data, uint64_t bytes) {

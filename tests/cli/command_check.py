@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check: every kind of finding on a file that was built for it, exit codes, and what happens meanwhile."""
+
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import time
+
+import harness
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+F32 = struct.Struct("<f")
+Q8_0, Q4_K, MXFP4 = 8, 12, 39
+BLOCKS = {2: (32, 18), Q8_0: (32, 34), Q4_K: (256, 144), MXFP4: (32, 17)}
+
+
+def floats(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def ramp(count, start=1.0):
+    return floats([start + i / 8 for i in range(count)])
+
+
+class Check(harness.CommandTest):
+    def rows(self, *arguments, code=1, level=None):
+        """The rows of the JSON document as dictionaries without what is undefined."""
+        document = self.json_of("check", *arguments, code=code)
+        self.assertEqual(document["schema"], "tensormorph.check/1")
+        counts = {name: 0 for name in ("finding", "note", "trouble")}
+        for row in document["rows"]:
+            counts[row["level"]] += 1
+        self.assertEqual(counts, {name: document[name + "_count"] for name in counts})
+        self.assertEqual(document["verdict"], {0: "clean", 1: "findings", 3: "trouble"}[code])
+        self.assertEqual(document["complete"], counts["trouble"] == 0)
+        rows = [{key: value for key, value in row.items() if value is not None} for row in document["rows"]]
+        return [row for row in rows if level in (None, row["level"])]
+
+    def gguf(self, name, tensors):
+        """Writes {name: (type number, shape outermost first, bytes)}."""
+        infos, data = b"", b""
+        for key, (number, shape, content) in tensors.items():
+            text = key.encode()
+            infos += struct.pack("<Q", len(text)) + text + struct.pack("<I", len(shape))
+            infos += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", number, len(data))
+            data += content + bytes(-len(content) % 32)
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0) + infos
+        path = self.folder / name
+        path.write_bytes(head + bytes(-len(head) % 32) + data)
+        return path
+
+    def blocks(self, number, count, scale=b"\x00\x3c"):
+        """Blocks of that type that differ, with scales (the first two bytes) of 1."""
+        size = BLOCKS[number][1]
+        body = bytes(i * 7 % 120 + 1 for i in range(size - 2))
+        return bytearray(b"".join(scale + bytes([(i + 1) % 120]) + body[1:] for i in range(count)))
+
+    # ---- values
+
+    def test_nothing_to_find(self):
+        path = self.small_model()
+        out, err = self.run_command("check", path)
+        self.assertIn("no findings", out)
+        self.assertRegex(out, r"3 tensors, 72 B in .*/s\n")
+        self.assertEqual(err, "")
+        self.assertEqual(self.rows(path, code=0), [])
+        self.assertEqual(self.run_command("check", path, "--quiet"), ("", ""))
+
+    def test_nan_and_infinities(self):
+        values = [float(i) for i in range(24)]
+        values[13], values[22], values[7], values[9] = math.nan, math.nan, -math.inf, math.inf
+        path = self.safetensors("odd.safetensors", {"good": ("F32", (4,), ramp(4)), "odd": ("F32", (4, 6), floats(values))})
+        nan, inf = self.rows(path)
+        self.assertEqual((nan["kind"], nan["tensor"], nan["dtype"], nan["shape"]), ("nan", "odd", "f32", [4, 6]))
+        self.assertEqual((nan["count"], nan["total"], nan["first"]), (2, 24, [2, 1]))
+        self.assertEqual((inf["kind"], inf["count"], inf["first"]), ("inf", 2, [1, 1]))
+        self.assertIn("1 +Inf and 1 -Inf of 24 elements, the first at [1, 1]", inf["message"])
+        out = self.run_command("check", path, code=1)[0]
+        self.assertIn(f"finding: {path}: odd: 2 NaN of 24 elements, the first at [2, 1]\n", out)
+        self.assertEqual(self.run_command("check", path, "--quiet", code=1), ("", ""))
+
+    def test_every_float_format(self):
+        nan = {"F64": b"\0" * 6 + b"\xf8\x7f", "F32": b"\0\0\xc0\x7f", "F16": b"\x01\xfc", "BF16": b"\x81\x7f"}
+        for dtype, bits in nan.items():
+            one = bytes([1] * harness.SIZES[dtype])
+            path = self.safetensors("nan.safetensors", {"x": (dtype, (3, 2), one * 4 + bits + one)})
+            row = self.rows(path)[0]
+            self.assertEqual((row["kind"], row["count"], row["first"]), ("nan", 1, [2, 0]), dtype)
+        path = self.safetensors("c.safetensors", {"c": ("C64", (2,), F32.pack(1) * 3 + F32.pack(math.inf))})
+        self.assertEqual([(row["kind"], row["first"]) for row in self.rows(path)], [("inf", [1])])
+        path = self.safetensors("s.safetensors", {"s": ("F32", (), F32.pack(math.nan))})
+        self.assertEqual([(row["count"], row["first"]) for row in self.rows(path)], [(1, [])])
+        path = self.safetensors("i.safetensors", {"i": ("I8", (4,), b"\xff\x7f\x80\x01"), "e": ("F32", (0, 3), b"")})
+        self.assertEqual(self.rows(path, code=0), [])
+
+    def test_slices_and_experts(self):
+        values = [1.0 + i for i in range(8 * 6)]
+        values[3 * 6 + 5] = values[5 * 6] = math.nan
+        for name, word in (("blk.0.ffn_up_exps.weight", "expert"), ("conv.weight", "slice")):
+            path = self.safetensors("e.safetensors", {name: ("F32", (8, 2, 3), floats(values))})
+            row = self.rows(path)[0]
+            self.assertEqual((row["first"], row["slices"]), ([3, 1, 2], [3, 5]))
+            self.assertIn(f"; in {word}s 3, 5 of 8", row["message"])
+        path = self.safetensors("two.safetensors", {"w": ("F32", (8, 6), floats(values))})
+        self.assertNotIn("slices", self.rows(path)[0])
+
+    def test_scales_of_blocks(self):
+        data = self.blocks(Q8_0, 6 * 2 * 4)
+        for block, scale in ((3 * 8 + 5, 0x7E00), (3 * 8 + 6, 0xFC00), (3 * 8 + 7, 0xFE01)):
+            data[block * 34 : block * 34 + 2] = struct.pack("<H", scale)
+        path = self.gguf("q8.gguf", {"blk.0.ffn_gate_exps.weight": (Q8_0, (6, 2, 128), bytes(data))})
+        (row,) = self.rows(path)
+        self.assertEqual((row["kind"], row["count"], row["total"], row["first"], row["slices"]), ("block_scale", 3, 48, [3, 1, 1], [3]))
+        self.assertIn("3 of 48 blocks have a scale that is not finite (2 NaN, 1 infinite)", row["message"])
+        self.assertIn("in expert 3 of 6", row["message"])
+
+    def test_scales_without_arithmetic(self):
+        data = self.blocks(Q4_K, 4)
+        data[144 * 2 + 2 : 144 * 2 + 4] = b"\x00\x7e"     # the second scale, of the minima
+        path = self.gguf("q4k.gguf", {"w": (Q4_K, (2, 512), bytes(data))})
+        self.assertEqual([(row["kind"], row["count"], row["first"]) for row in self.rows(path)], [("block_scale", 1, [1, 0])])
+        data = self.blocks(MXFP4, 4)
+        data[17 * 3] = 0xFF
+        path = self.gguf("mxfp4.gguf", {"w": (MXFP4, (2, 64), bytes(data))})
+        self.assertEqual([(row["kind"], row["count"], row["first"]) for row in self.rows(path)], [("block_scale", 1, [1, 1])])
+
+    def test_what_is_not_known_is_not_vouched_for(self):
+        path = self.gguf("new.gguf", {"w": (99, (32,), bytes(32)), "ok": (0, (2,), ramp(2))})
+        (row,) = self.rows(path)
+        self.assertEqual((row["kind"], row["tensor"]), ("unexamined", "w"))
+        self.assertIn("99", row["message"])
+
+    def test_zeros_are_a_note(self):
+        tensors = {"z": ("BF16", (4, 4), bytes(32)), "m": ("F32", (2,), b"\0\0\0\x80" * 2), "i": ("I32", (2,), bytes(8))}
+        path = self.safetensors("zero.safetensors", {**tensors, "x": ("F32", (2,), ramp(2))})
+        self.assertEqual([(row["kind"], row["tensor"]) for row in self.rows(path, code=0)], [("zero", name) for name in "zmi"])
+        path = self.gguf("zero.gguf", {"w": (Q8_0, (64,), bytes(68)), "v": (Q8_0, (64,), bytes(self.blocks(Q8_0, 2)))})
+        self.assertEqual([row["tensor"] for row in self.rows(path, code=0)], ["w"])
+
+    def test_tied_tensors(self):
+        same, large = ramp(64), ramp(300000)
+        other = bytearray(large)
+        other[1200] ^= 1
+        tensors = {"embed": ("F32", (8, 8), same), "norm": ("F32", (64,), ramp(64, 2.0)), "head": ("F32", (64,), same)}
+        tensors.update({"a": ("F32", (300000,), large), "b": ("F32", (300000,), bytes(other)), "c": ("F32", (300000,), large)})
+        tensors.update({"one": ("I64", (), bytes([1] * 8)), "two": ("I64", (), bytes([1] * 8))})
+        path = self.safetensors("tied.safetensors", tensors)
+        ties = [(row["kind"], row["tensor"], row["other"]) for row in self.rows(path, code=0)]
+        self.assertEqual(sorted(ties), [("tied", "c", "a"), ("tied", "head", "embed")])
+        for extra in (["--threads", "1"], ["--device", "reference"], ["--max-memory", "64M"]):
+            self.assertEqual(sorted((r["kind"], r["tensor"], r["other"]) for r in self.rows(path, *extra, code=0)), sorted(ties))
+        second = self.safetensors("second.safetensors", {"lm_head": ("F32", (64,), same)})
+        row = next(r for r in self.rows(path, second, code=0) if r["tensor"] == "lm_head")
+        self.assertIn(f"embed of {path}", row["message"])
+
+    def test_nan_in_tied_tensors(self):
+        data = floats([1.0] * 10 + [math.nan] + [2.0] * 5)
+        path = self.safetensors("tied.safetensors", {name: ("F32", (16,), data) for name in ("a", "b")})
+        found = [(row["kind"], row["tensor"], row.get("first")) for row in self.rows(path)]
+        self.assertEqual(found, [("nan", "a", [10]), ("nan", "b", [10]), ("tied", "b", None)])
+
+    def test_against_numpy(self):
+        if numpy is None:
+            self.skipTest("numpy is not installed")
+        random = numpy.random.default_rng(5)
+        tensors, expected = {}, []
+        for number in range(40):
+            shape = tuple(int(n) for n in random.integers(1, 40, int(random.integers(1, 5))))
+            values = random.standard_normal(shape).astype("<f4")
+            for special in (numpy.nan, numpy.inf, -numpy.inf):
+                values[random.random(shape) < random.choice([0, 0, 0.001, 0.3])] = special
+            tensors[f"t{number}"] = ("F32", shape, values.tobytes())
+            for kind, hit in (("nan", numpy.isnan(values)), ("inf", numpy.isinf(values))):
+                if not hit.any():
+                    continue
+                row = {"tensor": f"t{number}", "kind": kind, "count": int(hit.sum()), "total": values.size}
+                row["first"] = [int(i) for i in numpy.argwhere(hit)[0]]
+                if len(shape) >= 3:
+                    row["slices"] = [int(i) for i in numpy.flatnonzero(hit.reshape(shape[0], -1).any(1))]
+                expected.append(row)
+        path = self.safetensors("random.safetensors", tensors)
+        for extra in ([], ["--threads", "1"], ["--device", "reference"]):
+            rows = [row for row in self.rows(path, *extra) if row["level"] == "finding"]
+            self.assertEqual([{key: row[key] for key in want} for row, want in zip(rows, expected)], expected)
+            self.assertEqual(len(rows), len(expected))
+
+    # ---- structure
+
+    def test_strangers_are_named(self):
+        strangers = {
+            "lfs.safetensors": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS pointer"),
+            "page.gguf": (b"<!DOCTYPE html><html><body>Sign in</body></html>", "web page"),
+            "zip.safetensors": (b"PK\3\4" + bytes(60), "zip"),
+            "pickle.safetensors": (b"\x80\x02}q\0" + bytes(60), "pickle"),
+            "empty.safetensors": (b"", "is empty"),
+        }
+        for name, (content, words) in strangers.items():
+            (self.folder / name).write_bytes(content)
+            (row,) = self.rows(self.folder / name)
+            self.assertEqual((row["kind"], row["level"]), ("structure", "finding"))
+            self.assertIn(words, row["message"])
+            self.assertFalse(row["message"].startswith(str(self.folder)), row["message"])
+        out = self.run_command("check", *(self.folder / name for name in strangers), code=1)[0]
+        self.assertIn("5 findings", out)
+
+    def test_truncated(self):
+        path = self.safetensors("short.safetensors", {f"t{i}": ("F32", (100,), ramp(100, i)) for i in range(10)})
+        os.truncate(path, path.stat().st_size - 900)
+        file, *tensors = self.rows(path)
+        self.assertEqual((file["kind"], file["count"], file["total"]), ("truncated_file", 3, 10))
+        self.assertIn("7 are intact", file["message"])
+        self.assertEqual([(row["kind"], row["tensor"]) for row in tensors], [("truncated", f"t{i}") for i in (7, 8, 9)])
+
+    def test_values_of_what_is_left_are_examined(self):
+        path = self.safetensors("short.safetensors", {"a": ("F32", (2,), floats([1, math.nan])), "b": ("F32", (100,), ramp(100))})
+        os.truncate(path, path.stat().st_size - 8)
+        self.assertEqual([row["kind"] for row in self.rows(path)], ["truncated_file", "truncated", "nan"])
+
+    def shard(self, name, tensors):
+        return self.safetensors(name, {key: ("F32", (8,), ramp(8, start)) for key, start in tensors.items()})
+
+    def index(self, weight_map, total=None, name="model.safetensors.index.json"):
+        path = self.folder / name
+        metadata = {} if total is None else {"total_size": total}
+        path.write_text(json.dumps({"metadata": metadata, "weight_map": weight_map}))
+        return path
+
+    def test_a_set_in_order(self):
+        self.shard("m-1.safetensors", {"a": 1, "b": 2})
+        self.shard("m-2.safetensors", {"c": 3})
+        index = self.index({"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}, 96)
+        for path in (index, self.folder, index.name):
+            self.assertEqual(self.rows(path, code=0), [])
+        self.index({"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "./m-2.safetensors"}, 95)
+        (row,) = self.rows(self.folder, code=0)
+        self.assertEqual((row["kind"], row["level"]), ("odd", "note"))
+
+    def test_index_against_shards_both_ways(self):
+        self.shard("m-1.safetensors", {"a": 1, "b": 2, "new": 3, "new2": 4})
+        self.shard("m-2.safetensors", {"c": 5, "moved": 6, "a": 7})
+        self.shard("stray.safetensors", {"s": 8})
+        (self.folder / "m-3.safetensors").write_bytes(b"<html>not here</html>")
+        self.index(
+            {"a": "m-1.safetensors", "b": "m-1.safetensors", "gone": "m-1.safetensors", "gone2": "m-2.safetensors",
+             "moved": "m-1.safetensors", "c": "m-2.safetensors", "x": "m-3.safetensors", "y": "m-4.safetensors",
+             "z": "m-4.safetensors"}, 1)
+        found = {(r["kind"], r["file"].rsplit("/", 1)[-1], r.get("tensor"), r.get("other", "").rsplit("/", 1)[-1])
+                 for r in self.rows(self.folder)}
+        self.assertEqual(found, {
+            ("unindexed_tensor", "m-1.safetensors", "new", ""),
+            ("unindexed_tensor", "m-1.safetensors", "new2", ""),
+            ("misplaced_tensor", "m-2.safetensors", "moved", "m-1.safetensors"),
+            ("duplicate_tensor", "m-2.safetensors", "a", "m-1.safetensors"),
+            ("structure", "m-3.safetensors", None, ""),
+            ("missing_shard", "m-4.safetensors", None, ""),
+            ("missing_tensor", "m-1.safetensors", "gone", ""),
+            ("missing_tensor", "m-2.safetensors", "gone2", ""),
+            ("stray_shard", "stray.safetensors", None, ""),
+        })
+        missing = next(r for r in self.rows(self.folder) if r["kind"] == "missing_shard")
+        self.assertIn("2 tensors", missing["message"])
+
+    def test_values_of_a_broken_set_are_examined(self):
+        self.safetensors("m-1.safetensors", {"a": ("F32", (2,), floats([1, math.inf]))})
+        self.index({"a": "m-1.safetensors", "b": "m-2.safetensors"})
+        self.assertEqual([row["kind"] for row in self.rows(self.folder)], ["missing_shard", "inf"])
+
+    def test_files_of_other_sets_are_no_strays(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        self.shard("m.fp16-1.safetensors", {"a": 2})
+        self.index({"a": "m-1.safetensors"})
+        self.index({"a": "m.fp16-1.safetensors"}, name="model.fp16.safetensors.index.json")
+        self.assertEqual(self.rows(self.folder, code=0), [])
+
+    def test_a_truncated_shard(self):
+        path = self.shard("m-1.safetensors", {"a": 1, "b": 2})
+        os.truncate(path, path.stat().st_size - 8)
+        self.index({"a": "m-1.safetensors", "b": "m-1.safetensors"})
+        self.assertEqual([(row["kind"], row.get("tensor")) for row in self.rows(self.folder)], [("truncated_file", None), ("truncated", "b")])
+
+    def test_a_broken_index(self):
+        for text in ('{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../m.safetensors"}}', '{"weight_map": {"a": "x", "a": "y"}}'):
+            path = self.folder / "model.safetensors.index.json"
+            path.write_text(text)
+            self.assertEqual([row["kind"] for row in self.rows(path)], ["structure"])
+
+    def test_a_folder_of_several_models(self):
+        self.small_model("a.safetensors")
+        self.safetensors("b.safetensors", {"x": ("F32", (1,), F32.pack(math.nan))})
+        self.assertEqual([(row["kind"], row["file"]) for row in self.rows(self.folder)], [("nan", f"{self.folder}/b.safetensors")])
+
+    # ---- what the command is told, and how it ends
+
+    def test_selection(self):
+        path = self.safetensors("m.safetensors", {name: ("F32", (1,), F32.pack(math.nan)) for name in ("a.w", "b.w", "c")})
+        self.assertEqual([row["tensor"] for row in self.rows(path, "--tensor", "*.w", "--exclude", "b*")], ["a.w"])
+        self.assertEqual(self.rows(path, "--exclude", "*", code=0), [])
+        out, err = self.run_command("check", path, "--tensor", "d", code=2)
+        self.assertEqual(out, "")
+        self.assert_one_line(err)
+
+    def test_trouble(self):
+        good, bad = self.small_model(), self.safetensors("bad.safetensors", {"x": ("F32", (1,), F32.pack(math.nan))})
+        out, err = self.run_command("check", good, "missing.safetensors", bad, code=3)
+        self.assertIn("x: 1 NaN of 1 element", out)
+        self.assert_one_line(err)
+        self.assertIn("missing.safetensors", err)
+        self.assertEqual(self.run_command("check", good, "missing.safetensors", "--quiet", code=3), ("", err))
+        document = self.json_of("check", good, "missing.safetensors", code=3)
+        self.assertEqual((document["complete"], document["trouble_count"]), (False, 1))
+        self.assertIn("missing.safetensors", document["error"])
+        self.run_command("check", self.folder / "nowhere", code=3)
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.run_command("check", empty, code=3)
+        self.run_command("check", code=2)
+        self.run_command("check", good, "--max-header", "16", code=3)
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        self.run_command("check", fifo, code=3)
+
+    def test_many_notes_are_cut_for_people_only(self):
+        path = self.safetensors("zeros.safetensors", {f"z{i}": ("F32", (i + 1,), bytes(4 * (i + 1))) for i in range(50)})
+        out = self.run_command("check", path)[0]
+        self.assertIn("and 30 more notes; --json lists all", out)
+        self.assertEqual(len(self.rows(path, code=0)), 50)
+
+    def test_names_cannot_forge_output(self):
+        path = self.safetensors("m.safetensors", {"a\n\x1b[31mno findings": ("F32", (1,), F32.pack(math.nan))})
+        out = self.run_command("check", path, code=1)[0]
+        self.assertNotIn("\x1b", out)
+        self.assertEqual(len([line for line in out.splitlines() if line.startswith("no findings")]), 0)
+
+    def test_more_tensors_than_are_open_at_once(self):
+        tensors = {}
+        for i in range(700):
+            tensors[f"f{i:03}"] = ("F32", (2,), floats([i, math.nan if i % 100 == 50 else 1]))
+            tensors[f"i{i:03}"] = ("I32", (2,), struct.pack("<2i", i + 1, 7))
+        path = self.safetensors("many.safetensors", tensors)
+        for extra in ([], ["--threads", "1"], ["--device", "reference"]):
+            rows = self.rows(path, *extra, level="finding")
+            self.assertEqual([row["tensor"] for row in rows], [f"f{i:03}" for i in range(50, 700, 100)])
+
+    def start(self, *arguments, tensors=None):
+        equal = {f"t{i}": ("F32" if i % 2 else "I32", (1 << 28,), None) for i in range(64)}
+        path = self.safetensors("sparse.safetensors", tensors or equal)
+        process = subprocess.Popen([harness.COMMAND, "check", path, *arguments], env=self.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        time.sleep(0.5)
+        self.assertIsNone(process.poll(), "it ended before anything could happen to it")
+        return process, path
+
+    def test_interrupt(self):
+        process, _ = self.start("--json")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, json.loads(out)["complete"]), (130, False))
+        self.assertIn("interrupted", err.decode())
+
+    def test_file_that_shrinks_meanwhile(self):
+        for tensors in (None, {"one": ("F32", (1 << 34,), None), "two": ("BF16", (1 << 30,), None)}):
+            process, path = self.start("--json", tensors=tensors)
+            os.truncate(path, 1 << 20)
+            out, err = process.communicate(timeout=60)
+            document = json.loads(out)
+            self.assertEqual((process.returncode, document["verdict"], document["complete"]), (3, "trouble", False), err)
+            self.assertEqual([row["kind"] for row in document["rows"] if row["level"] == "trouble"], ["changed"])
+
+
+if __name__ == "__main__":
+    harness.main()
