@@ -79,11 +79,16 @@ static tm_status report_notes(const opening *o, const tm_archive *archive, const
   return TM_OK;
 }
 
+/* A checkpoint, or a shard of the one that is counted next. */
 static tm_status add_source(const opening *o, const tm_archive *archive, const char *name) {
   tm_check_files *files = o->files;
   tm_job_source *sources = tm_make_room(files->memory, files->sources, files->source_count, &files->source_capacity, sizeof *sources);
   if (sources == NULL) return fail_memory(o->error);
   files->sources = sources;
+  uint32_t *sets = tm_make_room(files->memory, files->sets, files->source_count, &files->set_capacity, sizeof *sets);
+  if (sets == NULL) return fail_memory(o->error);
+  files->sets = sets;
+  sets[files->source_count] = files->set_count;
   sources[files->source_count++] = (tm_job_source){ archive, name };
   TM_TRY(report_notes(o, archive, name));
   if (tm_archive_incomplete_count(archive) == 0) return TM_OK;
@@ -183,6 +188,7 @@ static tm_status open_set(const opening *o, const char *index_path) {
   if (status == TM_ERROR_CANCELLED) return status;
   if (status != TM_OK) TM_TRY(refuse(o, index_path, status, &error));
   for (uint64_t i = 0; i < audit->count; i++) TM_TRY(add_source(o, audit->archives[i], audit->paths[i]));
+  o->files->set_count++;
   return TM_OK;
 }
 
@@ -199,10 +205,16 @@ static tm_status try_open(const opening *o, const char *path, tm_error *error) {
   return TM_OK;
 }
 
+static tm_status add_last(const opening *o, const char *path) {
+  TM_TRY(add_source(o, o->files->archives[o->files->archive_count - 1], path));
+  o->files->set_count++;
+  return TM_OK;
+}
+
 static tm_status open_one(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
   const tm_status status = try_open(o, path, &error);
-  if (status == TM_OK) return add_source(o, o->files->archives[o->files->archive_count - 1], path);
+  if (status == TM_OK) return add_last(o, path);
   /* The file is there, so what is not is a part of its set. */
   if (status == TM_ERROR_NOT_FOUND && tm_path_exists(path)) {
     tm_check_row row;
@@ -229,7 +241,7 @@ static tm_status open_folder(const opening *o, const char *path) {
   const char **names = NULL;
   uint64_t count = 0, models = 0;
   const tm_status status = try_open(o, path, &error);
-  if (status == TM_OK) return add_source(o, o->files->archives[o->files->archive_count - 1], path);
+  if (status == TM_OK) return add_last(o, path);
   if (status != TM_ERROR_NOT_FOUND || tm_folder_list(&o->files->arena, path, &names, &count, NULL) != TM_OK)
     return refuse(o, path, status, &error);
   for (uint64_t i = 0; i < count; i++) {
@@ -265,5 +277,6 @@ void tm_check_files_deinit(tm_check_files *files) {
   tm_memory_free(files->memory, files->archives, files->archive_capacity * sizeof *files->archives);
   tm_memory_free(files->memory, files->audits, files->audit_capacity * sizeof *files->audits);
   tm_memory_free(files->memory, files->sources, files->source_capacity * sizeof *files->sources);
+  tm_memory_free(files->memory, files->sets, files->set_capacity * sizeof *files->sets);
   tm_arena_deinit(&files->arena);
 }

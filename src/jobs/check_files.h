@@ -19,6 +19,9 @@ typedef struct tm_check_files {
   uint64_t         audit_count, audit_capacity;
   tm_job_source   *sources;             /* all that can be examined, in the order in which they were named */
   uint64_t         source_count, source_capacity;
+  uint32_t        *sets;                /* by source: which checkpoint it is a part of; shards of a set have one number */
+  uint64_t         set_capacity;
+  uint32_t         set_count;
 } tm_check_files;
 
 void tm_check_files_init(tm_check_files *files, tm_memory *memory);

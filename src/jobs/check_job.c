@@ -338,15 +338,15 @@ static tm_status advance(void *context, tm_error *error) {
 
 /* ---- tied tensors ---- */
 
-static const tm_archive_tensor *tensor_of(const check_state *state, const tm_tie_entry *entry, const tm_job_source **out_source) {
-  const tm_selected *item = &state->selection.items[entry->item];
+static const tm_archive_tensor *tensor_of(const check_state *state, uint64_t index, const tm_job_source **out_source) {
+  const tm_selected *item = &state->selection.items[index];
   *out_source = &state->files.sources[item->source];
   return tm_archive_tensor_at((*out_source)->archive, item->tensor);
 }
 
-static tm_status report_tie(check_state *state, const tm_tie_entry *first, const tm_tie_entry *entry, tm_error *error) {
+static tm_status report_tie(check_state *state, const tm_tie_entry *entry, tm_error *error) {
   const tm_job_source *source, *other_source;
-  const tm_archive_tensor *tensor = tensor_of(state, entry, &source), *other = tensor_of(state, first, &other_source);
+  const tm_archive_tensor *tensor = tensor_of(state, entry->item, &source), *other = tensor_of(state, entry->first, &other_source);
   char name[400];
   tm_check_row row;
   tm_check_row_init(&row, TM_CHECK_NOTE, "tied", source->path, tensor);
@@ -360,10 +360,8 @@ static tm_status report_tie(check_state *state, const tm_tie_entry *first, const
 static tm_status report_ties(check_state *state, tm_error *error) {
   const tm_content_ties *ties = &state->ties;
   tm_content_ties_group(&state->ties);
-  for (uint64_t first = 0, next; first < ties->count; first = next) {
-    for (next = first + 1; next < ties->count && tm_content_ties_equal(&ties->entries[first], &ties->entries[next]); next++)
-      TM_TRY(report_tie(state, &ties->entries[first], &ties->entries[next], error));
-  }
+  for (uint64_t i = 0; i < ties->count; i++)
+    if (ties->entries[i].first != ties->entries[i].item) TM_TRY(report_tie(state, &ties->entries[i], error));
   return TM_OK;
 }
 
@@ -414,7 +412,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   if (state->is_broken == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   TM_TRY(tm_selection_make(job, state->memory, files->sources, (uint32_t)files->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  TM_TRY(tm_content_ties_make(&state->ties, job, state->memory, files->sources, &state->selection, error));
+  TM_TRY(tm_content_ties_make(&state->ties, job, state->memory, files->sources, files->sets, &state->selection, error));
   TM_TRY(examine(state, error));
   note_host_work(state);
   return report_ties(state, error);

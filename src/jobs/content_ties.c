@@ -13,39 +13,37 @@
 
 static int compare_numbers(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
-static int compare_samples(const void *left, const void *right) {
-  const tm_tie_entry *a = left, *b = right;
+/* What has to be equal before contents can be. */
+static int compare_kinds(const tm_tie_entry *a, const tm_tie_entry *b) {
+  if (a->set != b->set) return compare_numbers(a->set, b->set);
   if (a->format != b->format) return compare_numbers(a->format, b->format);
   if (a->bytes != b->bytes) return compare_numbers(a->bytes, b->bytes);
-  if (a->sample != b->sample) return compare_numbers(a->sample, b->sample);
-  return compare_numbers(a->item, b->item);
+  return compare_numbers(a->sample, b->sample);
 }
 
-static int compare_items(const void *left, const void *right) {
+static int compare_contents(const tm_tie_entry *a, const tm_tie_entry *b) {
+  if (a->is_known != b->is_known) return a->is_known ? -1 : 1;
+  if (a->hash.low != b->hash.low) return compare_numbers(a->hash.low, b->hash.low);
+  if (a->hash.high != b->hash.high) return compare_numbers(a->hash.high, b->hash.high);
+  return compare_kinds(a, b);
+}
+
+static int by_item(const void *left, const void *right) {
   return compare_numbers(((const tm_tie_entry *)left)->item, ((const tm_tie_entry *)right)->item);
 }
 
-static int compare_contents(const void *left, const void *right) {
-  const tm_tie_entry *a = left, *b = right;
-  if (a->is_known != b->is_known) return a->is_known ? -1 : 1;
-  if (a->format != b->format) return compare_numbers(a->format, b->format);
-  if (a->bytes != b->bytes) return compare_numbers(a->bytes, b->bytes);
-  if (a->hash.low != b->hash.low) return compare_numbers(a->hash.low, b->hash.low);
-  if (a->hash.high != b->hash.high) return compare_numbers(a->hash.high, b->hash.high);
-  return compare_numbers(a->item, b->item);
+static int by_kind(const void *left, const void *right) {
+  const int order = compare_kinds(left, right);
+  return order != 0 ? order : by_item(left, right);
+}
+
+static int by_content(const void *left, const void *right) {
+  const int order = compare_contents(left, right);
+  return order != 0 ? order : by_item(left, right);
 }
 
 static void sort(tm_content_ties *ties, int (*compare)(const void *, const void *)) {
   if (ties->count > 1) qsort(ties->entries, (size_t)ties->count, sizeof *ties->entries, compare);
-}
-
-bool tm_content_ties_equal(const tm_tie_entry *a, const tm_tie_entry *b) {
-  return a->is_known && b->is_known && a->format == b->format && a->bytes == b->bytes && a->hash.low == b->hash.low &&
-         a->hash.high == b->hash.high;
-}
-
-static bool may_be_equal(const tm_tie_entry *a, const tm_tie_entry *b) {
-  return a->format == b->format && a->bytes == b->bytes && a->sample == b->sample;
 }
 
 /* Keeps those that may be equal to a neighbour. */
@@ -53,7 +51,7 @@ static void drop_loners(tm_content_ties *ties) {
   uint64_t kept = 0;
   bool is_like_last = false;
   for (uint64_t i = 0; i < ties->count; i++) {
-    const bool is_like_next = i + 1 < ties->count && may_be_equal(&ties->entries[i], &ties->entries[i + 1]);
+    const bool is_like_next = i + 1 < ties->count && compare_kinds(&ties->entries[i], &ties->entries[i + 1]) == 0;
     if (is_like_last || is_like_next) ties->entries[kept++] = ties->entries[i];
     is_like_last = is_like_next;
   }
@@ -80,31 +78,34 @@ static void take_sample(const tm_job_source *sources, const tm_selected *item, t
   entry->sample = hash.low;
 }
 
-static tm_status list_all(tm_content_ties *ties, const tm_job_source *sources, const tm_selection *selection, tm_error *error) {
+static tm_status list_all(tm_content_ties *ties, const tm_job_source *sources, const uint32_t *sets, const tm_selection *selection,
+                          tm_error *error) {
   ties->entries = tm_memory_calloc(ties->memory, selection->count, sizeof *ties->entries);
   if (ties->entries == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
   ties->capacity = selection->count;
   for (uint64_t i = 0; i < selection->count; i++) {
     const tm_archive_tensor *tensor = tensor_of(sources, &selection->items[i]);
-    if (can_be_tied(tensor)) ties->entries[ties->count++] = (tm_tie_entry){ .format = tensor->format, .bytes = tensor->bytes, .item = i };
+    if (!can_be_tied(tensor)) continue;
+    ties->entries[ties->count++] = (tm_tie_entry){ .set = sets[selection->items[i].source], .format = tensor->format,
+                                                   .bytes = tensor->bytes, .item = i, .first = i };
   }
   return TM_OK;
 }
 
 tm_status tm_content_ties_make(tm_content_ties *ties, const tm_job *job, tm_memory *memory, const tm_job_source *sources,
-                               const tm_selection *selection, tm_error *error) {
+                               const uint32_t *sets, const tm_selection *selection, tm_error *error) {
   *ties = (tm_content_ties){ .memory = memory };
-  TM_TRY(list_all(ties, sources, selection, error));
-  sort(ties, compare_samples);
+  TM_TRY(list_all(ties, sources, sets, selection, error));
+  sort(ties, by_kind);
   drop_loners(ties);
-  sort(ties, compare_items);    /* files are read in their order */
+  sort(ties, by_item);    /* files are read in their order */
   for (uint64_t i = 0; i < ties->count; i++) {
     if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
     take_sample(sources, &selection->items[ties->entries[i].item], &ties->entries[i]);
   }
-  sort(ties, compare_samples);
+  sort(ties, by_kind);
   drop_loners(ties);
-  sort(ties, compare_items);
+  sort(ties, by_item);
   return TM_OK;
 }
 
@@ -114,7 +115,14 @@ void tm_content_ties_deinit(tm_content_ties *ties) {
 
 tm_tie_entry *tm_content_ties_find(const tm_content_ties *ties, uint64_t item) {
   const tm_tie_entry wanted = { .item = item };
-  return ties->count == 0 ? NULL : bsearch(&wanted, ties->entries, (size_t)ties->count, sizeof wanted, compare_items);
+  return ties->count == 0 ? NULL : bsearch(&wanted, ties->entries, (size_t)ties->count, sizeof wanted, by_item);
 }
 
-void tm_content_ties_group(tm_content_ties *ties) { sort(ties, compare_contents); }
+void tm_content_ties_group(tm_content_ties *ties) {
+  sort(ties, by_content);
+  for (uint64_t i = 1; i < ties->count; i++) {
+    tm_tie_entry *entry = &ties->entries[i];
+    if (entry->is_known && compare_contents(entry, entry - 1) == 0) entry->first = (entry - 1)->first;
+  }
+  sort(ties, by_item);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * content_ties.h - tensors that hold the same bytes under several names.  Only tensors of equal format and size can, and of those
- * only the ones whose samples agree have to be hashed as a whole: mostly none.
+ * content_ties.h - tensors of one checkpoint that hold the same bytes under several names.  Only those of equal format and size
+ * can, and of these only the ones whose samples agree have to be hashed as a whole: mostly none.
  */
 #ifndef TM_JOBS_CONTENT_TIES_H
 #define TM_JOBS_CONTENT_TIES_H
@@ -10,12 +10,14 @@
 #include "jobs/selection.h"
 
 typedef struct tm_tie_entry {
+  uint32_t        set;                  /* the checkpoint: equal numbers are one */
   uint32_t        format;
-  bool            is_known;             /* its hash is there */
   uint64_t        bytes;
   uint64_t        sample;
   tm_content_hash hash;
   uint64_t        item;                 /* index in the selection */
+  uint64_t        first;                /* the first item of equal content, once they are grouped */
+  bool            is_known;             /* its hash is there */
 } tm_tie_entry;
 
 typedef struct tm_content_ties {
@@ -25,16 +27,15 @@ typedef struct tm_content_ties {
   uint64_t      capacity;
 } tm_content_ties;
 
-/* Which of the selected tensors have to be hashed.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
+/* Which of the selected tensors have to be hashed; sets: by source, which checkpoint it is a part of.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
 tm_status tm_content_ties_make(tm_content_ties *ties, const tm_job *job, tm_memory *memory, const tm_job_source *sources,
-                               const tm_selection *selection, tm_error *error);
+                               const uint32_t *sets, const tm_selection *selection, tm_error *error);
 void      tm_content_ties_deinit(tm_content_ties *ties);
 
 /* The entry of a selected tensor, or NULL: it cannot be tied. */
 tm_tie_entry *tm_content_ties_find(const tm_content_ties *ties, uint64_t item);
 
-/* Brings entries of equal content together, in the order of the selection; find does not work any more. */
+/* Finds entries of equal content, once all hashes are there. */
 void tm_content_ties_group(tm_content_ties *ties);
-bool tm_content_ties_equal(const tm_tie_entry *a, const tm_tie_entry *b);
 
 #endif

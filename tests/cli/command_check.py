@@ -153,12 +153,19 @@ class Check(harness.CommandTest):
         tensors.update({"one": ("I64", (), bytes([1] * 8)), "two": ("I64", (), bytes([1] * 8))})
         path = self.safetensors("tied.safetensors", tensors)
         ties = [(row["kind"], row["tensor"], row["other"]) for row in self.rows(path, code=0)]
-        self.assertEqual(sorted(ties), [("tied", "c", "a"), ("tied", "head", "embed")])
+        self.assertEqual(ties, [("tied", "head", "embed"), ("tied", "c", "a")])
         for extra in (["--threads", "1"], ["--device", "reference"], ["--max-memory", "64M"]):
-            self.assertEqual(sorted((r["kind"], r["tensor"], r["other"]) for r in self.rows(path, *extra, code=0)), sorted(ties))
-        second = self.safetensors("second.safetensors", {"lm_head": ("F32", (64,), same)})
-        row = next(r for r in self.rows(path, second, code=0) if r["tensor"] == "lm_head")
-        self.assertIn(f"embed of {path}", row["message"])
+            self.assertEqual([(r["kind"], r["tensor"], r["other"]) for r in self.rows(path, *extra, code=0)], ties)
+
+    def test_ties_are_those_of_one_checkpoint(self):
+        same = ramp(64)
+        first = self.safetensors("m-1.safetensors", {"embed": ("F32", (64,), same)})
+        second = self.safetensors("m-2.safetensors", {"head": ("F32", (64,), same)})
+        self.assertEqual(self.rows(first, second, code=0), [])
+        self.index({"embed": "m-1.safetensors", "head": "m-2.safetensors"})
+        (row,) = self.rows(self.folder, code=0)
+        self.assertEqual((row["kind"], row["tensor"], row["other"], row["file"]), ("tied", "head", "embed", str(second)))
+        self.assertIn(f"as embed of {first}", row["message"])
 
     def test_nan_in_tied_tensors(self):
         data = floats([1.0] * 10 + [math.nan] + [2.0] * 5)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/jobs.md: each command on the page prints what the page says, but for times, rates and who computed."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import harness
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "jobs.md"
+MODEL = "silero_vad_16k.safetensors"
+
+
+def lasting(text):
+    """The lines without those about devices; times and rates as ..."""
+    text = re.sub(r"^  \S+:\d+: [\d,]+ operations?, .*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r" in [\d.:]+ (ns|us|ms|s|min|h): [\d.]+ .?B/s$", " in ...", text, flags=re.MULTILINE)
+
+
+class JobsPage(harness.CommandTest):
+    def test_what_is_printed(self):
+        shutil.copy(self.data_file("silero-vad", MODEL), self.folder / MODEL)
+        (self.folder / MODEL).chmod(0o644)
+        blocks = re.findall(r"```sh\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        self.assertGreaterEqual(len(blocks), 3)
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "tensormorph").symlink_to(harness.COMMAND)
+        environment = self.environment(COLUMNS="100")
+        environment["PATH"] = f"{self.folder}/bin:{environment['PATH']}"
+        for commands, expected in blocks:
+            with self.subTest(commands.splitlines()[-1]):
+                done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=self.folder, env=environment,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120, text=True)
+                self.assertEqual(lasting(done.stdout), lasting(expected))
+                self.assertEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    harness.main()
