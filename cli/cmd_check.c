@@ -37,7 +37,8 @@ static void print_json(const check_run *check) {
   const tm_check_verdict *verdict = &check->verdict;
   const bool has_trouble = check->status == TM_OK && verdict->trouble_count != 0;
   const tm_job_report report = { check->job, has_trouble ? verdict->first_trouble.code : check->status,
-                                 has_trouble ? &verdict->first_trouble : &check->error, check->signal_number != 0, &check->elsewhere };
+                                has_trouble ? &verdict->first_trouble : &check->error, check->signal_number != 0,
+                                &check->elsewhere };
   tm_json_writer json;
   tm_json_init(&json, check->invocation->output);
   tm_json_begin_object(&json, NULL, false);
@@ -80,7 +81,8 @@ static bool matched_nothing(const check_run *check) {
 }
 
 static int run_job(check_run *check) {
-  tm_job_watch watch = { .invocation = check->invocation, .job = check->job, .shows_progress = !check->invocation->preferences.quiet };
+  tm_job_watch watch = {
+      .invocation = check->invocation, .job = check->job, .shows_progress = !check->invocation->preferences.quiet };
   check->status = tm_job_watch_wait(&watch, &check->error);
   check->signal_number = watch.signal_number;
   tm_interrupt_watch_begin(&check->invocation->interrupt);
@@ -143,10 +145,10 @@ const tm_command tm_command_check = {
   .summary = "what is wrong with files: structure, shards, NaN, infinities",
   .notes =
       "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them or with several models. "
-      "Found are: what no reader accepts, and what it is instead; an index and shards that do not agree; truncated tensors; NaN and "
-      "infinities, in block formats by their scales, with the first position and, from three axes on, the slices of the outermost one "
-      "(the experts) that hold any; tensors of an unknown type. Notes, which are no findings, tell of tensors that hold equal bytes and "
-      "of those that are all zero. --tensor and --exclude choose whose values are examined.\n"
+      "Found are: what no reader accepts, and what it is instead; an index and shards that do not agree; truncated "
+      "tensors; NaN and infinities, in block formats by their scales, with the first position and, from three axes on, the "
+      "slices of the outermost one (the experts) that hold any; tensors of an unknown type. Notes, which are no findings, "
+      "tell of tensors that hold equal bytes and of those that are all zero. --tensor and --exclude choose whose values are examined.\n"
       "The exit code is 0 if there is nothing to find, 1 if something was found, 2 for a wrong command line, 3 if a file "
       "is missing, could not be read or changed meanwhile. --quiet prints nothing but such trouble.\n"
       "Ctrl-C ends the job in order: what was found is printed, and the exit code is 130. A second one ends it at once.",

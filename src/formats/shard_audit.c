@@ -45,7 +45,9 @@ static bool ends_with(const char *name, const char *ending) {
   return length > wanted && strcmp(name + length - wanted, ending) == 0;
 }
 
-static tm_status fail_memory(const auditor *a) { return tm_fail(a->error, TM_ERROR_NO_MEMORY, "%s: no memory for the set", a->index_path); }
+static tm_status fail_memory(const auditor *a) {
+  return tm_fail(a->error, TM_ERROR_NO_MEMORY, "%s: no memory for the set", a->index_path);
+}
 
 static char *path_of(const auditor *a, const char *name) { return tm_path_join(a->arena, a->index_path, a->folder_length, name); }
 
@@ -132,8 +134,8 @@ static tm_status open_alone(const auditor *a, const char *path, tm_archive **out
   tm_status status = tm_file_open(a->audit->memory, path, a->options->map_files ? TM_FILE_MAP : 0, &file, error);
   if (status == TM_OK) status = tm_reader_find(file, &reader, error);
   if (status == TM_OK && reader != &tm_safetensors_reader)
-    status = tm_fail(error, TM_ERROR_CORRUPT, "%s: is a file of the format %s, but the index names it as a part of a safetensors set",
-                     path, reader->name);
+    status = tm_fail(error, TM_ERROR_CORRUPT,
+                     "%s: is a file of the format %s, but the index names it as a part of a safetensors set", path, reader->name);
   if (status == TM_OK) status = reader->read(archive, file, error);
   else tm_file_close(file);
   const uint32_t most = a->options->max_open_files;
@@ -203,7 +205,8 @@ static tm_status report_missing_tensors(const auditor *a) {
 }
 
 /* One folder may hold several sets; a file that any of them names belongs somewhere. */
-static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file, bool *out_is_named) {
+static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file,
+                                    bool *out_is_named) {
   uint32_t found;
   *out_is_named = false;
   for (uint64_t i = 0; i < count && !*out_is_named; i++) {
@@ -239,7 +242,8 @@ static bool is_shard(const auditor *a, const char *name) {
 static tm_status report_strays(const auditor *a) {
   const char **names = NULL;
   uint64_t count = 0;
-  char *folder = a->folder_length == 0 ? tm_arena_string(a->arena, ".", 1) : tm_arena_string(a->arena, a->index_path, a->folder_length);
+  char *folder =
+      a->folder_length == 0 ? tm_arena_string(a->arena, ".", 1) : tm_arena_string(a->arena, a->index_path, a->folder_length);
   if (folder == NULL) return fail_memory(a);
   if (tm_folder_list(a->arena, folder, &names, &count, NULL) != TM_OK) return TM_OK;
   for (uint64_t i = 0; i < count; i++) {
@@ -256,7 +260,8 @@ static tm_status report_strays(const auditor *a) {
 
 /* Only where all shards are there: else it cannot be right. */
 static tm_status report_total(const auditor *a) {
-  const tm_shard_fault fault = { .kind = TM_SHARD_TOTAL, .path = a->index_path, .count = a->index.total_bytes, .actual = a->tensor_bytes };
+  const tm_shard_fault fault = {
+      .kind = TM_SHARD_TOTAL, .path = a->index_path, .count = a->index.total_bytes, .actual = a->tensor_bytes };
   if (!a->index.has_total_bytes || a->audit->count != a->index.shard_count || fault.count == fault.actual) return TM_OK;
   return a->fault(a->context, &fault, a->error);
 }

@@ -34,7 +34,8 @@ static uint64_t declared_end(const tm_archive *archive, uint32_t file) {
 static tm_status report_tensor(const opening *o, const tm_archive_file *file, const char *name, const tm_archive_tensor *tensor) {
   tm_check_row row;
   tm_check_row_init(&row, TM_CHECK_FINDING, "truncated", name, tensor);
-  (void)snprintf(row.message, sizeof row.message, "incomplete: it needs the bytes up to offset %" PRIu64 ", the file ends at %" PRIu64,
+  (void)snprintf(row.message, sizeof row.message,
+                 "incomplete: it needs the bytes up to offset %" PRIu64 ", the file ends at %" PRIu64,
                  tensor->offset + tensor->bytes, file->bytes);
   return tm_check_row_add(o->job, &row, o->error);
 }
@@ -57,8 +58,8 @@ static tm_status report_truncation(const opening *o, const tm_archive *archive, 
   row.count = count;
   row.total = total;
   (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64
-                 ": %" PRIu64 " of %" PRIu64 " tensors are incomplete, %" PRIu64 " are intact; was a download interrupted?", file.bytes,
-                 declared_end(archive, index), count, total, total - count);
+                 ": %" PRIu64 " of %" PRIu64 " tensors are incomplete, %" PRIu64 " are intact; was a download interrupted?",
+                 file.bytes, declared_end(archive, index), count, total, total - count);
   TM_TRY(tm_check_row_add(o->job, &row, o->error));
   for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
     const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
@@ -82,7 +83,8 @@ static tm_status report_notes(const opening *o, const tm_archive *archive, const
 /* A checkpoint, or a shard of the one that is counted next. */
 static tm_status add_source(const opening *o, const tm_archive *archive, const char *name) {
   tm_check_files *files = o->files;
-  tm_job_source *sources = tm_make_room(files->memory, files->sources, files->source_count, &files->source_capacity, sizeof *sources);
+  tm_job_source *sources =
+      tm_make_room(files->memory, files->sources, files->source_count, &files->source_capacity, sizeof *sources);
   if (sources == NULL) return fail_memory(o->error);
   files->sources = sources;
   uint32_t *sets = tm_make_room(files->memory, files->sets, files->source_count, &files->set_capacity, sizeof *sets);
@@ -138,11 +140,14 @@ static const fault_words words_of[] = {
 static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity) {
   switch (fault->kind) {
     case TM_SHARD_MISSING:
-      (void)snprintf(text, capacity, "the index names this file, and there is none; %" PRIu64 " tensors should be in it", fault->count);
+      (void)snprintf(text, capacity, "the index names this file, and there is none; %" PRIu64 " tensors should be in it",
+                     fault->count);
       break;
     case TM_SHARD_REFUSED: (void)snprintf(text, capacity, "%s", fault->text); break;
     case TM_SHARD_STRAY: (void)snprintf(text, capacity, "lies beside the index, which does not name it"); break;
-    case TM_SHARD_TENSOR_MISSING: (void)snprintf(text, capacity, "the index says that it is in this file, but no file has it"); break;
+    case TM_SHARD_TENSOR_MISSING:
+      (void)snprintf(text, capacity, "the index says that it is in this file, but no file has it");
+      break;
     case TM_SHARD_TENSOR_MISPLACED:
       (void)snprintf(text, capacity, "is in this file, but the index says that it is in %.600s", fault->other);
       break;
@@ -184,7 +189,8 @@ static tm_status open_set(const opening *o, const char *index_path) {
   if (audit == NULL) return fail_memory(o->error);
   opening own = *o;
   own.error = &error;
-  const tm_status status = tm_shard_audit_init(audit, o->files->memory, &o->files->arena, o->options, index_path, take_fault, &own, &error);
+  const tm_status status =
+      tm_shard_audit_init(audit, o->files->memory, &o->files->arena, o->options, index_path, take_fault, &own, &error);
   if (status == TM_ERROR_CANCELLED) return status;
   if (status != TM_OK) TM_TRY(refuse(o, index_path, status, &error));
   for (uint64_t i = 0; i < audit->count; i++) TM_TRY(add_source(o, audit->archives[i], audit->paths[i]));
@@ -197,7 +203,8 @@ static tm_status open_set(const opening *o, const char *index_path) {
 static tm_status try_open(const opening *o, const char *path, tm_error *error) {
   tm_check_files *files = o->files;
   tm_archive *archive = NULL;
-  tm_archive **archives = tm_make_room(files->memory, files->archives, files->archive_count, &files->archive_capacity, sizeof *archives);
+  tm_archive **archives =
+      tm_make_room(files->memory, files->archives, files->archive_count, &files->archive_capacity, sizeof *archives);
   if (archives == NULL) return fail_memory(error);
   files->archives = archives;
   TM_TRY(tm_archive_open(files->memory, o->options, path, &archive, error));
@@ -255,7 +262,8 @@ static tm_status open_folder(const opening *o, const char *path) {
   return models == 0 ? refuse(o, path, status, &error) : TM_OK;
 }
 
-tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path, tm_error *error) {
+tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path,
+                              tm_error *error) {
   const opening o = { files, job, options, error };
   if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
   const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);

@@ -28,6 +28,7 @@ void tm_check_files_init(tm_check_files *files, tm_memory *memory);
 void tm_check_files_deinit(tm_check_files *files);
 
 /* Opens what a path stands for: a file, a set by its index, or the models of a folder.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
-tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path, tm_error *error);
+tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archive_options *options, const char *path,
+                              tm_error *error);
 
 #endif

@@ -161,7 +161,8 @@ static void adapt_tile(check_state *state, uint64_t bytes, uint64_t taken_ns) {
   if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
 }
 
-static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
+static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
+                           tm_error *error) {
   check_state *state = context;
   open_tensor *open = piece->subject;
   (void)error;
@@ -191,7 +192,8 @@ static void take_failure(open_tensor *open, const tm_error *error) {
 
 /* What cannot be read counts as zeros: its row says so instead of what was counted.  Of a mapped file that was cut
    off only zeros are left, which are not worth reading either, so whether it still is what it was is asked each time. */
-static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers, tm_error *error) {
+static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
+                           tm_error *error) {
   open_tensor *open = piece->subject;
   const uint64_t offset = piece->begin / open->info->block_elements * open->info->block_bytes;
   const char *mapped = tm_archive_mapped(open->source->archive, open->item->tensor);
@@ -265,14 +267,16 @@ static tm_status report_unexamined(check_state *state, const open_tensor *open, 
   tm_check_row row;
   tm_check_row_init(&row, TM_CHECK_FINDING, "unexamined", open->source->path, open->tensor);
   tm_text_escape(open->tensor->type_name, strlen(open->tensor->type_name), type, sizeof type);
-  (void)snprintf(row.message, sizeof row.message, "its type (%s) is unknown to this version, so its values were not examined", type);
+  (void)snprintf(row.message, sizeof row.message, "its type (%s) is unknown to this version, so its values were not examined",
+                 type);
   return tm_check_row_add(state->job, &row, error);
 }
 
 static tm_status report_failure(check_state *state, const open_tensor *open, const tm_error *failure, tm_error *error) {
   tm_check_row row;
   if (atomic_exchange(&state->is_broken[open->item->source], 1) != 0) return TM_OK;
-  tm_check_row_init(&row, TM_CHECK_TROUBLE, failure->code == TM_ERROR_CHANGED ? "changed" : "unreadable", open->source->path, open->tensor);
+  tm_check_row_init(&row, TM_CHECK_TROUBLE, failure->code == TM_ERROR_CHANGED ? "changed" : "unreadable", open->source->path,
+                    open->tensor);
   (void)snprintf(row.message, sizeof row.message, "%.900s; it and what follows in this file was not examined", failure->text);
   return tm_check_row_add(state->job, &row, error);
 }
@@ -381,8 +385,14 @@ static uint64_t bytes_of_tiles(const check_state *state) {
 }
 
 static tm_status examine(check_state *state, tm_error *error) {
-  const tm_work_stream_source work = { .context = state, .bytes_total = bytes_of_tiles(state), .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
-                                       .next = next_tile, .load = load_tile, .done = tile_done, .advance = advance, .note = note_stream };
+  const tm_work_stream_source work = { .context = state,
+                                      .bytes_total = bytes_of_tiles(state),
+                                      .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
+                                      .next = next_tile,
+                                      .load = load_tile,
+                                      .done = tile_done,
+                                      .advance = advance,
+                                      .note = note_stream };
   TM_TRY(tm_work_stream_run(&state->runner, &work, NULL, error));
   while (atomic_load(&state->closed) < state->selection.count) {
     if (tm_job_is_cancelled(state->job)) return TM_ERROR_CANCELLED;
@@ -394,7 +404,8 @@ static tm_status examine(check_state *state, tm_error *error) {
 static void note_host_work(const check_state *state) {
   char text[200];
   if (state->host_bytes == 0) return;
-  (void)snprintf(text, sizeof text, "%" PRIu64 " bytes were examined without a device: scales of blocks, integers, tensors that may be equal",
+  (void)snprintf(text, sizeof text,
+                 "%" PRIu64 " bytes were examined without a device: scales of blocks, integers, tensors that may be equal",
                  state->host_bytes);
   tm_job_add_note(state->job, text);
 }
@@ -410,7 +421,8 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   if (files->source_count == 0) return TM_OK;
   state->is_broken = tm_memory_calloc(state->memory, files->source_count, sizeof *state->is_broken);
   if (state->is_broken == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
-  TM_TRY(tm_selection_make(job, state->memory, files->sources, (uint32_t)files->source_count, &state->rules, &state->selection, error));
+  TM_TRY(tm_selection_make(job, state->memory, files->sources, (uint32_t)files->source_count, &state->rules, &state->selection,
+                           error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   TM_TRY(tm_content_ties_make(&state->ties, job, state->memory, files->sources, files->sets, &state->selection, error));
   TM_TRY(examine(state, error));
@@ -468,6 +480,7 @@ tm_status tm_check_job_start(tm_memory *memory, tm_inventory *inventory, const t
     destroy_state(memory, state);
     return status;
   }
-  const tm_job_plan plan = { .work = &check_work, .state = state, .complete = request->complete, .complete_context = request->complete_context };
+  const tm_job_plan plan = {
+      .work = &check_work, .state = state, .complete = request->complete, .complete_context = request->complete_context };
   return tm_job_start(memory, inventory, &plan, out_job, error);
 }

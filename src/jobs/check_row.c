@@ -17,7 +17,8 @@ const tm_column tm_check_columns[TM_CHECK_COLUMNS] = {
   [COUNT] = { "count", TM_COLUMN_COUNT, 0, "how many elements, blocks or tensors are meant" },
   [TOTAL] = { "total", TM_COLUMN_COUNT, 0, "of how many" },
   [FIRST] = { "first", TM_COLUMN_SHAPE, 0, "the index of the first; of a block its number in the row comes last" },
-  [SLICES] = { "slices", TM_COLUMN_SHAPE, 0, "the indices on the outermost axis that are hit, where a tensor has three axes or more" },
+  [SLICES] = { "slices", TM_COLUMN_SHAPE, 0,
+               "the indices on the outermost axis that are hit, where a tensor has three axes or more" },
   [OTHER] = { "other", TM_COLUMN_TEXT, 0, "another file or tensor that it is about, too" },
   [MESSAGE] = { "message", TM_COLUMN_TEXT, 0, "the same as a sentence" },
 };
@@ -39,7 +40,8 @@ static void describe(const tm_archive_tensor *tensor, tm_cell *cells) {
   put_list(&cells[SHAPE], tensor->dims, tensor->rank);
 }
 
-void tm_check_row_init(tm_check_row *row, tm_check_level level, const char *kind, const char *file, const tm_archive_tensor *tensor) {
+void tm_check_row_init(tm_check_row *row, tm_check_level level, const char *kind, const char *file,
+                       const tm_archive_tensor *tensor) {
   *row = (tm_check_row){ .file = file, .level = level, .kind = kind, .described = tensor };
   if (tensor != NULL) row->tensor = tensor->name;
 }

@@ -36,7 +36,8 @@ typedef struct tm_check_row {
 } tm_check_row;
 
 /* A row about a tensor, without counts. */
-void tm_check_row_init(tm_check_row *row, tm_check_level level, const char *kind, const char *file, const tm_archive_tensor *tensor);
+void tm_check_row_init(tm_check_row *row, tm_check_level level, const char *kind, const char *file,
+                       const tm_archive_tensor *tensor);
 /* TM_ERROR_NO_MEMORY */
 tm_status tm_check_row_add(tm_job *job, const tm_check_row *row, tm_error *error);
 

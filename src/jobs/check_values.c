@@ -100,7 +100,8 @@ static void append_slices(char *text, size_t capacity, const slice_list *slices,
   if (slices->capacity == 0 || slices->count == 0) return;
   append(text, capacity, has_experts(name) ? "; in expert" : "; in slice");
   append(text, capacity, plural(slices->count));
-  for (uint64_t i = 0; i < slices->count && i < SLICES_IN_WORDS; i++) append_number(text, capacity, i == 0 ? " " : ", ", slices->indices[i]);
+  for (uint64_t i = 0; i < slices->count && i < SLICES_IN_WORDS; i++)
+    append_number(text, capacity, i == 0 ? " " : ", ", slices->indices[i]);
   if (slices->count > SLICES_IN_WORDS) {
     append_number(text, capacity, " and ", slices->count - SLICES_IN_WORDS);
     append(text, capacity, " more");
@@ -121,7 +122,8 @@ static uint32_t index_of(const examined *e, uint64_t unit, uint64_t *out_index) 
   return rank;
 }
 
-static tm_status add_row(const examined *e, tm_check_row *row, uint64_t count, uint64_t first, const slice_list *slices, tm_error *error) {
+static tm_status add_row(const examined *e, tm_check_row *row, uint64_t count, uint64_t first, const slice_list *slices,
+                         tm_error *error) {
   uint64_t index[TM_ARCHIVE_MAX_RANK];
   row->has_counts = true;
   row->count = count;
@@ -164,7 +166,8 @@ static tm_status report_inf(const examined *e, tm_error *error) {
 static void unite(slice_list *list, const slice_list *other, uint64_t *room) {
   uint64_t a = 0, b = 0, count = 0;
   while (a < list->count || b < other->count) {
-    const uint64_t left = a < list->count ? list->indices[a] : UINT64_MAX, right = b < other->count ? other->indices[b] : UINT64_MAX;
+    const uint64_t left = a < list->count ? list->indices[a] : UINT64_MAX,
+                   right = b < other->count ? other->indices[b] : UINT64_MAX;
     room[count++] = tm_min_u64(left, right);
     a += left <= right;
     b += right <= left;

@@ -27,7 +27,8 @@ typedef struct tm_content_ties {
   uint64_t      capacity;
 } tm_content_ties;
 
-/* Which of the selected tensors have to be hashed; sets: by source, which checkpoint it is a part of.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
+/* Which of the selected tensors have to be hashed; sets: by source, which checkpoint it is a part of.
+   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
 tm_status tm_content_ties_make(tm_content_ties *ties, const tm_job *job, tm_memory *memory, const tm_job_source *sources,
                                const uint32_t *sets, const tm_selection *selection, tm_error *error);
 void      tm_content_ties_deinit(tm_content_ties *ties);

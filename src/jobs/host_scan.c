@@ -70,7 +70,8 @@ static void scan_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t l
   tm_content_hash_merge(&step->parts[lane].hash, &part.hash);
 }
 
-static tm_status load(tm_host_scanner *scanner, const tm_host_scan *scan, uint64_t bytes, const unsigned char **out_data, tm_error *error) {
+static tm_status load(tm_host_scanner *scanner, const tm_host_scan *scan, uint64_t bytes, const unsigned char **out_data,
+                      tm_error *error) {
   const uint64_t offset = scan->next * scan->info->block_bytes;
   const unsigned char *mapped = tm_archive_mapped(scan->archive, scan->tensor);
   if (mapped != NULL) {

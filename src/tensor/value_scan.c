@@ -165,7 +165,8 @@ static quick_look look_at_floats(const float_bits *row, const unsigned char *dat
   return look_at_words(data, bytes, repeat(row->sign, row->bytes), repeat(row->sign - least, row->bytes));
 }
 
-static quick_look look_at_f16_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data, uint64_t units) {
+static quick_look look_at_f16_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data,
+                                     uint64_t units) {
   uint32_t alarm = 0, any = 0;
   for (uint32_t f = 0; f < fields->count; f++) {
     const unsigned char *at = data + fields->offsets[f];
@@ -178,7 +179,8 @@ static quick_look look_at_f16_scales(const tm_scale_fields *fields, uint32_t blo
   return (quick_look){ alarm & 0x8000, any };
 }
 
-static quick_look look_at_byte_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data, uint64_t units) {
+static quick_look look_at_byte_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data,
+                                      uint64_t units) {
   const float_bits *row = float_of_scale(fields->kind);
   const uint32_t mask = row->sign == 0 ? 0xff : 0x7f;
   uint32_t alarm = 0, any = row->sign == 0;     /* a power of two is never zero */
@@ -194,7 +196,8 @@ static quick_look look_at_byte_scales(const tm_scale_fields *fields, uint32_t bl
 }
 
 /* Few formats, large blocks: each scale by itself. */
-static quick_look look_at_other_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data, uint64_t units) {
+static quick_look look_at_other_scales(const tm_scale_fields *fields, uint32_t block_bytes, const unsigned char *data,
+                                       uint64_t units) {
   const float_bits *row = float_of_scale(fields->kind);
   quick_look look = { 0, 0 };
   for (uint64_t u = 0; u < units; u++, data += block_bytes) {

@@ -11,11 +11,6 @@ import time
 
 import harness
 
-try:
-    import numpy
-except ImportError:
-    numpy = None
-
 F32 = struct.Struct("<f")
 Q8_0, Q4_K, MXFP4 = 8, 12, 39
 BLOCKS = {2: (32, 18), Q8_0: (32, 34), Q4_K: (256, 144), MXFP4: (32, 17)}
@@ -117,7 +112,8 @@ class Check(harness.CommandTest):
             data[block * 34 : block * 34 + 2] = struct.pack("<H", scale)
         path = self.gguf("q8.gguf", {"blk.0.ffn_gate_exps.weight": (Q8_0, (6, 2, 128), bytes(data))})
         (row,) = self.rows(path)
-        self.assertEqual((row["kind"], row["count"], row["total"], row["first"], row["slices"]), ("block_scale", 3, 48, [3, 1, 1], [3]))
+        self.assertEqual((row["kind"], row["count"], row["total"]), ("block_scale", 3, 48))
+        self.assertEqual((row["first"], row["slices"]), ([3, 1, 1], [3]))
         self.assertIn("3 of 48 blocks have a scale that is not finite (2 NaN, 1 infinite)", row["message"])
         self.assertIn("in expert 3 of 6", row["message"])
 
@@ -172,31 +168,6 @@ class Check(harness.CommandTest):
         path = self.safetensors("tied.safetensors", {name: ("F32", (16,), data) for name in ("a", "b")})
         found = [(row["kind"], row["tensor"], row.get("first")) for row in self.rows(path)]
         self.assertEqual(found, [("nan", "a", [10]), ("nan", "b", [10]), ("tied", "b", None)])
-
-    def test_against_numpy(self):
-        if numpy is None:
-            self.skipTest("numpy is not installed")
-        random = numpy.random.default_rng(5)
-        tensors, expected = {}, []
-        for number in range(40):
-            shape = tuple(int(n) for n in random.integers(1, 40, int(random.integers(1, 5))))
-            values = random.standard_normal(shape).astype("<f4")
-            for special in (numpy.nan, numpy.inf, -numpy.inf):
-                values[random.random(shape) < random.choice([0, 0, 0.001, 0.3])] = special
-            tensors[f"t{number}"] = ("F32", shape, values.tobytes())
-            for kind, hit in (("nan", numpy.isnan(values)), ("inf", numpy.isinf(values))):
-                if not hit.any():
-                    continue
-                row = {"tensor": f"t{number}", "kind": kind, "count": int(hit.sum()), "total": values.size}
-                row["first"] = [int(i) for i in numpy.argwhere(hit)[0]]
-                if len(shape) >= 3:
-                    row["slices"] = [int(i) for i in numpy.flatnonzero(hit.reshape(shape[0], -1).any(1))]
-                expected.append(row)
-        path = self.safetensors("random.safetensors", tensors)
-        for extra in ([], ["--threads", "1"], ["--device", "reference"]):
-            rows = [row for row in self.rows(path, *extra) if row["level"] == "finding"]
-            self.assertEqual([{key: row[key] for key in want} for row, want in zip(rows, expected)], expected)
-            self.assertEqual(len(rows), len(expected))
 
     # ---- structure
 
@@ -290,12 +261,13 @@ class Check(harness.CommandTest):
         path = self.shard("m-1.safetensors", {"a": 1, "b": 2})
         os.truncate(path, path.stat().st_size - 8)
         self.index({"a": "m-1.safetensors", "b": "m-1.safetensors"})
-        self.assertEqual([(row["kind"], row.get("tensor")) for row in self.rows(self.folder)], [("truncated_file", None), ("truncated", "b")])
+        found = [(row["kind"], row.get("tensor")) for row in self.rows(self.folder)]
+        self.assertEqual(found, [("truncated_file", None), ("truncated", "b")])
 
     def test_a_broken_index(self):
-        for text in ('{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../m.safetensors"}}', '{"weight_map": {"a": "x", "a": "y"}}'):
+        for weight_map in ('{"a": 1}', '{"a": "../m.safetensors"}', '{"a": "x", "a": "y"}'):
             path = self.folder / "model.safetensors.index.json"
-            path.write_text(text)
+            path.write_text(f'{{"weight_map": {weight_map}}}')
             self.assertEqual([row["kind"] for row in self.rows(path)], ["structure"])
 
     def test_a_folder_of_several_models(self):

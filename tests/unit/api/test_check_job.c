@@ -68,7 +68,8 @@ static void list_rows(const tm_job *job, char *out, size_t capacity) {
   out[0] = '\0';
   for (uint64_t i = 0; tm_job_row(job, i, cells) == TM_OK; i++) {
     const size_t used = strlen(out);
-    snprintf(out + used, capacity - used, "%s%s %s", i == 0 ? "" : ", ", cells[kind].text, cells[tensor].defined ? cells[tensor].text : "-");
+    snprintf(out + used, capacity - used, "%s%s %s", i == 0 ? "" : ", ", cells[kind].text,
+             cells[tensor].defined ? cells[tensor].text : "-");
   }
 }
 

@@ -137,7 +137,8 @@ static void what_has_no_codec(void **state) {
 
 static void integers_are_finite_and_may_be_zero(void **state) {
   (void)state;
-  static const uint32_t formats[] = { TM_FORMAT_I8, TM_FORMAT_U4, TM_FORMAT_I64, TM_FORMAT_BOOL, TM_FORMAT_F6_E2M3, TM_FORMAT_F4_E2M1 };
+  static const uint32_t formats[] = { TM_FORMAT_I8,   TM_FORMAT_U4,      TM_FORMAT_I64,
+                                     TM_FORMAT_BOOL, TM_FORMAT_F6_E2M3, TM_FORMAT_F4_E2M1 };
   for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
     const tm_format_info *info = tm_format_find(formats[f]);
     unsigned char data[300] = { 0 };
@@ -161,8 +162,11 @@ static void every_block_format_is_known(void **state) {
   for (uint32_t i = 0; tm_format_at(i) != NULL; i++) {
     const tm_format_info *info = tm_format_at(i);
     assert_true(tm_value_scan_knows(info));
-    assert_int_equal(tm_value_scan_can_find(info), info->kind == TM_KIND_BLOCK || info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_COMPLEX
-                     ? info->format != TM_FORMAT_F6_E2M3 && info->format != TM_FORMAT_F6_E3M2 && info->format != TM_FORMAT_F4_E2M1 : 0);
+    assert_int_equal(
+        tm_value_scan_can_find(info),
+        info->kind == TM_KIND_BLOCK || info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_COMPLEX
+            ? info->format != TM_FORMAT_F6_E2M3 && info->format != TM_FORMAT_F6_E3M2 && info->format != TM_FORMAT_F4_E2M1
+            : 0);
   }
 }
 
@@ -243,10 +247,11 @@ static void scales_are_where_the_reference_implementation_has_them(void **state)
 /* Each scale field of each format: made NaN, infinite and zero by hand in blocks of ones. */
 static void each_scale_counts(void **state) {
   (void)state;
-  static const struct { uint32_t format; uint32_t offset; } fields[] = {
-    { TM_FORMAT_Q4_0, 0 }, { TM_FORMAT_Q4_1, 0 }, { TM_FORMAT_Q4_1, 2 }, { TM_FORMAT_Q5_1, 2 },  { TM_FORMAT_Q8_1, 0 }, { TM_FORMAT_Q2_K, 80 },
-    { TM_FORMAT_Q2_K, 82 }, { TM_FORMAT_Q3_K, 108 }, { TM_FORMAT_Q4_K, 0 }, { TM_FORMAT_Q4_K, 2 }, { TM_FORMAT_Q5_K, 2 }, { TM_FORMAT_Q6_K, 208 },
-    { TM_FORMAT_TQ1_0, 52 }, { TM_FORMAT_TQ2_0, 64 }, { TM_FORMAT_Q8_K, 2 },
+  static const struct { uint32_t format; uint32_t offset;
+  } fields[] = {
+      { TM_FORMAT_Q4_0, 0 },  { TM_FORMAT_Q4_1, 0 },   { TM_FORMAT_Q4_1, 2 },   { TM_FORMAT_Q5_1, 2 },   { TM_FORMAT_Q8_1, 0 },
+      { TM_FORMAT_Q2_K, 80 }, { TM_FORMAT_Q2_K, 82 },  { TM_FORMAT_Q3_K, 108 }, { TM_FORMAT_Q4_K, 0 },   { TM_FORMAT_Q4_K, 2 },
+      { TM_FORMAT_Q5_K, 2 },  { TM_FORMAT_Q6_K, 208 }, { TM_FORMAT_TQ1_0, 52 }, { TM_FORMAT_TQ2_0, 64 }, { TM_FORMAT_Q8_K, 2 },
   };
   for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
     const tm_format_info *info = tm_format_find(fields[f].format);
