@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a safetensors file for the benchmarks: random normal values, the same megabyte over and over.
+"""Writes a file for the benchmarks: random normal values, the same megabyte over and over, in each tensor from another place on.
+Floats become safetensors, blocks GGUF.
 
-usage: make_checkpoint.py F32|BF16 MEGABYTES TENSORS FILE
+usage: make_checkpoint.py F32|BF16|Q8_0 MEGABYTES TENSORS FILE
 """
 import array
 import json
@@ -10,29 +11,54 @@ import random
 import struct
 import sys
 
+ELEMENT_BYTES = {"F32": 4, "BF16": 2, "Q8_0": 34}       # of a block: 32 elements
+
 
 def megabyte(dtype):
     rng = random.Random(1)
+    if dtype == "Q8_0":
+        return b"".join(struct.pack("<e", rng.uniform(0.001, 0.01)) + rng.randbytes(32) for _ in range((1 << 20) // 34))
     values = array.array("f", (rng.gauss(0, 0.02) for _ in range(1 << (18 if dtype == "F32" else 19))))
     data = values.tobytes()
     return data if dtype == "F32" else b"".join(data[i + 2 : i + 4] for i in range(0, len(data), 4))
 
 
-def main():
-    dtype, megabytes, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    width = {"F32": 4, "BF16": 2}[dtype]
-    size = max(width, (megabytes << 20) // count // width * width)
+def safetensors_header(dtype, size, count):
+    width = ELEMENT_BYTES[dtype]
     header = {f"layer.{i}.weight": {"dtype": dtype, "shape": [size // width], "data_offsets": [i * size, (i + 1) * size]}
               for i in range(count)}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def gguf_header(size, count):
+    infos = b""
+    for i in range(count):
+        name = f"layer.{i}.weight".encode()
+        infos += struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, size // 34 * 32, 8, i * size)
+    head = struct.pack("<4sIQQ", b"GGUF", 3, count, 0) + infos
+    return head + bytes(-len(head) % 32)
+
+
+def tensor(body, size, begin):
+    yield body[begin : begin + size]
+    left = size - min(size, len(body) - begin)
+    while left > 0:
+        yield body[:left]
+        left -= len(body)
+
+
+def main():
+    dtype, megabytes, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    width = ELEMENT_BYTES[dtype]
+    granule = width * 16 if dtype == "Q8_0" else width   # data of GGUF is aligned
+    size = max(granule, (megabytes << 20) // count // granule * granule)
     body = megabyte(dtype)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        left = size * count
-        while left > 0:
-            file.write(body[:left])
-            left -= len(body)
+        file.write(gguf_header(size, count) if dtype == "Q8_0" else safetensors_header(dtype, size, count))
+        for i in range(count):
+            file.writelines(tensor(body, size, i * 997 * width % len(body)))
 
 
 main()
