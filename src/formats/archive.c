@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "formats/archive_builder.h"
 
+void tm_archive_park(tm_archive *archive) {
+  for (uint64_t i = 0; i < archive->file_count; i++) tm_file_park(archive->files[i]);
+}
+
 const char *tm_archive_format_name(const tm_archive *archive) { return archive->format_name; }
 
 uint32_t tm_archive_file_count(const tm_archive *archive) { return (uint32_t)archive->file_count; }

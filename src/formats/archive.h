@@ -59,6 +59,8 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
 tm_status tm_archive_open_bytes(tm_memory *memory, const tm_archive_options *options, const char *name, const void *bytes,
                                 uint64_t size_bytes, tm_archive **out_archive, tm_error *error);
 void      tm_archive_close(tm_archive *archive);
+/* Gives the system's handles of its files back: from now on each read opens a file anew.  Not while others use the archive. */
+void      tm_archive_park(tm_archive *archive);
 
 /* "safetensors", "gguf v3" */
 const char *tm_archive_format_name(const tm_archive *archive);

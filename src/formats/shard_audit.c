@@ -15,6 +15,7 @@
 #define USUAL_INDEX "model.safetensors.index.json"
 #define INDEX_ENDING ".safetensors.index.json"
 #define SHARD_ENDING ".safetensors"
+#define MOST_OPEN_FILES 64u     /* unless the options say otherwise: shards beyond are opened anew for each read */
 
 typedef enum place { NOWHERE, IN_PLACE, ELSEWHERE } place;
 
@@ -77,11 +78,6 @@ static bool is_index_file(tm_memory *memory, const char *path) {
   return is_index;
 }
 
-const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const char *path) {
-  if (tm_path_is_folder(path)) return index_in_folder(arena, path);
-  return is_index_file(memory, path) ? path : NULL;
-}
-
 /* ----------------------------------------------------------------------------------------------------- the index ---- */
 
 static void clear_index(tm_shard_index *index, tm_memory *memory) {
@@ -114,6 +110,20 @@ static tm_status read_index(const auditor *a, const char *path, tm_shard_index *
   return status;
 }
 
+/* What cannot be read names nothing. */
+static bool names_shard(const auditor *a, const char *index_name, tm_string shard) {
+  tm_shard_index index;
+  uint32_t found;
+  auditor own = *a;
+  const char *path = path_of(a, index_name);
+  own.error = NULL;
+  clear_index(&index, a->audit->memory);
+  const bool is_named = path != NULL && read_index(&own, path, &index) == TM_OK &&
+                        tm_name_table_find(&index.shard_names, index.shards, sizeof *index.shards, shard, &found);
+  tm_shard_index_deinit(&index);
+  return is_named;
+}
+
 static tm_status count_entries(auditor *a) {
   a->tensor_counts = tm_arena_calloc(a->arena, a->index.shard_count, sizeof *a->tensor_counts);
   a->is_open = tm_arena_calloc(a->arena, a->index.shard_count, sizeof *a->is_open);
@@ -121,6 +131,38 @@ static tm_status count_entries(auditor *a) {
   if (a->tensor_counts == NULL || a->is_open == NULL || a->sightings == NULL) return fail_memory(a);
   for (uint64_t i = 0; i < a->index.entry_count; i++) a->tensor_counts[a->index.entries[i].shard]++;
   return TM_OK;
+}
+
+/* The index of the shard's folder that names it; in the auditor's arena. */
+static const char *index_beside(const auditor *a, const char *shard) {
+  const char **names = NULL, *found = NULL;
+  uint64_t count = 0;
+  const char *base = shard + a->folder_length + (a->folder_length != 0 && shard[a->folder_length] == '/');
+  const char *folder = a->folder_length == 0 ? "." : tm_arena_string(a->arena, shard, a->folder_length);
+  if (folder == NULL || tm_folder_list(a->arena, folder, &names, &count, NULL) != TM_OK) return NULL;
+  for (uint64_t i = 0; i < count && found == NULL; i++)
+    if (ends_with(names[i], INDEX_ENDING) && names_shard(a, names[i], (tm_string){ base, strlen(base) })) found = path_of(a, names[i]);
+  return found;
+}
+
+/* The names of a folder are not kept: there may be as many files as names. */
+static const char *index_of_shard(tm_memory *memory, tm_arena *arena, const char *shard) {
+  tm_arena own;
+  const tm_archive_options options = { 0 };
+  tm_shard_audit audit = { .memory = memory };
+  const auditor a = { .audit = &audit, .arena = &own, .options = &options, .index_path = shard,
+                      .folder_length = tm_path_folder_length(shard) };
+  if (!ends_with(shard, SHARD_ENDING)) return NULL;
+  tm_arena_init(&own, memory);
+  const char *found = index_beside(&a, shard);
+  if (found != NULL) found = tm_arena_string(arena, found, strlen(found));
+  tm_arena_deinit(&own);
+  return found;
+}
+
+const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const char *path) {
+  if (tm_path_is_folder(path)) return index_in_folder(arena, path);
+  return is_index_file(memory, path) ? path : index_of_shard(memory, arena, path);
 }
 
 /* ---------------------------------------------------------------------------------------------------- one shard ---- */
@@ -138,8 +180,8 @@ static tm_status open_alone(const auditor *a, const char *path, tm_archive **out
                      "%s: is a file of the format %s, but the index names it as a part of a safetensors set", path, reader->name);
   if (status == TM_OK) status = reader->read(archive, file, error);
   else tm_file_close(file);
-  const uint32_t most = a->options->max_open_files;
-  if (status == TM_OK && most != 0 && a->audit->count >= most) tm_file_park(archive->files[0]);
+  const uint32_t given = a->options->max_open_files;
+  if (status == TM_OK && a->audit->count >= (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
   return status;
@@ -205,24 +247,13 @@ static tm_status report_missing_tensors(const auditor *a) {
 }
 
 /* One folder may hold several sets; a file that any of them names belongs somewhere. */
-static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file,
-                                    bool *out_is_named) {
-  uint32_t found;
-  *out_is_named = false;
-  for (uint64_t i = 0; i < count && !*out_is_named; i++) {
-    if (!ends_with(names[i], ".index.json")) continue;
-    const char *path = path_of(a, names[i]);
-    if (path == NULL) return fail_memory(a);
-    if (tm_path_is_same(path, a->index_path)) continue;
-    tm_shard_index other;
-    auditor own = *a;
-    own.error = NULL;
-    clear_index(&other, a->audit->memory);
-    if (read_index(&own, path, &other) == TM_OK)
-      *out_is_named = tm_name_table_find(&other.shard_names, other.shards, sizeof *other.shards, file, &found);
-    tm_shard_index_deinit(&other);
+static bool is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file) {
+  for (uint64_t i = 0; i < count; i++) {
+    const char *path = ends_with(names[i], ".index.json") ? path_of(a, names[i]) : NULL;
+    if (path == NULL || tm_path_is_same(path, a->index_path)) continue;
+    if (names_shard(a, names[i], file)) return true;
   }
-  return TM_OK;
+  return false;
 }
 
 /* "./a" and "a" are one file. */
@@ -248,9 +279,7 @@ static tm_status report_strays(const auditor *a) {
   if (tm_folder_list(a->arena, folder, &names, &count, NULL) != TM_OK) return TM_OK;
   for (uint64_t i = 0; i < count; i++) {
     const tm_string name = { names[i], strlen(names[i]) };
-    bool is_named = !ends_with(name.data, SHARD_ENDING) || is_shard(a, name.data);
-    if (!is_named) TM_TRY(is_named_elsewhere(a, names, count, name, &is_named));
-    if (is_named) continue;
+    if (!ends_with(name.data, SHARD_ENDING) || is_shard(a, name.data) || is_named_elsewhere(a, names, count, name)) continue;
     const tm_shard_fault fault = { .kind = TM_SHARD_STRAY, .path = path_of(a, name.data) };
     if (fault.path == NULL) return fail_memory(a);
     TM_TRY(a->fault(a->context, &fault, a->error));
@@ -300,13 +329,19 @@ static tm_status run_audit(auditor *a) {
 
 tm_status tm_shard_audit_init(tm_shard_audit *audit, tm_memory *memory, tm_arena *arena, const tm_archive_options *options,
                               const char *index_path, tm_shard_fault_fn fault, void *context, tm_error *error) {
-  *audit = (tm_shard_audit){ .memory = memory };
+  *audit = (tm_shard_audit){ .memory = memory, .index_path = index_path };
   auditor a = { .audit = audit, .arena = arena, .options = options, .index_path = index_path, .fault = fault, .context = context,
                 .folder_length = tm_path_folder_length(index_path), .error = error };
   clear_index(&a.index, memory);
   const tm_status status = run_audit(&a);
   tm_shard_index_deinit(&a.index);
   return status;
+}
+
+bool tm_shard_audit_has(const tm_shard_audit *audit, const char *path) {
+  for (uint64_t i = 0; i < audit->count; i++)
+    if (strcmp(audit->paths[i], path) == 0) return true;
+  return false;
 }
 
 void tm_shard_audit_deinit(tm_shard_audit *audit) {

@@ -39,12 +39,13 @@ typedef struct tm_shard_audit {
   tm_memory   *memory;
   tm_archive **archives;
   char       **paths;           /* as the index's folder and its words make them; in an arena of the caller's */
+  const char  *index_path;      /* the caller's */
   uint64_t     count;
   uint64_t     capacity;
 } tm_shard_audit;
 
-/* The path of the index that a path stands for: its own, or that of the folder's index.  NULL: it is something else, also where
-   it cannot be read: that is found out by opening it. */
+/* The path of the index that a path stands for: its own, that of the folder's index, or that of the index which names the shard.
+   NULL: it is something else, also where it cannot be read: that is found out by opening it. */
 const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const char *path);
 
 /* Whatever comes back, the audit must be deinitialised, once the archives are not used any more.
@@ -52,5 +53,8 @@ const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const 
 tm_status tm_shard_audit_init(tm_shard_audit *audit, tm_memory *memory, tm_arena *arena, const tm_archive_options *options,
                               const char *index_path, tm_shard_fault_fn fault, void *context, tm_error *error);
 void      tm_shard_audit_deinit(tm_shard_audit *audit);
+
+/* Whether one of its shards was opened under this very path. */
+bool      tm_shard_audit_has(const tm_shard_audit *audit, const char *path);
 
 #endif

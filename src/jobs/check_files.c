@@ -183,6 +183,15 @@ static tm_shard_audit *new_audit(tm_check_files *files) {
   return audit;
 }
 
+/* All shards of a set were named, as a shell does: it is one set nevertheless. */
+static bool is_open_already(const tm_check_files *files, const char *path, const char *index_path) {
+  for (uint64_t i = 0; i < files->audit_count; i++) {
+    if (index_path == NULL && tm_shard_audit_has(files->audits[i], path)) return true;
+    if (index_path != NULL && tm_path_is_same(files->audits[i]->index_path, index_path)) return true;
+  }
+  return false;
+}
+
 static tm_status open_set(const opening *o, const char *index_path) {
   tm_error error = TM_ERROR_INIT;
   tm_shard_audit *audit = new_audit(o->files);
@@ -212,8 +221,14 @@ static tm_status try_open(const opening *o, const char *path, tm_error *error) {
   return TM_OK;
 }
 
+/* Where there are many files most are opened anew for each read. */
+#define MOST_OPEN_FILES 64u
+
 static tm_status add_last(const opening *o, const char *path) {
-  TM_TRY(add_source(o, o->files->archives[o->files->archive_count - 1], path));
+  tm_archive *archive = o->files->archives[o->files->archive_count - 1];
+  const uint32_t given = o->options->max_open_files;
+  if (o->files->archive_count > (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
+  TM_TRY(add_source(o, archive, path));
   o->files->set_count++;
   return TM_OK;
 }
@@ -242,6 +257,15 @@ static bool is_model_name(const char *name) {
   return false;
 }
 
+/* A file, or the set that it belongs to. */
+static tm_status open_part(const opening *o, const char *path) {
+  tm_check_files *files = o->files;
+  if (is_open_already(files, path, NULL)) return TM_OK;
+  const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);
+  if (index_path == NULL) return open_one(o, path);
+  return is_open_already(files, path, index_path) ? TM_OK : open_set(o, index_path);
+}
+
 /* A folder that stands for one checkpoint is that one; of one that does not each model is checked by itself. */
 static tm_status open_folder(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
@@ -257,7 +281,7 @@ static tm_status open_folder(const opening *o, const char *path) {
     const char *model = tm_path_join(&o->files->arena, path, strlen(path), names[i]);
     if (model == NULL) return fail_memory(o->error);
     models++;
-    TM_TRY(open_one(o, model));
+    TM_TRY(open_part(o, model));
   }
   return models == 0 ? refuse(o, path, status, &error) : TM_OK;
 }
@@ -266,9 +290,10 @@ tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archi
                               tm_error *error) {
   const opening o = { files, job, options, error };
   if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+  if (!tm_path_is_folder(path)) return open_part(&o, path);
   const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);
-  if (index_path != NULL) return open_set(&o, index_path);
-  return tm_path_is_folder(path) ? open_folder(&o, path) : open_one(&o, path);
+  if (index_path == NULL) return open_folder(&o, path);
+  return is_open_already(files, path, index_path) ? TM_OK : open_set(&o, index_path);
 }
 
 void tm_check_files_init(tm_check_files *files, tm_memory *memory) {

@@ -158,6 +158,7 @@ class Check(harness.CommandTest):
         first = self.safetensors("m-1.safetensors", {"embed": ("F32", (64,), same)})
         second = self.safetensors("m-2.safetensors", {"head": ("F32", (64,), same)})
         self.assertEqual(self.rows(first, second, code=0), [])
+        self.assertEqual(self.rows(first, first, code=0), [])
         self.index({"embed": "m-1.safetensors", "head": "m-2.safetensors"})
         (row,) = self.rows(self.folder, code=0)
         self.assertEqual((row["kind"], row["tensor"], row["other"], row["file"]), ("tied", "head", "embed", str(second)))
@@ -214,8 +215,10 @@ class Check(harness.CommandTest):
         self.shard("m-1.safetensors", {"a": 1, "b": 2})
         self.shard("m-2.safetensors", {"c": 3})
         index = self.index({"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}, 96)
-        for path in (index, self.folder, index.name):
-            self.assertEqual(self.rows(path, code=0), [])
+        shards = [self.folder / f"m-{i}.safetensors" for i in (1, 2)]
+        for paths in ([index], [self.folder], [index.name], [shards[1]], ["m-1.safetensors"], shards, [index, *shards, self.folder]):
+            self.assertEqual(self.rows(*paths, code=0), [])
+            self.assertIn("3 tensors", self.run_command("check", *paths)[0])
         self.index({"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "./m-2.safetensors"}, 95)
         (row,) = self.rows(self.folder, code=0)
         self.assertEqual((row["kind"], row["level"]), ("odd", "note"))
@@ -250,12 +253,30 @@ class Check(harness.CommandTest):
         self.index({"a": "m-1.safetensors", "b": "m-2.safetensors"})
         self.assertEqual([row["kind"] for row in self.rows(self.folder)], ["missing_shard", "inf"])
 
+    def test_any_shard_stands_for_its_set(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        self.index({"a": "m-1.safetensors", "b": "m-2.safetensors"})
+        self.assertEqual([row["kind"] for row in self.rows("m-1.safetensors")], ["missing_shard"])
+
+    def test_many_files_need_few_handles(self):
+        for i in range(150):
+            self.safetensors(f"f{i}.safetensors", {"x": ("F32", (2,), ramp(2, i))})
+        limited = f'ulimit -n 100; exec "{harness.COMMAND}" check "$@"'
+        for paths in ([self.folder], sorted(self.folder.glob("*.safetensors")), [self.index({f"x{i}": f"f{i}.safetensors" for i in range(150)})]):
+            done = subprocess.run(["bash", "-c", limited, "check", *map(str, paths)], env=self.environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=120, text=True)
+            self.assertIn("150 tensors", done.stdout, done.stderr)
+            self.assertEqual(done.stderr, "")
+
     def test_files_of_other_sets_are_no_strays(self):
         self.shard("m-1.safetensors", {"a": 1})
         self.shard("m.fp16-1.safetensors", {"a": 2})
         self.index({"a": "m-1.safetensors"})
-        self.index({"a": "m.fp16-1.safetensors"}, name="model.fp16.safetensors.index.json")
+        other = self.index({"a": "m.fp16-1.safetensors", "b": "m.fp16-2.safetensors"}, name="model.fp16.safetensors.index.json")
         self.assertEqual(self.rows(self.folder, code=0), [])
+        (self.folder / "model.safetensors.index.json").rename(self.folder / "x.safetensors.index.json")
+        self.assertEqual([row["kind"] for row in self.rows(self.folder)], ["missing_shard"])    # two sets now
+        self.assertEqual([row["kind"] for row in self.rows(other)], ["missing_shard"])
 
     def test_a_truncated_shard(self):
         path = self.shard("m-1.safetensors", {"a": 1, "b": 2})
