@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics of one checkpoint by the reference alone, by the host's cores alone, and by both of two silicons at once: the
+/* The statistics and the check of one checkpoint by the reference alone, by the host's cores alone, and by both of two silicons at once: the
    same rows, in the same order, bit for bit. */
 #include <stdbool.h>
 
@@ -66,7 +66,30 @@ static uint64_t rows_of(tm_context *context, const char *path, uint64_t *out_val
   return count;
 }
 
-static uint64_t rows_with(const char *path, bool with_cpu, bool is_mapped, picky_control *helper, uint64_t *out_values) {
+/* The same of a check: most values are any bits, so nearly every tensor has findings. */
+static uint64_t findings_of(tm_context *context, const char *path, uint64_t *out_values) {
+  tm_error error = { .struct_size = sizeof error };
+  tm_job *job = NULL;
+  if (tm_job_start_check(context, &path, 1, NULL, &job, &error) != TM_OK || tm_job_wait(job, UINT64_MAX, &error) != TM_OK)
+    fail_msg("%s", error.text);
+  uint32_t columns = 0;
+  (void)tm_job_columns(job, &columns);
+  tm_cell cells[32];
+  uint64_t count = 0;
+  assert_int_equal(tm_job_row_count(job), 6);
+  for (uint64_t row = 0; tm_job_row(job, row, cells) == TM_OK; row++) {
+    for (uint32_t i = 0; i < columns; i++, count++) {
+      out_values[count] = cells[i].count;
+      if (cells[i].type == TM_COLUMN_SHAPE && cells[i].defined && cells[i].count != 0) out_values[count] = cells[i].shape[0];
+    }
+  }
+  tm_job_destroy(job);
+  return count;
+}
+
+typedef uint64_t (*rows_fn)(tm_context *context, const char *path, uint64_t *out_values);
+
+static uint64_t rows_with(rows_fn rows, const char *path, bool with_cpu, bool is_mapped, picky_control *helper, uint64_t *out_values) {
   static char plugin[512];
   snprintf(plugin, sizeof plugin, "%s/tests/fakes/picky.so", TM_BINARY_DIR);
   const char *paths[] = { plugin }, *excluded[] = { "cpu" };
@@ -78,17 +101,17 @@ static uint64_t rows_with(const char *path, bool with_cpu, bool is_mapped, picky
   tm_error error = { .struct_size = sizeof error };
   tm_context *context = NULL;
   if (tm_context_create(&options, &context, &error) != TM_OK) fail_msg("%s", error.text);
-  const uint64_t count = rows_of(context, path, out_values);
+  const uint64_t count = rows(context, path, out_values);
   tm_context_destroy(context);
   return count;
 }
 
 /* One run with this helper: the rows are the expected ones.  Returns what the helper launched. */
-static uint64_t launches_of(const char *path, bool is_mapped, uint32_t kind, const uint64_t *expected, uint64_t count) {
+static uint64_t launches_of(rows_fn rows, const char *path, bool is_mapped, uint32_t kind, const uint64_t *expected, uint64_t count) {
   static uint64_t found[MOST_CELLS];
   picky_control helper = { .cost_ns = 1000, .has_own_memory = kind != 0 };
   if (kind == 2) helper.capacity_bytes = 1;
-  assert_int_equal(rows_with(path, true, is_mapped, &helper, found), count);
+  assert_int_equal(rows_with(rows, path, true, is_mapped, &helper, found), count);
   assert_memory_equal(found, expected, count * sizeof *found);
   assert_int_equal(atomic_load(&helper.complaints), 0);
   return atomic_load(&helper.launches);
@@ -97,20 +120,19 @@ static uint64_t launches_of(const char *path, bool is_mapped, uint32_t kind, con
 /* The cores may be through with so short a stream before the helper's thread has begun: then once more. */
 #define MOST_TRIES 50
 
-static void rows_do_not_depend_on_who_computed(void **state) {
+static void compare_everybody(rows_fn rows) {
   static uint64_t expected[MOST_CELLS], found[MOST_CELLS];
-  (void)state;
   const char *path = "test_stream_job.safetensors";
   write_checkpoint(path);
-  const uint64_t count = rows_with(path, false, true, NULL, expected);
+  const uint64_t count = rows_with(rows, path, false, true, NULL, expected);
   for (int mapped = 0; mapped < 2; mapped++) {
-    assert_int_equal(rows_with(path, true, mapped, NULL, found), count);
+    assert_int_equal(rows_with(rows, path, true, mapped, NULL, found), count);
     assert_memory_equal(found, expected, count * sizeof *found);
     /* The other silicon is cheap, cheap with memory of its own, and has no memory to work in. */
     for (uint32_t kind = 0; kind < 3; kind++) {
       uint64_t launches = 0;
       for (int i = 0; i < MOST_TRIES && launches == 0; i++) {
-        launches = launches_of(path, mapped, kind, expected, count);
+        launches = launches_of(rows, path, mapped, kind, expected, count);
         if (kind == 2) break;
       }
       if (kind != 2) assert_true(launches != 0);
@@ -119,7 +141,17 @@ static void rows_do_not_depend_on_who_computed(void **state) {
   remove(path);
 }
 
+static void rows_do_not_depend_on_who_computed(void **state) {
+  (void)state;
+  compare_everybody(rows_of);
+}
+
+static void findings_do_not_depend_on_who_computed(void **state) {
+  (void)state;
+  compare_everybody(findings_of);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed), cmocka_unit_test(findings_do_not_depend_on_who_computed) };
   return cmocka_run_group_tests_name("stream_job", tests, NULL, NULL);
 }

@@ -250,6 +250,35 @@ static void it_can_be_cancelled(void **state) {
   }
 }
 
+/* Mapped or read, counted by devices or looked at by the library: trouble is told once, and the job ends well and soon. */
+static void a_file_that_shrinks_is_trouble(void **state) {
+  (void)state;
+  static const char *const headers[] = { ONE, TWO };
+  for (int i = 0; i < 4; i++) {
+    fixture f;
+    char path[1024], found[2048];
+    open_fixture(&f, 2, i < 2 ? 0 : TM_CONTEXT_MAP_FILES);
+    const char *header = headers[i % 2];
+    assert_non_null(write_checkpoint(&f.files, "huge.safetensors", header, 0, 8 + strlen(header) + UINT64_C(68719476736)));
+    path_of(&f, "huge.safetensors", path, sizeof path);
+    const char *const paths[] = { path };
+    tm_job *job = start(&f, paths, 1);
+    tm_progress progress = { .struct_size = sizeof progress };
+    do {
+      tm_job_progress(job, &progress);
+    } while (progress.bytes_done == 0 && !progress.finished);
+    assert_int_equal(truncate(path, 10000), 0);
+    assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+    list_rows(job, found, sizeof found);
+    assert_string_equal(found, "changed a");
+    tm_job_progress(job, &progress);
+    assert_int_equal(progress.bytes_done, progress.bytes_total);
+    assert_int_equal(progress.items_done, progress.items_total);
+    tm_job_destroy(job);
+    close_fixture(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(files_of_each_kind),
@@ -258,6 +287,7 @@ int main(void) {
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(patterns_that_match_nothing_end_it),
     cmocka_unit_test(it_can_be_cancelled),
+    cmocka_unit_test(a_file_that_shrinks_is_trouble),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
