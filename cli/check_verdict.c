@@ -94,9 +94,13 @@ void tm_check_verdict_print(const tm_check_verdict *verdict, const tm_job *job, 
   if (verdict->note_count > MOST_NOTES)
     tm_output_format(stream, "and %s more notes; --json lists all\n", tm_quantity_count(verdict->note_count - MOST_NOTES, &count));
   if (verdict->finding_count == 0)
-    tm_output_text(stream, verdict->trouble_count == 0 ? "no findings\n" : "no findings in what could be examined\n");
+    tm_output_text(stream, "no findings");
   else
-    tm_output_format(stream, "%s finding%s\n", tm_quantity_count(verdict->finding_count, &count), plural(verdict->finding_count));
+    tm_output_format(stream, "%s finding%s", tm_quantity_count(verdict->finding_count, &count), plural(verdict->finding_count));
+  if (verdict->trouble_count != 0)
+    tm_output_format(stream, "; %s file%s could not be examined", tm_quantity_count(verdict->trouble_count, &count),
+                     plural(verdict->trouble_count));
+  tm_output_char(stream, '\n');
 }
 
 void tm_check_verdict_complain(const tm_job *job) {

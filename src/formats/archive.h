@@ -62,6 +62,9 @@ void      tm_archive_close(tm_archive *archive);
 /* Gives the system's handles of its files back: from now on each read opens a file anew.  Not while others use the archive. */
 void      tm_archive_park(tm_archive *archive);
 
+/* Whether a file of that name is taken for a model, by its ending. */
+bool tm_archive_is_model_name(const char *name);
+
 /* "safetensors", "gguf v3" */
 const char *tm_archive_format_name(const tm_archive *archive);
 

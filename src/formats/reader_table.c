@@ -23,6 +23,12 @@ static bool has_extension(const char *path, const char *extension) {
   return length >= wanted && strcmp(path + length - wanted, extension) == 0;
 }
 
+bool tm_archive_is_model_name(const char *name) {
+  for (size_t i = 0; i < READER_COUNT; i++)
+    if (readers[i]->extension != NULL && has_extension(name, readers[i]->extension)) return true;
+  return false;
+}
+
 static const tm_reader *find_by_content(const tm_head *head) {
   for (size_t i = 0; i < READER_COUNT; i++)
     if (readers[i]->probe(head)) return readers[i];

@@ -58,7 +58,7 @@ static tm_status report_truncation(const opening *o, const tm_archive *archive, 
   row.count = count;
   row.total = total;
   (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64
-                 ": %" PRIu64 " of %" PRIu64 " tensors are incomplete, %" PRIu64 " are intact; was a download interrupted?",
+                 ": %" PRIu64 " of %" PRIu64 " tensors incomplete, %" PRIu64 " intact; was a download interrupted?",
                  file.bytes, declared_end(archive, index), count, total, total - count);
   TM_TRY(tm_check_row_add(o->job, &row, o->error));
   for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
@@ -140,8 +140,8 @@ static const fault_words words_of[] = {
 static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity) {
   switch (fault->kind) {
     case TM_SHARD_MISSING:
-      (void)snprintf(text, capacity, "the index names this file, and there is none; %" PRIu64 " tensors should be in it",
-                     fault->count);
+      (void)snprintf(text, capacity, "the index names this file, and there is none; %" PRIu64 " tensor%s should be in it",
+                     fault->count, fault->count == 1 ? "" : "s");
       break;
     case TM_SHARD_REFUSED: (void)snprintf(text, capacity, "%s", fault->text); break;
     case TM_SHARD_STRAY: (void)snprintf(text, capacity, "lies beside the index, which does not name it"); break;
@@ -183,8 +183,18 @@ static tm_shard_audit *new_audit(tm_check_files *files) {
   return audit;
 }
 
+static bool is_part_of(const tm_archive *archive, const char *path) {
+  tm_archive_file file;
+  if (tm_archive_file_count(archive) < 2) return false;
+  for (uint32_t i = 0; tm_archive_file_at(archive, i, &file); i++)
+    if (strcmp(file.path, path) == 0) return true;
+  return false;
+}
+
 /* All shards of a set were named, as a shell does: it is one set nevertheless. */
 static bool is_open_already(const tm_check_files *files, const char *path, const char *index_path) {
+  for (uint64_t i = 0; i < files->archive_count; i++)
+    if (is_part_of(files->archives[i], path)) return true;
   for (uint64_t i = 0; i < files->audit_count; i++) {
     if (index_path == NULL && tm_shard_audit_has(files->audits[i], path)) return true;
     if (index_path != NULL && tm_path_is_same(files->audits[i]->index_path, index_path)) return true;
@@ -247,16 +257,6 @@ static tm_status open_one(const opening *o, const char *path) {
   return refuse(o, path, status, &error);
 }
 
-static bool is_model_name(const char *name) {
-  static const char *const endings[] = { ".safetensors", ".gguf" };
-  const size_t length = strlen(name);
-  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-    const size_t wanted = strlen(endings[i]);
-    if (length > wanted && strcmp(name + length - wanted, endings[i]) == 0) return true;
-  }
-  return false;
-}
-
 /* A file, or the set that it belongs to. */
 static tm_status open_part(const opening *o, const char *path) {
   tm_check_files *files = o->files;
@@ -276,7 +276,7 @@ static tm_status open_folder(const opening *o, const char *path) {
   if (status != TM_ERROR_NOT_FOUND || tm_folder_list(&o->files->arena, path, &names, &count, NULL) != TM_OK)
     return refuse(o, path, status, &error);
   for (uint64_t i = 0; i < count; i++) {
-    if (!is_model_name(names[i])) continue;
+    if (!tm_archive_is_model_name(names[i])) continue;
     if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
     const char *model = tm_path_join(&o->files->arena, path, strlen(path), names[i]);
     if (model == NULL) return fail_memory(o->error);

@@ -194,7 +194,7 @@ class Check(harness.CommandTest):
         os.truncate(path, path.stat().st_size - 900)
         file, *tensors = self.rows(path)
         self.assertEqual((file["kind"], file["count"], file["total"]), ("truncated_file", 3, 10))
-        self.assertIn("7 are intact", file["message"])
+        self.assertIn("3 of 10 tensors incomplete, 7 intact", file["message"])
         self.assertEqual([(row["kind"], row["tensor"]) for row in tensors], [("truncated", f"t{i}") for i in (7, 8, 9)])
 
     def test_values_of_what_is_left_are_examined(self):
@@ -310,6 +310,7 @@ class Check(harness.CommandTest):
         good, bad = self.small_model(), self.safetensors("bad.safetensors", {"x": ("F32", (1,), F32.pack(math.nan))})
         out, err = self.run_command("check", good, "missing.safetensors", bad, code=3)
         self.assertIn("x: 1 NaN of 1 element", out)
+        self.assertIn("1 finding; 1 file could not be examined\n", out)
         self.assert_one_line(err)
         self.assertIn("missing.safetensors", err)
         self.assertEqual(self.run_command("check", good, "missing.safetensors", "--quiet", code=3), ("", err))
