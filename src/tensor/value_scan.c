@@ -48,14 +48,8 @@ static const float_bits *float_of_scale(tm_scale_kind kind) {
   return find_float(TM_FORMAT_F16);
 }
 
-uint64_t tm_value_scan_unit_elements(const tm_format_info *info) { return info->block_elements; }
-
 bool tm_value_scan_knows(const tm_format_info *info) {
   return info->kind != TM_KIND_BLOCK || tm_scale_fields_find(info->format) != NULL;
-}
-
-bool tm_value_scan_can_find(const tm_format_info *info) {
-  return info->kind == TM_KIND_BLOCK ? tm_scale_fields_find(info->format) != NULL : find_float(info->format) != NULL;
 }
 
 void tm_value_scan_init(tm_value_scan *scan) { *scan = (tm_value_scan){ .first_nan = TM_NO_UNIT, .first_inf = TM_NO_UNIT }; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * value_scan.h - which of many stored values are not finite, told from their bits alone: of every plain format by element, of
- * every block format by the scales of its blocks.  What counts is called a unit: an element, or a block.
+ * every block format by the scales of its blocks.  What counts is called a unit: an element, or a block (also of a packed format).
  */
 #ifndef TM_TENSOR_VALUE_SCAN_H
 #define TM_TENSOR_VALUE_SCAN_H
@@ -19,12 +19,8 @@ typedef struct tm_value_scan {
   bool     has_nonzero;         /* some value is neither +0 nor -0, as far as its element or the block's scales tell */
 } tm_value_scan;
 
-/* Elements, or blocks where the format is a block format or packs several elements: what a scan counts in. */
-uint64_t tm_value_scan_unit_elements(const tm_format_info *info);
 /* Whether this version can tell from the bits of that format. */
 bool tm_value_scan_knows(const tm_format_info *info);
-/* Whether there is anything in it that is not finite: no integer is. */
-bool tm_value_scan_can_find(const tm_format_info *info);
 
 void tm_value_scan_init(tm_value_scan *scan);
 /* Adds `units` dense units, the first of which has the number `first`.  At any alignment. */

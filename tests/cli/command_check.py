@@ -117,6 +117,23 @@ class Check(harness.CommandTest):
         self.assertIn("3 of 48 blocks have a scale that is not finite (2 NaN, 1 infinite)", row["message"])
         self.assertIn("in expert 3 of 6", row["message"])
 
+    def test_one_expert_of_many(self):
+        """61,440 of 9,830,400 blocks, all in one expert of 160; the others are a hole in the file."""
+        blocks, name = 61440, b"blk.0.ffn_down_exps.weight"
+        info = struct.pack("<Q", len(name)) + name + struct.pack("<IQQQIQ", 3, 1280, 1536, 160, 2, 0)
+        head = struct.pack("<4sIQQ", b"GGUF", 3, 1, 0) + info
+        head += bytes(-len(head) % 32)
+        path = self.folder / "moe.gguf"
+        with open(path, "wb") as file:
+            file.write(head)
+            file.seek(len(head) + 97 * blocks * 18)
+            file.write((b"\xff\x7f" + bytes(16)) * blocks)
+            file.truncate(len(head) + 160 * blocks * 18)
+        (row,) = self.rows(path)
+        self.assertEqual((row["kind"], row["count"], row["total"]), ("block_scale", 61440, 9830400))
+        self.assertEqual((row["first"], row["slices"]), ([97, 0, 0], [97]))
+        self.assertIn("in expert 97 of 160", row["message"])
+
     def test_scales_without_arithmetic(self):
         data = self.blocks(Q4_K, 4)
         data[144 * 2 + 2 : 144 * 2 + 4] = b"\x00\x7e"     # the second scale, of the minima

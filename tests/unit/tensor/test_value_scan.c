@@ -144,7 +144,6 @@ static void integers_are_finite_and_may_be_zero(void **state) {
     unsigned char data[300] = { 0 };
     tm_value_scan scan;
     assert_true(tm_value_scan_knows(info));
-    assert_false(tm_value_scan_can_find(info));
     tm_value_scan_init(&scan);
     tm_value_scan_add(&scan, info, data, 0, 299 / info->block_bytes);
     assert_false(scan.has_nonzero);
@@ -157,17 +156,10 @@ static void integers_are_finite_and_may_be_zero(void **state) {
 
 /* ---- blocks ---- */
 
-static void every_block_format_is_known(void **state) {
+static void every_format_is_known(void **state) {
   (void)state;
-  for (uint32_t i = 0; tm_format_at(i) != NULL; i++) {
-    const tm_format_info *info = tm_format_at(i);
-    assert_true(tm_value_scan_knows(info));
-    assert_int_equal(
-        tm_value_scan_can_find(info),
-        info->kind == TM_KIND_BLOCK || info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_COMPLEX
-            ? info->format != TM_FORMAT_F6_E2M3 && info->format != TM_FORMAT_F6_E3M2 && info->format != TM_FORMAT_F4_E2M1
-            : 0);
-  }
+  for (uint32_t i = 0; tm_format_at(i) != NULL; i++)
+    if (!tm_value_scan_knows(tm_format_at(i))) fail_msg("%s", tm_format_at(i)->name);
 }
 
 #define VECTOR_ELEMENTS 8192u
@@ -300,7 +292,7 @@ int main(void) {
     cmocka_unit_test(random_patterns_of_large_formats),
     cmocka_unit_test(what_has_no_codec),
     cmocka_unit_test(integers_are_finite_and_may_be_zero),
-    cmocka_unit_test(every_block_format_is_known),
+    cmocka_unit_test(every_format_is_known),
     cmocka_unit_test(scales_are_where_the_reference_implementation_has_them),
     cmocka_unit_test(each_scale_counts),
     cmocka_unit_test(scales_of_one_byte),
