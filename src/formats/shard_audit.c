@@ -54,28 +54,37 @@ static char *path_of(const auditor *a, const char *name) { return tm_path_join(a
 
 /* ------------------------------------------------------------------------------------------------- which index ---- */
 
-static const char *index_in_folder(tm_arena *arena, const char *folder) {
-  const char **names = NULL, *found = NULL;
-  uint64_t count = 0, indexes = 0;
-  if (tm_folder_list(arena, folder, &names, &count, NULL) != TM_OK) return NULL;
-  for (uint64_t i = 0; i < count; i++) {
-    if (!ends_with(names[i], INDEX_ENDING) && strcmp(names[i], USUAL_INDEX) != 0) continue;
-    const bool is_usual = strcmp(names[i], USUAL_INDEX) == 0;
-    if (is_usual || indexes == 0) found = names[i];
-    if (is_usual) indexes = 0;
-    indexes++;
-    if (is_usual) break;
-  }
-  return indexes == 1 ? tm_path_join(arena, folder, strlen(folder), found) : NULL;
+/* Nothing but a lack of memory keeps from the answer: what cannot be read is no index. */
+static tm_status pass_no_memory(tm_status status) { return status == TM_ERROR_NO_MEMORY ? status : TM_OK; }
+
+static tm_status join_path(tm_arena *arena, const char *folder, const char *name, const char **out_path, tm_error *error) {
+  *out_path = tm_path_join(arena, folder, strlen(folder), name);
+  return *out_path == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path") : TM_OK;
 }
 
-static bool is_index_file(tm_memory *memory, const char *path) {
+static tm_status find_in_folder(tm_arena *arena, const char *folder, const char **out_path, tm_error *error) {
+  const char **names = NULL, *found = NULL;
+  uint64_t count = 0, indexes = 0;
+  const tm_status status = tm_folder_list(arena, folder, &names, &count, error);
+  if (status != TM_OK) return pass_no_memory(status);
+  for (uint64_t i = 0; i < count; i++) {
+    if (strcmp(names[i], USUAL_INDEX) == 0) return join_path(arena, folder, names[i], out_path, error);
+    if (!ends_with(names[i], INDEX_ENDING)) continue;
+    found = names[i];
+    indexes++;
+  }
+  return indexes == 1 ? join_path(arena, folder, found, out_path, error) : TM_OK;
+}
+
+static tm_status is_index_file(tm_memory *memory, const char *path, bool *out_is_index, tm_error *error) {
   tm_file *file = NULL;
   const tm_reader *reader = NULL;
-  if (tm_file_open(memory, path, 0, &file, NULL) != TM_OK) return false;
-  const bool is_index = tm_reader_find(file, &reader, NULL) == TM_OK && reader == &tm_safetensors_index_reader;
+  *out_is_index = false;
+  tm_status status = tm_file_open(memory, path, 0, &file, error);
+  if (status == TM_OK) status = tm_reader_find(file, &reader, error);
+  *out_is_index = status == TM_OK && reader == &tm_safetensors_index_reader;
   tm_file_close(file);
-  return is_index;
+  return pass_no_memory(status);
 }
 
 /* ----------------------------------------------------------------------------------------------------- the index ---- */
@@ -111,17 +120,18 @@ static tm_status read_index(const auditor *a, const char *path, tm_shard_index *
 }
 
 /* What cannot be read names nothing. */
-static bool names_shard(const auditor *a, const char *index_name, tm_string shard) {
+static tm_status names_shard(const auditor *a, const char *index_name, tm_string shard, bool *out_is_named) {
   tm_shard_index index;
   uint32_t found;
-  auditor own = *a;
   const char *path = path_of(a, index_name);
-  own.error = NULL;
+  *out_is_named = false;
+  if (path == NULL) return fail_memory(a);
   clear_index(&index, a->audit->memory);
-  const bool is_named = path != NULL && read_index(&own, path, &index) == TM_OK &&
-                        tm_name_table_find(&index.shard_names, index.shards, sizeof *index.shards, shard, &found);
+  const tm_status status = read_index(a, path, &index);
+  if (status == TM_OK)
+    *out_is_named = tm_name_table_find(&index.shard_names, index.shards, sizeof *index.shards, shard, &found);
   tm_shard_index_deinit(&index);
-  return is_named;
+  return pass_no_memory(status);
 }
 
 static tm_status count_entries(auditor *a) {
@@ -134,35 +144,48 @@ static tm_status count_entries(auditor *a) {
 }
 
 /* The index of the shard's folder that names it; in the auditor's arena. */
-static const char *index_beside(const auditor *a, const char *shard) {
-  const char **names = NULL, *found = NULL;
+static tm_status find_beside(const auditor *a, const char *shard, const char **out_path) {
+  const char **names = NULL;
   uint64_t count = 0;
   const char *base = shard + a->folder_length + (a->folder_length != 0 && shard[a->folder_length] == '/');
   const char *folder = a->folder_length == 0 ? "." : tm_arena_string(a->arena, shard, a->folder_length);
-  if (folder == NULL || tm_folder_list(a->arena, folder, &names, &count, NULL) != TM_OK) return NULL;
-  for (uint64_t i = 0; i < count && found == NULL; i++)
-    if (ends_with(names[i], INDEX_ENDING) && names_shard(a, names[i], (tm_string){ base, strlen(base) })) found = path_of(a, names[i]);
-  return found;
+  if (folder == NULL) return fail_memory(a);
+  const tm_status status = tm_folder_list(a->arena, folder, &names, &count, a->error);
+  if (status != TM_OK) return pass_no_memory(status);
+  for (uint64_t i = 0; i < count && *out_path == NULL; i++) {
+    bool is_named = false;
+    if (ends_with(names[i], INDEX_ENDING)) TM_TRY(names_shard(a, names[i], (tm_string){ base, strlen(base) }, &is_named));
+    if (is_named) *out_path = path_of(a, names[i]);
+    if (is_named && *out_path == NULL) return fail_memory(a);
+  }
+  return TM_OK;
 }
 
 /* The names of a folder are not kept: there may be as many files as names. */
-static const char *index_of_shard(tm_memory *memory, tm_arena *arena, const char *shard) {
+static tm_status find_of_shard(tm_memory *memory, tm_arena *arena, const char *shard, const char **out_path, tm_error *error) {
   tm_arena own;
+  const char *found = NULL;
   const tm_archive_options options = { 0 };
   tm_shard_audit audit = { .memory = memory };
-  const auditor a = { .audit = &audit, .arena = &own, .options = &options, .index_path = shard,
+  const auditor a = { .audit = &audit, .arena = &own, .options = &options, .index_path = shard, .error = error,
                       .folder_length = tm_path_folder_length(shard) };
-  if (!ends_with(shard, SHARD_ENDING)) return NULL;
+  if (!ends_with(shard, SHARD_ENDING)) return TM_OK;
   tm_arena_init(&own, memory);
-  const char *found = index_beside(&a, shard);
-  if (found != NULL) found = tm_arena_string(arena, found, strlen(found));
+  tm_status status = find_beside(&a, shard, &found);
+  if (found != NULL) *out_path = tm_arena_string(arena, found, strlen(found));
+  if (found != NULL && *out_path == NULL) status = fail_memory(&a);
   tm_arena_deinit(&own);
-  return found;
+  return status;
 }
 
-const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const char *path) {
-  if (tm_path_is_folder(path)) return index_in_folder(arena, path);
-  return is_index_file(memory, path) ? path : index_of_shard(memory, arena, path);
+tm_status tm_shard_audit_find_index(tm_memory *memory, tm_arena *arena, const char *path, const char **out_index_path, tm_error *error) {
+  bool is_index = false;
+  *out_index_path = NULL;
+  if (tm_path_is_folder(path)) return find_in_folder(arena, path, out_index_path, error);
+  TM_TRY(is_index_file(memory, path, &is_index, error));
+  if (!is_index) return find_of_shard(memory, arena, path, out_index_path, error);
+  *out_index_path = path;
+  return TM_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------- one shard ---- */
@@ -247,27 +270,30 @@ static tm_status report_missing_tensors(const auditor *a) {
 }
 
 /* One folder may hold several sets; a file that any of them names belongs somewhere. */
-static bool is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file) {
-  for (uint64_t i = 0; i < count; i++) {
-    const char *path = ends_with(names[i], ".index.json") ? path_of(a, names[i]) : NULL;
-    if (path == NULL || tm_path_is_same(path, a->index_path)) continue;
-    if (names_shard(a, names[i], file)) return true;
+static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file, bool *out_is_named) {
+  for (uint64_t i = 0; i < count && !*out_is_named; i++) {
+    if (!ends_with(names[i], ".index.json")) continue;
+    const char *path = path_of(a, names[i]);
+    if (path == NULL) return fail_memory(a);
+    if (!tm_path_is_same(path, a->index_path)) TM_TRY(names_shard(a, names[i], file, out_is_named));
   }
-  return false;
+  return TM_OK;
 }
 
 /* "./a" and "a" are one file. */
-static bool is_shard(const auditor *a, const char *name) {
+static tm_status is_shard(const auditor *a, tm_string name, bool *out_is_shard) {
   uint32_t found;
-  const tm_string wanted = { name, strlen(name) };
-  if (tm_name_table_find(&a->index.shard_names, a->index.shards, sizeof *a->index.shards, wanted, &found)) return true;
-  const char *path = path_of(a, name);
-  for (uint64_t i = 0; path != NULL && i < a->index.shard_count; i++) {
+  *out_is_shard = tm_name_table_find(&a->index.shard_names, a->index.shards, sizeof *a->index.shards, name, &found);
+  const char *path = path_of(a, name.data);
+  if (path == NULL) return fail_memory(a);
+  for (uint64_t i = 0; !*out_is_shard && i < a->index.shard_count; i++) {
     const char *shard = a->index.shards[i].file_name.data;
-    const char *other = strchr(shard, '/') == NULL ? NULL : path_of(a, shard);
-    if (other != NULL && tm_path_is_same(path, other)) return true;
+    if (strchr(shard, '/') == NULL) continue;
+    const char *other = path_of(a, shard);
+    if (other == NULL) return fail_memory(a);
+    *out_is_shard = tm_path_is_same(path, other);
   }
-  return false;
+  return TM_OK;
 }
 
 static tm_status report_strays(const auditor *a) {
@@ -276,10 +302,15 @@ static tm_status report_strays(const auditor *a) {
   char *folder =
       a->folder_length == 0 ? tm_arena_string(a->arena, ".", 1) : tm_arena_string(a->arena, a->index_path, a->folder_length);
   if (folder == NULL) return fail_memory(a);
-  if (tm_folder_list(a->arena, folder, &names, &count, NULL) != TM_OK) return TM_OK;
+  const tm_status status = tm_folder_list(a->arena, folder, &names, &count, a->error);
+  if (status != TM_OK) return pass_no_memory(status);
   for (uint64_t i = 0; i < count; i++) {
     const tm_string name = { names[i], strlen(names[i]) };
-    if (!ends_with(name.data, SHARD_ENDING) || is_shard(a, name.data) || is_named_elsewhere(a, names, count, name)) continue;
+    bool is_known = false;
+    if (!ends_with(name.data, SHARD_ENDING)) continue;
+    TM_TRY(is_shard(a, name, &is_known));
+    if (!is_known) TM_TRY(is_named_elsewhere(a, names, count, name, &is_known));
+    if (is_known) continue;
     const tm_shard_fault fault = { .kind = TM_SHARD_STRAY, .path = path_of(a, name.data) };
     if (fault.path == NULL) return fail_memory(a);
     TM_TRY(a->fault(a->context, &fault, a->error));

@@ -45,8 +45,8 @@ typedef struct tm_shard_audit {
 } tm_shard_audit;
 
 /* The path of the index that a path stands for: its own, that of the folder's index, or that of the index which names the shard.
-   NULL: it is something else, also where it cannot be read: that is found out by opening it. */
-const char *tm_shard_audit_index_path(tm_memory *memory, tm_arena *arena, const char *path);
+   NULL: it is something else, also where it cannot be read: that is found out by opening it.   TM_ERROR_NO_MEMORY */
+tm_status tm_shard_audit_find_index(tm_memory *memory, tm_arena *arena, const char *path, const char **out_index_path, tm_error *error);
 
 /* Whatever comes back, the audit must be deinitialised, once the archives are not used any more.
    What cannot be read of the index itself: TM_ERROR_CORRUPT, TM_ERROR_IO, ...; TM_ERROR_NO_MEMORY; what `fault` returned */

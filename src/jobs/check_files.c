@@ -261,7 +261,8 @@ static tm_status open_one(const opening *o, const char *path) {
 static tm_status open_part(const opening *o, const char *path) {
   tm_check_files *files = o->files;
   if (is_open_already(files, path, NULL)) return TM_OK;
-  const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);
+  const char *index_path;
+  TM_TRY(tm_shard_audit_find_index(files->memory, &files->arena, path, &index_path, o->error));
   if (index_path == NULL) return open_one(o, path);
   return is_open_already(files, path, index_path) ? TM_OK : open_set(o, index_path);
 }
@@ -273,8 +274,8 @@ static tm_status open_folder(const opening *o, const char *path) {
   uint64_t count = 0, models = 0;
   const tm_status status = try_open(o, path, &error);
   if (status == TM_OK) return add_last(o, path);
-  if (status != TM_ERROR_NOT_FOUND || tm_folder_list(&o->files->arena, path, &names, &count, NULL) != TM_OK)
-    return refuse(o, path, status, &error);
+  if (status != TM_ERROR_NOT_FOUND) return refuse(o, path, status, &error);
+  if (tm_folder_list(&o->files->arena, path, &names, &count, o->error) == TM_ERROR_NO_MEMORY) return TM_ERROR_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++) {
     if (!tm_archive_is_model_name(names[i])) continue;
     if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
@@ -291,7 +292,8 @@ tm_status tm_check_files_open(tm_check_files *files, tm_job *job, const tm_archi
   const opening o = { files, job, options, error };
   if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
   if (!tm_path_is_folder(path)) return open_part(&o, path);
-  const char *index_path = tm_shard_audit_index_path(files->memory, &files->arena, path);
+  const char *index_path;
+  TM_TRY(tm_shard_audit_find_index(files->memory, &files->arena, path, &index_path, error));
   if (index_path == NULL) return open_folder(&o, path);
   return is_open_already(files, path, index_path) ? TM_OK : open_set(&o, index_path);
 }

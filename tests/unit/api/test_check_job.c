@@ -82,7 +82,7 @@ static void list_rows(const tm_job *job, char *out, size_t capacity) {
   "\"zero\":{\"dtype\":\"I32\",\"shape\":[4],\"data_offsets\":[128,144]}}"
 
 typedef struct three_files {
-  char model[1024], stranger[1024], index[1024];
+  char model[1024], stranger[1024], index[1024], folder[1024];
 } three_files;
 
 static void write_files(fixture *f, three_files *out) {
@@ -99,6 +99,7 @@ static void write_files(fixture *f, three_files *out) {
   path_of(f, "model.safetensors", out->model, sizeof out->model);
   path_of(f, "page.safetensors", out->stranger, sizeof out->stranger);
   path_of(f, "x.json", out->index, sizeof out->index);
+  snprintf(out->folder, sizeof out->folder, "%s", f->files.folder);
 }
 
 static void files_of_each_kind(void **state) {
@@ -159,15 +160,26 @@ static void no_memory_at_any_moment(void **state) {
     three_files files;
     open_fixture(&f, 2, mapped != 0 ? TM_CONTEXT_MAP_FILES : 0);
     write_files(&f, &files);
-    const char *const paths[] = { files.stranger, files.index, files.model };
+    const char *const paths[] = { files.stranger, files.index, files.model, files.folder };
+    char expected[4096], found[4096];
+    static const char first[] = "{\"weight_map\":{\"c\":\"s-1.safetensors\",\"q\":\"./z.safetensors\"}}";
+    static const char second[] = "{\"weight_map\":{\"bad\":\"model.safetensors\"}}";
+    assert_non_null(scratch_write(&f.files, "first.safetensors.index.json", first, sizeof first - 1));
+    assert_non_null(scratch_write(&f.files, "second.safetensors.index.json", second, sizeof second - 1));
+    tm_job *undisturbed = start(&f, paths, 4);
+    assert_int_equal(tm_job_wait(undisturbed, FOREVER, NULL), TM_OK);
+    list_rows(undisturbed, expected, sizeof expected);
+    tm_job_destroy(undisturbed);
     bool is_whole = false;
     for (uint64_t k = 1; !is_whole; k++) {
       tm_job *job = NULL;
       const uint64_t at = atomic_load(&f.heap.calls) + k;
       f.heap.fail_at = at;
-      const tm_status started = tm_job_start_check(f.context, paths, 3, NULL, &job, NULL);
+      const tm_status started = tm_job_start_check(f.context, paths, 4, NULL, &job, NULL);
       const tm_status ended = started == TM_OK ? tm_job_wait(job, FOREVER, NULL) : started;
       assert_true(ended == TM_OK || ended == TM_ERROR_NO_MEMORY);
+      if (ended == TM_OK) list_rows(job, found, sizeof found);
+      if (ended == TM_OK) assert_string_equal(found, expected);         /* without memory nothing is told that is not so */
       tm_job_destroy(job);
       is_whole = atomic_load(&f.heap.calls) < at;
       if (is_whole) assert_int_equal(ended, TM_OK);
