@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "formats/archive_builder.h"
+#include "formats/checkpoint_writer.h"
 #include "formats/reader.h"
 
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
@@ -113,6 +114,9 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
   const tm_status status = open_path(archive, path, error);
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
+  if (status != TM_OK && tm_checkpoint_is_interrupted(memory, path))
+    tm_error_prefix(error, "a set was complete here, but its writer ended while it was put in its place; writing it again, or asking "
+                    "for its recovery, completes it");
   return status;
 }
 
