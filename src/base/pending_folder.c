@@ -91,6 +91,13 @@ bool tm_pending_name_parse(const char *entry, const char *ending, uint64_t *out_
   return true;
 }
 
+bool tm_pending_is_trusted(const tm_pending_folder *folder, const char *name) {
+  struct stat holder, status;
+  if (fstat(folder->descriptor, &holder) != 0 || fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const bool is_shared = (holder.st_mode & S_ISVTX) != 0 && (holder.st_mode & S_IWOTH) != 0;
+  return S_ISREG(status.st_mode) && (!is_shared || status.st_uid == geteuid());
+}
+
 bool tm_pending_claim(int descriptor) {
   struct stat status;
   return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &status) == 0 && status.st_nlink != 0;
@@ -98,18 +105,13 @@ bool tm_pending_claim(int descriptor) {
 
 /* -------------------------------------------------------------------------------------------------------- placing ---- */
 
-static bool is_pending(const tm_pending_folder *folder, const char *part) {
-  struct stat status;
-  return fstatat(folder->descriptor, part, &status, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* A file under its name whose part is still there is an earlier set's. */
 static tm_status clear_place(tm_arena *arena, const tm_pending_placement *placement, tm_error *error) {
   const tm_pending_folder *folder = placement->folder;
   for (uint64_t i = 0; i < placement->count; i++) {
     const char *part = tm_pending_name(arena, placement->names[i], placement->id, TM_PENDING_PART);
     if (part == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: no memory for the names of its files", folder->label);
-    if (is_pending(folder, part)) TM_TRY(tm_pending_remove(folder, placement->names[i], error));
+    if (tm_pending_is_trusted(folder, part)) TM_TRY(tm_pending_remove(folder, placement->names[i], error));
   }
   for (uint64_t i = 0; i < placement->old_count; i++) TM_TRY(tm_pending_remove(folder, placement->old_names[i], error));
   TM_TRY(tm_pending_folder_sync(folder, error));
@@ -123,7 +125,7 @@ tm_status tm_pending_place(tm_arena *arena, const tm_pending_placement *placemen
   for (uint64_t i = 0; i < placement->count; i++) {
     const char *part = tm_pending_name(arena, placement->names[i], placement->id, TM_PENDING_PART);
     if (part == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: no memory for the names of its files", folder->label);
-    if (is_pending(folder, part)) TM_TRY(tm_pending_rename(folder, part, placement->names[i], error));
+    if (tm_pending_is_trusted(folder, part)) TM_TRY(tm_pending_rename(folder, part, placement->names[i], error));
   }
   TM_TRY(tm_pending_folder_sync(folder, error));
   const char *whole = tm_pending_name(arena, placement->leader, placement->id, TM_PENDING_WHOLE);

@@ -42,6 +42,9 @@ char *tm_pending_name(tm_arena *arena, const char *name, const tm_pending_id *id
 /* Whether `entry` is NAME.<digits><ending>; tells the length of NAME, and the digits. */
 bool tm_pending_name_parse(const char *entry, const char *ending, uint64_t *out_name_length, tm_pending_id *out_id);
 
+/* Whether a file of such a name is to be believed: in a folder of everybody's only our own are.  false also for what is no file. */
+bool tm_pending_is_trusted(const tm_pending_folder *folder, const char *name);
+
 /* Takes the lock by which others see that the owner of an open leader lives.  false: somebody has it, or nobody can tell. */
 bool tm_pending_claim(int descriptor);
 

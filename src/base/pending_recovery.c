@@ -41,6 +41,7 @@ static tm_status collect(recovery *work, const tm_pending_id *id, const char ***
   for (uint64_t i = 0; i < work->count; i++) {
     tm_pending_id other;
     if (!tm_pending_name_parse(work->entries[i], TM_PENDING_PART, &length, &other) || strcmp(other.digits, id->digits) != 0) continue;
+    if (!tm_pending_is_trusted(&work->folder, work->entries[i])) continue;
     names[count] = tm_arena_string(&work->arena, work->entries[i], length);
     if (names[count++] == NULL) return fail_memory(work);
   }
@@ -84,8 +85,15 @@ static tm_status fail_busy(const recovery *work, const char *entry) {
                  "remove it", work->folder.label, label);
 }
 
+/* Some file systems lock only what may be written to; others' files can be looked at at least. */
+static int open_leader(const tm_pending_folder *folder, const char *entry) {
+  const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int descriptor = openat(folder->descriptor, entry, O_RDWR | flags);
+  return descriptor < 0 && errno == EACCES ? openat(folder->descriptor, entry, O_RDONLY | flags) : descriptor;
+}
+
 static tm_status handle(recovery *work, const char *entry, const tm_pending_id *id, bool is_whole) {
-  const int descriptor = openat(work->folder.descriptor, entry, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor = open_leader(&work->folder, entry);
   if (descriptor < 0) return errno == ENOENT ? TM_OK : tm_pending_fail(&work->folder, entry, "opened", errno, work->error);
   tm_status status;
   if (!tm_pending_claim(descriptor)) status = fail_busy(work, entry);
@@ -102,7 +110,7 @@ static tm_status search_entries(recovery *work) {
     const bool is_whole = is_of(work->entries[i], TM_PENDING_WHOLE, search->leader, &id);
     if (!is_whole && !is_of(work->entries[i], TM_PENDING_PART, search->leader, &id)) continue;
     if (search->own_id != NULL && strcmp(id.digits, search->own_id) == 0) continue;
-    TM_TRY(handle(work, work->entries[i], &id, is_whole));
+    if (tm_pending_is_trusted(&work->folder, work->entries[i])) TM_TRY(handle(work, work->entries[i], &id, is_whole));
   }
   return TM_OK;
 }

@@ -94,6 +94,9 @@ static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_
   }
   const char *chosen = choose_name(names, count);
   if (chosen == NULL) return fail_folder(label.text, names, count, error);
+  if (!ends_with(chosen, model_endings[0]) && tm_checkpoint_is_interrupted(arena->memory, path))
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: \"%s\" is only a part of it", label.text,
+                   tm_show_name((tm_string){ chosen, strlen(chosen) }).text);
   *out_path = tm_path_join(arena, path, strlen(path), chosen);
   return *out_path == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path") : TM_OK;
 }
