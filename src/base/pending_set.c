@@ -21,6 +21,8 @@
 #define NO_DESCRIPTOR (-1)
 /* Files beyond these are opened anew for each write: a set may have more than a process may hold open. */
 #define MOST_OPEN 32u
+/* That are waited for at once when a file is brought to the disk. */
+#define SYNC_BYTES (UINT64_C(32) << 20)
 #define MOST_IDS  16u           /* that are tried until nobody has it */
 
 typedef struct part {
@@ -244,13 +246,31 @@ tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offs
   return is_written ? TM_OK : tm_pending_fail(&set->folder, one->part_name, "written", number, error);
 }
 
-tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, tm_error *error) {
+/* Returns 0 or an errno.  A system that cannot do this for a part of a file leaves all of it to fsync. */
+static int sync_piece(int descriptor, uint64_t begin, uint64_t bytes) {
+  const unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (sync_file_range(descriptor, (off_t)begin, (off_t)bytes, flags) == 0) return 0;
+  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;
+}
+
+static int sync_all(int descriptor, uint64_t bytes, const atomic_bool *is_cancelled) {
+  for (uint64_t begin = 0; begin < bytes; begin += SYNC_BYTES) {
+    if (atomic_load(is_cancelled)) return ECANCELED;
+    const int number = sync_piece(descriptor, begin, tm_min_u64(SYNC_BYTES, bytes - begin));
+    if (number != 0) return number;
+  }
+  if (atomic_load(is_cancelled)) return ECANCELED;
+  return fsync(descriptor) == 0 ? 0 : errno;
+}
+
+tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_bool *is_cancelled, tm_error *error) {
   const part *one = &set->parts[file];
   const int descriptor = borrow(set, one);
   if (descriptor < 0) return tm_pending_fail(&set->folder, one->part_name, "opened", errno, error);
-  const int result = fsync(descriptor), number = errno;
+  const int number = sync_all(descriptor, one->bytes, is_cancelled);
   give_back(one, descriptor);
-  return result == 0 ? TM_OK : tm_pending_fail(&set->folder, one->part_name, "brought to the disk", number, error);
+  if (number == ECANCELED) return tm_fail(error, TM_ERROR_CANCELLED, "%s/%s: writing it was cancelled", set->folder.label, one->name);
+  return number == 0 ? TM_OK : tm_pending_fail(&set->folder, one->part_name, "brought to the disk", number, error);
 }
 
 /* ----------------------------------------------------------------------------------------------------- committing ---- */

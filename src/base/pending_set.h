@@ -15,6 +15,7 @@
 #ifndef TM_BASE_PENDING_SET_H
 #define TM_BASE_PENDING_SET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,8 +50,9 @@ const char *tm_pending_set_id(const tm_pending_set *set);
 /* Any thread, different bytes.   TM_ERROR_IO */
 tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes, tm_error *error);
 
-/* Brings one file to the disk.   TM_ERROR_IO: what was written may be lost */
-tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, tm_error *error);
+/* Brings one file to the disk, piece by piece, so that it ends soon after *is_cancelled has become true.
+   TM_ERROR_IO (what was written may be lost), TM_ERROR_CANCELLED */
+tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_bool *is_cancelled, tm_error *error);
 
 /* After all files were synced.  Of a set of several, `old_names` are the other files of the earlier one, which go with it.  When it
    fails after the point that decides, *out_is_decided is true and tm_pending_recover can do the rest.

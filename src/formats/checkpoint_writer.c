@@ -368,11 +368,8 @@ static tm_status check_finishable(tm_checkpoint_writer *writer, tm_error *error)
 }
 
 static tm_status sync_files(tm_checkpoint_writer *writer, tm_error *error) {
-  for (uint64_t i = 0; i < writer->layout.file_count; i++) {
-    if (atomic_load(&writer->is_cancelled))
-      return tm_fail(error, TM_ERROR_CANCELLED, "%s: writing it was cancelled", writer->layout.label);
-    TM_TRY(tm_pending_set_sync(writer->pending, i, error));
-  }
+  for (uint64_t i = 0; i < writer->layout.file_count; i++)
+    TM_TRY(tm_pending_set_sync(writer->pending, i, &writer->is_cancelled, error));
   return TM_OK;
 }
 

@@ -24,7 +24,7 @@
 
 /* -------------------------------------------------------------------------------------------------- faulty system ---- */
 
-typedef enum step { STEP_RENAME, STEP_UNLINK, STEP_SYNC, STEP_ROOM, STEP_WRITE, STEP_KINDS } step;
+typedef enum step { STEP_RENAME, STEP_UNLINK, STEP_SYNC, STEP_SYNC_PIECE, STEP_ROOM, STEP_WRITE } step;
 
 static uint64_t steps_left;     /* until a fault; 0: none comes */
 static bool     dies;           /* the fault is a SIGKILL */
@@ -56,6 +56,14 @@ int unlinkat(int folder, const char *name, int flags) {
 int fsync(int file) {
   (void)file;
   return fails(STEP_SYNC) ? -1 : 0;
+}
+
+static tm_checkpoint_writer *cancelled_while_synced;
+
+int sync_file_range(int file, off_t offset, off_t bytes, unsigned flags) {
+  (void)file, (void)offset, (void)bytes, (void)flags;
+  if (cancelled_while_synced != NULL) tm_checkpoint_writer_cancel(cancelled_while_synced);
+  return fails(STEP_SYNC_PIECE) ? -1 : 0;
 }
 
 int fallocate(int file, int mode, off_t offset, off_t bytes) {
@@ -251,7 +259,8 @@ typedef struct refusal {
   int  number;
 } refusal;
 
-static const refusal refusals[] = { { STEP_ROOM, ENOSPC }, { STEP_ROOM, EDQUOT }, { STEP_WRITE, ENOSPC }, { STEP_WRITE, EIO }, { STEP_SYNC, EIO } };
+static const refusal refusals[] = { { STEP_ROOM, ENOSPC }, { STEP_ROOM, EDQUOT }, { STEP_WRITE, ENOSPC }, { STEP_WRITE, EIO }, { STEP_SYNC, EIO },
+                                      { STEP_SYNC_PIECE, EIO } };
 
 /* Before the moment that decides, a refusal leaves what was there and nothing else; afterwards a recovery completes the new set. */
 static void refused_at_each_step(void **state) {
@@ -299,6 +308,22 @@ static void a_file_system_without_reservation_is_written_to(void **state) {
   if (model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_TWO, NEW, &error) != TM_OK) fail_msg("%s", error.text);
   fault_never();
   assert_int_equal(model_content(&memory, files.folder, &error), NEW);
+}
+
+/* What the disk is waited for can be long; whoever has waited enough gets back what was there. */
+static void cancelled_while_it_goes_to_the_disk(void **state) {
+  (void)state;
+  tm_checkpoint_writer *writer = NULL;
+  write_old(&changes[2]);
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_THREE, &writer, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_OK);
+  assert_int_equal(model_fill(writer, NEW, &error), TM_OK);
+  cancelled_while_synced = writer;
+  assert_int_equal(tm_checkpoint_writer_finish(writer, &error), TM_ERROR_CANCELLED);
+  cancelled_while_synced = NULL;
+  tm_checkpoint_writer_destroy(writer);
+  expect_clean("cancelled");
+  assert_int_equal(expect_one_model(&changes[2], "in the end"), OLD);
 }
 
 /* In a process of its own, since a limit does not go back up. */
@@ -417,6 +442,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(refused_at_each_step, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told_and_recovered, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_file_system_without_reservation_is_written_to, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(cancelled_while_it_goes_to_the_disk, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_limit_is_an_error_and_no_signal, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_what_was_there, set_up, tear_down),
     cmocka_unit_test_setup_teardown(two_writers_of_one_name_are_one_too_many, set_up, tear_down),
