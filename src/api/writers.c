@@ -30,7 +30,8 @@ static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_N
 /* ------------------------------------------------------------------------------------------------------- requests ---- */
 
 static tm_status list_tensors(const tm_writer_options *options, request_lists *lists, tm_error *error) {
-  if (options->tensor_count != 0 && options->tensors == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "tensors are counted but not given");
+  if (options->tensor_count != 0 && options->tensors == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "tensors are counted but not given");
   lists->tensors = tm_memory_calloc(lists->memory, options->tensor_count, sizeof *lists->tensors);
   if (lists->tensors == NULL) return fail_memory(error);
   for (uint64_t i = 0; i < options->tensor_count; i++) {
@@ -80,7 +81,8 @@ static tm_status add_input(request_lists *lists, const tm_checkpoint *input, tm_
 }
 
 static tm_status list_inputs(const tm_writer_options *options, request_lists *lists, tm_error *error) {
-  if (options->input_count != 0 && options->inputs == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "inputs are counted but not given");
+  if (options->input_count != 0 && options->inputs == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "inputs are counted but not given");
   if (options->metadata_from != NULL) TM_TRY(add_input(lists, options->metadata_from, error));
   for (uint32_t i = 0; i < options->input_count; i++) {
     if (options->inputs[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "input %u is missing", i);

@@ -26,7 +26,8 @@ tm_status tm_pending_folder_open(const char *path, tm_pending_folder *out_folder
   const int number = errno;
   (void)tm_text_escape(given, strlen(given), folder.label, sizeof folder.label);
   if (folder.descriptor < 0)
-    return tm_fail_native(error, number == ENOENT ? TM_ERROR_NOT_FOUND : TM_ERROR_IO, number, "%s: the folder to write to cannot be "
+    return tm_fail_native(error, number == ENOENT ? TM_ERROR_NOT_FOUND : TM_ERROR_IO, number,
+                          "%s: the folder to write to cannot be "
                           "opened: %s", folder.label, tm_system_error(number).text);
   *out_folder = folder;
   return TM_OK;

@@ -40,7 +40,8 @@ static tm_status collect(recovery *work, const tm_pending_id *id, const char ***
   if (names == NULL) return fail_memory(work);
   for (uint64_t i = 0; i < work->count; i++) {
     tm_pending_id other;
-    if (!tm_pending_name_parse(work->entries[i], TM_PENDING_PART, &length, &other) || strcmp(other.digits, id->digits) != 0) continue;
+    if (!tm_pending_name_parse(work->entries[i], TM_PENDING_PART, &length, &other) || strcmp(other.digits, id->digits) != 0)
+      continue;
     if (!tm_pending_is_trusted(&work->folder, work->entries[i])) continue;
     names[count] = tm_arena_string(&work->arena, work->entries[i], length);
     if (names[count++] == NULL) return fail_memory(work);
@@ -123,7 +124,8 @@ static tm_status list(recovery *work) {
   return status;
 }
 
-tm_status tm_pending_recover(tm_memory *memory, const tm_pending_search *search, tm_pending_leftovers *out_leftovers, tm_error *error) {
+tm_status tm_pending_recover(tm_memory *memory, const tm_pending_search *search, tm_pending_leftovers *out_leftovers,
+                             tm_error *error) {
   recovery work = { .search = search, .folder = { .descriptor = -1 }, .leftovers = out_leftovers, .error = error };
   tm_arena_init(&work.arena, memory);
   tm_status status = list(&work);

@@ -174,7 +174,8 @@ static tm_status check_name(const tm_pending_folder *folder, const char *name, t
   TM_TRY(look_at_old(folder, name, &old, &is_there, error));
   if (most < 0 || strlen(name) + tail <= (size_t)most) return TM_OK;
   (void)tm_text_escape(name, strlen(name), label, sizeof label);
-  return tm_fail_native(error, TM_ERROR_IO, ENAMETOOLONG, "%s: the name \"%s\" is too long: %zu bytes are allowed there, of which %zu "
+  return tm_fail_native(error, TM_ERROR_IO, ENAMETOOLONG,
+                        "%s: the name \"%s\" is too long: %zu bytes are allowed there, of which %zu "
                         "are needed while it is written", folder->label, label, (size_t)most, tail);
 }
 
@@ -231,7 +232,8 @@ static void give_back(const part *one, int descriptor) {
   if (descriptor != one->descriptor) (void)close(descriptor);
 }
 
-tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes, tm_error *error) {
+tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes,
+                               tm_error *error) {
   const part *one = &set->parts[file];
   uint64_t end;
   if (!tm_checked_add(offset, bytes, &end) || end > one->bytes)
@@ -269,7 +271,8 @@ tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_b
   if (descriptor < 0) return tm_pending_fail(&set->folder, one->part_name, "opened", errno, error);
   const int number = sync_all(descriptor, one->bytes, is_cancelled);
   give_back(one, descriptor);
-  if (number == ECANCELED) return tm_fail(error, TM_ERROR_CANCELLED, "%s/%s: writing it was cancelled", set->folder.label, one->name);
+  if (number == ECANCELED)
+    return tm_fail(error, TM_ERROR_CANCELLED, "%s/%s: writing it was cancelled", set->folder.label, one->name);
   return number == 0 ? TM_OK : tm_pending_fail(&set->folder, one->part_name, "brought to the disk", number, error);
 }
 

@@ -48,7 +48,8 @@ tm_status tm_pending_set_create(tm_memory *memory, const tm_pending_plan *plan, 
 const char *tm_pending_set_id(const tm_pending_set *set);
 
 /* Any thread, different bytes.   TM_ERROR_IO */
-tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes, tm_error *error);
+tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes,
+                               tm_error *error);
 
 /* Brings one file to the disk, piece by piece, so that it ends soon after *is_cancelled has become true.
    TM_ERROR_IO (what was written may be lost), TM_ERROR_CANCELLED */

@@ -15,7 +15,8 @@ struct stat;
 /* The last part of the path followed to what is no link, be it there or not.  Folders are the system's to follow.  EACCES: a
    stranger's link in a folder of everybody's. */
 int tm_write_target_find(const char *path, char out_target[TM_LONGEST_PATH]);
-/* What is at `name` in the open folder (or AT_FDCWD), if anything is: a file that may be written to, else EISDIR, EINVAL, EACCES. */
+/* What is at `name` in the open folder (or AT_FDCWD), if anything is: a file that may be written to; else EISDIR, EINVAL,
+   EACCES. */
 int tm_write_target_look(int folder, const char *name, struct stat *out_found, bool *out_is_there);
 /* Gives an open file the mode of the one that it is to replace, and its owner as far as that is allowed. */
 int tm_write_target_keep_access(int file, const struct stat *old);

@@ -127,7 +127,8 @@ static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
   writer->folder = target->folder;
   if (!target->is_link) return TM_OK;
   if (is_set(writer))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: is a link, and a set of files is not written through links; name the place itself",
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%s: is a link, and a set of files is not written through links; name the place itself",
                    writer->layout.label);
   writer->folder = target->linked_folder;
   writer->layout.files[0].name = target->linked_name;
@@ -176,7 +177,8 @@ tm_status tm_checkpoint_writer_create(tm_memory *memory, const tm_write_request 
   atomic_init(&writer->is_cancelled, false);
   tm_arena_init(&writer->layout.arena, memory);
   writer->has_lock = tm_mutex_init(&writer->lock) == TM_OK;
-  tm_status status = writer->has_lock ? plan(writer, request, error) : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a checkpoint");
+  tm_status status = writer->has_lock ? plan(writer, request, error)
+                                      : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a checkpoint");
   tm_write_layout_forget(&writer->layout);
   if (status == TM_OK) *out_writer = writer;
   else tm_checkpoint_writer_destroy(writer);
@@ -236,8 +238,8 @@ const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, 
 
 /* -------------------------------------------------------------------------------------------------------- beginning ---- */
 
-static tm_status recover(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing, const char *own_id,
-                         tm_pending_leftovers *leftovers, tm_error *error) {
+static tm_status recover(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
+                         const char *own_id, tm_pending_leftovers *leftovers, tm_error *error) {
   const tm_pending_search single = { .folder = target->is_link ? target->linked_folder : target->folder, .own_id = own_id,
                                      .leader = target->is_link ? target->linked_name : target->name };
   const tm_pending_search set = { .folder = target->folder, .leader = target->index, .own_id = own_id,
@@ -248,7 +250,8 @@ static tm_status recover(tm_memory *memory, const tm_write_target_path *target, 
 
 static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->file_bytes <= writer->free_bytes) return TM_OK;
-  return tm_fail(error, TM_ERROR_IO, "%s: %" PRIu64 " bytes are to be written, but the file system has only %" PRIu64 " free; what is "
+  return tm_fail(error, TM_ERROR_IO,
+                 "%s: %" PRIu64 " bytes are to be written, but the file system has only %" PRIu64 " free; what is "
                  "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
 }
 
@@ -310,7 +313,8 @@ static tm_status check_running(const tm_checkpoint_writer *writer, tm_error *err
   if (writer->has_failed && writer->failure.code != TM_OK)
     return tm_fail_native(error, writer->failure.code, writer->failure.native_code, "%s", writer->failure.text);
   if (writer->state != BEGUN || writer->has_failed)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s", label, writer->state == FINISHED ? "it is finished" : "writing it was not begun");
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s", label,
+                   writer->state == FINISHED ? "it is finished" : "writing it was not begun");
   if (atomic_load(&writer->is_cancelled)) return tm_fail(error, TM_ERROR_CANCELLED, "%s: writing it was cancelled", label);
   return TM_OK;
 }
@@ -325,8 +329,8 @@ static tm_status claim(tm_checkpoint_writer *writer, tm_written_tensor *tensor, 
   return TM_OK;
 }
 
-tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t index, uint64_t offset, const void *data, uint64_t bytes,
-                                     tm_error *error) {
+tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t index, uint64_t offset, const void *data,
+                                     uint64_t bytes, tm_error *error) {
   tm_error failure = TM_ERROR_INIT;
   uint64_t end;
   if (index >= writer->layout.tensor_count)
@@ -386,7 +390,8 @@ static tm_status commit(tm_checkpoint_writer *writer, tm_error *error) {
   TM_TRY(sync_files(writer, error));
   const tm_status status = tm_pending_set_commit(writer->pending, standing->shards, standing->shard_count, &is_decided, error);
   if (status != TM_OK && is_decided)
-    tm_error_prefix(error, "all of it is written, but not all in its place; once the cause is gone, writing it again or asking for its "
+    tm_error_prefix(error,
+                    "all of it is written, but not all in its place; once the cause is gone, writing it again or asking for its "
                     "recovery completes it");
   return status;
 }

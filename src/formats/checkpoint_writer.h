@@ -80,8 +80,8 @@ bool tm_checkpoint_writer_place(const tm_checkpoint_writer *writer, uint64_t ten
 tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *error);
 /* Any thread.  After a failure nothing more is written.   TM_ERROR_ARGUMENT (not begun, no such tensor, outside of it, written
    before), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
-tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t tensor, uint64_t offset, const void *data, uint64_t bytes,
-                                     tm_error *error);
+tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t tensor, uint64_t offset, const void *data,
+                                     uint64_t bytes, tm_error *error);
 /* After all writes came back.   TM_ERROR_ARGUMENT (bytes are missing; more may be written), TM_ERROR_IO, TM_ERROR_CANCELLED,
    TM_ERROR_NO_MEMORY, and what a write failed with */
 tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *error);
@@ -92,8 +92,8 @@ void tm_checkpoint_writer_destroy(tm_checkpoint_writer *writer);
 /* Cleans up what killed writers of `path` left.   As tm_pending_recover; counts may be NULL */
 tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *out_removed_count, uint64_t *out_completed_count,
                                 tm_error *error);
-/* Whether the set that `path` means (its index, NAME.safetensors, or a folder) was complete but not all in its place when its writer
-   ended. */
+/* Whether the set that `path` means (its index, NAME.safetensors, or a folder) was complete but not all in its place when its
+   writer ended. */
 bool tm_checkpoint_is_interrupted(tm_memory *memory, const char *path);
 
 #endif

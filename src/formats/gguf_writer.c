@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing GGUF version 3, little-endian (gguf.c says what that is).  Metadata come out as they went in, type and bytes; tensors keep
- * their order, each at the next multiple of the alignment, and the file's end is one too, since there are readers that want that.
+ * Writing GGUF version 3, little-endian (gguf.c says what that is).  Metadata come out as they went in, type and bytes; tensors
+ * keep their order, each at the next multiple of the alignment, and the file's end is one too: there are readers that want that.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@ static tm_status note_long_names(tm_write_layout *layout, tm_error *error) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < layout->tensor_count; i++) count += layout->tensors[i].name.length >= USUAL_NAME_BYTES;
   if (count == 0) return TM_OK;
-  return tm_write_layout_note(layout, error, "%" PRIu64 " tensors have names of %" PRIu64 " bytes or more, which many readers of GGUF "
+  return tm_write_layout_note(layout, error,
+                              "%" PRIu64 " tensors have names of %" PRIu64 " bytes or more, which many readers of GGUF "
                               "refuse", count, USUAL_NAME_BYTES);
 }
 
@@ -138,7 +139,8 @@ static tm_status make_header(const tm_write_layout *layout, tm_byte_buffer *head
 static tm_status arrange_gguf(tm_write_layout *layout, tm_error *error) {
   uint64_t alignment = DEFAULT_ALIGNMENT, data_begin = 0, data_bytes = 0;
   if (layout->shard_bytes != 0)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: this version writes GGUF as one file; leave the size of shards out", layout->label);
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: this version writes GGUF as one file; leave the size of shards out",
+                   layout->label);
   TM_TRY(tm_write_layout_check(layout, refuse_tensor, error));
   TM_TRY(note_long_names(layout, error));
   TM_TRY(drop_split_keys(layout, error));

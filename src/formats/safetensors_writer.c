@@ -255,7 +255,8 @@ static tm_status make_set(set_maker *maker, uint64_t shard_count) {
   uint64_t first = 0;
   if (stem == NULL) return tm_write_layout_fail_memory(layout, maker->error);
   if (!is_utf8((tm_string){ stem, strlen(stem) }))
-    return tm_fail(maker->error, TM_ERROR_ARGUMENT, "%s: the name of a set must be UTF-8, since it stands in the index", layout->label);
+    return tm_fail(maker->error, TM_ERROR_ARGUMENT, "%s: the name of a set must be UTF-8, since it stands in the index",
+                   layout->label);
   for (uint64_t i = 0; i < shard_count; i++) {
     char rest[80];
     const uint64_t end = find_end(maker, first);

@@ -20,7 +20,8 @@ static int compare(const void *a, const void *b) {
   return first->number == second->number ? 0 : first->number < second->number ? -1 : 1;
 }
 
-tm_status tm_write_inputs_init(tm_write_inputs *inputs, tm_memory *memory, const char *const *paths, uint64_t count, tm_error *error) {
+tm_status tm_write_inputs_init(tm_write_inputs *inputs, tm_memory *memory, const char *const *paths, uint64_t count,
+                               tm_error *error) {
   inputs->memory = memory;
   inputs->items = tm_memory_calloc(memory, count, sizeof *inputs->items);
   if (inputs->items == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a checkpoint");
@@ -36,7 +37,8 @@ void tm_write_inputs_deinit(tm_write_inputs *inputs) {
   *inputs = (tm_write_inputs){ .memory = inputs->memory };
 }
 
-tm_status tm_write_inputs_check(const tm_write_inputs *inputs, tm_arena *arena, const char *folder, const char *name, tm_error *error) {
+tm_status tm_write_inputs_check(const tm_write_inputs *inputs, tm_arena *arena, const char *folder, const char *name,
+                                tm_error *error) {
   struct tm_write_input wanted;
   char label[256];
   const char *path = tm_standing_path(arena, folder, name);

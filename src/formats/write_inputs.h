@@ -18,10 +18,12 @@ typedef struct tm_write_inputs {
 } tm_write_inputs;
 
 /* Paths that lead nowhere are no inputs.   TM_ERROR_NO_MEMORY */
-tm_status tm_write_inputs_init(tm_write_inputs *inputs, tm_memory *memory, const char *const *paths, uint64_t count, tm_error *error);
+tm_status tm_write_inputs_init(tm_write_inputs *inputs, tm_memory *memory, const char *const *paths, uint64_t count,
+                               tm_error *error);
 void      tm_write_inputs_deinit(tm_write_inputs *inputs);
 
 /* TM_ERROR_ARGUMENT: what FOLDER/NAME is or leads to is an input; TM_ERROR_NO_MEMORY */
-tm_status tm_write_inputs_check(const tm_write_inputs *inputs, tm_arena *arena, const char *folder, const char *name, tm_error *error);
+tm_status tm_write_inputs_check(const tm_write_inputs *inputs, tm_arena *arena, const char *folder, const char *name,
+                                tm_error *error);
 
 #endif

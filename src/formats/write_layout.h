@@ -68,7 +68,8 @@ extern const tm_write_format tm_gguf_write_format;
 /* The next file, empty.  NULL without memory.  `name` must be in the layout's arena. */
 tm_written_file *tm_write_layout_add_file(tm_write_layout *layout, const char *name);
 /* Past the first few it is dropped. */
-tm_status tm_write_layout_note(tm_write_layout *layout, tm_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+tm_status tm_write_layout_note(tm_write_layout *layout, tm_error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 tm_status tm_write_layout_fail_memory(const tm_write_layout *layout, tm_error *error);
 
 /* Refuses a layout in which `why` says something of any tensor: how many, the first one's name, and the reason. */

@@ -33,7 +33,8 @@ static tm_status fill_tensor(tm_write_layout *layout, const tm_write_tensor *wan
 static tm_status fill_tensors(tm_write_layout *layout, const tm_write_request *request, tm_error *error) {
   tm_name_table names;
   tm_status status = TM_OK;
-  if (request->tensor_count > TM_NAME_TABLE_LARGEST_INDEX) return tm_fail(error, TM_ERROR_ARGUMENT, "%s: too many tensors", layout->label);
+  if (request->tensor_count > TM_NAME_TABLE_LARGEST_INDEX)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: too many tensors", layout->label);
   layout->tensors = tm_memory_calloc(layout->memory, request->tensor_count, sizeof *layout->tensors);
   if (layout->tensors == NULL) return tm_write_layout_fail_memory(layout, error);
   layout->tensor_count = request->tensor_count;

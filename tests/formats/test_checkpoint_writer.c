@@ -89,9 +89,11 @@ static void expect_same_bytes(const void *bytes, uint64_t count, const char *pat
 static void safetensors_comes_out_as_it_was(void **state) {
   (void)state;
   static const char header[] =
-      "{\"__metadata__\":{\"format\":\"pt\",\"\\u0001\\\"q\":\"a\\\\b\"},\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+      "{\"__metadata__\":{\"format\":\"pt\",\"\\u0001\\\"q\":\"a\\\\b\"},"
+      "\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
       "\"\xc3\xa4\":{\"dtype\":\"F8_NEXT_YEAR\",\"shape\":[3],\"data_offsets\":[16,20]},"
-      "\"none\":{\"dtype\":\"BF16\",\"shape\":[2,0],\"data_offsets\":[20,20]},\"s\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[20,22]}}";
+      "\"none\":{\"dtype\":\"BF16\",\"shape\":[2,0],\"data_offsets\":[20,20]},"
+      "\"s\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[20,22]}}";
   char path[1024], padded[sizeof header + 8];
   (void)snprintf(padded, sizeof padded, "%-*s", (int)((sizeof header - 1 + 7) / 8 * 8), header);
   made_file made = make_safetensors(padded, strlen(padded), 22);
@@ -280,7 +282,8 @@ static void wide_elements_are_aligned(void **state) {
 /* -------------------------------------------------------------------------------------------------------- metadata ---- */
 
 static tm_metadata text_entry(const char *key, const char *text) {
-  return (tm_metadata){ .key = { key, strlen(key) }, .value = { .type = TM_METADATA_STRING, .count = 1, .data = text, .bytes = strlen(text) } };
+  return (tm_metadata){ .key = { key, strlen(key) }, .value = { .type = TM_METADATA_STRING, .count = 1, .data = text,
+                                                                .bytes = strlen(text) } };
 }
 
 static void metadata_change_format(void **state) {
@@ -289,7 +292,8 @@ static void metadata_change_format(void **state) {
   const tm_metadata metadata[] = {
     text_entry("a", "first"),
     { .key = { "f", 1 }, .value = { .type = TM_METADATA_F32, .count = 1, .data = number, .bytes = 4 } },
-    { .key = { "l", 1 }, .value = { .type = TM_METADATA_ARRAY, .element_type = TM_METADATA_U8, .count = 2, .data = list, .bytes = 2 } },
+    { .key = { "l", 1 }, .value = { .type = TM_METADATA_ARRAY, .element_type = TM_METADATA_U8, .count = 2, .data = list,
+                                    .bytes = 2 } },
     text_entry("a", "second"),
   };
   char path[1024];
@@ -312,7 +316,8 @@ static void metadata_change_format(void **state) {
     assert_string_equal(text.data, "second");
     double value = 0;
     if (is_gguf) assert_true(tm_metadata_as_f64(&tm_archive_metadata_find(written, "f")->value, &value) && value == -1.5);
-    else assert_true(tm_metadata_as_string(&tm_archive_metadata_find(written, "f")->value, &text) && strcmp(text.data, "-1.5") == 0);
+    else assert_true(tm_metadata_as_string(&tm_archive_metadata_find(written, "f")->value, &text) && strcmp(text.data,
+                                                                                                            "-1.5") == 0);
     tm_archive_close(written);
   }
 }
@@ -333,7 +338,8 @@ static void unsound_metadata_are_refused(void **state) {
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
     const tm_metadata entry = { .key = { "k", 1 }, .value = values[i] };
     tm_checkpoint_writer *writer = NULL;
-    const tm_write_request request = { .format = TM_WRITE_GGUF, .path = path_of("m.gguf", path), .metadata = &entry, .metadata_count = 1 };
+    const tm_write_request request = { .format = TM_WRITE_GGUF, .path = path_of("m.gguf", path), .metadata = &entry,
+                                       .metadata_count = 1 };
     assert_int_equal(tm_checkpoint_writer_create(&memory, &request, &writer, &error), TM_ERROR_ARGUMENT);
     assert_non_null(strstr(error.text, "does not have the bytes of its type"));
   }
@@ -373,11 +379,14 @@ static void tensors_that_do_not_fit_are_refused(void **state) {
     const tensor_case *it = &cases[i];
     tm_checkpoint_writer *writer = NULL;
     const tm_write_tensor tensors[] = { { .name = { "twice", 5 }, .dims = one, .rank = 1, .format = TM_FORMAT_F32 },
-                                        { .name = { it->name, strlen(it->name) }, .dims = it->dims, .rank = it->rank, .format = it->format } };
-    const tm_write_request request = { .format = it->kind, .path = path_of(it->kind == TM_WRITE_GGUF ? "m.gguf" : "m.safetensors", path),
+                                        { .name = { it->name, strlen(it->name) }, .dims = it->dims, .rank = it->rank,
+                                          .format = it->format } };
+    const tm_write_request request = { .format = it->kind, .path = path_of(it->kind == TM_WRITE_GGUF ? "m.gguf" : "m.safetensors",
+                                                                           path),
                                        .tensors = tensors, .tensor_count = 2 };
     const tm_status status = tm_checkpoint_writer_create(&memory, &request, &writer, &error);
-    if (status != TM_ERROR_ARGUMENT || strstr(error.text, it->text) == NULL) fail_msg("not \"%s\" but %d: %s", it->text, status, error.text);
+    if (status != TM_ERROR_ARGUMENT || strstr(error.text, it->text) == NULL)
+      fail_msg("not \"%s\" but %d: %s", it->text, status, error.text);
   }
 }
 
@@ -385,7 +394,8 @@ static void expect_plan_refused(const char *path, uint64_t shard_bytes, tm_statu
   tm_checkpoint_writer *writer = NULL;
   error = (tm_error)TM_ERROR_INIT;
   const tm_status got = model_plan(&memory, TM_WRITE_SAFETENSORS, path, shard_bytes, &writer, &error);
-  if (got != status || strstr(error.text, text) == NULL) fail_msg("%s: not \"%s\" but %d: %s", path == NULL ? "NULL" : path, text, got, error.text);
+  if (got != status || strstr(error.text, text) == NULL)
+    fail_msg("%s: not \"%s\" but %d: %s", path == NULL ? "NULL" : path, text, got, error.text);
   assert_null(writer);
 }
 
@@ -456,7 +466,8 @@ static void expect_input_refused(const char *target, uint64_t shard_bytes, const
   const tm_write_request request = { .format = TM_WRITE_SAFETENSORS, .path = path_of(target, path), .shard_bytes = shard_bytes,
                                      .tensors = tensors, .tensor_count = 2, .input_paths = inputs, .input_count = 2 };
   const tm_status status = tm_checkpoint_writer_create(&memory, &request, &writer, &error);
-  if (status != TM_ERROR_ARGUMENT || strstr(error.text, "is an input too") == NULL) fail_msg("%s from %s: %d %s", target, input, status, error.text);
+  if (status != TM_ERROR_ARGUMENT || strstr(error.text, "is an input too") == NULL)
+    fail_msg("%s from %s: %d %s", target, input, status, error.text);
 }
 
 static void an_output_that_is_an_input_is_refused(void **state) {
@@ -521,7 +532,8 @@ static void pieces_are_held_against_each_other(void **state) {
   for (size_t i = 0; i < 6; i++)
     assert_int_equal(tm_checkpoint_writer_write(writer, 0, pieces[i][0], bytes, pieces[i][1] - pieces[i][0], &error), TM_OK);
   for (size_t i = 0; i < 7; i++)
-    assert_int_equal(tm_checkpoint_writer_write(writer, 0, overlaps[i][0], bytes, overlaps[i][1] - overlaps[i][0], &error), TM_ERROR_ARGUMENT);
+    assert_int_equal(tm_checkpoint_writer_write(writer, 0, overlaps[i][0], bytes, overlaps[i][1] - overlaps[i][0], &error),
+                     TM_ERROR_ARGUMENT);
   assert_int_equal(tm_checkpoint_writer_finish(writer, &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "\"a\", 51 of 4096 bytes"));
   static const uint64_t rest[][2] = { { 40, 45 }, { 46, 50 }, { 60, MODEL_TENSOR_BYTES } };
@@ -580,7 +592,8 @@ static void threads_write_together(void **state) {
   char path[1024];
   pthread_t threads[WRITING_THREADS];
   crew all = { 0 };
-  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, path_of("m.safetensors", path), SHARDS_OF_TWO, &all.writer, &error), TM_OK);
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, path_of("m.safetensors", path), SHARDS_OF_TWO, &all.writer, &error),
+                   TM_OK);
   assert_int_equal(tm_checkpoint_writer_begin(all.writer, &error), TM_OK);
   for (int i = 0; i < WRITING_THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, write_pieces, &all), 0);
   for (int i = 0; i < WRITING_THREADS; i++) (void)pthread_join(threads[i], NULL);
@@ -596,7 +609,8 @@ static void folders_may_move(void **state) {
   char path[1024], moved[1024];
   tm_checkpoint_writer *writer = NULL;
   assert_int_equal(mkdir(path_of("before", path), 0700), 0);
-  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, path_of("before/m.safetensors", path), SHARDS_OF_TWO, &writer, &error), TM_OK);
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, path_of("before/m.safetensors", path), SHARDS_OF_TWO, &writer,
+                              &error), TM_OK);
   assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_OK);
   assert_int_equal(rename(path_of("before", path), path_of("after", moved)), 0);
   assert_int_equal(model_fill(writer, 5, &error), TM_OK);

@@ -124,7 +124,8 @@ static const change changes[] = {
 static const char *single_path(void) { return scratch_path(&files, "m.safetensors"); }
 
 static void write_old(const change *one) {
-  if (model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), one->old_shard_bytes, OLD, &error) != TM_OK) fail_msg("%s", error.text);
+  if (model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), one->old_shard_bytes, OLD, &error) != TM_OK)
+    fail_msg("%s", error.text);
 }
 
 /* OLD, NEW or 0; both may stand there only where one is a file and the other a set. */
@@ -142,7 +143,8 @@ static void expect_clean(const char *text) {
 
 static void expect_recovered(const change *one) {
   uint64_t removed, completed;
-  if (tm_checkpoint_recover(&memory, single_path(), &removed, &completed, &error) != TM_OK) fail_msg("%s: %s", one->text, error.text);
+  if (tm_checkpoint_recover(&memory, single_path(), &removed, &completed, &error) != TM_OK)
+    fail_msg("%s: %s", one->text, error.text);
   expect_clean(one->text);
 }
 
@@ -155,7 +157,7 @@ static void empty_folder(void) {
 
 /* A process of its own writes NEW and dies before its step of that number.  false: it came to its end. */
 static bool write_and_die(const change *one, uint64_t step_number) {
-  int how;
+  int how = 0;
   const pid_t child = fork();
   if (child == 0) {
     dies = true;
@@ -238,7 +240,7 @@ static void killed_at_random_moments(void **state) {
   for (int round = 0; round < rounds; round++) {
     const change *one = &changes[1 + round % 2];
     seed = seed * 1664525u + 1013904223u;
-    int how;
+    int how = 0;
     const pid_t child = fork();
     if (child == 0) run_for_ever(one);
     const struct timespec pause = { 0, (long)(seed >> 8) % 40000000 };
@@ -259,7 +261,8 @@ typedef struct refusal {
   int  number;
 } refusal;
 
-static const refusal refusals[] = { { STEP_ROOM, ENOSPC }, { STEP_ROOM, EDQUOT }, { STEP_WRITE, ENOSPC }, { STEP_WRITE, EIO }, { STEP_SYNC, EIO },
+static const refusal refusals[] = { { STEP_ROOM, ENOSPC }, { STEP_ROOM, EDQUOT }, { STEP_WRITE, ENOSPC }, { STEP_WRITE, EIO },
+                                    { STEP_SYNC, EIO },
                                       { STEP_SYNC_PIECE, EIO } };
 
 /* Before the moment that decides, a refusal leaves what was there and nothing else; afterwards a recovery completes the new set. */
@@ -343,7 +346,7 @@ static int write_within_a_limit(void) {
 
 static void a_limit_is_an_error_and_no_signal(void **state) {
   (void)state;
-  int how;
+  int how = 0;
   const pid_t child = fork();
   if (child == 0) _exit(write_within_a_limit());
   assert_true(child > 0 && waitpid(child, &how, 0) == child);
@@ -356,7 +359,8 @@ static void a_limit_is_an_error_and_no_signal(void **state) {
 /* A file system of 64 KiB of its own; 77: the system does not give one. */
 static int write_to_a_small_disk(void) {
   tm_error failure = TM_ERROR_INIT;
-  if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+  if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE,
+                                                                                NULL) != 0 ||
       mount("none", files.folder, "tmpfs", 0, "size=64k") != 0)
     return CANNOT;
   if (model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, OLD, &failure) != TM_OK) return 2;
@@ -372,7 +376,7 @@ static int write_to_a_small_disk(void) {
 
 static void a_full_disk_leaves_what_was_there(void **state) {
   (void)state;
-  int how;
+  int how = 0;
   const pid_t child = fork();
   if (child == 0) _exit(write_to_a_small_disk());
   assert_true(child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how));
@@ -404,7 +408,8 @@ static void two_writers_of_one_name_are_one_too_many(void **state) {
 
 static void strangers_are_left_alone(void **state) {
   (void)state;
-  static const char *const names[] = { "m.safetensors.part", "m.safetensors.0123456789ab.part.txt", "m.safetensors.0123456789aB.part",
+  static const char *const names[] = { "m.safetensors.part", "m.safetensors.0123456789ab.part.txt",
+                                       "m.safetensors.0123456789aB.part",
                                        "n.safetensors.0123456789ab.part", "m-00001-of-00002.safetensors" };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) assert_non_null(scratch_write(&files, names[i], "x", 1));
   assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, NEW, &error), TM_OK);
@@ -414,7 +419,8 @@ static void strangers_are_left_alone(void **state) {
 /* In a folder of everybody's anybody could plant what looks like a set on its way. */
 static void what_others_plant_is_not_believed(void **state) {
   (void)state;
-  static const char *const planted[] = { "m.safetensors.index.json.0123456789ab.whole", "m-00001-of-00002.safetensors.0123456789ab.part" };
+  static const char *const planted[] = { "m.safetensors.index.json.0123456789ab.whole",
+                                         "m-00001-of-00002.safetensors.0123456789ab.part" };
   if (geteuid() != 0) {
     print_message("skipped: only the superuser can make a file of somebody else's\n");
     skip();

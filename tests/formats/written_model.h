@@ -39,7 +39,8 @@ static inline tm_status model_fill(tm_checkpoint_writer *writer, unsigned char c
   return TM_OK;
 }
 
-static inline tm_status model_write(tm_memory *memory, uint32_t format, const char *path, uint64_t shard_bytes, unsigned char content,
+static inline tm_status model_write(tm_memory *memory, uint32_t format, const char *path, uint64_t shard_bytes,
+                                    unsigned char content,
                                     tm_error *error) {
   tm_checkpoint_writer *writer = NULL;
   TM_TRY(model_plan(memory, format, path, shard_bytes, &writer, error));

@@ -128,7 +128,8 @@ static void inputs_are_never_written_over(void **state) {
       options.inputs = how == 0 ? inputs : NULL;
       options.input_count = how == 0 ? 1 : 0;
       options.metadata_from = how == 0 ? NULL : source;
-      assert_int_equal(tm_writer_create(context, scratch_path(&files, "m.safetensors"), &options, &writer, &error), TM_ERROR_ARGUMENT);
+      assert_int_equal(tm_writer_create(context, scratch_path(&files, "m.safetensors"), &options, &writer, &error),
+                       TM_ERROR_ARGUMENT);
       assert_non_null(strstr(error.text, "is an input too"));
     }
     tm_checkpoint_close(source);
