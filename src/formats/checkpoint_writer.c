@@ -283,14 +283,14 @@ tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *err
   if (status == TM_OK) status = check_room(writer, error);
   if (status != TM_OK) return status;
   status = make_files(writer, error);
-  if (status == TM_OK) status = write_headers(writer, error);
   if (status == TM_OK) {
     writer->state = BEGUN;
-    return TM_OK;
+    status = write_headers(writer, error);
+    writer->has_failed = status != TM_OK;
   }
+  if (status == TM_OK) return TM_OK;
   tm_pending_set_destroy(writer->pending);
   writer->pending = NULL;
-  writer->has_failed = true;
   return status;
 }
 
@@ -319,9 +319,19 @@ static tm_status check_running(const tm_checkpoint_writer *writer, tm_error *err
   return TM_OK;
 }
 
+/* A list is kept only while a tensor is written in pieces: there may be a million tensors. */
+static tm_status add_piece(tm_checkpoint_writer *writer, tm_written_tensor *tensor, uint64_t begin, uint64_t end) {
+  const bool is_all = begin == 0 && end == tensor->bytes && tensor->pieces.count == 0;
+  if (tensor->is_whole) return begin == end ? TM_OK : TM_ERROR_ARGUMENT;
+  if (!is_all) TM_TRY(tm_piece_list_add(&tensor->pieces, writer->memory, begin, end));
+  tensor->is_whole = is_all || tensor->pieces.total_bytes == tensor->bytes;
+  if (tensor->is_whole) tm_piece_list_deinit(&tensor->pieces, writer->memory);
+  return TM_OK;
+}
+
 static tm_status claim(tm_checkpoint_writer *writer, tm_written_tensor *tensor, uint64_t begin, uint64_t end, tm_error *error) {
   TM_TRY(check_running(writer, error));
-  const tm_status status = tm_piece_list_add(&tensor->pieces, writer->memory, begin, end);
+  const tm_status status = add_piece(writer, tensor, begin, end);
   if (status == TM_ERROR_NO_MEMORY) return tm_fail(error, status, "%s: no memory to know what was written", writer->layout.label);
   if (status != TM_OK)
     return tm_fail(error, status, "%s: tensor \"%s\": of the bytes %" PRIu64 " to %" PRIu64 " some were written before",
@@ -354,13 +364,13 @@ static tm_status check_complete(const tm_checkpoint_writer *writer, tm_error *er
   uint64_t count = 0;
   for (uint64_t i = 0; i < writer->layout.tensor_count; i++) {
     const tm_written_tensor *tensor = &writer->layout.tensors[i];
-    if (tm_piece_list_total(&tensor->pieces) == tensor->bytes) continue;
+    if (tensor->is_whole || tensor->bytes == 0) continue;
     if (count++ == 0) first = tensor;
   }
   if (first == NULL) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %" PRIu64 " tensors are not written whole; of the first, \"%s\", %" PRIu64 " of %"
                  PRIu64 " bytes were", writer->layout.label, count, tm_show_name(first->name).text,
-                 tm_piece_list_total(&first->pieces), first->bytes);
+                 first->pieces.total_bytes, first->bytes);
 }
 
 static tm_status check_finishable(tm_checkpoint_writer *writer, tm_error *error) {
@@ -389,7 +399,9 @@ static tm_status commit(tm_checkpoint_writer *writer, tm_error *error) {
   const tm_standing_files *standing = &writer->standing;
   TM_TRY(sync_files(writer, error));
   const tm_status status = tm_pending_set_commit(writer->pending, standing->shards, standing->shard_count, &is_decided, error);
-  if (status != TM_OK && is_decided)
+  if (status != TM_OK && is_decided && !is_set(writer))
+    tm_error_prefix(error, "it is in its place, but may not be there any more when the machine stops now");
+  else if (status != TM_OK && is_decided)
     tm_error_prefix(error,
                     "all of it is written, but not all in its place; once the cause is gone, writing it again or asking for its "
                     "recovery completes it");

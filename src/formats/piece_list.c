@@ -32,18 +32,17 @@ static tm_status insert(tm_piece_list *list, tm_memory *memory, uint64_t index, 
   return TM_OK;
 }
 
-tm_status tm_piece_list_add(tm_piece_list *list, tm_memory *memory, uint64_t begin, uint64_t end) {
-  if (begin == end) return TM_OK;
-  uint64_t at = find(list, begin);
-  const bool touches_before = at < list->count && list->pieces[at].end == begin;
+/* Into the neighbours that it touches, so that pieces in order are one. */
+static tm_status join(tm_piece_list *list, tm_memory *memory, uint64_t at, tm_piece piece) {
+  const bool touches_before = at < list->count && list->pieces[at].end == piece.begin;
   const uint64_t next = at + touches_before;
-  if (next < list->count && list->pieces[next].begin < end) return TM_ERROR_ARGUMENT;
-  const bool touches_after = next < list->count && list->pieces[next].begin == end;
-  if (!touches_before && !touches_after) return insert(list, memory, at, (tm_piece){ begin, end });
+  const bool touches_after = next < list->count && list->pieces[next].begin == piece.end;
+  if (next < list->count && list->pieces[next].begin < piece.end) return TM_ERROR_ARGUMENT;
+  if (!touches_before && !touches_after) return insert(list, memory, at, piece);
   if (!touches_before) {
-    list->pieces[next].begin = begin;
+    list->pieces[next].begin = piece.begin;
   } else if (!touches_after) {
-    list->pieces[at].end = end;
+    list->pieces[at].end = piece.end;
   } else {
     list->pieces[at].end = list->pieces[next].end;
     remove_at(list, next);
@@ -51,10 +50,11 @@ tm_status tm_piece_list_add(tm_piece_list *list, tm_memory *memory, uint64_t beg
   return TM_OK;
 }
 
-uint64_t tm_piece_list_total(const tm_piece_list *list) {
-  uint64_t total = 0;
-  for (uint64_t i = 0; i < list->count; i++) total += list->pieces[i].end - list->pieces[i].begin;
-  return total;
+tm_status tm_piece_list_add(tm_piece_list *list, tm_memory *memory, uint64_t begin, uint64_t end) {
+  if (begin == end) return TM_OK;
+  const tm_status status = join(list, memory, find(list, begin), (tm_piece){ begin, end });
+  if (status == TM_OK) list->total_bytes += end - begin;
+  return status;
 }
 
 void tm_piece_list_deinit(tm_piece_list *list, tm_memory *memory) {

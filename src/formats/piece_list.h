@@ -18,12 +18,11 @@ typedef struct tm_piece_list {
   tm_piece *pieces;             /* ascending, not touching */
   uint64_t  count;
   uint64_t  capacity;
+  uint64_t  total_bytes;        /* of all pieces */
 } tm_piece_list;
 
 /* begin <= end.   TM_ERROR_ARGUMENT (some of it was there before), TM_ERROR_NO_MEMORY; no text */
 tm_status tm_piece_list_add(tm_piece_list *list, tm_memory *memory, uint64_t begin, uint64_t end);
-/* How many bytes have come. */
-uint64_t  tm_piece_list_total(const tm_piece_list *list);
 void      tm_piece_list_deinit(tm_piece_list *list, tm_memory *memory);
 
 #endif

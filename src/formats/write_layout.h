@@ -26,7 +26,8 @@ typedef struct tm_written_tensor {
   uint64_t              element_count;
   uint64_t              bytes;
   uint64_t              offset;         /* in its file */
-  tm_piece_list         pieces;         /* that were written */
+  tm_piece_list         pieces;         /* that were written, unless all is */
+  bool                  is_whole;       /* all of it is written */
 } tm_written_tensor;
 
 typedef struct tm_written_file {

@@ -406,6 +406,25 @@ static void two_writers_of_one_name_are_one_too_many(void **state) {
   }
 }
 
+/* Whoever was refused once may begin when the other is done. */
+static void a_busy_name_may_be_tried_again(void **state) {
+  (void)state;
+  tm_checkpoint_writer *first = NULL, *second = NULL;
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_TWO, &first, &error), TM_OK);
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_THREE, &second, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_begin(first, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_begin(second, &error), TM_BUSY);
+  assert_int_equal(model_fill(first, OLD, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_finish(first, &error), TM_OK);
+  tm_checkpoint_writer_destroy(first);
+  assert_int_equal(tm_checkpoint_writer_begin(second, &error), TM_OK);
+  assert_int_equal(model_fill(second, NEW, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_finish(second, &error), TM_OK);
+  tm_checkpoint_writer_destroy(second);
+  assert_int_equal(model_content(&memory, files.folder, &error), NEW);
+  assert_int_equal(count_entries(files.folder, "-of-00003"), 0);
+}
+
 static void strangers_are_left_alone(void **state) {
   (void)state;
   static const char *const names[] = { "m.safetensors.part", "m.safetensors.0123456789ab.part.txt",
@@ -452,6 +471,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_limit_is_an_error_and_no_signal, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_what_was_there, set_up, tear_down),
     cmocka_unit_test_setup_teardown(two_writers_of_one_name_are_one_too_many, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_busy_name_may_be_tried_again, set_up, tear_down),
     cmocka_unit_test_setup_teardown(strangers_are_left_alone, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_others_plant_is_not_believed, set_up, tear_down),
   };
