@@ -57,6 +57,9 @@ static bool is_shard_name(const char *name, const char *single) {
 
 /* ------------------------------------------------------------------------------------------------------ the index ---- */
 
+/* A file or a link, which can go. */
+static bool is_there(const char *path) { return tm_path_has_entry(path) && !tm_path_is_folder(path); }
+
 static tm_status keep_shards(tm_arena *arena, const tm_shard_index *index, tm_standing_files *files, tm_error *error) {
   files->shards = tm_arena_calloc(arena, index->shard_count, sizeof *files->shards);
   if (files->shards == NULL) return fail_memory(files->index, error);
@@ -66,7 +69,7 @@ static tm_status keep_shards(tm_arena *arena, const tm_shard_index *index, tm_st
     const char *path = tm_standing_path(arena, files->folder, name.data);
     const char *copy = tm_arena_string(arena, name.data, name.length);
     if (path == NULL || copy == NULL) return fail_memory(files->index, error);
-    if (tm_path_has_entry(path) && !tm_path_is_folder(path)) files->shards[files->shard_count++] = copy;
+    if (is_there(path)) files->shards[files->shard_count++] = copy;
   }
   return TM_OK;
 }
@@ -101,8 +104,8 @@ tm_status tm_standing_files_find(tm_arena *arena, const char *folder, const char
   const char *single_path = tm_standing_path(arena, folder, single);
   const char *index_path = index == NULL ? NULL : tm_standing_path(arena, folder, index);
   if (single_path == NULL || (index != NULL && index_path == NULL)) return fail_memory(single, error);
-  files.has_single = tm_path_has_entry(single_path);
-  files.has_index = index != NULL && tm_path_has_entry(index_path);
+  files.has_single = is_there(single_path);
+  files.has_index = index != NULL && is_there(index_path);
   if (files.has_index) TM_TRY(read_index(arena, index_path, &files, error));
   *out_files = files;
   return TM_OK;
