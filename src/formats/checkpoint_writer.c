@@ -107,13 +107,9 @@ static tm_status name_paths(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-static tm_status find_standing(tm_checkpoint_writer *writer, tm_error *error) {
-  const tm_write_target_path *target = &writer->target;
-  return tm_standing_files_find(&writer->layout.arena, target->folder, target->name, target->index, &writer->standing, error);
-}
-
 static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
-  TM_TRY(find_standing(writer, error));
+  const tm_write_target_path *target = &writer->target;
+  TM_TRY(tm_standing_files_find(&writer->layout.arena, target->folder, target->name, target->index, &writer->standing, error));
   TM_TRY(list_removals(writer, error));
   TM_TRY(check_inputs(writer, error));
   TM_TRY(name_paths(writer, error));
@@ -277,7 +273,7 @@ tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *err
   tm_pending_leftovers leftovers = { 0 };
   if (writer->state != PLANNED || writer->has_failed)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: writing it was begun before", writer->layout.label);
-  tm_status status = find_standing(writer, error);
+  tm_status status = look_around(writer, error);         /* before anything is touched, and after it may have been */
   if (status == TM_OK) status = recover(writer->memory, &writer->target, &writer->standing, NULL, &leftovers, error);
   if (status == TM_OK) status = look_around(writer, error);
   if (status == TM_OK) status = check_room(writer, error);
