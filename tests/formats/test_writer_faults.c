@@ -180,7 +180,7 @@ static void check_after_kill(const change *one) {
   if (is_interrupted) {
     tm_error told = TM_ERROR_INIT;
     assert_int_equal(model_content(&memory, files.folder, &told), 0);
-    if (strstr(told.text, "a set was complete here") == NULL) fail_msg("%s: the reader is not told: %s", one->text, told.text);
+    if (strstr(told.text, "a complete set was being put in its place here") == NULL) fail_msg("%s: the reader is not told: %s", one->text, told.text);
     seen_interrupted = true;
   }
   expect_recovered(one);
@@ -355,6 +355,18 @@ static void a_limit_is_an_error_and_no_signal(void **state) {
   assert_int_equal(count_entries(files.folder, ""), 0);
 }
 
+/* To another file system, where the parts lie, too. */
+static int write_through_a_link(void) {
+  scratch elsewhere;
+  tm_error failure = TM_ERROR_INIT;
+  if (!scratch_init(&elsewhere) || symlink(single_path(), scratch_path(&elsewhere, "link.safetensors")) != 0) return 9;
+  const tm_status status = model_write(&memory, TM_WRITE_SAFETENSORS, scratch_path(&elsewhere, "link.safetensors"), 0, 3, &failure);
+  const uint32_t entries = count_entries(elsewhere.folder, "");
+  scratch_deinit(&elsewhere);
+  if (status != TM_OK || entries != 1) return 10;
+  return model_content(&memory, single_path(), &failure) == 3 ? 0 : 11;
+}
+
 #define CANNOT 77
 /* A file system of 64 KiB of its own; 77: the system does not give one. */
 static int write_to_a_small_disk(void) {
@@ -370,7 +382,8 @@ static int write_to_a_small_disk(void) {
   if (strstr(failure.text, "free") == NULL) return 5;
   if (model_content(&memory, single_path(), &failure) != OLD || count_entries(files.folder, ".part") != 0) return 6;
   if (unlink(scratch_path(&files, "filler")) != 0) return 7;
-  return model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, NEW, &failure) == TM_OK ? 0 : 8;
+  if (model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, NEW, &failure) != TM_OK) return 8;
+  return write_through_a_link();
 }
 
 static void a_full_disk_leaves_what_was_there(void **state) {
