@@ -251,6 +251,86 @@ static void a_set_of_many_shards(void **state) {
   tm_archive_close(set);
 }
 
+/* ----------------------------------------------------------------------------------------------------- any tensors ---- */
+
+typedef struct random_model {
+  tm_write_tensor tensors[12];
+  uint64_t        dims[12][3];
+  char            names[12][8];
+  uint64_t        count;
+} random_model;
+
+static uint32_t random_state;
+static uint32_t random_below(uint32_t bound) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return (random_state >> 8) % bound;
+}
+
+static void make_random_model(random_model *model) {
+  static const uint32_t kinds[] = { TM_FORMAT_U8, TM_FORMAT_BF16, TM_FORMAT_F32, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN,
+                                    TM_FORMAT_C64 };
+  model->count = random_below(13);
+  for (uint64_t i = 0; i < model->count; i++) {
+    (void)snprintf(model->names[i], sizeof model->names[i], "t%u", (unsigned)i);
+    for (int k = 0; k < 3; k++) model->dims[i][k] = random_below(8);
+    model->tensors[i] = (tm_write_tensor){ .name = { model->names[i], strlen(model->names[i]) }, .dims = model->dims[i],
+                                           .rank = random_below(4), .format = kinds[random_below(6)] };
+  }
+}
+
+static unsigned char byte_of(uint64_t tensor, uint64_t at) { return (unsigned char)(tensor * 31 + at * 7 + 1); }
+
+/* In pieces of at most 17 bytes: those at odd places first, then the others. */
+static void write_in_pieces(tm_checkpoint_writer *writer, uint64_t tensor, uint64_t bytes) {
+  for (uint64_t parity = 0; parity < 2; parity++) {
+    for (uint64_t begin = 17 * (1 - parity); begin < bytes; begin += 34) {
+      unsigned char piece[17];
+      const uint64_t count = bytes - begin < 17 ? bytes - begin : 17;
+      for (uint64_t i = 0; i < count; i++) piece[i] = byte_of(tensor, begin + i);
+      if (tm_checkpoint_writer_write(writer, tensor, begin, piece, count, &error) != TM_OK) fail_msg("%s", error.text);
+    }
+  }
+}
+
+static void expect_random_model(const random_model *model, const tm_archive *archive) {
+  assert_int_equal(tm_archive_tensor_count(archive), model->count);
+  for (uint64_t i = 0; i < model->count; i++) {
+    uint64_t at;
+    unsigned char bytes[8 * 8 * 8 * 8];
+    assert_true(tm_archive_find(archive, model->names[i], strlen(model->names[i]), &at));
+    const tm_archive_tensor *found = tm_archive_tensor_at(archive, at);
+    assert_int_equal(found->format, model->tensors[i].format);
+    assert_int_equal(found->rank, model->tensors[i].rank);
+    assert_memory_equal(found->dims, model->dims[i], found->rank * sizeof(uint64_t));
+    if (found->element_count != 0) assert_int_equal(found->offset % (found->bytes / found->element_count), 0);
+    assert_int_equal(tm_archive_read(archive, at, 0, bytes, found->bytes, &error), TM_OK);
+    for (uint64_t k = 0; k < found->bytes; k++) assert_int_equal(bytes[k], byte_of(i, k));
+  }
+}
+
+static void any_tensors_in_any_pieces(void **state) {
+  (void)state;
+  char path[1024];
+  random_state = 1;
+  for (int round = 0; round < 60; round++) {
+    random_model model;
+    tm_checkpoint_writer *writer = NULL;
+    uint64_t file, offset, bytes;
+    make_random_model(&model);
+    const tm_write_request request = { .format = TM_WRITE_SAFETENSORS, .path = path_of("m.safetensors", path),
+                                       .tensors = model.tensors,
+                                       .tensor_count = model.count, .shard_bytes = round % 3 == 0 ? 0 : 1 + random_below(3000) };
+    if (tm_checkpoint_writer_create(&memory, &request, &writer, &error) != TM_OK) fail_msg("round %d: %s", round, error.text);
+    assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_OK);
+    for (uint64_t i = 0; tm_checkpoint_writer_place(writer, i, &file, &offset, &bytes); i++) write_in_pieces(writer, i, bytes);
+    if (tm_checkpoint_writer_finish(writer, &error) != TM_OK) fail_msg("round %d: %s", round, error.text);
+    tm_checkpoint_writer_destroy(writer);
+    tm_archive *written = open_path(files.folder);      /* which holds nothing else */
+    expect_random_model(&model, written);
+    tm_archive_close(written);
+  }
+}
+
 static void wide_elements_are_aligned(void **state) {
   (void)state;
   static const uint64_t three[1] = { 3 };
@@ -646,6 +726,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(split_keys_and_repeated_keys_are_left_out, set_up, tear_down),
     cmocka_unit_test_setup_teardown(sets_hold_all_and_obey_the_limit, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_set_of_many_shards, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(any_tensors_in_any_pieces, set_up, tear_down),
     cmocka_unit_test_setup_teardown(wide_elements_are_aligned, set_up, tear_down),
     cmocka_unit_test_setup_teardown(metadata_change_format, set_up, tear_down),
     cmocka_unit_test_setup_teardown(unsound_metadata_are_refused, set_up, tear_down),

@@ -180,7 +180,8 @@ static void check_after_kill(const change *one) {
   if (is_interrupted) {
     tm_error told = TM_ERROR_INIT;
     assert_int_equal(model_content(&memory, files.folder, &told), 0);
-    if (strstr(told.text, "a complete set was being put in its place here") == NULL) fail_msg("%s: the reader is not told: %s", one->text, told.text);
+    if (strstr(told.text, "a complete set was being put in its place here") == NULL)
+      fail_msg("%s: the reader is not told: %s", one->text, told.text);
     seen_interrupted = true;
   }
   expect_recovered(one);
