@@ -2,6 +2,7 @@
 #include "api/checkpoint.h"
 #include "base/error.h"
 #include "base/growth.h"
+#include "formats/checkpoint_recovery.h"
 #include "formats/checkpoint_writer.h"
 #include "tensormorph/tensormorph.h"
 

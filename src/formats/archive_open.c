@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "formats/archive_builder.h"
-#include "formats/checkpoint_writer.h"
+#include "formats/checkpoint_recovery.h"
 #include "formats/reader.h"
 
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {

@@ -3,16 +3,15 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/folder.h"
-#include "base/pending_recovery.h"
 #include "base/pending_set.h"
 #include "base/thread.h"
 #include "formats/archive_builder.h"
+#include "formats/checkpoint_recovery.h"
 #include "formats/standing_files.h"
 #include "formats/write_inputs.h"
 #include "formats/write_request.h"
@@ -234,16 +233,6 @@ const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, 
 
 /* -------------------------------------------------------------------------------------------------------- beginning ---- */
 
-static tm_status recover(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
-                         const char *own_id, tm_pending_leftovers *leftovers, tm_error *error) {
-  const tm_pending_search single = { .folder = target->is_link ? target->linked_folder : target->folder, .own_id = own_id,
-                                     .leader = target->is_link ? target->linked_name : target->name };
-  const tm_pending_search set = { .folder = target->folder, .leader = target->index, .own_id = own_id,
-                                  .old_names = standing->shards, .old_count = standing->shard_count };
-  TM_TRY(tm_pending_recover(memory, &single, leftovers, error));
-  return target->index == NULL ? TM_OK : tm_pending_recover(memory, &set, leftovers, error);
-}
-
 static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->file_bytes <= writer->free_bytes) return TM_OK;
   return tm_fail(error, TM_ERROR_IO,
@@ -253,11 +242,10 @@ static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error)
 
 /* Made first and looked around afterwards: of two that begin at once, at least one sees the other. */
 static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
-  tm_pending_leftovers leftovers = { 0 };
   const tm_pending_plan pending = { writer->folder, list_files(writer), writer->layout.file_count };
   if (pending.files == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
   TM_TRY(tm_pending_set_create(writer->memory, &pending, &writer->pending, error));
-  return recover(writer->memory, &writer->target, &writer->standing, tm_pending_set_id(writer->pending), &leftovers, error);
+  return tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, tm_pending_set_id(writer->pending), error);
 }
 
 static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
@@ -270,11 +258,10 @@ static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
 }
 
 tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *error) {
-  tm_pending_leftovers leftovers = { 0 };
   if (writer->state != PLANNED || writer->has_failed)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: writing it was begun before", writer->layout.label);
   tm_status status = look_around(writer, error);         /* before anything is touched, and after it may have been */
-  if (status == TM_OK) status = recover(writer->memory, &writer->target, &writer->standing, NULL, &leftovers, error);
+  if (status == TM_OK) status = tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, error);
   if (status == TM_OK) status = look_around(writer, error);
   if (status == TM_OK) status = check_room(writer, error);
   if (status != TM_OK) return status;
@@ -417,41 +404,3 @@ tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *er
 }
 
 void tm_checkpoint_writer_cancel(tm_checkpoint_writer *writer) { atomic_store(&writer->is_cancelled, true); }
-
-/* -------------------------------------------------------------------------------------------------------- recovering ---- */
-
-static tm_status recover_in(tm_arena *arena, const char *path, tm_pending_leftovers *leftovers, tm_error *error) {
-  tm_write_target_path target;
-  tm_standing_files standing;
-  TM_TRY(tm_write_target_path_find(arena, path, NULL, &target, error));
-  TM_TRY(tm_standing_files_find(arena, target.folder, target.name, target.index, &standing, error));
-  return recover(arena->memory, &target, &standing, NULL, leftovers, error);
-}
-
-tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *out_removed_count, uint64_t *out_completed_count,
-                                tm_error *error) {
-  tm_arena arena;
-  tm_pending_leftovers leftovers = { 0 };
-  tm_arena_init(&arena, memory);
-  const tm_status status = recover_in(&arena, path, &leftovers, error);
-  tm_arena_deinit(&arena);
-  if (out_removed_count != NULL) *out_removed_count = leftovers.removed_count;
-  if (out_completed_count != NULL) *out_completed_count = leftovers.completed_count;
-  return status;
-}
-
-static bool is_interrupted(tm_arena *arena, const char *path) {
-  tm_write_target_path target;
-  if (tm_path_is_folder(path)) return tm_pending_is_interrupted(path, NULL);
-  if (tm_write_target_path_find(arena, path, NULL, &target, NULL) != TM_OK || target.index == NULL) return false;
-  return tm_pending_is_interrupted(target.folder, target.index);
-}
-
-bool tm_checkpoint_is_interrupted(tm_memory *memory, const char *path) {
-  tm_arena arena;
-  if (path == NULL || path[0] == '\0') return false;
-  tm_arena_init(&arena, memory);
-  const bool result = is_interrupted(&arena, path);
-  tm_arena_deinit(&arena);
-  return result;
-}

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "formats/checkpoint_recovery.h"
 #include "formats/scratch.h"
 #include "formats/written_model.h"
 
