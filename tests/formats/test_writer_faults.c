@@ -129,8 +129,33 @@ static void write_old(const change *one) {
     fail_msg("%s", error.text);
 }
 
+/* The last byte of a file, which is its last tensor's: which model it is of. */
+static int content_of_file(const char *path) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, -1, SEEK_END), 0);
+  const int content = fgetc(file);
+  (void)fclose(file);
+  return content;
+}
+
+/* Whoever takes all shards that lie there never gets those of two models. */
+static void expect_shards_of_one_model(const char *text) {
+  int content = 0;
+  DIR *folder = opendir(files.folder);
+  assert_non_null(folder);
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+    if (strstr(entry->d_name, "-of-") == NULL || strstr(entry->d_name, ".part") != NULL) continue;
+    const int found = content_of_file(scratch_path(&files, entry->d_name));
+    if (content != 0 && found != content) fail_msg("%s: shards of two models lie there", text);
+    content = found;
+  }
+  (void)closedir(folder);
+}
+
 /* OLD, NEW or 0; both may stand there only where one is a file and the other a set. */
 static int expect_one_model(const change *one, const char *when) {
+  expect_shards_of_one_model(one->text);
   const int in_file = model_content(&memory, single_path(), &error);
   const int in_set = model_content(&memory, scratch_path(&files, "m.safetensors.index.json"), &error);
   if (in_file == MODEL_MIXED || in_set == MODEL_MIXED) fail_msg("%s: mixed %s", one->text, when);
@@ -227,6 +252,23 @@ static void the_next_writer_cleans_up(void **state) {
   }
 }
 
+/* Shards that no index names any more stand in the way as well. */
+static void strays_are_never_mixed_with_new_shards(void **state) {
+  (void)state;
+  const change *one = &changes[1];
+  bool is_killed = true;
+  for (uint64_t number = 1; is_killed; number++) {
+    empty_folder();
+    write_old(one);
+    assert_int_equal(unlink(scratch_path(&files, "m.safetensors.index.json")), 0);
+    is_killed = write_and_die(one, number);
+    expect_shards_of_one_model("strays");
+    expect_recovered(one);
+    expect_shards_of_one_model("strays, recovered");
+  }
+  assert_int_equal(model_content(&memory, files.folder, &error), NEW);
+}
+
 static void run_for_ever(const change *one) {
   tm_error failure = TM_ERROR_INIT;
   for (unsigned char content = NEW;; content ^= OLD ^ NEW)
@@ -248,6 +290,7 @@ static void killed_at_random_moments(void **state) {
     const struct timespec pause = { 0, (long)(seed >> 8) % 40000000 };
     (void)nanosleep(&pause, NULL);
     assert_true(kill(child, SIGKILL) == 0 && waitpid(child, &how, 0) == child && WIFSIGNALED(how));
+    expect_shards_of_one_model("at random");
     const int before = model_content(&memory, files.folder, &error);
     if (before == MODEL_MIXED) fail_msg("mixed in round %d", round);
     expect_recovered(one);
@@ -477,6 +520,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(killed_at_each_step, set_up, tear_down),
     cmocka_unit_test_setup_teardown(the_next_writer_cleans_up, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(strays_are_never_mixed_with_new_shards, set_up, tear_down),
     cmocka_unit_test_setup_teardown(killed_at_random_moments, set_up, tear_down),
     cmocka_unit_test_setup_teardown(refused_at_each_step, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told_and_recovered, set_up, tear_down),
