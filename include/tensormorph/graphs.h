@@ -278,7 +278,7 @@ tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error);
    TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_LIMIT (over 1 GiB), TM_ERROR_CORRUPT (damage), TM_ERROR_ARGUMENT (it is of another graph),
    TM_ERROR_NO_DEVICE (devices are not as they were: the text names the first difference), and as tm_plan_create */
 tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options *options, tm_plan **out_plan, tm_error *error);
-/* The first step at which two plans of one graph differ, by device or by what is done to operands.   TM_OK, TM_END (they do not),
+/* The first step at which two plans of one graph differ, by node, device or what is done to operands.   TM_OK, TM_END (they do not),
    TM_ERROR_ARGUMENT (graphs of different sizes) */
 tm_status tm_plan_compare(const tm_plan *a, const tm_plan *b, uint32_t *out_step, tm_error *error);
 

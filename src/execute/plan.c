@@ -24,10 +24,10 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   if (program->steps == NULL) return no_memory(error);
   program->step_count = choice->node_count;
   for (uint32_t i = 0; i < choice->node_count; i++) {
-    const uint32_t label = choice->labels[i], alternate = choice->alternates[i];
+    const uint32_t node = choice->order[i], label = choice->labels[node], alternate = choice->alternates[node];
     program->steps[i] = (tm_plan_step){
-      .node = i,
-      .placement = problem->node_placements[i],
+      .node = node,
+      .placement = problem->node_placements[node],
       .candidate = candidate_of_label(problem, label),
       .alternate = candidate_of_label(problem, alternate),
       .label = label,

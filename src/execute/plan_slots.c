@@ -50,7 +50,7 @@ tm_status tm_plan_build_lives(tm_plan_build *build, tm_error *error) {
     const tm_plan_candidate *candidate = tm_graph_problem_candidate(&program->problem, i, label);
     if (program->problem.labels[label].is_direct) allowed[i] = usable_aliases(build, i, candidate->promise.alias_mask);
   }
-  TM_TRY(tm_liveness_init(&build->liveness, graph, allowed, error));
+  TM_TRY(tm_liveness_init(&build->liveness, graph, build->choice->order, allowed, error));
   for (uint32_t i = 0; i < graph->value_count; i++) {
     program->roots[i] = build->liveness.values[i].root;
     program->offsets[i] = build->liveness.values[i].offset_bytes;

@@ -23,7 +23,7 @@ typedef struct plan_view {
   uint32_t                *readings;    /* [value][memory]: nodes that read it there, and the end */
   uint32_t                *copy_of;     /* [value][memory]: of copies */
   uint32_t                *labels;      /* [node] */
-  uint32_t                *order;       /* as nodes come */
+  const uint32_t          *order;       /* in which nodes run */
 } plan_view;
 
 static const tm_solver_label *label_of(const plan_view *view, uint32_t node) { return &view->solver->labels[view->labels[node]]; }
@@ -46,12 +46,9 @@ static tm_status begin(plan_view *view, tm_error *error) {
   view->labels = tm_arena_calloc(view->arena, solver->op_count, sizeof *view->labels);
   view->readings = tm_arena_calloc(view->arena, cells, sizeof *view->readings);
   view->copy_of = tm_arena_calloc(view->arena, cells, sizeof *view->copy_of);
-  view->order = tm_arena_calloc(view->arena, solver->op_count, sizeof *view->order);
-  if (view->labels == NULL || view->readings == NULL || view->copy_of == NULL || view->order == NULL) return no_memory(error);
-  for (uint32_t node = 0; node < solver->op_count; node++) {
-    view->labels[node] = view->explanation->nodes[node].chosen;
-    view->order[node] = node;
-  }
+  view->order = view->explanation->choice.order;
+  if (view->labels == NULL || view->readings == NULL || view->copy_of == NULL) return no_memory(error);
+  for (uint32_t node = 0; node < solver->op_count; node++) view->labels[node] = view->explanation->nodes[node].chosen;
   for (uint32_t node = 0; node < solver->op_count; node++) {
     const tm_solver_op *op = &solver->ops[node];
     for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++)

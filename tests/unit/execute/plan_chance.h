@@ -12,7 +12,7 @@ static inline tm_status plan_chance_choose(void *context, tm_graph_problem *prob
   uint32_t labels[PLAN_MOST_VALUES];
   for (uint32_t i = 0; i < problem->graph->node_count; i++)
     labels[i] = problem->solver.ops[i].first_label + plan_random(seed) % problem->solver.ops[i].label_count;
-  return tm_graph_choice_pin(problem, memory, labels, plan_random(seed) % problem->solver.memory_count, out_choice, error);
+  return tm_graph_choice_pin(problem, memory, labels, NULL, plan_random(seed) % problem->solver.memory_count, out_choice, error);
 }
 
 static inline void plan_chance_make(plan_case *one, const tm_plan_options *options, uint64_t seed) {
