@@ -220,33 +220,13 @@ static void price_moves(const plan_view *view) {
   }
 }
 
-/* A constant that is copied stays where it was copied to, from run to run. */
-static tm_solver_value *keep_constants(const plan_view *view) {
-  const tm_plan_explanation *explanation = view->explanation;
-  const tm_graph_problem *problem = &explanation->problem;
-  tm_solver_value *values = tm_arena_calloc(view->arena, view->solver->value_count, sizeof *values);
-  if (values == NULL) return NULL;
-  if (view->solver->value_count != 0) memcpy(values, view->solver->values, view->solver->value_count * sizeof *values);
-  for (uint32_t i = 0; i < explanation->copy_count; i++) {
-    const tm_plan_copy *copy = &explanation->copies[i];
-    tm_solver_value *value = &values[problem->value_numbers[copy->value]];
-    if (problem->graph->values[copy->value].kind == TM_GRAPH_CONSTANT && value->wanted == TM_SOLVER_NONE) value->wanted = copy->to;
-  }
-  return values;
-}
-
-/* In the order of nodes, which a run keeps; copies are made right before they are needed. */
+/* In the order of nodes; copies are made right before they are needed. */
 static tm_status weigh_memory(const plan_view *view, tm_error *error) {
-  tm_solver_problem kept = *view->solver;
   tm_occupancy occupancy;
-  tm_flow flow;
-  if (kept.op_count == 0) return TM_OK;
-  kept.values = keep_constants(view);
-  if (kept.values == NULL) return no_memory(error);
-  TM_TRY(tm_flow_init(&flow, &kept, view->arena, error));
-  TM_TRY(tm_occupancy_init(&occupancy, &kept, &flow, view->arena, error));
+  if (view->solver->op_count == 0) return TM_OK;
+  TM_TRY(tm_occupancy_init(&occupancy, view->solver, &view->flow, view->arena, error));
   tm_occupancy_weigh(&occupancy, view->labels);
-  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, kept.memory_count * sizeof *occupancy.peak_bytes);
+  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, view->solver->memory_count * sizeof *occupancy.peak_bytes);
   return TM_OK;
 }
 
@@ -346,9 +326,9 @@ static tm_status run_at_once(const plan_view *view, tm_error *error) {
   tm_timeline timeline;
   TM_TRY(simulate(view, &timeline, error));
   view->explanation->total_ns = timeline.makespan_ns;
-  tm_status status = take_timeline(view, &timeline, error);
+  memcpy(view->explanation->peak_bytes, timeline.peak_bytes, timeline.memory_count * sizeof *timeline.peak_bytes);
+  const tm_status status = take_timeline(view, &timeline, error);
   tm_timeline_deinit(&timeline);
-  if (status == TM_OK) status = weigh_memory(view, error);
   return status == TM_OK ? try_moves(view, error) : status;
 }
 

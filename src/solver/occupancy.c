@@ -63,11 +63,12 @@ static void weigh_value(tm_occupancy *o, uint32_t value, const uint32_t *labels)
   uint32_t source_end = begin;
   for (uint32_t i = 0; i < uses; i++) {
     const uint32_t memory = o->touched[i];
-    const uint32_t until = memory == source ? o->last_use[memory] : memory == row->wanted ? begin : o->first_use[memory];
+    const bool stays = memory == row->wanted || tm_solver_is_kept(p, value);
+    const uint32_t until = memory == source ? o->last_use[memory] : stays ? begin : o->first_use[memory];
     if (until > source_end) source_end = until;
     if (memory != source && memory != row->wanted) {
       o->total_ns = tm_solver_add(o->total_ns, tm_solver_copy_ns(p, value, source, memory));
-      occupy(o, memory, o->first_use[memory], o->last_use[memory], row->bytes);
+      occupy(o, memory, stays ? 0 : o->first_use[memory], stays ? end : o->last_use[memory], row->bytes);
     }
     o->first_use[memory] = TM_SOLVER_NONE;
   }
