@@ -73,7 +73,8 @@ static void weigh_value(tm_occupancy *o, uint32_t value, const uint32_t *labels)
     o->first_use[memory] = TM_SOLVER_NONE;
   }
   if (row->wanted == source) source_end = end;
-  if (!is_home || uses != 0 || row->wanted != TM_SOLVER_NONE) occupy(o, source, begin, source_end, row->bytes);
+  const bool is_anywhere = !is_home || uses != 0 || row->wanted != TM_SOLVER_NONE;
+  if (is_anywhere && !tm_solver_is_kept(p, value)) occupy(o, source, begin, source_end, row->bytes);
   if (row->wanted == TM_SOLVER_NONE || row->wanted == source) return;
   o->total_ns = tm_solver_add(o->total_ns, tm_solver_copy_ns(p, value, source, row->wanted));
   occupy(o, row->wanted, begin, end, row->bytes);

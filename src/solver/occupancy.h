@@ -4,8 +4,8 @@
  *
  * A value is in the memory where it was made from then on, and in another from the copy on, until the last time it is read
  * or copied from there.  Copies are made right before the first operation that reads them; the one that is wanted in the
- * end is made at once and stays.  A value with a home is there from the beginning, and so are copies that are kept, which
- * stay.
+ * end is made at once and stays.  A value with a home is there from the beginning; of one that is kept only copies count,
+ * from the beginning to the end.
  */
 #ifndef TM_SOLVER_OCCUPANCY_H
 #define TM_SOLVER_OCCUPANCY_H

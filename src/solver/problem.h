@@ -55,7 +55,7 @@ typedef struct tm_solver_problem {
   const uint64_t        *copy_ns;       /* [size_class][from][to]; 0 where from == to; TM_SOLVER_NEVER: no way */
   const uint32_t        *links;         /* [from][to]: the queue that copies share, TM_SOLVER_NONE: they wait for nobody */
   const uint64_t        *budgets;       /* [memory]: bytes that may be there at once; NULL: no limits */
-  const uint8_t         *kept;          /* [value]: 1: it has a home, and its copies are there from the start and stay; NULL: none */
+  const uint8_t         *kept;          /* [value]: 1: given, and the same for many runs; NULL: none */
   uint32_t op_count;
   uint32_t label_count;
   uint32_t value_count;
@@ -72,6 +72,7 @@ static inline uint64_t tm_solver_copy_ns(const tm_solver_problem *problem, uint3
   return problem->copy_ns[(problem->values[value].size_class * memories + from) * memories + to];
 }
 
+/* A value with a home in memory of somebody else's, where it takes no room; its copies are there from the start, and stay. */
 static inline uint32_t tm_solver_is_kept(const tm_solver_problem *problem, uint32_t value) {
   return problem->kept != NULL && problem->kept[value] != 0;
 }

@@ -42,7 +42,8 @@ static bool reads_later(const reading *r, uint32_t op, uint32_t value, uint32_t 
 static uint64_t bytes_held(const reading *r, uint32_t op, bool has[CASE_VALUES][CASE_MEMORIES], uint32_t memory) {
   const tm_solver_label *label = &r->problem->labels[r->labels[op]];
   uint64_t bytes = label->output_memory == memory ? label->workspace_bytes : 0;
-  for (uint32_t v = 0; v < r->problem->value_count; v++) bytes += has[v][memory] ? r->problem->values[v].bytes : 0;
+  for (uint32_t v = 0; v < r->problem->value_count; v++)
+    if (!tm_solver_is_kept(r->problem, v) || r->problem->values[v].home != memory) bytes += has[v][memory] ? r->problem->values[v].bytes : 0;
   return bytes;
 }
 
