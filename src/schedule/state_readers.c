@@ -46,7 +46,10 @@ static tm_status list(const tm_graph *graph, const tm_liveness *liveness, tm_are
 tm_status tm_state_readers_list(const tm_graph *graph, tm_arena *arena, tm_issue_rules *rules, tm_error *error) {
   tm_liveness liveness;
   if (graph->states.count == 0) return TM_OK;
-  TM_TRY(tm_liveness_init(&liveness, graph, NULL, NULL, error));
+  uint64_t *allowed = tm_arena_calloc(arena, graph->node_count, sizeof *allowed);
+  if (allowed == NULL) return no_memory(error);
+  for (uint32_t n = 0; n < graph->node_count; n++) allowed[n] = graph->nodes[n].row->op_class == TM_CLASS_MOVE ? UINT64_MAX : 0;
+  TM_TRY(tm_liveness_init(&liveness, graph, NULL, allowed, error));
   const tm_status status = list(graph, &liveness, arena, rules, error);
   tm_liveness_deinit(&liveness);
   return status;

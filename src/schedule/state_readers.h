@@ -7,7 +7,8 @@
 #include "graph/graph.h"
 #include "solver/issue_order.h"
 
-/* Fills the lists of `rules`, of nodes, from what may be written in place while nodes keep their order; they live in `arena`.
+/* Fills the lists of `rules`, of nodes, from what may be written in place while nodes keep their order: by operations that only
+   move elements, as plans let no others overwrite a state.  The lists live in `arena`.
    TM_ERROR_NO_MEMORY */
 tm_status tm_state_readers_list(const tm_graph *graph, tm_arena *arena, tm_issue_rules *rules, tm_error *error);
 
