@@ -73,9 +73,9 @@ static tm_status judge(const tm_graph_problem *problem, tm_memory *memory, arran
   return TM_OK;
 }
 
-/* In the order in which one thread hands it out, unless that takes longer or more room. */
-static tm_status put_in_turn(const tm_graph_problem *problem, tm_memory *memory, const tm_issue_rules *rules, arrangement *one,
-                             tm_error *error) {
+/* In the order in which one thread hands it out; where nodes keep theirs, unless that takes longer or more room. */
+static tm_status put_in_turn(const tm_graph_problem *problem, tm_memory *memory, const tm_issue_rules *rules, bool may_stay,
+                             arrangement *one, tm_error *error) {
   tm_timeline timeline;
   arrangement turned = *one;
   TM_TRY(judge(problem, memory, one, &timeline, error));
@@ -86,7 +86,8 @@ static tm_status put_in_turn(const tm_graph_problem *problem, tm_memory *memory,
   turned.turns = one->order;
   TM_TRY(judge(problem, memory, &turned, &timeline, error));
   tm_timeline_deinit(&timeline);
-  if (turned.total_ns <= one->total_ns && turned.fits >= one->fits) *one = turned;
+  const bool is_as_good = turned.total_ns <= one->total_ns && turned.fits >= one->fits;
+  if (is_as_good || !may_stay) *one = turned;
   return TM_OK;
 }
 
@@ -100,7 +101,7 @@ static tm_status arrange(const tm_graph_problem *problem, tm_memory *memory, con
   for (uint32_t i = 0; i < ARRANGEMENTS; i++) {
     all[i].labels = i == 0 ? cheapest : portfolio->labels;
     for (uint32_t op = 0; op < problem->solver.op_count; op++) all[i].order[op] = i == 2 ? portfolio->order[op] : op;
-    TM_TRY(put_in_turn(problem, memory, rules, &all[i], error));
+    TM_TRY(put_in_turn(problem, memory, rules, i != 2, &all[i], error));
   }
   return TM_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* States that are written in place, row by row: nothing as large as they are is copied, and a failure does them no harm. */
+#include "execute/plan.h"
 #include "unit/execute/lazy_case.h"
 
 #define CAPACITY 32u
@@ -196,8 +197,8 @@ static void who_reads_the_old_one_comes_first(void **state) {
   const tm_plan_options options = LAZY_OPTIONS;
   uint32_t values[3], before, sum, updated, after;
   tm_graph *graph = NULL;
-  open_machine((lazy_control){ .cost_ns = 1000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_NEG },
-               (lazy_control){ .cost_ns = 1000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_UPDATE });
+  open_machine((lazy_control){ .cost_ns = 1000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_EXP },
+               (lazy_control){ .cost_ns = 3000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_UPDATE });
   assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
   assert_int_equal(tm_graph_state(graph, "cache", &cache, &values[0], NULL), TM_OK);
   assert_int_equal(tm_graph_input(graph, "row", &row, &values[1], NULL), TM_OK);
@@ -206,7 +207,9 @@ static void who_reads_the_old_one_comes_first(void **state) {
   const uint32_t both[2] = { before, values[0] };
   assert_int_equal(tm_graph_node(graph, "sum", TM_OP_ADD, NULL, 0, both, 2, NULL, 1, &sum, NULL), TM_OK);
   assert_int_equal(tm_graph_node(graph, "write", TM_OP_UPDATE, NULL, 0, values, 3, NULL, 1, &updated, NULL), TM_OK);
-  assert_int_equal(tm_graph_node(graph, "new", TM_OP_ABS, NULL, 0, &updated, 1, NULL, 1, &after, NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "new", TM_OP_EXP, NULL, 0, &updated, 1, NULL, 1, &after, NULL), TM_OK);
+  for (uint32_t i = 0; i < 2; i++)      /* much depends on the write: it is what is wanted first */
+    assert_int_equal(tm_graph_node(graph, NULL, TM_OP_EXP, NULL, 0, &after, 1, NULL, 1, &after, NULL), TM_OK);
   assert_int_equal(tm_graph_carry(graph, values[0], updated, NULL), TM_OK);
   assert_int_equal(tm_graph_output(graph, "s", sum, NULL), TM_OK);
   assert_int_equal(tm_graph_output(graph, "y", after, NULL), TM_OK);
@@ -218,8 +221,7 @@ static void who_reads_the_old_one_comes_first(void **state) {
     if (step.node == 2) write = i;
   }
   assert_true(write > last_reader);
-  const rows_case one = { .plan = plan };
-  assert_true(bytes_in(&one, TM_ANY_DEVICE) < 3 * CAPACITY * WIDTH * sizeof(float));     /* the state, `old`, and no second state */
+  assert_int_equal(plan->program.roots[updated], values[0]);    /* it is written where the state lies */
   tm_plan_destroy(plan);
   tm_graph_destroy(graph);
   lazy_case_close(&machine);
