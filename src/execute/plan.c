@@ -45,16 +45,35 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   return TM_OK;
 }
 
-static tm_status build_stages(tm_plan_build *build, tm_error *error) {
-  const tm_plan_program *program = build->program;
+/* Actions, and what lies where while they run. */
+static tm_status build_actions(tm_plan_build *build, tm_error *error) {
+  tm_plan_program *program = build->program;
   uint64_t cells;
   if (!tm_checked_mul(program->problem.solver.value_count, program->problem.solver.memory_count, &cells)) return no_memory(error);
   build->locations = tm_arena_calloc(&build->arena, cells, sizeof *build->locations);
   if (build->locations == NULL) return no_memory(error);
   for (uint64_t i = 0; i < cells; i++) build->locations[i] = TM_PLAN_NONE;
-  TM_TRY(tm_plan_build_lives(build, error));
+  program->action_count = program->location_count = program->slot_count = program->operand_count = 0;
+  program->block_bytes = 0;
   TM_TRY(tm_plan_build_actions(build, error));
-  TM_TRY(tm_plan_build_slots(build, error));
+  return tm_plan_build_slots(build, error);
+}
+
+static bool exceeds(const tm_plan_build *build) {
+  const uint64_t most_bytes = build->plan->policy.most_bytes;
+  for (uint32_t i = 0; most_bytes != 0 && i < build->program->problem.solver.memory_count; i++)
+    if (build->program->memory_bytes[i] > most_bytes) return true;
+  return false;
+}
+
+/* What is under way keeps memory longer than whoever chose could know. */
+static tm_status build_stages(tm_plan_build *build, tm_error *error) {
+  TM_TRY(tm_plan_build_lives(build, error));
+  TM_TRY(build_actions(build, error));
+  if (exceeds(build)) {
+    build->waits = true;
+    TM_TRY(build_actions(build, error));
+  }
   return tm_plan_build_launches(build, error);
 }
 

@@ -334,6 +334,9 @@ tm_status tm_plan_build_actions(tm_plan_build *build, tm_error *error) {
     return no_memory(error);
   note_start(&w);
   note_readers(&w);
-  for (uint32_t i = 0; i < program->step_count; i++) TM_TRY(write_node(&w, i));
+  for (uint32_t i = 0; i < program->step_count; i++) {
+    TM_TRY(write_node(&w, i));
+    if (build->waits) TM_TRY(wait_for_all(&w));
+  }
   return write_end(&w);
 }
