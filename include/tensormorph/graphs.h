@@ -169,7 +169,8 @@ typedef struct tm_plan_options {
   uint32_t wait_for_prepare;            /* 1: prepare all kernels before tm_plan_create returns */
   uint32_t one_resource;                /* 1: all nodes on one device and those of its silicon, and on the reference what it cannot */
   uint64_t repeats;                     /* runs that this plan is made for, over which what is paid once is spread; 0: 100 */
-  uint64_t max_memory_bytes;            /* that the plan takes in any one memory; 0: no limit */
+  uint64_t max_memory_bytes;            /* that the plan takes in any one memory, copies of constants included and the application's
+                                           own memory not (see tm_plan_memory_describe); 0: no limit */
   const char *const *devices;           /* use only these, as in tm_context_options; the reference stays */
   const char *const *excluded_devices;  /* never these, whatever fails */
   uint32_t device_count;
@@ -223,7 +224,8 @@ tm_status tm_plan_state_reset(tm_plan *plan, uint32_t state, tm_error *error);
 
 typedef struct tm_plan_description {
   uint32_t struct_size;
-  uint32_t step_count;                  /* nodes, in the order in which they run */
+  uint32_t step_count;                  /* nodes, in the order in which they run: not that of the graph where devices work at
+                                           the same time, and another is over sooner */
   uint32_t transfer_count;              /* copies between memories in each run */
   uint32_t memory_count;
   uint32_t replays;                     /* 1: runs are replayed by now */

@@ -164,6 +164,7 @@ static tm_status note_outputs(writer *w, const tm_node *node, uint32_t memory, u
       w->written_at[w->number[value]] = w->program->action_count - 1;
     }
   }
+  if (w->build->waits) return TM_OK;    /* copies are made when they are needed, and not before */
   for (uint32_t i = 0; i < node->row->output_count && memory != TM_HOST_SPACE; i++)
     if (w->is_read_abroad[w->number[node->outputs[i]]]) TM_TRY(download(w, node->outputs[i], memory));
   return TM_OK;

@@ -129,11 +129,42 @@ static void the_applications_own_do_not_count(void **state) {
   lazy_case_close(&machine);
 }
 
+/* Ever less room, until there is no plan. */
+static void any_graph_keeps_to_its_limit(void **state) {
+  (void)state;
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 8;        /* more with TM_NIGHTLY=1 */
+  uint32_t plans = 0, over = 0;
+  for (uint64_t seed = 1; seed <= seeds; seed++) {
+    for (uint64_t matrices = 14; matrices != 0; matrices--) {
+      plan_case one;
+      tm_plan_options options = LAZY_OPTIONS;
+      memset(&machine, 0, sizeof machine);
+      for (uint32_t i = 0; i < LAZY_COUNT; i++)
+        machine.controls[i] = (lazy_control){ .cost_spread_ns = 10000000, .cost_seed = seed, .is_prompt = seed % 2, .is_host = i == 2,
+                                              .aliases = 1 };
+      lazy_case_open(&machine);
+      plan_case_build(&one, machine.context, seed, 24);
+      options.max_memory_bytes = matrices * MATRIX_BYTES;
+      const tm_status status = tm_plan_create(one.graph, &options, &one.plan, NULL);
+      assert_true(status == TM_OK || status == TM_ERROR_LIMIT);
+      plans += status == TM_OK;
+      over += status == TM_OK && most_bytes_of(one.plan) > options.max_memory_bytes;
+      plan_case_destroy(&one);
+      lazy_case_close(&machine);
+      if (status != TM_OK) break;
+    }
+  }
+  print_message("%u plans, %u over their limit\n", plans, over);
+  assert_true(plans > seeds);
+  assert_int_equal(over, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(weights_that_stay_on_a_device_count),
     cmocka_unit_test(where_devices_work_at_the_same_time_too),
     cmocka_unit_test(the_applications_own_do_not_count),
+    cmocka_unit_test(any_graph_keeps_to_its_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
