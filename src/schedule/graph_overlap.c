@@ -138,7 +138,7 @@ static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_
                          tm_error *error) {
   const tm_portfolio_seed seed = { "additive", choice->labels };
   tm_issue_rules rules = { .thread_resource = problem->solver.resource_count - 1 };
-  arrangement all[ARRANGEMENTS];
+  arrangement all[ARRANGEMENTS] = { { 0 } };
   tm_portfolio portfolio;
   TM_TRY(make_room(all, choice->node_count, arena, error));
   TM_TRY(tm_state_readers_list(problem->graph, arena, &rules, error));
