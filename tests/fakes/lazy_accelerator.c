@@ -121,6 +121,7 @@ static void move_clock(const tm_backend *backend, uint64_t to_ns) {
 
 /* One after the other, from when it was given on. */
 static void take_time(tm_backend *backend, task *one) {
+  if (backend->control->clock_ns == NULL) return;
   const uint64_t free_ns = backend->control->free_ns, cost_ns = one->kernel == NULL ? 0 : one->kernel->cost_ns;
   one->end_ns = (free_ns < one->given_ns ? one->given_ns : free_ns) + cost_ns;
   backend->control->free_ns = one->end_ns;

@@ -40,7 +40,8 @@ typedef struct lazy_control {
   _Atomic uint64_t complaints;          /* what no plan may do */
   _Atomic uint64_t buffers;             /* that there are now */
   _Atomic uint64_t queries;
-  /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take none. */
+  /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take none.
+     One thread at a time then. */
   _Atomic uint64_t *clock_ns;
   uint64_t    free_ns;                  /* since when nothing is to be done */
   const tm_host   *host;                /* set by init */
