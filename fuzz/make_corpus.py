@@ -396,6 +396,8 @@ def make_profiles():
     put("formats-many", header, entry.rsplit("\t", 1)[0] + "\t" + ",".join(["2"] * 17))
     put("long", header, entry + "x" * 2000)
     put("device", header, f"device\t{device}\tname\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
+    put("device-work", header, f"device\t{device}\tname\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0",
+        f"entry\t{device}\t9\t2\t0\t55\t4000\t-fdc74451\t6aaaf00\t0\t", f"entry\t{device}\t9\t6\t0\t1\t0\t1\t1\t0\t")
     put("device-long", header, f"device\t{device}\t{'n' * 300}\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
     put("link", header, f"link\t{link}\t{'0' * 32}\t{'f' * 32}")
     put("owners", header, *[f"entry\t{i:x}\t1\t0\t0\t1\t1\t0\t0\t0\t" for i in range(90)])
