@@ -220,11 +220,15 @@ static void price_moves(const plan_view *view) {
   }
 }
 
-/* In the order of nodes; copies are made right before they are needed. */
+/* In the order in which nodes run; copies are made right before they are needed. */
 static tm_status weigh_memory(const plan_view *view, tm_error *error) {
   tm_occupancy occupancy;
   if (view->solver->op_count == 0) return TM_OK;
+  uint32_t *places = tm_arena_calloc(view->arena, view->solver->op_count, sizeof *places);
+  if (places == NULL) return no_memory(error);
+  for (uint32_t place = 0; place < view->solver->op_count; place++) places[view->order[place]] = place;
   TM_TRY(tm_occupancy_init(&occupancy, view->solver, &view->flow, view->arena, error));
+  occupancy.places = places;
   tm_occupancy_weigh(&occupancy, view->labels);
   memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, view->solver->memory_count * sizeof *occupancy.peak_bytes);
   return TM_OK;
@@ -326,9 +330,9 @@ static tm_status run_at_once(const plan_view *view, tm_error *error) {
   tm_timeline timeline;
   TM_TRY(simulate(view, &timeline, error));
   view->explanation->total_ns = timeline.makespan_ns;
-  memcpy(view->explanation->peak_bytes, timeline.peak_bytes, timeline.memory_count * sizeof *timeline.peak_bytes);
-  const tm_status status = take_timeline(view, &timeline, error);
+  tm_status status = take_timeline(view, &timeline, error);
   tm_timeline_deinit(&timeline);
+  if (status == TM_OK) status = weigh_memory(view, error);
   return status == TM_OK ? try_moves(view, error) : status;
 }
 
