@@ -262,10 +262,17 @@ static tm_status scan_some(check_state *state, tm_error *error) {
 
 /* ---- rows, on the job's thread ---- */
 
+/* Of a model in several files the one that holds the tensor. */
+static const char *file_of(const tm_job_source *source, const tm_archive_tensor *tensor) {
+  tm_archive_file file;
+  const bool is_set = tm_archive_file_count(source->archive) > 1;
+  return is_set && tm_archive_file_at(source->archive, tensor->file_index, &file) ? file.path : source->path;
+}
+
 static tm_status report_unexamined(check_state *state, const open_tensor *open, tm_error *error) {
   char type[128];
   tm_check_row row;
-  tm_check_row_init(&row, TM_CHECK_FINDING, "unexamined", open->source->path, open->tensor);
+  tm_check_row_init(&row, TM_CHECK_FINDING, "unexamined", file_of(open->source, open->tensor), open->tensor);
   tm_text_escape(open->tensor->type_name, strlen(open->tensor->type_name), type, sizeof type);
   (void)snprintf(row.message, sizeof row.message, "its type (%s) is unknown to this version, so its values were not examined",
                  type);
@@ -275,13 +282,15 @@ static tm_status report_unexamined(check_state *state, const open_tensor *open, 
 static tm_status report_failure(check_state *state, const open_tensor *open, const tm_error *failure, tm_error *error) {
   tm_check_row row;
   if (atomic_exchange(&state->is_broken[open->item->source], 1) != 0) return TM_OK;
-  tm_check_row_init(&row, TM_CHECK_TROUBLE, failure->code == TM_ERROR_CHANGED ? "changed" : "unreadable", open->source->path,
-                    open->tensor);
+  tm_check_row_init(&row, TM_CHECK_TROUBLE, failure->code == TM_ERROR_CHANGED ? "changed" : "unreadable",
+                    file_of(open->source, open->tensor), open->tensor);
   (void)snprintf(row.message, sizeof row.message, "%.900s; it and what follows in this file was not examined", failure->text);
   return tm_check_row_add(state->job, &row, error);
 }
 
+/* A single zero is no news. */
 static bool is_all_zero(const open_tensor *open) {
+  if (open->tensor->element_count == 1) return false;
   return open->road == ROAD_HOST ? !open->scan.values.has_nonzero : open->words[TM_STATS_ZERO] == open->words[TM_STATS_COUNT];
 }
 
@@ -292,7 +301,8 @@ static bool has_nonfinite(const open_tensor *open) {
 }
 
 static tm_status report_values(check_state *state, const open_tensor *open, tm_error *error) {
-  const tm_checked_tensor checked = { state->job, &state->scanner, open->source->path, open->source->archive, open->item->tensor };
+  const tm_checked_tensor checked = { state->job, &state->scanner, file_of(open->source, open->tensor), open->source->archive,
+                                      open->item->tensor };
   if (has_nonfinite(open)) {
     TM_TRY(tm_check_values_report_nonfinite(&checked, error));
   } else if (is_all_zero(open)) {
@@ -353,11 +363,11 @@ static tm_status report_tie(check_state *state, const tm_tie_entry *entry, tm_er
   const tm_archive_tensor *tensor = tensor_of(state, entry->item, &source), *other = tensor_of(state, entry->first, &other_source);
   char name[400];
   tm_check_row row;
-  tm_check_row_init(&row, TM_CHECK_NOTE, "tied", source->path, tensor);
+  tm_check_row_init(&row, TM_CHECK_NOTE, "tied", file_of(source, tensor), tensor);
   row.other = other->name;
   tm_text_escape(other->name.data, other->name.length, name, sizeof name);
   (void)snprintf(row.message, sizeof row.message, "holds the same %" PRIu64 " bytes as %s%s%.400s", tensor->bytes, name,
-                 source == other_source ? "" : " of ", source == other_source ? "" : other_source->path);
+                 source == other_source ? "" : " of ", source == other_source ? "" : file_of(other_source, other));
   return tm_check_row_add(state->job, &row, error);
 }
 

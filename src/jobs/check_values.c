@@ -223,7 +223,6 @@ tm_status tm_check_values_report_zero(const tm_checked_tensor *checked, tm_error
   row.has_counts = true;
   row.count = tensor->element_count / block_elements;
   row.total = row.count;
-  (void)snprintf(row.message, sizeof row.message, "all of its %" PRIu64 " element%s are zero", tensor->element_count,
-                 plural(tensor->element_count));
+  (void)snprintf(row.message, sizeof row.message, "all of its %" PRIu64 " elements are zero", tensor->element_count);
   return tm_check_row_add(checked->job, &row, error);
 }

@@ -152,6 +152,7 @@ class Check(harness.CommandTest):
 
     def test_zeros_are_a_note(self):
         tensors = {"z": ("BF16", (4, 4), bytes(32)), "m": ("F32", (2,), b"\0\0\0\x80" * 2), "i": ("I32", (2,), bytes(8))}
+        tensors["one"] = ("F32", (1,), bytes(4))
         path = self.safetensors("zero.safetensors", {**tensors, "x": ("F32", (2,), ramp(2))})
         self.assertEqual([(row["kind"], row["tensor"]) for row in self.rows(path, code=0)], [("zero", name) for name in "zmi"])
         path = self.gguf("zero.gguf", {"w": (Q8_0, (64,), bytes(68)), "v": (Q8_0, (64,), bytes(self.blocks(Q8_0, 2)))})
@@ -345,7 +346,7 @@ class Check(harness.CommandTest):
         self.run_command("check", fifo, code=3)
 
     def test_many_notes_are_cut_for_people_only(self):
-        path = self.safetensors("zeros.safetensors", {f"z{i}": ("F32", (i + 1,), bytes(4 * (i + 1))) for i in range(50)})
+        path = self.safetensors("zeros.safetensors", {f"z{i}": ("F32", (i + 2,), bytes(4 * (i + 2))) for i in range(50)})
         out = self.run_command("check", path)[0]
         self.assertIn("and 30 more notes; --json lists all", out)
         self.assertEqual(len(self.rows(path, code=0)), 50)
