@@ -57,7 +57,7 @@ static tm_status run_one(const call *c, tm_plan_candidate *candidate, tm_kernel 
 static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_error *error) {
   tm_kernel *kernel = NULL;
   const bool has_kernel = candidate->lowering == NULL || !candidate->lowering->has_inner;
-  if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, &kernel, error));
+  if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, c->runner->cancelled, &kernel, error));
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { .run_count = 0 };
@@ -322,7 +322,7 @@ tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request,
   tm_status status = TM_STALE;
   for (uint32_t ask = 1; status == TM_STALE; ask++) {
     tm_placement *placement = NULL;
-    TM_TRY(tm_placement_acquire(runner->table, request, &placement, error));
+    TM_TRY(tm_placement_acquire(runner->table, request, runner->cancelled, &placement, error));
     const call c = { runner, placement, pointers, origins, out_outcome == NULL ? NULL : &outcome };
     status = run_best(&c, ask < MOST_ASKS, error);
     tm_placement_release(runner->table, placement);

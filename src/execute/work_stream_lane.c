@@ -15,7 +15,7 @@ static tm_pull_offer ask_price(tm_work_stream *stream, const tm_device_slot *dev
   tm_request own = *request;
   own.only_device = device->index;
   tm_quote quote;
-  if (tm_placement_quote(stream->runner->table, &own, &quote, NULL) != TM_OK || quote.total_ns == UINT64_MAX)
+  if (tm_placement_quote(stream->runner->table, &own, stream->runner->cancelled, &quote, NULL) != TM_OK || quote.total_ns == UINT64_MAX)
     return (tm_pull_offer){ TM_PULL_NEVER, 0, false };
   return (tm_pull_offer){ quote.total_ns, quote.setup_ns, quote.is_measured };
 }

@@ -233,9 +233,9 @@ bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_
   return true;
 }
 
-void tm_candidate_ask(tm_plan_candidate *candidate) {
+void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate) {
   const tm_operation *operation = &candidate->operation;
-  tm_device_query(candidate->device, &operation, 1, &candidate->promise);
+  tm_device_query(candidate->device, &operation, 1, market->cancelled, &candidate->promise);
   candidate->answer = candidate->promise;
   judge(candidate);
 }
@@ -268,7 +268,7 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
   tm_candidate_bind(candidate, &normal);
   tm_op_normalize(&candidate->operation, candidate->operands);
   if (tm_candidate_is_out(market, whole->only_device, candidate)) return 1;
-  tm_candidate_ask(candidate);
+  tm_candidate_ask(market, candidate);
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = tm_candidate_basis(market, device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
     candidate->times = 1;

@@ -57,6 +57,7 @@ typedef struct tm_market {
   tm_health       *health;
   tm_setup_ledger *setups;
   tm_memory       *memory;
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever asks wants to go, and what it gets means nothing; NULL: never */
 } tm_market;
 
 /* What copies between the host's memory and the device's own are learned by (correction.h). */

@@ -268,7 +268,7 @@ tm_status tm_graph_explanation_make(const tm_explanation_request *request, tm_pl
   explanation->node_count = request->graph->node_count;
   tm_arena_init(&explanation->arena, request->memory);
   tm_arena_init(&explanation->problem.arena, request->memory);
-  (void)tm_inventory_wake_all(request->table->market.inventory);        /* every candidate is to say its word */
+  (void)tm_inventory_wake_all(request->table->market.inventory, NULL);        /* every candidate is to say its word */
   tm_status status = TM_OK;
   if (request->policy.denied != NULL) {
     explanation->denied = tm_arena_calloc(&explanation->arena, inventory->device_count, sizeof *explanation->denied);

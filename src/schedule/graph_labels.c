@@ -41,7 +41,7 @@ static tm_status ask_node(request_set *set, uint32_t node, const tm_request *req
   const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
   uint32_t *slot = find_slot(set, request, hash);
   if (*slot == 0) {
-    const tm_status status = tm_placement_acquire(problem->table, request, &problem->placements[problem->placement_count], error);
+    const tm_status status = tm_placement_acquire(problem->table, request, NULL, &problem->placements[problem->placement_count], error);
     if (status != TM_OK) {
       char name[160];
       tm_graph_name_node(problem->graph, node, name, sizeof name);
