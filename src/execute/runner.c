@@ -129,9 +129,7 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
   if (!is_forgivable(status)) failed->broke_promise = true;
 }
 
-static bool was_cancelled(const tm_runner *runner, tm_status status) {
-  return status == TM_ERROR_CANCELLED && runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
-}
+static bool is_cancelled(const tm_runner *runner) { return runner->cancelled != NULL && atomic_load(runner->cancelled) != 0; }
 
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
@@ -206,9 +204,10 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   leave_out_denied(c->runner, placement, &failed);
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
-    if (was_cancelled(c->runner, status)) return tm_fail(error, status, "cancelled");
+    if (is_cancelled(c->runner) && status == TM_ERROR_CANCELLED) return tm_fail(error, status, "cancelled");
     note_failure(c->runner, &placement->candidates[index], status, last, &failed);
     TM_TRY(last_word(c->runner, candidate, status, &failed, error));
+    if (is_cancelled(c->runner)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
     say_next(c->runner, &failed);
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;

@@ -379,7 +379,8 @@ static tm_status collect(tm_device_use *use, tm_device_call *call) {
   const tm_status outcome = await(use, call, may_leave, deadline);
   if (outcome == TM_OK || use->is_abandoned || use->queue_is_left) return outcome;
   if (outcome == TM_PENDING) return leave(use, deadline, call->error);
-  if (clear_queue(use, limit, call->cancelled) || use->queue_is_left) return outcome;
+  if (clear_queue(use, limit, call->cancelled)) return outcome;
+  if (use->queue_is_left) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while it failed on %s", use->device->name);
   return abandon(use, "its queue cannot be cancelled", call->error);
 }
 

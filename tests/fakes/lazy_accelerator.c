@@ -225,6 +225,7 @@ static tm_status enqueue(tm_backend *backend, uint32_t number, const task *what,
     do_task(what);
     return TM_OK;
   }
+  if (backend->control->depth != 0 && q->count - q->done >= backend->control->depth) return TM_BUSY;
   task *tasks = realloc(q->tasks, (size_t)(q->count + 1) * sizeof *tasks);
   if (tasks == NULL) return TM_ERROR_NO_MEMORY;
   q->tasks = tasks;
