@@ -103,6 +103,12 @@ static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
 
 /* ---- running ---- */
 
+/* What it keeps from piece to piece is of use to others. */
+static void give_room(tm_work_stream_lane *lane) {
+  tm_scratch_give(lane->room.scratch, lane->room.block);
+  lane->room.block = (tm_scratch_block){ NULL, 0 };
+}
+
 /* The piece goes back, and the lane goes; but for a strict runner, where the data are at fault, and after a hang. */
 static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, const tm_error *error) {
   tm_work_stream *stream = lane->stream;
@@ -110,7 +116,10 @@ static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool
   snprintf(note, sizeof note, "%s helps no more: %.400s", lane->device->name, error->text);
   tm_mutex_lock(&stream->lock);
   lane->is_held = tm_work_stream_is_held(stream, status);       /* then nobody else may use what it was given */
-  if (!is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held) {
+  if (!lane->is_held) give_room(lane);
+  const bool lacks_room = !is_loaded && status == TM_ERROR_NO_MEMORY;
+  const bool is_end = !is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held;
+  if (is_end && !lacks_room) {
     stream->in_flight--;
     tm_work_stream_fail(stream, status, error);
   } else {
