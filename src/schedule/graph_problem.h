@@ -81,6 +81,9 @@ bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
 /* Moving bytes once between two memories, as learned so far. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes);
 
+/* "lazy_a:0's memory", "host memory". */
+void tm_graph_problem_name_memory(const tm_graph_problem *problem, uint32_t memory, char *text, uint64_t capacity);
+
 static inline tm_plan_candidate *tm_graph_problem_candidate(const tm_graph_problem *problem, uint32_t node, uint32_t label) {
   return &problem->placements[problem->node_placements[node]]->candidates[problem->labels[label].candidate];
 }
