@@ -195,7 +195,9 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
   TM_TRY(tm_graph_labels_place(problem, error));
   TM_TRY(number_values(problem, error));
   TM_TRY(list_ops(problem, policy, error));
-  return price_copies(problem, policy, error);
+  TM_TRY(price_copies(problem, policy, error));
+  tm_graph_labels_settle(problem, memory, policy);
+  return TM_OK;
 }
 
 void tm_graph_problem_deinit(tm_graph_problem *problem) {

@@ -16,6 +16,7 @@
 
 #include "graph/graph.h"
 #include "schedule/placement.h"
+#include "schedule/setup_shares.h"
 #include "solver/problem.h"
 
 #define TM_HOST_SPACE 0u        /* the number of host memory */
@@ -56,6 +57,7 @@ typedef struct tm_graph_problem {
   uint32_t            placement_count;
   uint32_t            reserved;
   uint32_t           *node_placements;  /* [node] */
+  tm_setup_shares     shares;           /* of what nodes pay once together */
   uint32_t           *value_numbers;    /* [graph value]: the solver's; of a view its base's */
   uint32_t           *graph_values;     /* [solver value] */
   tm_graph_place     *places;           /* by what they are */
