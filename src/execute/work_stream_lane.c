@@ -30,6 +30,12 @@ static void keep_offer(tm_work_stream_lane *lane, uint64_t kind, const tm_pull_o
   lane->offers[lane->offer_count++ % TM_WORK_STREAM_OFFERS] = (tm_work_stream_offer){ kind, *offer };
 }
 
+/* Something was paid once; what others still have to pay has to be asked anew. */
+static void forget_setups(tm_work_stream_lane *lane, uint64_t kind) {
+  for (uint32_t i = 0; i < TM_WORK_STREAM_OFFERS; i++)
+    if (lane->offers[i].kind != kind && lane->offers[i].offer.setup_ns != 0) lane->offers[i].kind = 0;
+}
+
 /* It ran: what it took counts for more than what was promised.  The first runs of a kind take longer than later ones. */
 static void learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *entry, const tm_run_outcome *outcome) {
   const uint64_t taken_ns = entry->piece.load_ns + outcome->measured_ns;
@@ -38,6 +44,7 @@ static void learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *e
     tm_pull_offer *offer = &lane->offers[i].offer;
     const bool is_first = !offer->is_measured || offer->setup_ns != 0;
     const uint64_t own_ns = is_first || taken_ns < offer->own_ns ? taken_ns : offer->own_ns - offer->own_ns / 4 + taken_ns / 4;
+    if (offer->setup_ns != 0) forget_setups(lane, entry->kind);
     *offer = (tm_pull_offer){ own_ns, 0, true };
   }
 }

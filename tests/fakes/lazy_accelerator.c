@@ -98,6 +98,7 @@ static tm_status lazy_device_info(tm_backend *backend, uint32_t index, tm_device
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a lazy accelerator");
   out_info->epoch = 1;
+  out_info->open_ns = backend->control->open_ns;
   out_info->queue_count = QUEUES;
   out_info->memory_count = 1;
   out_info->memories = backend->spaces;

@@ -20,6 +20,7 @@ typedef struct lazy_control {
   uint64_t    cost_spread_ns;   /* not 0: what an operation costs beyond is less than that, by what the operation is */
   uint64_t    cost_seed;
   uint64_t    setup_ns;
+  uint64_t    open_ns;
   uint32_t    is_host;          /* it works in the host's memory, as lazily */
   uint32_t    is_prompt;        /* it works within its calls, and says so */
   uint32_t    aliases;          /* output 0 may lie where input 0 does */
