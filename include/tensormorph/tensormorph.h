@@ -112,7 +112,7 @@ typedef struct tm_context_options {
      own process before. */
   const char *state_folder;
   /* How long a plugin may take for a call that says nothing of its duration before it is given up; work that is expected to
-     take long gets more.  At least 50 ms; 0: 20 s. */
+     take long gets more.  A queue that stays full for as long is given up, too.  At least 50 ms; 0: 20 s. */
   uint64_t patience_ns;
 } tm_context_options;
 
@@ -122,7 +122,8 @@ typedef struct tm_context_options {
    hole), TM_ERROR_NO_MEMORY */
 tm_status tm_context_create(const tm_context_options *options, tm_context **out_context, tm_error *error);
 /* All children are gone.  Where a plugin did not come back from a call, what it may still touch is never freed: memory of an
-   allocator of the application's own must then stay until the process ends. */
+   allocator of the application's own must then stay until the process ends.  The same goes for calls and work that a
+   cancelled job left behind, if they are not over within 200 ms: so whoever was cancelled may go at once. */
 void tm_context_destroy(tm_context *context);
 
 typedef struct tm_memory_usage {

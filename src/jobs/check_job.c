@@ -66,6 +66,7 @@ typedef struct check_state {
   uint64_t             scanned;         /* the job's thread's: all before this are not, or not any more, for the library itself */
   uint64_t             next_element;    /* these two under the stream's lock: of the tensor opened last */
   uint64_t             tile_bytes;
+  uint64_t             read_tile_bytes; /* the most where a tile needs memory, since its file is not mapped */
 } check_state;
 
 static open_tensor *open_at(const check_state *state, uint64_t index) { return &state->open[index % OPEN_TENSORS]; }
@@ -139,8 +140,9 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     if (status != TM_OK) return status;
     open = unfinished(state);
   }
-  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, state->tile_bytes);
   const char *mapped = tm_archive_mapped(open->source->archive, open->item->tensor);
+  const uint64_t bytes = mapped != NULL ? state->tile_bytes : tm_min_u64(state->tile_bytes, state->read_tile_bytes);
+  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, bytes);
   const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
   const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
                                                  &out_piece->request, error);
@@ -424,6 +426,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   check_state *state = state_pointer;
   state->job = job;
   state->runner.cancelled = tm_job_cancel_flag(job);
+  state->read_tile_bytes = tm_stats_tile_share(state->memory, SMALLEST_TILE_BYTES, LARGEST_TILE_BYTES);
   TM_TRY(tm_host_scanner_init(&state->scanner, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch, error));
   for (uint32_t i = 0; i < state->path_count; i++)
     TM_TRY(tm_check_files_open(&state->files, job, &state->archive_options, state->paths[i], error));

@@ -23,7 +23,11 @@ const tm_column tm_check_columns[TM_CHECK_COLUMNS] = {
   [MESSAGE] = { "message", TM_COLUMN_TEXT, 0, "the same as a sentence" },
 };
 
-static const char *const level_names[] = { [TM_CHECK_NOTE] = "note", [TM_CHECK_FINDING] = "finding", [TM_CHECK_TROUBLE] = "trouble" };
+static const char *const level_names[] = {
+  [TM_CHECK_NOTE] = "note",
+  [TM_CHECK_FINDING] = "finding",
+  [TM_CHECK_TROUBLE] = "trouble",
+};
 
 static void put_text(tm_cell *cell, const char *text, uint64_t length) {
   *cell = (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .text = text, .count = length };

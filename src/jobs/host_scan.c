@@ -4,11 +4,12 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "jobs/stats_tiles.h"
 
 /* A piece fits into a core's own cache, so that looking at it and hashing it read memory once.  Its size depends on the format
    alone: contents of one format are cut, and so hashed, alike. */
 #define PIECE_BYTES (UINT64_C(1) << 18)
-#define PIECES_IN_ROOM 32u
+#define MOST_PIECES_IN_ROOM 32u
 
 /* Steps grow and shrink with the time that one takes: large enough that sharing one out costs nothing, small enough that whoever
    cancels does not wait. */
@@ -35,6 +36,8 @@ typedef struct host_step {
 tm_status tm_host_scanner_init(tm_host_scanner *scanner, tm_memory *memory, tm_pool *pool, tm_scratch *scratch, tm_error *error) {
   const uint64_t bytes = tm_pool_lane_count(pool) * sizeof *scanner->parts;
   *scanner = (tm_host_scanner){ .memory = memory, .pool = pool, .scratch = scratch, .step_pieces = FIRST_PIECES };
+  const uint64_t room_bytes = tm_stats_tile_share(memory, PIECE_BYTES, MOST_PIECES_IN_ROOM * PIECE_BYTES);
+  scanner->room_pieces = (uint32_t)(room_bytes / PIECE_BYTES);
   scanner->parts = tm_memory_alloc(memory, bytes, _Alignof(tm_host_part));
   return scanner->parts == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job") : TM_OK;
 }
@@ -78,7 +81,7 @@ static tm_status load(tm_host_scanner *scanner, const tm_host_scan *scan, uint64
     *out_data = mapped + offset;
     return TM_OK;
   }
-  if (scanner->room.memory == NULL) scanner->room = tm_scratch_take(scanner->scratch, PIECES_IN_ROOM * PIECE_BYTES);
+  if (scanner->room.memory == NULL) scanner->room = tm_scratch_take(scanner->scratch, scanner->room_pieces * PIECE_BYTES);
   if (scanner->room.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a piece of a tensor");
   *out_data = scanner->room.memory;
   return tm_archive_read(scan->archive, scan->tensor, offset, scanner->room.memory, bytes, error);
@@ -86,7 +89,7 @@ static tm_status load(tm_host_scanner *scanner, const tm_host_scan *scan, uint64
 
 static uint64_t step_units(const tm_host_scanner *scanner, const tm_host_scan *scan) {
   const bool is_mapped = tm_archive_mapped(scan->archive, scan->tensor) != NULL;
-  const uint64_t pieces = is_mapped ? scanner->step_pieces : tm_min_u64(scanner->step_pieces, PIECES_IN_ROOM);
+  const uint64_t pieces = is_mapped ? scanner->step_pieces : tm_min_u64(scanner->step_pieces, scanner->room_pieces);
   return tm_min_u64(scan->end - scan->next, pieces * piece_units(scan->info));
 }
 

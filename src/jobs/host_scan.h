@@ -22,6 +22,7 @@ typedef struct tm_host_scanner {
   tm_scratch_block room;                /* for bytes of files that are not mapped */
   tm_host_part    *parts;               /* one a lane of the pool */
   uint32_t         step_pieces;         /* that a step takes at the most */
+  uint32_t         room_pieces;         /* that the room has, or will have, place for */
 } tm_host_scanner;
 
 /* TM_ERROR_NO_MEMORY.  Whatever comes back, it must be deinitialised. */

@@ -48,6 +48,7 @@ typedef struct stats_state {
   _Atomic uint64_t closed;              /* of these, those whose row is written: changed by the job's thread */
   uint64_t         next_element;        /* these two under the stream's lock: of the tensor opened last */
   uint64_t         tile_bytes;
+  uint64_t         read_tile_bytes;     /* the most where a tile needs memory, since its file is not mapped */
 } stats_state;
 
 /* ---- tiles, under the stream's lock ---- */
@@ -97,8 +98,9 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     if (status != TM_OK) return status;
     open = unfinished(state);
   }
-  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, state->tile_bytes);
   const char *mapped = tm_archive_mapped(open->archive, open->item->tensor);
+  const uint64_t bytes = mapped != NULL ? state->tile_bytes : tm_min_u64(state->tile_bytes, state->read_tile_bytes);
+  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, bytes);
   const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
   const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
                                                  &out_piece->request, error);
@@ -213,6 +215,7 @@ static uint64_t bytes_of_tiles(const stats_state *state) {
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
+  state->read_tile_bytes = tm_stats_tile_share(state->memory, SMALLEST_TILE_BYTES, LARGEST_TILE_BYTES);
   state->runner.cancelled = tm_job_cancel_flag(job);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);

@@ -15,6 +15,15 @@ tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint6
                           elements / info->block_elements * info->block_bytes };
 }
 
+/* So many may have a tile each. */
+#define TILES_IN_MEMORY 16u
+
+uint64_t tm_stats_tile_share(const tm_memory *memory, uint64_t least, uint64_t most) {
+  const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
+  if (limit == 0) return most;
+  return limit <= used ? least : tm_max_u64(least, tm_min_u64(most, (limit - used) / TILES_IN_MEMORY));
+}
+
 tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
                                 tm_error *error) {
   const uint64_t words = TM_STATS_WORDS;

@@ -21,6 +21,10 @@ typedef struct tm_stats_tile {
 /* The tile from `begin` on, of about `bytes`. */
 tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes);
 
+/* The most bytes of a tile that needs memory, since its file is not mapped: a share of what the application allows, as tiles that
+   grow into the limit would make a larger one worse than a smaller one.  Between `least` and `most`. */
+uint64_t tm_stats_tile_share(const tm_memory *memory, uint64_t least, uint64_t most);
+
 /* The statistics of dense elements at an address of that alignment. */
 tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
                                 tm_error *error);

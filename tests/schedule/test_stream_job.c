@@ -89,7 +89,8 @@ static uint64_t findings_of(tm_context *context, const char *path, uint64_t *out
 
 typedef uint64_t (*rows_fn)(tm_context *context, const char *path, uint64_t *out_values);
 
-static uint64_t rows_with(rows_fn rows, const char *path, bool with_cpu, bool is_mapped, picky_control *helper, uint64_t *out_values) {
+static uint64_t rows_with(rows_fn rows, const char *path, bool with_cpu, bool is_mapped, picky_control *helper,
+                          uint64_t *out_values) {
   static char plugin[512];
   snprintf(plugin, sizeof plugin, "%s/tests/fakes/picky.so", TM_BINARY_DIR);
   const char *paths[] = { plugin }, *excluded[] = { "cpu" };
@@ -107,7 +108,8 @@ static uint64_t rows_with(rows_fn rows, const char *path, bool with_cpu, bool is
 }
 
 /* One run with this helper: the rows are the expected ones.  Returns what the helper launched. */
-static uint64_t launches_of(rows_fn rows, const char *path, bool is_mapped, uint32_t kind, const uint64_t *expected, uint64_t count) {
+static uint64_t launches_of(rows_fn rows, const char *path, bool is_mapped, uint32_t kind, const uint64_t *expected,
+                            uint64_t count) {
   static uint64_t found[MOST_CELLS];
   picky_control helper = { .cost_ns = 1000, .has_own_memory = kind != 0 };
   if (kind == 2) helper.capacity_bytes = 1;
@@ -147,13 +149,59 @@ static void rows_do_not_depend_on_who_computed(void **state) {
 }
 
 /* That helpers take part in such a stream is seen above. */
-
 static void findings_do_not_depend_on_who_computed(void **state) {
   (void)state;
   compare_everybody(findings_of, 1);
 }
 
+static tm_status start_stats(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job,
+                             tm_error *error) {
+  const tm_status status = tm_checkpoint_open(context, path, 0, out_checkpoint, error);
+  return status == TM_OK ? tm_job_start_stats(context, out_checkpoint, 1, NULL, out_job, error) : status;
+}
+
+static tm_status start_check(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job,
+                             tm_error *error) {
+  (void)out_checkpoint;
+  return tm_job_start_check(context, &path, 1, NULL, out_job, error);
+}
+
+typedef tm_status (*start_fn)(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job,
+                              tm_error *error);
+
+/* What one limit is enough for, a larger one is, too: a tile must not grow until it does not fit. */
+static void grow_memory(start_fn start) {
+  const char *path = "test_stream_job.safetensors";
+  bool was_enough = false;
+  write_checkpoint(path);
+  for (uint64_t limit = UINT64_C(1) << 19; limit < UINT64_C(64) << 20; limit += limit / 8) {
+    const tm_context_options options = { .struct_size = sizeof options, .thread_count = 2, .max_memory_bytes = limit };
+    tm_error error = { .struct_size = sizeof error };
+    tm_context *context = NULL;
+    tm_checkpoint *checkpoint = NULL;
+    tm_job *job = NULL;
+    if (tm_context_create(&options, &context, &error) != TM_OK) continue;
+    tm_status status = start(context, path, &checkpoint, &job, &error);
+    if (status == TM_OK) status = tm_job_wait(job, UINT64_MAX, &error);
+    if (status != TM_OK && was_enough) fail_msg("%llu bytes are not enough: %s", (unsigned long long)limit, error.text);
+    was_enough |= status == TM_OK;
+    tm_job_destroy(job);
+    tm_checkpoint_close(checkpoint);
+    tm_context_destroy(context);
+  }
+  assert_true(was_enough);
+  remove(path);
+}
+
+static void more_memory_is_never_worse(void **state) {
+  (void)state;
+  grow_memory(start_stats);
+  grow_memory(start_check);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed), cmocka_unit_test(findings_do_not_depend_on_who_computed) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed),
+                                      cmocka_unit_test(findings_do_not_depend_on_who_computed),
+                                      cmocka_unit_test(more_memory_is_never_worse) };
   return cmocka_run_group_tests_name("stream_job", tests, NULL, NULL);
 }
