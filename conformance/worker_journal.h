@@ -36,6 +36,7 @@ typedef struct journal {
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
   last_call        calls;
+  uint64_t         open_ns;             /* of the last opening */
   uint32_t         device_count;
   uint32_t         entry_count;
   char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */
