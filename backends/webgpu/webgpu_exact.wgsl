@@ -36,45 +36,34 @@ fn scaled(v: u32, n: i32) -> u32 {
   return rounded(sign, clamp(parts.exponent + n, -64, 300), parts.m << 8u, false);
 }
 
-fn add_magnitudes(big: u32, small: u32, differ: bool) -> u32 {
-  let sign = big & F32_SIGN;
-  let a = big & 0x7fffffffu;
-  let b = small & 0x7fffffffu;
-  var exponent = max(a >> 23u, 1u);
-  let distance = exponent - max(b >> 23u, 1u);
-  let ma = ((a & 0x7fffffu) | select(0u, 0x800000u, a >= 0x800000u)) << 3u;
-  var mb = ((b & 0x7fffffu) | select(0u, 0x800000u, b >= 0x800000u)) << 3u;
-  if (distance > 27u) {
-    mb = select(0u, 1u, mb != 0u);
-  } else {
-    mb = (mb >> distance) | select(0u, 1u, (mb & ((1u << distance) - 1u)) != 0u);
-  }
-  var m = ma + mb;
-  if (differ) {
-    m = ma - mb;
-    if (m == 0u) { return 0u; }
-    if (m < 0x4000000u) {
-      let shift = min(26u - firstLeadingBit(m), exponent - 1u);
-      m = m << shift;
-      exponent -= shift;
-    }
-  } else if (m >= 0x8000000u) {
-    m = (m >> 1u) | (m & 1u);
-    exponent += 1u;
-  }
-  let below = m & 7u;
-  var q = m >> 3u;
-  if (below > 4u || (below == 4u && (q & 1u) == 1u)) { q += 1u; }
-  return sign | min(((exponent - 1u) << 23u) + q, F32_INFINITY);
-}
-
+// Without a branch: an adapter that takes several elements at a time goes both ways of each.  Three bits below the last one, the
+// lowest of them telling of all that was moved out, are enough to round by.
 fn add_bits(a: u32, b: u32) -> u32 {
-  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
+  let a_is_big = (a & 0x7fffffffu) >= (b & 0x7fffffffu);
+  let big = select(b, a, a_is_big);
+  let small = select(a, b, a_is_big);
   let differ = ((a ^ b) & F32_SIGN) != 0u;
-  if (is_infinite_bits(a)) { return select(a, QUIET_NAN, differ && is_infinite_bits(b)); }
-  if (is_infinite_bits(b)) { return b; }
-  if ((a & 0x7fffffffu) < (b & 0x7fffffffu)) { return add_magnitudes(b, a, differ); }
-  return add_magnitudes(a, b, differ);
+  let x = big & 0x7fffffffu;
+  let y = small & 0x7fffffffu;
+  var exponent = max(x >> 23u, 1u);
+  let distance = min(exponent - max(y >> 23u, 1u), 31u);
+  let mx = ((x & 0x7fffffu) | (min(x >> 23u, 1u) << 23u)) << 3u;
+  let my = ((y & 0x7fffffu) | (min(y >> 23u, 1u) << 23u)) << 3u;
+  let moved = my >> distance;
+  let part = moved | min(my ^ (moved << distance), 1u);
+  var m = select(mx + part, mx - part, differ);
+  let carry = m >> 27u;
+  let is_zero = m == 0u;
+  m = (m >> carry) | (m & carry);
+  exponent += carry;
+  let shift = min(26u - firstLeadingBit(m | 1u), exponent - 1u);
+  m = m << shift;
+  exponent -= shift;
+  let q = (m >> 3u) + (((m & 7u) + ((m >> 3u) & 1u) + 3u) >> 3u);
+  let sum = (big & F32_SIGN) | min(((exponent - 1u) << 23u) + q, F32_INFINITY);
+  let finite = select(sum, select(big & F32_SIGN, 0u, differ), is_zero);
+  let special = select(big, QUIET_NAN, x > F32_INFINITY || (differ && y == F32_INFINITY));
+  return select(finite, special, x >= F32_INFINITY);
 }
 
 fn sub_bits(a: u32, b: u32) -> u32 { return add_bits(a, b ^ F32_SIGN); }
