@@ -177,7 +177,6 @@ static bool is_hopeless(const report *r) {
 static void mind_manners(const worker *w, uint32_t item, report *r) {
   const manner *m = &manners[item];
   if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
-  if (w->campaign->left_out == m) return;
   subject_options options = w->campaign->subject;
   options.combinations = w->list;
   options.calls = &w->journal->calls;
@@ -185,7 +184,8 @@ static void mind_manners(const worker *w, uint32_t item, report *r) {
                      .in_this_process = w->campaign->in_this_process };
   report_check check = { .failed = false };
   snprintf(check.name, sizeof check.name, "%s", m->name);
-  if (!m->comes_first && worker_is_over(w, w->campaign->open_ns)) manner_skip(&run, "out of time");
+  if (w->campaign->left_out == m) manner_skip(&run, "left out");
+  else if (!m->comes_first && worker_is_over(w, w->campaign->open_ns)) manner_skip(&run, "out of time");
   else m->check(&run);
   check.failed = run.t.failed;
   check.skipped = !run.t.failed && run.skipped[0] != '\0';

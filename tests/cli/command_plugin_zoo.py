@@ -131,6 +131,11 @@ class Zoo(zoo.ZooTest):
         code, out, _ = self.check(honest, "--only", "order")
         self.assertEqual((code, out.splitlines()[-1]), (0, "zoo_honest:0: 1 check, 0 failures"))
 
+    def test_a_check_that_is_left_out_is_named(self):
+        code, out, _ = self.check(self.animal("careless/environment"), "--leave-out", "process", "--only", "process")
+        self.assertEqual(code, 3, out)
+        self.assertRegex(out, r"process +not tried: left out\n")
+
     def test_claims_keep_their_share_of_the_budget(self):
         """Each call of its manners takes so long that they use up the time of all."""
         code, out, _ = self.check(self.animal("careless/dawdles"), "--budget", 2)
