@@ -30,7 +30,7 @@
 #define LONGEST_DEATH 480u
 #define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
 #define ENDING_CODE 47                  /* of one that nobody ends otherwise */
-#define SHORT_DEADLINE_NS (UINT64_C(10) * 1000000000)   /* of one call, where all together have little more */
+#define SHORT_DEADLINE_NS (UINT64_C(20) * 1000000000)   /* of one call, where all together have little: as the host waits */
 
 /* Without a worker of its own, directly. */
 static void keep_report(void *context, const report *from) {
