@@ -45,6 +45,7 @@ typedef struct attempt {
   uint32_t  number;
   bool      is_first;           /* accepted one of its combination */
   uint32_t *ways_run;
+  journal_entry *entry;
   uint64_t  end_ns;             /* of what need not be done; 0: none */
   trial     t;
 } attempt;
@@ -95,6 +96,7 @@ static bool test_case(attempt *a, const combination *which) {
   a->r->question_count++;
   promises_check_answer(&a->t, a->s, &q, &answer);
   if (answer.level != TM_LEVEL_REFUSED) {
+    a->entry->has_begun = 1;
     try_claim(a, which, &q, &answer);
     return true;
   }
@@ -152,7 +154,7 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
   /* Where there was no time to ask about all, the rest is asked about as it comes. */
   if (is_short && w->journal->entries[index].state == JOURNAL_UNKNOWN) survey(w, s, item);
   if (is_short && w->journal->entries[index].state == JOURNAL_REFUSED) return;
-  bool claimed = is_short && w->journal->entries[index].case_count != 0;
+  bool claimed = is_short && w->journal->entries[index].has_begun != 0;
   for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
     const uint32_t number = case_number(w, i);
     if (!is_wanted_case(c, number)) continue;
@@ -161,7 +163,7 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
     journal_note(w->journal, item, number);
     const combination *which = &w->list->items[index];
     attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(c, which, number), .number = number, .is_first = !claimed,
-                  .ways_run = &ways_run, .end_ns = w->end_ns };
+                  .ways_run = &ways_run, .entry = &w->journal->entries[index], .end_ns = w->end_ns };
     if (!test_case(&a, which)) continue;
     claimed = true;
     w->journal->entries[index].case_count++;

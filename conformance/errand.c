@@ -25,7 +25,8 @@ static bool find(subject *s, uint32_t which, uint64_t elements, uint64_t seed, q
   const tm_op_row *done = NULL;
   for (uint32_t i = 0; list != NULL && i < list->count; i++) {
     const combination *one = &list->items[i];
-    if (one->row == done || !is_accepted(s, one, elements, seed, out_question, out_answer)) continue;
+    if (one->row == done || !is_accepted(s, one, ELEMENTS, seed, out_question, out_answer)) continue;
+    if (elements > ELEMENTS && !is_accepted(s, one, elements, seed, out_question, out_answer)) continue;
     done = one->row;
     if (which-- == 0) return true;
   }

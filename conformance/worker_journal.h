@@ -25,6 +25,8 @@ typedef enum journal_state {
 typedef struct journal_entry {
   uint32_t state;               /* journal_state */
   uint32_t case_count;          /* accepted ones that were run */
+  uint32_t has_begun;           /* with what is tried once only, of its first accepted case */
+  uint32_t reserved;
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;
