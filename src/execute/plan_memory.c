@@ -208,29 +208,40 @@ static tm_status bind_launch(tm_plan *plan, const tm_plan_action *action, tm_err
   const tm_plan_step *step = &program->steps[action->step];
   tm_placement *placement = program->problem.placements[step->placement];
   tm_plan_candidate *candidate = &placement->candidates[step->candidate];
-  tm_plan_launch *launch = &program->launches[action->to];
-  tm_binding *bindings = (tm_binding *)(uintptr_t)launch->what.bindings;
+  tm_launch *launch = &program->launches[action->to];
+  tm_plan_queue *queue = &program->queues[action->place];
+  tm_binding *bindings = (tm_binding *)(uintptr_t)launch->bindings;
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   for (uint32_t i = 0; i < count; i++) {
     const tm_plan_operand *operand = &program->operands[action->from + i];
     bindings[i] = bind_operand(plan, &program->locations[operand->location], &plan->graph->values[operand->value].operand,
                                program->offsets[operand->value]);
   }
-  if (launch->what.binding_count > count)
-    bind_workspace(&program->queues[action->place], candidate->answer.workspace_bytes, &bindings[count]);
-  TM_TRY(tm_placement_kernel(placement, candidate, NULL, &launch->what.kernel, error));
-  launch->device = atomic_load_explicit(&candidate->device->handle, memory_order_acquire);
-  launch->launch = candidate->device->backend->table.launch;
+  if (launch->binding_count > count)
+    bind_workspace(queue, candidate->answer.workspace_bytes, &bindings[count]);
+  TM_TRY(tm_placement_kernel(placement, candidate, NULL, &launch->kernel, error));
+  queue->device = atomic_load_explicit(&candidate->device->handle, memory_order_acquire);
+  queue->launch = candidate->device->backend->table.launch;
   return TM_OK;
+}
+
+/* Whether anything that the application gives is elsewhere than it was. */
+static bool point_locations(tm_plan *plan) {
+  tm_plan_program *program = &plan->program;
+  bool is_new = program->is_pointed == 0;
+  for (uint32_t i = 0; i < program->given_count; i++) {
+    tm_plan_location *one = &program->locations[program->givens[i]];
+    char *now = one->kind == TM_LOCATION_INPUT ? plan->inputs[one->index] : plan->outputs[one->index];
+    is_new |= one->host != now;
+    one->host = now;
+  }
+  program->is_pointed = 1;
+  return is_new;
 }
 
 void tm_plan_point(tm_plan *plan) {
   tm_plan_program *program = &plan->program;
-  for (uint32_t i = 0; i < program->location_count; i++) {
-    tm_plan_location *one = &program->locations[i];
-    if (one->kind == TM_LOCATION_INPUT) one->host = plan->inputs[one->index];
-    if (one->kind == TM_LOCATION_OUTPUT) one->host = plan->outputs[one->index];
-  }
+  if (!point_locations(plan)) return;
   for (uint32_t i = 0; i < program->patch_count; i++) {
     const tm_plan_patch *patch = &program->patches[i];
     program->bindings[patch->binding].buffer =
@@ -281,7 +292,7 @@ static void free_all(tm_plan *plan) {
   }
   tm_plan_memory_free(plan, program->block, program->block_bytes);
   program->block = NULL;
-  program->is_bound = 0;
+  program->is_bound = program->is_pointed = 0;
 }
 
 tm_status tm_plan_bind(tm_plan *plan, tm_error *error) {

@@ -48,10 +48,12 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
   uint32_t *labels = tm_arena_calloc(&explanation->arena, explanation->node_count, sizeof *labels);
   if (labels == NULL) return no_memory(error);
   TM_TRY(find_pins(explanation, request, labels, error));
-  explanation->is_current = label_bytes == 0 || memcmp(labels, explanation->choice.labels, label_bytes) == 0;
+  explanation->is_current = label_bytes == 0 || (memcmp(labels, explanation->choice.labels, label_bytes) == 0 &&
+                                                 memcmp(request->order, explanation->choice.order, label_bytes) == 0);
   if (explanation->is_current) return TM_OK;
   tm_graph_choice choice;
-  TM_TRY(tm_graph_choice_pin(&explanation->problem, explanation->memory, labels, request->state_memory, &choice, error));
+  TM_TRY(tm_graph_choice_pin(&explanation->problem, explanation->memory, labels, request->order, request->state_memory, &choice,
+                             error));
   tm_graph_choice_deinit(&explanation->choice);
   explanation->choice = choice;
   explanation->choice.bound_ns = bound_ns;

@@ -95,6 +95,7 @@ typedef struct tm_explanation_request {
   tm_placement_table     *table;
   tm_plan_policy          policy;
   const tm_explained_pin *pins;         /* [node]; NULL: what would be chosen */
+  const uint32_t         *order;        /* with pins: in which nodes run */
   uint32_t                state_memory; /* with pins */
 } tm_explanation_request;
 
