@@ -24,12 +24,15 @@ typedef struct tm_archive_options {
   uint32_t max_open_files;      /* further files are opened anew for each read; 0: no limit */
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
+  bool     is_alone;            /* a file that is part of a set is opened as if it were none */
 } tm_archive_options;
 
 typedef struct tm_archive tm_archive;
 
 #define TM_ARCHIVE_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */
 #define TM_ARCHIVE_TENSOR_UNKNOWN_TYPE 0x2u     /* this version does not know the type */
+
+struct tm_stored_form;
 
 typedef struct tm_archive_tensor {
   tm_string       name;         /* first: name_table.h; NUL-terminated, may hold any bytes */
@@ -42,6 +45,7 @@ typedef struct tm_archive_tensor {
   uint32_t        rank;
   uint32_t        file_index;
   uint32_t        flags;        /* TM_ARCHIVE_TENSOR_* */
+  const struct tm_stored_form *form;    /* stored_form.h; NULL: the file's bytes are what is used */
 } tm_archive_tensor;
 
 typedef struct tm_archive_file {
@@ -82,11 +86,12 @@ const tm_metadata *tm_archive_metadata_find(const tm_archive *archive, const cha
 const char *tm_archive_note_at(const tm_archive *archive, uint64_t index);
 
 /* The bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT (outside the tensor, no such tensor),
-   TM_ERROR_CORRUPT (the file ends before them), TM_ERROR_IO, TM_ERROR_CHANGED */
+   TM_ERROR_CORRUPT (the file ends before them), TM_ERROR_IO, TM_ERROR_CHANGED.  Of a tensor that the file holds in
+   another form, what is used: little-endian, the last axis fastest. */
 tm_status tm_archive_read(const tm_archive *archive, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes,
                           tm_error *error);
 
-/* The tensor's bytes if its file is mapped or in memory and the tensor complete, else NULL; at any alignment.  A file
+/* The tensor's bytes if its file is mapped or in memory, the tensor complete and in no other form, else NULL; at any alignment.  A file
    that shrinks meanwhile reads as zeros: check afterwards. */
 const void *tm_archive_mapped(const tm_archive *archive, uint64_t index);
 
