@@ -54,7 +54,9 @@ typedef struct tm_archive_file {
   bool        is_mapped;
 } tm_archive_file;
 
-/* Opens a model file, the index of a sharded set, or a folder that holds one of them.  `options` may be NULL.
+/* Opens a model file, the index of a sharded set, or a folder that holds one of them.  Any part of a model in several files
+   stands for the whole, unless is_alone says otherwise: a split GGUF file always, a safetensors file if an index beside it
+   names it and the set can be opened (else it is opened alone, with a note).  `options` may be NULL.
    TM_ERROR_ARGUMENT (empty path), TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (also: not a model file, and what it
    is), TM_ERROR_LIMIT (header), TM_ERROR_CHANGED, TM_ERROR_NO_MEMORY */
 tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, const char *path, tm_archive **out_archive,

@@ -8,11 +8,22 @@
 #include "base/folder.h"
 #include "formats/archive_builder.h"
 #include "formats/reader.h"
+#include "formats/safetensors_index.h"
+#include "formats/shard_name.h"
+
+/* A file that an index beside it names stands for the whole set, as any part of a model in several files does. */
+static tm_status find_set(tm_archive *archive, const tm_reader *reader, const tm_file *file, bool *out_is_open, tm_error *error) {
+  *out_is_open = false;
+  if (reader != &tm_safetensors_reader || archive->options.is_alone || tm_file_is_in_memory(file)) return TM_OK;
+  return tm_safetensors_open_set_of(archive, file, out_is_open, error);
+}
 
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
   const tm_reader *reader = NULL;
-  const tm_status status = tm_reader_find(file, &reader, error);
-  if (status != TM_OK) {
+  bool is_open = false;
+  tm_status status = tm_reader_find(file, &reader, error);
+  if (status == TM_OK) status = find_set(archive, reader, file, &is_open, error);
+  if (status != TM_OK || is_open) {
     tm_file_close(file);
     return status;
   }
@@ -34,7 +45,7 @@ static bool ends_with(const char *name, const char *end) {
 
 /* An index speaks for its shards, so it comes first. */
 static const char usual_index[] = "model.safetensors.index.json";
-static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf" };
+static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf", ".onnx", ".npy" };
 
 #define ENDING_COUNT (sizeof model_endings / sizeof model_endings[0])
 
@@ -44,10 +55,20 @@ static bool is_model_name(const char *name) {
   return false;
 }
 
-/* Adds the names with that ending to *count; *found is the last of them. */
+/* Parts of one model, of which each stands for all; sorted names of one set follow each other. */
+static bool is_same_model(const char *name, const char *before) {
+  tm_shard_name part, other;
+  return before != NULL && ends_with(name, ".gguf") && tm_shard_name_parse(name, &part) && tm_shard_name_parse(before, &other) &&
+         tm_shard_name_is_of(&part, &other);
+}
+
+/* Adds the models with that ending to *count; *found is the last of their names. */
 static void count_names(const char *const *names, uint64_t name_count, const char *ending, uint64_t *count, const char **found) {
+  const char *before = NULL;
   for (uint64_t i = 0; i < name_count; i++) {
     if (!ends_with(names[i], ending)) continue;
+    if (is_same_model(names[i], before)) continue;
+    before = names[i];
     *found = names[i];
     (*count)++;
   }
@@ -70,14 +91,14 @@ static tm_status fail_folder(const char *label, const char *const *names, uint64
   size_t used = 0;
   uint64_t models = 0;
   for (uint64_t i = 0; i < count; i++) {
-    if (!is_model_name(names[i]) || ++models > 3) continue;
+    if (!is_model_name(names[i]) || is_same_model(names[i], i == 0 ? NULL : names[i - 1]) || ++models > 3) continue;
     const int written = snprintf(text + used, sizeof text - used, " %s",
                                  tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
     if (written > 0) used += (size_t)written;
   }
   if (models == 0)
     return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: none of the %" PRIu64 " entries of the folder is a model file "
-                   "(*.safetensors, *.gguf) or the index of a set", label, count);
+                   "(*.safetensors, *.gguf, *.onnx, *.npy) or the index of a set", label, count);
   return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: the folder holds %" PRIu64 " model files and no index that says which belong "
                  "together; name one of them:%s%s", label, models, text, models > 3 ? " ..." : "");
 }

@@ -74,7 +74,7 @@ static void other_files_are_named(void **state) {
     { "f.txt", CONTENT("hello world\n"), "text that begins with \"hello world\\n\"" },
     { "g.gz", CONTENT("\x1f\x8b\10\0\0\0\0\0\0\3"), "gzip" },
     { "g.zst", CONTENT("\x28\xb5\x2f\xfd\4\0\1\0\0"), "zstd" },
-    { "h.npy", CONTENT("\x93NUMPY\1\0v\0{'descr'"), "NumPy" },
+    { "h.npz", CONTENT("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0arr_0.npy"), "each array in it is an .npy file" },
     { "i.h5", CONTENT("\x89HDF\r\n\x1a\n\0\0\0"), "HDF5" },
     { "j.json", CONTENT("{\"architectures\": [\"BertModel\"], \"hidden_size\": 384}"), "JSON, but not the index" },
     { "j.index.json", CONTENT("{\"architectures\": [\"BertModel\"]}"), "has no \"weight_map\"" },
