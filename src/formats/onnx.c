@@ -105,6 +105,7 @@ static tm_status note_sparse(tm_onnx *parser, tm_string name) {
 
 /* Two tensors: the values, whose name is the sparse one's, and the indices. */
 static tm_status read_sparse(tm_onnx *parser, const graph_scope *scope, tm_wire_range message, const tm_wire_range *given_name) {
+  const uint64_t begin = message.at;
   tm_wire_range parts[2] = { { 0, 0 }, { 0, 0 } };
   tm_onnx_tensor values = { .rank = 0 };
   tm_wire_field field;
@@ -113,6 +114,8 @@ static tm_status read_sparse(tm_onnx *parser, const graph_scope *scope, tm_wire_
   while ((status = tm_wire_next(&parser->wire, &message, &field)) == TM_OK)
     if (field.type == TM_WIRE_LENGTH && (field.number == 1 || field.number == 2)) parts[field.number - 1] = field.content;
   if (status != TM_END || parser->wire.is_cut) return status;
+  if (parts[0].end == 0 || parts[1].end == 0)
+    return tm_onnx_fail(parser, "the sparse tensor at offset %" PRIu64 " has no values or no indices", begin);
   TM_TRY(tm_onnx_read_tensor(parser, parts[0], &values));
   const tm_wire_range own = given_name != NULL ? *given_name : values.own_name;
   TM_TRY(make_name(parser, scope, own, "", &name));
@@ -137,7 +140,7 @@ static tm_status read_numbers(tm_onnx *parser, const graph_scope *scope, tm_wire
     TM_TRY(tm_onnx_add_segment(parser, field.content));
   }
   if (status != TM_END || parser->wire.is_cut) return status;
-  TM_TRY(tm_onnx_count_numbers(parser, &tensor, is_list ? &tensor.dims[0] : NULL));
+  TM_TRY(tm_onnx_count_numbers(parser, &tensor, &tensor.dims[0]));
   TM_TRY(make_name(parser, scope, name, "", &tensor.name));
   return tm_onnx_add_tensor(parser, &tensor);
 }
