@@ -82,7 +82,7 @@ typedef struct tm_context_options {
   uint32_t struct_size;
   uint32_t flags;                       /* TM_CONTEXT_* */
   uint32_t thread_count;                /* threads of the one pool, the caller's included; 0: one a core; at most 4 a core, or 16 */
-  uint32_t max_open_files;              /* 0: no limit of ours */
+  uint32_t max_open_files;              /* of a checkpoint; 0: an eighth of what the process may */
   uint64_t max_memory_bytes;            /* of this context's own allocations (mappings not counted); 0: no limit */
   uint64_t max_header_bytes;            /* of a checkpoint's header; 0: 100,000,000 */
   uint32_t worst_numerics_plus_one;     /* 0: each operation's default; else 1 + TM_NUMERICS_* */

@@ -21,7 +21,7 @@
 /* Zero everywhere is a good default. */
 typedef struct tm_archive_options {
   uint64_t max_header_bytes;    /* of each file; 0: TM_ARCHIVE_DEFAULT_HEADER_BYTES */
-  uint32_t max_open_files;      /* further files are opened anew for each read; 0: no limit */
+  uint32_t max_open_files;      /* further files are opened anew for each read; 0: an eighth of what the process may */
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
   bool     is_alone;            /* a file that is part of a set is opened as if it were none */

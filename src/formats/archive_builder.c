@@ -15,9 +15,17 @@
 
 /* ----------------------------------------------------------------------------------------------------- archive ---- */
 
+/* Several checkpoints may be open at once, and others need handles too. */
+#define SHARE_OF_HANDLES 8u
+
+static uint32_t usual_open_files(void) {
+  return (uint32_t)tm_min_u64(tm_max_u64(tm_file_handle_limit() / SHARE_OF_HANDLES, 1), UINT32_MAX);
+}
+
 static tm_archive_options fill_defaults(const tm_archive_options *options) {
   tm_archive_options filled = options == NULL ? (tm_archive_options){ 0 } : *options;
   if (filled.max_header_bytes == 0) filled.max_header_bytes = TM_ARCHIVE_DEFAULT_HEADER_BYTES;
+  if (filled.max_open_files == 0) filled.max_open_files = usual_open_files();
   return filled;
 }
 
@@ -286,7 +294,6 @@ tm_status tm_archive_finish_file(tm_archive *archive, uint64_t data_begin, tm_ga
     TM_TRY(tm_layout_check(archive->memory, &layout, tensors, archive->tensor_count - archive->first_tensor, error));
   TM_TRY(flag_incomplete(archive, error));
   TM_TRY(merge_metadata(archive, error));
-  const uint32_t most = archive->options.max_open_files;
-  if (most != 0 && archive->file_count > most) tm_file_park(archive->files[archive->file_count - 1]);
+  if (archive->file_count > archive->options.max_open_files) tm_file_park(archive->files[archive->file_count - 1]);
   return TM_OK;
 }
