@@ -485,6 +485,7 @@ void tm_explanation_destroy(tm_explanation *explanation);
 typedef struct tm_checkpoint tm_checkpoint;
 
 #define TM_CHECKPOINT_ALLOW_INCOMPLETE 0x1u     /* open a truncated file; its incomplete tensors are flagged */
+#define TM_CHECKPOINT_ALONE            0x2u     /* open a part of a model in several files as if it were a file of its own */
 
 /* A safetensors, GGUF, ONNX or npy file, the index of a sharded set, or a folder with one of them.  Any part of a model in several
    files stands for the whole: of a split GGUF model always, of a safetensors set if an index beside the file names it and the

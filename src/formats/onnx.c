@@ -54,6 +54,7 @@ static tm_status make_name(tm_onnx *parser, const graph_scope *scope, tm_wire_ra
   if (bytes > TM_ONNX_LONGEST_NAME || scope->prefix.length + bytes + ending_bytes > TM_ONNX_LONGEST_NAME)
     return tm_onnx_fail(parser, "the name at offset %" PRIu64 " claims %" PRIu64 " bytes; %" PRIu64 " are allowed with the names "
                         "around it", name.at, bytes, TM_ONNX_LONGEST_NAME);
+  TM_TRY(tm_wire_count(&parser->wire, scope->prefix.length));   /* a long one before ever so many short names */
   memcpy(parser->name, scope->prefix.data, (size_t)scope->prefix.length);
   if (bytes != 0) {
     TM_TRY(tm_wire_take(&parser->wire, name, &data));
@@ -266,19 +267,32 @@ static tm_status read_graph(tm_onnx *parser, tm_wire_range message, const graph_
   return end_loop(parser, status);
 }
 
-/* A function's nodes, under its name. */
+/* "domain.name:" or "domain.name.overload:", which together are unique. */
+static tm_status name_function(tm_onnx *parser, const tm_wire_range *parts, graph_scope *scope) {
+  const bool has_overload = parts[2].at != parts[2].end;
+  for (int i = 0; i < 3; i++) {
+    tm_string name;
+    if (parts[i].at == parts[i].end) continue;
+    TM_TRY(make_name(parser, scope, parts[i], i == 0 || (i == 1 && has_overload) ? "." : ":", &name));
+    scope->prefix = (tm_string){ tm_arena_string(&parser->archive->arena, name.data, name.length), name.length };
+    if (scope->prefix.data == NULL) return tm_onnx_fail_memory(parser);
+  }
+  return TM_OK;
+}
+
 static tm_status read_function(tm_onnx *parser, tm_wire_range message) {
-  const graph_scope outside = { { "", 0 }, FIRST_GRAPH_DEPTH };
-  tm_wire_range whole = message, label = { 0, 0 };
+  graph_scope scope = { { "", 0 }, FIRST_GRAPH_DEPTH };
+  tm_wire_range whole = message, parts[3] = { { 0, 0 }, { 0, 0 }, { 0, 0 } };   /* domain, name, overload */
   tm_wire_field field;
   tm_status status;
-  tm_string name;
-  while ((status = tm_wire_next(&parser->wire, &message, &field)) == TM_OK)
-    if (field.number == 1 && field.type == TM_WIRE_LENGTH) label = field.content;
+  while ((status = tm_wire_next(&parser->wire, &message, &field)) == TM_OK) {
+    if (field.type != TM_WIRE_LENGTH) continue;
+    if (field.number == 10) parts[0] = field.content;
+    if (field.number == 1) parts[1] = field.content;
+    if (field.number == 13) parts[2] = field.content;
+  }
   if (status != TM_END || parser->wire.is_cut) return status;
-  TM_TRY(make_name(parser, &outside, label, ":", &name));
-  const graph_scope scope = { { tm_arena_string(&parser->archive->arena, name.data, name.length), name.length }, FIRST_GRAPH_DEPTH };
-  if (scope.prefix.data == NULL) return tm_onnx_fail_memory(parser);
+  TM_TRY(name_function(parser, parts, &scope));
   while ((status = tm_wire_next(&parser->wire, &whole, &field)) == TM_OK)
     if (field.number == 7 && field.type == TM_WIRE_LENGTH) TM_TRY(read_node(parser, &scope, field.content));
   return end_loop(parser, status);

@@ -20,7 +20,7 @@ static tm_status fail_end(tm_wire *wire, const tm_wire_range *message, uint64_t 
                  "offset %" PRIu64, wire->label, begin, message->end);
 }
 
-static tm_status count_walked(tm_wire *wire, uint64_t bytes) {
+tm_status tm_wire_count(tm_wire *wire, uint64_t bytes) {
   wire->walked_bytes += bytes;
   if (wire->walked_bytes <= wire->limit_bytes) return TM_OK;
   return tm_fail(wire->error, TM_ERROR_LIMIT, "%s: the structure around the data is longer than the limit of %" PRIu64 " bytes; if "
@@ -98,7 +98,7 @@ tm_status tm_wire_next(tm_wire *wire, tm_wire_range *message, tm_wire_field *out
                    ": damaged, or no protobuf file", wire->label, begin, tag >> 3);
   *out_field = (tm_wire_field){ .number = (uint32_t)(tag >> 3), .type = (uint32_t)(tag & 7) };
   TM_TRY(read_content(wire, message, out_field));
-  return count_walked(wire, out_field->content.at - begin);
+  return tm_wire_count(wire, out_field->content.at - begin);
 }
 
 tm_status tm_wire_next_varint(tm_wire *wire, tm_wire_range *numbers, uint64_t *out_value) {
@@ -110,7 +110,7 @@ tm_status tm_wire_next_varint(tm_wire *wire, tm_wire_range *numbers, uint64_t *o
 
 tm_status tm_wire_take(tm_wire *wire, tm_wire_range range, const unsigned char **out_bytes) {
   if (range.end > wire->file_bytes) return fail_end(wire, &range, range.at);
-  TM_TRY(count_walked(wire, range.end - range.at));
+  TM_TRY(tm_wire_count(wire, range.end - range.at));
   tm_window_seek(&wire->window, range.at);
   return tm_window_take(&wire->window, range.end - range.at, out_bytes, wire->error);
 }

@@ -45,6 +45,9 @@ tm_status tm_wire_next(tm_wire *wire, tm_wire_range *message, tm_wire_field *out
 /* The next of packed numbers, likewise. */
 tm_status tm_wire_next_varint(tm_wire *wire, tm_wire_range *numbers, uint64_t *out_value);
 
+/* Counts bytes against the limit that are kept for the sake of what was walked.   TM_ERROR_LIMIT */
+tm_status tm_wire_count(tm_wire *wire, uint64_t bytes);
+
 /* The bytes of a range of at most TM_WINDOW_BYTES, valid until the next call. */
 tm_status tm_wire_take(tm_wire *wire, tm_wire_range range, const unsigned char **out_bytes);
 

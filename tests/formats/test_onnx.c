@@ -252,6 +252,68 @@ static void the_limit_is_for_structure(void **state) {
   free(model.bytes);
 }
 
+/* A long name around many short ones: what the names take together is bounded, too. */
+static void long_names_around_short_ones(void **state) {
+  (void)state;
+  const uint64_t label_bytes = 60000, count = 20000;
+  gguf_maker inner = { NULL, 0, 0 }, attribute = { NULL, 0, 0 }, node = { NULL, 0, 0 }, graph = { NULL, 0, 0 }, model = { NULL, 0, 0 };
+  char *label = malloc((size_t)label_bytes);
+  tm_archive *archive = NULL;
+  tm_memory own;
+  memset(label, 'x', (size_t)label_bytes);
+  for (uint64_t i = 0; i < count; i++) {
+    gguf_maker tensor = { NULL, 0, 0 };
+    char name[16];
+    (void)snprintf(name, sizeof name, "%d", (int)i);
+    put_natural(&tensor, 2, 2);
+    put_word(&tensor, 8, name);
+    put_blob(&tensor, 9, "x", 1);
+    put_message(&inner, 5, &tensor);
+  }
+  put_word(&attribute, 1, "body");
+  put_message(&attribute, 6, &inner);
+  put_blob(&node, 2, label, label_bytes);
+  put_message(&node, 5, &attribute);
+  put_message(&graph, 1, &node);
+  put_model(&model, &graph);
+  tm_memory_init(&own, 0);
+  assert_int_equal(tm_archive_open_bytes(&own, NULL, "x", model.bytes, model.size, &archive, &error), TM_ERROR_LIMIT);
+  assert_true(own.peak_bytes < 300 << 20);
+  free(label);
+  free(model.bytes);
+}
+
+static void put_function(gguf_maker *model, const char *domain, const char *overload) {
+  gguf_maker tensor = { NULL, 0, 0 }, attribute = { NULL, 0, 0 }, node = { NULL, 0, 0 }, function = { NULL, 0, 0 };
+  put_natural(&tensor, 2, 2);
+  put_blob(&tensor, 9, "x", 1);
+  put_word(&attribute, 1, "value");
+  put_message(&attribute, 5, &tensor);
+  put_word(&node, 2, "c");
+  put_word(&node, 4, "Constant");
+  put_message(&node, 5, &attribute);
+  put_word(&function, 1, "f");
+  put_message(&function, 7, &node);
+  put_word(&function, 10, domain);
+  put_word(&function, 13, overload);
+  put_message(model, 25, &function);
+}
+
+static void functions_of_one_name(void **state) {
+  (void)state;
+  static const char *const names[] = { "a.f:c", "b.f:c", "a.f.2:c" };
+  gguf_maker model = { NULL, 0, 0 };
+  tm_archive *archive = NULL;
+  put_natural(&model, 1, 8);
+  put_function(&model, "a", "");
+  put_function(&model, "b", "");
+  put_function(&model, "a", "2");
+  assert_int_equal(tm_archive_open_bytes(&memory, NULL, "x.onnx", model.bytes, model.size, &archive, &error), TM_OK);
+  for (uint64_t i = 0; i < 3; i++) assert_string_equal(tm_archive_tensor_at(archive, i)->name.data, names[i]);
+  tm_archive_close(archive);
+  free(model.bytes);
+}
+
 static void many_initializers(void **state) {
   (void)state;
   const uint64_t count = getenv("TM_NIGHTLY") != NULL ? 1000000 : 100000;
@@ -278,6 +340,7 @@ int main(void) {
     cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
     cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
