@@ -79,11 +79,38 @@ static void swap_blocks(const block_row *row, uint32_t block_bytes, unsigned cha
       swap_numbers(data + row->spans[s].offset, row->spans[s].width, row->spans[s].count);
 }
 
-/* Widths as constants, so that the compiler makes one instruction of each number. */
+static void swap_u16(unsigned char *data, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint16_t number;
+    memcpy(&number, data + 2 * i, sizeof number);
+    number = __builtin_bswap16(number);
+    memcpy(data + 2 * i, &number, sizeof number);
+  }
+}
+
+static void swap_u32(unsigned char *data, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint32_t number;
+    memcpy(&number, data + 4 * i, sizeof number);
+    number = __builtin_bswap32(number);
+    memcpy(data + 4 * i, &number, sizeof number);
+  }
+}
+
+static void swap_u64(unsigned char *data, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t number;
+    memcpy(&number, data + 8 * i, sizeof number);
+    number = __builtin_bswap64(number);
+    memcpy(data + 8 * i, &number, sizeof number);
+  }
+}
+
+/* A whole tensor may be so, so each number is one instruction. */
 static void swap_plain(unsigned char *data, uint32_t width, uint64_t count) {
-  if (width == 2) swap_numbers(data, 2, count);
-  if (width == 4) swap_numbers(data, 4, count);
-  if (width == 8) swap_numbers(data, 8, count);
+  if (width == 2) swap_u16(data, count);
+  if (width == 4) swap_u32(data, count);
+  if (width == 8) swap_u64(data, count);
 }
 
 void tm_byte_order_swap(const tm_format_info *info, void *data, uint64_t block_count) {
