@@ -255,12 +255,21 @@ static tm_status read_node(tm_onnx *parser, const graph_scope *scope, tm_wire_ra
   return end_loop(parser, status);
 }
 
+static tm_status add_text(tm_onnx *parser, const char *key, tm_wire_range range) {
+  tm_string text;
+  if (range.at == range.end) return TM_OK;
+  TM_TRY(tm_onnx_text(parser, range, &text));
+  const tm_metadata_value value = { .type = TM_METADATA_STRING, .count = 1, .data = text.data, .bytes = text.length };
+  return tm_archive_add_metadata(parser->archive, (tm_string){ key, strlen(key) }, &value, parser->error);
+}
+
 static tm_status read_graph(tm_onnx *parser, tm_wire_range message, const graph_scope *scope) {
   tm_wire_field field;
   tm_status status;
   while ((status = tm_wire_next(&parser->wire, &message, &field)) == TM_OK) {
     if (field.type != TM_WIRE_LENGTH) continue;
     if (field.number == 1) TM_TRY(read_node(parser, scope, field.content));
+    if (field.number == 2 && scope->depth == FIRST_GRAPH_DEPTH) TM_TRY(add_text(parser, "graph", field.content));
     if (field.number == 5) TM_TRY(read_initializer(parser, scope, field.content));
     if (field.number == 15) TM_TRY(read_sparse(parser, scope, field.content, NULL));
   }
@@ -299,14 +308,6 @@ static tm_status read_function(tm_onnx *parser, tm_wire_range message) {
 }
 
 /* ---------------------------------------------------------------------------------------------------- metadata ---- */
-
-static tm_status add_text(tm_onnx *parser, const char *key, tm_wire_range range) {
-  tm_string text;
-  if (range.at == range.end) return TM_OK;
-  TM_TRY(tm_onnx_text(parser, range, &text));
-  const tm_metadata_value value = { .type = TM_METADATA_STRING, .count = 1, .data = text.data, .bytes = text.length };
-  return tm_archive_add_metadata(parser->archive, (tm_string){ key, strlen(key) }, &value, parser->error);
-}
 
 static tm_status add_number(tm_onnx *parser, const char *key, uint64_t number) {
   unsigned char *data = tm_arena_alloc(&parser->archive->arena, sizeof number);
@@ -348,19 +349,10 @@ static tm_status read_property(tm_onnx *parser, tm_wire_range message) {
   return tm_archive_add_metadata(parser->archive, key, &value, parser->error);
 }
 
-static tm_status read_graph_name(tm_onnx *parser, tm_wire_range message) {
-  tm_wire_field field;
-  tm_status status;
-  while ((status = tm_wire_next(&parser->wire, &message, &field)) == TM_OK)
-    if (field.number == 2 && field.type == TM_WIRE_LENGTH) return add_text(parser, "graph", field.content);
-  return end_loop(parser, status);
-}
-
 /* ------------------------------------------------------------------------------------------------------- model ---- */
 
 static tm_status read_main_graph(tm_onnx *parser, tm_wire_range message) {
   const graph_scope scope = { { "", 0 }, FIRST_GRAPH_DEPTH };
-  TM_TRY(read_graph_name(parser, message));
   return read_graph(parser, message, &scope);
 }
 
@@ -395,10 +387,10 @@ static tm_status read_model(tm_onnx *parser) {
   tm_status status = TM_OK;
   while (status == TM_OK && message.at < end) {
     status = tm_wire_next(&parser->wire, &message, &field);
-    if (message.at > end) parser->wire.is_cut = true;
-    if (parser->wire.is_cut && !parser->archive->options.allow_incomplete) return fail_cut(parser);
+    if ((parser->wire.is_cut || message.at > end) && !parser->archive->options.allow_incomplete) return fail_cut(parser);
     if (status == TM_OK) status = read_model_field(parser, &field);
   }
+  if (message.at > end) parser->wire.is_cut = true;
   return status == TM_END ? TM_OK : status;
 }
 

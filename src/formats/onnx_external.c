@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "formats/onnx.h"
+#include "formats/reader.h"
+#include "formats/stranger.h"
 
 typedef struct external_files {
   tm_onnx    *parser;
@@ -47,6 +49,15 @@ static tm_status open_one(const external_files *files, const tm_onnx_external *e
   return tm_file_open(archive->memory, path, archive->options.map_files ? TM_FILE_MAP : 0, out_file, files->error);
 }
 
+/* What was not fetched is no weights; anything else may be. */
+static tm_status check_fetched(const external_files *files, const tm_file *file) {
+  static const char pointer[] = "version https://git-lfs";
+  tm_head head = { .path = tm_file_path(file), .file_bytes = tm_file_size(file), .count = sizeof pointer - 1 };
+  if (head.file_bytes < head.count) return TM_OK;
+  TM_TRY(tm_file_read(file, 0, head.bytes, head.count, files->error));
+  return memcmp(head.bytes, pointer, sizeof pointer - 1) == 0 ? tm_stranger_refuse(&head, tm_file_label(file), files->error) : TM_OK;
+}
+
 /* The tensors from `begin` to `end` lie in one file. */
 static tm_status add_file(const external_files *files, uint64_t begin, uint64_t end) {
   tm_archive *archive = files->parser->archive;
@@ -54,6 +65,7 @@ static tm_status add_file(const external_files *files, uint64_t begin, uint64_t 
   tm_file *file = NULL;
   TM_TRY(open_one(files, &externals[begin], &file));
   TM_TRY(tm_archive_begin_file(archive, file, files->error));
+  TM_TRY(check_fetched(files, file));
   for (uint64_t i = begin; i < end; i++) TM_TRY(tm_archive_add_tensor(archive, &externals[i].tensor, files->error));
   return tm_archive_finish_file(archive, 0, TM_OVERLAPS_ALLOWED, files->error);
 }

@@ -113,6 +113,51 @@ static void data_that_is_not_there(void **state) {
   expect_refused(write_external(&files, "a.onnx", "w.bin", "-1", NULL), TM_ERROR_CORRUPT, "a number is expected");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "", NULL), TM_ERROR_CORRUPT, "a number is expected");
   expect_refused(write_external(&files, "a.onnx", ".", NULL, NULL), TM_ERROR_CORRUPT, "leads out of");
+  static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 16\n";
+  assert_non_null(scratch_write(&files, "w.bin", pointer, sizeof pointer - 1));
+  expect_refused(write_external(&files, "a.onnx", "w.bin", "0", "16"), TM_ERROR_CORRUPT, "w.bin: is not a model file, but a Git LFS pointer");
+}
+
+/* ------------------------------------------------------------------------------------------------------ truncated ---- */
+
+static gguf_maker make_three(void) {
+  gguf_maker graph = { NULL, 0, 0 }, model = { NULL, 0, 0 };
+  for (int i = 0; i < 3; i++) {
+    gguf_maker tensor = { NULL, 0, 0 };
+    const char name[] = { (char)('a' + i), '\0' };
+    unsigned char data[64] = { 0 };
+    put_natural(&tensor, 1, i == 1 ? 64 : 16);
+    put_natural(&tensor, 2, i == 1 ? 7 : 1);            /* the second is numbers of one byte each */
+    put_word(&tensor, 8, name);
+    put_blob(&tensor, i == 1 ? 7 : 9, data, 64);
+    put_message(&graph, 5, &tensor);
+  }
+  put_model(&model, &graph);
+  return model;
+}
+
+/* The download stopped in the data of the first, second or third tensor: those before it are whole, it is listed, the rest is unknown. */
+static void truncated_models_open_when_asked(void **state) {
+  (void)state;
+  const tm_archive_options options = { .allow_incomplete = true };
+  gguf_maker model = make_three();
+  tm_archive *archive;
+  for (uint64_t cut = 0; cut < 3; cut++) {
+    const uint64_t size = model.size - (2 - cut) * (64 + 11) - 10;
+    assert_int_equal(tm_archive_open_bytes(&memory, NULL, "x.onnx", model.bytes, size, &archive, &error), TM_ERROR_CORRUPT);
+    assert_non_null(strstr(error.text, "inside its structure: truncated"));
+    if (tm_archive_open_bytes(&memory, &options, "x.onnx", model.bytes, size, &archive, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_int_equal(tm_archive_tensor_count(archive), cut + 1);
+    assert_int_equal(tm_archive_incomplete_count(archive), 1);
+    assert_int_equal(tm_archive_tensor_at(archive, cut)->flags, TM_ARCHIVE_TENSOR_INCOMPLETE);
+    assert_non_null(strstr(tm_archive_note_at(archive, 0), "what comes after is not listed"));
+    unsigned char byte;
+    assert_int_equal(tm_archive_read(archive, cut, 63, &byte, 1, NULL), TM_ERROR_CORRUPT);
+    assert_null(tm_archive_mapped(archive, cut));
+    for (uint64_t i = 0; i < cut; i++) assert_int_equal(tm_archive_read(archive, i, 63, &byte, 1, NULL), TM_OK);
+    tm_archive_close(archive);
+  }
+  free(model.bytes);
 }
 
 /* The folder "inner" holds the model; what it must not reach lies beside that folder. */
@@ -337,7 +382,7 @@ static void many_initializers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), cmocka_unit_test(data_outside_the_folder),
+    cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
     cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
