@@ -43,11 +43,14 @@ static bool ends_with(const char *name, const char *end) {
   return length > wanted && strcmp(name + length - wanted, end) == 0;
 }
 
-/* An index speaks for its shards, so it comes first. */
+/* An index speaks for its shards, so it comes first.  What models are trained and kept in comes before what is exported beside it. */
 static const char usual_index[] = "model.safetensors.index.json";
 static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf", ".onnx", ".npy" };
 
 #define ENDING_COUNT (sizeof model_endings / sizeof model_endings[0])
+
+/* The endings from the one given on, up to the next given, are asked together; several models of them are ambiguous. */
+static const size_t first_endings[] = { 0, 1, 3, 4, ENDING_COUNT };
 
 static bool is_model_name(const char *name) {
   for (size_t i = 0; i < ENDING_COUNT; i++)
@@ -80,9 +83,9 @@ static const char *choose_name(const char *const *names, uint64_t name_count) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < name_count; i++)
     if (strcmp(names[i], usual_index) == 0) return names[i];
-  count_names(names, name_count, model_endings[0], &count, &found);
-  if (count == 0)
-    for (size_t i = 1; i < ENDING_COUNT; i++) count_names(names, name_count, model_endings[i], &count, &found);
+  for (size_t group = 0; count == 0 && first_endings[group] < ENDING_COUNT; group++)
+    for (size_t i = first_endings[group]; i < first_endings[group + 1]; i++)
+      count_names(names, name_count, model_endings[i], &count, &found);
   return count == 1 ? found : NULL;
 }
 
@@ -90,8 +93,11 @@ static tm_status fail_folder(const char *label, const char *const *names, uint64
   char text[400] = "";
   size_t used = 0;
   uint64_t models = 0;
+  const char *before = NULL;
   for (uint64_t i = 0; i < count; i++) {
-    if (!is_model_name(names[i]) || is_same_model(names[i], i == 0 ? NULL : names[i - 1]) || ++models > 3) continue;
+    if (!is_model_name(names[i]) || is_same_model(names[i], before)) continue;
+    before = names[i];
+    if (++models > 3) continue;
     const int written = snprintf(text + used, sizeof text - used, " %s",
                                  tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
     if (written > 0) used += (size_t)written;

@@ -246,6 +246,13 @@ static void folders_of_one_model(void **state) {
   assert_int_equal(unlink(scratch_path(&folder, "model.onnx")), 0);
   assert_non_null(scratch_write(&folder, "a.npy", CONTENT("\x93NUMPY\1\0\x37\0{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}x")));
   expect_folder(&folder, "npy v1");
+  assert_non_null(scratch_write(&folder, "model.onnx", CONTENT("\x08\x08\x3a\x00")));
+  expect_folder(&folder, "onnx");
+  assert_non_null(write_safetensors(&folder, "model.safetensors", "{}", 0));
+  expect_folder(&folder, "safetensors");
+  assert_int_equal(unlink(scratch_path(&folder, "model.safetensors")), 0);
+  assert_non_null(scratch_write(&folder, "other.onnx", CONTENT("\x08\x08\x3a\x00")));
+  expect_refused(folder.folder, TM_ERROR_NOT_FOUND, "name one of them: a.npy model.onnx other.onnx");
   scratch_deinit(&folder);
 }
 

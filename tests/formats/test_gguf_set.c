@@ -100,6 +100,7 @@ static void any_part_opens_all(void **state) {
   expect_whole(scratch_path(&files, "m-00002-of-00003.gguf"));
   expect_whole(scratch_path(&files, "m-00003-of-00003.gguf"));
   expect_whole(files.folder);
+  assert_non_null(scratch_write(&files, "m-00001-of-00003.gguf.sha256", "x", 1));        /* between the parts' names */
   const part other = { 0, 1, 1, "x", NULL };
   write_part("mmproj.gguf", &other);
   expect_refused(files.folder, TM_ERROR_NOT_FOUND, "holds 2 model files and no index that says which belong together; name one of "
