@@ -176,62 +176,85 @@ static tm_status skip_array(gguf_parser *parser, uint32_t type, uint64_t count, 
   return TM_OK;
 }
 
-static void put(unsigned char **out, uint64_t number, uint32_t bytes) {
-  tm_store_le(*out, number, bytes);
-  *out += bytes;
+/* The room that the first walk over an array found to be needed. */
+typedef struct kept_array {
+  unsigned char *at;
+  unsigned char *end;
+  uint32_t       depth;
+} kept_array;
+
+/* The file may be another one by now. */
+static tm_status check_room(const gguf_parser *parser, const kept_array *kept, uint64_t bytes) {
+  if (bytes <= (uint64_t)(kept->end - kept->at)) return TM_OK;
+  return tm_fail(parser->error, TM_ERROR_CHANGED, "%s: changed while its header was read", parser->label);
 }
 
-static tm_status copy_numbers(gguf_parser *parser, uint32_t width, uint64_t count, unsigned char **out) {
+static void put(kept_array *kept, uint64_t number, uint32_t bytes) {
+  tm_store_le(kept->at, number, bytes);
+  kept->at += bytes;
+}
+
+static tm_status copy_numbers(gguf_parser *parser, uint32_t width, uint64_t count, kept_array *kept) {
   const unsigned char *bytes;
   for (uint64_t left = count; left > 0;) {
     const uint64_t piece = tm_min_u64(left, TM_WINDOW_BYTES / width);
+    TM_TRY(check_room(parser, kept, piece * width));
     TM_TRY(take(parser, piece * width, "an array", &bytes));
-    for (uint64_t i = 0; i < piece; i++) put(out, load(parser, bytes + i * width, width), width);
+    for (uint64_t i = 0; i < piece; i++) put(kept, load(parser, bytes + i * width, width), width);
     left -= piece;
   }
   return TM_OK;
 }
 
-static tm_status copy_string(gguf_parser *parser, unsigned char **out) {
+static tm_status copy_string(gguf_parser *parser, kept_array *kept) {
   const unsigned char *bytes;
   uint64_t length;
   TM_TRY(take_count(parser, "the length of a string", &length));
-  put(out, length, sizeof length);
+  TM_TRY(check_room(parser, kept, sizeof length));
+  put(kept, length, sizeof length);
   for (uint64_t left = length; left > 0;) {
     const uint64_t piece = tm_min_u64(left, TM_WINDOW_BYTES);
+    TM_TRY(check_room(parser, kept, piece));
     TM_TRY(take(parser, piece, "a string", &bytes));
-    memcpy(*out, bytes, (size_t)piece);
-    *out += piece;
+    memcpy(kept->at, bytes, (size_t)piece);
+    kept->at += piece;
     left -= piece;
   }
+  return TM_OK;
+}
+
+static tm_status copy_elements(gguf_parser *parser, uint32_t type, uint64_t count, kept_array *kept);
+
+static tm_status copy_inner_array(gguf_parser *parser, kept_array *kept) {
+  uint32_t type;
+  uint64_t count;
+  TM_TRY(take_u32(parser, "the type of an array", &type));
+  TM_TRY(take_count(parser, "the length of an array", &count));
+  TM_TRY(check_room(parser, kept, kept->depth == TM_METADATA_MAX_DEPTH ? UINT64_MAX : sizeof type + sizeof count));
+  put(kept, type, sizeof type);
+  put(kept, count, sizeof count);
+  kept->depth++;
+  TM_TRY(copy_elements(parser, type, count, kept));
+  kept->depth--;
   return TM_OK;
 }
 
 /* Elements that have been passed over before, in the form in which the archive keeps them: little-endian, counts of 64 bits. */
-static tm_status copy_elements(gguf_parser *parser, uint32_t type, uint64_t count, unsigned char **out) {
+static tm_status copy_elements(gguf_parser *parser, uint32_t type, uint64_t count, kept_array *kept) {
   const uint32_t width = tm_metadata_type_bytes(type);
-  if (width != 0) return copy_numbers(parser, width, count, out);
-  for (uint64_t i = 0; i < count; i++) {
-    uint32_t inner_type;
-    uint64_t inner_count;
-    if (type == TM_METADATA_STRING) {
-      TM_TRY(copy_string(parser, out));
-      continue;
-    }
-    TM_TRY(take_u32(parser, "the type of an array", &inner_type));
-    TM_TRY(take_count(parser, "the length of an array", &inner_count));
-    put(out, inner_type, sizeof inner_type);
-    put(out, inner_count, sizeof inner_count);
-    TM_TRY(copy_elements(parser, inner_type, inner_count, out));
-  }
+  if (width != 0) return copy_numbers(parser, width, count, kept);
+  for (uint64_t i = 0; i < count; i++)
+    TM_TRY(type == TM_METADATA_STRING ? copy_string(parser, kept) : copy_inner_array(parser, kept));
   return TM_OK;
 }
 
 static tm_status keep_elements(gguf_parser *parser, uint64_t begin, tm_metadata_value *value) {
-  unsigned char *data = tm_arena_alloc(&parser->archive->arena, parser->kept_bytes), *end = data;
+  unsigned char *data = tm_arena_alloc(&parser->archive->arena, parser->kept_bytes);
   if (data == NULL) return fail_memory(parser);
+  kept_array kept = { data, data + parser->kept_bytes, 1 };
   tm_window_seek(&parser->window, begin);
-  TM_TRY(copy_elements(parser, value->element_type, value->count, &end));
+  TM_TRY(copy_elements(parser, value->element_type, value->count, &kept));
+  if (kept.at != kept.end) return check_room(parser, &kept, UINT64_MAX);
   value->data = data;
   value->bytes = parser->kept_bytes;
   return TM_OK;
