@@ -37,7 +37,7 @@ static void take_queues(const loop *l) {
   for (uint32_t i = 0; i < l->program->problem.place_count; i++) {
     tm_plan_queue *queue = &l->program->queues[i];
     if (!queue->takes_queue) continue;
-    queue->use = tm_device_use_begin(l->program->problem.places[i].device);
+    queue->use = tm_device_use_begin(l->program->problem.places[i].device, NULL);
     queue->is_held = 1;
     if (queue->use.queue != queue->queue) name_queue(l, i, queue->use.queue);
     queue->queue = queue->use.queue;

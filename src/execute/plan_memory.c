@@ -18,7 +18,7 @@ static tm_status no_memory(const char *what, uint64_t bytes, tm_error *error) {
 tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
                          tm_error *error) {
   if (bytes == 0) return TM_OK;
-  tm_device_use use = tm_device_use_begin(device);
+  tm_device_use use = tm_device_use_begin(device, NULL);
   const tm_status status = tm_device_upload(&use, to->buffer, to->first_bytes - below, first - below, bytes, error);
   tm_device_use_end(&use);
   return status;
@@ -30,7 +30,7 @@ tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from,
   tm_status status = TM_OK;
   if (bytes == 0) return status;
   for (uint32_t i = 0; i < MOST_DOWNLOADS && (i == 0 || (status != TM_OK && tm_device_is_usable(device))); i++) {
-    tm_device_use use = tm_device_use_begin(device);
+    tm_device_use use = tm_device_use_begin(device, NULL);
     status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
     tm_device_use_end(&use);
     if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
@@ -219,7 +219,7 @@ static tm_status bind_launch(tm_plan *plan, const tm_plan_action *action, tm_err
   }
   if (launch->binding_count > count)
     bind_workspace(queue, candidate->answer.workspace_bytes, &bindings[count]);
-  TM_TRY(tm_placement_kernel(placement, candidate, &launch->kernel, error));
+  TM_TRY(tm_placement_kernel(placement, candidate, NULL, &launch->kernel, error));
   queue->device = atomic_load_explicit(&candidate->device->handle, memory_order_acquire);
   queue->launch = candidate->device->backend->table.launch;
   return TM_OK;
@@ -268,7 +268,7 @@ static void free_locations(tm_plan *plan) {
   for (uint32_t i = 0; i < program->location_count; i++) {
     tm_plan_location *one = &program->locations[i];
     const bool is_own = one->kind == TM_LOCATION_KEPT || one->kind == TM_LOCATION_STATE;
-    if (is_own && is_in_buffer(one)) tm_device_buffer_destroy(program->problem.memories[one->memory], one->buffer, one->bytes);
+    if (is_own && is_in_buffer(one)) tm_device_buffer_destroy(program->problem.memories[one->memory], one->buffer, one->bytes, NULL);
     if (one->kind == TM_LOCATION_NEXT) tm_plan_memory_free(plan, one->host, one->bytes);
     one->buffer = NULL;
     one->host = NULL;
@@ -280,12 +280,12 @@ static void free_all(tm_plan *plan) {
   free_locations(plan);
   for (uint32_t i = 0; i < program->slot_count; i++) {
     tm_plan_slot *slot = &program->slots[i];
-    if (slot->memory != TM_HOST_SPACE) tm_device_buffer_destroy(program->problem.memories[slot->memory], slot->buffer, slot->bytes);
+    if (slot->memory != TM_HOST_SPACE) tm_device_buffer_destroy(program->problem.memories[slot->memory], slot->buffer, slot->bytes, NULL);
     slot->buffer = NULL;
   }
   for (uint32_t i = 0; i < program->problem.place_count; i++) {
     tm_plan_queue *queue = &program->queues[i];
-    tm_device_buffer_destroy(program->problem.places[i].device, queue->workspace_buffer, queue->workspace_bytes);
+    tm_device_buffer_destroy(program->problem.places[i].device, queue->workspace_buffer, queue->workspace_bytes, NULL);
     tm_plan_memory_free(plan, queue->workspace, queue->workspace_bytes);
     queue->workspace_buffer = NULL;
     queue->workspace = NULL;

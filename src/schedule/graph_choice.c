@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "plugin/reference.h"
+#include "schedule/graph_budget.h"
 #include "schedule/graph_overlap.h"
-#include "solver/memory_price.h"
 #include "solver/timeline.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
@@ -61,7 +61,7 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
   tm_assignment_within within;
-  TM_TRY(tm_assignment_solve_within(&problem->solver, NULL, memory, &within, error));
+  TM_TRY(tm_graph_budget_solve(problem, memory, &within, error));
   if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) {
     take_assignment(&within.assignment, home, choice);
     tm_graph_choice_find_alternates(problem, within.assignment.min_marginals, choice);
@@ -189,8 +189,6 @@ static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy,
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
                                tm_graph_choice *out_choice, tm_error *error) {
   const tm_status status = choose(problem, policy, memory, out_choice, error);
-  if (status == TM_ERROR_LIMIT && policy->most_bytes != 0)
-    tm_error_prefix(error, "the plan may take %llu bytes in each memory (0 is the host's)", (unsigned long long)policy->most_bytes);
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
 }

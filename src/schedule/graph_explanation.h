@@ -35,8 +35,6 @@ typedef struct tm_explained_question {
   tm_explained_candidate *candidates;
   uint32_t candidate_count;
   uint32_t worst_numerics;
-  uint32_t use_count;                   /* nodes that ask it */
-  uint32_t reserved;
   tm_work  work;
 } tm_explained_question;
 

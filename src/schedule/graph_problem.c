@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/graph_problem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -197,11 +198,19 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
   TM_TRY(tm_graph_labels_place(problem, error));
   TM_TRY(number_values(problem, error));
   TM_TRY(list_ops(problem, policy, error));
-  return price_copies(problem, policy, error);
+  TM_TRY(price_copies(problem, policy, error));
+  tm_graph_labels_settle(problem, memory, policy);
+  return TM_OK;
 }
 
 void tm_graph_problem_deinit(tm_graph_problem *problem) {
   for (uint32_t i = 0; i < problem->placement_count; i++) tm_placement_release(problem->table, problem->placements[i]);
   problem->placement_count = 0;
   tm_arena_deinit(&problem->arena);
+}
+
+void tm_graph_problem_name_memory(const tm_graph_problem *problem, uint32_t memory, char *text, uint64_t capacity) {
+  const tm_device_slot *device = problem->memories[memory];
+  if (device == NULL) (void)snprintf(text, (size_t)capacity, "host memory");
+  else (void)snprintf(text, (size_t)capacity, "%s's memory", device->name);
 }

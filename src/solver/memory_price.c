@@ -217,12 +217,13 @@ static tm_status raise_prices(pricing *s, uint32_t *solve_count, tm_error *error
   return TM_OK;
 }
 
-static tm_status fail_unfit(pricing *s, tm_error *error) {
+static tm_status fail_unfit(pricing *s, tm_memory_shortage *out_shortage, tm_error *error) {
   tm_occupancy_weigh(&s->occupancy, s->nearest);
   for (uint32_t m = 0; m < s->problem->memory_count; m++) {
     const uint64_t peak = s->occupancy.peak_bytes[m], budget = tm_occupancy_budget(s->problem, m);
-    if (peak > budget)
-      return tm_fail(error, TM_ERROR_LIMIT,
+    if (peak <= budget) continue;
+    *out_shortage = (tm_memory_shortage){ m, s->occupancy.peak_op[m], peak, budget };
+    return tm_fail(error, TM_ERROR_LIMIT,
                      "no plan that fits was found: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
                      (unsigned long long)peak, m, s->occupancy.peak_op[m], (unsigned long long)budget);
   }
@@ -274,7 +275,7 @@ static tm_status fit(pricing *s, tm_assignment_within *out, tm_error *error) {
     result->marginals_are_exact = false;
     TM_TRY(raise_prices(s, &out->solve_count, error));
     find_plans(s);
-    if (s->best_ns == TM_SOLVER_NEVER) return fail_unfit(s, error);
+    if (s->best_ns == TM_SOLVER_NEVER) return fail_unfit(s, &out->shortage, error);
     memcpy(result->labels, s->best, p->op_count * sizeof *s->best);
     result->total_ns = s->best_ns;
     result->bound_ns = tm_min_u64(s->bound_ns, s->best_ns);
@@ -289,6 +290,7 @@ tm_status tm_assignment_solve_within(const tm_solver_problem *problem, const tm_
                                      tm_assignment_within *out, tm_error *error) {
   if (out == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there is no place for the assignment");
   tm_assignment_within result = { .memory_count = 0 };
+  out->shortage = result.shortage;
   TM_TRY(tm_assignment_solve(problem, options, memory, &result.assignment, error));
   tm_arena arena;
   tm_arena_init(&arena, memory);
@@ -296,8 +298,12 @@ tm_status tm_assignment_solve_within(const tm_solver_problem *problem, const tm_
   tm_status status = allocate(&s, &arena, &result, error);
   if (status == TM_OK) status = fit(&s, &result, error);
   tm_arena_deinit(&arena);
-  if (status == TM_OK) *out = result;
-  else tm_assignment_within_deinit(&result);
+  if (status == TM_OK) {
+    *out = result;
+  } else {
+    out->shortage = result.shortage;
+    tm_assignment_within_deinit(&result);
+  }
   return status;
 }
 

@@ -101,6 +101,7 @@ static tm_status lazy_device_info(tm_backend *backend, uint32_t index, tm_device
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a lazy accelerator");
   out_info->epoch = 1;
+  out_info->open_ns = backend->control->open_ns;
   out_info->queue_count = QUEUES;
   out_info->memory_count = 1;
   out_info->memories = backend->spaces;
@@ -259,6 +260,7 @@ static tm_status enqueue(tm_backend *backend, uint32_t number, const task *what,
     move_clock(backend, now.end_ns);
     return TM_OK;
   }
+  if (backend->control->depth != 0 && q->count - q->done >= backend->control->depth) return TM_BUSY;
   task *tasks = realloc(q->tasks, (size_t)(q->count + 1) * sizeof *tasks);
   if (tasks == NULL) return TM_ERROR_NO_MEMORY;
   q->tasks = tasks;

@@ -21,10 +21,12 @@ typedef struct lazy_control {
   uint64_t    cost_seed;
   uint64_t    element_cost_ns;  /* declared for each element of the output as well */
   uint64_t    setup_ns;
+  uint64_t    open_ns;
   uint32_t    is_host;          /* it works in the host's memory, as lazily */
   uint32_t    is_prompt;        /* it works within its calls, and says so */
   uint32_t    aliases;          /* output 0 may lie where input 0 does */
   uint32_t    granule;          /* of offsets; 0: 1 */
+  uint32_t    depth;            /* not 0: a queue with so much undone work is full */
   uint32_t    refused_op;       /* not 0: this one it does not do */
   tm_identity uuid;
   tm_identity resource;
