@@ -144,7 +144,7 @@ const tm_command tm_command_check = {
   .operand_max = UINT32_MAX,
   .summary = "what is wrong with files: structure, shards, NaN, infinities",
   .notes =
-      "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them or with several models. "
+      "FILE is a safetensors, GGUF, ONNX or npy file, the index of a sharded set, or a folder with one of them or with several models. "
       "Found are: what no reader accepts, and what it is instead; an index and shards that do not agree; truncated "
       "tensors; NaN and infinities, in block formats by their scales, with the first position and, from three axes on, the "
       "slices of the outermost one (the experts) that hold any; tensors of an unknown type. Notes, which are no findings, "

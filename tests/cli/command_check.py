@@ -134,6 +134,15 @@ class Check(harness.CommandTest):
         self.assertEqual((row["first"], row["slices"]), ([97, 0, 0], [97]))
         self.assertIn("in expert 97 of 160", row["message"])
 
+    def test_swapped_bytes(self):
+        name, values = b"w", b"".join(struct.pack(">H", scale) + bytes(range(1, 33)) for scale in (0x3C00, 0x3C00, 0x7E01, 0x3C00))
+        info = struct.pack(">Q", len(name)) + name + struct.pack(">IQQIQ", 2, 64, 2, Q8_0, 0)
+        head = struct.pack(">4sIQQ", b"GGUF", 3, 1, 0) + info
+        path = self.folder / "swapped.gguf"
+        path.write_bytes(head + bytes(-len(head) % 32) + values)
+        (row,) = self.rows(path)
+        self.assertEqual((row["kind"], row["count"], row["first"]), ("block_scale", 1, [1, 0]))
+
     def test_scales_without_arithmetic(self):
         data = self.blocks(Q4_K, 4)
         data[144 * 2 + 2 : 144 * 2 + 4] = b"\x00\x7e"     # the second scale, of the minima
