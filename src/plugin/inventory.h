@@ -110,6 +110,7 @@ typedef struct tm_device_slot {
   _Atomic uint32_t state;               /* TM_DEVICE_* */
   _Atomic uint64_t epoch;
   _Atomic uint64_t launch_count;
+  _Atomic uint32_t doubted_runs;        /* so many more are all measured: what it takes may have changed */
   _Atomic uint64_t violation_count;
   const char      *excluded_reason;     /* NULL: it is not */
   bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
