@@ -9,7 +9,7 @@ static void two_devices_share(void **state) {
   (void)state;
   prepare(&one, LONG_NS + LONG_NS / 10);
   one.waits_for_helper = true;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
   assert_whole(&one);
   assert_int_equal(one.report.lane_count, 2);
@@ -27,7 +27,7 @@ static void memory_of_its_own_gets_two_lanes(void **state) {
   one.await_in_launch = 2;
   one.count = MOST_PIECES;
   one.fakes.controls[1].memory = silicon;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
   assert_whole(&one);
   assert_int_equal(atomic_load(&one.fakes.controls[1].most_in_launch), 2);
@@ -42,7 +42,7 @@ static void mixed_work_finds_who_suits_it(void **state) {
   one.waits_for_helper = true;
   one.copies = 40;
   one.fakes.controls[1].only_op = TM_OP_NEG;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
   assert_whole(&one);
   assert_true(atomic_load(&one.fakes.controls[1].launches) != 0);
@@ -81,13 +81,14 @@ static void a_hang_ends_it_and_frees_nothing(void **state) {
     stream_case *one = &cases[who];
     prepare(one, LONG_NS + LONG_NS / 10);
     one->waits_for_helper = true;
-    one->fakes.patience_ns = 100000000;
+    one->count = MOST_PIECES;
+    one->fakes.patience_ns = 800000000;
     one->fakes.alloc = keep_alloc;
     one->fakes.free = keep_free;
     fake_control *hanging = &one->fakes.controls[who];
     hanging->is_asynchronous = 1;
     hanging->hang_at = 12;
-    fake_case_open(&one->fakes, "ab", "reference");
+    open_stream(one, "ab", "reference");
     assert_int_equal(run(one, false), TM_ERROR_INTERNAL);
     assert_non_null(strstr(one->error.text, "may still use"));
     assert_non_null(hanging->held_input);
@@ -103,7 +104,7 @@ static void one_silicon_is_one_lane(void **state) {
   (void)state;
   prepare(&one, LONG_NS + LONG_NS / 10);
   one.fakes.controls[0].resource = one.fakes.controls[1].resource = silicon;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   assert_int_equal(run(&one, false), TM_OK);
   assert_whole(&one);
   assert_int_equal(one.report.lane_count, 1);
@@ -115,7 +116,7 @@ static void set_up_for_too_little_is_not_paid(void **state) {
   (void)state;
   prepare(&one, LONG_NS / 10);
   one.fakes.controls[1].setup_ns = UINT64_C(100000000000000);   /* a day: no delay makes that worth it */
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   assert_int_equal(run(&one, false), TM_OK);
   assert_whole(&one);
   assert_int_equal(atomic_load(&one.fakes.controls[1].launches), 0);
@@ -133,7 +134,7 @@ static void failures_lose_nothing(void **state) {
       one.at = moments[m];
       one.breaks = &one.fakes.controls[who % 2];
       if (who == 2) atomic_store(&one.fakes.controls[1].launch_status, TM_ERROR_INTERNAL);
-      fake_case_open(&one.fakes, "ab", who == 2 ? NULL : "reference");
+      open_stream(&one, "ab", who == 2 ? NULL : "reference");
       if (run(&one, false) != TM_OK) fail_msg("at %u, %u fails: %s", moments[m], who, one.error.text);
       assert_whole(&one);
       assert_true(one.notes <= 2);
@@ -148,7 +149,7 @@ static void strict_streams_fail(void **state) {
   prepare(&one, LONG_NS + LONG_NS / 10);
   atomic_store(&one.fakes.controls[1].launch_status, TM_ERROR_INTERNAL);
   one.waits_for_helper = true;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   assert_int_equal(run(&one, true), TM_ERROR_INTERNAL);
   fake_case_close(&one.fakes);
 }
@@ -163,7 +164,7 @@ static void work_that_fails_ends_it(void **state) {
       prepare(&one, LONG_NS + LONG_NS / 10);
       uint32_t *const stops[] = { &one.stop_next, &one.stop_load, &one.stop_done, &one.stop_advance };
       *stops[i] = at;
-      fake_case_open(&one.fakes, "ab", "reference");
+      open_stream(&one, "ab", "reference");
       assert_int_equal(run(&one, false), expected[i]);
       assert_string_equal(one.error.text, texts[i]);
       for (uint32_t p = 0; p < PIECES; p++) assert_true(one.done[p] <= 1);
@@ -177,7 +178,7 @@ static void cancelled_streams_end(void **state) {
   prepare(&one, LONG_NS + LONG_NS / 10);
   one.at = 20;
   one.cancel = 1;
-  fake_case_open(&one.fakes, "ab", "reference");
+  open_stream(&one, "ab", "reference");
   assert_int_equal(run(&one, false), TM_ERROR_CANCELLED);
   assert_true(one.finished < 30);
   fake_case_close(&one.fakes);
