@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "execute/work_stream_state.h"
 
+/* As many at once as take about so long. */
+#define FIRST_MOST 8u
+#define SHORT_NS UINT64_C(2500000)
+#define LONG_NS UINT64_C(10000000)
+
 /* One piece in so many runs by itself, so that its device's prices stay true. */
 #define ALONE_ONE_IN 16u
 
@@ -26,6 +31,7 @@ static bool open_batch(tm_work_stream_lane *lane) {
   lane->batch = tm_memory_calloc(stream->runner->table->memory, 1, sizeof *lane->batch);
   if (lane->batch == NULL) return false;
   tm_batch_init(&lane->batch->runs, stream->runner);
+  lane->batch->most = FIRST_MOST;
   tm_mutex_lock(&stream->lock);
   for (uint32_t i = 0; i < TM_BATCH_MOST; i++) stream->spare[stream->spare_count++] = &lane->batch->pool[i];
   tm_mutex_unlock(&stream->lock);
@@ -56,7 +62,7 @@ static void take_more(tm_work_stream_lane *lane) {
   const tm_pull_offer *first = tm_work_stream_offer_of(lane, batch->taken[0]->kind);
   tm_pull_offer sum = first == NULL ? (tm_pull_offer){ 0, 0, false } : *first;
   tm_mutex_lock(&stream->lock);
-  while (batch->taken_count < TM_BATCH_MOST && bytes < TM_BATCH_BYTES) {
+  while (batch->taken_count < batch->most && bytes < TM_BATCH_BYTES) {
     tm_work_stream_fill(stream);
     const uint32_t index = stream->is_over ? stream->window_count : find_small(lane, &sum);
     if (index == stream->window_count) break;
@@ -97,10 +103,17 @@ static tm_status load(tm_work_stream_lane *lane, tm_error *error) {
   return TM_OK;
 }
 
+static void adapt(tm_work_stream_batch *batch) {
+  const uint64_t taken_ns = batch->runs.taken_ns;
+  if (taken_ns > LONG_NS && batch->most > 1) batch->most /= 2;
+  if (taken_ns < SHORT_NS && batch->taken_count == batch->most && batch->most < TM_BATCH_MOST) batch->most *= 2;
+}
+
 static void finish(tm_work_stream_lane *lane, uint64_t begin_ns) {
   tm_work_stream *stream = lane->stream;
   tm_work_stream_batch *batch = lane->batch;
   const uint64_t taken_ns = (tm_now_ns() - begin_ns) / batch->taken_count;
+  adapt(batch);
   if (lane->device == NULL) tm_work_stream_recruit(stream, &batch->taken[0]->piece, batch->runs.device->index);
   tm_mutex_lock(&stream->lock);
   for (uint32_t i = 0; i < batch->taken_count; i++) {

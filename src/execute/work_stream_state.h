@@ -30,6 +30,7 @@ typedef struct tm_work_stream_batch {
   tm_work_stream_entry *taken[TM_BATCH_MOST];
   uint32_t              taken_count;
   uint32_t              batch_count;
+  uint32_t              most;           /* pieces at once, so that one who is in a hurry does not wait for long */
   bool                  has_failed;     /* from then on each piece runs by itself */
   tm_work_stream_entry  pool[TM_BATCH_MOST];    /* among the stream's spare ones */
 } tm_work_stream_batch;

@@ -26,19 +26,24 @@ static bool take_any(tm_device_slot *device, uint32_t *out_queue) {
   return false;
 }
 
-/* Unfinished queues become free only when somebody looks, so waiting is done in short pieces. */
+/* Whoever comes while others wait is behind them: else a job, which takes the next tile the moment that it is done with one, would
+   have the queue again before anybody who waits for it woke up.  Unfinished queues become free only when somebody looks, so
+   waiting is done in short pieces. */
 uint32_t tm_device_queue_acquire(tm_device_slot *device) {
   uint32_t queue;
-  if (take_any(device, &queue)) return queue;
+  if (atomic_load(&device->queue_waiters) == 0 && take_any(device, &queue)) return queue;
   atomic_fetch_add(&device->queue_waiters, 1);
   tm_mutex_lock(&device->lock);
-  while (!take_any(device, &queue)) {
+  const uint64_t place = device->queue_line_next++;
+  while (place != device->queue_line_first || !take_any(device, &queue)) {
     (void)tm_condition_wait(&device->queue_freed, &device->lock, tm_now_ns() + LOOK_NS);
     if (atomic_load(&device->unfinished_count) == 0) continue;
     tm_mutex_unlock(&device->lock);
     tm_device_settle(device);
     tm_mutex_lock(&device->lock);
   }
+  device->queue_line_first++;
+  tm_condition_wake_all(&device->queue_freed);
   tm_mutex_unlock(&device->lock);
   atomic_fetch_sub(&device->queue_waiters, 1);
   return queue;

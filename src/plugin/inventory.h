@@ -124,6 +124,8 @@ typedef struct tm_device_slot {
   struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue */
   _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */
   _Atomic uint32_t queue_waiters;
+  uint64_t         queue_line_first;    /* these two under `lock`: who waits for a queue gets one in the order of coming */
+  uint64_t         queue_line_next;
   _Atomic uint32_t unfinished_count;    /* queues with work that was left behind */
   _Atomic uint64_t unfinished_until_ns; /* when that is late */
   _Atomic uint8_t  clean_calls[TM_CALL_KINDS];                  /* that came back, up to one more than TM_TRIAL_RUNS */

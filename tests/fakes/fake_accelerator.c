@@ -55,7 +55,7 @@ static tm_status fake_device_info(tm_backend *backend, uint32_t index, tm_device
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a fake accelerator");
   out_info->epoch = 1;
-  out_info->queue_count = 4;
+  out_info->queue_count = backend->control->queue_count == 0 ? 4 : backend->control->queue_count;
   out_info->memory_count = 1;
   out_info->memories = backend->spaces;
   return TM_OK;

@@ -48,7 +48,7 @@ static void many_share_a_wait(void **state) {
     assert_whole(&one);
     const uint64_t waits = atomic_load(&one.fakes.controls[0].waits);
     printf("%s: %llu waits\n", kinds[i].name, (unsigned long long)waits);
-    assert_true(kinds[i].is_asynchronous ? waits != 0 && waits < MOST_PIECES / 8 : waits == 0);
+    assert_true(kinds[i].is_asynchronous ? waits != 0 && waits < MOST_PIECES : waits == 0);
     assert_true(atomic_load(&one.fakes.controls[0].launches) == MOST_PIECES);
     assert_int_equal(one.notes + one.batch_notes, 0);
     fake_case_close(&one.fakes);
