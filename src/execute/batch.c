@@ -67,10 +67,13 @@ static uint64_t unit_of(const tm_device_slot *device, uint64_t alignment) {
   return tm_max_u64(tm_max_u64(TM_BEST_ALIGNMENT, own), tm_max_u64(space->offset_granule, space->store_granule));
 }
 
+/* One block serves all devices that the batch has turned to: none is particular beyond this. */
+#define LARGEST_ALIGNMENT (UINT64_C(1) << 16)
+
 /* Whole units, so that none writes into its neighbour. */
 static bool reserve(tm_batch_area *area, uint64_t unit, uint64_t bytes, uint64_t *out_offset) {
   uint64_t padded;
-  if (unit == 0 || unit > TM_BATCH_BYTES || !tm_checked_round_up(area->bytes, unit, out_offset)) return false;
+  if (unit == 0 || unit > LARGEST_ALIGNMENT || !tm_checked_round_up(area->bytes, unit, out_offset)) return false;
   if (!tm_checked_round_up(bytes, unit, &padded) || padded > TM_BATCH_BYTES || *out_offset > TM_BATCH_BYTES - padded) return false;
   area->bytes = *out_offset + padded;
   return true;
@@ -99,13 +102,10 @@ static bool has_memory(tm_batch *batch, tm_batch_area *area, uint64_t alignment)
   return area->host != NULL;
 }
 
-/* One block serves all devices that the batch has turned to: none is particular beyond this. */
-#define LARGEST_ALIGNMENT (UINT64_C(1) << 16)
-
 static bool has_room(tm_batch *batch, tm_batch_item *item) {
   uint64_t before[TM_BATCH_AREAS];
   for (uint32_t i = 0; i < TM_BATCH_AREAS; i++) before[i] = batch->areas[i].bytes;
-  bool fits = unit_of(item->candidate->device, 1) <= LARGEST_ALIGNMENT && place(batch, item);
+  bool fits = place(batch, item);
   for (uint32_t i = 0; i < TM_BATCH_WORKSPACE && fits; i++) fits = has_memory(batch, &batch->areas[i], LARGEST_ALIGNMENT);
   if (fits && item->candidate->device->is_host_memory)
     fits = has_memory(batch, &batch->areas[TM_BATCH_WORKSPACE], LARGEST_ALIGNMENT);
@@ -216,7 +216,6 @@ static tm_status finish(flight *f, tm_error *error) {
   return status;
 }
 
-/* What went before a launch that was refused ends first. */
 static tm_status run_all(flight *f) {
   TM_TRY(upload(f));
   for (uint32_t i = 0; i < f->batch->count; i++) TM_TRY(launch(f, i));
@@ -261,7 +260,7 @@ tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
   flight f = { .batch = batch, .use = &use, .error = error };
   tm_status status = make_buffers(&f);
   if (status == TM_OK) status = run_all(&f);
-  tm_error unheard = TM_ERROR_INIT;
+  tm_error unheard = TM_ERROR_INIT;     /* what went before a launch that was refused ends first */
   if (status != TM_OK && f.last.value != 0 && !use.is_abandoned && !use.queue_is_left) (void)finish(&f, &unheard);
   batch->taken_ns = tm_clock_since(clock, begin);
   atomic_fetch_add_explicit(&batch->device->launch_count, f.launched, memory_order_relaxed);

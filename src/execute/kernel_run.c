@@ -18,6 +18,7 @@
 /* One such run may have been held up; the next is measured to see.  After two the device is in doubt, whatever it runs, and
    so many runs are measured: enough for each of a few kinds to be known anew. */
 #define SURPRISE_HALVES 3u      /* more than so many halves of what was expected, or less than that turned over */
+#define SURPRISE_NS UINT64_C(10000)     /* and off by so much: clocks and caches make less than that */
 #define DOUBTED_RUNS 64u
 
 static bool is_in_doubt(tm_plan_candidate *candidate) {
@@ -35,7 +36,8 @@ static uint64_t measured_runs(tm_plan_candidate *candidate, uint64_t runs) {
 }
 
 static void note_surprise(tm_plan_candidate *candidate, uint64_t taken_ns, uint64_t expected_ns) {
-  const bool is_long = taken_ns / SURPRISE_HALVES > expected_ns / 2, is_short = taken_ns / 2 < expected_ns / SURPRISE_HALVES;
+  const bool is_long = taken_ns / SURPRISE_HALVES > expected_ns / 2 && taken_ns - expected_ns > SURPRISE_NS;
+  const bool is_short = taken_ns / 2 < expected_ns / SURPRISE_HALVES && expected_ns - taken_ns > SURPRISE_NS;
   const int32_t before = atomic_load_explicit(&candidate->surprises, memory_order_relaxed);
   int32_t now = 0;
   if (is_long) now = before > 0 ? before + 1 : 1;

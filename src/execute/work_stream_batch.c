@@ -144,8 +144,9 @@ static tm_status run_batch(tm_work_stream_lane *lane, tm_work_stream_rest *out_r
   tm_error own = TM_ERROR_INIT;
   TM_TRY(load(lane, error));
   const tm_status status = tm_batch_run(&lane->batch->runs, &own);
+  const bool is_last_word = status == TM_ERROR_CANCELLED || (status != TM_OK && lane->stream->runner->is_strict);
+  if (is_last_word) return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s", own.text);
   if (status == TM_OK) finish(lane, begin);
-  else if (lane->stream->runner->is_strict || status == TM_ERROR_CANCELLED) return tm_fail(error, status, "%s", own.text);
   else fall_back(lane, status, &own, out_rest);
   return TM_OK;
 }
