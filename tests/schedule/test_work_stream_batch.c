@@ -80,6 +80,7 @@ static void a_batch_that_fails_is_made_good(void **state) {
         if (late) one.fakes.controls[0].fail_at = moments[m];
         else one.at = (uint32_t)moments[m];
         one.breaks = &one.fakes.controls[0];
+        one.fakes.controls[0].queue_count = 1;          /* so that tickets fail in the order of launches */
         one.fakes.controls[1].cost_ns = LONG_NS * 30;
         open_stream(&one, "ab", "reference");
         if (run(&one, false) != TM_OK) fail_msg("%d at %d: %s", (int)late, (int)moments[m], one.error.text);
@@ -94,6 +95,7 @@ static void strict_streams_end_with_it(void **state) {
   (void)state;
   prepare_kind(&one, &kinds[1]);
   one.fakes.controls[0].fail_at = 100;
+  one.fakes.controls[0].queue_count = 1;
   open_stream(&one, "a", "reference");
   assert_int_equal(run(&one, true), TM_ERROR_INTERNAL);
   fake_case_close(&one.fakes);
