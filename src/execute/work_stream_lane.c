@@ -266,8 +266,6 @@ void tm_work_stream_recruit(tm_work_stream *stream, const tm_work_stream_piece *
 }
 
 void tm_work_stream_join(tm_work_stream *stream) {
-  for (uint32_t i = 1; i < stream->pull.lane_count; i++) {
-    tm_thread_join(&stream->lanes[i].thread);
-    tm_work_stream_lane_deinit(&stream->lanes[i]);
-  }
+  for (uint32_t i = 1; i < stream->pull.lane_count; i++) tm_thread_join(&stream->lanes[i].thread);
+  for (uint32_t i = 1; i < stream->pull.lane_count; i++) tm_work_stream_lane_deinit(&stream->lanes[i]);
 }

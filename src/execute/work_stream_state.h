@@ -32,7 +32,7 @@ typedef struct tm_work_stream_batch {
   uint32_t              batch_count;
   uint32_t              most;           /* pieces at once, so that one who is in a hurry does not wait for long */
   bool                  has_failed;     /* from then on each piece runs by itself */
-  tm_work_stream_entry  pool[TM_BATCH_MOST];    /* among the stream's spare ones */
+  tm_work_stream_entry  pool[TM_BATCH_MOST];    /* among the stream's spare ones: any lane may have them, as long as one runs */
 } tm_work_stream_batch;
 
 /* Pieces that are to run one by one. */

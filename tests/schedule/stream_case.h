@@ -146,4 +146,27 @@ static inline void assert_whole(const stream_case *one) {
   for (uint32_t i = 0; i < one->count; i++) assert_int_equal(one->done[i], 1);
 }
 
+/* Memory that is reachable for ever: what a device that hangs may still touch is never given back. */
+typedef struct kept_block {
+  _Alignas(64) struct kept_block *next;
+} kept_block;
+static _Atomic(kept_block *) kept_blocks;
+
+static inline void *keep_alloc(void *context, uint64_t bytes, uint64_t alignment) {
+  (void)context;
+  const uint64_t ahead = alignment > sizeof(kept_block) ? alignment : sizeof(kept_block);
+  char *memory = aligned_alloc(ahead, (ahead + bytes + ahead - 1) / ahead * ahead);
+  if (memory == NULL) return NULL;
+  kept_block *block = (kept_block *)(void *)(memory + ahead - sizeof *block);
+  kept_block *first = atomic_load(&kept_blocks);
+  do block->next = first;
+  while (!atomic_compare_exchange_weak(&kept_blocks, &first, block));
+  return memory + ahead;
+}
+
+static inline void keep_free(void *context, void *memory, uint64_t bytes) {
+  (void)context;
+  if (memory != NULL) memset(memory, 0xdd, (size_t)bytes);      /* who uses it afterwards finds this */
+}
+
 #endif

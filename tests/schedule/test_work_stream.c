@@ -49,29 +49,6 @@ static void mixed_work_finds_who_suits_it(void **state) {
   fake_case_close(&one.fakes);
 }
 
-/* Memory that is reachable for ever: what a device that hangs may still touch is never given back. */
-typedef struct kept_block {
-  _Alignas(64) struct kept_block *next;
-} kept_block;
-static _Atomic(kept_block *) kept_blocks;
-
-static void *keep_alloc(void *context, uint64_t bytes, uint64_t alignment) {
-  (void)context;
-  const uint64_t ahead = alignment > sizeof(kept_block) ? alignment : sizeof(kept_block);
-  char *memory = aligned_alloc(ahead, (ahead + bytes + ahead - 1) / ahead * ahead);
-  if (memory == NULL) return NULL;
-  kept_block *block = (kept_block *)(void *)(memory + ahead - sizeof *block);
-  kept_block *first = atomic_load(&kept_blocks);
-  do block->next = first;
-  while (!atomic_compare_exchange_weak(&kept_blocks, &first, block));
-  return memory + ahead;
-}
-
-static void keep_free(void *context, void *memory, uint64_t bytes) {
-  (void)context;
-  if (memory != NULL) memset(memory, 0xdd, (size_t)bytes);      /* who uses it afterwards finds this */
-}
-
 /* A device that works in the host's memory and does not come back may still use what it was given: nothing of that is freed, and
    the stream ends, since what its pieces lie in may go with whoever wanted them. */
 static void a_hang_ends_it_and_frees_nothing(void **state) {
