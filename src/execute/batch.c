@@ -117,7 +117,7 @@ bool tm_batch_add(tm_batch *batch, const tm_request *request) {
   tm_error unheard = TM_ERROR_INIT;
   tm_placement *placement = NULL;
   if (batch->count == TM_BATCH_MOST) return false;
-  if (tm_placement_acquire(batch->runner->table, request, &placement, &unheard) != TM_OK) return false;
+  if (tm_placement_acquire(batch->runner->table, request, batch->runner->cancelled, &placement, &unheard) != TM_OK) return false;
   const uint32_t index = tm_placement_peek(placement);
   tm_batch_item *item = &batch->items[batch->count];
   if (index < placement->candidate_count) {
@@ -236,9 +236,10 @@ static void leave_memory(const flight *f) {
 }
 
 static void drop_buffers(const flight *f) {
+  tm_device_slot *device = f->batch->device;
   for (uint32_t i = 0; i < TM_BATCH_AREAS; i++) {
     tm_batch_area *area = &f->batch->areas[i];
-    if (!f->batch->device->is_host_memory) tm_device_buffer_destroy(f->batch->device, area->buffer, area->bytes);
+    if (!device->is_host_memory) tm_device_buffer_destroy(device, area->buffer, area->bytes, f->use->cancelled);
     area->buffer = NULL;
   }
 }
@@ -251,8 +252,7 @@ static void note_failure(const flight *f, tm_status status) {
 }
 
 tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
-  tm_device_use use = tm_device_use_begin(batch->device);
-  use.cancelled = batch->runner->cancelled;
+  tm_device_use use = tm_device_use_begin(batch->device, batch->runner->cancelled);
   use.has_own_operands = true;
   use.trial = batch->items[0].candidate->trial;
   const tm_clock *clock = &batch->device->backend->inventory->clock;
