@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a replay adds to each of many tiny operations on devices that compute within their calls: tm_plan_run beside a bare loop
- * over the same launches, in turns; and what one operation by itself takes through tm_run, and as a plan of one node.
+ * over the same launches, in turns; what one operation by itself takes through tm_run, and as a plan of one node; and what as
+ * many tiny tasks take in StarPU, where that is installed.
  *     bench_replay [--nodes=N] [--elements=N] [--threads=N]
  */
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "bench.h"
 #include "execute/plan.h"
+#include "task_peer.h"
 
 #define ROUNDS 101u
 #define WARM_UP 80u
@@ -92,6 +94,16 @@ static uint64_t plan_bytes(const tm_plan_program *p) {
          p->problem.graph->value_count * (sizeof *p->roots + sizeof *p->offsets);
 }
 
+static void show_peer(uint32_t count, uint64_t elements, uint32_t threads) {
+  bench_task_peer peer;
+  if (!bench_task_peer_measure(count, (uint32_t)elements, threads, ROUNDS, &peer)) {
+    printf("StarPU beside it: left out, %s\n", peer.version);
+    return;
+  }
+  printf("StarPU %s beside it, %u tasks, scheduler lws: %.1f where they are independent, %.1f in a chain\n", peer.version, count,
+         peer.independent_ns, peer.chained_ns);
+}
+
 int main(int argc, char **argv) {
   const uint64_t elements = bench_option(argc, argv, "elements", 8);
   const tm_context_options options = { .struct_size = sizeof options,
@@ -121,5 +133,6 @@ int main(int argc, char **argv) {
   close_problem(&one);
   close_problem(&many);
   tm_context_destroy(many.context);
+  show_peer(many.node_count, elements, options.thread_count);
   return 0;
 }

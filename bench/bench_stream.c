@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_stream FILE [--plugin=PATH] [--threads=N] [--seconds=10]: the statistics job over a checkpoint, again and again, with the
- * devices that there are, and small operations in between as somebody at a keyboard wants them.  Prints what each device
- * did, how near that is to the least time that they could have taken together (bound / achieved), and how long the small
- * operations took while the job ran.
+ * bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10]: the statistics job over a checkpoint, again
+ * and again, with the devices that there are but those named, and small operations in between as somebody at a keyboard wants
+ * them.  Prints what each device did, how near that is to the least time that they could have taken together (bound /
+ * achieved), and how long the small operations took while the job ran.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #define MOST_SAMPLES 200000u
 #define PAUSE_NS 2000000u
 #define SIDE 64u
+#define MOST_WITHOUT 8u
 
 typedef struct samples {
   double   ns[MOST_SAMPLES];
@@ -97,14 +98,19 @@ static int bench(tm_context *context, tm_checkpoint *checkpoint, uint64_t second
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return fprintf(stderr, "usage: bench_stream FILE [--plugin=PATH] [--threads=N] [--seconds=10]\n"), 2;
-  const char *plugin = NULL;
-  for (int i = 2; i < argc; i++)
+  if (argc < 2)
+    return fprintf(stderr, "usage: bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10]\n"), 2;
+  const char *plugin = NULL, *without[MOST_WITHOUT];
+  uint32_t without_count = 0;
+  for (int i = 2; i < argc; i++) {
     if (strncmp(argv[i], "--plugin=", 9) == 0) plugin = argv[i] + 9;
+    if (strncmp(argv[i], "--without=", 10) == 0 && without_count < MOST_WITHOUT) without[without_count++] = argv[i] + 10;
+  }
   tm_error error = { .struct_size = sizeof error };
   const tm_context_options options = { .struct_size = sizeof options, .flags = TM_CONTEXT_MAP_FILES,
                                        .thread_count = (uint32_t)bench_option(argc, argv, "threads", 0),
-                                       .plugin_paths = &plugin, .plugin_path_count = plugin != NULL };
+                                       .plugin_paths = &plugin, .plugin_path_count = plugin != NULL,
+                                       .excluded_devices = without, .excluded_device_count = without_count };
   tm_context *context = NULL;
   tm_checkpoint *checkpoint = NULL;
   tm_status status = tm_context_create(&options, &context, &error);

@@ -15,10 +15,36 @@
 /* Runs that a device proves itself with are handed to another thread; on a busy machine only next to this it is nothing. */
 #define LONG_RUN_NS UINT64_C(20000000)
 
+/* One such run may have been held up; the next is measured to see.  After two the device is in doubt, whatever it runs, and
+   so many runs are measured: enough for each of a few kinds to be known anew. */
+#define SURPRISE_HALVES 3u      /* more than so many halves of what was expected, or less than that turned over */
+#define SURPRISE_NS UINT64_C(10000)     /* and off by so much: clocks and caches make less than that */
+#define DOUBTED_RUNS 64u
+
+static bool is_in_doubt(tm_plan_candidate *candidate) {
+  _Atomic uint32_t *left = &candidate->device->doubted_runs;
+  uint32_t runs = atomic_load_explicit(left, memory_order_relaxed);
+  if (runs != 0) (void)atomic_compare_exchange_strong(left, &runs, runs - 1);
+  return runs != 0 || atomic_load_explicit(&candidate->surprises, memory_order_relaxed) != 0;
+}
+
 /* How many runs this one stands for; 0: it is not measured. */
-static uint64_t measured_runs(uint64_t runs) {
+static uint64_t measured_runs(tm_plan_candidate *candidate, uint64_t runs) {
   if (runs < MEASURE_ALL_RUNS) return 1;
-  return runs % MEASURE_ONE_IN == 0 ? MEASURE_ONE_IN : 0;
+  if (runs % MEASURE_ONE_IN == 0) return MEASURE_ONE_IN;
+  return is_in_doubt(candidate) ? 1 : 0;
+}
+
+static void note_surprise(tm_plan_candidate *candidate, uint64_t taken_ns, uint64_t expected_ns) {
+  const bool is_long = taken_ns / SURPRISE_HALVES > expected_ns / 2 && taken_ns - expected_ns > SURPRISE_NS;
+  const bool is_short = taken_ns / 2 < expected_ns / SURPRISE_HALVES && expected_ns - taken_ns > SURPRISE_NS;
+  const int32_t before = atomic_load_explicit(&candidate->surprises, memory_order_relaxed);
+  int32_t now = 0;
+  if (is_long) now = before > 0 ? before + 1 : 1;
+  else if (is_short) now = before < 0 ? before - 1 : -1;
+  const bool is_twice = now > 1 || now < -1;
+  if (is_twice) atomic_store(&candidate->device->doubted_runs, DOUBTED_RUNS);
+  atomic_store_explicit(&candidate->surprises, is_twice ? 0 : now, memory_order_relaxed);
 }
 
 static bool is_warm(const tm_plan_candidate *candidate, uint64_t runs) {
@@ -33,11 +59,16 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   if (run->is_first) atomic_store(&candidate->first_ns, kernel_ns);
   else if (atomic_load_explicit(&candidate->first_ns, memory_order_relaxed) != 0)
     tm_candidate_learn_setup(&runner->table->market, candidate, kernel_ns);
-  if (run->run_count == 0) {
+  const uint64_t expected_ns = tm_placement_expect(placement, candidate);
+  const bool is_news = run->is_early && run->taken_ns < expected_ns / 2;
+  if (run->run_count == 0 && !is_news) {
     tm_exploration_settle(runner->table, candidate, run->taken_ns);
     return;
   }
-  tm_placement_learn(runner->table, placement, candidate, kernel_ns, run->run_count);
+  if (atomic_load_explicit(&candidate->runs, memory_order_relaxed) > MEASURE_ALL_RUNS)
+    note_surprise(candidate, run->taken_ns, expected_ns);
+  tm_placement_learn(runner->table, placement, candidate, kernel_ns, is_news ? 1 : run->run_count);
+  if (is_news) return;
   tm_correction_learn_copy(correction, candidate->basis.link_in, run->copies.in_bytes, run->copies.in_ns);
   tm_correction_learn_copy(correction, candidate->basis.link_out, run->copies.out_bytes, run->copies.out_ns);
 }
@@ -97,13 +128,13 @@ static tm_status launch_proven(launching *l, void *const *pointers, tm_error *er
 tm_status tm_kernel_run_once(const tm_runner *runner, tm_plan_candidate *candidate, tm_kernel *kernel, void *const *pointers,
                              const tm_resident *residents, bool is_timed, tm_kernel_run *out_run, tm_error *error) {
   const uint64_t runs = atomic_fetch_add_explicit(&candidate->runs, 1, memory_order_relaxed);
-  const uint64_t run_count = measured_runs(runs);
+  const uint64_t run_count = measured_runs(candidate, runs);
   launching l = { .runner = runner, .candidate = candidate, .kernel = kernel, .residents = residents,
                   .is_measured = is_timed || run_count != 0 };
   const bool is_proven = tm_trial_is_over(candidate->trial);
   TM_TRY((is_proven ? launch_proven : launch_on_trial)(&l, pointers, error));
   const bool is_telling = run_count != 0 && is_warm(candidate, runs) && (is_proven || l.taken_ns >= LONG_RUN_NS);
-  *out_run = (tm_kernel_run){ .run_count = is_telling ? run_count : 0, .is_first = runs == 0, .taken_ns = l.taken_ns,
-                              .copies = l.copies };
+  *out_run = (tm_kernel_run){ .run_count = is_telling ? run_count : 0, .is_first = runs == 0, .is_early = run_count != 0 && !is_telling,
+                              .taken_ns = l.taken_ns, .copies = l.copies };
   return TM_OK;
 }

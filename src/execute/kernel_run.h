@@ -9,6 +9,7 @@
 typedef struct tm_kernel_run {
   uint64_t run_count;           /* runs that this one stands for; 0: nothing is to be learned from it but set-ups */
   bool     is_first;            /* of its candidate */
+  bool     is_early;            /* it had more to do than later ones will: only if it was faster than expected is that news */
   uint64_t taken_ns;            /* copies included */
   tm_copy_times copies;
 } tm_kernel_run;

@@ -95,6 +95,9 @@ tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *p
 }
 
 void tm_work_stream_lane_deinit(tm_work_stream_lane *lane) {
+  if (lane->batch != NULL) tm_batch_deinit(&lane->batch->runs);
+  tm_memory_free(lane->stream->runner->table->memory, lane->batch, sizeof *lane->batch);
+  lane->batch = NULL;
   if (lane->is_held) return;
   tm_scratch_give(lane->room.scratch, lane->room.block);
   tm_memory_free(lane->stream->runner->table->memory, lane->result, lane->stream->work->result_bytes);
@@ -146,7 +149,7 @@ static bool has_helpers(tm_work_stream *stream) {
 
 /* While there are helpers the caller's thread keeps to one device, so that it does not wait for theirs; but not for work that
    this one is far worse at. */
-static bool suits_home(tm_work_stream *stream, const tm_request *request) {
+bool tm_work_stream_suits_home(tm_work_stream *stream, const tm_request *request) {
   if (stream->home == TM_ANY_DEVICE || request->only_device != TM_ANY_DEVICE) return false;
   if (!has_helpers(stream)) {
     stream->home = TM_ANY_DEVICE;
@@ -165,7 +168,7 @@ static bool suits_home(tm_work_stream *stream, const tm_request *request) {
 static tm_status run_at_home(tm_work_stream *stream, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                              tm_error *error) {
   tm_error first = TM_ERROR_INIT;
-  if (!suits_home(stream, request)) return tm_runner_run(stream->runner, request, pointers, out_outcome, error);
+  if (!tm_work_stream_suits_home(stream, request)) return tm_runner_run(stream->runner, request, pointers, out_outcome, error);
   tm_request own = *request;
   own.only_device = stream->home;
   const tm_status status = tm_runner_run(stream->runner, &own, pointers, out_outcome, &first);
@@ -198,11 +201,18 @@ static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, 
   return TM_OK;
 }
 
+static tm_status run_some(tm_work_stream *stream, tm_work_stream_entry *first, tm_error *error) {
+  tm_work_stream_rest rest;
+  TM_TRY(tm_work_stream_run_together(&stream->lanes[0], first, &rest, error));
+  for (uint32_t i = 0; i < rest.count; i++) TM_TRY(run_piece(stream, rest.entries[i], error));
+  return TM_OK;
+}
+
 static tm_status run_next(tm_work_stream *stream, tm_error *error) {
   tm_work_stream_entry *entry = NULL;
   if (tm_work_stream_is_cancelled(stream)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
   const tm_status status = take_oldest(stream, &entry);
-  if (status == TM_OK) TM_TRY(run_piece(stream, entry, error));
+  if (status == TM_OK) TM_TRY(run_some(stream, entry, error));
   if (status >= 0) TM_TRY(stream->work->advance(stream->work->context, error));
   return status;
 }

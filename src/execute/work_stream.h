@@ -5,7 +5,8 @@
  * pull pieces on threads of their own, as long as that ends earlier (solver/pull.h); one with memory of its own and several
  * queues gets two, so that one piece is copied while the other is computed.  A lane whose device fails gives its piece back and is
  * gone for the rest of the stream; the caller's thread, which has all devices to fall back on, takes it.  So a stream needs no
- * device but one, and what comes out never depends on who took what: order is the work's business.
+ * device but one, and what comes out never depends on who took what: order is the work's business.  Small pieces go many at a time
+ * to a device that spends more on a run than on what it computes.
  */
 #ifndef TM_EXECUTE_WORK_STREAM_H
 #define TM_EXECUTE_WORK_STREAM_H
@@ -30,6 +31,7 @@ typedef struct tm_work_stream_source {
   void    *context;
   uint64_t bytes_total;
   uint64_t result_bytes;        /* a piece's output 0: memory for it comes with the lane */
+  uint64_t small_bytes;         /* pieces of at most so many bytes may run many at once (batch.h); 0: each runs by itself */
   /* Under the stream's lock.  The next piece, in order.   TM_OK, TM_END (there are no more), TM_PENDING (not before another
      piece is done), TM_ERROR_* (the stream ends with it) */
   tm_status (*next)(void *context, tm_work_stream_piece *out_piece, tm_error *error);

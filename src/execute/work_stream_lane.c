@@ -20,7 +20,7 @@ static tm_pull_offer ask_price(tm_work_stream *stream, const tm_device_slot *dev
   return (tm_pull_offer){ quote.total_ns, quote.setup_ns, quote.is_measured };
 }
 
-static const tm_pull_offer *find_offer(const tm_work_stream_lane *lane, uint64_t kind) {
+const tm_pull_offer *tm_work_stream_offer_of(const tm_work_stream_lane *lane, uint64_t kind) {
   for (uint32_t i = 0; i < TM_WORK_STREAM_OFFERS; i++)
     if (lane->offers[i].kind == kind) return &lane->offers[i].offer;
   return NULL;
@@ -36,8 +36,8 @@ static void forget_setups(tm_work_stream_lane *lane, uint64_t kind) {
     if (lane->offers[i].kind != kind && lane->offers[i].offer.setup_ns != 0) lane->offers[i].kind = 0;
 }
 
-/* It ran: what it took counts for more than what was promised.  The first runs of a kind take longer than later ones. */
-static void learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *entry, const tm_run_outcome *outcome) {
+/* The first runs of a kind take longer than later ones. */
+void tm_work_stream_learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *entry, const tm_run_outcome *outcome) {
   const uint64_t taken_ns = entry->piece.load_ns + outcome->measured_ns;
   for (uint32_t i = 0; i < TM_WORK_STREAM_OFFERS; i++) {
     if (lane->offers[i].kind != entry->kind) continue;
@@ -61,7 +61,7 @@ static uint32_t choose(const tm_work_stream *stream, const tm_work_stream_lane *
   *out_unknown = NOTHING;
   for (uint32_t i = 0; i < stream->window_count; i++) {
     const tm_work_stream_entry *entry = stream->window[i];
-    const tm_pull_offer *offer = find_offer(lane, entry->kind);
+    const tm_pull_offer *offer = tm_work_stream_offer_of(lane, entry->kind);
     if (offer == NULL) *out_unknown = i;
     if (offer == NULL || !tm_pull_is_worth(&stream->pull, lane->index, offer)) continue;
     const double advantage = tm_pull_advantage(&stream->pull, lane->index, entry->piece.bytes, offer);
@@ -151,10 +151,36 @@ static bool run_one(tm_work_stream_lane *lane, tm_work_stream_entry *entry) {
     give_up(lane, entry, is_loaded, status, &error);
     return false;
   }
-  learn_offer(lane, entry, &outcome);
+  tm_work_stream_learn_offer(lane, entry, &outcome);
   tm_mutex_lock(&stream->lock);
   tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
   tm_mutex_unlock(&stream->lock);
+  return true;
+}
+
+/* What the lane has no use for any more, from `begin` on. */
+static void give_back_rest(tm_work_stream_lane *lane, const tm_work_stream_rest *rest, uint32_t begin) {
+  tm_mutex_lock(&lane->stream->lock);
+  for (uint32_t i = rest->count; i > begin; i--) tm_work_stream_give_back(lane->stream, rest->entries[i - 1]);
+  tm_mutex_unlock(&lane->stream->lock);
+}
+
+static bool run_some(tm_work_stream_lane *lane, tm_work_stream_entry *first) {
+  tm_work_stream *stream = lane->stream;
+  tm_work_stream_rest rest;
+  tm_error error = TM_ERROR_INIT;
+  const tm_status status = tm_work_stream_run_together(lane, first, &rest, &error);
+  if (status != TM_OK) {
+    tm_mutex_lock(&stream->lock);
+    tm_work_stream_fail(stream, status, &error);
+    tm_mutex_unlock(&stream->lock);
+    return false;
+  }
+  for (uint32_t i = 0; i < rest.count; i++) {
+    if (run_one(lane, rest.entries[i])) continue;
+    give_back_rest(lane, &rest, i + 1);
+    return false;
+  }
   return true;
 }
 
@@ -162,7 +188,7 @@ static void *lane_thread(void *argument) {
   tm_work_stream_lane *lane = argument;
   tm_work_stream *stream = lane->stream;
   tm_work_stream_entry *entry;
-  while ((entry = take_best(lane)) != NULL && run_one(lane, entry)) continue;
+  while ((entry = take_best(lane)) != NULL && run_some(lane, entry)) continue;
   tm_mutex_lock(&stream->lock);
   stream->pull.lanes[lane->index].is_gone = true;
   tm_condition_wake_all(&stream->changed);
@@ -256,8 +282,6 @@ void tm_work_stream_recruit(tm_work_stream *stream, const tm_work_stream_piece *
 }
 
 void tm_work_stream_join(tm_work_stream *stream) {
-  for (uint32_t i = 1; i < stream->pull.lane_count; i++) {
-    tm_thread_join(&stream->lanes[i].thread);
-    tm_work_stream_lane_deinit(&stream->lanes[i]);
-  }
+  for (uint32_t i = 1; i < stream->pull.lane_count; i++) tm_thread_join(&stream->lanes[i].thread);
+  for (uint32_t i = 1; i < stream->pull.lane_count; i++) tm_work_stream_lane_deinit(&stream->lanes[i]);
 }

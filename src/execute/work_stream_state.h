@@ -3,11 +3,13 @@
 #ifndef TM_EXECUTE_WORK_STREAM_STATE_H
 #define TM_EXECUTE_WORK_STREAM_STATE_H
 
+#include "execute/batch.h"
 #include "execute/work_stream.h"
 #include "solver/pull.h"
 
 #define TM_WORK_STREAM_WINDOW 16u            /* pieces that a lane can choose from */
 #define TM_WORK_STREAM_ENTRIES (TM_WORK_STREAM_WINDOW + TM_PULL_MOST_LANES)       /* these, and one that each lane has taken */
+#define TM_WORK_STREAM_MOST_ENTRIES (TM_WORK_STREAM_ENTRIES + TM_PULL_MOST_LANES * TM_BATCH_MOST)
 #define TM_WORK_STREAM_OFFERS 32u            /* kinds of pieces that a lane remembers the price of */
 
 typedef struct tm_work_stream tm_work_stream;
@@ -22,6 +24,23 @@ typedef struct tm_work_stream_offer {
   tm_pull_offer offer;
 } tm_work_stream_offer;
 
+/* What a lane that runs many pieces at once has. */
+typedef struct tm_work_stream_batch {
+  tm_batch              runs;
+  tm_work_stream_entry *taken[TM_BATCH_MOST];
+  uint32_t              taken_count;
+  uint32_t              batch_count;
+  uint32_t              most;           /* pieces at once, so that one who is in a hurry does not wait for long */
+  bool                  has_failed;     /* from then on each piece runs by itself */
+  tm_work_stream_entry  pool[TM_BATCH_MOST];    /* among the stream's spare ones: any lane may have them, as long as one runs */
+} tm_work_stream_batch;
+
+/* Pieces that are to run one by one. */
+typedef struct tm_work_stream_rest {
+  tm_work_stream_entry *entries[TM_BATCH_MOST];
+  uint32_t              count;
+} tm_work_stream_rest;
+
 /* A thread that pulls for one device.  The first of a stream is the caller's own: it has no device. */
 typedef struct tm_work_stream_lane {
   tm_work_stream       *stream;
@@ -33,6 +52,7 @@ typedef struct tm_work_stream_lane {
   bool             is_held;             /* a device may still use its room and its result: they stay */
   tm_work_stream_offer  offers[TM_WORK_STREAM_OFFERS];
   uint32_t         offer_count;         /* ever made: the oldest goes first */
+  tm_work_stream_batch *batch;          /* NULL: it has none yet */
 } tm_work_stream_lane;
 
 struct tm_work_stream {
@@ -43,8 +63,8 @@ struct tm_work_stream {
   tm_pull_state         pull;
   tm_work_stream_lane       *lanes;          /* TM_PULL_MOST_LANES */
   tm_work_stream_entry      *entries;        /* TM_WORK_STREAM_ENTRIES */
-  tm_work_stream_entry      *window[TM_WORK_STREAM_ENTRIES];      /* those to choose from, oldest first */
-  tm_work_stream_entry      *spare[TM_WORK_STREAM_ENTRIES];
+  tm_work_stream_entry      *window[TM_WORK_STREAM_MOST_ENTRIES];      /* those to choose from, oldest first */
+  tm_work_stream_entry      *spare[TM_WORK_STREAM_MOST_ENTRIES];
   uint32_t              window_count;
   uint32_t              spare_count;
   uint32_t              in_flight;
@@ -79,6 +99,18 @@ bool tm_work_stream_is_held(const tm_work_stream *stream, tm_status status);
 
 /* Has the work load the piece for the lane; tells how long that took in the piece. */
 tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *piece, void **out_pointers, tm_error *error);
+
+/* The price of a kind of piece to a lane beside the caller's; NULL: it does not know it. */
+const tm_pull_offer *tm_work_stream_offer_of(const tm_work_stream_lane *lane, uint64_t kind);
+/* It ran: what it took counts for more than what was promised. */
+void tm_work_stream_learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *entry, const tm_run_outcome *outcome);
+/* Whether the caller's own piece is to run on the device that this thread keeps to. */
+bool tm_work_stream_suits_home(tm_work_stream *stream, const tm_request *request);
+
+/* Runs the piece, and more that are taken for it, at once, where that gains.  What did not run so is in out_rest, `first` included.
+   TM_ERROR_CANCELLED, what the work returned; if strict, what the device failed with */
+tm_status tm_work_stream_run_together(tm_work_stream_lane *lane, tm_work_stream_entry *first, tm_work_stream_rest *out_rest,
+                                      tm_error *error);
 
 /* Frees what a lane had, but for what a device may still use. */
 void tm_work_stream_lane_deinit(tm_work_stream_lane *lane);

@@ -26,21 +26,44 @@ static bool take_any(tm_device_slot *device, uint32_t *out_queue) {
   return false;
 }
 
-/* Unfinished queues become free only when somebody looks, so waiting is done in short pieces. */
+/* Under the device's lock, those who wait, in the order of coming. */
+static void join_line(tm_device_slot *device, tm_queue_waiter *self) {
+  tm_queue_waiter **link = &device->queue_line;
+  while (*link != NULL) link = &(*link)->next;
+  *link = self;
+}
+
+static void leave_line(tm_device_slot *device, const tm_queue_waiter *self) {
+  tm_queue_waiter **link = &device->queue_line;
+  while (*link != self) link = &(*link)->next;
+  *link = self->next;
+  tm_condition_wake_all(&device->queue_freed);
+}
+
+static bool take_in_turn(tm_device_slot *device, const tm_queue_waiter *self, uint32_t *out_queue) {
+  return device->queue_line == self && take_any(device, out_queue);
+}
+
+/* Whoever comes while others wait is behind them: else a job, which takes the next tile the moment that it is done with one,
+   would have the queue again before anybody who waits for it woke up.  Unfinished queues become free only when somebody
+   looks, so waiting is done in short pieces. */
 bool tm_device_queue_acquire(tm_device_slot *device, const _Atomic uint32_t *cancelled, uint32_t *out_queue) {
   uint32_t queue;
-  bool is_taken = take_any(device, &queue);
+  bool is_taken = atomic_load(&device->queue_waiters) == 0 && take_any(device, &queue);
   if (is_taken) *out_queue = queue;
   if (is_taken) return true;
+  tm_queue_waiter self = { NULL };
   atomic_fetch_add(&device->queue_waiters, 1);
   tm_mutex_lock(&device->lock);
-  while (!(is_taken = take_any(device, &queue)) && (cancelled == NULL || atomic_load(cancelled) == 0)) {
+  join_line(device, &self);
+  while (!(is_taken = take_in_turn(device, &self, &queue)) && (cancelled == NULL || atomic_load(cancelled) == 0)) {
     (void)tm_condition_wait(&device->queue_freed, &device->lock, tm_now_ns() + LOOK_NS);
     if (atomic_load(&device->unfinished_count) == 0) continue;
     tm_mutex_unlock(&device->lock);
     tm_device_settle(device);
     tm_mutex_lock(&device->lock);
   }
+  leave_line(device, &self);
   tm_mutex_unlock(&device->lock);
   atomic_fetch_sub(&device->queue_waiters, 1);
   if (is_taken) *out_queue = queue;

@@ -9,7 +9,7 @@
 #define TM_QUEUE_TAKEN      1u
 #define TM_QUEUE_UNFINISHED 2u  /* work that was left behind must end first */
 
-/* Takes a queue, waiting for one if need be.  False: the caller was cancelled before. */
+/* Takes a queue, waiting for one if need be; who waits is served in the order of coming.  False: the caller was cancelled before. */
 bool     tm_device_queue_acquire(tm_device_slot *device, const _Atomic uint32_t *cancelled, uint32_t *out_queue);
 void     tm_device_queue_release(tm_device_slot *device, uint32_t queue);
 /* Takes an unfinished queue, to look at it; false if it is none.  It counts as unfinished until it is finished. */

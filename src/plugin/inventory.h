@@ -96,6 +96,11 @@ typedef enum tm_call_kind {
 /* Longer lists of a device are cut, and the cut is logged. */
 #define TM_MOST_MEMORIES 8u
 
+/* Lies on the stack of whoever waits for a queue. */
+typedef struct tm_queue_waiter {
+  struct tm_queue_waiter *next;
+} tm_queue_waiter;
+
 typedef struct tm_device_slot {
   tm_backend_slot *backend;
   uint32_t     index;                   /* in the inventory */
@@ -111,6 +116,7 @@ typedef struct tm_device_slot {
   _Atomic uint32_t state;               /* TM_DEVICE_* */
   _Atomic uint64_t epoch;
   _Atomic uint64_t launch_count;
+  _Atomic uint32_t doubted_runs;        /* so many more are all measured: what it takes may have changed */
   _Atomic uint64_t violation_count;
   const char      *excluded_reason;     /* NULL: it is not */
   bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
@@ -124,6 +130,7 @@ typedef struct tm_device_slot {
   struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue, and those without a queue */
   _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */
   _Atomic uint32_t queue_waiters;
+  struct tm_queue_waiter *queue_line;   /* under `lock`: who waits for a queue, in the order of coming */
   _Atomic uint32_t unfinished_count;    /* queues with work that was left behind, and calls without a queue that were */
   _Atomic uint64_t unfinished_until_ns; /* when that is late */
   _Atomic uint8_t  clean_calls[TM_CALL_KINDS];                  /* that came back, up to one more than TM_TRIAL_RUNS */

@@ -75,6 +75,32 @@ static tm_belief by_work(const tm_correction_state *state, const tm_correction_k
   return belief;
 }
 
+/* ---- the same operation at another size ---- */
+
+#define MOST_STEPS 4            /* doublings of the work that one size is told from another over */
+
+/* The measured bucket of this operation and formats that is nearest in size; NULL: none is near. */
+static const tm_correction_entry *find_neighbour(tm_correction *correction, const tm_correction_key *key, uint32_t *out_steps) {
+  const uint64_t operation = key->bucket & ~UINT64_C(0xff);
+  const int32_t size = (int32_t)(key->bucket & 0xff);
+  for (int32_t steps = 1; steps <= MOST_STEPS; steps++)
+    for (int32_t side = -steps; side <= steps; side += 2 * steps) {
+      if (size + side < 0 || size + side > 63) continue;
+      const tm_correction_entry_key near = { TM_CORRECTION_BUCKET, key->device, operation | (uint64_t)(size + side) };
+      const tm_correction_entry *entry = tm_correction_entry_find(correction, &near);
+      if (entry == NULL || entry->node.told.weight == 0 || entry->told_work_factor == TM_NO_WORK_FACTOR) continue;
+      *out_steps = (uint32_t)steps;
+      return entry;
+    }
+  return NULL;
+}
+
+/* What that size's rate makes of the core's count of this one's work. */
+static tm_belief by_neighbour(const tm_correction_entry *neighbour, uint32_t steps, const tm_correction_key *key) {
+  const uint64_t spread = TM_SPREAD_BUCKET + (uint64_t)steps * TM_SPREAD_BUCKET / 4;
+  return (tm_belief){ neighbour->node.told.mean - neighbour->told_work_factor + key->work_factor, spread << TM_VARIANCE_BITS };
+}
+
 static int64_t distance(int64_t a, int64_t b) { return a > b ? a - b : b - a; }
 
 /* A measurement that is far from what the levels above expect is no outlier if it is what the work comes to. */
@@ -128,6 +154,12 @@ static void name_bucket(tm_correction *correction, const tm_correction_key *key,
   entry->size_log2 = (uint32_t)(key->bucket & 0xff);
 }
 
+static void note_work(tm_correction *correction, const tm_correction_key *key) {
+  const tm_correction_entry_key bucket = { TM_CORRECTION_BUCKET, key->device, key->bucket };
+  tm_correction_entry *entry = tm_correction_entry_find(correction, &bucket);
+  if (entry != NULL) entry->work_factor = key->work_factor;
+}
+
 void tm_correction_learn(tm_correction *correction, const tm_correction_key *key, const tm_operation *operation,
                          uint64_t declared_ns, uint64_t measured_ns) {
   if (measured_ns == 0) return;
@@ -136,6 +168,7 @@ void tm_correction_learn(tm_correction *correction, const tm_correction_key *key
   const bool is_surprise = is_surprised(correction, key, x);
   const bool tell = learn_levels(correction, key, x, is_surprise);
   learn_work(correction, key, x - key->work_factor, is_surprise);
+  note_work(correction, key);
   if (operation != NULL) name_bucket(correction, key, operation);
   tm_correction_tell(correction, tell);
   tm_mutex_unlock(&correction->lock);
@@ -155,28 +188,55 @@ static bool is_beyond_measure(const tm_correction_state *device) {
   return device->samples >= UNTRUSTED_SAMPLES && device->variance > UNTRUSTED_VARIANCE;
 }
 
+/* What the work comes to at rates that were measured; false: there are none. */
+typedef struct work_view {
+  tm_belief belief;
+  bool      is_there;
+  bool      is_near;            /* measured with this very operation, at another size */
+} work_view;
+
+static work_view view_work(tm_correction *correction, const tm_correction_key *key) {
+  const tm_correction_entry_key class_key = work_of(key);
+  const tm_correction_state *rate = told_of(correction, &class_key);
+  uint32_t steps = 0;
+  const tm_correction_entry *neighbour = find_neighbour(correction, key, &steps);
+  if (neighbour != NULL) return (work_view){ by_neighbour(neighbour, steps, key), true, true };
+  return (work_view){ by_work(rate, key), rate->weight != 0, false };
+}
+
+/* What little was measured is drawn towards the explanation that foresaw it, rather than to the one that is usually right. */
+static tm_belief choose_prior(const tm_belief *levels, const work_view *work, const tm_correction_state *bucket) {
+  if (bucket->samples == 0 || !work->is_there) return *levels;
+  return distance(bucket->mean, work->belief.mean) < distance(bucket->mean, levels->mean) ? work->belief : *levels;
+}
+
+/* Of a try: one size tells more of another than devices' rates in a class do of its operations. */
+static int64_t expect_of_try(const tm_belief *levels, const work_view *work) {
+  if (!work->is_near) return (levels->mean + work->belief.mean) / 2;
+  return levels->mean / 4 + work->belief.mean / 4 * 3;
+}
+
 tm_correction_estimate tm_correction_look(tm_correction *correction, const tm_correction_key *key) {
-  const tm_correction_entry_key work_key = work_of(key);
   tm_correction_entry_key keys[LEVELS];
   uint64_t samples[LEVELS];
   tm_belief belief = declared;
   levels_of(key, keys);
   tm_mutex_lock(&correction->lock);
+  const work_view work = view_work(correction, key);
   for (uint32_t i = 0; i < LEVELS; i++) {
     const tm_correction_state *state = told_of(correction, &keys[i]);
+    if (i + 1 == LEVELS) belief = choose_prior(&belief, &work, state);
     belief = tm_belief_refine(belief, state, spreads[i]);
     samples[i] = state->samples;
   }
-  const tm_correction_state *rate = told_of(correction, &work_key);
-  const tm_belief work = by_work(rate, key);
-  const bool has_work = samples[2] == 0 && rate->weight != 0;
-  if (has_work && is_beyond_measure(told_of(correction, &keys[0]))) belief = work;
+  const bool has_work = samples[2] == 0 && work.is_there;
+  if (has_work && is_beyond_measure(told_of(correction, &keys[0]))) belief = work.belief;
   tm_mutex_unlock(&correction->lock);
   const int64_t spread = spread_of(belief.variance);
-  const int64_t hope = hope_of(belief.mean, spread), other_hope = hope_of(work.mean, spread_of(work.variance));
+  const int64_t hope = hope_of(belief.mean, spread), other_hope = hope_of(work.belief.mean, spread_of(work.belief.variance));
   const bool is_hopeful = has_work && other_hope < hope;
   return (tm_correction_estimate){ .factor = belief.mean, .least_factor = is_hopeful ? other_hope : hope,
-                                   .try_factor = is_hopeful ? (belief.mean + work.mean) / 2 : belief.mean, .spread = spread,
+                                   .try_factor = is_hopeful ? expect_of_try(&belief, &work) : belief.mean, .spread = spread,
                                    .samples = samples[2] != 0 ? samples[2] : samples[1] != 0 ? samples[1] : samples[0],
                                    .bucket_samples = samples[2], .device_samples = samples[0] };
 }

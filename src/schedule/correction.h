@@ -40,9 +40,13 @@ typedef struct tm_correction_entry {
   int64_t            told_mean;         /* the estimate that prices were last told of */
   uint32_t           next_changed;      /* of those that the snapshot does not know yet */
   bool               is_changed;
+  int64_t            work_factor;       /* of a bucket: its key's when it was last measured, TM_NO_WORK_FACTOR before that */
+  int64_t            told_work_factor;
   tm_work_kind       work;              /* of a bucket, for people */
   uint32_t           size_log2;         /* of a bucket: its work */
 } tm_correction_entry;
+
+#define TM_NO_WORK_FACTOR INT64_MIN
 
 /* Copies go from one memory to another. */
 typedef struct tm_correction_link {
@@ -88,7 +92,7 @@ void tm_correction_learn(tm_correction *correction, const tm_correction_key *key
 typedef struct tm_correction_estimate {
   int64_t  factor;              /* log2 of what to multiply a declared cost with */
   int64_t  least_factor;        /* log2 of what it may well turn out to be when more is known, whoever is right about its work */
-  int64_t  try_factor;          /* log2 of what to expect of a try: where declaration and work disagree, halfway */
+  int64_t  try_factor;          /* log2 of what to expect of a try: where declaration and work disagree, between them */
   int64_t  spread;              /* standard deviation of `factor` */
   uint64_t samples;             /* measurements of this very bucket or, if it has none, of the nearest level that has some */
   uint64_t bucket_samples;

@@ -12,6 +12,9 @@
 #define FIRST_CLIP (NAT * 3 / 2)
 #define SETTLED (3 * TM_WEIGHT_ONE)
 #define LARGE_RESIDUAL (NAT * 2 / 5)    /* two standard deviations of the noise */
+#define SMALL_RESIDUAL (NAT / 40)
+#define LEAN_LENGTH 8           /* so many in a row are no chance: the device changes slowly, and less of what is old counts */
+#define LEAN_WEIGHT (8 * TM_WEIGHT_ONE)
 #define DRIFT_LENGTH 5          /* so many large residuals of one sign in a row: the device changed, start over */
 
 tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, uint32_t spread) {
@@ -24,10 +27,18 @@ tm_belief tm_belief_refine(tm_belief above, const tm_correction_state *state, ui
 
 static int64_t clip(int64_t value, int64_t limit) { return value > limit ? limit : value < -limit ? -limit : value; }
 
-/* Counts large residuals of one sign; true when there were so many in a row that the device must have changed. */
+/* How many residuals in a row are at least that large, and of one sign. */
+static int32_t count_row(int32_t before, int64_t residual, int64_t least) {
+  const int32_t sign = residual > least ? 1 : residual < -least ? -1 : 0;
+  if (sign == 0 || (before > 0) != (sign > 0)) return sign;
+  return before > LEAN_LENGTH || before < -LEAN_LENGTH ? before : before + sign;
+}
+
+/* True when there were so many large ones that the device must have changed. */
 static bool has_drifted(tm_correction_state *state, int64_t residual) {
-  const int32_t sign = residual > LARGE_RESIDUAL ? 1 : residual < -LARGE_RESIDUAL ? -1 : 0;
-  state->drift = sign == 0 || (state->drift > 0) != (sign > 0) ? sign : state->drift + sign;
+  state->drift = count_row(state->drift, residual, LARGE_RESIDUAL);
+  state->lean = count_row(state->lean, residual, SMALL_RESIDUAL);
+  if (state->lean >= LEAN_LENGTH || state->lean <= -LEAN_LENGTH) state->weight = (uint32_t)tm_min_u64(state->weight, LEAN_WEIGHT);
   return state->drift >= DRIFT_LENGTH || state->drift <= -DRIFT_LENGTH;
 }
 
@@ -47,7 +58,7 @@ static void add_sample(tm_correction_state *state, int64_t residual, uint64_t sq
 
 static void start_over(tm_correction_node *node, int64_t x) {
   node->live.weight = 0;
-  node->live.drift = 0;
+  node->live.drift = node->live.lean = 0;
   node->live.mean = x;
   node->fresh = (tm_correction_state){ .samples = node->fresh.samples };
   node->is_reset = true;

@@ -26,6 +26,8 @@ typedef struct tm_correction_state {
   uint64_t samples;             /* all ever seen */
   uint32_t weight;              /* those that count, in TM_WEIGHT_ONE: old ones fade */
   int32_t  drift;               /* consecutive large residuals, signed */
+  int32_t  lean;                /* consecutive residuals of one sign that are not nothing, signed */
+  uint32_t reserved;
 } tm_correction_state;
 
 typedef struct tm_correction_node {

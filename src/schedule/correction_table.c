@@ -90,6 +90,7 @@ tm_correction_entry *tm_correction_entry_add(tm_correction *correction, const tm
   entry->owner = key->owner;
   entry->key = key->key;
   entry->next_changed = TM_NO_ENTRY;
+  entry->work_factor = entry->told_work_factor = TM_NO_WORK_FACTOR;
   return entry;
 }
 
@@ -114,6 +115,7 @@ static void promote(tm_correction *correction) {
     tm_correction_entry *entry = &correction->entries[i];
     i = entry->next_changed;
     entry->node.told = entry->node.live;
+    entry->told_work_factor = entry->work_factor;
     entry->is_changed = false;
     entry->next_changed = TM_NO_ENTRY;
   }

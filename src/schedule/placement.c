@@ -402,6 +402,26 @@ uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement,
   return atomic_load(&placement->chosen);
 }
 
+/* Under the lock: all that it needs once is paid, and nobody would be faster who has yet to be. */
+static bool owes_nothing(const tm_placement *placement, uint32_t index) {
+  const tm_plan_candidate *one = &placement->candidates[index];
+  if (tm_candidate_has_setup(one) && !atomic_load(&one->is_paid)) return false;
+  for (uint32_t i = 0; i < placement->candidate_count; i++)
+    if (tm_candidate_can_run(&placement->candidates[i]) && placement->candidates[i].total_ns < one->total_ns) return false;
+  return one->constant_ns == 0;
+}
+
+uint32_t tm_placement_peek(tm_placement *placement) {
+  const uint32_t chosen = atomic_load(&placement->chosen), nobody = placement->candidate_count;
+  const bool is_waiting = atomic_load_explicit(&placement->patience, memory_order_relaxed) != 0;
+  if (chosen == nobody || is_waiting || atomic_load(&placement->explore) != TM_EXPLORE_NONE) return nobody;
+  if (!atomic_load_explicit(&placement->has_setups, memory_order_relaxed)) return chosen;
+  tm_mutex_lock(&placement->lock);
+  const bool is_settled = owes_nothing(placement, chosen);
+  tm_mutex_unlock(&placement->lock);
+  return is_settled ? chosen : nobody;
+}
+
 tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
                              tm_quote *out_quote, tm_error *error) {
   tm_placement *placement = NULL;

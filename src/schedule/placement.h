@@ -72,6 +72,8 @@ typedef struct tm_choice_site {
 /* The candidate to run: the cheapest, what it has to pay once included (setup_ledger.h), or now and then one that may be
    cheaper than is known.  candidate_count: nobody can. */
 uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement, const tm_choice_site *site);
+/* What that would be, where nothing is to be tried, waited for or credited; candidate_count: it has to be asked. */
+uint32_t tm_placement_peek(tm_placement *placement);
 /* Looks at prices again if something was told since. */
 void     tm_placement_refresh(tm_placement_table *table, tm_placement *placement);
 /* The same in any case.  Under the placement's lock. */

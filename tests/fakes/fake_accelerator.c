@@ -36,8 +36,8 @@ static tm_status fake_init(const tm_host *host, tm_backend **out_backend) {
     .identity = is_host ? host_memory : control->memory,
     .name = TM_STRING("fake memory"),
     .alignment = 1,
-    .offset_granule = 1,
-    .store_granule = 1,
+    .offset_granule = control->granule == 0 ? 1 : control->granule,
+    .store_granule = control->granule == 0 ? 1 : control->granule,
   };
   backend->spaces[0] = &backend->space;
   control->host = host;
@@ -55,7 +55,7 @@ static tm_status fake_device_info(tm_backend *backend, uint32_t index, tm_device
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a fake accelerator");
   out_info->epoch = 1;
-  out_info->queue_count = 4;
+  out_info->queue_count = backend->control->queue_count == 0 ? 4 : backend->control->queue_count;
   out_info->memory_count = 1;
   out_info->memories = backend->spaces;
   return TM_OK;
@@ -152,8 +152,11 @@ static void give_ticket(fake_control *control, const tm_launch *launch, uint64_t
 
 static tm_status fake_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
   const tm_host *host = backend_of(device)->host;
-  const uint64_t hang_at = backend_of(device)->control->hang_at, begin = host->now_ns(host->context);
+  fake_control *control = backend_of(device)->control;
+  const uint64_t hang_at = control->hang_at, fail_at = atomic_load(&control->fail_at), begin = host->now_ns(host->context);
+  atomic_fetch_add(&control->waits, 1);
   for (uint32_t i = 0; i < count; i++) {
+    if (fail_at != 0 && tickets[i].value >= fail_at) return tickets[i].value == fail_at ? TM_ERROR_INTERNAL : TM_ERROR_PREDECESSOR;
     if (hang_at == 0 || tickets[i].value < hang_at) continue;
     while (host->now_ns(host->context) - begin < timeout_ns) {
     }
@@ -163,13 +166,22 @@ static tm_status fake_wait(tm_device *device, const tm_ticket *tickets, uint32_t
 }
 
 static tm_status fake_cancel(tm_device *device, uint32_t queue) {
-  const fake_control *control = backend_of(device)->control;
+  fake_control *control = backend_of(device)->control;
   (void)queue;
+  if (atomic_load(&control->launches) >= atomic_load(&control->fail_at)) atomic_store(&control->fail_at, 0);
   return control->hang_at != 0 && atomic_load(&control->launches) >= control->hang_at ? TM_BUSY : TM_OK;
+}
+
+static int are_placed(const tm_launch *launch, uint32_t granule) {
+  for (uint32_t i = 0; i < launch->binding_count && granule != 0; i++)
+    if (launch->bindings[i].offset % granule != 0) return 0;
+  return 1;
 }
 
 static tm_status launch_now(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
+  if (!are_placed(launch, backend->control->granule))
+    return backend->host->fail(backend->host->context, TM_ERROR_ARGUMENT, 0, (tm_string)TM_STRING("an offset beside the granule"));
   const tm_host *host = backend->host;
   const uint64_t begin = host->now_ns(host->context);
   const uint64_t number = atomic_fetch_add(&backend->control->launches, 1);

@@ -35,7 +35,11 @@ struct fake_control {
   tm_identity memory;           /* all zero: the host's */
   uint32_t    is_asynchronous;  /* 1: launches give tickets; what is done is done at once all the same */
   uint64_t    hang_at;          /* not 0: that ticket never completes, and those after it */
-  void       *held_input;       /* what that launch was given */
+  _Atomic uint64_t fail_at;     /* not 0: that ticket ends as TM_ERROR_INTERNAL and those after it for that reason, until a cancel */
+  uint32_t    queue_count;      /* 0: 4 */
+  uint32_t    granule;          /* of offsets and stores; 0: 1 */
+  _Atomic uint64_t waits;
+  void       *held_input;       /* what the launch that hangs was given */
   void       *held_output;
   _Atomic uint32_t in_launch;
   _Atomic uint32_t most_in_launch;      /* at once */
