@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "solver/branching.h"
+#include "solver/common_proof.h"
 #include "solver/dead_ends.h"
 #include "solver/descent.h"
 #include "solver/elimination.h"
@@ -24,13 +25,19 @@ typedef struct solving {
   tm_arena            *arena;
   tm_arena             order_arena;     /* of the last order that was tried */
   uint64_t             most_entries;
+  uint32_t             common_readers;
   bool                 with_marginals;
   tm_choices           choices;
   tm_flow              flow;
   tm_factor_graph      graph;
   tm_elimination_order order;
   tm_elimination       elimination;
+  tm_plan_cost         plan;
   bool                 is_pruned;
+  tm_common_values     common;
+  tm_common_proof      proof;           /* all zero: there are no common values, or no proof was tried */
+  uint64_t             proof_entries;
+  uint32_t             proof_width;
   uint32_t            *chosen;          /* [op]: a choice */
   uint64_t             bound_ns;
 } solving;
@@ -40,14 +47,14 @@ static tm_status no_memory(const solving *s, tm_error *error) {
 }
 
 static tm_status build_graph(solving *s, tm_error *error) {
-  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, s->arena, error);
+  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, NULL, s->arena, error);
 }
 
 static tm_status prune(solving *s, tm_error *error) {
   uint64_t dropped;
   TM_TRY(tm_dead_ends_drop(&s->choices, s->problem, &s->flow, s->arena, &dropped, error));
   s->is_pruned = dropped != 0;
-  return build_graph(s, error);
+  return TM_OK;
 }
 
 static tm_status relax(solving *s, const tm_elimination_limits *relaxation, uint64_t most_entries, tm_error *error) {
@@ -73,22 +80,50 @@ static tm_status order_somehow(solving *s, tm_error *error) {
   return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
 }
 
-/* An exact order if one fits, with dead ends gone if it must be; otherwise the finest relaxation that fits. */
+static bool has_exact_order(const solving *s) { return s->order.is_complete && s->order.is_exact; }
+
+static tm_status order_together(solving *s, tm_error *error) {
+  TM_TRY(build_graph(s, error));
+  return order_exactly(s, error);
+}
+
+/* What everything together takes: an exact order if one fits without dead ends, or else the finest relaxation that fits. */
 static tm_status find_order(solving *s, tm_error *error) {
-  TM_TRY(s->with_marginals ? build_graph(s, error) : prune(s, error));
-  TM_TRY(order_exactly(s, error));
-  if (s->order.is_complete && s->order.is_exact) return TM_OK;
-  if (s->with_marginals) {
-    TM_TRY(prune(s, error));
-    if (s->is_pruned) TM_TRY(order_exactly(s, error));
-    if (s->order.is_complete && s->order.is_exact) return TM_OK;
-  }
+  const bool was_tried = s->with_marginals;
+  if (was_tried) TM_TRY(prune(s, error));
+  if (!was_tried || s->is_pruned || s->common.value_count != 0) TM_TRY(order_together(s, error));
+  if (has_exact_order(s)) return TM_OK;
   for (size_t i = 0; i < RELAXATIONS; i++) {
     TM_TRY(relax(s, &relaxations[i], s->most_entries, error));
     if (s->order.is_complete) return TM_OK;
   }
   return order_somehow(s, error);
 }
+
+/* ---- common values apart ---- */
+
+/* A plan and a proof without the tables that common values would make wide, where the rest is narrow. */
+static tm_status prove_apart(solving *s, tm_error *error) {
+  TM_TRY(tm_common_values_init(&s->common, s->problem, &s->choices, &s->flow, s->common_readers, s->arena, error));
+  if (s->common.value_count == 0) return TM_OK;
+  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, s->common.is_common, s->arena, error));
+  TM_TRY(order_exactly(s, error));
+  if (!has_exact_order(s)) return TM_OK;
+  tm_common_values_charge(&s->common, &s->graph);
+  TM_TRY(tm_elimination_init(&s->elimination, &s->graph, &s->order, s->arena, error));
+  TM_TRY(tm_plan_cost_init(&s->plan, s->problem, &s->choices, &s->flow, s->arena, error));
+  s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .elimination = &s->elimination, .plan = &s->plan,
+                                .wants_marginals = s->with_marginals };
+  s->proof_entries = s->order.table_entries;
+  s->proof_width = s->order.width;
+  return tm_common_proof_run(&s->proof, s->arena, error);
+}
+
+static bool is_proven(const solving *s) {
+  return s->proof.chosen != NULL && s->proof.price.nevers == 0 && s->proof.price.ns == s->proof.bound_ns;
+}
+
+/* ---- everything together ---- */
 
 /* The operation to name when a variable has no state left. */
 static uint32_t op_of(const solving *s, uint32_t variable) {
@@ -105,9 +140,8 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   if (s->elimination.total_ns == TM_SOLVER_NEVER)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its inputs can get to and its outputs can leave",
                    op_of(s, s->elimination.impossible));
-  tm_plan_cost plan;
-  TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
+  TM_TRY(tm_plan_cost_init(&s->plan, s->problem, &s->choices, &s->flow, s->arena, error));
+  tm_branching branching = { .elimination = &s->elimination, .plan = &s->plan };
   if (s->order.is_exact_but_bits)
     branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
@@ -117,23 +151,33 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   tm_branching_run(&branching);
   s->bound_ns = branching.bound_ns;
   *out_price = branching.best_price;
+  s->bound_ns = tm_max_u64(s->bound_ns, s->proof.bound_ns);
+  if (s->proof.chosen != NULL && tm_plan_price_is_less(s->proof.price, *out_price)) {
+    *out_price = s->proof.price;
+    s->chosen = s->proof.chosen;
+  }
   if (out_price->nevers == 0 && out_price->ns == s->bound_ns) return TM_OK;
   return tm_descent_run(s->problem, &s->choices, &s->flow, s->chosen, s->arena, out_price, error);
 }
 
-static tm_status spread_marginals(solving *s, tm_assignment *out, tm_error *error) {
+/* From choices, which come first, to labels. */
+static void spread_marginals(const solving *s, const uint64_t *marginals, tm_assignment *out) {
   const tm_solver_problem *p = s->problem;
-  const uint64_t unaries = s->graph.variable_count == 0 ? 0 : s->graph.first_unary[s->graph.variable_count - 1] +
-                                                                  s->graph.state_counts[s->graph.variable_count - 1];
-  uint64_t *marginals = tm_arena_alloc(s->arena, unaries * sizeof *marginals);
-  if (marginals == NULL) return no_memory(s, error);
-  TM_TRY(tm_elimination_marginals(&s->elimination, marginals, s->arena, error));
   for (uint32_t i = 0; i < p->label_count; i++) {
     const uint32_t choice = s->choices.of_label[i];
     const uint64_t more = choice == TM_SOLVER_NONE ? 0 : p->labels[i].cost_ns - s->choices.items[choice].cost_ns;
     const uint64_t otherwise = p->labels[i].cost_ns == TM_SOLVER_NEVER ? TM_SOLVER_NEVER : out->bound_ns;
     out->min_marginals[i] = choice == TM_SOLVER_NONE ? otherwise : tm_solver_add(marginals[choice], more);
   }
+}
+
+static tm_status find_marginals(solving *s, tm_assignment *out, tm_error *error) {
+  const uint64_t unaries = s->graph.variable_count == 0 ? 0 : s->graph.first_unary[s->graph.variable_count - 1] +
+                                                                  s->graph.state_counts[s->graph.variable_count - 1];
+  uint64_t *marginals = tm_arena_alloc(s->arena, unaries * sizeof *marginals);
+  if (marginals == NULL) return no_memory(s, error);
+  TM_TRY(tm_elimination_marginals(&s->elimination, marginals, s->arena, error));
+  spread_marginals(s, marginals, out);
   return TM_OK;
 }
 
@@ -151,14 +195,34 @@ static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out
   out->width = s->order.width;
   out->is_exact = price.ns == s->bound_ns;
   out->marginals_are_exact = s->with_marginals && s->order.is_exact && !s->is_pruned;
-  return s->with_marginals ? spread_marginals(s, out, error) : TM_OK;
+  return s->with_marginals ? find_marginals(s, out, error) : TM_OK;
 }
 
+static void fill_proven(const solving *s, tm_assignment *out) {
+  const tm_common_proof *proof = &s->proof;
+  for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[proof->chosen[op]].label;
+  out->total_ns = out->bound_ns = proof->price.ns;
+  out->table_entries = s->proof_entries;
+  out->width = s->proof_width;
+  out->is_exact = true;
+  out->marginals_are_exact = proof->marginals_are_exact;
+  if (s->with_marginals) spread_marginals(s, proof->marginals, out);
+}
+
+/* With marginals everything together goes first: only that has them all.  Otherwise common values apart, which takes less. */
 static tm_status solve(solving *s, tm_assignment *out, tm_error *error) {
   tm_plan_price price;
   TM_TRY(tm_choices_init(&s->choices, s->problem, s->arena, error));
   TM_TRY(tm_flow_init(&s->flow, s->problem, s->arena, error));
-  TM_TRY(find_order(s, error));
+  TM_TRY(s->with_marginals ? order_together(s, error) : prune(s, error));
+  if (!has_exact_order(s)) {
+    TM_TRY(prove_apart(s, error));
+    if (is_proven(s)) {
+      fill_proven(s, out);
+      return TM_OK;
+    }
+    TM_TRY(find_order(s, error));
+  }
   TM_TRY(tm_elimination_init(&s->elimination, &s->graph, &s->order, s->arena, error));
   TM_TRY(choose(s, &price, error));
   return fill_result(s, price, out, error);
@@ -175,6 +239,7 @@ tm_status tm_assignment_solve(const tm_solver_problem *problem, const tm_assignm
   tm_arena arena;
   tm_arena_init(&arena, memory);
   solving s = { .problem = problem, .arena = &arena, .with_marginals = options == NULL || !options->without_marginals };
+  s.common_readers = options == NULL || options->common_readers == 0 ? TM_ASSIGNMENT_COMMON_READERS : options->common_readers;
   tm_arena_init(&s.order_arena, memory);
   s.most_entries = asked != 0 ? asked : TM_ASSIGNMENT_ENTRIES + TM_ASSIGNMENT_ENTRIES_PER_OP * problem->op_count;
   tm_assignment result = { .memory = memory, .op_count = problem->op_count, .label_count = problem->label_count };

@@ -7,6 +7,7 @@
 
 typedef struct graph_maker {
   tm_factor_graph *graph;
+  const bool      *is_left_out; /* [value] */
   tm_arena        *arena;
   tm_growing       factors;     /* tm_factor */
   tm_growing       bits;        /* uint64_t: what a set bit costs by itself */
@@ -199,7 +200,7 @@ static tm_status add_value(graph_maker *maker, uint32_t value, tm_error *error) 
   TM_TRY(add_wanted(maker, value, error));
   const tm_flow *flow = maker->graph->flow;
   const uint32_t first = flow->first_reader[value], count = flow->first_reader[value + 1] - first;
-  if (count == 0) return TM_OK;
+  if (count == 0 || (maker->is_left_out != NULL && maker->is_left_out[value])) return TM_OK;
   count_readers(maker, value);
   uint32_t costly = 0, shared = 0;
   for (uint32_t i = 0; i < maker->touched_count; i++) {
@@ -248,10 +249,10 @@ static bool place_variables(graph_maker *maker) {
 }
 
 tm_status tm_factor_graph_init(tm_factor_graph *graph, const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow,
-                               tm_arena *arena, tm_error *error) {
+                               const bool *is_left_out, tm_arena *arena, tm_error *error) {
   const uint32_t choice_count = choices->first[p->op_count];
   *graph = (tm_factor_graph){ .problem = p, .choices = choices, .flow = flow };
-  graph_maker maker = { .graph = graph, .arena = arena };
+  graph_maker maker = { .graph = graph, .is_left_out = is_left_out, .arena = arena };
   graph->unary = tm_arena_alloc(arena, choice_count * sizeof(uint64_t));
   maker.states = (tm_growing){ tm_arena_calloc(arena, p->op_count, sizeof(uint32_t)), p->op_count, p->op_count };
   maker.may_read = tm_arena_calloc(arena, p->memory_count, sizeof(uint32_t));

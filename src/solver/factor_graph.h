@@ -44,9 +44,10 @@ typedef struct tm_factor_graph {
   uint64_t   base_ns;
 } tm_factor_graph;
 
-/* TM_ERROR_NO_DEVICE where a value cannot reach the memory in which it is wanted.  Lives in the arena. */
+/* TM_ERROR_NO_DEVICE where a value cannot reach the memory in which it is wanted.  Lives in the arena.  `is_left_out` ([value];
+   NULL: none): those that are not copied for readers here. */
 tm_status tm_factor_graph_init(tm_factor_graph *graph, const tm_solver_problem *problem, const tm_choices *choices,
-                               const tm_flow *flow, tm_arena *arena, tm_error *error);
+                               const tm_flow *flow, const bool *is_left_out, tm_arena *arena, tm_error *error);
 
 /* What a factor adds when its variables are in these states ([variable]; 0 for those with one state). */
 uint64_t tm_factor_cost(const tm_factor_graph *graph, const tm_factor *factor, const uint32_t *states);
