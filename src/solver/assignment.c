@@ -32,7 +32,6 @@ typedef struct solving {
   tm_factor_graph      graph;
   tm_elimination_order order;
   tm_elimination       elimination;
-  tm_plan_cost         plan;
   bool                 is_pruned;
   tm_common_values     common;
   tm_common_proof      proof;           /* all zero: there are no common values, or no proof was tried */
@@ -109,11 +108,7 @@ static tm_status prove_apart(solving *s, tm_error *error) {
   TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, s->common.is_common, s->arena, error));
   TM_TRY(order_exactly(s, error));
   if (!has_exact_order(s)) return TM_OK;
-  tm_common_values_charge(&s->common, &s->graph);
-  TM_TRY(tm_elimination_init(&s->elimination, &s->graph, &s->order, s->arena, error));
-  TM_TRY(tm_plan_cost_init(&s->plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .elimination = &s->elimination, .plan = &s->plan,
-                                .wants_marginals = s->with_marginals };
+  s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .order = &s->order, .wants_marginals = s->with_marginals };
   s->proof_entries = s->order.table_entries;
   s->proof_width = s->order.width;
   return tm_common_proof_run(&s->proof, s->arena, error);
@@ -140,8 +135,9 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   if (s->elimination.total_ns == TM_SOLVER_NEVER)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its inputs can get to and its outputs can leave",
                    op_of(s, s->elimination.impossible));
-  TM_TRY(tm_plan_cost_init(&s->plan, s->problem, &s->choices, &s->flow, s->arena, error));
-  tm_branching branching = { .elimination = &s->elimination, .plan = &s->plan };
+  tm_plan_cost plan;
+  TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
+  tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
   if (s->order.is_exact_but_bits)
     branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));

@@ -5,76 +5,75 @@
 
 #include "base/checked.h"
 
-#define MOST_TURNS       3u     /* solves until the uses that are paid are those of the plan */
-#define MOST_EXACT_USES  16u    /* that are forbidden one by one for exact marginals */
+#define MOST_TURNS      3u                      /* solves until the uses that are paid are those of the plan */
+#define MOST_EXACT_USES 16u                     /* that are forbidden one by one for exact marginals */
+#define MOST_NODES      64u                     /* solves of a search, and ... */
+#define NODE_ENTRIES    (UINT64_C(1) << 26)     /* ... table entries in all of them together */
 
 typedef struct proving {
   tm_common_proof *proof;
   tm_arena        *arena;
-  uint32_t        *states;      /* [variable] */
-  uint32_t        *candidate;   /* [op] */
+  tm_common_search search;
   uint32_t        *order;       /* [use]: paid ones, the dearest to leave out first */
-  uint64_t        *kept;        /* [of the graph's unary]: what it was */
+  uint64_t        *unary;       /* [choice]: of the graph, without common values */
   uint64_t        *weights;     /* [reader of a value] */
   uint64_t         unary_count;
   uint64_t         tables_ns;   /* what the tables say that the plan costs, without constant_ns */
   tm_common_sums   sums;        /* of the uses of the plan */
 } proving;
 
-static tm_status no_memory(const proving *p, tm_error *error) {
-  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place %u operations", p->proof->graph->problem->op_count);
-}
-
-static void restore(const proving *p) {
-  memcpy(p->proof->graph->unary, p->kept, p->unary_count * sizeof *p->kept);
-}
-
-static bool allocate(proving *p) {
+static tm_status begin(proving *p, tm_error *error) {
   tm_common_proof *proof = p->proof;
   const tm_factor_graph *graph = proof->graph;
-  const uint32_t variables = graph->variable_count, last = variables == 0 ? 0 : variables - 1;
+  const uint32_t variables = graph->variable_count, last = variables == 0 ? 0 : variables - 1, ops = graph->problem->op_count;
   p->unary_count = variables == 0 ? 0 : graph->first_unary[last] + graph->state_counts[last];
-  p->states = tm_arena_calloc(p->arena, variables, sizeof *p->states);
-  p->candidate = tm_arena_calloc(p->arena, graph->problem->op_count, sizeof *p->candidate);
-  p->weights = tm_arena_calloc(p->arena, graph->problem->op_count, sizeof *p->weights);
-  p->order = tm_arena_calloc(p->arena, proof->common->use_count, sizeof *p->order);
-  p->kept = tm_arena_calloc(p->arena, p->unary_count, sizeof *p->kept);
+  uint32_t *states = tm_arena_calloc(p->arena, variables, sizeof *states);
+  uint32_t *candidate = tm_arena_calloc(p->arena, ops, sizeof *candidate);
+  proof->chosen = tm_arena_calloc(p->arena, ops, sizeof *proof->chosen);
   proof->marginals = tm_arena_calloc(p->arena, p->unary_count, sizeof *proof->marginals);
-  proof->chosen = tm_arena_calloc(p->arena, graph->problem->op_count, sizeof *proof->chosen);
-  return p->states != NULL && p->candidate != NULL && p->order != NULL && p->kept != NULL && p->weights != NULL && proof->marginals != NULL &&
-         proof->chosen != NULL;
+  p->order = tm_arena_calloc(p->arena, proof->common->use_count, sizeof *p->order);
+  p->unary = tm_arena_calloc(p->arena, p->unary_count, sizeof *p->unary);
+  p->weights = tm_arena_calloc(p->arena, ops, sizeof *p->weights);
+  if (states == NULL || candidate == NULL || proof->chosen == NULL || proof->marginals == NULL || p->order == NULL ||
+      p->unary == NULL || p->weights == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place %u operations", ops);
+  if (p->unary_count != 0) memcpy(p->unary, graph->unary, p->unary_count * sizeof *p->unary);
+  p->search = (tm_common_search){ .common = proof->common, .graph = proof->graph, .elimination = &proof->elimination,
+                                  .plan = &proof->plan, .unary = p->unary, .states = states, .candidate = candidate,
+                                  .best = proof->chosen, .best_price = { UINT64_MAX, UINT64_MAX } };
+  TM_TRY(tm_plan_cost_init(&proof->plan, graph->problem, graph->choices, graph->flow, p->arena, error));
+  tm_common_values_apply(proof->common, p->unary, proof->graph);
+  return tm_elimination_init(&proof->elimination, graph, proof->order, p->arena, error);
 }
 
-/* The tables' plan, kept if it is the best so far. */
-static tm_plan_price take_plan(proving *p) {
-  tm_common_proof *proof = p->proof;
-  const uint32_t ops = proof->graph->problem->op_count;
-  tm_elimination_decode(proof->elimination, p->states);
-  for (uint32_t op = 0; op < ops; op++) p->candidate[op] = proof->graph->choices->first[op] + p->states[op];
-  tm_plan_cost_set(proof->plan, p->candidate);
-  const tm_plan_price price = tm_plan_cost_total(proof->plan);
-  if (tm_plan_price_is_less(price, proof->price)) {
-    proof->price = price;
-    memcpy(proof->chosen, p->candidate, ops * sizeof *proof->chosen);
-  }
-  return price;
+static void solve_again(proving *p) {
+  tm_common_values_apply(p->proof->common, p->unary, p->proof->graph);
+  tm_elimination_renew(&p->proof->elimination);
 }
 
 /* Solves until what is paid is what the plan uses.  Then the plan costs what the tables say. */
 static bool find_plan(proving *p) {
   tm_common_proof *proof = p->proof;
   for (uint32_t turn = 0; turn < MOST_TURNS; turn++) {
-    if (turn != 0) tm_elimination_renew(proof->elimination);
-    if (proof->elimination->total_ns == TM_SOLVER_NEVER) return false;
-    const tm_plan_price price = take_plan(p);
+    if (proof->elimination.total_ns == TM_SOLVER_NEVER) return false;
+    const tm_plan_price price = tm_common_search_take(&p->search);
     if (price.nevers != 0) return false;
-    if (tm_common_values_follow(proof->common, proof->plan, proof->graph)) continue;
+    if (tm_common_values_follow(proof->common, &proof->plan)) {
+      solve_again(p);
+      continue;
+    }
     p->sums = tm_common_values_sums(proof->common);
-    p->tables_ns = proof->elimination->total_ns;
+    p->tables_ns = proof->elimination.total_ns;
     return price.ns == p->tables_ns + p->sums.constant_ns;
   }
   return false;
 }
+
+static uint64_t price_of(const proving *p) {
+  return p->search.best_price.nevers != 0 ? TM_SOLVER_NEVER : p->search.best_price.ns;
+}
+
+static bool is_proven(const proving *p) { return p->proof->bound_ns >= price_of(p); }
 
 /* ---- by regrets ---- */
 
@@ -115,7 +114,7 @@ static uint32_t order_uses(proving *p) {
   const tm_common_values *common = p->proof->common;
   uint32_t count = 0;
   for (uint32_t i = 0; i < common->use_count; i++) {
-    if (common->uses[i].is_paid) p->order[count++] = i;
+    if (common->uses[i].state == TM_COMMON_PAID) p->order[count++] = i;
   }
   for (uint32_t width = count / 2; width > 0; width /= 2) {
     for (uint32_t i = width; i < count; i++) {
@@ -154,30 +153,20 @@ static void settle_marginals(proving *p, uint64_t cap) {
 
 /* ---- exact marginals ---- */
 
-static void forbid(const proving *p, const tm_common_use *use) {
-  const tm_factor_graph *graph = p->proof->graph;
-  for (uint32_t i = graph->flow->first_reader[use->value]; i < graph->flow->first_reader[use->value + 1]; i++) {
-    const uint32_t op = graph->flow->readers[i];
-    for (uint32_t c = graph->choices->first[op]; c < graph->choices->first[op + 1]; c++) {
-      if (graph->choices->items[c].input_memory == use->memory) graph->unary[c] = TM_SOLVER_NEVER;
-    }
-  }
-}
-
 /* Solves once more for each use, without it: then its bound is the best there is. */
 static void sharpen(proving *p) {
   tm_common_proof *proof = p->proof;
   for (uint32_t i = 0; i < proof->common->use_count; i++) {
-    forbid(p, &proof->common->uses[i]);
-    tm_elimination_renew(proof->elimination);
-    proof->common->uses[i].without_ns = proof->elimination->total_ns;
-    restore(p);
+    proof->common->uses[i].state = TM_COMMON_FORBIDDEN;
+    solve_again(p);
+    proof->common->uses[i].without_ns = proof->elimination.total_ns;
+    proof->common->uses[i].state = TM_COMMON_PAID;
   }
 }
 
 static bool are_all_paid(const tm_common_values *common) {
   for (uint32_t i = 0; i < common->use_count; i++) {
-    if (!common->uses[i].is_paid) return false;
+    if (common->uses[i].state != TM_COMMON_PAID) return false;
   }
   return true;
 }
@@ -194,13 +183,14 @@ static void prove_by_regrets(proving *p) {
   tm_common_proof *proof = p->proof;
   find_regrets(p);
   uint64_t least = least_without(p);
-  const bool may_be_exact = proof->wants_marginals && are_all_paid(proof->common) && proof->common->use_count <= MOST_EXACT_USES;
+  const bool may_be_exact =
+      proof->wants_marginals && are_all_paid(proof->common) && proof->common->use_count <= MOST_EXACT_USES;
   if (may_be_exact && !are_exact(p, least)) {
     sharpen(p);
     least = least_without(p);
   }
   if (least < p->tables_ns) return;
-  proof->bound_ns = proof->price.ns;
+  proof->bound_ns = price_of(p);
   proof->marginals_are_exact = may_be_exact && are_exact(p, least);
   settle_marginals(p, least);
 }
@@ -254,52 +244,68 @@ static void share_out(proving *p, const uint64_t *costs, const tm_common_use *us
 /* Tolls by what choices cost as `costs` has it, and the bound that they give.  They stay in the graph. */
 static void charge_tolls(proving *p, const uint64_t *costs) {
   tm_common_proof *proof = p->proof;
+  tm_common_values_apply(proof->common, p->unary, proof->graph);
   for (uint32_t i = 0; i < proof->common->use_count; i++) {
-    if (proof->common->uses[i].is_paid) share_out(p, costs, &proof->common->uses[i]);
+    if (proof->common->uses[i].state == TM_COMMON_PAID) share_out(p, costs, &proof->common->uses[i]);
   }
-  tm_elimination_renew(proof->elimination);
-  const uint64_t sum = tm_solver_add(proof->elimination->total_ns, p->sums.constant_ns);
-  const uint64_t bound = sum > p->sums.most_ns ? sum - p->sums.most_ns : 0;
-  proof->bound_ns = tm_max_u64(proof->bound_ns, bound);
-  if (proof->bound_ns < proof->price.ns) take_plan(p);
-}
-
-static void settle_tolled_marginals(proving *p) {
-  tm_common_proof *proof = p->proof;
-  for (uint64_t i = 0; i < p->unary_count; i++) {
-    if (proof->marginals[i] == TM_SOLVER_NEVER) continue;
-    const uint64_t sum = proof->marginals[i] + p->sums.constant_ns;
-    proof->marginals[i] = tm_max_u64(sum > p->sums.most_ns ? sum - p->sums.most_ns : 0, proof->bound_ns);
-  }
+  tm_elimination_renew(&proof->elimination);
+  const uint64_t sum = tm_solver_add(proof->elimination.total_ns, p->sums.constant_ns);
+  proof->bound_ns = tm_max_u64(proof->bound_ns, sum > p->sums.most_ns ? sum - p->sums.most_ns : 0);
+  if (!is_proven(p)) tm_common_search_take(&p->search);
 }
 
 /* What moving one operation alone costs stands for what is lost: more than the truth, but it takes no time to find. */
 static void prove_by_moves(proving *p) {
   const tm_factor_graph *graph = p->proof->graph;
-  for (uint32_t op = 0; op < graph->problem->op_count; op++) tm_plan_cost_list(p->proof->plan, op, p->proof->marginals);
+  for (uint32_t op = 0; op < graph->problem->op_count; op++) tm_plan_cost_list(&p->proof->plan, op, p->proof->marginals);
   charge_tolls(p, p->proof->marginals);
 }
 
-static bool is_proven(const tm_common_proof *proof) { return proof->bound_ns == proof->price.ns; }
+static tm_status prove_by_marginals(proving *p, tm_error *error) {
+  tm_common_proof *proof = p->proof;
+  TM_TRY(tm_elimination_marginals(&proof->elimination, proof->marginals, p->arena, error));
+  prove_by_regrets(p);
+  if (is_proven(p)) return TM_OK;
+  charge_tolls(p, proof->marginals);
+  if (!proof->wants_marginals || !is_proven(p)) return TM_OK;
+  TM_TRY(tm_elimination_marginals(&proof->elimination, proof->marginals, p->arena, error));
+  for (uint64_t i = 0; i < p->unary_count; i++) {
+    if (proof->marginals[i] == TM_SOLVER_NEVER) continue;
+    const uint64_t sum = proof->marginals[i] + p->sums.constant_ns;
+    proof->marginals[i] = tm_max_u64(sum > p->sums.most_ns ? sum - p->sums.most_ns : 0, proof->bound_ns);
+  }
+  return TM_OK;
+}
+
+/* ---- by search ---- */
+
+static void prove_by_search(proving *p) {
+  tm_common_proof *proof = p->proof;
+  p->search.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (proof->order->table_entries + 1));
+  proof->bound_ns = tm_max_u64(proof->bound_ns, tm_common_search_run(&p->search));
+  for (uint64_t i = 0; i < p->unary_count; i++) proof->marginals[i] = proof->bound_ns;
+}
+
+/* ---- one after the other ---- */
+
+static tm_status prove(proving *p, tm_error *error) {
+  if (p->proof->elimination.never != TM_TABLE_NEVER_SMALL) return TM_OK;
+  if (find_plan(p)) {
+    if (!p->proof->wants_marginals) prove_by_moves(p);
+    if (is_proven(p)) return TM_OK;
+    if (!p->proof->wants_marginals) solve_again(p);
+    TM_TRY(prove_by_marginals(p, error));
+    if (is_proven(p)) return TM_OK;
+  }
+  prove_by_search(p);
+  return TM_OK;
+}
 
 tm_status tm_common_proof_run(tm_common_proof *proof, tm_arena *arena, tm_error *error) {
   proving p = { .proof = proof, .arena = arena };
-  proof->price = (tm_plan_price){ UINT64_MAX, UINT64_MAX };
-  if (!allocate(&p)) return no_memory(&p, error);
-  if (proof->elimination->never != TM_TABLE_NEVER_SMALL || !find_plan(&p)) return TM_OK;
-  memcpy(p.kept, proof->graph->unary, p.unary_count * sizeof *p.kept);
-  if (!proof->wants_marginals) {
-    prove_by_moves(&p);
-    if (is_proven(proof)) return TM_OK;
-    restore(&p);
-    tm_elimination_renew(proof->elimination);
-  }
-  TM_TRY(tm_elimination_marginals(proof->elimination, proof->marginals, arena, error));
-  prove_by_regrets(&p);
-  if (is_proven(proof)) return TM_OK;
-  charge_tolls(&p, proof->marginals);
-  if (!proof->wants_marginals || !is_proven(proof)) return TM_OK;
-  TM_TRY(tm_elimination_marginals(proof->elimination, proof->marginals, arena, error));
-  settle_tolled_marginals(&p);
+  TM_TRY(begin(&p, error));
+  TM_TRY(prove(&p, error));
+  proof->price = p.search.best_price;
+  proof->bound_ns = tm_min_u64(proof->bound_ns, price_of(&p));
   return TM_OK;
 }

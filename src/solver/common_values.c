@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "solver/common_values.h"
 
+#include <string.h>
+
+#include "base/checked.h"
+
 /* The dearest copy of a value to a memory, TM_SOLVER_NEVER if there is not always a way. */
 static uint64_t most_copy_ns(const tm_common_values *common, uint32_t value, uint32_t memory) {
   const tm_solver_value *row = &common->problem->values[value];
@@ -9,7 +13,7 @@ static uint64_t most_copy_ns(const tm_common_values *common, uint32_t value, uin
   if (row->producer == TM_SOLVER_NONE) return tm_solver_copy_ns(common->problem, value, row->home, memory);
   for (uint32_t c = common->choices->first[row->producer]; c < common->choices->first[row->producer + 1]; c++) {
     const uint64_t copy = tm_solver_copy_ns(common->problem, value, common->choices->items[c].output_memory, memory);
-    if (copy > most) most = copy;
+    most = tm_max_u64(most, copy);
   }
   return most;
 }
@@ -32,8 +36,7 @@ static bool add_uses(tm_common_values *common, uint32_t value, bool *is_touched)
     is_touched[m] = false;
     can = can && most != TM_SOLVER_NEVER;
     if (most == 0 || !can) continue;
-    const bool is_made = common->problem->values[value].producer != TM_SOLVER_NONE;
-    common->uses[common->use_count++] = (tm_common_use){ .most_ns = most, .value = value, .memory = m, .is_paid = is_made };
+    common->uses[common->use_count++] = (tm_common_use){ .most_ns = most, .value = value, .memory = m, .state = TM_COMMON_PAID };
   }
   if (!can) common->use_count = first;
   return can;
@@ -69,37 +72,48 @@ uint32_t tm_common_values_find(const tm_common_values *common, uint32_t number, 
   return TM_SOLVER_NONE;
 }
 
-/* What a use costs goes to its producer's choices, or is taken back from there. */
-static void charge_producer(const tm_common_values *common, const tm_common_use *use, bool is_back, tm_factor_graph *graph) {
-  const uint32_t producer = common->problem->values[use->value].producer;
-  for (uint32_t c = common->choices->first[producer]; c < common->choices->first[producer + 1]; c++) {
-    const uint64_t copy =
-        tm_solver_copy_ns(common->problem, use->value, common->choices->items[c].output_memory, use->memory);
-    if (graph->unary[c] == TM_SOLVER_NEVER) continue;
-    graph->unary[c] = is_back ? graph->unary[c] - copy : tm_solver_add(graph->unary[c], copy);
-  }
-}
-
-static bool is_made(const tm_common_values *common, const tm_common_use *use) {
+bool tm_common_values_is_made(const tm_common_values *common, const tm_common_use *use) {
   return common->problem->values[use->value].producer != TM_SOLVER_NONE;
 }
 
-void tm_common_values_charge(const tm_common_values *common, tm_factor_graph *graph) {
-  for (uint32_t i = 0; i < common->use_count; i++) {
-    if (common->uses[i].is_paid && is_made(common, &common->uses[i])) charge_producer(common, &common->uses[i], false, graph);
+bool tm_common_values_is_used(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan) {
+  return plan->readings[(uint64_t)use->value * common->problem->memory_count + use->memory] != 0;
+}
+
+static void charge_producer(const tm_common_values *common, const tm_common_use *use, tm_factor_graph *graph) {
+  const uint32_t producer = common->problem->values[use->value].producer;
+  for (uint32_t c = common->choices->first[producer]; c < common->choices->first[producer + 1]; c++) {
+    const uint32_t from = common->choices->items[c].output_memory;
+    graph->unary[c] = tm_solver_add(graph->unary[c], tm_solver_copy_ns(common->problem, use->value, from, use->memory));
   }
 }
 
-bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan, tm_factor_graph *graph) {
+static void forbid_readers(const tm_common_values *common, const tm_common_use *use, tm_factor_graph *graph) {
+  for (uint32_t i = common->flow->first_reader[use->value]; i < common->flow->first_reader[use->value + 1]; i++) {
+    const uint32_t op = common->flow->readers[i];
+    for (uint32_t c = common->choices->first[op]; c < common->choices->first[op + 1]; c++) {
+      if (common->choices->items[c].input_memory == use->memory) graph->unary[c] = TM_SOLVER_NEVER;
+    }
+  }
+}
+
+void tm_common_values_apply(const tm_common_values *common, const uint64_t *unary, tm_factor_graph *graph) {
+  const uint32_t choice_count = common->choices->first[common->problem->op_count];
+  if (choice_count != 0) memcpy(graph->unary, unary, choice_count * sizeof *unary);
+  for (uint32_t i = 0; i < common->use_count; i++) {
+    const tm_common_use *use = &common->uses[i];
+    if (use->state == TM_COMMON_FORBIDDEN) forbid_readers(common, use, graph);
+    if (use->state == TM_COMMON_PAID && tm_common_values_is_made(common, use)) charge_producer(common, use, graph);
+  }
+}
+
+bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan) {
   bool is_changed = false;
   for (uint32_t i = 0; i < common->use_count; i++) {
     tm_common_use *use = &common->uses[i];
-    const bool is_used = plan->readings[(uint64_t)use->value * common->problem->memory_count + use->memory] != 0;
-    if (is_used == use->is_paid) continue;
-    use->is_paid = is_used;
-    if (!is_made(common, use)) continue;
-    charge_producer(common, use, !is_used, graph);
-    is_changed = true;
+    const tm_common_state state = tm_common_values_is_used(common, use, plan) ? TM_COMMON_PAID : TM_COMMON_FREE;
+    if (state != use->state && tm_common_values_is_made(common, use)) is_changed = true;
+    use->state = state;
   }
   return is_changed;
 }
@@ -108,8 +122,9 @@ tm_common_sums tm_common_values_sums(const tm_common_values *common) {
   tm_common_sums sums = { 0, 0 };
   for (uint32_t i = 0; i < common->use_count; i++) {
     const tm_common_use *use = &common->uses[i];
-    if (use->is_paid) sums.most_ns = tm_solver_add(sums.most_ns, use->most_ns);
-    if (use->is_paid && !is_made(common, use)) sums.constant_ns = tm_solver_add(sums.constant_ns, use->most_ns);
+    if (use->state != TM_COMMON_PAID) continue;
+    sums.most_ns = tm_solver_add(sums.most_ns, use->most_ns);
+    if (!tm_common_values_is_made(common, use)) sums.constant_ns = tm_solver_add(sums.constant_ns, use->most_ns);
   }
   return sums;
 }

@@ -11,13 +11,19 @@
 #include "solver/factor_graph.h"
 #include "solver/plan_cost.h"
 
+typedef enum tm_common_state {
+  TM_COMMON_FREE,               /* whoever likes makes this use, and it costs nothing */
+  TM_COMMON_PAID,               /* it is paid, whether somebody makes it or not */
+  TM_COMMON_FORBIDDEN,          /* nobody makes it */
+} tm_common_state;
+
 /* A common value in a memory where it may be read and would cost something. */
 typedef struct tm_common_use {
   uint64_t most_ns;             /* of the copy, wherever the value is made */
   uint64_t without_ns;          /* no sum with all paid uses is less where nobody makes this one: common_proof.h finds it */
   uint32_t value;
   uint32_t memory;
-  bool     is_paid;             /* taken to be made */
+  tm_common_state state;
 } tm_common_use;
 
 typedef struct tm_common_values {
@@ -39,12 +45,16 @@ tm_status tm_common_values_init(tm_common_values *common, const tm_solver_proble
 /* The use of a common value in this memory, TM_SOLVER_NONE if it costs nothing there. */
 uint32_t tm_common_values_find(const tm_common_values *common, uint32_t number, uint32_t memory);
 
-/* Puts what the paid uses of values that are made cost, depending on where, into the graph. */
-void tm_common_values_charge(const tm_common_values *common, tm_factor_graph *graph);
+/* Makes the graph's `unary`, which would be `unary` without common values, what the states of the uses say: what paid uses of
+   values that are made cost, depending on where, and who must not read where. */
+void tm_common_values_apply(const tm_common_values *common, const uint64_t *unary, tm_factor_graph *graph);
 
-/* Makes paid what the plan uses, and nothing else.  Says whether that changed what is in the graph.  Only where no sum is so
-   large that it stays at a limit. */
-bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan, tm_factor_graph *graph);
+/* Paid becomes what the plan uses, and nothing else.  Says whether the graph must be changed. */
+bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan);
+
+bool tm_common_values_is_used(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan);
+/* Whether the value is made by an operation, so that its copies cost more or less. */
+bool tm_common_values_is_made(const tm_common_values *common, const tm_common_use *use);
 
 /* Of the paid uses. */
 typedef struct tm_common_sums {

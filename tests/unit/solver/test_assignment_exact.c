@@ -19,6 +19,7 @@
 #define MARGINAL_CASES 4000u
 #define BUDGET_CASES 10000u
 #define ENTRIES_CASES 3000u
+#define COMMON_CASES 40000u
 
 static const case_limits small = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 6, .most_cost = 20 };
 
@@ -140,12 +141,72 @@ static void table_entries_keep_to_the_budget(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* Every value with several readers decided apart: by proof, or together with the others where there is none. */
+static void common_values_keep_the_optimum(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const tm_assignment_options together = { .common_readers = UINT32_MAX, .without_marginals = true };
+  const tm_assignment_options apart = { .common_readers = 1, .without_marginals = true };
+  uint32_t smaller = 0;
+  for (uint64_t seed = 1; seed <= case_count(COMMON_CASES); seed++) {
+    draw_case(&c, seed + 5000000, &small);
+    const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
+    tm_assignment found, other;
+    const tm_status status = tm_assignment_solve(&c.problem, &apart, &memory, &found, NULL);
+    assert_int_equal(status, least == TM_SOLVER_NEVER ? TM_ERROR_NO_DEVICE : TM_OK);
+    if (status != TM_OK) continue;
+    if (found.total_ns != least || found.bound_ns != least || !found.is_exact || plan_total(&c.problem, found.labels) != least)
+      fail_msg("case %llu: %llu (bound %llu), the least is %llu", (unsigned long long)seed, (unsigned long long)found.total_ns,
+               (unsigned long long)found.bound_ns, (unsigned long long)least);
+    assert_int_equal(tm_assignment_solve(&c.problem, &together, &memory, &other, NULL), TM_OK);
+    smaller += found.table_entries < other.table_entries;
+    tm_assignment_deinit(&found);
+    tm_assignment_deinit(&other);
+  }
+  printf("common values: %u of %llu graphs took fewer table entries\n", smaller, (unsigned long long)case_count(COMMON_CASES));
+  assert_true(smaller > 1000);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
+/* Where everything together does not fit, common values apart may; marginals are then exact, or lower bounds, and say so. */
+static void common_values_bound_marginals(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  uint32_t exact = 0, bounds = 0;
+  for (uint64_t seed = 1; seed <= case_count(MARGINAL_CASES); seed++) {
+    draw_case(&c, seed + 6000000, &small);
+    const tm_assignment_options tight = { .common_readers = 1, .most_entries = 20 + draw(&c, 120) };
+    tm_assignment found;
+    if (tm_assignment_solve(&c.problem, &tight, &memory, &found, NULL) != TM_OK) continue;
+    exact += found.marginals_are_exact;
+    bounds += !found.marginals_are_exact;
+    for (uint32_t op = 0; op < c.problem.op_count; op++) {
+      const uint32_t label = c.ops[op].first_label + draw(&c, c.ops[op].label_count);
+      const uint64_t least = least_total(&c.problem, op, label), told = found.min_marginals[label];
+      if (told > least || (found.marginals_are_exact && told != least))
+        fail_msg("case %llu, operation %u, label %u: %llu, the least is %llu", (unsigned long long)seed, op, label,
+                 (unsigned long long)told, (unsigned long long)least);
+      if (found.is_exact && found.marginals_are_exact) assert_int_equal(found.min_marginals[found.labels[op]], found.total_ns);
+    }
+    tm_assignment_deinit(&found);
+  }
+  printf("common values: marginals of %u graphs are exact, of %u bounds\n", exact, bounds);
+  assert_true(exact > 1000 && bounds > 100);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_optimum_is_found),
     cmocka_unit_test(marginals_are_the_optima_with_a_label_forced),
     cmocka_unit_test(a_small_budget_brackets_the_optimum),
     cmocka_unit_test(table_entries_keep_to_the_budget),
+    cmocka_unit_test(common_values_keep_the_optimum),
+    cmocka_unit_test(common_values_bound_marginals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
