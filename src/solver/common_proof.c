@@ -254,11 +254,25 @@ static void charge_tolls(proving *p, const uint64_t *costs) {
   if (!is_proven(p)) tm_common_search_take(&p->search);
 }
 
+/* Who read elsewhere rather than pay a toll pays none from then on. */
+static void spare_who_left(const proving *p, uint64_t *costs) {
+  const tm_choices *choices = p->proof->graph->choices;
+  for (uint32_t op = 0; op < p->proof->graph->problem->op_count; op++) {
+    if (choices->items[p->search.candidate[op]].input_memory == alternative_of(p, costs, op).memory) continue;
+    for (uint32_t c = choices->first[op]; c < choices->first[op + 1]; c++) costs[c] = 0;
+  }
+}
+
 /* What moving one operation alone costs stands for what is lost: more than the truth, but it takes no time to find. */
 static void prove_by_moves(proving *p) {
   const tm_factor_graph *graph = p->proof->graph;
-  for (uint32_t op = 0; op < graph->problem->op_count; op++) tm_plan_cost_list(&p->proof->plan, op, p->proof->marginals);
-  charge_tolls(p, p->proof->marginals);
+  uint64_t *costs = p->proof->marginals;
+  for (uint32_t op = 0; op < graph->problem->op_count; op++) tm_plan_cost_list(&p->proof->plan, op, costs);
+  for (uint32_t turn = 0; turn < MOST_TURNS; turn++) {
+    if (turn != 0) spare_who_left(p, costs);
+    charge_tolls(p, costs);
+    if (is_proven(p)) return;
+  }
 }
 
 static tm_status prove_by_marginals(proving *p, tm_error *error) {

@@ -11,6 +11,7 @@ typedef struct graph_maker {
   tm_arena        *arena;
   tm_growing       factors;     /* tm_factor */
   tm_growing       bits;        /* uint64_t: what a set bit costs by itself */
+  tm_growing       bit_ops;     /* uint32_t */
   tm_growing       states;      /* uint32_t [variable]: all zero between uses */
   uint32_t        *may_read;    /* [memory]: how many readers of the value at hand may read there */
   uint32_t        *last_reader; /* [memory] */
@@ -129,7 +130,10 @@ static bool add_bit(graph_maker *maker, uint32_t value, uint32_t memory) {
   const uint32_t producer = graph->problem->values[value].producer;
   uint64_t *room = tm_growing_room(&maker->bits, maker->arena, 2, sizeof *room);
   uint32_t *state = tm_growing_room(&maker->states, maker->arena, 1, sizeof *state);
-  if (room == NULL || state == NULL) return false;
+  uint32_t *op = tm_growing_room(&maker->bit_ops, maker->arena, 1, sizeof *op);
+  if (room == NULL || state == NULL || op == NULL) return false;
+  *op = producer != TM_SOLVER_NONE ? producer : graph->flow->readers[graph->flow->first_reader[value]];
+  maker->bit_ops.count++;
   maker->states.count++;
   *state = 0;
   const uint32_t bit = graph->problem->op_count + (uint32_t)(maker->bits.count / 2);
@@ -243,6 +247,7 @@ static bool place_variables(graph_maker *maker) {
     graph->state_counts[i] = state_count(maker, i);
     graph->first_unary[i] = i < ops ? graph->choices->first[i] : choices + 2 * (uint64_t)(i - ops);
   }
+  graph->bit_ops = maker->bit_ops.items;
   graph->factors = maker->factors.items;
   graph->factor_count = (uint32_t)maker->factors.count;
   return true;

@@ -35,7 +35,8 @@ typedef struct tm_factor_graph {
   const tm_solver_problem *problem;
   const tm_choices        *choices;
   const tm_flow           *flow;
-  uint32_t   variable_count;    /* operations first, under their own numbers */
+  uint32_t   variable_count;    /* operations first, under their own numbers, then presence bits */
+  uint32_t  *bit_ops;           /* [bit]: the operation that makes its value, or else that reads it first */
   uint32_t  *state_counts;      /* [variable] */
   uint64_t  *first_unary;       /* [variable] into unary */
   uint64_t  *unary;             /* [variable's states] */
