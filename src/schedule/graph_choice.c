@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plugin/reference.h"
 #include "solver/memory_price.h"
+#include "solver/move_price.h"
 #include "solver/portfolio.h"
 #include "solver/timeline.h"
 
@@ -21,27 +22,25 @@ static tm_status begin(tm_graph_choice *choice, tm_memory *memory, uint32_t node
 
 /* ---- alternates ---- */
 
-/* The least total with the label forced, or where that is not known its own time. */
-static uint64_t price_of(const tm_graph_problem *problem, const uint64_t *marginals, uint32_t label) {
-  return marginals != NULL ? marginals[label] : problem->solver.labels[label].cost_ns;
-}
-
-static void find_alternates(const tm_graph_problem *problem, const uint64_t *marginals, tm_graph_choice *choice) {
+/* The alternate takes over where the device of one node fails and everything else stays where it is. */
+static tm_status find_alternates(const tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_problem *solver = &problem->solver;
-  for (uint32_t op = 0; op < choice->node_count; op++) {
+  uint64_t *prices = tm_memory_calloc(memory, solver->label_count, sizeof *prices);
+  tm_status status =
+      prices == NULL ? no_memory(error) : tm_move_prices_find(solver, choice->labels, memory, prices, error);
+  for (uint32_t op = 0; op < choice->node_count && status == TM_OK; op++) {
     const tm_solver_op *one = &solver->ops[op];
     const tm_device_slot *taken = tm_graph_problem_candidate(problem, op, choice->labels[op])->device;
     uint32_t best = TM_SOLVER_NONE;
     for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
-      if (tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
-      const uint64_t ns = price_of(problem, marginals, label),
-                     known = best == TM_SOLVER_NONE ? 0 : price_of(problem, marginals, best);
+      if (prices[label] == TM_SOLVER_NEVER || tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
       const bool is_lower = best != TM_SOLVER_NONE && solver->labels[label].rank < solver->labels[best].rank;
-      if (ns == TM_SOLVER_NEVER) continue;
-      if (best == TM_SOLVER_NONE || ns < known || (ns == known && is_lower)) best = label;
+      if (best == TM_SOLVER_NONE || prices[label] < prices[best] || (prices[label] == prices[best] && is_lower)) best = label;
     }
     choice->alternates[op] = best;
   }
+  tm_memory_free(memory, prices, solver->label_count * sizeof *prices);
+  return status;
 }
 
 /* ---- the cheapest sum ---- */
@@ -57,12 +56,11 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
+  const tm_assignment_options options = { .without_marginals = true };
   tm_assignment_within within;
-  TM_TRY(tm_assignment_solve_within(&problem->solver, NULL, memory, &within, error));
-  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) {
+  TM_TRY(tm_assignment_solve_within(&problem->solver, &options, memory, &within, error));
+  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
     take_assignment(&within.assignment, home, choice);
-    find_alternates(problem, within.assignment.min_marginals, choice);
-  }
   tm_assignment_within_deinit(&within);
   return TM_OK;
 }
@@ -145,7 +143,6 @@ static tm_status overlap_threads(const tm_graph_problem *problem, tm_memory *mem
   if (status == TM_OK) {
     const bool is_better = ns < own_ns && best->excess_bytes == 0;
     if (is_better) memcpy(choice->labels, portfolio.labels, choice->node_count * sizeof *choice->labels);
-    if (is_better) find_alternates(problem, NULL, choice);
     choice->total_ns = is_better ? ns : own_ns;
     choice->additive_ns = is_better ? additive_ns : own_additive_ns;
     choice->bound_ns = portfolio.bound_ns;
@@ -230,20 +227,25 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
   *choice = found;
   memcpy(choice->labels, best, choice->node_count * sizeof *best);
   (void)tm_graph_problem_keep_states(problem, choice->state_memory);
-  find_alternates(problem, NULL, choice);
   return TM_OK;
 }
 
 /* ---- all ---- */
 
-static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
-                        tm_error *error) {
-  TM_TRY(begin(choice, memory, problem->graph->node_count, error));
-  if (choice->node_count == 0) return TM_OK;
+static tm_status choose_labels(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
+                               tm_graph_choice *choice, tm_error *error) {
   if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
   TM_TRY(solve(problem, memory, choice, error));
   if (may_overlap(problem)) TM_TRY(overlap(problem, memory, choice, error));
   return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
+}
+
+static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                        tm_error *error) {
+  TM_TRY(begin(choice, memory, problem->graph->node_count, error));
+  if (choice->node_count == 0) return TM_OK;
+  TM_TRY(choose_labels(problem, policy, memory, choice, error));
+  return find_alternates(problem, memory, choice, error);
 }
 
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
@@ -262,8 +264,8 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
     (void)tm_graph_problem_keep_states(problem, state_memory);
     out_choice->state_memory = state_memory;
     if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
-    find_alternates(problem, NULL, out_choice);
-    if (out_choice->node_count != 0)
+    status = find_alternates(problem, memory, out_choice, error);
+    if (status == TM_OK && out_choice->node_count != 0)
       status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
     out_choice->overlaps = may_overlap(problem);
     if (out_choice->overlaps == 0) out_choice->total_ns = out_choice->additive_ns;
