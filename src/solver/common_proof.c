@@ -32,15 +32,16 @@ static tm_status begin(proving *p, tm_error *error) {
   proof->chosen = tm_arena_calloc(p->arena, ops, sizeof *proof->chosen);
   proof->marginals = tm_arena_calloc(p->arena, p->unary_count, sizeof *proof->marginals);
   p->order = tm_arena_calloc(p->arena, proof->common->use_count, sizeof *p->order);
+  uint32_t *lists = tm_arena_calloc(p->arena, TM_COMMON_SEARCH_DEPTH * (uint64_t)proof->common->use_count, sizeof *lists);
   p->unary = tm_arena_calloc(p->arena, p->unary_count, sizeof *p->unary);
   p->weights = tm_arena_calloc(p->arena, ops, sizeof *p->weights);
-  if (states == NULL || candidate == NULL || proof->chosen == NULL || proof->marginals == NULL || p->order == NULL ||
+  if (states == NULL || candidate == NULL || lists == NULL || proof->chosen == NULL || proof->marginals == NULL || p->order == NULL ||
       p->unary == NULL || p->weights == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place %u operations", ops);
   if (p->unary_count != 0) memcpy(p->unary, graph->unary, p->unary_count * sizeof *p->unary);
   p->search = (tm_common_search){ .common = proof->common, .graph = proof->graph, .elimination = &proof->elimination,
                                   .plan = &proof->plan, .unary = p->unary, .states = states, .candidate = candidate,
-                                  .best = proof->chosen, .best_price = { UINT64_MAX, UINT64_MAX } };
+                                  .lists = lists, .best = proof->chosen, .best_price = { UINT64_MAX, UINT64_MAX } };
   TM_TRY(tm_plan_cost_init(&proof->plan, graph->problem, graph->choices, graph->flow, p->arena, error));
   tm_common_values_apply(proof->common, p->unary, proof->graph);
   return tm_elimination_init(&proof->elimination, graph, proof->order, p->arena, error);
@@ -268,10 +269,12 @@ static void prove_by_moves(proving *p) {
   const tm_factor_graph *graph = p->proof->graph;
   uint64_t *costs = p->proof->marginals;
   for (uint32_t op = 0; op < graph->problem->op_count; op++) tm_plan_cost_list(&p->proof->plan, op, costs);
-  for (uint32_t turn = 0; turn < MOST_TURNS; turn++) {
+  bool is_better = true;
+  for (uint32_t turn = 0; turn < MOST_TURNS && is_better && !is_proven(p); turn++) {
+    const uint64_t bound = p->proof->bound_ns;
     if (turn != 0) spare_who_left(p, costs);
     charge_tolls(p, costs);
-    if (is_proven(p)) return;
+    is_better = p->proof->bound_ns > bound;
   }
 }
 
@@ -293,11 +296,15 @@ static tm_status prove_by_marginals(proving *p, tm_error *error) {
 
 /* ---- by search ---- */
 
-static void prove_by_search(proving *p) {
+static tm_status prove_by_search(proving *p, tm_error *error) {
   tm_common_proof *proof = p->proof;
   p->search.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (proof->order->table_entries + 1));
   proof->bound_ns = tm_max_u64(proof->bound_ns, tm_common_search_run(&p->search));
-  for (uint64_t i = 0; i < p->unary_count; i++) proof->marginals[i] = proof->bound_ns;
+  if (!proof->wants_marginals || !is_proven(p)) return TM_OK;
+  solve_again(p);
+  TM_TRY(tm_elimination_marginals(&proof->elimination, proof->marginals, p->arena, error));
+  for (uint64_t i = 0; i < p->unary_count; i++) proof->marginals[i] = tm_max_u64(proof->marginals[i], proof->bound_ns);
+  return TM_OK;
 }
 
 /* ---- one after the other ---- */
@@ -305,14 +312,10 @@ static void prove_by_search(proving *p) {
 static tm_status prove(proving *p, tm_error *error) {
   if (p->proof->elimination.never != TM_TABLE_NEVER_SMALL) return TM_OK;
   if (find_plan(p)) {
-    if (!p->proof->wants_marginals) prove_by_moves(p);
-    if (is_proven(p)) return TM_OK;
-    if (!p->proof->wants_marginals) solve_again(p);
-    TM_TRY(prove_by_marginals(p, error));
-    if (is_proven(p)) return TM_OK;
+    if (p->proof->wants_marginals) TM_TRY(prove_by_marginals(p, error));
+    else prove_by_moves(p);
   }
-  prove_by_search(p);
-  return TM_OK;
+  return is_proven(p) ? TM_OK : prove_by_search(p, error);
 }
 
 tm_status tm_common_proof_run(tm_common_proof *proof, tm_arena *arena, tm_error *error) {

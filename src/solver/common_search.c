@@ -30,34 +30,44 @@ static uint64_t solve(tm_common_search *s) {
   return tm_solver_add(s->elimination->total_ns, tm_common_values_sums(s->common).constant_ns);
 }
 
-/* The dearest use that the plan at hand makes for nothing. */
-static tm_common_use *find_unpaid(const tm_common_search *s) {
-  tm_common_use *found = NULL;
-  for (uint32_t i = 0; i < s->common->use_count; i++) {
-    tm_common_use *use = &s->common->uses[i];
-    if (use->state != TM_COMMON_FREE || !tm_common_values_is_used(s->common, use, s->plan)) continue;
-    if (found == NULL || use->most_ns > found->most_ns) found = use;
+/* Lists the uses that the plan at hand makes for nothing, those of most readers first: what leaves them out is soon beaten. */
+static uint32_t list_unpaid(const tm_common_search *s, uint32_t *list) {
+  const tm_common_values *common = s->common;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < common->use_count; i++) {
+    const tm_common_use *use = &common->uses[i];
+    const uint32_t readings = tm_common_values_readings(common, use, s->plan);
+    if (use->state != TM_COMMON_FREE || readings == 0) continue;
+    uint32_t at = count++;
+    for (; at > 0 && tm_common_values_readings(common, &common->uses[list[at - 1]], s->plan) < readings; at--)
+      list[at] = list[at - 1];
+    list[at] = i;
   }
-  return found;
+  return count;
 }
 
-/* Without one unpaid use after the other, each paid from then on: what is left at the end makes no use for nothing.  Each level
-   decides one use more than the one above, or ends. */
-static uint64_t search(tm_common_search *s) {
-  uint64_t bound = solve(s);
-  tm_common_use *use = is_beaten(s, bound) ? NULL : find_unpaid(s);
-  if (use == NULL || s->nodes_left < 2) return bound;
-  s->nodes_left -= 2;
-  use->state = TM_COMMON_FORBIDDEN;
-  const uint64_t without = search(s);
-  use->state = TM_COMMON_PAID;
-  const uint64_t with = search(s);
-  use->state = TM_COMMON_FREE;
-  return tm_max_u64(bound, tm_min_u64(with, without));
+/* Without one unpaid use after the other, each paid from then on; with all of them paid at the end. */
+static uint64_t search(tm_common_search *s, uint32_t depth) {
+  const uint64_t bound = solve(s);
+  if (is_beaten(s, bound) || depth == TM_COMMON_SEARCH_DEPTH) return bound;
+  uint32_t *list = s->lists + (uint64_t)depth * s->common->use_count;
+  const uint32_t count = list_unpaid(s, list);
+  if (count == 0 || s->nodes_left < count + 1) return bound;
+  s->nodes_left -= count + 1;
+  uint64_t least = TM_SOLVER_NEVER;
+  for (uint32_t i = 0; i < count; i++) {
+    tm_common_use *use = &s->common->uses[list[i]];
+    use->state = TM_COMMON_FORBIDDEN;
+    least = tm_min_u64(least, search(s, depth + 1));
+    use->state = TM_COMMON_PAID;
+  }
+  least = tm_min_u64(least, search(s, depth + 1));
+  for (uint32_t i = 0; i < count; i++) s->common->uses[list[i]].state = TM_COMMON_FREE;
+  return tm_max_u64(bound, least);
 }
 
 uint64_t tm_common_search_run(tm_common_search *s) {
   for (uint32_t i = 0; i < s->common->use_count; i++) s->common->uses[i].state = TM_COMMON_FREE;
-  const uint64_t bound = search(s);
+  const uint64_t bound = search(s, 0);
   return s->best_price.nevers == 0 ? tm_min_u64(bound, s->best_price.ns) : bound;
 }

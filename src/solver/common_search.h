@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * common_search.h - plans where common values are decided apart, and the best of them: a use that a plan makes and nobody has
- * paid for is forbidden, and then paid; what cannot beat the best plan so far is left.
+ * common_search.h - plans where common values are decided apart, and the best of them: uses that a plan makes and nobody has
+ * paid for are forbidden one by one, and then paid; what cannot beat the best plan so far is left.
  */
 #ifndef TM_SOLVER_COMMON_SEARCH_H
 #define TM_SOLVER_COMMON_SEARCH_H
 
 #include "solver/common_values.h"
 #include "solver/elimination.h"
+
+#define TM_COMMON_SEARCH_DEPTH 16u
 
 typedef struct tm_common_search {
   tm_common_values *common;
@@ -17,6 +19,7 @@ typedef struct tm_common_search {
   const uint64_t   *unary;      /* [choice]: of the graph, without common values */
   uint32_t         *states;     /* scratch: [variable] */
   uint32_t         *candidate;  /* [op]: the choices of the plan taken last */
+  uint32_t         *lists;      /* scratch: [TM_COMMON_SEARCH_DEPTH][use] */
   uint32_t         *best;       /* [op]: the best choices found */
   tm_plan_price     best_price; /* nevers UINT64_MAX: none yet */
   uint32_t          nodes_left;

@@ -76,8 +76,8 @@ bool tm_common_values_is_made(const tm_common_values *common, const tm_common_us
   return common->problem->values[use->value].producer != TM_SOLVER_NONE;
 }
 
-bool tm_common_values_is_used(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan) {
-  return plan->readings[(uint64_t)use->value * common->problem->memory_count + use->memory] != 0;
+uint32_t tm_common_values_readings(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan) {
+  return plan->readings[(uint64_t)use->value * common->problem->memory_count + use->memory];
 }
 
 static void charge_producer(const tm_common_values *common, const tm_common_use *use, tm_factor_graph *graph) {
@@ -111,7 +111,7 @@ bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan)
   bool is_changed = false;
   for (uint32_t i = 0; i < common->use_count; i++) {
     tm_common_use *use = &common->uses[i];
-    const tm_common_state state = tm_common_values_is_used(common, use, plan) ? TM_COMMON_PAID : TM_COMMON_FREE;
+    const tm_common_state state = tm_common_values_readings(common, use, plan) != 0 ? TM_COMMON_PAID : TM_COMMON_FREE;
     if (state != use->state && tm_common_values_is_made(common, use)) is_changed = true;
     use->state = state;
   }

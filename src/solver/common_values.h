@@ -52,7 +52,8 @@ void tm_common_values_apply(const tm_common_values *common, const uint64_t *unar
 /* Paid becomes what the plan uses, and nothing else.  Says whether the graph must be changed. */
 bool tm_common_values_follow(tm_common_values *common, const tm_plan_cost *plan);
 
-bool tm_common_values_is_used(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan);
+/* How many readers make the use. */
+uint32_t tm_common_values_readings(const tm_common_values *common, const tm_common_use *use, const tm_plan_cost *plan);
 /* Whether the value is made by an operation, so that its copies cost more or less. */
 bool tm_common_values_is_made(const tm_common_values *common, const tm_common_use *use);
 
