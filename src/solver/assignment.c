@@ -17,6 +17,8 @@ static const tm_elimination_limits relaxations[] = {
   { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
 };
 #define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
+#define MOST_COARSE_ENTRIES 4096u       /* of a table where values are shared out */
+#define MOST_TRIED_ANYHOW 4096u         /* variables that are left: it takes no time to try everything then */
 #define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart, and ... */
 #define NODE_ENTRIES (UINT64_C(1) << 26) /* ... table entries in all of them together */
 
@@ -46,7 +48,8 @@ static tm_status no_memory(const solving *s, tm_error *error) {
 }
 
 static tm_status build_graph(solving *s, tm_error *error) {
-  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, NULL, s->arena, error);
+  const tm_factor_rules rules = { .is_left_out = NULL };
+  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error);
 }
 
 static tm_status prune(solving *s, tm_error *error) {
@@ -68,6 +71,22 @@ static tm_status order_exactly(solving *s, tm_error *error) {
   return relax(s, &none, s->most_entries, error);
 }
 
+static bool has_exact_order(const solving *s) {
+  return s->order.is_complete && s->order.is_exact && s->graph.sharers == NULL;
+}
+
+static tm_status order_together(solving *s, tm_error *error) {
+  TM_TRY(build_graph(s, error));
+  return order_exactly(s, error);
+}
+
+/* Whether a relaxation changes anything, and may fit: what was left when the exact order was given up gets a table each. */
+static bool is_promising(const solving *s, const tm_elimination_order *exact, const tm_elimination_limits *relaxation) {
+  if (relaxation->most_table_entries == 0) return exact->most_bit_readers > relaxation->most_bit_readers;
+  const uint64_t entries = relaxation->most_table_entries / 4 * exact->left_count;
+  return exact->left_count <= MOST_TRIED_ANYHOW || (entries != 0 && entries <= s->most_entries);
+}
+
 /* When nothing fits: the coarsest, or what is finer and takes no more.  A plan is worth more than the budget. */
 static tm_status order_somehow(solving *s, tm_error *error) {
   TM_TRY(relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error));
@@ -79,11 +98,14 @@ static tm_status order_somehow(solving *s, tm_error *error) {
   return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
 }
 
-static bool has_exact_order(const solving *s) { return s->order.is_complete && s->order.is_exact; }
-
-static tm_status order_together(solving *s, tm_error *error) {
-  TM_TRY(build_graph(s, error));
-  return order_exactly(s, error);
+/* The same for large graphs: without bits, and with tables that are certain to fit, or as small as they get. */
+static tm_status order_shared_out(solving *s, tm_error *error) {
+  const tm_factor_rules rules = { .is_shared_out = true };
+  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error));
+  tm_elimination_limits limits = { 0, MOST_COARSE_ENTRIES, 0 };
+  while (limits.most_table_entries > 1 && limits.most_table_entries * s->problem->op_count > s->most_entries)
+    limits.most_table_entries /= 2;
+  return relax(s, &limits, UINT64_MAX, error);
 }
 
 /* What everything together takes: an exact order if one fits without dead ends, or else the finest relaxation that fits. */
@@ -92,11 +114,13 @@ static tm_status find_order(solving *s, tm_error *error) {
   if (was_tried) TM_TRY(prune(s, error));
   if (!was_tried || s->is_pruned || s->common.value_count != 0) TM_TRY(order_together(s, error));
   if (has_exact_order(s)) return TM_OK;
+  const tm_elimination_order exact = s->order;
   for (size_t i = 0; i < RELAXATIONS; i++) {
+    if (!is_promising(s, &exact, &relaxations[i])) continue;
     TM_TRY(relax(s, &relaxations[i], s->most_entries, error));
     if (s->order.is_complete) return TM_OK;
   }
-  return order_somehow(s, error);
+  return exact.left_count <= MOST_TRIED_ANYHOW ? order_somehow(s, error) : order_shared_out(s, error);
 }
 
 /* ---- common values apart ---- */
@@ -105,7 +129,8 @@ static tm_status find_order(solving *s, tm_error *error) {
 static tm_status prove_apart(solving *s, tm_error *error) {
   TM_TRY(tm_common_values_init(&s->common, s->problem, &s->choices, &s->flow, s->common_readers, s->arena, error));
   if (s->common.value_count == 0) return TM_OK;
-  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, s->common.is_common, s->arena, error));
+  const tm_factor_rules rules = { .is_left_out = s->common.is_common };
+  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error));
   TM_TRY(order_exactly(s, error));
   if (!has_exact_order(s)) return TM_OK;
   s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .order = &s->order, .wants_marginals = s->with_marginals };
@@ -138,7 +163,7 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   tm_plan_cost plan;
   TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
   tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
-  if (s->order.is_exact_but_bits)
+  if (s->order.is_exact_but_bits && s->graph.sharers == NULL)
     branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
   branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
@@ -181,7 +206,7 @@ static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out
   if (price.nevers != 0)
     return tm_fail(error, TM_ERROR_LIMIT, "no plan for %u operations was found with %llu table entries; allow more",
                    s->problem->op_count, (unsigned long long)tm_max_u64(s->most_entries, s->order.table_entries));
-  if (s->order.is_exact && price.ns != s->elimination.total_ns)
+  if (has_exact_order(s) && price.ns != s->elimination.total_ns)
     return tm_fail(error, TM_ERROR_INTERNAL, "a plan costs %llu ns where the tables say %llu", (unsigned long long)price.ns,
                    (unsigned long long)s->elimination.total_ns);
   for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[s->chosen[op]].label;
@@ -190,7 +215,7 @@ static tm_status fill_result(solving *s, tm_plan_price price, tm_assignment *out
   out->table_entries = s->order.table_entries;
   out->width = s->order.width;
   out->is_exact = price.ns == s->bound_ns;
-  out->marginals_are_exact = s->with_marginals && s->order.is_exact && !s->is_pruned;
+  out->marginals_are_exact = s->with_marginals && has_exact_order(s) && !s->is_pruned;
   return s->with_marginals ? find_marginals(s, out, error) : TM_OK;
 }
 

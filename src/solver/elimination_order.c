@@ -11,6 +11,7 @@
 #define LATER_KEY (TM_KEY_QUEUE_KEYS - 1)       /* in too many factors to be looked at: somebody else first */
 #define MOST_FACTORS_LOOKED_AT 64u
 #define LEAST_HUB_FACTORS 4u
+#define HOPELESS_TIMES 16u
 #define WINDOW_VARIABLES 2048u          /* of the graph's own order, that come into the queue together ... */
 #define WINDOW_KEY 64u                  /* ... when nothing is left in it with a table of 256 entries or fewer */
 #define LEAST_LIMIT 1024u               /* entries up to which tables are always told apart by size */
@@ -48,6 +49,7 @@ typedef struct order_maker {
   tm_key_queue    queue;
   uint32_t        most_key;             /* what is beyond is not told apart: such a table is never made */
   uint32_t        stamp;
+  uint32_t        taken_count;
   tm_growing      incidences, factors, scopes, steps, members;
   uint32_t       *bucket;               /* the factors of the variable at hand */
   uint32_t        bucket_count;
@@ -183,6 +185,7 @@ static bool begin(order_maker *m) {
     if (m->variables[v].factor_count >= LEAST_HUB_FACTORS) m->hubs[m->hub_count++] = (hub){ v, m->variables[v].factor_count };
   }
   qsort(m->hubs, m->hub_count, sizeof *m->hubs, compare_hubs);
+  m->order->most_bit_readers = m->hub_count == 0 ? 0 : m->hubs[0].factor_count;
   return true;
 }
 
@@ -330,6 +333,7 @@ static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
   const uint64_t first_step = m->steps.count;
   if (m->queue.items[v].key != TM_KEY_QUEUE_GONE) tm_key_queue_remove(&m->queue, v);
   m->variables[v].is_taken = true;
+  m->taken_count++;
   const uint64_t limit = m->limits.most_table_entries == 0 ? UINT64_MAX : m->limits.most_table_entries;
   taking how = { v, is_split, fill_bucket(m, v, is_split), limit };
   do {
@@ -381,6 +385,15 @@ static uint32_t next_variable(order_maker *m) {
   }
 }
 
+/* Tables grow while variables are taken: if those that are left took as much as the least of them does, and that is far over the
+   budget, there is no need to see it. */
+static bool is_hopeless(const order_maker *m) {
+  const uint32_t key = m->queue.least_key;
+  if (m->limits.most_table_entries != 0 || key >= LARGEST_KEY || m->order->table_entries > m->limits.most_entries) return false;
+  const uint64_t left = m->graph->variable_count - m->taken_count;
+  return product(left / HOPELESS_TIMES, UINT64_C(1) << tm_min_u64(key / 8, 63)) > m->limits.most_entries - m->order->table_entries;
+}
+
 static bool run(order_maker *m) {
   if (!split_bits(m)) return false;
   const uint32_t most = (uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX);
@@ -388,7 +401,8 @@ static bool run(order_maker *m) {
   for (uint32_t v = next_variable(m); v != NONE; v = next_variable(m)) {
     const uint32_t wide = m->queue.least_key > limit_key ? widest_hub(m) : NONE;
     if (!eliminate(m, wide == NONE ? v : wide, wide != NONE)) return false;
-    if (m->order->table_entries > m->limits.most_entries) return true;
+    m->order->left_count = m->graph->variable_count - m->taken_count;
+    if (m->order->table_entries > m->limits.most_entries || is_hopeless(m)) return true;
   }
   m->order->is_complete = m->order->table_entries <= m->limits.most_entries;
   return true;

@@ -39,6 +39,8 @@ typedef struct tm_elimination_order {
   uint64_t  table_entries;      /* of all steps */
   uint64_t  largest_entries;    /* of one step */
   uint32_t  split_steps;        /* the first steps: those of bits that were taken reader by reader from the start */
+  uint32_t  left_count;         /* variables that were left when it was given up */
+  uint32_t  most_bit_readers;   /* of a presence bit; 0: too few to matter */
   bool      is_exact;           /* no variable was taken in several steps */
   bool      is_exact_but_bits;  /* none but these */
   bool      is_complete;        /* false: given up, because table_entries exceeds the budget */
