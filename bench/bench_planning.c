@@ -127,16 +127,17 @@ static bool make_layers(graph_maker *m, uint32_t ops, uint32_t devices, sharing 
   return true;
 }
 
-/* Operations that read three values from anywhere before them: no order of elimination keeps tables small. */
-static bool make_dense_graph(graph_maker *m, uint32_t ops, uint32_t devices) {
+/* Operations that read four values from anywhere before them: no order of elimination keeps tables small. */
+static bool make_random_graph(graph_maker *m, uint32_t ops, uint32_t devices) {
   if (!begin_graph(m, ops, devices)) return false;
   uint32_t last = add_value(m, TM_SOLVER_NONE, 2);
   for (uint32_t op = 0; op < ops; op++) {
-    uint32_t inputs[MOST_INPUTS] = { last, TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE };
-    for (uint32_t i = 1; i < 3 && last > i; i++) {
-      inputs[i] = profiled_mix(op, 100 + i) % last;
-      if (inputs[i] == inputs[i - 1]) inputs[i] = (inputs[i] + 1) % last;
-      if (i == 2 && inputs[2] == inputs[1]) inputs[2] = TM_SOLVER_NONE;
+    uint32_t inputs[MOST_INPUTS] = { last, TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE }, count = 1;
+    for (uint32_t i = 1; i < MOST_INPUTS && last != 0; i++) {
+      const uint32_t value = profiled_mix(op, 100 + i) % last;
+      bool is_there = false;
+      for (uint32_t k = 0; k < count; k++) is_there = is_there || inputs[k] == value;
+      if (!is_there) inputs[count++] = value;
     }
     last = add_op(m, 10000 + profiled_mix(op, 99) % 200000, inputs, 2);
   }
@@ -189,7 +190,7 @@ static void print_row(const char *name, const tm_solver_problem *problem, uint32
          (unsigned long long)planned.table_entries, planned.width, 100 * gap, goal);
 }
 
-#define DENSE_OPS 100000u
+#define RANDOM_OPS 100000u
 
 static const char *const layer_names[] = { "layers", "layers with shared masks", "layers with shared masks that are made" };
 
@@ -212,9 +213,9 @@ int main(int argc, char **argv) {
       free_graph(&maker);
     }
   }
-  if (only == 0 || only == DENSE_OPS) {
+  if (only == 0 || only == RANDOM_OPS) {
     graph_maker maker;
-    if (!make_dense_graph(&maker, DENSE_OPS, devices)) return 1;
+    if (!make_random_graph(&maker, RANDOM_OPS, devices)) return 1;
     print_row("random inputs", &maker.problem, 1, "");
     free_graph(&maker);
   }
