@@ -19,15 +19,15 @@ static const tm_elimination_limits relaxations[] = {
 #define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
 #define MOST_COARSE_ENTRIES 4096u       /* of a table where values are shared out */
 #define MOST_TRIED_ANYHOW 4096u         /* variables that are left: it takes no time to try everything then */
-#define MOST_NODES  64u                 /* solves to decide about the bits that were taken apart, and ... */
-#define NODE_ENTRIES (UINT64_C(1) << 26) /* ... table entries in all of them together */
 
 typedef struct solving {
   const tm_solver_problem *problem;
   tm_arena            *arena;
-  tm_arena             order_arena;     /* of the last order that was tried */
+  tm_arena             order_arena;     /* of the last order that was tried ... */
+  tm_arena             graph_arena;     /* ... and of its graph */
   uint64_t             most_entries;
   uint32_t             common_readers;
+  uint32_t             most_nodes;
   bool                 with_marginals;
   tm_choices           choices;
   tm_flow              flow;
@@ -47,9 +47,11 @@ static tm_status no_memory(const solving *s, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place %u operations", s->problem->op_count);
 }
 
-static tm_status build_graph(solving *s, tm_error *error) {
-  const tm_factor_rules rules = { .is_left_out = NULL };
-  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error);
+/* In place of the one before, and of its order. */
+static tm_status build_graph(solving *s, tm_factor_rules rules, tm_error *error) {
+  tm_arena_deinit(&s->order_arena);
+  tm_arena_deinit(&s->graph_arena);
+  return tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, &s->graph_arena, error);
 }
 
 static tm_status prune(solving *s, tm_error *error) {
@@ -76,7 +78,8 @@ static bool has_exact_order(const solving *s) {
 }
 
 static tm_status order_together(solving *s, tm_error *error) {
-  TM_TRY(build_graph(s, error));
+  const tm_factor_rules rules = { .is_left_out = NULL };
+  TM_TRY(build_graph(s, rules, error));
   return order_exactly(s, error);
 }
 
@@ -101,7 +104,7 @@ static tm_status order_somehow(solving *s, tm_error *error) {
 /* The same for large graphs: without bits, and with tables that are certain to fit, or as small as they get. */
 static tm_status order_shared_out(solving *s, tm_error *error) {
   const tm_factor_rules rules = { .is_shared_out = true };
-  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error));
+  TM_TRY(build_graph(s, rules, error));
   tm_elimination_limits limits = { 0, MOST_COARSE_ENTRIES, 0 };
   while (limits.most_table_entries > 1 && limits.most_table_entries * s->problem->op_count > s->most_entries)
     limits.most_table_entries /= 2;
@@ -123,6 +126,10 @@ static tm_status find_order(solving *s, tm_error *error) {
   return exact.left_count <= MOST_TRIED_ANYHOW ? order_somehow(s, error) : order_shared_out(s, error);
 }
 
+static uint32_t node_count(const solving *s) {
+  return (uint32_t)tm_min_u64(s->most_nodes, TM_ASSIGNMENT_NODE_ENTRIES / (s->order.table_entries + 1));
+}
+
 /* ---- common values apart ---- */
 
 /* A plan and a proof without the tables that common values would make wide, where the rest is narrow. */
@@ -130,10 +137,11 @@ static tm_status prove_apart(solving *s, tm_error *error) {
   TM_TRY(tm_common_values_init(&s->common, s->problem, &s->choices, &s->flow, s->common_readers, s->arena, error));
   if (s->common.value_count == 0) return TM_OK;
   const tm_factor_rules rules = { .is_left_out = s->common.is_common };
-  TM_TRY(tm_factor_graph_init(&s->graph, s->problem, &s->choices, &s->flow, rules, s->arena, error));
+  TM_TRY(build_graph(s, rules, error));
   TM_TRY(order_exactly(s, error));
   if (!has_exact_order(s)) return TM_OK;
-  s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .order = &s->order, .wants_marginals = s->with_marginals };
+  s->proof = (tm_common_proof){ .common = &s->common, .graph = &s->graph, .order = &s->order, .most_nodes = node_count(s),
+                                .wants_marginals = s->with_marginals };
   s->proof_entries = s->order.table_entries;
   s->proof_width = s->order.width;
   return tm_common_proof_run(&s->proof, s->arena, error);
@@ -164,7 +172,7 @@ static tm_status choose(solving *s, tm_plan_price *out_price, tm_error *error) {
   TM_TRY(tm_plan_cost_init(&plan, s->problem, &s->choices, &s->flow, s->arena, error));
   tm_branching branching = { .elimination = &s->elimination, .plan = &plan };
   if (s->order.is_exact_but_bits && s->graph.sharers == NULL)
-    branching.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (s->order.table_entries + 1));
+    branching.nodes_left = node_count(s);
   branching.states = tm_arena_calloc(s->arena, s->graph.variable_count, sizeof(uint32_t));
   branching.candidate = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
   branching.best = s->chosen = tm_arena_alloc(s->arena, s->problem->op_count * sizeof(uint32_t));
@@ -261,7 +269,9 @@ tm_status tm_assignment_solve(const tm_solver_problem *problem, const tm_assignm
   tm_arena_init(&arena, memory);
   solving s = { .problem = problem, .arena = &arena, .with_marginals = options == NULL || !options->without_marginals };
   s.common_readers = options == NULL || options->common_readers == 0 ? TM_ASSIGNMENT_COMMON_READERS : options->common_readers;
+  s.most_nodes = options == NULL || options->most_nodes == 0 ? TM_ASSIGNMENT_NODES : options->most_nodes;
   tm_arena_init(&s.order_arena, memory);
+  tm_arena_init(&s.graph_arena, memory);
   s.most_entries = asked != 0 ? asked : TM_ASSIGNMENT_ENTRIES + TM_ASSIGNMENT_ENTRIES_PER_OP * problem->op_count;
   tm_assignment result = { .memory = memory, .op_count = problem->op_count, .label_count = problem->label_count };
   result.labels = tm_memory_calloc(memory, problem->op_count, sizeof(uint32_t));
@@ -269,6 +279,7 @@ tm_status tm_assignment_solve(const tm_solver_problem *problem, const tm_assignm
   tm_status status = result.labels == NULL || (s.with_marginals && result.min_marginals == NULL) ? no_memory(&s, error)
                                                                                                  : solve(&s, &result, error);
   tm_arena_deinit(&s.order_arena);
+  tm_arena_deinit(&s.graph_arena);
   tm_arena_deinit(&arena);
   if (status == TM_OK) *out = result;
   else tm_assignment_deinit(&result);

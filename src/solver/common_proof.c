@@ -5,10 +5,8 @@
 
 #include "base/checked.h"
 
-#define MOST_TURNS      3u                      /* solves until the uses that are paid are those of the plan */
-#define MOST_EXACT_USES 16u                     /* that are forbidden one by one for exact marginals */
-#define MOST_NODES      64u                     /* solves of a search, and ... */
-#define NODE_ENTRIES    (UINT64_C(1) << 26)     /* ... table entries in all of them together */
+#define MOST_TURNS      3u      /* solves until the uses that are paid are those of the plan */
+#define MOST_EXACT_USES 16u     /* that are forbidden one by one for exact marginals */
 
 typedef struct proving {
   tm_common_proof *proof;
@@ -298,7 +296,7 @@ static tm_status prove_by_marginals(proving *p, tm_error *error) {
 
 static tm_status prove_by_search(proving *p, tm_error *error) {
   tm_common_proof *proof = p->proof;
-  p->search.nodes_left = (uint32_t)tm_min_u64(MOST_NODES, NODE_ENTRIES / (proof->order->table_entries + 1));
+  p->search.nodes_left = proof->most_nodes;
   proof->bound_ns = tm_max_u64(proof->bound_ns, tm_common_search_run(&p->search));
   if (!proof->wants_marginals || !is_proven(p)) return TM_OK;
   solve_again(p);

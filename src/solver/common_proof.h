@@ -18,6 +18,7 @@ typedef struct tm_common_proof {
   tm_common_values           *common;
   tm_factor_graph            *graph;    /* without the common values; its `unary` is changed */
   const tm_elimination_order *order;    /* of that graph, exact */
+  uint32_t       most_nodes;            /* solves in a search */
   bool           wants_marginals;       /* false: they are not needed in the end */
   bool           marginals_are_exact;
   tm_elimination elimination;
@@ -28,7 +29,7 @@ typedef struct tm_common_proof {
   uint64_t       bound_ns;      /* no plan costs less */
 } tm_common_proof;
 
-/* Where common, graph, order and wants_marginals are given; the rest is filled in, and lives in the arena. */
+/* Where common, graph, order, most_nodes and wants_marginals are given; the rest is filled in, and lives in the arena. */
 tm_status tm_common_proof_run(tm_common_proof *proof, tm_arena *arena, tm_error *error);
 
 #endif

@@ -13,13 +13,16 @@
 #include <cmocka.h>
 
 #include "solver/assignment.h"
+#include "solver/elimination.h"
 #include "unit/solver/solver_case.h"
 
 #define CASES 100000u
 #define MARGINAL_CASES 4000u
 #define BUDGET_CASES 10000u
 #define ENTRIES_CASES 3000u
-#define COMMON_CASES 40000u
+#define COMMON_CASES 20000u
+#define NODE_CASES 12000u
+#define SHARED_CASES 10000u
 
 static const case_limits small = { .most_ops = 9, .most_labels = 4, .most_memories = 4, .never_percent = 6, .most_cost = 20 };
 
@@ -199,6 +202,87 @@ static void common_values_bound_marginals(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* Whatever ran out, table entries or nodes of a search or both: there is a plan, it costs what is said, and nothing costs less
+   than the bound. */
+static void out_of_nodes_the_bound_holds(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  const case_limits dense = { .most_ops = 12, .most_labels = 4, .most_memories = 4, .never_percent = 2, .most_cost = 20 };
+  uint32_t open = 0, closed_with_more = 0, without_plan = 0;
+  for (uint64_t seed = 1; seed <= case_count(NODE_CASES); seed++) {
+    draw_case(&c, seed + 7000000, &dense);
+    tm_assignment_options options = { .most_entries = 1 + draw(&c, 200), .most_nodes = 1 + draw(&c, 4), .without_marginals = true };
+    options.common_readers = seed % 2 == 0 ? 1 : UINT32_MAX;
+    const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
+    tm_assignment found, more;
+    const tm_status status = tm_assignment_solve(&c.problem, &options, &memory, &found, NULL);
+    assert_true(status == TM_OK || status == TM_ERROR_LIMIT || (status == TM_ERROR_NO_DEVICE && least == TM_SOLVER_NEVER));
+    without_plan += status == TM_ERROR_LIMIT && least != TM_SOLVER_NEVER;
+    if (status != TM_OK) continue;
+    if (found.bound_ns > least || least > found.total_ns || plan_total(&c.problem, found.labels) != found.total_ns ||
+        found.is_exact != (found.bound_ns == found.total_ns))
+      fail_msg("case %llu: bound %llu, optimum %llu, total %llu", (unsigned long long)seed, (unsigned long long)found.bound_ns,
+               (unsigned long long)least, (unsigned long long)found.total_ns);
+    options.most_nodes = 0;
+    assert_int_equal(tm_assignment_solve(&c.problem, &options, &memory, &more, NULL), TM_OK);
+    assert_true(more.bound_ns >= found.bound_ns || more.is_exact);
+    open += !found.is_exact;
+    closed_with_more += !found.is_exact && more.is_exact;
+    tm_assignment_deinit(&found);
+    tm_assignment_deinit(&more);
+  }
+  printf("few nodes: %u graphs with a gap, which more close for %u; %u without a plan\n", open, closed_with_more, without_plan);
+  assert_true(open > 50 && closed_with_more > 10 && without_plan * 50 < case_count(NODE_CASES));
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
+/* The least sum where values are shared out, with tables of so many entries at most (0: no limit). */
+static uint64_t shared_out_total(const tm_solver_problem *problem, uint64_t most_table_entries, tm_memory *memory) {
+  const tm_factor_rules rules = { .is_shared_out = true };
+  const tm_elimination_limits limits = { .most_entries = UINT64_MAX, .most_table_entries = most_table_entries };
+  tm_choices choices;
+  tm_flow flow;
+  tm_factor_graph graph;
+  tm_elimination_order order;
+  tm_elimination elimination;
+  tm_arena arena;
+  tm_arena_init(&arena, memory);
+  uint64_t total = TM_SOLVER_NEVER;
+  tm_status status = tm_choices_init(&choices, problem, &arena, NULL);
+  if (status == TM_OK) status = tm_flow_init(&flow, problem, &arena, NULL);
+  if (status == TM_OK) status = tm_factor_graph_init(&graph, problem, &choices, &flow, rules, &arena, NULL);
+  if (status == TM_OK) status = tm_elimination_order_init(&order, &graph, &limits, &arena, NULL);
+  if (status == TM_OK) status = tm_elimination_init(&elimination, &graph, &order, &arena, NULL);
+  if (status == TM_OK) total = elimination.total_ns;
+  tm_arena_deinit(&arena);
+  return total;
+}
+
+/* What large graphs have for a bound (assignment.c) where nothing else fits. */
+static void shared_out_nobody_pays_more_than_is_owed(void **state) {
+  (void)state;
+  solver_case c;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  uint32_t tight = 0, loose = 0;
+  for (uint64_t seed = 1; seed <= case_count(SHARED_CASES); seed++) {
+    draw_case(&c, seed + 8000000, &small);
+    const uint64_t least = least_total(&c.problem, TM_SOLVER_NONE, 0);
+    const uint64_t whole = shared_out_total(&c.problem, 0, &memory), split = shared_out_total(&c.problem, 1 + seed % 64, &memory);
+    if (split > whole || whole > least)
+      fail_msg("case %llu: %llu and %llu, the least is %llu", (unsigned long long)seed, (unsigned long long)split,
+               (unsigned long long)whole, (unsigned long long)least);
+    tight += whole == least;
+    loose += split < least;
+  }
+  printf("shared out: %u of %llu bounds are the optimum, %u with small tables are below\n", tight,
+         (unsigned long long)case_count(SHARED_CASES), loose);
+  assert_true(tight > SHARED_CASES / 4 && loose > 100);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_optimum_is_found),
@@ -207,6 +291,8 @@ int main(void) {
     cmocka_unit_test(table_entries_keep_to_the_budget),
     cmocka_unit_test(common_values_keep_the_optimum),
     cmocka_unit_test(common_values_bound_marginals),
+    cmocka_unit_test(out_of_nodes_the_bound_holds),
+    cmocka_unit_test(shared_out_nobody_pays_more_than_is_owed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
