@@ -17,6 +17,8 @@ static const tm_elimination_limits relaxations[] = {
   { 0, 0, 63 }, { 0, 0, 7 }, { 0, 1u << 16, 7 }, { 0, 1u << 12, 7 }, { 0, 1u << 8, 7 }, { 0, 1, 7 },
 };
 #define RELAXATIONS (sizeof relaxations / sizeof relaxations[0])
+#define MOST_LISTED_ANYHOW  65536u      /* factors: they take no time */
+#define MOST_OVERDRAFT      8u          /* times the budget, for what is as coarse as it gets */
 #define MOST_COARSE_ENTRIES 4096u       /* of a table where values are shared out */
 #define MOST_TRIED_ANYHOW 4096u         /* variables that are left: it takes no time to try everything then */
 
@@ -77,7 +79,22 @@ static bool has_exact_order(const solving *s) {
   return s->order.is_complete && s->order.is_exact && s->graph.sharers == NULL;
 }
 
+/* Whether there would be so many factors, each with a table, that there is no need to list them. */
+static bool is_tangled(const solving *s, const bool *is_left_out) {
+  uint64_t count = 0;
+  for (uint32_t v = 0; v < s->problem->value_count; v++) {
+    const uint32_t first = s->flow.first_reader[v], end = s->flow.first_reader[v + 1];
+    if (end - first < 2 || (is_left_out != NULL && is_left_out[v])) continue;
+    for (uint32_t i = first; i < end; i++) count += tm_choices_count(&s->choices, s->flow.readers[i]);
+  }
+  return count > s->most_entries / 4 && count > MOST_LISTED_ANYHOW;
+}
+
 static tm_status order_together(solving *s, tm_error *error) {
+  if (is_tangled(s, NULL)) {
+    s->order = (tm_elimination_order){ .left_count = UINT32_MAX };
+    return TM_OK;
+  }
   const tm_factor_rules rules = { .is_left_out = NULL };
   TM_TRY(build_graph(s, rules, error));
   return order_exactly(s, error);
@@ -101,6 +118,16 @@ static tm_status order_somehow(solving *s, tm_error *error) {
   return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
 }
 
+/* Each operation by itself, as if copies cost nothing: where operations have so many choices that pairs of them are too many. */
+static tm_status order_alone(solving *s, tm_error *error) {
+  bool *is_left_out = tm_arena_calloc(s->arena, s->problem->value_count, sizeof *is_left_out);
+  if (is_left_out == NULL) return no_memory(s, error);
+  for (uint32_t v = 0; v < s->problem->value_count; v++) is_left_out[v] = true;
+  const tm_factor_rules rules = { .is_left_out = is_left_out, .is_shared_out = true };
+  TM_TRY(build_graph(s, rules, error));
+  return relax(s, &relaxations[RELAXATIONS - 1], UINT64_MAX, error);
+}
+
 /* The same for large graphs: without bits, and with tables that are certain to fit, or as small as they get. */
 static tm_status order_shared_out(solving *s, tm_error *error) {
   const tm_factor_rules rules = { .is_shared_out = true };
@@ -108,13 +135,15 @@ static tm_status order_shared_out(solving *s, tm_error *error) {
   tm_elimination_limits limits = { 0, MOST_COARSE_ENTRIES, 0 };
   while (limits.most_table_entries > 1 && limits.most_table_entries * s->problem->op_count > s->most_entries)
     limits.most_table_entries /= 2;
-  return relax(s, &limits, UINT64_MAX, error);
+  TM_TRY(relax(s, &limits, UINT64_MAX, error));
+  return s->order.table_entries / MOST_OVERDRAFT <= s->most_entries ? TM_OK : order_alone(s, error);
 }
 
 /* What everything together takes: an exact order if one fits without dead ends, or else the finest relaxation that fits. */
 static tm_status find_order(solving *s, tm_error *error) {
   const bool was_tried = s->with_marginals;
   if (was_tried) TM_TRY(prune(s, error));
+  if (was_tried && s->is_pruned) s->proof.chosen = NULL;        /* choices have other numbers now */
   if (!was_tried || s->is_pruned || s->common.value_count != 0) TM_TRY(order_together(s, error));
   if (has_exact_order(s)) return TM_OK;
   const tm_elimination_order exact = s->order;
@@ -135,7 +164,7 @@ static uint32_t node_count(const solving *s) {
 /* A plan and a proof without the tables that common values would make wide, where the rest is narrow. */
 static tm_status prove_apart(solving *s, tm_error *error) {
   TM_TRY(tm_common_values_init(&s->common, s->problem, &s->choices, &s->flow, s->common_readers, s->arena, error));
-  if (s->common.value_count == 0) return TM_OK;
+  if (s->common.value_count == 0 || is_tangled(s, s->common.is_common)) return TM_OK;
   const tm_factor_rules rules = { .is_left_out = s->common.is_common };
   TM_TRY(build_graph(s, rules, error));
   TM_TRY(order_exactly(s, error));

@@ -63,6 +63,7 @@ static bool find_plan(proving *p) {
     }
     p->sums = tm_common_values_sums(proof->common);
     p->tables_ns = proof->elimination.total_ns;
+    if (p->sums.most_ns > TM_TABLE_SMALL) return false;
     return price.ns == p->tables_ns + p->sums.constant_ns;
   }
   return false;
@@ -72,7 +73,7 @@ static uint64_t price_of(const proving *p) {
   return p->search.best_price.nevers != 0 ? TM_SOLVER_NEVER : p->search.best_price.ns;
 }
 
-static bool is_proven(const proving *p) { return p->proof->bound_ns >= price_of(p); }
+static bool is_proven(const proving *p) { return p->search.best_price.nevers == 0 && p->proof->bound_ns >= price_of(p); }
 
 /* ---- by regrets ---- */
 
@@ -145,8 +146,7 @@ static uint64_t least_without(proving *p) {
 static void settle_marginals(proving *p, uint64_t cap) {
   uint64_t *marginals = p->proof->marginals;
   for (uint64_t i = 0; i < p->unary_count; i++) {
-    const uint64_t sum = tm_min_u64(marginals[i], cap);
-    marginals[i] = sum == TM_SOLVER_NEVER ? sum : sum + p->sums.constant_ns;
+    if (marginals[i] != TM_SOLVER_NEVER) marginals[i] = tm_min_u64(marginals[i], cap) + p->sums.constant_ns;
   }
 }
 
@@ -172,8 +172,9 @@ static bool are_all_paid(const tm_common_values *common) {
 
 /* The plan behind a marginal pays for all uses at most, and that is what it costs unless one leaves some of them out. */
 static bool are_exact(const proving *p, uint64_t cap) {
-  for (uint64_t i = 0; i < p->unary_count; i++) {
-    if (p->proof->marginals[i] > cap) return false;
+  const tm_factor_graph *graph = p->proof->graph;
+  for (uint32_t c = 0; c < graph->choices->first[graph->problem->op_count]; c++) {
+    if (p->proof->marginals[c] != TM_SOLVER_NEVER && p->proof->marginals[c] > cap) return false;
   }
   return true;
 }

@@ -298,6 +298,73 @@ static void what_everybody_reads_stays_exact(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* ---- Thousands of operations that read from anywhere before them. ---- */
+
+#define TANGLE 5000u
+#define TANGLE_INPUTS 4u
+
+/* `labels` a number for each operation, in as many memories. */
+static void draw_tangle(tm_solver_problem *p, uint32_t labels, solver_case *random) {
+  tm_solver_op *ops = calloc(TANGLE, sizeof *ops);
+  tm_solver_label *rows = calloc((size_t)TANGLE * labels, sizeof *rows);
+  tm_solver_value *values = calloc(TANGLE, sizeof *values);
+  uint32_t *inputs = calloc((size_t)TANGLE * TANGLE_INPUTS, sizeof *inputs);
+  uint64_t *copies = calloc((size_t)labels * labels, sizeof *copies);
+  assert_true(ops != NULL && rows != NULL && values != NULL && inputs != NULL && copies != NULL);
+  *p = (tm_solver_problem){ .ops = ops, .labels = rows, .values = values, .inputs = inputs, .copy_ns = copies,
+                            .op_count = TANGLE, .label_count = TANGLE * labels, .value_count = TANGLE, .input_count = TANGLE * TANGLE_INPUTS,
+                            .memory_count = labels, .resource_count = 1, .size_class_count = 1 };
+  for (uint32_t i = 0; i < labels * labels; i++) copies[i] = i / labels == i % labels ? 0 : 20 + draw(random, 30);
+  for (uint32_t op = 0; op < TANGLE; op++) {
+    ops[op] = (tm_solver_op){ op * labels, labels, op * TANGLE_INPUTS, op < TANGLE_INPUTS ? 0 : TANGLE_INPUTS };
+    for (uint32_t i = 0; i < TANGLE_INPUTS && op >= TANGLE_INPUTS; i++)
+      inputs[op * TANGLE_INPUTS + i] = i * (op / TANGLE_INPUTS) + draw(random, op / TANGLE_INPUTS);
+    for (uint32_t m = 0; m < labels; m++) rows[op * labels + m] = (tm_solver_label){ draw(random, 100), m, m, 0, m, 0 };
+    values[op] = (tm_solver_value){ 1, op, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 };
+  }
+}
+
+static void free_tangle(tm_solver_problem *p) {
+  free((void *)(uintptr_t)p->ops);
+  free((void *)(uintptr_t)p->labels);
+  free((void *)(uintptr_t)p->values);
+  free((void *)(uintptr_t)p->inputs);
+  free((void *)(uintptr_t)p->copy_ns);
+}
+
+/* No order keeps their tables small.  Time, memory and what is told stay within bounds all the same. */
+static void a_tangle_is_given_a_plan_and_a_bound(void **state) {
+  (void)state;
+  static solver_case random;
+  random.random = 4242;
+  for (uint32_t labels = 3; labels <= 24; labels *= 8) {
+    tm_solver_problem p;
+    tm_memory memory;
+    tm_assignment found;
+    tm_memory_init(&memory, 0);
+    draw_tangle(&p, labels, &random);
+    const tm_assignment_options options = { .most_entries = UINT64_C(1) << 20, .without_marginals = true };
+    assert_int_equal(tm_assignment_solve(&p, &options, &memory, &found, NULL), TM_OK);
+    uint64_t least = 0, total = 0;
+    for (uint32_t op = 0; op < TANGLE; op++) {
+      uint64_t cheapest = TM_SOLVER_NEVER;
+      for (uint32_t m = 0; m < labels; m++)
+        cheapest = p.labels[op * labels + m].cost_ns < cheapest ? p.labels[op * labels + m].cost_ns : cheapest;
+      least += cheapest;
+      total += p.labels[found.labels[op]].cost_ns;
+    }
+    printf("%u labels: bound %llu, total %llu, %llu entries, %llu MB\n", labels, (unsigned long long)found.bound_ns,
+           (unsigned long long)found.total_ns, (unsigned long long)found.table_entries,
+           (unsigned long long)atomic_load(&memory.peak_bytes) >> 20);
+    assert_true(found.bound_ns >= least && found.bound_ns <= found.total_ns && total <= found.total_ns);
+    assert_true(found.table_entries <= 8 * options.most_entries);
+    assert_true(atomic_load(&memory.peak_bytes) < UINT64_C(256) << 20);
+    tm_assignment_deinit(&found);
+    free_tangle(&p);
+    assert_int_equal(atomic_load(&memory.used_bytes), 0);
+  }
+}
+
 /* ---- The numbers of docs/backend-selection.md, in us. ---- */
 
 static void the_guides_example_is_true(void **state) {
@@ -346,6 +413,12 @@ static void sums_stop_at_the_limit(void **state) {
       const uint64_t expected = least == TM_SOLVER_NEVER || least < TM_SOLVER_MOST_NS ? least : TM_SOLVER_MOST_NS;
       assert_int_equal(found.min_marginals[label], expected);
     }
+    tm_assignment apart;
+    const tm_assignment_options options = { .common_readers = 1, .without_marginals = true };
+    assert_int_equal(tm_assignment_solve(&c.problem, &options, found.memory, &apart, NULL), TM_OK);
+    assert_int_equal(apart.total_ns, found.total_ns);
+    assert_true(apart.is_exact && apart.bound_ns == apart.total_ns);
+    tm_assignment_deinit(&apart);
     tm_assignment_deinit(&found);
   }
 }
@@ -498,6 +571,7 @@ int main(void) {
     cmocka_unit_test(twice_the_graph_costs_twice),
     cmocka_unit_test(more_memory_never_costs),
     cmocka_unit_test(what_everybody_reads_stays_exact),
+    cmocka_unit_test(a_tangle_is_given_a_plan_and_a_bound),
     cmocka_unit_test(the_guides_example_is_true),
     cmocka_unit_test(sums_stop_at_the_limit),
     cmocka_unit_test(who_cannot_run_is_named),
