@@ -77,7 +77,7 @@ static tm_status make_buffer(ready *r, uint64_t bytes) {
   const uint64_t granule = r->device->memories[0].store_granule;
   const uint64_t padded = (tm_max_u64(bytes, 1) + granule - 1) / granule * granule;
   tm_buffer *buffer = NULL;
-  const tm_device_use use = tm_device_use_begin(r->device);
+  const tm_device_use use = tm_device_use_begin(r->device, NULL);
   const tm_status status = tm_device_buffer_create(&use, padded, &buffer, NULL);
   tm_device_use_end(&use);
   if (status != TM_OK) return status;
@@ -95,7 +95,7 @@ static tm_status make_buffer(ready *r, uint64_t bytes) {
 }
 
 static void put_away(ready *r) {
-  for (uint32_t i = 0; i < r->binding_count; i++) tm_device_buffer_destroy(r->device, r->bindings[i].buffer, r->buffer_bytes[i]);
+  for (uint32_t i = 0; i < r->binding_count; i++) tm_device_buffer_destroy(r->device, r->bindings[i].buffer, r->buffer_bytes[i], NULL);
   tm_device_release(r->device, r->kernel);
 }
 
@@ -106,11 +106,11 @@ static bool prepare(ready *r, tm_device_slot *device, uint32_t op, uint32_t form
   r->problem = "cannot be described";
   if (!describe(r, op, format, rank, dims)) return false;
   const tm_operation *operation = &r->operation;
-  tm_device_query(device, &operation, 1, &r->answer);
+  tm_device_query(device, &operation, 1, NULL, &r->answer);
   r->problem = "refused";
   if (r->answer.level == TM_LEVEL_REFUSED) return false;
   r->problem = "failed";
-  if (tm_device_prepare(device, operation, &r->answer, NULL, &r->kernel, NULL) != TM_OK) return false;
+  if (tm_device_prepare(device, &(tm_preparation){ operation, &r->answer, NULL, NULL }, &r->kernel, NULL) != TM_OK) return false;
   r->handle = atomic_load(&device->handle);
   tm_status status = TM_OK;
   for (uint32_t i = 0; i < operation->input_count + operation->output_count && status == TM_OK; i++)

@@ -67,12 +67,12 @@ static double replay(const problem *p, uint32_t times) {
 
 static double bare(const problem *p, uint32_t times) {
   const tm_plan_program *program = &p->plan->program;
+  const tm_plan_queue *queue = &program->queues[program->actions[0].place];
   const uint64_t begin = tm_now_ns();
   for (uint32_t k = 0; k < times; k++)
     for (uint32_t i = 0; i < program->launch_count; i++) {
-      const tm_plan_launch *one = &program->launches[i];
       tm_ticket ticket = { 0, 0, 0 };
-      if (one->launch(one->device, &one->what, &ticket) != TM_OK) return 0;
+      if (queue->launch(queue->device, &program->launches[i], &ticket) != TM_OK) return 0;
     }
   return (double)(tm_now_ns() - begin) / times / p->node_count;
 }
@@ -86,9 +86,10 @@ static double single(const problem *p, uint32_t times) {
 }
 
 static uint64_t plan_bytes(const tm_plan_program *p) {
-  return p->step_count * sizeof *p->steps + p->action_count * (sizeof *p->actions + sizeof *p->tickets) +
+  return p->step_count * sizeof *p->steps + p->action_count * sizeof *p->actions +
          p->location_count * sizeof *p->locations + p->slot_count * sizeof *p->slots + p->operand_count * sizeof *p->operands +
-         p->patch_count * sizeof *p->patches + p->launch_count * sizeof *p->launches + p->binding_count * sizeof *p->bindings;
+         p->patch_count * sizeof *p->patches + p->launch_count * sizeof *p->launches + p->binding_count * sizeof *p->bindings +
+         p->problem.graph->value_count * (sizeof *p->roots + sizeof *p->offsets);
 }
 
 int main(int argc, char **argv) {

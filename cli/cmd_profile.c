@@ -182,7 +182,7 @@ static int complain_unknown(const char *name) {
 }
 
 static int run_action(tm_invocation *invocation, const action *chosen, const char *operand) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .has_warnings = true };
   tm_context            *context = NULL;
   tm_error               error = TM_CLI_ERROR_INIT;
   if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);

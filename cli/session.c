@@ -23,6 +23,13 @@ static void print_trace(void *context, uint32_t level, const char *message) {
   fprintf(stderr, "%s\n", text);
 }
 
+#define WARNING_LEVEL 2u        /* see the option `log` of a context */
+
+static void print_warning(void *context, uint32_t level, const char *message) {
+  (void)context;
+  if (level >= WARNING_LEVEL) (void)tm_complain_as(TM_EXIT_OK, "note: %s", message);
+}
+
 static tm_status check_trace(const char *wanted, tm_error *error) {
   if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, "calls") == 0) return TM_OK;
   return tm_refuse(error, TM_ERROR_ARGUMENT, "TENSORMORPH_TRACE wants \"calls\", not \"%.100s\"", wanted);
@@ -53,7 +60,7 @@ static tm_status create(const tm_preferences *preferences, const tm_session_need
     .setting_count = preferences->setting_count,
     .state_folder = has_state ? state_folder : NULL,
     .patience_ns = preferences->patience_ns,
-    .log = trace != NULL && trace[0] != '\0' ? print_trace : NULL,
+    .log = trace != NULL && trace[0] != '\0' ? print_trace : needs->has_warnings && !preferences->quiet ? print_warning : NULL,
   };
   const tm_status status = tm_context_create(&options, out_context, error);
   free(settings);

@@ -35,7 +35,7 @@ static void check_back_and_forth(const tm_graph *graph, tm_memory *memory) {
 
 static void check_lives(const tm_graph *graph) {
   tm_liveness liveness;
-  if (tm_liveness_init(&liveness, graph, NULL, NULL) != TM_OK) __builtin_trap();
+  if (tm_liveness_init(&liveness, graph, NULL, NULL, NULL) != TM_OK) __builtin_trap();
   for (uint32_t v = 0; v < graph->value_count; v++) {
     const uint32_t root = liveness.values[v].root;
     if (root >= graph->value_count || liveness.values[root].root != root) __builtin_trap();

@@ -396,6 +396,8 @@ def make_profiles():
     put("formats-many", header, entry.rsplit("\t", 1)[0] + "\t" + ",".join(["2"] * 17))
     put("long", header, entry + "x" * 2000)
     put("device", header, f"device\t{device}\tname\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
+    put("device-work", header, f"device\t{device}\tname\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0",
+        f"entry\t{device}\t9\t2\t0\t55\t4000\t-fdc74451\t6aaaf00\t0\t", f"entry\t{device}\t9\t6\t0\t1\t0\t1\t1\t0\t")
     put("device-long", header, f"device\t{device}\t{'n' * 300}\tbuild\t1\t{'0' * 32}\t1\tdriver\t2\t0")
     put("link", header, f"link\t{link}\t{'0' * 32}\t{'f' * 32}")
     put("owners", header, *[f"entry\t{i:x}\t1\t0\t0\t1\t1\t0\t0\t0\t" for i in range(90)])
@@ -463,14 +465,14 @@ def field(content):
     return b"%d:%s\n" % (len(content), content)
 
 
-def plan(devices=1, steps=2, head="tensormorph plan", form=1, digest=b"\0" * 32, policy=(4294967295, 0, 0, 100, 0), state=0,
-         device_count=None, step_count=None, step=(0, 1, "")):
+def plan(devices=1, steps=2, head="tensormorph plan", form=2, digest=b"\0" * 32, policy=(4294967295, 0, 0, 100, 0), state=0,
+         device_count=None, step_count=None, step=(0, 1, ""), nodes=None):
     parts = [head, form, digest, digest, *policy, devices if device_count is None else device_count]
     for index in range(devices):
         parts += [f"x:{index}", "x", "build", bytes([index]) * 16]
     parts += [state, steps if step_count is None else step_count]
-    for _ in range(steps):
-        parts += step
+    for index in range(steps):
+        parts += (index if nodes is None else nodes[index], *step)
     return b"".join(field(part) for part in parts)
 
 
@@ -483,7 +485,7 @@ def make_plans():
     write("plan", "none", plan(devices=0, steps=0))
     write("plan", "no-device", plan(devices=0))
     write("plan", "other-head", plan(head="tensormorph graph"))
-    write("plan", "other-form", plan(form=2))
+    write("plan", "other-form", plan(form=3))
     write("plan", "short-digest", plan(digest=b"\0" * 31))
     write("plan", "class", plan(policy=(5, 0, 0, 100, 0)))
     write("plan", "no-repeats", plan(policy=(0, 0, 0, 0, 0)))
@@ -494,6 +496,9 @@ def make_plans():
     write("plan", "state-outside", plan(state=2))
     write("plan", "step-outside", plan(step=(1, 1, "")))
     write("plan", "step-odd", plan(step=(0, 2, "")))
+    write("plan", "other-order", plan(nodes=(1, 0)))
+    write("plan", "node-twice", plan(nodes=(1, 1)))
+    write("plan", "node-outside", plan(nodes=(0, 2)))
     write("plan", "negative", valid.replace(b"3:100", b"4:-100"))
     write("plan", "length", valid.replace(b"3:100", b"99999999999999999999:100"))
 

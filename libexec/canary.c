@@ -49,7 +49,7 @@ void canary_ask(tm_device_slot *device) {
     count++;
   }
   journal_subject("%u operations of odd sizes on device %u", count, device->index_in_backend);
-  tm_device_query(device, pointers, count, answers);
+  tm_device_query(device, pointers, count, NULL, answers);
   journal_subject("%s", "");
 }
 
@@ -193,8 +193,8 @@ static tm_status launch(canary *c, tm_error *error) {
   tm_copy_times copies;
   memcpy(pointers, c->inputs, sizeof pointers);
   pointers[c->operation.input_count] = c->got;
-  TM_TRY(tm_device_prepare(c->device, &c->operation, &c->answer, NULL, &kernel, error));
-  tm_device_use use = tm_device_use_begin(c->device);
+  TM_TRY(tm_device_prepare(c->device, &(tm_preparation){ &c->operation, &c->answer, NULL, NULL }, &kernel, error));
+  tm_device_use use = tm_device_use_begin(c->device, NULL);
   const tm_launch_site site = { .device = c->device, .kernel = kernel, .operation = &c->operation,
                                 .workspace_bytes = c->answer.workspace_bytes, .pointers = pointers };
   const tm_status status = tm_staging_run(&site, &use, &copies, error);
@@ -242,7 +242,7 @@ static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
   const tm_operation *pointer = &c->operation;
   snprintf(c->name, sizeof c->name, "%s %s", tm_op_find(c->operation.op)->name, tm_format_find(format)->name);
   journal_subject("%s on device %u", c->name, c->device->index_in_backend);
-  tm_device_query(c->device, &pointer, 1, &c->answer);
+  tm_device_query(c->device, &pointer, 1, NULL, &c->answer);
   journal_subject("%s", "");
   return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= TM_PROBE_LONGEST_NS;
 }

@@ -169,7 +169,8 @@ typedef struct tm_plan_options {
   uint32_t wait_for_prepare;            /* 1: prepare all kernels before tm_plan_create returns */
   uint32_t one_resource;                /* 1: all nodes on one device and those of its silicon, and on the reference what it cannot */
   uint64_t repeats;                     /* runs that this plan is made for, over which what is paid once is spread; 0: 100 */
-  uint64_t max_memory_bytes;            /* that the plan takes in any one memory; 0: no limit */
+  uint64_t max_memory_bytes;            /* that the plan takes in any one memory, copies of constants included and the application's
+                                           own memory not (see tm_plan_memory_describe); 0: no limit */
   const char *const *devices;           /* use only these, as in tm_context_options; the reference stays */
   const char *const *excluded_devices;  /* never these, whatever fails */
   uint32_t device_count;
@@ -223,7 +224,8 @@ tm_status tm_plan_state_reset(tm_plan *plan, uint32_t state, tm_error *error);
 
 typedef struct tm_plan_description {
   uint32_t struct_size;
-  uint32_t step_count;                  /* nodes, in the order in which they run */
+  uint32_t step_count;                  /* nodes, in the order in which they run: not that of the graph where devices work at
+                                           the same time, and another is over sooner */
   uint32_t transfer_count;              /* copies between memories in each run */
   uint32_t memory_count;
   uint32_t replays;                     /* 1: runs are replayed by now */
@@ -278,7 +280,7 @@ tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error);
    TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_LIMIT (over 1 GiB), TM_ERROR_CORRUPT (damage), TM_ERROR_ARGUMENT (it is of another graph),
    TM_ERROR_NO_DEVICE (devices are not as they were: the text names the first difference), and as tm_plan_create */
 tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options *options, tm_plan **out_plan, tm_error *error);
-/* The first step at which two plans of one graph differ, by device or by what is done to operands.   TM_OK, TM_END (they do not),
+/* The first step at which two plans of one graph differ, by node, device or what is done to operands.   TM_OK, TM_END (they do not),
    TM_ERROR_ARGUMENT (graphs of different sizes) */
 tm_status tm_plan_compare(const tm_plan *a, const tm_plan *b, uint32_t *out_step, tm_error *error);
 

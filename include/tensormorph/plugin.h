@@ -27,9 +27,14 @@
  * first of every function, init and shutdown always) come from threads of the host's own with a time limit, generous beside
  * the declared times, and with operands in memory of the host's own.  One that is not back by then is given up: the device
  * is not used again, neither it nor its backend gets close or shutdown, what the call was given is never freed, and if it
- * returns after all, the host's services do nothing for it once the context is gone.  A caller that is cancelled goes at
- * once; its call keeps the time that it had, and kernels, buffers and memory that it was given stay until it is back and
- * cancel says that nothing runs on its queue.
+ * returns after all, the host's services do nothing for it once the context is gone.  A queue that says TM_BUSY for as long
+ * is taken for a hang, too: the host has its work on it waited for meanwhile.
+ *
+ * Left.  A caller that is cancelled goes at once, from any watched call, and from an open or a prepare that was declared to
+ * take 20 ms or more.  Its call keeps the time that it had; kernels, buffers and memory that it was given stay until it is
+ * back and cancel says that nothing runs on its queue; a device that it opened stays open, and a kernel or a buffer that it
+ * made is given back.  Where a context ends meanwhile, what was left gets 200 ms.  Beyond that it is let alone as if it hung
+ * (no close, no shutdown), but held against nobody.
  *
  * Ownership.  Structs passed in belong to the caller and are only valid during the call, unless said otherwise.  Strings
  * and tables that a backend hands out are static for as long as its library is loaded (libraries are never unloaded).
@@ -54,9 +59,9 @@
  * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension.
  * Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
- * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0, total_bytes, largest_binding_bytes.  Of a
- * device: driver_version, cost_model_id.  Of an answer: spread_ns, launch_ns, moved_bytes, energy_nj, alias_mask.
- * Of an operand: TM_OPERAND_IN_PLACE.  Of a launch or transfer: the host sends no waits.
+ * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0.  Of an answer: spread_ns, launch_ns,
+ * moved_bytes, energy_nj.  Of an operand: TM_OPERAND_IN_PLACE (plans do bind outputs where alias_mask allows it, but a kernel is
+ * not told beforehand).  Of a launch or transfer: the host sends no waits.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,

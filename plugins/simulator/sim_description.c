@@ -237,6 +237,7 @@ static const sim_field device_fields[] = {
   { "open_ns", SIM_COUNT, AT(sim_description, open_ns), 0, MOST_NS, 0 },
   { "memory", SIM_OTHER, 0, 0, 0, 1 },
   { "link", SIM_OTHER, 0, 0, 0, 1 },
+  { "profile", SIM_OTHER, 0, 0, 0, 0 },
   { "operations", SIM_OTHER, 0, 0, 0, 1 },
 };
 
@@ -267,6 +268,24 @@ static int read_link(sim_reader *reader, const json_t *object, sim_link *link) {
   return 1;
 }
 
+static const sim_field profile_fields[] = {
+  { "file", SIM_OTHER, 0, 0, 0, 1 },
+  { "device", SIM_WORD, AT(sim_profile, device), 0, 0, 1 },
+};
+
+/* What is in it is read later, with the description's folder at hand. */
+static int read_profile(sim_reader *reader, const json_t *object, sim_profile *profile) {
+  if (object == NULL) return 1;
+  snprintf(reader->place, sizeof reader->place, "profile");
+  if (!sim_read_object(reader, object, profile_fields, sizeof profile_fields / sizeof profile_fields[0], profile)) return 0;
+  const char *file = json_string_value(json_object_get(object, "file"));
+  const size_t length = file == NULL ? 0 : strlen(file);
+  if (length == 0 || length >= sizeof profile->file) return sim_complain_of(reader, object, "file", "a path of 1 to 1023 bytes");
+  memcpy(profile->file, file, length + 1);
+  reader->place[0] = '\0';
+  return 1;
+}
+
 static int read_device(sim_reader *reader, const json_t *root, sim_description *description) {
   description->queues = 1;
   if (!sim_read_object(reader, root, device_fields, sizeof device_fields / sizeof device_fields[0], description)) return 0;
@@ -274,6 +293,7 @@ static int read_device(sim_reader *reader, const json_t *root, sim_description *
   if (comment != NULL && !json_is_string(comment)) return sim_complain(reader, "comment", "a text", comment);
   return read_memory(reader, json_object_get(root, "memory"), &description->memory) &&
          read_link(reader, json_object_get(root, "link"), &description->link) &&
+         read_profile(reader, json_object_get(root, "profile"), &description->profile) &&
          read_claims(reader, json_object_get(root, "operations"), description);
 }
 
@@ -327,18 +347,47 @@ static char *read_all(int descriptor, size_t *out_bytes, const char **out_proble
   return NULL;
 }
 
-int sim_description_read(const char *file, sim_description *out_description, char text[SIM_TEXT_BYTES]) {
-  size_t bytes = 0;
+/* All of the file at that path, to be freed; NULL with a text. */
+static char *load(const char *path, const char *what, size_t *out_bytes, char text[SIM_TEXT_BYTES]) {
   const char *problem = NULL;
-  const int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
-    snprintf(text, SIM_TEXT_BYTES, "%.300s: expected a description of a device, found: %s", file, strerror(errno));
+    snprintf(text, SIM_TEXT_BYTES, "%.300s: expected %s, found: %s", path, what, strerror(errno));
+    return NULL;
+  }
+  char *bytes = read_all(descriptor, out_bytes, &problem);
+  (void)close(descriptor);
+  if (bytes == NULL) snprintf(text, SIM_TEXT_BYTES, "%.300s: %s", path, problem);
+  return bytes;
+}
+
+/* A path in a description begins at its folder. */
+static int load_profile(const char *file, sim_description *description, char text[SIM_TEXT_BYTES]) {
+  sim_profile *profile = &description->profile;
+  const char *slash = profile->file[0] == '/' ? NULL : strrchr(file, '/');
+  const size_t folder = slash == NULL ? 0 : (size_t)(slash - file) + 1;
+  size_t bytes = 0;
+  char *path = malloc(folder + sizeof profile->file);
+  if (path == NULL) {
+    snprintf(text, SIM_TEXT_BYTES, "%.300s: no memory to read its profile", file);
     return 0;
   }
-  char *json = read_all(descriptor, &bytes, &problem);
-  (void)close(descriptor);
-  if (json == NULL) snprintf(text, SIM_TEXT_BYTES, "%.300s: %s", file, problem);
-  const int is_good = json != NULL && sim_description_parse(json, bytes, file, out_description, text);
+  memcpy(path, file, folder);
+  memcpy(path + folder, profile->file, sizeof profile->file);
+  char *content = load(path, "a profile (profile.file)", &bytes, text);
+  const int is_good = content != NULL && sim_profile_parse(content, bytes, path, profile, text);
+  free(content);
+  free(path);
+  make_printable(text);
+  description->hash = hash_of((const char *)&(const uint64_t[]){ description->hash, profile->hash }, 2 * sizeof(uint64_t));
+  return is_good;
+}
+
+int sim_description_read(const char *file, sim_description *out_description, char text[SIM_TEXT_BYTES]) {
+  size_t bytes = 0;
+  char *json = load(file, "a description of a device", &bytes, text);
+  int is_good = json != NULL && sim_description_parse(json, bytes, file, out_description, text);
+  if (is_good && out_description->profile.file[0] != '\0') is_good = load_profile(file, out_description, text);
   free(json);
   return is_good;
 }

@@ -5,6 +5,7 @@
 
 #include "sim_json.h"
 #include "sim_loops.h"
+#include "sim_profile.h"
 
 #define SIM_MAX_CLAIMS 128u
 #define SIM_MAX_FROM 8u
@@ -56,13 +57,15 @@ typedef struct sim_description {
   sim_link   link;
   uint32_t   claim_count;
   sim_claim  claims[SIM_MAX_CLAIMS];
-  uint64_t   hash;                      /* of the file's bytes */
+  sim_profile profile;                  /* of a real device, whose times go before those of claims */
+  uint64_t   hash;                      /* of the file's bytes, and of the profile's */
 } sim_description;
 
-/* Reads `bytes` of JSON that came from `file`.  0 and one sentence in `text` if something is wrong with it. */
+/* Reads `bytes` of JSON that came from `file`, without the profile that it may name.  0 and one sentence in `text` if something is
+   wrong with it. */
 int sim_description_parse(const char *json, size_t bytes, const char *file, sim_description *out_description,
                           char text[SIM_TEXT_BYTES]);
-/* The same for a file. */
+/* The same for a file, and its profile. */
 int sim_description_read(const char *file, sim_description *out_description, char text[SIM_TEXT_BYTES]);
 
 #endif

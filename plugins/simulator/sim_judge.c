@@ -35,14 +35,15 @@ static uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + mu
 
 /* ---- a yes ---- */
 
-static double flops_of(const tm_operation *operation, const sim_loop *loop) {
+/* `each`: of an element. */
+static double flops_of(const tm_operation *operation, const sim_loop *loop, double each) {
   const uint32_t count = operation->input_count + operation->output_count;
   double most = 0;
   if (loop->op == TM_OP_MATMUL)
     return 2 * (double)operation->operands[Y].element_count * (double)operation->operands[A].dims[axes_of(operation).a_k];
   for (uint32_t i = 0; i < count; i++)
     if ((double)operation->operands[i].element_count > most) most = (double)operation->operands[i].element_count;
-  return most * loop->flops;
+  return most * each;
 }
 
 static uint64_t clamped(double ns) { return (uint64_t)(ns < MOST_NS ? ns : MOST_NS); }
@@ -53,27 +54,34 @@ static uint64_t key_of(const char *text) {
   return hash == 0 ? 1 : hash;
 }
 
-static void price(const sim_claim *claim, const tm_operation *operation, tm_answer *answer) {
+/* As it is described, or as a real device was measured. */
+static double cost_of(const sim_claim *claim, const sim_profile *profile, const tm_operation *operation, double bytes) {
+  const double measured = sim_profile_ns(profile, claim->loop, flops_of(operation, claim->loop, claim->loop->counted_flops), bytes);
+  if (measured != 0) return measured;
+  const double compute = flops_of(operation, claim->loop, claim->loop->flops) / claim->flops_per_second * 1e9;
+  const double move = bytes / claim->bytes_per_second * 1e9;
+  return (double)claim->launch_ns + (compute > move ? compute : move);
+}
+
+static void price(const sim_claim *claim, const sim_profile *profile, const tm_operation *operation, tm_answer *answer) {
   double bytes = 0;
   for (uint32_t i = 0; i < claim->loop->operand_count; i++) bytes += (double)operation->operands[i].byte_count;
-  const double compute = flops_of(operation, claim->loop) / claim->flops_per_second * 1e9;
-  const double move = bytes / claim->bytes_per_second * 1e9;
-  answer->launch_ns = claim->launch_ns;
-  answer->cost_ns = clamped((double)claim->launch_ns + (compute > move ? compute : move));
+  answer->cost_ns = clamped(cost_of(claim, profile, operation, bytes));
+  answer->launch_ns = claim->launch_ns < answer->cost_ns ? claim->launch_ns : answer->cost_ns;
   if (answer->cost_ns == 0) answer->cost_ns = 1;        /* 0 would mean that it is not known */
   answer->moved_bytes = (uint64_t)(bytes < 0x1p62 ? bytes : 0x1p62);
   answer->setup_ns = claim->setup_ns;
   answer->setup_key = claim->setup_key[0] == '\0' ? 0 : key_of(claim->setup_key);
 }
 
-static void accept(const sim_claim *claim, const tm_operation *operation, tm_answer *answer) {
+static void accept(const sim_claim *claim, const sim_profile *profile, const tm_operation *operation, tm_answer *answer) {
   answer->level = TM_LEVEL_NATIVE;
   answer->numerics = claim->numerics.class_number;
   answer->numerics_flags = claim->numerics.flags;
   answer->numerics_bound = claim->numerics.bound;
   answer->growth = claim->numerics.growth;
   answer->accumulator = claim->numerics.accumulator;
-  price(claim, operation, answer);
+  price(claim, profile, operation, answer);
 }
 
 /* ---- a no ---- */
@@ -299,7 +307,7 @@ static void judge_packing(const sim_description *description, const tm_operation
   const sim_claim packing = { .loop = sim_loop_find(TM_OP_CONVERT), .numerics = sim_loop_find(TM_OP_CONVERT)->numerics,
                               .flops_per_second = claim->flops_per_second, .bytes_per_second = claim->bytes_per_second,
                               .launch_ns = claim->launch_ns };
-  accept(&packing, operation, answer);
+  accept(&packing, &description->profile, operation, answer);
 }
 
 /* ---- the whole ---- */
@@ -354,7 +362,7 @@ void sim_judge(const sim_description *description, const tm_operation *operation
     const sim_claim *claim = choose(description, operation, &has_operation);
     if (claim != NULL) hold_against(description, claim, operation, out_answer);
     else out_answer->reasons = has_operation ? TM_REASON_FORMAT : TM_REASON_OPERATION;
-    if (out_answer->reasons == 0) accept(claim, operation, out_answer);
+    if (out_answer->reasons == 0) accept(claim, &description->profile, operation, out_answer);
   }
   out_answer->text = text_of(out_answer->reasons);
 }

@@ -28,6 +28,16 @@ typedef struct sim_numerics {
   uint32_t accumulator;
 } sim_numerics;
 
+/* Classes of operations as the host numbers them in what it measured. */
+#define SIM_CLASS_MOVE           0u
+#define SIM_CLASS_CAST           1u
+#define SIM_CLASS_ELEMENTWISE    2u
+#define SIM_CLASS_TRANSCENDENTAL 3u
+#define SIM_CLASS_REDUCE         4u
+#define SIM_CLASS_MATMUL         6u
+#define SIM_CLASS_NORMALIZE      7u
+#define SIM_CLASSES              9u
+
 typedef struct sim_loop {
   const char *name;
   uint32_t    op;
@@ -37,6 +47,8 @@ typedef struct sim_loop {
   uint32_t    same_shape;               /* all operands have equal dims */
   sim_numerics numerics;
   void      (*run)(const sim_task *task);
+  uint32_t    class_number;             /* SIM_CLASS_* */
+  double      counted_flops;            /* as the host counts an element of the largest operand */
 } sim_loop;
 
 const sim_loop *sim_loop_find(uint32_t op);             /* NULL if there is none */

@@ -113,7 +113,7 @@ static tm_status build_scheduler(tm_context *context, const char *state_folder, 
     status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, state_folder);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
   if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
-  const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory };
+  const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory, NULL };
   if (status == TM_OK) status = tm_placement_table_init(&context->placements, &market, &context->memory);
   if (status == TM_OK) status = tm_scratch_init(&context->scratch, &context->memory);
   if (status == TM_OK) status = tm_kept_init(&context->kept, &context->memory, &context->setups);

@@ -30,11 +30,12 @@ tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_p
   return status;
 }
 
-static void take_pins(const tm_plan *plan, tm_explained_pin *pins) {
+static void take_pins(const tm_plan *plan, tm_explained_pin *pins, uint32_t *order) {
   const tm_plan_program *program = &plan->program;
   for (uint32_t i = 0; i < program->step_count; i++) {
     const tm_plan_step *step = &program->steps[i];
     const tm_plan_candidate *candidate = &program->problem.placements[step->placement]->candidates[step->candidate];
+    order[i] = step->node;
     pins[step->node] = (tm_explained_pin){
       .device = candidate->device,
       .lowering = candidate->lowering == NULL ? NULL : candidate->lowering->text,
@@ -66,17 +67,20 @@ tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explana
   if (!plan->program.was_made || plan->must_replace != 0)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan is no good any more; the next run places the graph anew");
   tm_explained_pin *pins = tm_memory_calloc(memory, node_count, sizeof *pins);
-  if (pins == NULL) return no_memory(error);
-  take_pins(plan, pins);
+  uint32_t *order = tm_memory_calloc(memory, node_count, sizeof *order);
+  tm_status status = pins == NULL || order == NULL ? no_memory(error) : TM_OK;
+  if (status == TM_OK) take_pins(plan, pins, order);
   const tm_explanation_request request = {.memory = memory,
                                           .graph = plan->graph,
                                           .table = plan->runner.table,
                                           .policy = plan->policy,
                                           .pins = pins,
+                                          .order = order,
                                           .state_memory = plan->program.state_memory};
   tm_plan_explanation *explanation = NULL;
-  tm_status status = tm_graph_explanation_make(&request, &explanation, error);
+  if (status == TM_OK) status = tm_graph_explanation_make(&request, &explanation, error);
   tm_memory_free(memory, pins, node_count * sizeof *pins);
+  tm_memory_free(memory, order, node_count * sizeof *order);
   if (status == TM_OK) status = take_runs(plan, explanation, error);
   if (status == TM_OK) *out_explanation = explanation;
   else tm_plan_explanation_destroy(explanation);

@@ -96,6 +96,7 @@ tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options 
 
 static bool is_same(const tm_plan *a, const tm_plan *b, uint32_t step) {
   const tm_plan_step *x = &a->program.steps[step], *y = &b->program.steps[step];
+  if (x->node != y->node) return false;
   const tm_plan_candidate *p = &a->program.problem.placements[x->placement]->candidates[x->candidate];
   const tm_plan_candidate *q = &b->program.problem.placements[y->placement]->candidates[y->candidate];
   if (memcmp(&p->device->info.uuid, &q->device->info.uuid, sizeof p->device->info.uuid) != 0 || x->is_direct != y->is_direct)

@@ -130,7 +130,7 @@ tm_status tm_support_query(tm_context *context, uint32_t device, uint32_t op, ui
     tm_operation operation = tm_request_operation(&request);
     tm_op_normalize(&operation, request.operands);
     const tm_operation *pointer = &operation;
-    tm_device_query(slot, &pointer, 1, &answer);
+    tm_device_query(slot, &pointer, 1, NULL, &answer);
   }
   const tm_support support = {
     .struct_size = out_support->struct_size,

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/system_error.h"
 
@@ -33,6 +35,21 @@ const char *tm_folder_openness(const char *path) {
   if ((status.st_mode & S_IWOTH) != 0) return "everybody may write to it (chmod o-w)";
   if ((status.st_mode & S_IWGRP) != 0 && status.st_uid != geteuid()) return "it is not ours, and its group may write to it (chmod g-w)";
   return NULL;
+}
+
+bool tm_path_identify(const char *path, tm_path_identity *out_identity) {
+  struct stat status;
+  if (stat(path, &status) != 0) return false;
+  *out_identity = (tm_path_identity){ (uint64_t)status.st_dev, (uint64_t)status.st_ino };
+  return true;
+}
+
+/* Some file systems have no idea, and say that they have no blocks at all. */
+bool tm_folder_free_bytes(const char *path, uint64_t *out_bytes) {
+  struct statvfs status;
+  if (statvfs(path, &status) != 0 || status.f_blocks == 0) return false;
+  const uint64_t blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail;
+  return tm_checked_mul(blocks, status.f_frsize, out_bytes);
 }
 
 bool tm_path_is_same(const char *a, const char *b) {

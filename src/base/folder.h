@@ -15,6 +15,14 @@ bool tm_path_exists(const char *path);
 bool tm_path_has_entry(const char *path);
 /* Why files in it could be anybody's: who may write to it besides its owner; NULL: nobody of concern, or there is no such folder. */
 const char *tm_folder_openness(const char *path);
+/* What tells files and folders apart, whatever they are called; false: there is none at `path`.  Links are followed. */
+typedef struct tm_path_identity {
+  uint64_t device;
+  uint64_t number;
+} tm_path_identity;
+bool tm_path_identify(const char *path, tm_path_identity *out_identity);
+/* Bytes that this process may still write to the file system of the folder; false: nobody can tell. */
+bool tm_folder_free_bytes(const char *path, uint64_t *out_bytes);
 /* Whether both exist and are one file or folder. */
 bool tm_path_is_same(const char *a, const char *b);
 

@@ -35,7 +35,7 @@ static bool is_host(const tm_kept *one) { return one->device == NULL || one->dev
 
 static void destroy_copy(tm_kept_constants *kept, const tm_kept *one) {
   if (one->device == NULL) tm_memory_free(kept->memory, one->buffer, one->bytes);
-  else tm_device_buffer_destroy(one->device, one->buffer, one->bytes);
+  else tm_device_buffer_destroy(one->device, one->buffer, one->bytes, NULL);
 }
 
 /* A list of entries that were unlinked under the lock; devices are called without it. */

@@ -40,7 +40,8 @@ static tm_status convert(const tm_lowered_run *run, tm_device_use *use, const tm
                          void *dense, const tm_kept *copy) {
   tm_kernel *kernel = NULL;
   tm_copy_times copies;
-  TM_TRY(tm_device_prepare(copy->device, operation, answer, use->trial, &kernel, run->error));
+  const tm_preparation what = { operation, answer, use->trial, use->cancelled };
+  TM_TRY(tm_device_prepare(copy->device, &what, &kernel, run->error));
   void *const pointers[2] = { dense, NULL };
   const tm_resident residents[2] = { { NULL, 0 }, { copy->buffer, copy->bytes } };
   const tm_launch_site site = { copy->device, kernel, operation, answer->workspace_bytes, pointers, residents };
@@ -50,14 +51,13 @@ static tm_status convert(const tm_lowered_run *run, tm_device_use *use, const tm
 }
 
 static tm_status convert_into_buffer(const tm_lowered_run *run, const tm_operation *operation, const tm_answer *answer, void *dense, tm_kept *copy) {
-  tm_device_use use = tm_device_use_begin(copy->device);
+  tm_device_use use = tm_device_use_begin(copy->device, run->runner->cancelled);
   use.trial = tm_trial_find(copy->device, operation);
-  use.cancelled = run->runner->cancelled;
   use.expected_ns = answer->cost_ns;
   tm_status status = tm_device_buffer_create(&use, copy->bytes, &copy->buffer, run->error);
   if (status == TM_OK) {
     status = convert(run, &use, operation, answer, dense, copy);
-    if (status != TM_OK) tm_device_buffer_destroy(copy->device, copy->buffer, copy->bytes);
+    if (status != TM_OK) tm_device_buffer_destroy(copy->device, copy->buffer, copy->bytes, use.cancelled);
   }
   if (status == TM_OK && use.trial != NULL) tm_trial_pass(use.trial);
   if (use.is_abandoned) atomic_store(&run->candidate->holds_operands, true);
@@ -72,7 +72,7 @@ static tm_status pack(const tm_lowered_run *run, const tm_operand_way *way, void
   tm_device_slot *device = run->candidate->device;
   tm_lowering_convert_request(way, device->index, &request);
   const tm_operation operation = tm_request_operation(&request), *asked = &operation;
-  tm_device_query(device, &asked, 1, &answer);
+  tm_device_query(device, &asked, 1, run->runner->cancelled, &answer);
   if (answer.level == TM_LEVEL_REFUSED) return tm_fail(run->error, TM_STALE, "the device packs it no more");
   uint64_t bytes;
   if (!tm_checked_round_up(way->packed.byte_count, device->memories[0].store_granule, &bytes)) return TM_ERROR_NO_MEMORY;
@@ -98,7 +98,7 @@ static tm_status make_copy(const tm_lowered_run *run, const tm_operand_way *way,
   else TM_TRY(keep_in_host_memory(run, way, dense, &copy));
   *out_kept = tm_kept_add(run->runner->kept, &copy, source);
   if (*out_kept != NULL) return TM_OK;
-  if (copy.device != NULL) tm_device_buffer_destroy(copy.device, copy.buffer, copy.bytes);
+  if (copy.device != NULL) tm_device_buffer_destroy(copy.device, copy.buffer, copy.bytes, NULL);
   else tm_memory_free(run->runner->kept->memory, copy.buffer, copy.bytes);
   return tm_fail(run->error, TM_ERROR_NO_MEMORY, "no memory for a copy of a constant");
 }

@@ -10,6 +10,9 @@
 #include "execute/plan_prepare.h"
 #include "schedule/graph_request.h"
 
+/* Choices with ever less room, where what was chosen takes more than it may. */
+#define MOST_TRIES 8u
+
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan"); }
 
 /* ---- the program ---- */
@@ -24,10 +27,10 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   if (program->steps == NULL) return no_memory(error);
   program->step_count = choice->node_count;
   for (uint32_t i = 0; i < choice->node_count; i++) {
-    const uint32_t label = choice->labels[i], alternate = choice->alternates[i];
+    const uint32_t node = choice->order[i], label = choice->labels[node], alternate = choice->alternates[node];
     program->steps[i] = (tm_plan_step){
-      .node = i,
-      .placement = problem->node_placements[i],
+      .node = node,
+      .placement = problem->node_placements[node],
       .candidate = candidate_of_label(problem, label),
       .alternate = candidate_of_label(problem, alternate),
       .label = label,
@@ -45,16 +48,36 @@ static tm_status make_steps(tm_plan_program *program, const tm_graph_choice *cho
   return TM_OK;
 }
 
-static tm_status build_stages(tm_plan_build *build, tm_error *error) {
-  const tm_plan_program *program = build->program;
+/* Actions, and what lies where while they run. */
+static tm_status build_actions(tm_plan_build *build, tm_error *error) {
+  tm_plan_program *program = build->program;
   uint64_t cells;
   if (!tm_checked_mul(program->problem.solver.value_count, program->problem.solver.memory_count, &cells)) return no_memory(error);
   build->locations = tm_arena_calloc(&build->arena, cells, sizeof *build->locations);
   if (build->locations == NULL) return no_memory(error);
   for (uint64_t i = 0; i < cells; i++) build->locations[i] = TM_PLAN_NONE;
-  TM_TRY(tm_plan_build_lives(build, error));
+  program->action_count = program->location_count = program->slot_count = program->operand_count = program->patch_count = 0;
+  program->launch_count = program->binding_count = program->given_count = 0;
+  program->block_bytes = 0;
   TM_TRY(tm_plan_build_actions(build, error));
-  TM_TRY(tm_plan_build_slots(build, error));
+  return tm_plan_build_slots(build, error);
+}
+
+static bool exceeds(const tm_plan *plan) {
+  const tm_plan_program *program = &plan->program;
+  for (uint32_t i = 0; plan->policy.most_bytes != 0 && i < program->problem.solver.memory_count; i++)
+    if (program->memory_bytes[i] > plan->policy.most_bytes) return true;
+  return false;
+}
+
+/* What is under way keeps memory longer than whoever chose could know. */
+static tm_status build_stages(tm_plan_build *build, tm_error *error) {
+  TM_TRY(tm_plan_build_lives(build, error));
+  TM_TRY(build_actions(build, error));
+  if (exceeds(build->plan)) {
+    build->waits = true;
+    TM_TRY(build_actions(build, error));
+  }
   return tm_plan_build_launches(build, error);
 }
 
@@ -106,13 +129,45 @@ static tm_status choose(tm_plan *plan, const tm_plan_request *request, tm_graph_
   return tm_graph_choice_make(&plan->program.problem, &plan->policy, plan->memory, out_choice, error);
 }
 
-static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
-  tm_plan_program *program = &plan->program;
+static tm_status choose_and_build(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   tm_graph_choice choice;
-  TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
   TM_TRY(choose(plan, request, &choice, error));
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
+  return status;
+}
+
+/* Whoever chooses knows what each node needs, not how values come to lie beside each other; what that comes to is taken off. */
+static tm_status tighten(tm_plan *plan, bool may_try_again, tm_error *error) {
+  const tm_plan_program *program = &plan->program;
+  uint64_t *budgets = (uint64_t *)(uintptr_t)program->problem.solver.budgets;   /* the problem's own */
+  const uint64_t most_bytes = plan->policy.most_bytes;
+  for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
+    const uint64_t bytes = program->memory_bytes[i];
+    if (bytes <= most_bytes) continue;
+    if (!may_try_again || bytes - most_bytes > budgets[i])
+      return tm_fail(error, TM_ERROR_LIMIT,
+                     "no plan was found that takes at most %llu bytes in each memory: the nearest takes %llu in memory %u (0: host)",
+                     (unsigned long long)most_bytes, (unsigned long long)bytes, i);
+    budgets[i] -= bytes - most_bytes;
+  }
+  return TM_OK;
+}
+
+static tm_status place_within(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
+  const bool is_given = request != NULL && request->choose != NULL;
+  TM_TRY(choose_and_build(plan, request, error));
+  for (uint32_t i = 0; !is_given && exceeds(plan); i++) {
+    TM_TRY(tighten(plan, i < MOST_TRIES, error));
+    TM_TRY(choose_and_build(plan, request, error));
+  }
+  return TM_OK;
+}
+
+static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
+  tm_plan_program *program = &plan->program;
+  TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
+  const tm_status status = place_within(plan, request, error);
   if (status == TM_OK) program->generation = tm_plan_epochs(plan);
   if (status == TM_OK) tm_plan_prepare_start(plan);
   return status;

@@ -51,7 +51,7 @@ typedef struct tm_plan_action {
   uint32_t kind;                /* tm_action_kind */
   uint32_t place;               /* of problem.places: the device; of CAREFUL, too */
   uint32_t step;                /* LAUNCH, ENQUEUE, CAREFUL; else TM_PLAN_NONE */
-  uint32_t value;               /* transfers: what is moved; MOVE: what is read */
+  uint32_t value;               /* transfers: what is moved; MOVE: what is read; LAUNCH: how many are of one device in a row */
   uint32_t from;                /* location; CAREFUL: the first of its operands; LAUNCH, ENQUEUE: its launch */
   uint32_t to;                  /* location */
   uint32_t target;              /* MOVE: the value whose layout `to` has; TM_PLAN_NONE: output `output` */
@@ -104,15 +104,6 @@ typedef struct tm_plan_patch {
   uint32_t value;               /* that lies there */
 } tm_plan_patch;
 
-/* A launch with what a direct call needs. */
-typedef struct tm_plan_launch {
-  tm_status (*launch)(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);
-  tm_device  *device;
-  tm_launch   what;
-  uint32_t    ends_run;         /* the next action is of another device: what this one did to the thread is undone first */
-  uint32_t    reserved;
-} tm_plan_launch;
-
 /* A queue while it is held, and what is under way on it. */
 typedef struct tm_plan_queue {
   uint32_t      is_used;        /* by any action */
@@ -124,6 +115,8 @@ typedef struct tm_plan_queue {
   uint32_t      launch_count;   /* of one replay */
   uint32_t      has_failed;     /* what was not waited for is not done */
   uint64_t      expected_ns;    /* of what was enqueued since the last wait */
+  tm_status   (*launch)(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);      /* what a direct call needs */
+  tm_device    *device;
   tm_device_use use;
   void         *workspace;      /* host memory */
   tm_buffer    *workspace_buffer;
@@ -173,15 +166,18 @@ typedef struct tm_plan_program {
   tm_plan_slot     *slots;
   tm_plan_operand  *operands;
   tm_plan_patch    *patches;
-  tm_plan_launch   *launches;
+  tm_launch        *launches;           /* in the order of actions, all that a plain loop reads of LAUNCH in a row */
   tm_binding       *bindings;
   tm_plan_queue    *queues;             /* [place] */
   uint64_t         *tickets;            /* [action] that was enqueued */
   uint32_t         *roots;              /* [graph value]: in whose memory it lies */
   uint64_t         *offsets;            /* ... and how far from that one's first element */
-  uint32_t step_count, action_count, location_count, slot_count, operand_count, patch_count, launch_count, binding_count;
+  uint32_t         *givens;             /* locations of what the application gives at each run */
+  uint32_t step_count, action_count, location_count, slot_count, operand_count, patch_count, launch_count, binding_count,
+      given_count;
   uint32_t state_memory;
   uint32_t is_bound;                    /* memory is there, and launches are made */
+  uint32_t is_pointed;                  /* launches are where the last run had inputs and outputs */
   uint32_t overlaps, is_exact;          /* as in tm_graph_choice */
   uint64_t total_ns, bound_ns, additive_ns;
   uint64_t generation;                  /* of epochs: see tm_plan_epochs */

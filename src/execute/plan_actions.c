@@ -19,7 +19,7 @@ typedef struct writer {
   uint32_t *written_at;         /* ... and in which action */
   uint32_t *waited_to;          /* [place]: all that was enqueued there before this action is done */
   uint32_t *last;               /* [place]: one past the last action that was enqueued there */
-  uint32_t *last_in_host;       /* ... and touches host memory */
+  uint32_t *touched_to;         /* [solver value][place]: one past the last action there that uses its memory of the host's */
   uint32_t *place_of_memory;    /* [memory] */
   tm_error *error;
 } writer;
@@ -48,16 +48,27 @@ static tm_status wait_for(writer *w, uint32_t place, uint32_t to) {
                                             .from = to - 1, .to = TM_PLAN_NONE, .target = TM_PLAN_NONE, .output = TM_PLAN_NONE });
 }
 
-/* All that is pending, or only what touches host memory, but for `except`. */
-static tm_status wait_for_all(writer *w, bool in_host_only, uint32_t except) {
-  for (uint32_t i = 0; i < w->program->problem.place_count; i++)
-    if (i != except) TM_TRY(wait_for(w, i, in_host_only ? w->last_in_host[i] : w->last[i]));
+/* All that is pending. */
+static tm_status wait_for_all(writer *w) {
+  for (uint32_t i = 0; i < w->program->problem.place_count; i++) TM_TRY(wait_for(w, i, w->last[i]));
   return TM_OK;
 }
 
-static void note_enqueued(writer *w, uint32_t place, bool is_in_host) {
+static uint32_t *touched_to(const writer *w, uint32_t value, uint32_t place) {
+  return &w->touched_to[(uint64_t)w->number[root_of(w, value)] * w->program->problem.place_count + place];
+}
+
+/* What is pending and uses the value's memory of the host's, but for `except`, whose work is done in turn anyway. */
+static tm_status wait_for_users(writer *w, uint32_t value, uint32_t except) {
+  for (uint32_t i = 0; i < w->program->problem.place_count; i++)
+    if (i != except) TM_TRY(wait_for(w, i, *touched_to(w, value, i)));
+  return TM_OK;
+}
+
+/* The action that is written next is enqueued, and uses the values' memory of the host's. */
+static void note_enqueued(writer *w, uint32_t place, const uint32_t *values, uint32_t count) {
   w->last[place] = w->program->action_count + 1;
-  if (is_in_host) w->last_in_host[place] = w->program->action_count + 1;
+  for (uint32_t i = 0; i < count; i++) *touched_to(w, values[i], place) = w->program->action_count + 1;
 }
 
 /* ---- transfers ---- */
@@ -70,7 +81,7 @@ static tm_status write_transfer(writer *w, uint32_t kind, uint32_t value, uint32
   TM_TRY(tm_plan_build_location(w->build, root_of(w, value), memory, &device, w->error));
   action.from = kind == TM_ACTION_UPLOAD ? host : device;
   action.to = kind == TM_ACTION_UPLOAD ? device : host;
-  note_enqueued(w, action.place, true);
+  note_enqueued(w, action.place, &value, 1);
   if (kind == TM_ACTION_DOWNLOAD) {
     w->written_by[w->number[value]] = action.place;
     w->written_at[w->number[value]] = w->program->action_count;
@@ -80,7 +91,7 @@ static tm_status write_transfer(writer *w, uint32_t kind, uint32_t value, uint32
 
 /* Into memory that may have held something else before: nobody reads that any more. */
 static tm_status download(writer *w, uint32_t value, uint32_t memory) {
-  if (root_of(w, value) != value) TM_TRY(wait_for_all(w, true, w->place_of_memory[memory]));
+  if (root_of(w, value) != value) TM_TRY(wait_for_users(w, value, w->place_of_memory[memory]));
   TM_TRY(write_transfer(w, TM_ACTION_DOWNLOAD, value, memory));
   *there(w, value, TM_HOST_SPACE) = true;
   return TM_OK;
@@ -138,7 +149,7 @@ static tm_status prepare_outputs(writer *w, const tm_node *node, uint32_t memory
   for (uint32_t i = 0; i < node->row->output_count; i++) {
     const tm_value_life *life = &w->build->liveness.values[node->outputs[i]];
     if (life->in_place_of == TM_GRAPH_NONE) continue;
-    if (memory == TM_HOST_SPACE) TM_TRY(wait_for_all(w, true, place));
+    if (memory == TM_HOST_SPACE) TM_TRY(wait_for_users(w, node->outputs[i], place));
     for (uint32_t m = 0; m < w->memory_count; m++) *there(w, w->graph->values[life->in_place_of].base, m) = false;
   }
   return TM_OK;
@@ -153,6 +164,7 @@ static tm_status note_outputs(writer *w, const tm_node *node, uint32_t memory, u
       w->written_at[w->number[value]] = w->program->action_count - 1;
     }
   }
+  if (w->build->waits) return TM_OK;    /* copies are made when they are needed, and not before */
   for (uint32_t i = 0; i < node->row->output_count && memory != TM_HOST_SPACE; i++)
     if (w->is_read_abroad[w->number[node->outputs[i]]]) TM_TRY(download(w, node->outputs[i], memory));
   return TM_OK;
@@ -171,10 +183,14 @@ static tm_status write_node(writer *w, uint32_t step) {
   action.kind = !what->is_direct ? TM_ACTION_CAREFUL : is_async ? TM_ACTION_ENQUEUE : TM_ACTION_LAUNCH;
   for (uint32_t i = 0; i < node->input_count; i++)
     TM_TRY(need(w, w->graph->values[node->inputs[i]].base, memory, is_async ? place : TM_PLAN_NONE));
-  if (!what->is_direct) TM_TRY(wait_for_all(w, false, TM_PLAN_NONE));   /* whoever runs it takes queues of its own */
+  if (!what->is_direct) TM_TRY(wait_for_all(w));        /* whoever runs it takes queues of its own */
   TM_TRY(list_operands(w, node, memory, &action.from));
   TM_TRY(prepare_outputs(w, node, memory, is_async ? place : TM_PLAN_NONE));
-  if (is_async) note_enqueued(w, place, memory == TM_HOST_SPACE);
+  if (is_async) note_enqueued(w, place, NULL, 0);
+  if (is_async && memory == TM_HOST_SPACE) {
+    note_enqueued(w, place, node->inputs, node->input_count);
+    note_enqueued(w, place, node->outputs, node->row->output_count);
+  }
   TM_TRY(write_action(w, &action));
   return note_outputs(w, node, memory, place, is_async);
 }
@@ -222,7 +238,7 @@ static tm_status carry_late(writer *w, uint32_t state, uint32_t aside) {
   action.place = w->place_of_memory[home];
   action.from = aside;
   if (aside == TM_PLAN_NONE) TM_TRY(tm_plan_build_location(w->build, root_of(w, carried), TM_HOST_SPACE, &action.from, w->error));
-  if (home != TM_HOST_SPACE) note_enqueued(w, action.place, true);
+  if (home != TM_HOST_SPACE) note_enqueued(w, action.place, &carried, aside == TM_PLAN_NONE);
   return write_action(w, &action);
 }
 
@@ -242,7 +258,7 @@ static tm_status write_carries(writer *w) {
   }
   for (uint64_t i = 0; i < count; i++)
     if (!is_in_place(w, w->graph->states.values[i])) TM_TRY(carry_late(w, w->graph->states.values[i], asides[i]));
-  return wait_for_all(w, false, TM_PLAN_NONE);
+  return wait_for_all(w);
 }
 
 static tm_status write_end(writer *w) {
@@ -257,7 +273,7 @@ static tm_status write_end(writer *w) {
     const uint32_t state = w->graph->states.values[i];
     if (!is_in_place(w, state)) TM_TRY(need_in_host(w, w->graph->values[w->graph->values[state].carry].base, TM_PLAN_NONE));
   }
-  TM_TRY(wait_for_all(w, false, TM_PLAN_NONE));
+  TM_TRY(wait_for_all(w));
   for (uint32_t i = 0; i < w->graph->output_count; i++) {
     const uint32_t value = w->graph->outputs[i].value;
     uint32_t location;
@@ -312,13 +328,16 @@ tm_status tm_plan_build_actions(tm_plan_build *build, tm_error *error) {
   w.written_at = tm_arena_calloc(arena, solver->value_count, sizeof *w.written_at);
   w.waited_to = tm_arena_calloc(arena, program->problem.place_count, sizeof *w.waited_to);
   w.last = tm_arena_calloc(arena, program->problem.place_count, sizeof *w.last);
-  w.last_in_host = tm_arena_calloc(arena, program->problem.place_count, sizeof *w.last_in_host);
+  w.touched_to = tm_arena_calloc(arena, (uint64_t)solver->value_count * program->problem.place_count, sizeof *w.touched_to);
   w.place_of_memory = tm_arena_calloc(arena, solver->memory_count, sizeof *w.place_of_memory);
   if (w.is_there == NULL || w.is_read_abroad == NULL || w.written_by == NULL || w.written_at == NULL || w.waited_to == NULL ||
-      w.last == NULL || w.last_in_host == NULL || w.place_of_memory == NULL)
+      w.last == NULL || w.touched_to == NULL || w.place_of_memory == NULL)
     return no_memory(error);
   note_start(&w);
   note_readers(&w);
-  for (uint32_t i = 0; i < program->step_count; i++) TM_TRY(write_node(&w, i));
+  for (uint32_t i = 0; i < program->step_count; i++) {
+    TM_TRY(write_node(&w, i));
+    if (build->waits) TM_TRY(wait_for_all(&w));
+  }
   return write_end(&w);
 }

@@ -15,6 +15,7 @@ typedef struct tm_plan_build {
   const tm_graph_choice *choice;
   tm_liveness            liveness;
   tm_arena               arena;
+  bool                   waits;         /* after each node for what was enqueued: memory is free again as soon as can be */
   uint32_t              *locations;     /* [solver value of the root][memory] -> location, TM_PLAN_NONE */
 } tm_plan_build;
 

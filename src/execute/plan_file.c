@@ -8,9 +8,9 @@
 #include "execute/plan_digest.h"
 
 #define HEAD "tensormorph plan"
-#define FORM 1u
+#define FORM 2u
 #define LONGEST_TEXT 4096u
-#define LEAST_STEP_BYTES 9u     /* three fields of at least three bytes */
+#define LEAST_STEP_BYTES 12u    /* four fields of at least three bytes */
 
 /* ---- writing ---- */
 
@@ -73,6 +73,7 @@ void tm_plan_file_write(const tm_plan *plan, tm_field_writer *writer) {
   tm_field_write_number(writer, program->step_count);
   for (uint32_t i = 0; i < program->step_count; i++) {
     const tm_plan_candidate *candidate = candidate_of(program, i);
+    tm_field_write_number(writer, program->steps[i].node);
     tm_field_write_number(writer, numbers[program->problem.place_of_device[candidate->device->index]]);
     tm_field_write_number(writer, program->steps[i].is_direct);
     tm_field_write_text(writer, candidate->lowering == NULL ? "" : candidate->lowering->text);
@@ -146,6 +147,7 @@ static tm_status read_steps(tm_field_reader *reader, tm_plan_file *file, tm_erro
   for (uint32_t i = 0; i < count; i++) {
     tm_plan_file_step *one = &file->steps[i];
     if (file->device_count == 0) return damaged(reader, "a step without a device", error);
+    one->node = tm_field_read_count(reader, count - 1);
     one->device = tm_field_read_count(reader, file->device_count - 1);
     one->is_direct = tm_field_read_count(reader, 1);
     if (!read_text(reader, &one->lowering) || reader->failed) return damaged(reader, "no step", error);
@@ -220,11 +222,32 @@ static tm_status find_label(const tm_graph_problem *problem, uint32_t node, cons
   return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan has %s on %s, which cannot run it so here: %s", name, device->name, reason);
 }
 
+/* The nodes that have not run when a step's turn comes may not be among those that it needs. */
+static tm_status check_order(const tm_plan_file *file, const tm_graph_problem *problem, uint8_t *is_done, tm_error *error) {
+  const tm_solver_problem *solver = &problem->solver;
+  for (uint32_t i = 0; i < file->step_count; i++) {
+    const uint32_t node = file->steps[i].node;
+    const tm_solver_op *op = &solver->ops[node];
+    if (is_done[node]) return tm_fail(error, TM_ERROR_CORRUPT, "a plan's file: step %u is node %u, as another one is", i, node);
+    for (uint32_t k = op->first_input; k < op->first_input + op->input_count; k++) {
+      const uint32_t producer = solver->values[solver->inputs[k]].producer;
+      if (producer != TM_SOLVER_NONE && !is_done[producer])
+        return tm_fail(error, TM_ERROR_CORRUPT, "a plan's file: step %u, node %u, comes before node %u, which it needs", i, node,
+                       producer);
+    }
+    is_done[node] = 1;
+  }
+  return TM_OK;
+}
+
 static tm_status find_all(const tm_plan_file *file, const tm_graph_problem *problem, uint32_t *places, uint32_t *labels,
-                          tm_error *error) {
+                          uint32_t *order, tm_error *error) {
   for (uint32_t i = 0; i < file->device_count; i++) TM_TRY(find_device(&file->devices[i], problem, &places[i], error));
-  for (uint32_t i = 0; i < file->step_count; i++)
-    TM_TRY(find_label(problem, i, &file->steps[i], problem->places[places[file->steps[i].device]].device, &labels[i], error));
+  for (uint32_t i = 0; i < file->step_count; i++) {
+    const tm_plan_file_step *step = &file->steps[i];
+    order[i] = step->node;
+    TM_TRY(find_label(problem, step->node, step, problem->places[places[step->device]].device, &labels[step->node], error));
+  }
   return TM_OK;
 }
 
@@ -234,8 +257,12 @@ tm_status tm_plan_file_choose(void *choose_context, tm_graph_problem *problem, t
   if (file->step_count != problem->graph->node_count) return tm_fail(error, TM_ERROR_ARGUMENT, "the plan is of another graph");
   uint32_t *places = tm_arena_calloc(&problem->arena, file->device_count, sizeof *places);
   uint32_t *labels = tm_arena_calloc(&problem->arena, file->step_count, sizeof *labels);
-  if (places == NULL || labels == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
-  TM_TRY(find_all(file, problem, places, labels, error));
+  uint32_t *order = tm_arena_calloc(&problem->arena, file->step_count, sizeof *order);
+  uint8_t *is_done = tm_arena_calloc(&problem->arena, file->step_count, sizeof *is_done);
+  if (places == NULL || labels == NULL || order == NULL || is_done == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
+  TM_TRY(check_order(file, problem, is_done, error));
+  TM_TRY(find_all(file, problem, places, labels, order, error));
   const uint32_t home = file->state_device == TM_PLAN_NONE ? TM_HOST_SPACE : problem->places[places[file->state_device]].memory;
-  return tm_graph_choice_pin(problem, memory, labels, home, out_choice, error);
+  return tm_graph_choice_pin(problem, memory, labels, order, home, out_choice, error);
 }

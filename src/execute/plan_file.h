@@ -19,8 +19,10 @@ typedef struct tm_plan_file_device {
 } tm_plan_file_device;
 
 typedef struct tm_plan_file_step {
+  uint32_t  node;
   uint32_t  device;             /* of the file's */
   uint32_t  is_direct;
+  uint32_t  reserved;
   tm_string lowering;           /* "" if nothing is done to operands first */
 } tm_plan_file_step;
 

@@ -69,6 +69,29 @@ static uint32_t count_tickets(const tm_plan_program *program) {
   return 0;
 }
 
+static bool is_given(const tm_plan_location *one) { return one->kind == TM_LOCATION_INPUT || one->kind == TM_LOCATION_OUTPUT; }
+
+static tm_status list_givens(tm_plan_program *program, tm_error *error) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < program->location_count; i++) count += is_given(&program->locations[i]);
+  program->givens = tm_arena_calloc(&program->arena, count, sizeof *program->givens);
+  if (program->givens == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < program->location_count; i++)
+    if (is_given(&program->locations[i])) program->givens[program->given_count++] = i;
+  return TM_OK;
+}
+
+/* From each on, so that a loop may begin anywhere. */
+static void count_rows(tm_plan_program *program) {
+  for (uint32_t i = program->action_count; i-- > 0;) {
+    tm_plan_action *action = &program->actions[i];
+    if (action->kind != TM_ACTION_LAUNCH) continue;
+    const tm_plan_action *next = i + 1 < program->action_count ? action + 1 : NULL;
+    const bool goes_on = next != NULL && next->kind == TM_ACTION_LAUNCH && next->place == action->place;
+    action->value = 1 + (goes_on ? next->value : 0);
+  }
+}
+
 tm_status tm_plan_build_launches(tm_plan_build *build, tm_error *error) {
   tm_plan_program *program = build->program;
   program->queues = tm_arena_calloc(&program->arena, program->problem.place_count, sizeof *program->queues);
@@ -83,13 +106,12 @@ tm_status tm_plan_build_launches(tm_plan_build *build, tm_error *error) {
     tm_plan_action *action = &program->actions[i];
     if (!is_launch(action)) continue;
     const uint32_t count = count_bindings(candidate_of(program, action));
-    program->launches[launch].what = (tm_launch){ .struct_size = sizeof(tm_launch), .bindings = &program->bindings[binding],
-                                                  .binding_count = count };
-    program->launches[launch].ends_run = i + 1 == program->action_count || program->actions[i + 1].kind != TM_ACTION_LAUNCH ||
-                                         program->actions[i + 1].place != action->place;
+    program->launches[launch] = (tm_launch){ .struct_size = sizeof(tm_launch), .bindings = &program->bindings[binding],
+                                             .binding_count = count };
     TM_TRY(note_patches(build, action, binding, error));
     action->to = launch++;
     binding += count;
   }
-  return TM_OK;
+  count_rows(program);
+  return list_givens(program, error);
 }

@@ -28,7 +28,7 @@ static void name_queue(const loop *l, uint32_t place, uint32_t queue) {
   for (uint32_t i = 0; i < l->program->action_count; i++) {
     const tm_plan_action *action = &l->program->actions[i];
     const bool is_launch = action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
-    if (is_launch && action->place == place) l->program->launches[action->to].what.queue = queue;
+    if (is_launch && action->place == place) l->program->launches[action->to].queue = queue;
   }
 }
 
@@ -37,7 +37,7 @@ static void take_queues(const loop *l) {
   for (uint32_t i = 0; i < l->program->problem.place_count; i++) {
     tm_plan_queue *queue = &l->program->queues[i];
     if (!queue->takes_queue) continue;
-    queue->use = tm_device_use_begin(l->program->problem.places[i].device);
+    queue->use = tm_device_use_begin(l->program->problem.places[i].device, NULL);
     queue->is_held = 1;
     if (queue->use.queue != queue->queue) name_queue(l, i, queue->use.queue);
     queue->queue = queue->use.queue;
@@ -70,7 +70,7 @@ static tm_status enqueue(const loop *l, const tm_plan_action *action) {
   tm_plan_queue *queue = &l->program->queues[action->place];
   tm_ticket ticket = { 0, 0, 0 };
   queue->use.expected_ns = candidate_of(l, action)->answer.cost_ns;
-  TM_TRY(tm_device_enqueue(&queue->use, &l->program->launches[action->to].what, &ticket, l->error));
+  TM_TRY(tm_device_enqueue(&queue->use, &l->program->launches[action->to], &ticket, l->error));
   note_enqueued(l, queue, &ticket, queue->use.expected_ns);
   return TM_OK;
 }
@@ -175,9 +175,15 @@ static tm_status act(loop *l, const tm_plan_action *action) {
   }
 }
 
-static inline tm_status launch(const tm_plan_launch *one) {
+/* Launches in a row, of one device.  Afterwards index is that of the last, or of the one that failed. */
+static inline tm_status launch_row(loop *l, const tm_plan_action *action, uint32_t count) {
+  const tm_plan_queue *queue = &l->program->queues[action->place];
+  const tm_launch *const first = &l->program->launches[action->to], *one = first;
   tm_ticket ticket = { 0, 0, 0 };
-  return one->launch(one->device, &one->what, &ticket);
+  tm_status status = queue->launch(queue->device, one, &ticket);
+  while (status == TM_OK && ++one < first + count) status = queue->launch(queue->device, one, &ticket);
+  l->index += (uint32_t)(one - first) - (one == first + count);
+  return status;
 }
 
 /* ---- the loops ---- */
@@ -254,9 +260,8 @@ tm_status tm_plan_loop_plain(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_fa
   for (; l.index < l.program->action_count; l.index++) {
     const tm_plan_action *action = &l.program->actions[l.index];
     if (action->kind == TM_ACTION_LAUNCH) {
-      const tm_plan_launch *one = &l.program->launches[action->to];
-      status = launch(one);
-      if (one->ends_run) tm_float_mode_restore(&frame.mode);
+      status = launch_row(&l, action, action->value);
+      tm_float_mode_restore(&frame.mode);
     } else {
       status = act(&l, action);
     }
@@ -292,7 +297,7 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
   const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
   const uint64_t begin_ns = tm_clock_now(clock);
   if (action->kind == TM_ACTION_LAUNCH) {
-    const tm_status status = launch(&l->program->launches[action->to]);
+    const tm_status status = launch_row(l, action, 1);
     tm_float_mode_restore(&frame->mode);
     TM_TRY(status);
   } else {

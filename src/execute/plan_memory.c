@@ -18,7 +18,7 @@ static tm_status no_memory(const char *what, uint64_t bytes, tm_error *error) {
 tm_status tm_plan_upload(tm_device_slot *device, const tm_plan_location *to, uint64_t below, const char *first, uint64_t bytes,
                          tm_error *error) {
   if (bytes == 0) return TM_OK;
-  tm_device_use use = tm_device_use_begin(device);
+  tm_device_use use = tm_device_use_begin(device, NULL);
   const tm_status status = tm_device_upload(&use, to->buffer, to->first_bytes - below, first - below, bytes, error);
   tm_device_use_end(&use);
   return status;
@@ -30,7 +30,7 @@ tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from,
   tm_status status = TM_OK;
   if (bytes == 0) return status;
   for (uint32_t i = 0; i < MOST_DOWNLOADS && (i == 0 || (status != TM_OK && tm_device_is_usable(device))); i++) {
-    tm_device_use use = tm_device_use_begin(device);
+    tm_device_use use = tm_device_use_begin(device, NULL);
     status = tm_device_download(&use, from->buffer, from->first_bytes - below, first - below, bytes, error);
     tm_device_use_end(&use);
     if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
@@ -208,29 +208,40 @@ static tm_status bind_launch(tm_plan *plan, const tm_plan_action *action, tm_err
   const tm_plan_step *step = &program->steps[action->step];
   tm_placement *placement = program->problem.placements[step->placement];
   tm_plan_candidate *candidate = &placement->candidates[step->candidate];
-  tm_plan_launch *launch = &program->launches[action->to];
-  tm_binding *bindings = (tm_binding *)(uintptr_t)launch->what.bindings;
+  tm_launch *launch = &program->launches[action->to];
+  tm_plan_queue *queue = &program->queues[action->place];
+  tm_binding *bindings = (tm_binding *)(uintptr_t)launch->bindings;
   const uint32_t count = candidate->operation.input_count + candidate->operation.output_count;
   for (uint32_t i = 0; i < count; i++) {
     const tm_plan_operand *operand = &program->operands[action->from + i];
     bindings[i] = bind_operand(plan, &program->locations[operand->location], &plan->graph->values[operand->value].operand,
                                program->offsets[operand->value]);
   }
-  if (launch->what.binding_count > count)
-    bind_workspace(&program->queues[action->place], candidate->answer.workspace_bytes, &bindings[count]);
-  TM_TRY(tm_placement_kernel(placement, candidate, &launch->what.kernel, error));
-  launch->device = atomic_load_explicit(&candidate->device->handle, memory_order_acquire);
-  launch->launch = candidate->device->backend->table.launch;
+  if (launch->binding_count > count)
+    bind_workspace(queue, candidate->answer.workspace_bytes, &bindings[count]);
+  TM_TRY(tm_placement_kernel(placement, candidate, NULL, &launch->kernel, error));
+  queue->device = atomic_load_explicit(&candidate->device->handle, memory_order_acquire);
+  queue->launch = candidate->device->backend->table.launch;
   return TM_OK;
+}
+
+/* Whether anything that the application gives is elsewhere than it was. */
+static bool point_locations(tm_plan *plan) {
+  tm_plan_program *program = &plan->program;
+  bool is_new = program->is_pointed == 0;
+  for (uint32_t i = 0; i < program->given_count; i++) {
+    tm_plan_location *one = &program->locations[program->givens[i]];
+    char *now = one->kind == TM_LOCATION_INPUT ? plan->inputs[one->index] : plan->outputs[one->index];
+    is_new |= one->host != now;
+    one->host = now;
+  }
+  program->is_pointed = 1;
+  return is_new;
 }
 
 void tm_plan_point(tm_plan *plan) {
   tm_plan_program *program = &plan->program;
-  for (uint32_t i = 0; i < program->location_count; i++) {
-    tm_plan_location *one = &program->locations[i];
-    if (one->kind == TM_LOCATION_INPUT) one->host = plan->inputs[one->index];
-    if (one->kind == TM_LOCATION_OUTPUT) one->host = plan->outputs[one->index];
-  }
+  if (!point_locations(plan)) return;
   for (uint32_t i = 0; i < program->patch_count; i++) {
     const tm_plan_patch *patch = &program->patches[i];
     program->bindings[patch->binding].buffer =
@@ -257,7 +268,7 @@ static void free_locations(tm_plan *plan) {
   for (uint32_t i = 0; i < program->location_count; i++) {
     tm_plan_location *one = &program->locations[i];
     const bool is_own = one->kind == TM_LOCATION_KEPT || one->kind == TM_LOCATION_STATE;
-    if (is_own && is_in_buffer(one)) tm_device_buffer_destroy(program->problem.memories[one->memory], one->buffer, one->bytes);
+    if (is_own && is_in_buffer(one)) tm_device_buffer_destroy(program->problem.memories[one->memory], one->buffer, one->bytes, NULL);
     if (one->kind == TM_LOCATION_NEXT) tm_plan_memory_free(plan, one->host, one->bytes);
     one->buffer = NULL;
     one->host = NULL;
@@ -269,19 +280,19 @@ static void free_all(tm_plan *plan) {
   free_locations(plan);
   for (uint32_t i = 0; i < program->slot_count; i++) {
     tm_plan_slot *slot = &program->slots[i];
-    if (slot->memory != TM_HOST_SPACE) tm_device_buffer_destroy(program->problem.memories[slot->memory], slot->buffer, slot->bytes);
+    if (slot->memory != TM_HOST_SPACE) tm_device_buffer_destroy(program->problem.memories[slot->memory], slot->buffer, slot->bytes, NULL);
     slot->buffer = NULL;
   }
   for (uint32_t i = 0; i < program->problem.place_count; i++) {
     tm_plan_queue *queue = &program->queues[i];
-    tm_device_buffer_destroy(program->problem.places[i].device, queue->workspace_buffer, queue->workspace_bytes);
+    tm_device_buffer_destroy(program->problem.places[i].device, queue->workspace_buffer, queue->workspace_bytes, NULL);
     tm_plan_memory_free(plan, queue->workspace, queue->workspace_bytes);
     queue->workspace_buffer = NULL;
     queue->workspace = NULL;
   }
   tm_plan_memory_free(plan, program->block, program->block_bytes);
   program->block = NULL;
-  program->is_bound = 0;
+  program->is_bound = program->is_pointed = 0;
 }
 
 tm_status tm_plan_bind(tm_plan *plan, tm_error *error) {

@@ -26,7 +26,7 @@ static bool is_quick(const tm_plan_candidate *candidate) {
 /* One that cannot be prepared stays as it is: who runs it finds that out, and goes on to the next best. */
 static void prepare(tm_plan *plan, const tm_plan_step *step) {
   tm_kernel *kernel;
-  (void)tm_placement_kernel(plan->program.problem.placements[step->placement], candidate_of(plan, step), &kernel, NULL);
+  (void)tm_placement_kernel(plan->program.problem.placements[step->placement], candidate_of(plan, step), NULL, &kernel, NULL);
 }
 
 static void *prepare_all(void *argument) {

@@ -50,7 +50,7 @@ tm_status tm_plan_build_lives(tm_plan_build *build, tm_error *error) {
     const tm_plan_candidate *candidate = tm_graph_problem_candidate(&program->problem, i, label);
     if (program->problem.labels[label].is_direct) allowed[i] = usable_aliases(build, i, candidate->promise.alias_mask);
   }
-  TM_TRY(tm_liveness_init(&build->liveness, graph, allowed, error));
+  TM_TRY(tm_liveness_init(&build->liveness, graph, build->choice->order, allowed, error));
   for (uint32_t i = 0; i < graph->value_count; i++) {
     program->roots[i] = build->liveness.values[i].root;
     program->offsets[i] = build->liveness.values[i].offset_bytes;
@@ -117,8 +117,11 @@ tm_status tm_plan_build_location(tm_plan_build *build, uint32_t root, uint32_t m
 
 /* ---- from when to when ---- */
 
-static void touch(tm_plan_location *location, uint32_t first, uint32_t last) {
-  if (first < location->first) location->first = first;
+/* Memory of a device's own is used by its queue alone, where one thing comes after the other: whoever comes next there need not
+   wait.  What is under way in host memory is in use until it was waited for. */
+static void touch(tm_plan_location *location, uint32_t action, uint32_t done_at) {
+  const uint32_t last = location->memory == TM_HOST_SPACE ? done_at : action;
+  if (action < location->first) location->first = action;
   if (location->last == TM_PLAN_NONE || last > location->last) location->last = last;
 }
 
@@ -138,7 +141,6 @@ static void note_waits(const tm_plan_program *program, uint32_t *done_at, uint32
   }
 }
 
-/* What is under way is in use until it was waited for. */
 static void find_uses(const tm_plan_build *build, const uint32_t *done_at) {
   tm_plan_program *program = build->program;
   for (uint32_t i = 0; i < program->location_count; i++) {

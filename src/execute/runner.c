@@ -57,7 +57,7 @@ static tm_status run_one(const call *c, tm_plan_candidate *candidate, tm_kernel 
 static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_error *error) {
   tm_kernel *kernel = NULL;
   const bool has_kernel = candidate->lowering == NULL || !candidate->lowering->has_inner;
-  if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, &kernel, error));
+  if (has_kernel) TM_TRY(tm_placement_kernel(c->placement, candidate, c->runner->cancelled, &kernel, error));
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { .run_count = 0 };
@@ -129,9 +129,7 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
   if (!is_forgivable(status)) failed->broke_promise = true;
 }
 
-static bool was_cancelled(const tm_runner *runner, tm_status status) {
-  return status == TM_ERROR_CANCELLED && runner->cancelled != NULL && atomic_load(runner->cancelled) != 0;
-}
+static bool is_cancelled(const tm_runner *runner) { return runner->cancelled != NULL && atomic_load(runner->cancelled) != 0; }
 
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
@@ -206,9 +204,10 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
   leave_out_denied(c->runner, placement, &failed);
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
-    if (was_cancelled(c->runner, status)) return tm_fail(error, status, "cancelled");
+    if (is_cancelled(c->runner) && status == TM_ERROR_CANCELLED) return tm_fail(error, status, "cancelled");
     note_failure(c->runner, &placement->candidates[index], status, last, &failed);
     TM_TRY(last_word(c->runner, candidate, status, &failed, error));
+    if (is_cancelled(c->runner)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
     say_next(c->runner, &failed);
     if (!is_forgivable(status)) give_up_device(placement, candidate->device, &failed);
     if (failed.tried_count < MOST_TRIES) failed.tried[failed.tried_count++] = index;
@@ -322,7 +321,7 @@ tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request,
   tm_status status = TM_STALE;
   for (uint32_t ask = 1; status == TM_STALE; ask++) {
     tm_placement *placement = NULL;
-    TM_TRY(tm_placement_acquire(runner->table, request, &placement, error));
+    TM_TRY(tm_placement_acquire(runner->table, request, runner->cancelled, &placement, error));
     const call c = { runner, placement, pointers, origins, out_outcome == NULL ? NULL : &outcome };
     status = run_best(&c, ask < MOST_ASKS, error);
     tm_placement_release(runner->table, placement);

@@ -130,7 +130,7 @@ tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, tm_copy
   stage s = { .site = site, .device = site->device, .use = use, .clock = &site->device->backend->inventory->clock };
   const tm_status status = run(&s, site->kernel, site->pointers, error);
   for (uint32_t i = 0; i < s.count; i++)
-    if (!s.operands[i].is_resident) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes);
+    if (!s.operands[i].is_resident) tm_device_buffer_destroy(s.device, s.operands[i].buffer, s.operands[i].buffer_bytes, use->cancelled);
   if (status == TM_OK) *out_copies = s.copies;
   return status;
 }

@@ -154,9 +154,11 @@ static bool suits_home(tm_work_stream *stream, const tm_request *request) {
   }
   tm_request own = *request;
   own.only_device = stream->home;
+  const _Atomic uint32_t *cancelled = stream->runner->cancelled;
   tm_quote here, best;
-  if (tm_placement_quote(stream->runner->table, &own, &here, NULL) != TM_OK || here.total_ns == UINT64_MAX) return false;
-  return tm_placement_quote(stream->runner->table, request, &best, NULL) == TM_OK && here.total_ns / HOME_ADVANTAGE <= best.total_ns;
+  if (tm_placement_quote(stream->runner->table, &own, cancelled, &here, NULL) != TM_OK || here.total_ns == UINT64_MAX) return false;
+  if (tm_placement_quote(stream->runner->table, request, cancelled, &best, NULL) != TM_OK) return false;
+  return here.total_ns / HOME_ADVANTAGE <= best.total_ns;
 }
 
 /* What failed at home is made good elsewhere, and told of like any other fallback. */

@@ -15,7 +15,7 @@ static tm_pull_offer ask_price(tm_work_stream *stream, const tm_device_slot *dev
   tm_request own = *request;
   own.only_device = device->index;
   tm_quote quote;
-  if (tm_placement_quote(stream->runner->table, &own, &quote, NULL) != TM_OK || quote.total_ns == UINT64_MAX)
+  if (tm_placement_quote(stream->runner->table, &own, stream->runner->cancelled, &quote, NULL) != TM_OK || quote.total_ns == UINT64_MAX)
     return (tm_pull_offer){ TM_PULL_NEVER, 0, false };
   return (tm_pull_offer){ quote.total_ns, quote.setup_ns, quote.is_measured };
 }
@@ -30,6 +30,12 @@ static void keep_offer(tm_work_stream_lane *lane, uint64_t kind, const tm_pull_o
   lane->offers[lane->offer_count++ % TM_WORK_STREAM_OFFERS] = (tm_work_stream_offer){ kind, *offer };
 }
 
+/* Something was paid once; what others still have to pay has to be asked anew. */
+static void forget_setups(tm_work_stream_lane *lane, uint64_t kind) {
+  for (uint32_t i = 0; i < TM_WORK_STREAM_OFFERS; i++)
+    if (lane->offers[i].kind != kind && lane->offers[i].offer.setup_ns != 0) lane->offers[i].kind = 0;
+}
+
 /* It ran: what it took counts for more than what was promised.  The first runs of a kind take longer than later ones. */
 static void learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *entry, const tm_run_outcome *outcome) {
   const uint64_t taken_ns = entry->piece.load_ns + outcome->measured_ns;
@@ -38,6 +44,7 @@ static void learn_offer(tm_work_stream_lane *lane, const tm_work_stream_entry *e
     tm_pull_offer *offer = &lane->offers[i].offer;
     const bool is_first = !offer->is_measured || offer->setup_ns != 0;
     const uint64_t own_ns = is_first || taken_ns < offer->own_ns ? taken_ns : offer->own_ns - offer->own_ns / 4 + taken_ns / 4;
+    if (offer->setup_ns != 0) forget_setups(lane, entry->kind);
     *offer = (tm_pull_offer){ own_ns, 0, true };
   }
 }
@@ -103,6 +110,12 @@ static tm_work_stream_entry *take_best(tm_work_stream_lane *lane) {
 
 /* ---- running ---- */
 
+/* What it keeps from piece to piece is of use to others. */
+static void give_room(tm_work_stream_lane *lane) {
+  tm_scratch_give(lane->room.scratch, lane->room.block);
+  lane->room.block = (tm_scratch_block){ NULL, 0 };
+}
+
 /* The piece goes back, and the lane goes; but for a strict runner, where the data are at fault, and after a hang. */
 static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, const tm_error *error) {
   tm_work_stream *stream = lane->stream;
@@ -110,7 +123,10 @@ static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool
   snprintf(note, sizeof note, "%s helps no more: %.400s", lane->device->name, error->text);
   tm_mutex_lock(&stream->lock);
   lane->is_held = tm_work_stream_is_held(stream, status);       /* then nobody else may use what it was given */
-  if (!is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held) {
+  if (!lane->is_held) give_room(lane);
+  const bool lacks_room = !is_loaded && status == TM_ERROR_NO_MEMORY;
+  const bool is_end = !is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held;
+  if (is_end && !lacks_room) {
     stream->in_flight--;
     tm_work_stream_fail(stream, status, error);
   } else {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "formats/archive_builder.h"
+#include "formats/checkpoint_recovery.h"
 #include "formats/reader.h"
 
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
@@ -93,6 +94,9 @@ static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_
   }
   const char *chosen = choose_name(names, count);
   if (chosen == NULL) return fail_folder(label.text, names, count, error);
+  if (!ends_with(chosen, model_endings[0]) && tm_checkpoint_is_interrupted(arena->memory, path))
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: \"%s\" is only a part of it", label.text,
+                   tm_show_name((tm_string){ chosen, strlen(chosen) }).text);
   *out_path = tm_path_join(arena, path, strlen(path), chosen);
   return *out_path == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path") : TM_OK;
 }
@@ -113,6 +117,9 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
   const tm_status status = open_path(archive, path, error);
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
+  if (status != TM_OK && tm_checkpoint_is_interrupted(memory, path))
+    tm_error_prefix(error, "a complete set was being put in its place here; if its writer has ended, writing it again or asking "
+                    "for its recovery completes it");
   return status;
 }
 

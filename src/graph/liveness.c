@@ -10,29 +10,42 @@
 typedef struct survey {
   const tm_graph *graph;
   tm_value_life  *lives;
+  const uint32_t *order;
   const uint64_t *allowed;
   uint32_t       *chains;       /* by value: the state whose next content it leads to in place, or TM_GRAPH_NONE */
   uint64_t        steps_left;   /* for following chains; a graph made to exceed it gets copies instead */
 } survey;
 
+static uint32_t node_at(const survey *all, uint32_t place) { return all->order == NULL ? place : all->order[place]; }
+
 /* ---- uses ---- */
 
-static void note_use(tm_value_life *life, uint32_t node) {
-  if (life->last_use == node) return;
-  if (life->first_use == TM_GRAPH_NONE) life->first_use = node;
-  life->last_use = node;
+static void note_use(tm_value_life *life, uint32_t place) {
+  if (life->last_use == place) return;
+  if (life->first_use == TM_GRAPH_NONE) life->first_use = place;
+  life->last_use = place;
   life->use_count++;
 }
 
 static void note_uses(const survey *all) {
   const tm_graph *graph = all->graph;
-  for (uint32_t n = 0; n < graph->node_count; n++) {
-    for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
-      const uint32_t value = graph->nodes[n].inputs[i];
-      note_use(&all->lives[value], n);
-      note_use(&all->lives[graph->values[value].base], n);
+  for (uint32_t place = 0; place < graph->node_count; place++) {
+    const tm_node *node = &graph->nodes[node_at(all, place)];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      note_use(&all->lives[node->inputs[i]], place);
+      note_use(&all->lives[graph->values[node->inputs[i]].base], place);
     }
   }
+}
+
+/* Views are made with their base. */
+static void note_makers(const survey *all) {
+  const tm_graph *graph = all->graph;
+  for (uint32_t place = 0; place < graph->node_count; place++) {
+    const tm_node *node = &graph->nodes[node_at(all, place)];
+    for (uint32_t o = 0; o < node->row->output_count; o++) all->lives[node->outputs[o]].made = place;
+  }
+  for (uint32_t v = 0; v < graph->value_count; v++) all->lives[v].made = all->lives[graph->values[v].base].made;
 }
 
 static void note_wanted(const survey *all, uint32_t value) {
@@ -58,7 +71,7 @@ static void begin_lives(const survey *all) {
       .root = value->base,
       .in_place_of = TM_GRAPH_NONE,
       .offset_bytes = value->offset_bytes,
-      .made = all->graph->values[value->base].node,
+      .made = TM_GRAPH_NONE,
       .first_use = TM_GRAPH_NONE,
       .last_use = TM_GRAPH_NONE,
       .memory_last = TM_GRAPH_NONE,
@@ -130,58 +143,61 @@ static bool is_alone(const survey *all, uint32_t n, uint32_t output, uint32_t in
   return true;
 }
 
-static bool can_overwrite(const survey *all, uint32_t n, uint32_t output, uint32_t input) {
+static bool can_overwrite(const survey *all, uint32_t place, uint32_t output, uint32_t input) {
   const tm_graph *graph = all->graph;
+  const uint32_t n = node_at(all, place);
   const uint32_t base = graph->values[graph->nodes[n].inputs[input]].base;
   const uint32_t root = all->lives[base].root;
   if (!may_alias(all, n, output, input)) return false;
   if (graph->values[base].kind != TM_GRAPH_RESULT && graph->values[base].kind != TM_GRAPH_STATE) return false;
-  if (all->lives[base].outlives != 0 || all->lives[base].last_use != n) return false;
+  if (all->lives[base].outlives != 0 || all->lives[base].last_use != place) return false;
   /* All that leads to a state has its dims, so what lies in its memory lies at its beginning. */
   if (graph->values[root].kind == TM_GRAPH_STATE && all->chains[graph->nodes[n].outputs[output]] != root) return false;
   return is_alone(all, n, output, input);
 }
 
 /* The input in whose place the output goes: before all others the one that keeps a state where it is. */
-static uint32_t choose_place(const survey *all, uint32_t n, uint32_t output) {
-  const tm_node *node = &all->graph->nodes[n];
+static uint32_t choose_place(const survey *all, uint32_t place, uint32_t output) {
+  const tm_node *node = &all->graph->nodes[node_at(all, place)];
   const uint32_t state = all->chains[node->outputs[output]];
   uint32_t found = TM_GRAPH_NONE;
   for (uint32_t i = 0; i < node->input_count; i++) {
-    if (!can_overwrite(all, n, output, i)) continue;
+    if (!can_overwrite(all, place, output, i)) continue;
     if (state != TM_GRAPH_NONE && all->lives[node->inputs[i]].root == state) return i;
     if (found == TM_GRAPH_NONE) found = i;
   }
   return found;
 }
 
-static void place_outputs(const survey *all, uint32_t n) {
-  const tm_node *node = &all->graph->nodes[n];
+static void place_outputs(const survey *all, uint32_t place) {
+  const tm_node *node = &all->graph->nodes[node_at(all, place)];
   for (uint32_t o = 0; o < node->row->output_count; o++) {
-    const uint32_t place = choose_place(all, n, o);
-    if (place == TM_GRAPH_NONE) continue;
-    const tm_value_life *input = &all->lives[node->inputs[place]];
+    const uint32_t input_place = choose_place(all, place, o);
+    if (input_place == TM_GRAPH_NONE) continue;
+    const tm_value_life *input = &all->lives[node->inputs[input_place]];
     tm_value_life *written = &all->lives[node->outputs[o]];
-    written->in_place_of = node->inputs[place];
+    written->in_place_of = node->inputs[input_place];
     written->root = input->root;
     written->offset_bytes = input->offset_bytes;
   }
 }
 
-/* Views of results were given their base as root before that had one itself; bases come before their views. */
+/* Views of results were given their base as root before that had one itself. */
+static void place_view(const survey *all, uint32_t v) {
+  const tm_value *value = &all->graph->values[v];
+  if (value->kind != TM_GRAPH_VIEW) return;
+  all->lives[v].root = all->lives[value->base].root;
+  all->lives[v].offset_bytes = all->lives[value->base].offset_bytes + value->offset_bytes;
+}
+
 static void place_all(const survey *all) {
   const tm_graph *graph = all->graph;
-  uint32_t v = 0;
-  for (uint32_t n = 0; n <= graph->node_count; n++) {
-    const uint32_t next = n < graph->node_count ? graph->nodes[n].outputs[0] : graph->value_count;
-    for (; v < next; v++) {
-      const tm_value *value = &graph->values[v];
-      if (value->kind != TM_GRAPH_VIEW) continue;
-      all->lives[v].root = all->lives[value->base].root;
-      all->lives[v].offset_bytes = all->lives[value->base].offset_bytes + value->offset_bytes;
-    }
-    if (n < graph->node_count) place_outputs(all, n);
+  for (uint32_t place = 0; place < graph->node_count; place++) {
+    const tm_node *node = &graph->nodes[node_at(all, place)];
+    for (uint32_t i = 0; i < node->input_count; i++) place_view(all, node->inputs[i]);
+    place_outputs(all, place);
   }
+  for (uint32_t v = 0; v < graph->value_count; v++) place_view(all, v);
 }
 
 /* ---- how long memory is needed ---- */
@@ -198,8 +214,9 @@ static void note_memory(const survey *all) {
   }
 }
 
-tm_status tm_liveness_init(tm_liveness *liveness, const tm_graph *graph, const uint64_t *allowed, tm_error *error) {
-  survey all = { .graph = graph, .allowed = allowed, .steps_left = UINT64_C(4) * graph->value_count };
+tm_status tm_liveness_init(tm_liveness *liveness, const tm_graph *graph, const uint32_t *order, const uint64_t *allowed,
+                           tm_error *error) {
+  survey all = { .graph = graph, .order = order, .allowed = allowed, .steps_left = UINT64_C(4) * graph->value_count };
   *liveness = (tm_liveness){ .memory = graph->memory, .value_count = graph->value_count, .node_count = graph->node_count };
   all.lives = tm_memory_calloc(graph->memory, graph->value_count, sizeof *all.lives);
   all.chains = tm_memory_calloc(graph->memory, graph->value_count, sizeof *all.chains);
@@ -210,6 +227,7 @@ tm_status tm_liveness_init(tm_liveness *liveness, const tm_graph *graph, const u
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the lives of %u values", graph->value_count);
   }
   begin_lives(&all);
+  note_makers(&all);
   note_uses(&all);
   note_survivors(&all);
   for (uint64_t i = 0; i < graph->states.count; i++) mark_chain(&all, graph->states.values[i]);

@@ -10,6 +10,8 @@
  *
  * A state is written in place only by such a chain, from the state itself to what it is carried to.  Whoever runs the graph
  * first reads the outputs, then makes carried values states: all of those at once, since one may be another's old content.
+ *
+ * "First" and "last" are those of the order in which nodes run; a moment is a place in that order.
  */
 #ifndef TM_GRAPH_LIVENESS_H
 #define TM_GRAPH_LIVENESS_H
@@ -20,13 +22,13 @@ typedef struct tm_value_life {
   uint32_t root;                /* the value in whose memory it lies; itself: it needs memory of its own */
   uint32_t in_place_of;         /* RESULT: the input of its node in whose exact place it is written, or TM_GRAPH_NONE */
   uint64_t offset_bytes;        /* of its first element from the root's first element */
-  uint32_t made;                /* node that writes it; TM_GRAPH_NONE: it is there before the run */
-  uint32_t first_use;           /* first node that reads it or a view of it; TM_GRAPH_NONE: nobody */
-  uint32_t last_use;            /* the last one; TM_GRAPH_NONE: nobody */
+  uint32_t made;                /* when it is written; TM_GRAPH_NONE: it is there before the run */
+  uint32_t first_use;           /* when it or a view of it is read first; TM_GRAPH_NONE: never */
+  uint32_t last_use;            /* ... and last; TM_GRAPH_NONE: never */
   uint32_t use_count;           /* nodes that read it or a view of it */
   uint32_t outlives;            /* 1: it or a view of it is needed after the last node: as an output, as what a state is then */
-  uint32_t memory_last;         /* of a root: the last node that reads or writes its memory; node_count if something in it is
-                                   needed after the run; TM_GRAPH_NONE: nobody ever does */
+  uint32_t memory_last;         /* of a root: when its memory is read or written last; node_count if something in it is needed
+                                   after the run; TM_GRAPH_NONE: never */
 } tm_value_life;
 
 typedef struct tm_liveness {
@@ -36,9 +38,11 @@ typedef struct tm_liveness {
   uint32_t       node_count;
 } tm_liveness;
 
-/* allowed[node]: alias bits as in tm_op_row.may_alias, what the device that runs it allows; NULL: all that is declared.
+/* order[place]: all nodes, each after those whose results it reads; NULL: as they were added.
+   allowed[node]: alias bits as in tm_op_row.may_alias, what the device that runs it allows; NULL: all that is declared.
    Linear in the graph.   TM_ERROR_NO_MEMORY */
-tm_status tm_liveness_init(tm_liveness *liveness, const tm_graph *graph, const uint64_t *allowed, tm_error *error);
+tm_status tm_liveness_init(tm_liveness *liveness, const tm_graph *graph, const uint32_t *order, const uint64_t *allowed,
+                           tm_error *error);
 void tm_liveness_deinit(tm_liveness *liveness);
 
 /* Whether output `output` of `node` may lie exactly where input `input` lies, as far as operation and layouts go. */

@@ -16,6 +16,8 @@
 #define SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
 #define FIRST_TILE_BYTES (UINT64_C(1) << 20)
 #define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
+/* Of the memory that the application allows: so many may have a tile each. */
+#define TILES_IN_MEMORY 16u
 #define SHORT_TILE_NS UINT64_C(2500000)
 #define LONG_TILE_NS UINT64_C(10000000)
 
@@ -48,6 +50,7 @@ typedef struct stats_state {
   _Atomic uint64_t closed;              /* of these, those whose row is written: changed by the job's thread */
   uint64_t         next_element;        /* these two under the stream's lock: of the tensor opened last */
   uint64_t         tile_bytes;
+  uint64_t         read_tile_bytes;     /* the most where a tile needs memory, since its file is not mapped */
 } stats_state;
 
 /* ---- tiles, under the stream's lock ---- */
@@ -97,8 +100,9 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     if (status != TM_OK) return status;
     open = unfinished(state);
   }
-  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, state->tile_bytes);
   const char *mapped = tm_archive_mapped(open->archive, open->item->tensor);
+  const uint64_t bytes = mapped != NULL ? state->tile_bytes : tm_min_u64(state->tile_bytes, state->read_tile_bytes);
+  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, bytes);
   const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
   const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
                                                  &out_piece->request, error);
@@ -210,9 +214,17 @@ static uint64_t bytes_of_tiles(const stats_state *state) {
   return bytes;
 }
 
+/* Tiles that grow into the limit would make a larger one worse than a smaller one. */
+static uint64_t most_read_bytes(const tm_memory *memory) {
+  const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
+  if (limit == 0) return LARGEST_TILE_BYTES;
+  return limit <= used ? SMALLEST_TILE_BYTES : tm_max_u64(SMALLEST_TILE_BYTES, (limit - used) / TILES_IN_MEMORY);
+}
+
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
+  state->read_tile_bytes = most_read_bytes(state->memory);
   state->runner.cancelled = tm_job_cancel_flag(job);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);

@@ -14,8 +14,9 @@
 #include "plugin/wake.h"
 
 #define QUERY_BATCH 32u
+#define NS_PER_MS UINT64_C(1000000)
 #define BUSY_PAUSE_NS UINT64_C(50000)
-#define BUSY_PATIENCE_NS (UINT64_C(30) * 1000000000)
+#define LONGEST_PAUSE_NS UINT64_C(1000000)
 /* Waiting is done in pieces, so that a caller who wants to go is seen. */
 #define WAIT_SLICE_NS UINT64_C(20000000)
 /* What running work gets to end before it is left. */
@@ -45,15 +46,18 @@ static bool is_proven(const tm_device_slot *device, const tm_operation *const *o
   return true;
 }
 
-static tm_status ask_watched(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *const *answers) {
+static tm_status ask_watched(tm_device_slot *device, const tm_operation *const *operations, uint32_t count,
+                             const _Atomic uint32_t *cancelled, tm_answer *const *answers) {
   for (uint32_t i = 0; i < count; i++) {
-    tm_device_call call = { .device = device, .kind = TM_CALL_QUERY, .operation = operations[i], .out_answer = answers[i] };
+    tm_device_call call = { .device = device, .kind = TM_CALL_QUERY, .operation = operations[i], .out_answer = answers[i],
+                            .cancelled = cancelled };
     TM_TRY(tm_device_call_make(&call));
   }
   return TM_OK;
 }
 
-static void query_batch(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *answers) {
+static void query_batch(tm_device_slot *device, const tm_operation *const *operations, uint32_t count,
+                        const _Atomic uint32_t *cancelled, tm_answer *answers) {
   tm_answer *pointers[QUERY_BATCH];
   const uint64_t epoch = atomic_load(&device->epoch);
   for (uint32_t i = 0; i < count; i++) {
@@ -63,7 +67,7 @@ static void query_batch(tm_device_slot *device, const tm_operation *const *opera
     pointers[i] = &answers[i];
   }
   const tm_status status = is_proven(device, operations, count) ? ask_directly(device, operations, count, pointers)
-                                                                : ask_watched(device, operations, count, pointers);
+                                                                : ask_watched(device, operations, count, cancelled, pointers);
   for (uint32_t i = 0; i < count; i++) {
     if (status != TM_OK) {
       answers[i].level = TM_LEVEL_REFUSED;
@@ -112,15 +116,16 @@ static void refuse_too_large(const tm_device_slot *device, const tm_operation *o
   }
 }
 
-void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, tm_answer *out_answers) {
-  if (!tm_backend_wake(device->backend)) {
+void tm_device_query(tm_device_slot *device, const tm_operation *const *operations, uint32_t count, const _Atomic uint32_t *cancelled,
+                     tm_answer *out_answers) {
+  if (!tm_backend_wake(device->backend, cancelled)) {
     refuse_all(atomic_load(&device->backend->reason), operations, count, out_answers);
     return;
   }
   atomic_fetch_add_explicit(&device->backend->inventory->query_count, count, memory_order_relaxed);
   for (uint32_t done = 0; done < count; done += QUERY_BATCH) {
     const uint32_t batch = count - done < QUERY_BATCH ? count - done : QUERY_BATCH;
-    query_batch(device, operations + done, batch, out_answers + done);
+    query_batch(device, operations + done, batch, cancelled, out_answers + done);
   }
   for (uint32_t i = 0; i < count; i++) refuse_too_large(device, operations[i], &out_answers[i]);
   for (uint32_t i = 0; device->backend->fault_count != 0 && i < count; i++) refuse_faults(device, operations[i], &out_answers[i]);
@@ -128,12 +133,43 @@ void tm_device_query(tm_device_slot *device, const tm_operation *const *operatio
 
 /* ---- opening and preparing ---- */
 
-static tm_status open_locked(tm_device_slot *device, tm_error *error) {
+static bool is_cancelled(const _Atomic uint32_t *flag) {
+  return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed) != 0;
+}
+
+/* Whoever may have to go does not sleep on a lock whose owner waits for a backend. */
+static bool lock_opening(tm_backend_slot *backend, const _Atomic uint32_t *cancelled) {
+  if (cancelled == NULL) {
+    tm_mutex_lock(&backend->opening);
+    return true;
+  }
+  while (!tm_mutex_try_lock(&backend->opening)) {
+    if (is_cancelled(cancelled)) return false;
+    tm_sleep_ns(LONGEST_PAUSE_NS);
+  }
+  return true;
+}
+
+/* Under the lock: calls of this kind come one at a time, those that were left behind included. */
+static bool await_left(tm_backend_slot *backend, const _Atomic uint32_t *cancelled) {
+  while (atomic_load(&backend->left_count) != 0) {
+    for (uint32_t i = 0; i < backend->device_count; i++) tm_device_calls_settle(backend->inventory->devices[backend->first_device + i]);
+    if (atomic_load(&backend->left_count) == 0) break;
+    if (is_cancelled(cancelled)) return false;
+    tm_sleep_ns(LONGEST_PAUSE_NS);
+  }
+  return true;
+}
+
+static tm_status open_locked(tm_device_slot *device, const _Atomic uint32_t *cancelled, tm_error *error) {
+  if (!await_left(device->backend, cancelled)) return tm_fail(error, TM_ERROR_CANCELLED, "cancelled before open on %s", device->name);
+  if (atomic_load(&device->is_open)) return TM_OK;
   if (atomic_load(&device->backend->is_stuck))
     return tm_fail(error, TM_ERROR_DEVICE_LOST, "its backend did not come back from a call");
   if ((device->info.flags & TM_DEVICE_OPENING_THREAD) != 0 && device->thread == NULL)
     TM_TRY(tm_worker_start(device->backend->inventory->memory, &device->thread, error));
-  tm_device_call call = { .device = device, .kind = TM_CALL_OPEN, .error = error, .expected_ns = device->info.open_ns };
+  tm_device_call call = { .device = device, .kind = TM_CALL_OPEN, .error = error, .expected_ns = device->info.open_ns,
+                          .cancelled = cancelled };
   const tm_clock *clock = &device->backend->inventory->clock;
   const uint64_t begin = tm_clock_now(clock);
   TM_TRY(tm_device_call_make(&call));
@@ -143,20 +179,20 @@ static tm_status open_locked(tm_device_slot *device, tm_error *error) {
   return TM_OK;
 }
 
-static tm_status open_once(tm_device_slot *device, tm_error *error) {
+static tm_status open_once(tm_device_slot *device, const _Atomic uint32_t *cancelled, tm_error *error) {
   if (atomic_load_explicit(&device->is_open, memory_order_acquire)) return TM_OK;
-  tm_mutex_lock(&device->backend->opening);
-  const tm_status status = atomic_load(&device->is_open) ? TM_OK : open_locked(device, error);
+  if (!lock_opening(device->backend, cancelled))
+    return tm_fail(error, TM_ERROR_CANCELLED, "cancelled before open on %s", device->name);
+  const tm_status status = atomic_load(&device->is_open) ? TM_OK : open_locked(device, cancelled, error);
   tm_mutex_unlock(&device->backend->opening);
   if (status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
   return status;
 }
 
-tm_status tm_device_prepare(tm_device_slot *device, const tm_operation *operation, const tm_answer *answer, tm_trial *trial,
-                            tm_kernel **out_kernel, tm_error *error) {
-  TM_TRY(open_once(device, error));
-  tm_device_call call = { .device = device, .kind = TM_CALL_PREPARE, .error = error, .trial = trial, .operation = operation,
-                          .answer = answer, .expected_ns = answer->setup_ns };
+tm_status tm_device_prepare(tm_device_slot *device, const tm_preparation *what, tm_kernel **out_kernel, tm_error *error) {
+  TM_TRY(open_once(device, what->cancelled, error));
+  tm_device_call call = { .device = device, .kind = TM_CALL_PREPARE, .error = error, .trial = what->trial, .operation = what->operation,
+                          .answer = what->answer, .expected_ns = what->answer->setup_ns, .cancelled = what->cancelled };
   atomic_fetch_add_explicit(&device->backend->inventory->prepare_count, 1, memory_order_relaxed);
   TM_TRY(tm_device_call_make(&call));
   *out_kernel = call.kernel;
@@ -181,20 +217,21 @@ static tm_status create_in_host_memory(tm_device_slot *device, uint64_t bytes, t
 
 tm_status tm_device_buffer_create(const tm_device_use *use, uint64_t bytes, tm_buffer **out_buffer, tm_error *error) {
   tm_device_slot *device = use->device;
-  TM_TRY(open_once(device, error));
+  TM_TRY(open_once(device, use->cancelled, error));
   const uint64_t largest = device->memories[0].largest_buffer_bytes;
   if (largest != 0 && bytes > largest)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: a buffer of %llu bytes is larger than its largest, %llu", device->name,
                    (unsigned long long)bytes, (unsigned long long)largest);
   if (tm_device_has_host_buffers(device)) return create_in_host_memory(device, bytes, out_buffer, error);
-  tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_CREATE, .error = error, .trial = use->trial, .bytes = bytes };
+  tm_device_call call = { .device = device, .kind = TM_CALL_BUFFER_CREATE, .error = error, .trial = use->trial, .bytes = bytes,
+                          .cancelled = use->cancelled };
   TM_TRY(tm_device_call_make(&call));
   *out_buffer = call.buffer;
   return TM_OK;
 }
 
-void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes) {
-  if (buffer != NULL) tm_device_discard(device, &(tm_parked){ .buffer = buffer, .bytes = bytes });
+void tm_device_buffer_destroy(tm_device_slot *device, tm_buffer *buffer, uint64_t bytes, const _Atomic uint32_t *cancelled) {
+  if (buffer != NULL) tm_device_discard(device, &(tm_parked){ .buffer = buffer, .bytes = bytes, .cancelled = cancelled });
 }
 
 void tm_device_memory_free(tm_device_slot *device, void *memory, uint64_t bytes) {
@@ -206,8 +243,8 @@ void tm_device_memory_free(tm_device_slot *device, void *memory, uint64_t bytes)
 /* Whether work still runs on a queue to which no call is under way; if it never ends, the device goes. */
 static bool still_works(tm_device_slot *device, uint32_t queue) {
   if ((device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return false;
-  tm_device_call call = { .device = device, .kind = TM_CALL_CANCEL, .queue = queue };
-  if (tm_device_call_make(&call) != TM_BUSY) return false;
+  tm_device_call call = { .device = device, .kind = TM_CALL_CANCEL, .queue = queue, .cancelled = &tm_at_once };
+  if (tm_device_call_make(&call) != TM_BUSY && !call.is_left && !call.is_unmade) return false;
   if (tm_now_ns() < atomic_load(&device->unfinished_until_ns)) return true;
   (void)tm_device_give_up(device, "work that was cancelled never ended", NULL);
   return false;
@@ -224,12 +261,28 @@ static void settle_queue(tm_device_slot *device, uint32_t queue) {
 }
 
 void tm_device_settle(tm_device_slot *device) {
+  if (atomic_load(&device->unfinished_count) != 0) tm_device_calls_settle(device);
   for (uint32_t i = 0; i < device->info.queue_count && atomic_load(&device->unfinished_count) != 0; i++) settle_queue(device, i);
   tm_device_free_parked(device);
 }
 
-void tm_device_close(tm_device_slot *device) {
-  for (tm_device_settle(device); atomic_load(&device->unfinished_count) != 0; tm_device_settle(device)) tm_sleep_ns(BUSY_PAUSE_NS);
+/* False: something is under way still.  It was not late, so nobody hears of it; but nothing that it may touch ever goes. */
+static bool part_from_left(tm_device_slot *device, uint64_t until_ns) {
+  for (tm_device_settle(device); atomic_load(&device->unfinished_count) != 0; tm_device_settle(device)) {
+    if (atomic_load(&device->is_stuck)) return true;
+    if (tm_now_ns() >= until_ns) break;
+    tm_sleep_ns(LONGEST_PAUSE_NS);
+  }
+  if (atomic_load(&device->unfinished_count) == 0) return true;
+  snprintf(device->stuck_reason, sizeof device->stuck_reason, "it was at work when its context ended");
+  atomic_store(&device->is_stuck, true);
+  atomic_store(&device->backend->is_stuck, true);
+  tm_device_calls_forget(device);
+  return false;
+}
+
+void tm_device_close(tm_device_slot *device, uint64_t until_ns) {
+  if (!part_from_left(device, until_ns)) return;
   tm_device_call call = { .device = device, .kind = TM_CALL_CLOSE };
   if (!is_out_of_reach(device) && !atomic_load(&device->backend->is_stuck)) (void)tm_device_call_make(&call);
   if (atomic_load(&device->is_stuck)) return;
@@ -240,29 +293,15 @@ void tm_device_close(tm_device_slot *device) {
 
 /* ---- work ---- */
 
-tm_device_use tm_device_use_begin(tm_device_slot *device) {
+tm_device_use tm_device_use_begin(tm_device_slot *device, const _Atomic uint32_t *cancelled) {
   if (atomic_load_explicit(&device->unfinished_count, memory_order_relaxed) != 0) tm_device_settle(device);
-  return (tm_device_use){ .device = device, .queue = tm_device_queue_acquire(device) };
+  tm_device_use use = { .device = device, .cancelled = cancelled, .queue = TM_NO_QUEUE };
+  (void)tm_device_queue_acquire(device, cancelled, &use.queue);
+  return use;
 }
 
 void tm_device_use_end(const tm_device_use *use) {
-  if (!use->queue_is_left) tm_device_queue_release(use->device, use->queue);
-}
-
-static bool is_cancelled(const _Atomic uint32_t *flag) {
-  return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed) != 0;
-}
-
-/* Calls until the answer is not BUSY, patience ends or the caller wants to go. */
-static tm_status make_patiently(tm_device_call *call, const _Atomic uint32_t *cancelled) {
-  uint64_t give_up = 0;
-  while (tm_device_call_make(call) == TM_BUSY) {
-    const uint64_t now = tm_now_ns();
-    if (give_up == 0) give_up = now + BUSY_PATIENCE_NS;
-    if (now >= give_up || is_cancelled(cancelled)) break;
-    tm_sleep_ns(BUSY_PAUSE_NS);
-  }
-  return call->status;
+  if (!use->queue_is_left && use->queue != TM_NO_QUEUE) tm_device_queue_release(use->device, use->queue);
 }
 
 static tm_status abandon(tm_device_use *use, const char *what, tm_error *error) {
@@ -270,17 +309,6 @@ static tm_status abandon(tm_device_use *use, const char *what, tm_error *error) 
   use->is_abandoned = true;
   snprintf(text, sizeof text, "%s, so its work may still be running", what);
   return tm_device_give_up(use->device, text, error);
-}
-
-/* A failed or cancelled queue is made usable again.  False: work still runs on it. */
-static bool clear_queue(const tm_device_use *use, uint64_t patience_ns) {
-  tm_device_call call = { .device = use->device, .kind = TM_CALL_CANCEL, .queue = use->queue };
-  const uint64_t give_up = tm_now_ns() + patience_ns;
-  while (tm_device_call_make(&call) == TM_BUSY) {
-    if (tm_now_ns() >= give_up) return false;
-    tm_sleep_ns(BUSY_PAUSE_NS);
-  }
-  return !call.is_hung;
 }
 
 /* The queue is settled later, by whoever has a use for it. */
@@ -293,9 +321,22 @@ static void leave_queue(tm_device_use *use, uint64_t until_ns) {
   tm_device_queue_leave(device, use->queue);
 }
 
+/* A failed or cancelled queue is made usable again.  False: work still runs on it, or the queue is left behind. */
+static bool clear_queue(tm_device_use *use, uint64_t patience_ns, const _Atomic uint32_t *cancelled) {
+  tm_device_call call = { .device = use->device, .kind = TM_CALL_CANCEL, .queue = use->queue, .cancelled = cancelled };
+  const uint64_t give_up = tm_now_ns() + patience_ns;
+  while (tm_device_call_make(&call) == TM_BUSY) {
+    if (tm_now_ns() >= give_up) return false;
+    tm_sleep_ns(BUSY_PAUSE_NS);
+  }
+  if (call.is_left || call.is_unmade) leave_queue(use, tm_now_ns() + 2 * tm_watch_limit_ns(&use->device->backend->inventory->watch, 0));
+  return !call.is_hung && !use->queue_is_left;
+}
+
 /* Its memory is not the caller's, who may go while the work goes on. */
 static tm_status leave(tm_device_use *use, uint64_t until_ns, tm_error *error) {
-  if (!clear_queue(use, HURRY_NS) && !atomic_load(&use->device->is_stuck)) leave_queue(use, until_ns);
+  if (!clear_queue(use, HURRY_NS, use->cancelled) && !use->queue_is_left && !atomic_load(&use->device->is_stuck))
+    leave_queue(use, until_ns);
   return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while it ran on %s", use->device->name);
 }
 
@@ -333,12 +374,56 @@ static tm_status collect(tm_device_use *use, tm_device_call *call) {
   if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
   if (call->ticket.value == 0) return abandon(use, "it gave no ticket", call->error);
   const bool may_leave = use->has_own_operands || (call->launch != NULL && !use->device->is_host_memory);
-  const uint64_t deadline = tm_now_ns() + limit_of(use, call);
+  const uint64_t limit = limit_of(use, call), deadline = tm_now_ns() + limit;
+  if (may_leave) call->cancelled = use->cancelled;
   const tm_status outcome = await(use, call, may_leave, deadline);
   if (outcome == TM_OK || use->is_abandoned || use->queue_is_left) return outcome;
   if (outcome == TM_PENDING) return leave(use, deadline, call->error);
-  if (!clear_queue(use, BUSY_PATIENCE_NS)) return abandon(use, "its queue cannot be cancelled", call->error);
-  return outcome;
+  if (clear_queue(use, limit, call->cancelled)) return outcome;
+  if (use->queue_is_left) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while it failed on %s", use->device->name);
+  return abandon(use, "its queue cannot be cancelled", call->error);
+}
+
+/* Some devices get on only while somebody waits for them. */
+static void await_room(tm_device_use *use, uint64_t pause_ns) {
+  if (use->pending.value == 0) {
+    tm_sleep_ns(pause_ns);
+    return;
+  }
+  const uint64_t begin = tm_now_ns();
+  tm_device_call call = { .device = use->device, .queue = use->queue, .kind = TM_CALL_WAIT, .ticket = use->pending, .trial = use->trial,
+                          .timeout_ns = pause_ns };
+  const tm_status outcome = tm_device_call_make(&call);         /* what failed is told of when it is collected */
+  if (outcome == TM_OK) {
+    use->pending = (tm_ticket){ 0, 0, 0 };
+    use->pending_ns = 0;
+  }
+  if (outcome != TM_OK && tm_now_ns() - begin < pause_ns) tm_sleep_ns(pause_ns);
+}
+
+/* Nothing of this call was enqueued, but what was before may never end. */
+static tm_status give_up_full(tm_device_use *use, uint64_t limit_ns, tm_error *error) {
+  char text[TM_STUCK_REASON_BYTES];
+  use->is_abandoned |= use->pending.value != 0;
+  snprintf(text, sizeof text, "a queue was full for %llu ms", (unsigned long long)(limit_ns / NS_PER_MS));
+  return tm_device_give_up(use->device, text, error);
+}
+
+/* Calls until the answer is not BUSY, or the caller wants to go.  All that is on the queue gets its time to make room. */
+static tm_status make_patiently(tm_device_use *use, tm_device_call *call) {
+  const uint64_t expected_ns = use->pending_ns > UINT64_MAX - call->expected_ns ? UINT64_MAX : use->pending_ns + call->expected_ns;
+  const uint64_t limit = tm_watch_limit_ns(&use->device->backend->inventory->watch, expected_ns);
+  uint64_t give_up = 0, pause_ns = BUSY_PAUSE_NS;
+  while (tm_device_call_make(call) == TM_BUSY) {
+    const uint64_t now = tm_now_ns();
+    if (give_up == 0) give_up = now + limit;
+    if (is_cancelled(use->cancelled)) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while a queue of %s was full", use->device->name);
+    if (atomic_load(&use->device->is_stuck)) return tm_fail(call->error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
+    if (now >= give_up) return give_up_full(use, limit, call->error);
+    await_room(use, pause_ns);
+    pause_ns = tm_min_u64(2 * pause_ns, LONGEST_PAUSE_NS);
+  }
+  return call->status;
 }
 
 /* Enqueues, trying again for a while when the queue is full. */
@@ -346,12 +431,13 @@ static tm_status enqueue(tm_device_use *use, tm_device_call *call) {
   tm_device_slot *device = use->device;
   if (atomic_load_explicit(&device->is_stuck, memory_order_relaxed))
     return tm_fail(call->error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
+  if (use->queue == TM_NO_QUEUE) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while it waited for %s", device->name);
   call->device = device;
   call->queue = call->ticket.queue = use->queue;
   call->trial = use->trial;
   /* What works in the caller's memory must end before the caller may go. */
   if (use->has_own_operands) call->cancelled = use->cancelled;
-  const tm_status status = make_patiently(call, use->cancelled);
+  const tm_status status = make_patiently(use, call);
   if (call->is_hung) use->is_abandoned = true;
   return call->is_left ? leave_call(use, call) : status;
 }
@@ -393,6 +479,9 @@ static tm_status take_ticket(tm_device_use *use, tm_device_call *call, tm_ticket
   const bool is_sync = (use->device->info.flags & TM_DEVICE_SYNCHRONOUS) != 0;
   if (!is_sync && call->ticket.value == 0 && call->launch != NULL) return abandon(use, "it gave no ticket", call->error);
   *out_ticket = (tm_ticket){ .queue = use->queue, .value = is_sync ? 0 : call->ticket.value };
+  if (out_ticket->value == 0) return TM_OK;
+  use->pending = *out_ticket;
+  use->pending_ns = call->expected_ns > UINT64_MAX - use->pending_ns ? UINT64_MAX : use->pending_ns + call->expected_ns;
   return TM_OK;
 }
 
@@ -432,9 +521,12 @@ tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t
   tm_device_call call = { .device = use->device, .queue = use->queue, .error = error, .ticket = *ticket, .expected_ns = expected_ns };
   call.trial = use->trial;
   tm_status outcome = await(use, &call, false, tm_now_ns() + limit_of(use, &call));
+  const bool is_all = ticket->value >= use->pending.value || outcome != TM_OK;
+  if (is_all) use->pending = (tm_ticket){ 0, 0, 0 };
+  if (is_all) use->pending_ns = 0;
   if (outcome == TM_OK || use->is_abandoned) return outcome;
   const tm_status cause = find_failed(use, tm_max_u64(first_value, 1), ticket->value, out_failed_value, error);
   if (cause < 0) outcome = cause;
   if (use->is_abandoned) return outcome;
-  return clear_queue(use, BUSY_PATIENCE_NS) ? outcome : abandon(use, "its queue cannot be cancelled", error);
+  return clear_queue(use, limit_of(use, &call), NULL) ? outcome : abandon(use, "its queue cannot be cancelled", error);
 }

@@ -6,11 +6,14 @@
 
 #include "base/error.h"
 #include "plugin/crash_marks.h"
+#include "plugin/device_parked.h"
 #include "plugin/grease.h"
 #include "plugin/host_services.h"
 
 #define LARGEST_ATTRIBUTES 256u
 #define NS_PER_MS UINT64_C(1000000)
+/* Such a call is worth another thread, so that its caller may go. */
+#define LONG_CALL_NS UINT64_C(20000000)
 
 /* ---- the kinds of call ---- */
 
@@ -70,21 +73,22 @@ typedef struct call_row {
   void      (*make)(tm_device_call *call);
   bool        alone;
   bool        is_host;          /* one at a time for the whole backend */
+  bool        has_queue;        /* whoever makes it has that */
 } call_row;
 
 static const call_row rows[TM_CALL_KINDS] = {
-  [TM_CALL_OPEN] = { "open", do_open, true, true },
-  [TM_CALL_CLOSE] = { "close", do_close, true, true },
-  [TM_CALL_QUERY] = { "query", do_query, true, false },
-  [TM_CALL_PREPARE] = { "prepare", do_prepare, false, false },
-  [TM_CALL_RELEASE] = { "release", do_release, true, false },
-  [TM_CALL_BUFFER_CREATE] = { "buffer_create", do_buffer_create, true, false },
-  [TM_CALL_BUFFER_DESTROY] = { "buffer_destroy", do_buffer_destroy, true, false },
-  [TM_CALL_UPLOAD] = { "upload", do_upload, false, false },
-  [TM_CALL_DOWNLOAD] = { "download", do_download, false, false },
-  [TM_CALL_LAUNCH] = { "launch", do_launch, false, false },
-  [TM_CALL_WAIT] = { "wait", do_wait, false, false },
-  [TM_CALL_CANCEL] = { "cancel", do_cancel, true, false },
+  [TM_CALL_OPEN] = { "open", do_open, true, true, false },
+  [TM_CALL_CLOSE] = { "close", do_close, true, true, false },
+  [TM_CALL_QUERY] = { "query", do_query, true, false, false },
+  [TM_CALL_PREPARE] = { "prepare", do_prepare, false, false, false },
+  [TM_CALL_RELEASE] = { "release", do_release, true, false, false },
+  [TM_CALL_BUFFER_CREATE] = { "buffer_create", do_buffer_create, true, false, false },
+  [TM_CALL_BUFFER_DESTROY] = { "buffer_destroy", do_buffer_destroy, true, false, false },
+  [TM_CALL_UPLOAD] = { "upload", do_upload, false, false, true },
+  [TM_CALL_DOWNLOAD] = { "download", do_download, false, false, true },
+  [TM_CALL_LAUNCH] = { "launch", do_launch, false, false, true },
+  [TM_CALL_WAIT] = { "wait", do_wait, false, false, true },
+  [TM_CALL_CANCEL] = { "cancel", do_cancel, true, false, true },
 };
 
 /* What surrounds every call, on whichever thread it runs. */
@@ -109,7 +113,8 @@ tm_status tm_backend_give_up(tm_backend_slot *backend, const char *what, tm_erro
     snprintf(backend->stuck_reason, sizeof backend->stuck_reason, "%s", what);
     atomic_store(&backend->state, TM_BACKEND_QUARANTINED);
     atomic_fetch_add(&backend->inventory->generation, 1);
-    tm_log_write(&backend->inventory->log, TM_LOG_WARNING, "%s: %s; it is quarantined and not used any more", backend->name, what);
+    if (!atomic_load(&backend->inventory->is_gone))
+      tm_log_write(&backend->inventory->log, TM_LOG_WARNING, "%s: %s; it is quarantined and not used any more", backend->name, what);
   }
   return tm_fail(error, TM_ERROR_INTERNAL, "%s", what);
 }
@@ -133,7 +138,7 @@ static tm_worker *own_thread(const tm_device_call *call) { return call->kind == 
 
 /* The call with copies of all that it points to. */
 typedef struct tm_watched_call {
-  struct tm_watched_call *next;         /* in the device's list of those that were left */
+  struct tm_watched_call *next;         /* in a list of those that were left */
   tm_left_call   left;
   tm_device_call call;
   tm_error       error;
@@ -230,14 +235,25 @@ static void say_hung(tm_device_call *call, tm_worker *worker) {
   if (rows[call->kind].is_host) (void)tm_backend_give_up(call->device->backend, what, NULL);
 }
 
-static void leave(tm_device_call *call, watched_call *watched) {
-  tm_device_slot *device = call->device;
-  call->is_left = true;
-  call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled during %s on %s", rows[call->kind].name, device->name);
+static void link_left(tm_device_slot *device, watched_call *watched) {
   tm_mutex_lock(&device->lock);
   watched->next = device->left_calls;
   device->left_calls = watched;
   tm_mutex_unlock(&device->lock);
+}
+
+static void leave(tm_device_call *call, watched_call *watched) {
+  tm_device_slot *device = call->device;
+  call->is_left = true;
+  call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled during %s on %s", rows[call->kind].name, device->name);
+  if (rows[call->kind].is_host) atomic_fetch_add(&device->backend->left_count, 1);
+  if (!rows[call->kind].has_queue) atomic_fetch_add(&device->unfinished_count, 1);
+  link_left(device, watched);
+}
+
+static void leave_unmade(tm_device_call *call) {
+  call->is_unmade = true;
+  call->status = tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled before %s on %s", rows[call->kind].name, call->device->name);
 }
 
 static void make_watched(tm_device_call *call, watched_call *watched) {
@@ -249,8 +265,9 @@ static void make_watched(tm_device_call *call, watched_call *watched) {
                                                    : tm_watch_call(watch, run_watched, watched, &patience, &watched->left);
   if (outcome == TM_WORKER_LOST) say_hung(call, watched->left.worker);
   if (outcome == TM_WORKER_LEFT) leave(call, watched);
-  if (outcome != TM_WORKER_BACK) return;
-  take_result(call, watched);
+  if (outcome == TM_WORKER_UNMADE) leave_unmade(call);
+  if (outcome == TM_WORKER_LOST || outcome == TM_WORKER_LEFT) return;
+  if (outcome == TM_WORKER_BACK) take_result(call, watched);
   tm_memory_free(device->backend->inventory->memory, watched, sizeof *watched);
 }
 
@@ -310,7 +327,7 @@ static void unmark(const tm_device_call *call) {
 static watched_call *find_left(tm_device_slot *device, uint32_t queue) {
   tm_mutex_lock(&device->lock);
   watched_call *found = device->left_calls;
-  while (found != NULL && found->call.queue != queue) found = found->next;
+  while (found != NULL && (!rows[found->call.kind].has_queue || found->call.queue != queue)) found = found->next;
   tm_mutex_unlock(&device->lock);
   return found;
 }
@@ -330,28 +347,103 @@ static void lose_left(const watched_call *one) {
   tm_device_call call = { .device = made->device, .kind = made->kind, .expected_ns = made->expected_ns, .timeout_ns = made->timeout_ns };
   give_up_call(&call, one->left.worker, what);
   tell_stuck(&call, made->trial != NULL ? made->trial->kind.op : TM_OP_NONE, what);
+  if (rows[made->kind].is_host) (void)tm_backend_give_up(made->device->backend, what, NULL);
+}
+
+static tm_worker_outcome look_at(const watched_call *one) {
+  tm_device_slot *device = one->call.device;
+  const bool is_own = one->left.worker == device->thread;
+  return is_own ? tm_worker_look(&one->left) : tm_watch_look(&device->backend->inventory->watch, &one->left);
 }
 
 tm_worker_outcome tm_device_call_settle(tm_device_slot *device, uint32_t queue) {
-  tm_inventory *inventory = device->backend->inventory;
   watched_call *one = find_left(device, queue);
   if (one == NULL) return TM_WORKER_BACK;
-  const bool is_own = one->left.worker == device->thread;
-  const tm_worker_outcome outcome = is_own ? tm_worker_look(&one->left) : tm_watch_look(&inventory->watch, &one->left);
+  const tm_worker_outcome outcome = look_at(one);
   if (outcome == TM_WORKER_LEFT) return outcome;
   unlink_left(device, one);
   unmark(&one->call);
   if (outcome == TM_WORKER_LOST) lose_left(one);
-  else tm_memory_free(inventory->memory, one, sizeof *one);
+  else tm_memory_free(device->backend->inventory->memory, one, sizeof *one);
   return outcome;
+}
+
+/* Nobody waited for what it gave: a device that is open stays so, the rest is given back. */
+static void take_back(const tm_device_call *made) {
+  tm_device_slot *device = made->device;
+  if (made->status == TM_ERROR_DEVICE_LOST) tm_inventory_retire(device, TM_DEVICE_LOST);
+  if (made->status != TM_OK) return;
+  if (made->kind == TM_CALL_OPEN) {
+    atomic_store(&device->handle, made->handle);
+    atomic_store_explicit(&device->is_open, true, memory_order_release);
+  }
+  if (made->kind == TM_CALL_PREPARE) tm_device_discard(device, &(tm_parked){ .kernel = made->kernel, .cancelled = &tm_at_once });
+  if (made->kind == TM_CALL_BUFFER_CREATE)
+    tm_device_discard(device, &(tm_parked){ .buffer = made->buffer, .bytes = made->bytes, .cancelled = &tm_at_once });
+}
+
+/* False: it is not back yet. */
+static bool settle_loose(watched_call *one) {
+  tm_device_slot *device = one->call.device;
+  const call_row *row = &rows[one->call.kind];
+  const tm_worker_outcome outcome = look_at(one);
+  if (outcome == TM_WORKER_LEFT) return false;
+  unmark(&one->call);
+  if (outcome == TM_WORKER_LOST) lose_left(one);
+  atomic_fetch_sub(&device->unfinished_count, 1);
+  if (outcome == TM_WORKER_BACK) take_back(&one->call);
+  if (row->is_host) atomic_fetch_sub(&device->backend->left_count, 1);
+  if (outcome == TM_WORKER_BACK) tm_memory_free(device->backend->inventory->memory, one, sizeof *one);
+  return true;
+}
+
+/* They belong to whoever took them, so that two threads do not look at one. */
+static watched_call *take_loose(tm_device_slot *device) {
+  watched_call *list = NULL;
+  tm_mutex_lock(&device->lock);
+  for (watched_call **link = &device->left_calls; *link != NULL;) {
+    watched_call *one = *link;
+    if (rows[one->call.kind].has_queue) {
+      link = &one->next;
+      continue;
+    }
+    *link = one->next;
+    one->next = list;
+    list = one;
+  }
+  tm_mutex_unlock(&device->lock);
+  return list;
+}
+
+void tm_device_calls_settle(tm_device_slot *device) {
+  for (watched_call *list = take_loose(device); list != NULL;) {
+    watched_call *one = list;
+    list = one->next;
+    if (!settle_loose(one)) link_left(device, one);
+  }
+}
+
+void tm_device_calls_forget(tm_device_slot *device) {
+  tm_mutex_lock(&device->lock);
+  for (watched_call *one = device->left_calls; one != NULL; one = one->next) {
+    unmark(&one->call);
+    tm_worker_forget(&one->left);
+  }
+  tm_mutex_unlock(&device->lock);
 }
 
 /* ---- which way ---- */
 
+/* Nothing that it is given is the caller's, who may have to go long before it is back. */
+static bool may_outlast_caller(const tm_device_call *call) {
+  const bool is_lone = call->kind == TM_CALL_OPEN || call->kind == TM_CALL_PREPARE;
+  return is_lone && call->cancelled != NULL && call->expected_ns >= LONG_CALL_NS;
+}
+
 static bool must_watch(const tm_device_call *call) {
   if (own_thread(call) != NULL) return true;
   if (!call->device->is_watched) return false;
-  if (tm_trial_is_watched(call->trial)) return true;
+  if (tm_trial_is_watched(call->trial) || may_outlast_caller(call)) return true;
   return rows[call->kind].alone && atomic_load_explicit(counter_of(call), memory_order_relaxed) < TM_TRIAL_RUNS;
 }
 
@@ -369,7 +461,7 @@ static void make_now(tm_device_call *call) {
     call->status = tm_fail(call->error, TM_ERROR_NO_MEMORY, "no memory for a call on another thread");
   else
     framed(call);
-  if (call->is_hung || !rows[call->kind].alone) return;
+  if (call->is_hung || call->is_left || call->is_unmade || !rows[call->kind].alone) return;
   _Atomic uint8_t *counter = counter_of(call);
   const uint8_t clean = atomic_load_explicit(counter, memory_order_relaxed);
   if (clean <= TM_TRIAL_RUNS) atomic_store_explicit(counter, (uint8_t)(clean + 1), memory_order_relaxed);
@@ -378,7 +470,7 @@ static void make_now(tm_device_call *call) {
 tm_status tm_device_call_make(tm_device_call *call) {
   tm_device_slot *device = call->device;
   call->status = TM_OK;
-  call->is_left = false;
+  call->is_left = call->is_unmade = false;
   if (call->kind != TM_CALL_OPEN) call->handle = atomic_load_explicit(&device->handle, memory_order_acquire);
   mark(call);
   make_now(call);

@@ -28,6 +28,7 @@ typedef struct tm_device_call {
   tm_status           status;
   bool                is_hung;          /* it never came back; status and error say so */
   bool                is_left;          /* its caller went, it goes on: see tm_device_call_settle */
+  bool                is_unmade;        /* its caller went before it could be made */
   uint32_t            mark;             /* crash_marks.h */
   struct tm_lasting_mark *lasting;      /* likewise; NULL: none */
   tm_device          *handle;
@@ -37,12 +38,16 @@ typedef struct tm_device_call {
   tm_answer          *out_answer;
 } tm_device_call;
 
-/* Makes the call and returns its status; that of a call that was left is TM_ERROR_CANCELLED. */
+/* Makes the call and returns its status; that of a call that was left, or not made, is TM_ERROR_CANCELLED. */
 tm_status tm_device_call_make(tm_device_call *call);
 
 /* What became of the call that was left on a queue, if any was.  Its time is that which it would have had with somebody
    waiting; when that is over the device is given up.  Nobody else looks at the queue. */
 tm_worker_outcome tm_device_call_settle(tm_device_slot *device, uint32_t queue);
+/* Likewise for calls without a queue; each counts as unfinished until it is back.  What they gave is taken, or given back. */
+void tm_device_calls_settle(tm_device_slot *device);
+/* The context ends, and nobody will look any more: what calls that are not back reach stays for ever, and nobody is blamed. */
+void tm_device_calls_forget(tm_device_slot *device);
 
 /* Nobody knows when a call or its work will end: the device is not used again, its backend not shut down, and what may still
    be touched is never freed.  `what` is a sentence without its device.  Returns TM_ERROR_INTERNAL with it. */

@@ -4,28 +4,37 @@
 #include "plugin/device_call.h"
 #include "plugin/table.h"
 
+const _Atomic uint32_t tm_at_once = 1;
+
 bool tm_device_has_host_buffers(const tm_device_slot *device) {
   return (device->memories[0].flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&device->backend->table);
 }
 
-static void destroy(tm_device_slot *device, const tm_parked *what) {
-  tm_device_call release = { .device = device, .kind = TM_CALL_RELEASE, .kernel = what->kernel };
-  tm_device_call destruction = { .device = device, .kind = TM_CALL_BUFFER_DESTROY, .buffer = what->buffer, .bytes = what->bytes };
+/* False: the caller had to go before. */
+static bool destroy(tm_device_slot *device, const tm_parked *what) {
+  tm_device_call call = { .device = device, .kind = what->buffer == NULL ? TM_CALL_RELEASE : TM_CALL_BUFFER_DESTROY,
+                          .kernel = what->kernel, .buffer = what->buffer, .bytes = what->bytes, .cancelled = what->cancelled };
   tm_memory *memory = device->backend->inventory->memory;
-  if (what->memory != NULL) tm_memory_free(memory, what->memory, what->bytes);
-  else if (what->buffer == NULL) (void)tm_device_call_make(&release);
-  else if (tm_device_has_host_buffers(device)) tm_memory_free(memory, what->buffer, what->bytes);
-  else (void)tm_device_call_make(&destruction);
+  if (what->memory != NULL) {
+    tm_memory_free(memory, what->memory, what->bytes);
+  } else if (what->buffer != NULL && tm_device_has_host_buffers(device)) {
+    tm_memory_free(memory, what->buffer, what->bytes);
+  } else {
+    (void)tm_device_call_make(&call);
+    return !call.is_unmade;
+  }
+  return true;
 }
 
 static bool is_busy(const tm_device_slot *device) { return atomic_load(&device->unfinished_count) != 0; }
 
-/* Without memory for the note it is lost, which is better than freed too early. */
+/* Without memory for the note it is lost, which is better than freed too early.  Whoever frees it has a look only. */
 static void park(tm_device_slot *device, const tm_parked *what) {
   tm_parked *one = tm_memory_alloc(device->backend->inventory->memory, sizeof *one, 0);
   if (one == NULL) return;
   tm_mutex_lock(&device->lock);
   *one = *what;
+  one->cancelled = &tm_at_once;
   one->next = device->parked;
   device->parked = one;
   tm_mutex_unlock(&device->lock);
@@ -33,10 +42,7 @@ static void park(tm_device_slot *device, const tm_parked *what) {
 
 void tm_device_discard(tm_device_slot *device, const tm_parked *what) {
   if (atomic_load(&device->is_stuck)) return;
-  if (!is_busy(device)) {
-    destroy(device, what);
-    return;
-  }
+  if (!is_busy(device) && destroy(device, what)) return;
   park(device, what);
   tm_device_free_parked(device);
 }
@@ -52,7 +58,7 @@ void tm_device_free_parked(tm_device_slot *device) {
   while (list != NULL) {
     tm_parked *one = list;
     list = one->next;
-    destroy(device, one);
+    if (is_busy(device) || !destroy(device, one)) park(device, one);
     tm_memory_free(device->backend->inventory->memory, one, sizeof *one);
   }
 }

@@ -15,7 +15,11 @@ typedef struct tm_parked {
   tm_buffer *buffer;
   void      *memory;            /* of the inventory's */
   uint64_t   bytes;
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever discards it wants to go; NULL: never */
 } tm_parked;
+
+/* For whoever only looks, and has time for calls that are over in a moment. */
+extern const _Atomic uint32_t tm_at_once;
 
 /* On a device that is stuck it stays for ever. */
 void tm_device_discard(tm_device_slot *device, const tm_parked *what);

@@ -27,12 +27,14 @@ static bool take_any(tm_device_slot *device, uint32_t *out_queue) {
 }
 
 /* Unfinished queues become free only when somebody looks, so waiting is done in short pieces. */
-uint32_t tm_device_queue_acquire(tm_device_slot *device) {
+bool tm_device_queue_acquire(tm_device_slot *device, const _Atomic uint32_t *cancelled, uint32_t *out_queue) {
   uint32_t queue;
-  if (take_any(device, &queue)) return queue;
+  bool is_taken = take_any(device, &queue);
+  if (is_taken) *out_queue = queue;
+  if (is_taken) return true;
   atomic_fetch_add(&device->queue_waiters, 1);
   tm_mutex_lock(&device->lock);
-  while (!take_any(device, &queue)) {
+  while (!(is_taken = take_any(device, &queue)) && (cancelled == NULL || atomic_load(cancelled) == 0)) {
     (void)tm_condition_wait(&device->queue_freed, &device->lock, tm_now_ns() + LOOK_NS);
     if (atomic_load(&device->unfinished_count) == 0) continue;
     tm_mutex_unlock(&device->lock);
@@ -41,7 +43,8 @@ uint32_t tm_device_queue_acquire(tm_device_slot *device) {
   }
   tm_mutex_unlock(&device->lock);
   atomic_fetch_sub(&device->queue_waiters, 1);
-  return queue;
+  if (is_taken) *out_queue = queue;
+  return is_taken;
 }
 
 static void give(tm_device_slot *device, uint32_t queue, uint32_t state) {

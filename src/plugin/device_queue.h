@@ -9,8 +9,8 @@
 #define TM_QUEUE_TAKEN      1u
 #define TM_QUEUE_UNFINISHED 2u  /* work that was left behind must end first */
 
-/* Takes a queue, waiting for one if need be. */
-uint32_t tm_device_queue_acquire(tm_device_slot *device);
+/* Takes a queue, waiting for one if need be.  False: the caller was cancelled before. */
+bool     tm_device_queue_acquire(tm_device_slot *device, const _Atomic uint32_t *cancelled, uint32_t *out_queue);
 void     tm_device_queue_release(tm_device_slot *device, uint32_t queue);
 /* Takes an unfinished queue, to look at it; false if it is none.  It counts as unfinished until it is finished. */
 bool     tm_device_queue_take_unfinished(tm_device_slot *device, uint32_t queue);

@@ -10,6 +10,7 @@
 #include "plugin/host_services.h"
 #include "plugin/loading.h"
 #include "plugin/record_store.h"
+#include "plugin/wake.h"
 
 tm_backend_slot *tm_inventory_add_backend(tm_inventory *inventory, const char *name, const char *origin) {
   tm_backend_slot *slot = tm_arena_calloc(&inventory->arena, 1, sizeof *slot);
@@ -38,7 +39,11 @@ static tm_status prepare(tm_inventory *inventory, tm_error *error) {
   tm_status status = tm_kernel_cache_init(&inventory->kernel_cache, inventory->memory);
   if (status != TM_OK) return tm_fail(error, status, "no memory for the kernel cache");
   status = tm_mutex_init(&inventory->waking);
-  if (status == TM_OK) return TM_OK;
+  if (status == TM_OK) {
+    status = tm_mutex_init(&inventory->left_wakes_lock);
+    if (status == TM_OK) return TM_OK;
+    tm_mutex_deinit(&inventory->waking);
+  }
   tm_kernel_cache_deinit(&inventory->kernel_cache);
   return tm_fail(error, status, "no memory for the list of backends");
 }
@@ -70,8 +75,13 @@ tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, cons
   return status;
 }
 
+/* What somebody who was cancelled left behind gets so long, all of it together, to end. */
+#define PARTING_NS UINT64_C(200000000)
+
 void tm_inventory_stop(tm_inventory *inventory) {
-  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i]);
+  const uint64_t until_ns = tm_now_ns() + PARTING_NS;
+  tm_inventory_end_wakes(inventory, until_ns);
+  for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_close(inventory->devices[i], until_ns);
   for (uint32_t i = inventory->backend_count; i-- > 0;) {
     tm_backend_shutdown(inventory->backends[i]);
     inventory->backends[i]->initialized = false;
@@ -96,13 +106,14 @@ bool tm_inventory_destroy(tm_inventory *inventory) {
   const bool has_listeners = is_kept_up(inventory);
   tm_inventory_stop(inventory);
   tm_watch_deinit(&inventory->watch);
-  if (is_stuck(inventory)) {
+  if (is_stuck(inventory) || atomic_load(&inventory->is_held)) {
     atomic_store(&inventory->is_gone, true);
     return false;
   }
   for (uint32_t i = 0; i < inventory->backend_count; i++) tm_mutex_deinit(&inventory->backends[i]->opening);
   for (uint32_t i = 0; i < inventory->device_count; i++) tm_device_listing_free(inventory->devices[i]);
   tm_kernel_cache_deinit(&inventory->kernel_cache);
+  tm_mutex_deinit(&inventory->left_wakes_lock);
   tm_mutex_deinit(&inventory->waking);
   tm_memory *memory = inventory->memory;
   if (has_listeners) {

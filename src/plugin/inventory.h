@@ -78,6 +78,7 @@ typedef struct tm_backend_slot {
   tm_host       host;
   tm_backend   *handle;
   tm_mutex      opening;                /* of its devices, one at a time */
+  _Atomic uint32_t left_count;          /* calls that must come one at a time and whose caller went */
   _Atomic bool  is_stuck;               /* a call never came back: it is not shut down, and nothing of it is freed */
   _Atomic bool  is_kept_up;             /* it hung in shutdown in an earlier process: it is not called */
   char          stuck_reason[TM_STUCK_REASON_BYTES];    /* if its state is quarantined; fixed before that is set */
@@ -120,10 +121,10 @@ typedef struct tm_device_slot {
   struct tm_trial *trials;
   _Atomic(struct tm_lasting_mark *) lasting;    /* for calls that are no work, once they are trusted; see crash_marks.h */
   struct tm_parked *parked;             /* what work that was left behind may still touch */
-  struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue */
+  struct tm_watched_call *left_calls;   /* calls that were left behind, at most one a queue, and those without a queue */
   _Atomic uint32_t *queues;             /* info.queue_count of TM_QUEUE_*: see device_queue.h */
   _Atomic uint32_t queue_waiters;
-  _Atomic uint32_t unfinished_count;    /* queues with work that was left behind */
+  _Atomic uint32_t unfinished_count;    /* queues with work that was left behind, and calls without a queue that were */
   _Atomic uint64_t unfinished_until_ns; /* when that is late */
   _Atomic uint8_t  clean_calls[TM_CALL_KINDS];                  /* that came back, up to one more than TM_TRIAL_RUNS */
   _Atomic uint8_t  clean_queries[TM_QUERY_KINDS];               /* likewise, by a hash of the operation's number */
@@ -156,11 +157,14 @@ struct tm_inventory {
   uint32_t         device_count;
   const char      *records;             /* folder of what was found the last time; NULL: nothing is kept */
   tm_mutex         waking;              /* one backend at a time */
+  tm_mutex         left_wakes_lock;
+  struct tm_wake_request *left_wakes;   /* whose callers went */
   _Atomic uint32_t asleep_count;
   _Atomic uint64_t woken_ns;            /* what waking those cost that work was worth */
   _Atomic uint64_t next_wake_ns;        /* work that the next one is worth, all before it included */
   bool             is_trial;            /* this process is there to try its backends, and is watched itself */
   _Atomic bool     is_whole;            /* filled; until then what backends tell of their devices is not looked up */
+  _Atomic bool     is_held;             /* a waking that was left behind goes on: it stays for ever */
   _Atomic bool     is_gone;             /* the context is: who comes back late from a call gets nothing any more */
   _Atomic uint64_t query_count;         /* operations that devices were asked about */
   _Atomic uint64_t prepare_count;       /* kernels prepared */

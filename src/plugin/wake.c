@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "plugin/bring_up.h"
 #include "plugin/device_call.h"
@@ -18,6 +19,8 @@
 #define LARGEST_WAKE_NS (UINT64_C(2) * 1000000000)
 /* No plugin is loaded for less. */
 #define LEAST_WAKE_NS UINT64_C(1000000)
+
+#define LOOK_NS UINT64_C(1000000)
 
 /* ---- what it costs ---- */
 
@@ -110,6 +113,9 @@ static void take_epochs(tm_backend_slot *slot, const second_look *look) {
 
 /* ---- waking ---- */
 
+/* Whoever asked left it behind, and the context went: nothing of the application's may be used any more. */
+static bool is_gone(const tm_inventory *inventory) { return atomic_load(&inventory->is_gone); }
+
 static tm_status find_header(const tm_backend_slot *slot, const tm_plugin_header **out_header, tm_error *error) {
   if (slot->path == NULL) {
     *out_header = slot->entry(TM_ABI_MAJOR, TM_ABI_MINOR);
@@ -130,6 +136,7 @@ static tm_status start(tm_backend_slot *slot, second_look *look, tm_error *error
   TM_TRY(tm_bring_up_accept(&look->slot, header, error));
   slot->table = look->slot.table;
   TM_TRY(tm_bring_up_init(slot, error));
+  if (is_gone(slot->inventory)) return TM_ERROR_CANCELLED;
   look->slot.table = slot->table;
   look->slot.handle = slot->handle;
   const tm_status listed = tm_device_listing_append(&look->slot, &none, error);
@@ -155,6 +162,7 @@ static void wake_locked(tm_backend_slot *slot) {
   tm_error error = TM_ERROR_INIT;
   tm_status status = second_look_create(slot, &look, &error);
   if (status == TM_OK) status = start(slot, look, &error);
+  if (is_gone(slot->inventory)) return;
   second_look_destroy(look);
   if (status != TM_OK) give_up(slot, status, &error);
   atomic_store_explicit(&slot->is_asleep, false, memory_order_release);
@@ -163,18 +171,29 @@ static void wake_locked(tm_backend_slot *slot) {
   atomic_fetch_add(&slot->inventory->generation, 1);
 }
 
-bool tm_backend_wake(tm_backend_slot *slot) {
-  if (tm_backend_is_asleep(slot)) {
-    tm_mutex_lock(&slot->inventory->waking);
-    if (tm_backend_is_asleep(slot)) wake_locked(slot);
-    tm_mutex_unlock(&slot->inventory->waking);
-  }
-  return atomic_load(&slot->state) == TM_BACKEND_READY;
+/* ---- for somebody who may have to go ---- */
+
+/* One backend, or (NULL) those that the work is worth. */
+typedef struct tm_wake_request {
+  struct tm_wake_request *next;         /* in the list of those that were left */
+  tm_left_call     left;
+  tm_inventory    *inventory;
+  tm_backend_slot *slot;
+  uint64_t         work_ns;
+  bool             any;                 /* somebody was woken */
+} wake_request;
+
+static bool wake_one(tm_backend_slot *slot) {
+  tm_mutex_lock(&slot->inventory->waking);
+  const bool sleeps = tm_backend_is_asleep(slot);
+  if (sleeps) wake_locked(slot);
+  tm_mutex_unlock(&slot->inventory->waking);
+  return sleeps;
 }
 
-bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns) {
+static bool wake_worth(tm_inventory *inventory, uint64_t work_ns) {
   bool any = false;
-  while (work_ns >= atomic_load(&inventory->next_wake_ns)) {
+  while (work_ns >= atomic_load(&inventory->next_wake_ns) && !is_gone(inventory)) {
     tm_mutex_lock(&inventory->waking);
     /* Others may have woken it while this one waited; then the rest is worth less. */
     tm_backend_slot *slot = find_cheapest(inventory);
@@ -189,11 +208,90 @@ bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns) {
   return any;
 }
 
-bool tm_inventory_wake_all(tm_inventory *inventory) {
+static void carry_out(void *argument) {
+  wake_request *request = argument;
+  if (is_gone(request->inventory)) return;
+  request->any = request->slot != NULL ? wake_one(request->slot) : wake_worth(request->inventory, request->work_ns);
+}
+
+static void put_left(tm_inventory *inventory, wake_request *request) {
+  tm_mutex_lock(&inventory->left_wakes_lock);
+  request->next = inventory->left_wakes;
+  inventory->left_wakes = request;
+  tm_mutex_unlock(&inventory->left_wakes_lock);
+}
+
+static void settle_left(tm_inventory *inventory) {
+  tm_mutex_lock(&inventory->left_wakes_lock);
+  for (wake_request **link = &inventory->left_wakes; *link != NULL;) {
+    wake_request *one = *link;
+    if (tm_watch_look(&inventory->watch, &one->left) == TM_WORKER_LEFT) {
+      link = &one->next;
+      continue;
+    }
+    *link = one->next;
+    tm_memory_free(inventory->memory, one, sizeof *one);
+  }
+  tm_mutex_unlock(&inventory->left_wakes_lock);
+}
+
+/* Each call into the backend has its own limit; the whole has none. */
+static bool wake(const wake_request *wanted, const _Atomic uint32_t *cancelled) {
+  tm_inventory *inventory = wanted->inventory;
+  wake_request here = *wanted;
+  wake_request *request = cancelled == NULL ? NULL : tm_memory_try_alloc(inventory->memory, sizeof *request, 0);
+  if (request == NULL) {
+    carry_out(&here);
+    return here.any;
+  }
+  settle_left(inventory);
+  *request = *wanted;
+  const tm_worker_patience patience = { UINT64_MAX, cancelled };
+  if (tm_watch_call(&inventory->watch, carry_out, request, &patience, &request->left) != TM_WORKER_BACK) {
+    put_left(inventory, request);
+    return true;
+  }
+  const bool any = request->any;
+  tm_memory_free(inventory->memory, request, sizeof *request);
+  return any;
+}
+
+static bool has_left(tm_inventory *inventory) {
+  tm_mutex_lock(&inventory->left_wakes_lock);
+  const bool any = inventory->left_wakes != NULL;
+  tm_mutex_unlock(&inventory->left_wakes_lock);
+  return any;
+}
+
+void tm_inventory_end_wakes(tm_inventory *inventory, uint64_t until_ns) {
+  for (settle_left(inventory); has_left(inventory) && tm_now_ns() < until_ns; settle_left(inventory)) tm_sleep_ns(LOOK_NS);
+  for (wake_request *one = inventory->left_wakes; one != NULL; one = one->next) {
+    for (uint32_t i = 0; i < inventory->backend_count; i++) {
+      tm_backend_slot *slot = inventory->backends[i];
+      if (tm_backend_is_asleep(slot) && (one->slot == NULL || one->slot == slot)) atomic_store(&slot->is_stuck, true);
+    }
+    tm_worker_forget(&one->left);
+    atomic_store(&inventory->is_held, true);
+  }
+}
+
+/* ---- what others call ---- */
+
+bool tm_backend_wake(tm_backend_slot *slot, const _Atomic uint32_t *cancelled) {
+  if (tm_backend_is_asleep(slot)) (void)wake(&(wake_request){ .inventory = slot->inventory, .slot = slot }, cancelled);
+  return !tm_backend_is_asleep(slot) && atomic_load(&slot->state) == TM_BACKEND_READY;
+}
+
+bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns, const _Atomic uint32_t *cancelled) {
+  if (work_ns < atomic_load(&inventory->next_wake_ns)) return false;
+  return wake(&(wake_request){ .inventory = inventory, .work_ns = work_ns }, cancelled);
+}
+
+bool tm_inventory_wake_all(tm_inventory *inventory, const _Atomic uint32_t *cancelled) {
   bool any = false;
   for (uint32_t i = 0; i < inventory->backend_count; i++) {
     if (!tm_backend_is_asleep(inventory->backends[i])) continue;
-    (void)tm_backend_wake(inventory->backends[i]);
+    (void)tm_backend_wake(inventory->backends[i], cancelled);
     any = true;
   }
   return any;

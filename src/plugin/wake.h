@@ -15,12 +15,18 @@ static inline bool tm_backend_is_asleep(const tm_backend_slot *slot) {
 /* While the inventory is filled: the slot stays as it is until it is woken. */
 void tm_backend_put_to_sleep(tm_backend_slot *slot);
 
-/* Loads and initializes it if it sleeps.  false: it is not what was listed, or cannot start; its state then says so. */
-bool tm_backend_wake(tm_backend_slot *slot);
+/* `cancelled`: not 0: the caller wants to go, and does so at once, while the waking goes on; NULL: it never does. */
+
+/* Loads and initializes it if it sleeps.  false: it is not what was listed, or cannot start, as its state then says; or the
+   caller was cancelled. */
+bool tm_backend_wake(tm_backend_slot *slot, const _Atomic uint32_t *cancelled);
 
 /* Wakes everybody; `true` if somebody slept. */
-bool tm_inventory_wake_all(tm_inventory *inventory);
+bool tm_inventory_wake_all(tm_inventory *inventory, const _Atomic uint32_t *cancelled);
 /* Wakes those for whom `work_ns` of work are worth it. */
-bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns);
+bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns, const _Atomic uint32_t *cancelled);
+
+/* The inventory goes: what callers left behind gets until then; whose waking is not over is stuck. */
+void tm_inventory_end_wakes(tm_inventory *inventory, uint64_t until_ns);
 
 #endif

@@ -32,7 +32,7 @@ static void *serve(void *self) {
   tm_mutex_lock(&worker->lock);
   worker->pool_thread = tm_pool_thread();
   for (;;) {
-    while (worker->function == NULL && !worker->stopping) (void)tm_condition_wait(&worker->changed, &worker->lock, UINT64_MAX);
+    while (worker->function == NULL && !worker->stopping && !worker->is_lost) (void)tm_condition_wait(&worker->changed, &worker->lock, UINT64_MAX);
     if (worker->function == NULL) break;
     const tm_worker_fn function = worker->function;
     void *argument = worker->argument;
@@ -67,8 +67,15 @@ free_worker:
   return tm_fail(error, TM_ERROR_NO_MEMORY, "cannot start a thread");
 }
 
-static bool is_hurried(const tm_worker_patience *patience) {
-  return patience->cancelled != NULL && atomic_load_explicit(patience->cancelled, memory_order_relaxed) != 0;
+/* Most calls of a caller in a hurry are over before it would have left them. */
+static bool is_hurried(const tm_worker_patience *patience, uint64_t begin_ns) {
+  if (patience->cancelled == NULL || atomic_load_explicit(patience->cancelled, memory_order_relaxed) == 0) return false;
+  return tm_now_ns() - begin_ns >= LOOK_NS;
+}
+
+/* When to look next, at the latest at the deadline. */
+static uint64_t next_look(const tm_worker_patience *patience, uint64_t deadline_ns) {
+  return patience->cancelled == NULL ? deadline_ns : tm_min_u64(deadline_ns, tm_now_ns() + LOOK_NS);
 }
 
 /* Under the lock. */
@@ -79,12 +86,15 @@ static void lose(tm_worker *worker) {
   tm_condition_wake_all(&worker->changed);
 }
 
-/* Under the lock: until no call is under way, or it is late. */
-static void await_turn(tm_worker *worker) {
+/* Under the lock: until no call is under way, or it is late.  False: the caller went before. */
+static bool await_turn(tm_worker *worker, const tm_worker_patience *patience) {
+  const uint64_t begin = tm_now_ns();
   while (worker->function != NULL && !worker->is_lost) {
     if (tm_now_ns() >= worker->deadline_ns) lose(worker);
-    else (void)tm_condition_wait(&worker->changed, &worker->lock, worker->deadline_ns);
+    else if (is_hurried(patience, begin)) return false;
+    else (void)tm_condition_wait(&worker->changed, &worker->lock, next_look(patience, worker->deadline_ns));
   }
+  return true;
 }
 
 /* Under the lock. */
@@ -96,11 +106,11 @@ static tm_worker_outcome judge(tm_worker *worker, const tm_left_call *call) {
 
 /* Under the lock. */
 static tm_worker_outcome await(tm_worker *worker, const tm_left_call *call, const tm_worker_patience *patience) {
+  const uint64_t begin = tm_now_ns();
   for (;;) {
     const tm_worker_outcome outcome = judge(worker, call);
-    if (outcome != TM_WORKER_LEFT || is_hurried(patience)) return outcome;
-    const uint64_t look = patience->cancelled == NULL ? call->deadline_ns : tm_min_u64(call->deadline_ns, tm_now_ns() + LOOK_NS);
-    (void)tm_condition_wait(&worker->changed, &worker->lock, look);
+    if (outcome != TM_WORKER_LEFT || is_hurried(patience, begin)) return outcome;
+    (void)tm_condition_wait(&worker->changed, &worker->lock, next_look(patience, call->deadline_ns));
   }
 }
 
@@ -113,9 +123,11 @@ tm_worker_outcome tm_worker_call(tm_worker *worker, tm_worker_fn function, void 
                                  tm_left_call *out_left) {
   tm_worker_outcome outcome = TM_WORKER_LOST;
   tm_mutex_lock(&worker->lock);
-  await_turn(worker);
+  const bool has_turn = await_turn(worker, patience);
   *out_left = (tm_left_call){ worker, worker->issued + 1, deadline_of(patience) };
-  if (!worker->is_lost) {
+  if (!has_turn) {
+    outcome = TM_WORKER_UNMADE;
+  } else if (!worker->is_lost) {
     worker->function = function;
     worker->argument = argument;
     worker->deadline_ns = out_left->deadline_ns;
@@ -132,6 +144,12 @@ tm_worker_outcome tm_worker_look(const tm_left_call *left) {
   const tm_worker_outcome outcome = judge(left->worker, left);
   tm_mutex_unlock(&left->worker->lock);
   return outcome;
+}
+
+void tm_worker_forget(const tm_left_call *left) {
+  tm_mutex_lock(&left->worker->lock);
+  lose(left->worker);
+  tm_mutex_unlock(&left->worker->lock);
 }
 
 bool tm_worker_holds_pool(tm_worker *worker, const tm_pool *pool) {

@@ -19,13 +19,15 @@ typedef void (*tm_worker_fn)(void *argument);
 /* How long to wait for a call. */
 typedef struct tm_worker_patience {
   uint64_t limit_ns;
-  const _Atomic uint32_t *cancelled;    /* not 0: the caller wants to go; NULL: it never does */
+  const _Atomic uint32_t *cancelled;    /* not 0: the caller wants to go, but gives a call that it just made a moment; NULL:
+                                           it never does */
 } tm_worker_patience;
 
 /* TM_ERROR_NO_MEMORY */
 tm_status tm_worker_start(tm_memory *memory, tm_worker **out_worker, tm_error *error);
 typedef enum tm_worker_outcome {
   TM_WORKER_BACK,               /* the call has returned */
+  TM_WORKER_UNMADE,             /* the caller went before the call's turn came: it is not made */
   TM_WORKER_LEFT,               /* the caller went, the call goes on: what `argument` reaches must stay until it is back */
   TM_WORKER_LOST                /* not back in time, or lost before the call's turn came: all of that must stay for ever */
 } tm_worker_outcome;
@@ -42,6 +44,8 @@ tm_worker_outcome tm_worker_call(tm_worker *worker, tm_worker_fn function, void 
                                  tm_left_call *out_left);
 /* What became of a call that was left; one whose time has passed loses the worker now. */
 tm_worker_outcome tm_worker_look(const tm_left_call *left);
+/* Nobody will look any more: the worker is lost unless it is back, and what the call reaches stays for ever. */
+void tm_worker_forget(const tm_left_call *left);
 /* Whether its thread's work has the pool. */
 bool tm_worker_holds_pool(tm_worker *worker, const tm_pool *pool);
 /* Nobody is calling any more.  A lost worker stays where it is.  NULL is accepted. */

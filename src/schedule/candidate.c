@@ -113,6 +113,18 @@ static uint32_t list_items(const tm_market *market, const tm_plan_candidate *can
   return count;
 }
 
+uint32_t tm_candidate_open_items(const tm_market *market, const tm_plan_candidate *candidate, tm_setup_item *out_items) {
+  tm_setup_item items[TM_CANDIDATE_SETUPS + 1];
+  uint32_t count = 0;
+  if (candidate->due.cost_ns == candidate->due.earned_ns || candidate->setup_count == 0) return 0;
+  const uint32_t all = list_items(market, candidate, 0, items), own = candidate->constant_ns == 0 ? all : all - 1;
+  for (uint32_t i = 0; i < own; i++) {
+    const tm_setup_due due = tm_setup_ledger_due(market->setups, &items[i], 1);
+    if (due.cost_ns > due.earned_ns) out_items[count++] = (tm_setup_item){ items[i].key, due.cost_ns - due.earned_ns };
+  }
+  return count;
+}
+
 tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key) {
   tm_setup_item items[TM_CANDIDATE_SETUPS + 1];
   if (!tm_candidate_has_setup(candidate)) return (tm_setup_due){ 0, 0 };
@@ -233,9 +245,9 @@ bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_
   return true;
 }
 
-void tm_candidate_ask(tm_plan_candidate *candidate) {
+void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate) {
   const tm_operation *operation = &candidate->operation;
-  tm_device_query(candidate->device, &operation, 1, &candidate->promise);
+  tm_device_query(candidate->device, &operation, 1, market->cancelled, &candidate->promise);
   candidate->answer = candidate->promise;
   judge(candidate);
 }
@@ -268,7 +280,7 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
   tm_candidate_bind(candidate, &normal);
   tm_op_normalize(&candidate->operation, candidate->operands);
   if (tm_candidate_is_out(market, whole->only_device, candidate)) return 1;
-  tm_candidate_ask(candidate);
+  tm_candidate_ask(market, candidate);
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = tm_candidate_basis(market, device, &candidate->operation, &candidate->operation, candidate->answer.cost_ns);
     candidate->times = 1;

@@ -57,6 +57,7 @@ typedef struct tm_market {
   tm_health       *health;
   tm_setup_ledger *setups;
   tm_memory       *memory;
+  const _Atomic uint32_t *cancelled;    /* not 0: whoever asks wants to go, and what it gets means nothing; NULL: never */
 } tm_market;
 
 /* What copies between the host's memory and the device's own are learned by (correction.h). */
@@ -72,6 +73,8 @@ uint32_t tm_candidates_evaluate(const tm_market *market, const tm_request *reque
 /* Frees what hangs off them. */
 void     tm_candidates_clear(const tm_market *market, tm_plan_candidate *candidates, uint32_t count);
 
+/* What it has to pay once and did not earn so far, item by item, but for constants; at most TM_CANDIDATE_SETUPS. */
+uint32_t tm_candidate_open_items(const tm_market *market, const tm_plan_candidate *candidate, tm_setup_item *out_items);
 /* What the candidate still has to pay once; `constants_key` (see tm_request_constants_key) says for which constants, 0 if that is not
  * known. */
 tm_setup_due tm_candidate_due(const tm_market *market, const tm_plan_candidate *candidate, uint64_t constants_key);

@@ -26,8 +26,7 @@ static const char *passed_over(const tm_plan_explanation *explanation, const tm_
   return candidate->reason;
 }
 
-static bool take_candidate(tm_plan_explanation *explanation, const tm_explained_question *question, const tm_plan_candidate *from,
-                           tm_explained_candidate *to) {
+static bool take_candidate(tm_plan_explanation *explanation, const tm_plan_candidate *from, tm_explained_candidate *to) {
   const bool can = tm_candidate_can_run(from);
   uint32_t verdict = from->verdict;
   const char *reason = can ? passed_over(explanation, from, &verdict) : from->reason;
@@ -42,8 +41,11 @@ static bool take_candidate(tm_plan_explanation *explanation, const tm_explained_
     .sample_count = can ? from->estimate.samples : 0,
     .setup_ns = can ? from->due.cost_ns - from->due.earned_ns : 0,
   };
+  const tm_graph_problem *problem = &explanation->problem;
+  const uint64_t repeats = explanation->policy.repeats;
+  const uint64_t shared_ns = can ? tm_setup_shares_ns(&problem->shares, &problem->table->market, from, repeats) : 0;
   for (uint32_t is_direct = 0; can && is_direct < 2; is_direct++)
-    to->prices[is_direct] = tm_label_price_of(from, is_direct != 0, explanation->policy.repeats, question->use_count);
+    to->prices[is_direct] = tm_label_price_of(from, is_direct != 0, repeats, shared_ns);
   return to->lowering != NULL && to->reason != NULL;
 }
 
@@ -59,7 +61,7 @@ static tm_status take_question(tm_plan_explanation *explanation, tm_placement *p
   tm_mutex_lock(&placement->lock);
   tm_candidates_reprice(&explanation->problem.table->market, placement->candidates, placement->candidate_count);
   for (uint32_t i = 0; i < placement->candidate_count; i++)
-    has_room &= take_candidate(explanation, question, &placement->candidates[i], &question->candidates[i]);
+    has_room &= take_candidate(explanation, &placement->candidates[i], &question->candidates[i]);
   tm_mutex_unlock(&placement->lock);
   return has_room ? TM_OK : no_memory(error);
 }
@@ -83,7 +85,6 @@ tm_status tm_explained_questions_make(tm_plan_explanation *explanation, tm_error
   explanation->questions = tm_arena_calloc(&explanation->arena, problem->placement_count, sizeof *explanation->questions);
   explanation->labels = tm_arena_calloc(&explanation->arena, problem->solver.label_count, sizeof *explanation->labels);
   if (explanation->questions == NULL || explanation->labels == NULL) return no_memory(error);
-  for (uint32_t i = 0; i < explanation->node_count; i++) explanation->questions[problem->node_placements[i]].use_count++;
   for (uint32_t i = 0; i < problem->placement_count; i++)
     TM_TRY(take_question(explanation, problem->placements[i], &explanation->questions[i], error));
   for (uint32_t i = 0; i < explanation->node_count; i++) take_labels(explanation, i);

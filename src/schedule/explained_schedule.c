@@ -23,7 +23,7 @@ typedef struct plan_view {
   uint32_t                *readings;    /* [value][memory]: nodes that read it there, and the end */
   uint32_t                *copy_of;     /* [value][memory]: of copies */
   uint32_t                *labels;      /* [node] */
-  uint32_t                *order;       /* as nodes come */
+  const uint32_t          *order;       /* in which nodes run */
 } plan_view;
 
 static const tm_solver_label *label_of(const plan_view *view, uint32_t node) { return &view->solver->labels[view->labels[node]]; }
@@ -46,12 +46,9 @@ static tm_status begin(plan_view *view, tm_error *error) {
   view->labels = tm_arena_calloc(view->arena, solver->op_count, sizeof *view->labels);
   view->readings = tm_arena_calloc(view->arena, cells, sizeof *view->readings);
   view->copy_of = tm_arena_calloc(view->arena, cells, sizeof *view->copy_of);
-  view->order = tm_arena_calloc(view->arena, solver->op_count, sizeof *view->order);
-  if (view->labels == NULL || view->readings == NULL || view->copy_of == NULL || view->order == NULL) return no_memory(error);
-  for (uint32_t node = 0; node < solver->op_count; node++) {
-    view->labels[node] = view->explanation->nodes[node].chosen;
-    view->order[node] = node;
-  }
+  view->order = view->explanation->choice.order;
+  if (view->labels == NULL || view->readings == NULL || view->copy_of == NULL) return no_memory(error);
+  for (uint32_t node = 0; node < solver->op_count; node++) view->labels[node] = view->explanation->nodes[node].chosen;
   for (uint32_t node = 0; node < solver->op_count; node++) {
     const tm_solver_op *op = &solver->ops[node];
     for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++)
@@ -223,33 +220,17 @@ static void price_moves(const plan_view *view) {
   }
 }
 
-/* A constant that is copied stays where it was copied to, from run to run. */
-static tm_solver_value *keep_constants(const plan_view *view) {
-  const tm_plan_explanation *explanation = view->explanation;
-  const tm_graph_problem *problem = &explanation->problem;
-  tm_solver_value *values = tm_arena_calloc(view->arena, view->solver->value_count, sizeof *values);
-  if (values == NULL) return NULL;
-  if (view->solver->value_count != 0) memcpy(values, view->solver->values, view->solver->value_count * sizeof *values);
-  for (uint32_t i = 0; i < explanation->copy_count; i++) {
-    const tm_plan_copy *copy = &explanation->copies[i];
-    tm_solver_value *value = &values[problem->value_numbers[copy->value]];
-    if (problem->graph->values[copy->value].kind == TM_GRAPH_CONSTANT && value->wanted == TM_SOLVER_NONE) value->wanted = copy->to;
-  }
-  return values;
-}
-
-/* In the order of nodes, which a run keeps; copies are made right before they are needed. */
+/* In the order in which nodes run; copies are made right before they are needed. */
 static tm_status weigh_memory(const plan_view *view, tm_error *error) {
-  tm_solver_problem kept = *view->solver;
   tm_occupancy occupancy;
-  tm_flow flow;
-  if (kept.op_count == 0) return TM_OK;
-  kept.values = keep_constants(view);
-  if (kept.values == NULL) return no_memory(error);
-  TM_TRY(tm_flow_init(&flow, &kept, view->arena, error));
-  TM_TRY(tm_occupancy_init(&occupancy, &kept, &flow, view->arena, error));
+  if (view->solver->op_count == 0) return TM_OK;
+  uint32_t *places = tm_arena_calloc(view->arena, view->solver->op_count, sizeof *places);
+  if (places == NULL) return no_memory(error);
+  for (uint32_t place = 0; place < view->solver->op_count; place++) places[view->order[place]] = place;
+  TM_TRY(tm_occupancy_init(&occupancy, view->solver, &view->flow, view->arena, error));
+  occupancy.places = places;
   tm_occupancy_weigh(&occupancy, view->labels);
-  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, kept.memory_count * sizeof *occupancy.peak_bytes);
+  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, view->solver->memory_count * sizeof *occupancy.peak_bytes);
   return TM_OK;
 }
 

@@ -94,7 +94,7 @@ tm_status tm_explanation_make(const tm_market *market, tm_memory *memory, const 
                               struct tm_explanation **out_explanation, tm_error *error) {
   const tm_operation operation = tm_request_operation(request);
   TM_TRY(tm_op_check(&operation, error));
-  (void)tm_inventory_wake_all(market->inventory);       /* every candidate is to say its word */
+  (void)tm_inventory_wake_all(market->inventory, NULL);       /* every candidate is to say its word */
   struct tm_explanation *explanation = tm_memory_calloc(memory, 1, sizeof *explanation);
   if (explanation == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an explanation");
   explanation->memory = memory;

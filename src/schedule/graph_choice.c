@@ -6,9 +6,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "plugin/reference.h"
-#include "solver/memory_price.h"
+#include "schedule/graph_budget.h"
+#include "schedule/graph_overlap.h"
 #include "solver/move_price.h"
-#include "solver/portfolio.h"
 #include "solver/timeline.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
@@ -17,7 +17,10 @@ static tm_status begin(tm_graph_choice *choice, tm_memory *memory, uint32_t node
   *choice = (tm_graph_choice){ .memory = memory, .node_count = node_count };
   choice->labels = tm_memory_calloc(memory, node_count, sizeof *choice->labels);
   choice->alternates = tm_memory_calloc(memory, node_count, sizeof *choice->alternates);
-  return choice->labels != NULL && choice->alternates != NULL ? TM_OK : no_memory(error);
+  choice->order = tm_memory_calloc(memory, node_count, sizeof *choice->order);
+  if (choice->labels == NULL || choice->alternates == NULL || choice->order == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < node_count; i++) choice->order[i] = i;
+  return TM_OK;
 }
 
 /* ---- alternates ---- */
@@ -56,9 +59,8 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
-  const tm_assignment_options options = { .without_marginals = true };
   tm_assignment_within within;
-  TM_TRY(tm_assignment_solve_within(&problem->solver, &options, memory, &within, error));
+  TM_TRY(tm_graph_budget_solve(problem, memory, &within, error));
   if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
     take_assignment(&within.assignment, home, choice);
   tm_assignment_within_deinit(&within);
@@ -100,80 +102,6 @@ static void restrict_to(const tm_graph_problem *problem, uint32_t resource, cons
   }
 }
 
-/* ---- at the same time ---- */
-
-/* Only what is enqueued and not waited for overlaps with anything. */
-static bool may_overlap(const tm_graph_problem *problem) {
-  bool is_async = false;
-  for (uint32_t i = 0; i < problem->place_count; i++)
-    is_async |= (problem->places[i].device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
-  return is_async && problem->solver.resource_count > 1 && problem->solver.op_count > 1 &&
-         problem->solver.op_count <= TM_PORTFOLIO_MOST_OPS;
-}
-
-static tm_status run_timeline(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, tm_timeline *out_timeline,
-                              tm_error *error) {
-  uint32_t *order = tm_memory_calloc(memory, problem->solver.op_count, sizeof *order);
-  if (order == NULL) return no_memory(error);
-  for (uint32_t i = 0; i < problem->solver.op_count; i++) order[i] = i;
-  const tm_status status = tm_timeline_simulate(&problem->solver, labels, order, memory, out_timeline, error);
-  tm_memory_free(memory, order, problem->solver.op_count * sizeof *order);
-  return status;
-}
-
-static tm_status simulate(const tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint64_t *out_makespan_ns,
-                          uint64_t *out_additive_ns, tm_error *error) {
-  tm_timeline timeline;
-  TM_TRY(run_timeline(problem, memory, labels, &timeline, error));
-  *out_makespan_ns = timeline.makespan_ns;
-  *out_additive_ns = timeline.additive_ns;
-  tm_timeline_deinit(&timeline);
-  return TM_OK;
-}
-
-/* Nodes keep their order, so what the portfolio found is judged in that. */
-static tm_status overlap_threads(const tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
-  const tm_portfolio_seed seed = { "additive", choice->labels };
-  uint64_t own_ns, own_additive_ns, ns, additive_ns;
-  tm_portfolio portfolio;
-  TM_TRY(simulate(problem, memory, choice->labels, &own_ns, &own_additive_ns, error));
-  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, NULL, memory, &portfolio, error));
-  const tm_portfolio_plan *best = &portfolio.plans[portfolio.best];
-  tm_status status = simulate(problem, memory, portfolio.labels, &ns, &additive_ns, error);
-  if (status == TM_OK) {
-    const bool is_better = ns < own_ns && best->excess_bytes == 0;
-    if (is_better) memcpy(choice->labels, portfolio.labels, choice->node_count * sizeof *choice->labels);
-    choice->total_ns = is_better ? ns : own_ns;
-    choice->additive_ns = is_better ? additive_ns : own_additive_ns;
-    choice->bound_ns = portfolio.bound_ns;
-    choice->overlaps = 1;
-  }
-  tm_portfolio_deinit(&portfolio);
-  return status;
-}
-
-/* What computes within its calls keeps the thread that makes them, whatever silicon it is of. */
-static tm_status overlap(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
-  const tm_solver_label *all = problem->solver.labels;
-  tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
-  if (labels == NULL) return no_memory(error);
-  memcpy(labels, all, problem->solver.label_count * sizeof *labels);
-  for (uint32_t op = 0; op < problem->solver.op_count; op++) {
-    const tm_solver_op *one = &problem->solver.ops[op];
-    for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
-      const bool is_enqueued = problem->labels[label].is_direct &&
-                               (tm_graph_problem_candidate(problem, op, label)->device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
-      if (!is_enqueued) labels[label].resource = problem->solver.resource_count;
-    }
-  }
-  problem->solver.labels = labels;
-  problem->solver.resource_count++;
-  const tm_status status = overlap_threads(problem, memory, choice, error);
-  problem->solver.resource_count--;
-  problem->solver.labels = all;
-  return status;
-}
-
 /* ---- what is wanted ---- */
 
 static bool has_weights(const tm_plan_policy *policy) {
@@ -188,7 +116,7 @@ static tm_status weigh(const tm_graph_problem *problem, const tm_plan_policy *po
   tm_timeline timeline;
   *out_score = choice->total_ns;
   if (!has_weights(policy)) return TM_OK;
-  TM_TRY(run_timeline(problem, memory, choice->labels, &timeline, error));
+  TM_TRY(tm_timeline_simulate(&problem->solver, choice->labels, choice->order, memory, &timeline, error));
   uint64_t busiest_ns = 0, peak_bytes = 0;
   for (uint32_t i = 0; i < timeline.resource_count; i++) busiest_ns = tm_max_u64(busiest_ns, timeline.busy_ns[i]);
   for (uint32_t i = 0; i < timeline.memory_count; i++) peak_bytes = tm_solver_add(peak_bytes, timeline.peak_bytes[i]);
@@ -198,18 +126,30 @@ static tm_status weigh(const tm_graph_problem *problem, const tm_plan_policy *po
   return TM_OK;
 }
 
+/* What of a choice is in arrays. */
+static void copy_lists(const tm_graph_choice *from, tm_graph_choice *to) {
+  memcpy(to->labels, from->labels, from->node_count * sizeof *to->labels);
+  memcpy(to->order, from->order, from->node_count * sizeof *to->order);
+}
+
+static void keep_order(tm_graph_choice *choice) {
+  for (uint32_t i = 0; i < choice->node_count; i++) choice->order[i] = i;
+}
+
 /* One resource after the other, where that is demanded or what the policy weighs comes out less than for `choice`. */
 static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                               tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
-  uint32_t *best = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best);
-  if (labels == NULL || best == NULL) return no_memory(error);
+  tm_graph_choice best = *choice, own = *choice;
+  best.labels = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best.labels);
+  best.order = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best.order);
+  if (labels == NULL || best.labels == NULL || best.order == NULL) return no_memory(error);
   memcpy(labels, all, problem->solver.label_count * sizeof *labels);
-  tm_graph_choice found = *choice;
   uint64_t least = TM_SOLVER_NEVER, score;
   if (policy->one_resource == 0) TM_TRY(weigh(problem, policy, memory, choice, &least, error));
-  memcpy(best, choice->labels, choice->node_count * sizeof *best);
+  copy_lists(choice, &best);
+  keep_order(choice);
   tm_status first = TM_OK;
   for (uint32_t resource = 0; resource < problem->solver.resource_count; resource++) {
     restrict_to(problem, resource, all, labels);
@@ -220,55 +160,46 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
     if (first == TM_OK) first = status;
     if (status != TM_OK || score >= least) continue;
     least = score;
-    found = *choice;
-    memcpy(best, choice->labels, choice->node_count * sizeof *best);
+    own = *choice;
+    copy_lists(choice, &best);
   }
   if (least == TM_SOLVER_NEVER) return first;
-  *choice = found;
-  memcpy(choice->labels, best, choice->node_count * sizeof *best);
+  *choice = own;
+  copy_lists(&best, choice);
   (void)tm_graph_problem_keep_states(problem, choice->state_memory);
   return TM_OK;
 }
 
 /* ---- all ---- */
 
-static tm_status choose_labels(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
-                               tm_graph_choice *choice, tm_error *error) {
-  if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
-  TM_TRY(solve(problem, memory, choice, error));
-  if (may_overlap(problem)) TM_TRY(overlap(problem, memory, choice, error));
-  return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
-}
-
 static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                         tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
   if (choice->node_count == 0) return TM_OK;
-  TM_TRY(choose_labels(problem, policy, memory, choice, error));
-  return find_alternates(problem, memory, choice, error);
+  if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
+  TM_TRY(solve(problem, memory, choice, error));
+  if (tm_graph_may_overlap(problem)) TM_TRY(tm_graph_overlap_improve(problem, memory, choice, error));
+  return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
 }
 
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
                                tm_graph_choice *out_choice, tm_error *error) {
-  const tm_status status = choose(problem, policy, memory, out_choice, error);
-  if (status == TM_ERROR_LIMIT && policy->most_bytes != 0)
-    tm_error_prefix(error, "the plan may take %llu bytes in each memory (0 is the host's)", (unsigned long long)policy->most_bytes);
+  tm_status status = choose(problem, policy, memory, out_choice, error);
+  if (status == TM_OK && out_choice->node_count != 0) status = find_alternates(problem, memory, out_choice, error);
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
 }
 
-tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
-                              tm_graph_choice *out_choice, tm_error *error) {
+tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, const uint32_t *order,
+                              uint32_t state_memory, tm_graph_choice *out_choice, tm_error *error) {
   tm_status status = begin(out_choice, memory, problem->graph->node_count, error);
   if (status == TM_OK) {
     (void)tm_graph_problem_keep_states(problem, state_memory);
     out_choice->state_memory = state_memory;
     if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
+    if (out_choice->node_count != 0 && order != NULL) memcpy(out_choice->order, order, out_choice->node_count * sizeof *order);
     status = find_alternates(problem, memory, out_choice, error);
-    if (status == TM_OK && out_choice->node_count != 0)
-      status = simulate(problem, memory, out_choice->labels, &out_choice->total_ns, &out_choice->additive_ns, error);
-    out_choice->overlaps = may_overlap(problem);
-    if (out_choice->overlaps == 0) out_choice->total_ns = out_choice->additive_ns;
+    if (status == TM_OK && out_choice->node_count != 0) status = tm_graph_overlap_judge(problem, memory, out_choice, error);
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
@@ -277,5 +208,6 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
 void tm_graph_choice_deinit(tm_graph_choice *choice) {
   tm_memory_free(choice->memory, choice->labels, choice->node_count * sizeof *choice->labels);
   tm_memory_free(choice->memory, choice->alternates, choice->node_count * sizeof *choice->alternates);
+  tm_memory_free(choice->memory, choice->order, choice->node_count * sizeof *choice->order);
   memset(choice, 0, sizeof *choice);
 }

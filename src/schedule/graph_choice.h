@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_choice.h - which label each node of a graph gets, where states live, and who takes a node over when its device fails. */
+/* graph_choice.h - which label each node of a graph gets, in which order nodes run, where states live, and who takes a node over
+   when its device fails. */
 #ifndef TM_SCHEDULE_GRAPH_CHOICE_H
 #define TM_SCHEDULE_GRAPH_CHOICE_H
 
@@ -8,6 +9,7 @@
 typedef struct tm_graph_choice {
   tm_memory *memory;
   uint32_t  *labels;            /* [node]: of the solver */
+  uint32_t  *order;             /* all nodes, each after those whose results it reads */
   uint32_t  *alternates;        /* [node]: the cheapest on another device with all other nodes where they are; TM_SOLVER_NONE: there is none */
   uint32_t   node_count;
   uint32_t   state_memory;      /* where states live between runs */
@@ -23,9 +25,9 @@ typedef struct tm_graph_choice {
    TM_ERROR_NO_MEMORY, TM_ERROR_LIMIT (no choice keeps to the policy's most_bytes) */
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
                                tm_graph_choice *out_choice, tm_error *error);
-/* The same for labels that are given, [node], as they were chosen before. */
-tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, uint32_t state_memory,
-                              tm_graph_choice *out_choice, tm_error *error);
+/* The same for labels that are given, [node], as they were chosen before, and an order; NULL: nodes keep theirs. */
+tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, const uint32_t *order,
+                              uint32_t state_memory, tm_graph_choice *out_choice, tm_error *error);
 void tm_graph_choice_deinit(tm_graph_choice *choice);
 
 #endif

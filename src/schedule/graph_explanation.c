@@ -8,8 +8,8 @@
 #include "plugin/wake.h"
 #include "schedule/explained_question.h"
 #include "schedule/explained_schedule.h"
+#include "schedule/graph_budget.h"
 #include "schedule/requirement_change.h"
-#include "solver/memory_price.h"
 #include "solver/portfolio.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
@@ -48,10 +48,12 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
   uint32_t *labels = tm_arena_calloc(&explanation->arena, explanation->node_count, sizeof *labels);
   if (labels == NULL) return no_memory(error);
   TM_TRY(find_pins(explanation, request, labels, error));
-  explanation->is_current = label_bytes == 0 || memcmp(labels, explanation->choice.labels, label_bytes) == 0;
+  explanation->is_current = label_bytes == 0 || (memcmp(labels, explanation->choice.labels, label_bytes) == 0 &&
+                                                 memcmp(request->order, explanation->choice.order, label_bytes) == 0);
   if (explanation->is_current) return TM_OK;
   tm_graph_choice choice;
-  TM_TRY(tm_graph_choice_pin(&explanation->problem, explanation->memory, labels, request->state_memory, &choice, error));
+  TM_TRY(tm_graph_choice_pin(&explanation->problem, explanation->memory, labels, request->order, request->state_memory, &choice,
+                             error));
   tm_graph_choice_deinit(&explanation->choice);
   explanation->choice = choice;
   explanation->choice.bound_ns = bound_ns;
@@ -167,7 +169,7 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   if (explanation->peak_bytes == NULL || explanation->memory_prices == NULL) return no_memory(error);
   if (explanation->node_count == 0) return tm_explained_schedule_make(explanation, error);
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
-  TM_TRY(tm_assignment_solve_within(&explanation->problem.solver, NULL, explanation->memory, &within, error));
+  TM_TRY(tm_graph_budget_solve(&explanation->problem, explanation->memory, &within, error));
   take_forced(explanation, &within);
   const tm_solver_label *allowed = explanation->problem.solver.labels;
   explanation->problem.solver.labels = all;
@@ -268,7 +270,7 @@ tm_status tm_graph_explanation_make(const tm_explanation_request *request, tm_pl
   explanation->node_count = request->graph->node_count;
   tm_arena_init(&explanation->arena, request->memory);
   tm_arena_init(&explanation->problem.arena, request->memory);
-  (void)tm_inventory_wake_all(request->table->market.inventory);        /* every candidate is to say its word */
+  (void)tm_inventory_wake_all(request->table->market.inventory, NULL);        /* every candidate is to say its word */
   tm_status status = TM_OK;
   if (request->policy.denied != NULL) {
     explanation->denied = tm_arena_calloc(&explanation->arena, inventory->device_count, sizeof *explanation->denied);

@@ -35,8 +35,6 @@ typedef struct tm_explained_question {
   tm_explained_candidate *candidates;
   uint32_t candidate_count;
   uint32_t worst_numerics;
-  uint32_t use_count;                   /* nodes that ask it */
-  uint32_t reserved;
   tm_work  work;
 } tm_explained_question;
 
@@ -97,6 +95,7 @@ typedef struct tm_explanation_request {
   tm_placement_table     *table;
   tm_plan_policy          policy;
   const tm_explained_pin *pins;         /* [node]; NULL: what would be chosen */
+  const uint32_t         *order;        /* with pins: in which nodes run */
   uint32_t                state_memory; /* with pins */
 } tm_explanation_request;
 

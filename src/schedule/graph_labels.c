@@ -11,6 +11,7 @@
 #include "plugin/device.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
+#include "solver/assignment.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
 
@@ -41,7 +42,7 @@ static tm_status ask_node(request_set *set, uint32_t node, const tm_request *req
   const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
   uint32_t *slot = find_slot(set, request, hash);
   if (*slot == 0) {
-    const tm_status status = tm_placement_acquire(problem->table, request, &problem->placements[problem->placement_count], error);
+    const tm_status status = tm_placement_acquire(problem->table, request, NULL, &problem->placements[problem->placement_count], error);
     if (status != TM_OK) {
       char name[160];
       tm_graph_name_node(problem->graph, node, name, sizeof name);
@@ -142,7 +143,6 @@ typedef struct label_maker {
   tm_solver_label      *solver_labels;
   tm_graph_label       *labels;
   uint32_t              count;
-  uint32_t             *use_counts;     /* [placement]: nodes of that request */
 } label_maker;
 
 static bool may_be_used(const label_maker *maker, const tm_plan_candidate *candidate) {
@@ -151,13 +151,18 @@ static bool may_be_used(const label_maker *maker, const tm_plan_candidate *candi
   return tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device) && !atomic_load(&candidate->is_starved);
 }
 
+static tm_label_price price_of(const tm_graph_problem *problem, const tm_plan_policy *policy, const tm_plan_candidate *candidate,
+                               bool is_direct) {
+  const uint64_t shared_ns = tm_setup_shares_ns(&problem->shares, &problem->table->market, candidate, policy->repeats);
+  return tm_label_price_of(candidate, is_direct, policy->repeats, shared_ns);
+}
+
 static void add_label(label_maker *maker, uint32_t node, uint32_t index, const tm_plan_candidate *candidate) {
   tm_graph_problem *problem = maker->problem;
   const uint32_t place = problem->place_of_device[candidate->device->index];
   const bool is_direct = candidate->lowering == NULL &&
                          tm_graph_request_is_bindable(problem->graph, node, candidate->device, problem->alignment);
-  const uint32_t use_count = maker->use_counts[problem->node_placements[node]];
-  const tm_label_price price = tm_label_price_of(candidate, is_direct, maker->policy->repeats, use_count);
+  const tm_label_price price = price_of(problem, maker->policy, candidate, is_direct);
   const uint32_t memory = is_direct ? problem->places[place].memory : TM_HOST_SPACE;
   maker->solver_labels[maker->count] = (tm_solver_label){
     .cost_ns = tm_label_price_sum(&price),
@@ -212,18 +217,73 @@ static void reprice(tm_graph_problem *problem) {
   }
 }
 
+/* All nodes that could run on a device that is not open yet share its opening, and so on. */
+static tm_status share_setups(const label_maker *maker, tm_error *error) {
+  tm_graph_problem *problem = maker->problem;
+  uint64_t candidate_count = 0;
+  bool any = false;
+  uint32_t *node_counts = tm_arena_calloc(&problem->arena, problem->placement_count, sizeof *node_counts);
+  if (node_counts == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < problem->graph->node_count; i++) node_counts[problem->node_placements[i]]++;
+  for (uint32_t i = 0; i < problem->placement_count; i++) {
+    const tm_placement *placement = problem->placements[i];
+    candidate_count += placement->candidate_count;
+    for (uint32_t k = 0; k < placement->candidate_count; k++) any |= tm_candidate_has_setup(&placement->candidates[k]);
+  }
+  if (!any) return TM_OK;
+  TM_TRY(tm_setup_shares_init(&problem->shares, &problem->arena, candidate_count, error));
+  for (uint32_t i = 0; i < problem->placement_count; i++) {
+    tm_placement *placement = problem->placements[i];
+    tm_mutex_lock(&placement->lock);
+    for (uint32_t k = 0; k < placement->candidate_count; k++)
+      if (may_be_used(maker, &placement->candidates[k]))
+        tm_setup_shares_add(&problem->shares, &problem->table->market, &placement->candidates[k], i, node_counts[i]);
+    tm_mutex_unlock(&placement->lock);
+  }
+  return TM_OK;
+}
+
+static void price_again(tm_graph_problem *problem, const tm_plan_policy *policy) {
+  tm_solver_label *solver_labels = (tm_solver_label *)(uintptr_t)problem->solver.labels;        /* made in the problem's arena */
+  for (uint32_t node = 0; node < problem->graph->node_count; node++) {
+    const tm_solver_op *op = &problem->solver.ops[node];
+    tm_placement *placement = problem->placements[problem->node_placements[node]];
+    tm_mutex_lock(&placement->lock);
+    for (uint32_t i = op->first_label; i < op->first_label + op->label_count; i++) {
+      const tm_label_price price = price_of(problem, policy, tm_graph_problem_candidate(problem, node, i), problem->labels[i].is_direct != 0);
+      solver_labels[i].cost_ns = tm_label_price_sum(&price);
+    }
+    tm_mutex_unlock(&placement->lock);
+  }
+}
+
+/* Each round some leave for good, so they come to an end; what a later one would still mend is little. */
+#define MOST_ROUNDS 8u
+
+void tm_graph_labels_settle(tm_graph_problem *problem, tm_memory *memory, const tm_plan_policy *policy) {
+  const tm_assignment_options options = { .without_marginals = true };
+  for (uint32_t round = 0; problem->shares.slot_count != 0 && round < MOST_ROUNDS; round++) {
+    tm_assignment found;
+    if (tm_assignment_solve(&problem->solver, &options, memory, &found, NULL) != TM_OK) return;
+    for (uint32_t node = 0; node < problem->graph->node_count; node++)
+      tm_setup_shares_take(&problem->shares, &problem->table->market, tm_graph_problem_candidate(problem, node, found.labels[node]));
+    tm_assignment_deinit(&found);
+    if (!tm_setup_shares_narrow(&problem->shares)) return;
+    price_again(problem, policy);
+  }
+}
+
 tm_status tm_graph_labels_make(tm_graph_problem *problem, tm_solver_op *ops, const tm_plan_policy *policy, tm_error *error) {
   const uint32_t node_count = problem->graph->node_count;
   label_maker maker = { .problem = problem, .policy = policy };
   uint64_t most = 0;
   for (uint32_t i = 0; i < node_count; i++) most += problem->placements[problem->node_placements[i]]->candidate_count;
   if (most >= TM_SOLVER_NONE) return tm_fail(error, TM_ERROR_LIMIT, "a graph with more candidates than can be numbered");
-  maker.use_counts = tm_arena_calloc(&problem->arena, problem->placement_count, sizeof *maker.use_counts);
   maker.solver_labels = tm_arena_calloc(&problem->arena, most, sizeof *maker.solver_labels);
   maker.labels = tm_arena_calloc(&problem->arena, most, sizeof *maker.labels);
-  if (maker.use_counts == NULL || maker.solver_labels == NULL || maker.labels == NULL) return no_memory(error);
-  for (uint32_t i = 0; i < node_count; i++) maker.use_counts[problem->node_placements[i]]++;
+  if (maker.solver_labels == NULL || maker.labels == NULL) return no_memory(error);
   reprice(problem);
+  TM_TRY(share_setups(&maker, error));
   for (uint32_t i = 0; i < node_count; i++) TM_TRY(add_node(&maker, &ops[i], i, error));
   problem->labels = maker.labels;
   problem->solver.labels = maker.solver_labels;

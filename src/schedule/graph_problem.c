@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/graph_problem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -18,13 +19,15 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   problem->value_numbers = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *problem->value_numbers);
   problem->graph_values = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *problem->graph_values);
   tm_solver_value *values = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *values);
-  if (problem->value_numbers == NULL || problem->graph_values == NULL || values == NULL) return no_memory(error);
+  uint8_t *kept = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *kept);
+  if (problem->value_numbers == NULL || problem->graph_values == NULL || values == NULL || kept == NULL) return no_memory(error);
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->value_count; i++) {
     const tm_value *value = &graph->values[i];
     problem->value_numbers[i] = is_view(value) ? problem->value_numbers[value->base] : count;
     if (is_view(value)) continue;
     problem->graph_values[count] = i;
+    kept[count] = value->kind == TM_GRAPH_CONSTANT;
     values[count++] = (tm_solver_value){
       .bytes = value->operand.byte_count,
       .producer = value->kind == TM_GRAPH_RESULT ? value->node : TM_SOLVER_NONE,
@@ -35,6 +38,7 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   for (uint32_t i = 0; i < graph->output_count; i++)
     values[problem->value_numbers[graph->outputs[i].value]].wanted = TM_HOST_SPACE;
   problem->solver.values = values;
+  problem->solver.kept = kept;
   problem->solver.value_count = count;
   return TM_OK;
 }
@@ -194,11 +198,19 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
   TM_TRY(tm_graph_labels_place(problem, error));
   TM_TRY(number_values(problem, error));
   TM_TRY(list_ops(problem, policy, error));
-  return price_copies(problem, policy, error);
+  TM_TRY(price_copies(problem, policy, error));
+  tm_graph_labels_settle(problem, memory, policy);
+  return TM_OK;
 }
 
 void tm_graph_problem_deinit(tm_graph_problem *problem) {
   for (uint32_t i = 0; i < problem->placement_count; i++) tm_placement_release(problem->table, problem->placements[i]);
   problem->placement_count = 0;
   tm_arena_deinit(&problem->arena);
+}
+
+void tm_graph_problem_name_memory(const tm_graph_problem *problem, uint32_t memory, char *text, uint64_t capacity) {
+  const tm_device_slot *device = problem->memories[memory];
+  if (device == NULL) (void)snprintf(text, (size_t)capacity, "host memory");
+  else (void)snprintf(text, (size_t)capacity, "%s's memory", device->name);
 }

@@ -16,6 +16,7 @@
 
 #include "graph/graph.h"
 #include "schedule/placement.h"
+#include "schedule/setup_shares.h"
 #include "solver/problem.h"
 
 #define TM_HOST_SPACE 0u        /* the number of host memory */
@@ -56,6 +57,7 @@ typedef struct tm_graph_problem {
   uint32_t            placement_count;
   uint32_t            reserved;
   uint32_t           *node_placements;  /* [node] */
+  tm_setup_shares     shares;           /* of what nodes pay once together */
   uint32_t           *value_numbers;    /* [graph value]: the solver's; of a view its base's */
   uint32_t           *graph_values;     /* [solver value] */
   tm_graph_place     *places;           /* by what they are */
@@ -80,6 +82,9 @@ bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);
 
 /* Moving bytes once between two memories, as learned so far. */
 uint64_t tm_graph_problem_copy_ns(const tm_graph_problem *problem, uint32_t from, uint32_t to, uint64_t bytes);
+
+/* "lazy_a:0's memory", "host memory". */
+void tm_graph_problem_name_memory(const tm_graph_problem *problem, uint32_t memory, char *text, uint64_t capacity);
 
 static inline tm_plan_candidate *tm_graph_problem_candidate(const tm_graph_problem *problem, uint32_t node, uint32_t label) {
   return &problem->placements[problem->node_placements[node]]->candidates[problem->labels[label].candidate];

@@ -3,23 +3,19 @@
 
 #include "base/checked.h"
 
-/* What is paid once, spread over all runs of all nodes that share it; packed constants are a node's own. */
-static uint64_t share_of_setup_ns(const tm_plan_candidate *candidate, uint64_t repeats, uint32_t use_count) {
-  const uint64_t due = candidate->due.cost_ns - candidate->due.earned_ns;
-  const uint64_t own = tm_min_u64(due, candidate->constant_ns);
-  uint64_t runs;
-  if (!tm_checked_mul(repeats, use_count, &runs)) return 0;
-  return own / repeats + (due - own) / runs;
+/* Packed constants are a node's own. */
+static uint64_t constants_ns(const tm_plan_candidate *candidate, uint64_t repeats) {
+  return tm_min_u64(candidate->due.cost_ns - candidate->due.earned_ns, candidate->constant_ns) / repeats;
 }
 
-tm_label_price tm_label_price_of(const tm_plan_candidate *candidate, bool is_direct, uint64_t repeats, uint32_t use_count) {
+tm_label_price tm_label_price_of(const tm_plan_candidate *candidate, bool is_direct, uint64_t repeats, uint64_t shared_ns) {
   const uint64_t staging_ns = tm_min_u64(candidate->copy_ns, candidate->total_ns);
   const uint64_t lowering_ns = tm_min_u64(candidate->lowering_ns, candidate->total_ns - staging_ns);
   return (tm_label_price){
     .run_ns = candidate->total_ns - staging_ns - lowering_ns,
     .lowering_ns = lowering_ns,
     .staging_ns = is_direct ? 0 : staging_ns,
-    .setup_ns = share_of_setup_ns(candidate, repeats, use_count),
+    .setup_ns = tm_cost_add(constants_ns(candidate, repeats), shared_ns),
   };
 }
 

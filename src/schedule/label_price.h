@@ -12,8 +12,8 @@ typedef struct tm_label_price {
   uint64_t setup_ns;            /* a run's share of what is paid once */
 } tm_label_price;
 
-/* `use_count` nodes of the request, each of which runs `repeats` times. */
-tm_label_price tm_label_price_of(const tm_plan_candidate *candidate, bool is_direct, uint64_t repeats, uint32_t use_count);
+/* Of a node that runs `repeats` times; `shared_ns` is a run's part of what it pays together with others (setup_shares.h). */
+tm_label_price tm_label_price_of(const tm_plan_candidate *candidate, bool is_direct, uint64_t repeats, uint64_t shared_ns);
 uint64_t       tm_label_price_sum(const tm_label_price *price);
 
 #endif

@@ -28,7 +28,7 @@ static bool find_step(const tm_market *market, tm_request *request, tm_price_bas
     tm_plan_candidate candidate = { .device = market->inventory->devices[i] };
     tm_candidate_bind(&candidate, &operation);
     if (!tm_device_is_usable(candidate.device) || tm_candidate_is_out(market, TM_ANY_DEVICE, &candidate)) continue;
-    tm_candidate_ask(&candidate);
+    tm_candidate_ask(market, &candidate);
     if (!tm_candidate_can_run(&candidate)) continue;
     const tm_price_basis basis = tm_candidate_basis(market, candidate.device, &operation, &operation, candidate.answer.cost_ns);
     const uint64_t total = tm_price_ns(market->correction, &basis);
@@ -54,7 +54,7 @@ static bool add_packing(build *b, const tm_operand_way *way) {
   tm_lowering_convert_request(way, b->candidate->device->index, &request);
   const tm_operation operation = tm_request_operation(&request), *asked = &operation;
   tm_answer answer;
-  tm_device_query(b->candidate->device, &asked, 1, &answer);
+  tm_device_query(b->candidate->device, &asked, 1, b->market->cancelled, &answer);
   if (answer.level == TM_LEVEL_REFUSED) return false;
   tm_operand from[2] = { way->presented, way->presented };
   tm_operation moved = operation;
@@ -263,8 +263,8 @@ static bool finish_changed(build *b) {
   (void)set_constants(b, false);
   bound_alignments(b);
   if (tm_candidate_is_out(b->market, b->candidate->device->index, candidate)) return true;    /* listed, with the reason */
-  tm_candidate_ask(candidate);
-  if ((candidate->answer.reasons & TM_REASON_CONSTANT) != 0 && set_constants(b, true)) tm_candidate_ask(candidate);
+  tm_candidate_ask(b->market, candidate);
+  if ((candidate->answer.reasons & TM_REASON_CONSTANT) != 0 && set_constants(b, true)) tm_candidate_ask(b->market, candidate);
   if (tm_candidate_can_run(candidate)) {
     candidate->basis = changed_basis(b, candidate->answer.cost_ns);
     candidate->times = 1;

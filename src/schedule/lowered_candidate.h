@@ -17,7 +17,7 @@ bool tm_candidate_lower(const tm_market *market, const tm_request *whole, const 
 void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operation);
 /* Devices that are not asked at all say why. */
 bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate);
-void tm_candidate_ask(tm_plan_candidate *candidate);
+void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate);
 
 /* What an operation costs on the device by its own word.  Without one, or with one that is absurd, the core's count of work
    stands in, at a rate that any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */

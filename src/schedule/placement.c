@@ -67,15 +67,17 @@ void tm_placement_table_deinit(tm_placement_table *table) {
 /* ---- making one ---- */
 
 /* Fills placement->candidates, no more of them than there are. */
-static bool evaluate(tm_placement_table *table, tm_placement *placement) {
+static bool evaluate(tm_placement_table *table, tm_placement *placement, const _Atomic uint32_t *cancelled) {
+  tm_market market = table->market;
+  market.cancelled = cancelled;
   const uint32_t room = tm_candidate_most(table->market.inventory);
   tm_plan_candidate *all = tm_memory_calloc(table->memory, room, sizeof *all);
   if (all == NULL) return false;
-  uint32_t count = tm_candidates_evaluate(&table->market, &placement->request, all);
+  uint32_t count = tm_candidates_evaluate(&market, &placement->request, all);
   if (placement->request.only_device == TM_ANY_DEVICE && tm_candidates_best(all, count, NULL, 0) == count &&
-      tm_inventory_wake_all(table->market.inventory)) {
+      tm_inventory_wake_all(table->market.inventory, cancelled)) {
     tm_candidates_clear(&table->market, all, count);
-    count = tm_candidates_evaluate(&table->market, &placement->request, all);
+    count = tm_candidates_evaluate(&market, &placement->request, all);
   }
   placement->candidates = tm_memory_alloc(table->memory, count * sizeof *all, 0);
   placement->candidate_count = placement->candidates == NULL ? 0 : count;
@@ -104,7 +106,8 @@ static bool init_locks(tm_placement *placement) {
   return false;
 }
 
-static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation) {
+static tm_placement *make(tm_placement_table *table, const tm_request *request, uint64_t hash, uint64_t generation,
+                          const _Atomic uint32_t *cancelled) {
   tm_placement *placement = tm_memory_calloc(table->memory, 1, sizeof *placement);
   if (placement == NULL) return NULL;
   if (!init_locks(placement)) {
@@ -117,7 +120,7 @@ static tm_placement *make(tm_placement_table *table, const tm_request *request, 
   memcpy(&placement->request, request, tm_request_key_bytes(request));
   atomic_init(&placement->learned, atomic_load(&table->market.correction->generation));
   atomic_init(&placement->explore, TM_EXPLORE_NONE);
-  if (!evaluate(table, placement)) {
+  if (!evaluate(table, placement, cancelled)) {
     destroy(table, placement);
     return NULL;
   }
@@ -202,14 +205,21 @@ void tm_placement_refresh(tm_placement_table *table, tm_placement *placement) {
   tm_mutex_unlock(&placement->lock);
 }
 
-static tm_status acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
+static bool is_cancelled(const _Atomic uint32_t *flag) { return flag != NULL && atomic_load(flag) != 0; }
+
+static tm_status acquire(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
+                         tm_placement **out_placement, tm_error *error) {
   const uint64_t hash = XXH3_64bits(request, tm_request_key_bytes(request));
   const uint64_t generation = atomic_load(&table->market.inventory->generation);
   tm_placement *placement = find_or_add(table, NULL, request, hash, generation);
   if (placement == NULL) {
     const tm_operation operation = tm_request_operation(request);
     TM_TRY(tm_op_check(&operation, error));
-    tm_placement *fresh = make(table, request, hash, generation);
+    tm_placement *fresh = make(table, request, hash, generation, cancelled);
+    if (is_cancelled(cancelled)) {      /* some may not have been asked at all */
+      if (fresh != NULL) destroy(table, fresh);
+      return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while devices were asked");
+    }
     if (fresh == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to place an operation");
     placement = find_or_add(table, fresh, request, hash, generation);
     if (placement != fresh) destroy(table, fresh);
@@ -220,22 +230,23 @@ static tm_status acquire(tm_placement_table *table, const tm_request *request, t
 }
 
 /* Backends that sleep are woken once the work placed so far, this run included, is worth it. */
-static bool wake_sleepers(tm_placement_table *table, tm_placement *placement) {
+static bool wake_sleepers(tm_placement_table *table, tm_placement *placement, const _Atomic uint32_t *cancelled) {
   const uint32_t chosen = atomic_load(&placement->chosen);
   const uint64_t cost = chosen == placement->candidate_count ? 0 : tm_placement_expect(placement, &placement->candidates[chosen]);
   const uint64_t placed = atomic_fetch_add(&table->placed_ns, cost) + cost;
   if (placed < atomic_load(&table->market.inventory->next_wake_ns)) return false;
-  return tm_inventory_wake_worth(table->market.inventory, placed);
+  return tm_inventory_wake_worth(table->market.inventory, placed, cancelled);
 }
 
-tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error) {
+tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
+                               tm_placement **out_placement, tm_error *error) {
   tm_inventory *inventory = table->market.inventory;
   const bool somebody_sleeps = atomic_load_explicit(&inventory->asleep_count, memory_order_relaxed) != 0;
-  if (somebody_sleeps && (request->flags & TM_REQUEST_RUN_TO_RUN) != 0) (void)tm_inventory_wake_all(inventory);
-  TM_TRY(acquire(table, request, out_placement, error));
-  if (!somebody_sleeps || !wake_sleepers(table, *out_placement)) return TM_OK;
+  if (somebody_sleeps && (request->flags & TM_REQUEST_RUN_TO_RUN) != 0) (void)tm_inventory_wake_all(inventory, cancelled);
+  TM_TRY(acquire(table, request, cancelled, out_placement, error));
+  if (!somebody_sleeps || !wake_sleepers(table, *out_placement, cancelled)) return TM_OK;
   tm_placement_release(table, *out_placement);
-  return acquire(table, request, out_placement, error);
+  return acquire(table, request, cancelled, out_placement, error);
 }
 
 void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
@@ -246,21 +257,26 @@ void tm_placement_release(tm_placement_table *table, tm_placement *placement) {
 
 /* ---- one placement ---- */
 
+/* A caller that may be cancelled looks this often. */
+#define LOOK_NS UINT64_C(10000000)
+
 /* Under the lock.  True: it is this caller's to prepare. */
-static bool begin_to_prepare(tm_placement *placement, tm_plan_candidate *candidate) {
-  while (candidate->is_being_prepared && !atomic_load(&candidate->is_prepared))
-    (void)tm_condition_wait(&placement->prepared, &placement->lock, UINT64_MAX);
+static bool begin_to_prepare(tm_placement *placement, tm_plan_candidate *candidate, const _Atomic uint32_t *cancelled) {
+  while (candidate->is_being_prepared && !atomic_load(&candidate->is_prepared)) {
+    if (is_cancelled(cancelled)) return false;
+    (void)tm_condition_wait(&placement->prepared, &placement->lock, cancelled == NULL ? UINT64_MAX : tm_now_ns() + LOOK_NS);
+  }
   candidate->is_being_prepared = !atomic_load(&candidate->is_prepared);
   return candidate->is_being_prepared;
 }
 
 /* The lock is not held meanwhile: other candidates may have to do the work. */
-static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, tm_error *error) {
+static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, const _Atomic uint32_t *cancelled, tm_error *error) {
   tm_kernel *kernel = NULL;
   const tm_clock *clock = &candidate->device->backend->inventory->clock;
   const uint64_t begin = tm_clock_now(clock);
-  const tm_status status =
-      tm_device_prepare(candidate->device, &candidate->operation, &candidate->promise, candidate->trial, &kernel, error);
+  const tm_preparation what = { &candidate->operation, &candidate->promise, candidate->trial, cancelled };
+  const tm_status status = tm_device_prepare(candidate->device, &what, &kernel, error);
   const uint64_t taken_ns = tm_clock_since(clock, begin), open_ns = atomic_load(&candidate->device->opened_ns);
   tm_mutex_lock(&placement->lock);
   if (status == TM_OK) {
@@ -274,13 +290,16 @@ static tm_status prepare(tm_placement *placement, tm_plan_candidate *candidate, 
   return status;
 }
 
-tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error) {
+tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, const _Atomic uint32_t *cancelled,
+                              tm_kernel **out_kernel, tm_error *error) {
   tm_status status = TM_OK;
   if (!atomic_load_explicit(&candidate->is_prepared, memory_order_acquire)) {
     tm_mutex_lock(&placement->lock);
-    const bool is_ours = begin_to_prepare(placement, candidate);
+    const bool is_ours = begin_to_prepare(placement, candidate, cancelled);
+    const bool is_there = atomic_load(&candidate->is_prepared);
     tm_mutex_unlock(&placement->lock);
-    if (is_ours) status = prepare(placement, candidate, error);
+    if (is_ours) status = prepare(placement, candidate, cancelled, error);
+    else if (!is_there) status = tm_fail(error, TM_ERROR_CANCELLED, "cancelled while %s prepares", candidate->device->name);
   }
   if (status == TM_OK) *out_kernel = atomic_load(&candidate->kernel);
   return status;
@@ -383,9 +402,10 @@ uint32_t tm_placement_choose(tm_placement_table *table, tm_placement *placement,
   return atomic_load(&placement->chosen);
 }
 
-tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, tm_quote *out_quote, tm_error *error) {
+tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
+                             tm_quote *out_quote, tm_error *error) {
   tm_placement *placement = NULL;
-  TM_TRY(tm_placement_acquire(table, request, &placement, error));
+  TM_TRY(tm_placement_acquire(table, request, cancelled, &placement, error));
   tm_mutex_lock(&placement->lock);
   (void)look_at_setups(table, placement, &(tm_choice_site){ NULL, NULL, 0 }, 0);
   const uint32_t best = tm_candidates_best(placement->candidates, placement->candidate_count, NULL, 0);

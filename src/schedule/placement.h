@@ -53,8 +53,10 @@ tm_status tm_placement_table_init(tm_placement_table *table, const tm_market *ma
 void      tm_placement_table_deinit(tm_placement_table *table);
 
 /* Finds or makes the placement of a request; release it after use.  Only a new request is checked: an equal one was.
-   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
-tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, tm_placement **out_placement, tm_error *error);
+   `cancelled`, here and below: not 0: the caller wants to go, and gets TM_ERROR_CANCELLED; NULL: it never does.
+   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
+tm_status tm_placement_acquire(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
+                               tm_placement **out_placement, tm_error *error);
 void      tm_placement_release(tm_placement_table *table, tm_placement *placement);
 
 /* Drops all placements that are not in use. */
@@ -86,10 +88,12 @@ typedef struct tm_quote {
   bool     is_measured;                 /* work of the kind was measured on it */
 } tm_quote;
 /* Of the cheapest candidate.   As tm_placement_acquire */
-tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, tm_quote *out_quote, tm_error *error);
+tm_status tm_placement_quote(tm_placement_table *table, const tm_request *request, const _Atomic uint32_t *cancelled,
+                             tm_quote *out_quote, tm_error *error);
 
 /* The candidate's kernel, prepared now if it was not. */
-tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, tm_kernel **out_kernel, tm_error *error);
+tm_status tm_placement_kernel(tm_placement *placement, tm_plan_candidate *candidate, const _Atomic uint32_t *cancelled,
+                              tm_kernel **out_kernel, tm_error *error);
 
 /* A candidate that lacks memory twice in a row comes last for a number of choices, ever more of them if that was no help. */
 void tm_placement_demote(tm_placement *placement, tm_plan_candidate *candidate);

@@ -292,7 +292,8 @@ static tm_status import_file(tm_profile *profile, tm_profile_merge *merge, const
   uint64_t bytes = 0, room = 0;
   TM_TRY(tm_profile_file_load(profile->memory, path, tm_profile_merge_take, merge, &flaws, error));
   if (flaws.damaged_count != 0)
-    tm_log_write(&profile->file.log, TM_LOG_WARNING, "%s: %llu damaged lines are ignored", path, (unsigned long long)flaws.damaged_count);
+    tm_log_write(&profile->file.log, TM_LOG_WARNING, "%s: %llu damaged line%s ignored", path, (unsigned long long)flaws.damaged_count,
+                 flaws.damaged_count == 1 ? " is" : "s are");
   if (profile->folder == NULL) return TM_OK;
   TM_TRY(tm_profile_merge_print(merge, 0, &text, &bytes, &room));
   const char *body = memchr(text, '\n', (size_t)bytes);

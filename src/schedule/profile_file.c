@@ -62,7 +62,8 @@ static void say_flaws(tm_profile_file *file, const char *path, const tm_profile_
   char text[96];
   if (flaws->is_foreign) say_once(file, path, "it is no profile, and is ignored");
   if (flaws->version != 0) say_once(file, path, "it is of another version, and is ignored");
-  snprintf(text, sizeof text, "%llu damaged lines are ignored", (unsigned long long)flaws->damaged_count);
+  snprintf(text, sizeof text, "%llu damaged line%s ignored", (unsigned long long)flaws->damaged_count,
+           flaws->damaged_count == 1 ? " is" : "s are");
   if (flaws->damaged_count != 0) say_once(file, path, text);
 }
 

@@ -46,11 +46,17 @@ static uint64_t toll_on(uint64_t bytes, uint64_t price) {
   return tm_solver_add(whole, (bytes & ((1u << MIB_DIGITS) - 1)) * price >> MIB_DIGITS);
 }
 
+/* Whether the value lies there without taking room. */
+static bool is_given(const pricing *s, uint32_t value, const toll *t) {
+  return tm_solver_is_kept(s->problem, value) && s->problem->values[value].home == t->memory;
+}
+
 /* Whether the value is in the memory at this operation whatever the plan. */
 static bool is_always_there(const pricing *s, uint32_t value, const toll *t) {
   const tm_solver_value *row = &s->problem->values[value];
   const bool is_home = row->producer == TM_SOLVER_NONE;
   const uint32_t first = s->flow.first_reader[value];
+  if (is_given(s, value, t)) return false;
   if (row->wanted == t->memory && (is_home || row->producer <= t->op)) return true;
   if (row->wanted != TM_SOLVER_NONE && row->wanted != row->home) return false;
   return is_home && row->home == t->memory && first < s->flow.first_reader[value + 1] && s->flow.readers[first] >= t->op;
@@ -65,6 +71,13 @@ static bool is_still_there(const pricing *s, uint32_t value, const toll *t) {
          s->flow.readers[first] >= t->op;
 }
 
+/* Whether a copy in the memory, if there is any, is there at every operation: then each reader owes a share of it. */
+static bool is_kept_copy(const pricing *s, uint32_t value, const toll *t) {
+  const tm_solver_value *row = &s->problem->values[value];
+  return tm_solver_is_kept(s->problem, value) && row->home != t->memory && row->wanted != t->memory &&
+         s->flow.first_reader[value] < s->flow.first_reader[value + 1];
+}
+
 static void charge(pricing *s, uint32_t op, const toll *t, uint64_t bytes, bool is_input) {
   const tm_solver_op *row = &s->problem->ops[op];
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {
@@ -72,6 +85,11 @@ static void charge(pricing *s, uint32_t op, const toll *t, uint64_t bytes, bool 
     if ((is_input ? label->input_memory : label->output_memory) == t->memory)
       label->cost_ns = tm_solver_add(label->cost_ns, toll_on(bytes, t->price));
   }
+}
+
+static void charge_readers(pricing *s, uint32_t value, const toll *t) {
+  const uint32_t first = s->flow.first_reader[value], end = s->flow.first_reader[value + 1];
+  for (uint32_t i = first; i < end; i++) charge(s, s->flow.readers[i], t, s->problem->values[value].bytes / (end - first), true);
 }
 
 /* Adds a toll to all labels that are certain to owe it, and returns the bytes that are there without anybody's choice. */
@@ -82,12 +100,14 @@ static uint64_t charge_toll(pricing *s, const toll *t) {
   for (uint32_t v = 0; v < p->value_count; v++) {
     if (is_always_there(s, v, t)) always += p->values[v].bytes;
     else if (is_still_there(s, v, t)) charge(s, p->values[v].producer, t, p->values[v].bytes, false);
+    else if (is_kept_copy(s, v, t)) charge_readers(s, v, t);
   }
   for (uint32_t i = 0; i < row->input_count; i++) {
     const uint32_t value = p->inputs[row->first_input + i];
     const uint32_t producer = p->values[value].producer;
     const bool is_producers = producer != TM_SOLVER_NONE && is_still_there(s, value, t);
-    if (!is_always_there(s, value, t) && !is_producers) charge(s, t->op, t, p->values[value].bytes, true);
+    const bool is_paid = is_producers || is_given(s, value, t) || is_kept_copy(s, value, t);
+    if (!is_always_there(s, value, t) && !is_paid) charge(s, t->op, t, p->values[value].bytes, true);
   }
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {
     tm_solver_label *label = &s->labels[i];
@@ -197,12 +217,13 @@ static tm_status raise_prices(pricing *s, uint32_t *solve_count, tm_error *error
   return TM_OK;
 }
 
-static tm_status fail_unfit(pricing *s, tm_error *error) {
+static tm_status fail_unfit(pricing *s, tm_memory_shortage *out_shortage, tm_error *error) {
   tm_occupancy_weigh(&s->occupancy, s->nearest);
   for (uint32_t m = 0; m < s->problem->memory_count; m++) {
     const uint64_t peak = s->occupancy.peak_bytes[m], budget = tm_occupancy_budget(s->problem, m);
-    if (peak > budget)
-      return tm_fail(error, TM_ERROR_LIMIT,
+    if (peak <= budget) continue;
+    *out_shortage = (tm_memory_shortage){ m, s->occupancy.peak_op[m], peak, budget };
+    return tm_fail(error, TM_ERROR_LIMIT,
                      "no plan that fits was found: the nearest one needs %llu bytes of memory %u at operation %u and may use %llu",
                      (unsigned long long)peak, m, s->occupancy.peak_op[m], (unsigned long long)budget);
   }
@@ -254,7 +275,7 @@ static tm_status fit(pricing *s, tm_assignment_within *out, tm_error *error) {
     result->marginals_are_exact = false;
     TM_TRY(raise_prices(s, &out->solve_count, error));
     find_plans(s);
-    if (s->best_ns == TM_SOLVER_NEVER) return fail_unfit(s, error);
+    if (s->best_ns == TM_SOLVER_NEVER) return fail_unfit(s, &out->shortage, error);
     memcpy(result->labels, s->best, p->op_count * sizeof *s->best);
     result->total_ns = s->best_ns;
     result->bound_ns = tm_min_u64(s->bound_ns, s->best_ns);
@@ -269,6 +290,7 @@ tm_status tm_assignment_solve_within(const tm_solver_problem *problem, const tm_
                                      tm_assignment_within *out, tm_error *error) {
   if (out == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there is no place for the assignment");
   tm_assignment_within result = { .memory_count = 0 };
+  out->shortage = result.shortage;
   TM_TRY(tm_assignment_solve(problem, options, memory, &result.assignment, error));
   tm_arena arena;
   tm_arena_init(&arena, memory);
@@ -276,8 +298,12 @@ tm_status tm_assignment_solve_within(const tm_solver_problem *problem, const tm_
   tm_status status = allocate(&s, &arena, &result, error);
   if (status == TM_OK) status = fit(&s, &result, error);
   tm_arena_deinit(&arena);
-  if (status == TM_OK) *out = result;
-  else tm_assignment_within_deinit(&result);
+  if (status == TM_OK) {
+    *out = result;
+  } else {
+    out->shortage = result.shortage;
+    tm_assignment_within_deinit(&result);
+  }
   return status;
 }
 

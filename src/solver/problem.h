@@ -14,6 +14,8 @@
 #ifndef TM_SOLVER_PROBLEM_H
 #define TM_SOLVER_PROBLEM_H
 
+#include <stddef.h>
+
 #include "base/memory.h"
 
 #define TM_SOLVER_NONE    UINT32_MAX
@@ -53,6 +55,7 @@ typedef struct tm_solver_problem {
   const uint64_t        *copy_ns;       /* [size_class][from][to]; 0 where from == to; TM_SOLVER_NEVER: no way */
   const uint32_t        *links;         /* [from][to]: the queue that copies share, TM_SOLVER_NONE: they wait for nobody */
   const uint64_t        *budgets;       /* [memory]: bytes that may be there at once; NULL: no limits */
+  const uint8_t         *kept;          /* [value]: 1: given, and the same for many runs; NULL: none */
   uint32_t op_count;
   uint32_t label_count;
   uint32_t value_count;
@@ -67,6 +70,11 @@ typedef struct tm_solver_problem {
 static inline uint64_t tm_solver_copy_ns(const tm_solver_problem *problem, uint32_t value, uint32_t from, uint32_t to) {
   const uint64_t memories = problem->memory_count;
   return problem->copy_ns[(problem->values[value].size_class * memories + from) * memories + to];
+}
+
+/* A value with a home in memory of somebody else's, where it takes no room; its copies are there from the start, and stay. */
+static inline uint32_t tm_solver_is_kept(const tm_solver_problem *problem, uint32_t value) {
+  return problem->kept != NULL && problem->kept[value] != 0;
 }
 
 /* a + b, where NEVER stays NEVER and nothing else reaches it. */

@@ -46,7 +46,8 @@ static uint64_t find_last_uses(tm_residency *residency, const tm_event_model *mo
   if (value->wanted == source) source_until_ns = FOREVER;
   for (uint32_t c = model->value_first_copy[v]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
     source_until_ns = tm_max_u64(source_until_ns, model->copies[c].end_ns);
-    residency->copy_until_ns[c] = model->copies[c].to == value->wanted ? FOREVER : model->copies[c].end_ns;
+    const bool stays = model->copies[c].to == value->wanted || tm_solver_is_kept(index->problem, v);
+    residency->copy_until_ns[c] = stays ? FOREVER : model->copies[c].end_ns;
   }
   for (uint32_t i = index->flow.first_reader[v]; i < index->flow.first_reader[v + 1]; i++) {
     const uint32_t reader = index->flow.readers[i];
@@ -62,9 +63,11 @@ static void add_value(tm_residency *residency, const tm_event_model *model, uint
   const tm_solver_value *value = &problem->values[v];
   const uint32_t source = tm_problem_source(problem, model->labels, v);
   const uint64_t until_ns = find_last_uses(residency, model, v, source);
-  add(residency, source, value->bytes, value->producer == TM_SOLVER_NONE ? 0 : model->op_start_ns[value->producer], until_ns);
+  if (!tm_solver_is_kept(problem, v))
+    add(residency, source, value->bytes, value->producer == TM_SOLVER_NONE ? 0 : model->op_start_ns[value->producer], until_ns);
   for (uint32_t c = model->value_first_copy[v]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
-    add(residency, model->copies[c].to, value->bytes, model->copies[c].start_ns, residency->copy_until_ns[c]);
+    const uint64_t from_ns = tm_solver_is_kept(problem, v) ? 0 : model->copies[c].start_ns;
+    add(residency, model->copies[c].to, value->bytes, from_ns, residency->copy_until_ns[c]);
   }
 }
 

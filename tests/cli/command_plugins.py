@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins that misbehave, as a user of the command meets them: what is said, what is remembered, what is strict."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -52,6 +53,38 @@ class Plugins(harness.CommandTest):
         document = self.json_of("explain", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", hanger)
         verdicts = {c["device"]: c["verdict"] for c in document["candidates"]}
         self.assertEqual(verdicts[self.device_of(hanger)], "quarantined")
+
+    def interrupt_in(self, plugin, model):
+        """Exit code and output of stats that is interrupted once the plugin hangs, and is expected to wait for no patience."""
+        process = subprocess.Popen(
+            [harness.COMMAND, "stats", model, "--json", "--plugin", plugin, "--device", self.device_of(plugin), "--no-device", "reference",
+             "--patience", "600s"],
+            cwd=self.folder,
+            env=self.environment(TENSORMORPH_TRACE="calls"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=child_of_a_terminal,
+        )
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if "it hangs from now on" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, json.loads(out), err
+
+    def test_an_interrupt_does_not_wait_for_a_plugin(self):
+        model = self.small_model()
+        for call in ("open", "prepare", "launch", "wait"):
+            plugin = self.plugin("greedy", f"greedy_{call}.so")
+            code, document, err = self.interrupt_in(plugin, model)
+            self.assertEqual((code, document["complete"], document["tensors"]), (130, False, []), call)
+            self.assertIn("interrupted", err)
+            self.assertEqual(sorted(os.listdir(self.folder)), [".local", model.name])
+            self.assertEqual(self.violations(plugin), [], call)
+            states = [b["state"] for b in self.json_of("backends", "--plugin", plugin)["backends"] if b["origin"] == str(plugin)]
+            self.assertEqual(states, ["ready"], call)
 
     def test_settings_of_one_that_does_harm_without_them(self):
         for deed in ("aborts", "hangs"):

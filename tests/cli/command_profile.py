@@ -56,6 +56,22 @@ class Profile(harness.CommandTest):
         done = self.json_of("profile", "import", "learned.txt", **elsewhere)
         self.assertEqual((done["schema"], done["action"]), ("tensormorph.profile-change/1", "import"))
 
+    def test_damaged_lines_of_an_import_are_counted(self):
+        self.learn()
+        self.run_command("profile", "export", "learned.txt")
+        lines = (self.folder / "learned.txt").read_bytes().splitlines(keepends=True)
+        entries = [i for i, line in enumerate(lines) if b"\tentry\t" in line]
+        self.assertGreater(len(entries), 2)
+        for count, said in ((1, "1 damaged line is ignored"), (2, "2 damaged lines are ignored")):
+            spoiled = list(lines)
+            for i in entries[:count]:
+                spoiled[i] = (b"1" if spoiled[i][:1] == b"0" else b"0") + spoiled[i][1:]
+            (self.folder / "spoiled.txt").write_bytes(b"".join(spoiled))
+            elsewhere = {"XDG_STATE_HOME": str(self.folder / f"elsewhere{count}")}
+            err = self.run_command("profile", "import", "spoiled.txt", **elsewhere)[1]
+            self.assertEqual(err, f"tensormorph: note: spoiled.txt: {said}\n")
+            self.assertEqual(self.run_command("profile", "import", "spoiled.txt", "--quiet", **elsewhere)[1], "")
+
     def test_reset(self):
         self.learn()
         self.run_command("profile", "reset", "reference:0")

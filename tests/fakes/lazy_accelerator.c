@@ -20,6 +20,7 @@ struct tm_kernel {
   tm_operation operation;
   tm_operand   operands[TM_MAX_OPERANDS];
   uint64_t     attributes[8];
+  uint64_t     cost_ns;
 };
 
 typedef struct task {
@@ -28,6 +29,8 @@ typedef struct task {
   void      *to;
   void      *from;
   uint64_t   bytes;
+  uint64_t   given_ns;                  /* on the virtual clock */
+  uint64_t   end_ns;
 } task;
 
 typedef struct queue {
@@ -98,6 +101,7 @@ static tm_status lazy_device_info(tm_backend *backend, uint32_t index, tm_device
   out_info->resource = backend->control->resource;
   out_info->name = (tm_string)TM_STRING("a lazy accelerator");
   out_info->epoch = 1;
+  out_info->open_ns = backend->control->open_ns;
   out_info->queue_count = QUEUES;
   out_info->memory_count = 1;
   out_info->memories = backend->spaces;
@@ -105,6 +109,24 @@ static tm_status lazy_device_info(tm_backend *backend, uint32_t index, tm_device
 }
 
 static uint32_t operand_count(const tm_operation *operation) { return operation->input_count + operation->output_count; }
+
+/* ---- time ---- */
+
+static uint64_t now_ns(const tm_backend *backend) {
+  return backend->control->clock_ns == NULL ? 0 : atomic_load(backend->control->clock_ns);
+}
+
+static void move_clock(const tm_backend *backend, uint64_t to_ns) {
+  if (backend->control->clock_ns != NULL && now_ns(backend) < to_ns) atomic_store(backend->control->clock_ns, to_ns);
+}
+
+/* One after the other, from when it was given on. */
+static void take_time(tm_backend *backend, task *one) {
+  if (backend->control->clock_ns == NULL) return;
+  const uint64_t free_ns = backend->control->free_ns, cost_ns = one->kernel == NULL ? 0 : one->kernel->cost_ns;
+  one->end_ns = (free_ns < one->given_ns ? one->given_ns : free_ns) + cost_ns;
+  backend->control->free_ns = one->end_ns;
+}
 
 /* ---- answers ---- */
 
@@ -117,6 +139,13 @@ static uint64_t extra_cost_ns(const lazy_control *control, const tm_operation *o
   return (mixed ^ mixed >> 31) % control->cost_spread_ns;
 }
 
+static uint64_t element_count(const tm_operation *operation) {
+  const tm_operand *output = &operation->operands[operation->input_count];
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < output->rank; i++) count *= output->dims[i];
+  return count;
+}
+
 static void answer_one(const lazy_control *control, const tm_operation *operation, tm_answer *answer) {
   const tm_op_row *row = tm_op_find(operation->op);
   if (row == NULL || row->reference == NULL || operation->op == control->refused_op || operation->attribute_bytes > 64) {
@@ -126,7 +155,8 @@ static void answer_one(const lazy_control *control, const tm_operation *operatio
   answer->level = TM_LEVEL_NATIVE;
   answer->numerics = TM_NUMERICS_N0;
   answer->numerics_flags = TM_NUMERICS_RUN_TO_RUN;
-  answer->cost_ns = (control->cost_ns == 0 ? 1 : control->cost_ns) + extra_cost_ns(control, operation);
+  answer->cost_ns = (control->cost_ns == 0 ? 1 : control->cost_ns) + extra_cost_ns(control, operation) +
+                    control->element_cost_ns * element_count(operation);
   answer->setup_ns = control->setup_ns;
   answer->alias_mask = control->aliases;
 }
@@ -140,13 +170,13 @@ static tm_status lazy_query(tm_backend *backend, uint32_t index, const tm_operat
 }
 
 static tm_status lazy_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
-  (void)answer;
   tm_backend *backend = backend_of(device);
   for (uint32_t i = 0; i < 5000 && atomic_load(&backend->control->holds_prepare) != 0; i++) (void)usleep(1000);
   const tm_status fate = fate_of(backend, LAZY_PREPARE);
   if (fate != TM_OK) return fate;
   tm_kernel *kernel = calloc(1, sizeof *kernel);
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
+  kernel->cost_ns = answer->cost_ns;
   kernel->operation = *operation;
   memcpy(kernel->operands, operation->operands, operand_count(operation) * sizeof *kernel->operands);
   kernel->operation.operands = kernel->operands;
@@ -212,6 +242,7 @@ static void work(tm_backend *backend, queue *q, uint64_t to) {
     const tm_status fate = fate_of(backend, LAZY_WORK);
     if (fate == TM_OK) {
       do_task(&q->tasks[q->done]);
+      take_time(backend, &q->tasks[q->done]);
       continue;
     }
     q->failed = q->done + 1;
@@ -221,14 +252,19 @@ static void work(tm_backend *backend, queue *q, uint64_t to) {
 
 static tm_status enqueue(tm_backend *backend, uint32_t number, const task *what, tm_ticket *out_ticket) {
   queue *q = &backend->queues[number];
+  task now = *what;
+  now.given_ns = now_ns(backend);
   if (backend->control->is_prompt != 0) {
-    do_task(what);
+    do_task(&now);
+    take_time(backend, &now);
+    move_clock(backend, now.end_ns);
     return TM_OK;
   }
+  if (backend->control->depth != 0 && q->count - q->done >= backend->control->depth) return TM_BUSY;
   task *tasks = realloc(q->tasks, (size_t)(q->count + 1) * sizeof *tasks);
   if (tasks == NULL) return TM_ERROR_NO_MEMORY;
   q->tasks = tasks;
-  tasks[q->count++] = *what;
+  tasks[q->count++] = now;
   *out_ticket = (tm_ticket){ .queue = number, .value = q->count };
   return TM_OK;
 }
@@ -281,6 +317,7 @@ static tm_status lazy_wait(tm_device *device, const tm_ticket *tickets, uint32_t
     queue *q = &backend->queues[tickets[i].queue];
     if (tickets[i].value > q->count) return TM_ERROR_ARGUMENT;
     work(backend, q, tickets[i].value);
+    if (tickets[i].value != 0 && tickets[i].value <= q->done) move_clock(backend, q->tasks[tickets[i].value - 1].end_ns);
     if (q->failed == 0 || tickets[i].value < q->failed || first != TM_OK) continue;
     if (q->status == TM_PENDING) (void)usleep((useconds_t)(timeout_ns / 1000));
     first = tickets[i].value == q->failed || q->status == TM_PENDING ? q->status : q->status == TM_ERROR_DEVICE_LOST ? q->status : TM_ERROR_PREDECESSOR;

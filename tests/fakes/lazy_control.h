@@ -19,11 +19,14 @@ typedef struct lazy_control {
   uint64_t    cost_ns;          /* declared; 0: 1 */
   uint64_t    cost_spread_ns;   /* not 0: what an operation costs beyond is less than that, by what the operation is */
   uint64_t    cost_seed;
+  uint64_t    element_cost_ns;  /* declared for each element of the output as well */
   uint64_t    setup_ns;
+  uint64_t    open_ns;
   uint32_t    is_host;          /* it works in the host's memory, as lazily */
   uint32_t    is_prompt;        /* it works within its calls, and says so */
   uint32_t    aliases;          /* output 0 may lie where input 0 does */
   uint32_t    granule;          /* of offsets; 0: 1 */
+  uint32_t    depth;            /* not 0: a queue with so much undone work is full */
   uint32_t    refused_op;       /* not 0: this one it does not do */
   tm_identity uuid;
   tm_identity resource;
@@ -39,6 +42,10 @@ typedef struct lazy_control {
   _Atomic uint64_t complaints;          /* what no plan may do */
   _Atomic uint64_t buffers;             /* that there are now */
   _Atomic uint64_t queries;
+  /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take none.
+     One thread at a time then. */
+  _Atomic uint64_t *clock_ns;
+  uint64_t    free_ns;                  /* since when nothing is to be done */
   const tm_host   *host;                /* set by init */
 } lazy_control;
 

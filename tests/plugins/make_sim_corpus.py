@@ -103,6 +103,9 @@ BAD = {
     "odd-growth": (op("numerics", {"class": "N2", "bound": 1, "growth": "n2"}), ["numerics.growth", '"n2"']),
     "odd-alignment": (edited(("memory", "alignment"), 48), ["memory.alignment", "a power of two", "found 48"]),
     "odd-granule": (edited(("memory", "offset_granule"), 128), ["memory.offset_granule", "found 128"]),
+    "number-profile": (edited(("profile",), 5), ["profile", "an object", "found 5"]),
+    "half-profile": (edited(("profile",), {"file": "x"}), ["profile.device", "be there"]),
+    "empty-profile": (edited(("profile",), {"file": "", "device": "x"}), ["profile.file", "a path of 1 to 1023 bytes"]),
     "deep": ('{"comment":' + "[" * 3000 + "]" * 3000 + "}", ["expected JSON", "depth"]),
     "deep-value": ('{"name":' + "[" * 2000 + "]" * 2000 + "}", ["name", "a list of 1"]),
 }

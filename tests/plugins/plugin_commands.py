@@ -192,6 +192,35 @@ class Simulator(PluginTest):
         self.assertTrue(moved)
         self.assertLess(moved[0]["total_ns"], document["total_ns"])
 
+    def test_what_if_there_were_one_that_was_measured_elsewhere(self):
+        """Prices are those that follow from what `profile export` wrote of a real device."""
+        folder = self.folder / "elsewhere"
+        folder.mkdir()
+        state = {"XDG_STATE_HOME": str(folder / "state")}
+        self.run_command("calibrate", "--seconds", "1", "--device", "reference", "-q", **state)
+        self.run_command("profile", "export", folder / "measured.profile", **state)
+        means = {}
+        for line in (folder / "measured.profile").read_text().splitlines():
+            fields = line.split("\t")
+            if fields[1] == "entry" and fields[3] == "9":
+                means[int(fields[4], 16)] = int(fields[8], 16) / 2**32
+        description = json.loads((PLUGINS / "devices" / "gpu_like.json").read_text())
+        description["profile"] = {"file": "measured.profile", "device": "reference"}
+        path = folder / "measured.json"
+        path.write_text(json.dumps(description))
+        described = ("--set", f"simulator.device_file={path}")
+        arguments = ("explain", "add", "--dtype", "f32", "--shape", "100000", *described)
+        row = self.candidate(self.plugin_json("simulator", *arguments), "simulator:0")
+        self.assertAlmostEqual(row["declared_ns"], (1000 + 100000 // 2 + 1200000 // 4) * 2 ** means[2], delta=1)
+        (folder / "other.profile").write_text("nothing\n")
+        description["profile"]["file"] = "other.profile"
+        other = folder / "other.json"
+        other.write_text(json.dumps(description))
+        err = self.with_plugin("simulator", "backends", "--set", f"simulator.device_file={other}", code=2)[1]
+        self.assert_one_line(err)
+        for word in ("backend simulator", "other.profile", "tensormorph profile export"):
+            self.assertIn(word, err)
+
     def test_bench_by_way_of_integers(self):
         """Weights said to be constant are so when measured, too."""
         document = self.plugin_json(

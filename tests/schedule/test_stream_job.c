@@ -119,7 +119,34 @@ static void rows_do_not_depend_on_who_computed(void **state) {
   remove(path);
 }
 
+/* What one limit is enough for, a larger one is, too: a tile must not grow until it does not fit. */
+static void more_memory_is_never_worse(void **state) {
+  (void)state;
+  const char *path = "test_stream_job.safetensors";
+  bool was_enough = false;
+  write_checkpoint(path);
+  for (uint64_t limit = UINT64_C(1) << 19; limit < UINT64_C(64) << 20; limit += limit / 8) {
+    const tm_context_options options = { .struct_size = sizeof options, .thread_count = 2, .max_memory_bytes = limit };
+    tm_error error = { .struct_size = sizeof error };
+    tm_context *context = NULL;
+    tm_checkpoint *checkpoint = NULL;
+    tm_job *job = NULL;
+    if (tm_context_create(&options, &context, &error) != TM_OK) continue;
+    tm_status status = tm_checkpoint_open(context, path, 0, &checkpoint, &error);
+    if (status == TM_OK) status = tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error);
+    if (status == TM_OK) status = tm_job_wait(job, UINT64_MAX, &error);
+    if (status != TM_OK && was_enough) fail_msg("%llu bytes are not enough: %s", (unsigned long long)limit, error.text);
+    was_enough |= status == TM_OK;
+    tm_job_destroy(job);
+    tm_checkpoint_close(checkpoint);
+    tm_context_destroy(context);
+  }
+  assert_true(was_enough);
+  remove(path);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed),
+                                      cmocka_unit_test(more_memory_is_never_worse) };
   return cmocka_run_group_tests_name("stream_job", tests, NULL, NULL);
 }

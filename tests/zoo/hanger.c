@@ -2,7 +2,7 @@
 /*
  * Honest in its trial, and then but for one call, ZOO_HANGS, from which it never comes back.  With ZOO_FAR it is an
  * asynchronous device with memory of its own, else a synchronous one in host memory; ZOO_FLAGS are added to its flags.  With
- * ZOO_GREEDY it says yes to everything, and computes nothing useful.
+ * ZOO_GREEDY it says yes to everything, and computes nothing.  It tells the log when it comes to that call.
  */
 #define _DEFAULT_SOURCE
 #include <string.h>
@@ -27,6 +27,7 @@
 #define CLOSE 14
 #define SHUTDOWN 15
 #define POOL 17                 /* a part of a launch, in every thread of the host's pool */
+#define FULL 18                 /* its queues take nothing, for ever */
 #define WORK 16                 /* every wait is answered as it should be, but the work never ends */
 
 #ifndef ZOO_FLAGS
@@ -53,11 +54,21 @@ static const tm_memory_space *const far_memories[] = { &far_memory };
 #define far_memories zoo_memories
 #endif
 
+static _Atomic(const tm_host *) known_host;
+
+static int is_here(int here) {
+  if (here != ZOO_HANGS || zoo_is_on_trial()) return 0;
+  const tm_host *host = atomic_exchange(&known_host, NULL);
+  if (host != NULL) host->log(host->context, TM_LOG_INFO, (tm_string)TM_STRING("it hangs from now on"));
+  return 1;
+}
+
 static void may_hang(int here) {
-  while (here == ZOO_HANGS && !zoo_is_on_trial()) (void)pause();
+  while (is_here(here)) (void)pause();
 }
 
 static tm_status hang_init(const tm_host *host, tm_backend **out_backend) {
+  atomic_store(&known_host, host);
   may_hang(INIT);
   return zoo_init(host, out_backend);
 }
@@ -91,7 +102,7 @@ static void hang_close(tm_device *device) {
 static tm_status hang_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                             tm_answer *const *out_answers) {
   may_hang(QUERY);
-  if (!ZOO_GREEDY) return zoo_query(backend, index, operations, count, out_answers);
+  if (!ZOO_GREEDY || zoo_is_on_trial()) return zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++) zoo_reply(out_answers[i], 0);
   return TM_OK;
 }
@@ -149,9 +160,10 @@ static void hang_part(void *argument, uint64_t begin, uint64_t end, uint32_t lan
 static tm_status hang_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   may_hang(LAUNCH);
+  if (is_here(FULL)) return TM_BUSY;
   host->parallel_for(host->context, 64, 1, hang_part, NULL);
   if (ZOO_FAR) *out_ticket = (tm_ticket){ .queue = launch->queue, .value = atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 };
-  return zoo_launch(device, launch, out_ticket);
+  return ZOO_GREEDY && !zoo_is_on_trial() ? TM_OK : zoo_launch(device, launch, out_ticket);
 }
 
 #if ZOO_FAR
@@ -160,7 +172,7 @@ static tm_status hang_wait(tm_device *device, const tm_ticket *tickets, uint32_t
   may_hang(WAIT);
   if (zoo_is_on_trial()) return TM_OK;
   if (ZOO_HANGS == CANCEL) return TM_ERROR_NO_MEMORY;
-  if (ZOO_HANGS != WORK) return TM_OK;
+  if (!is_here(WORK)) return TM_OK;
   (void)usleep((useconds_t)(timeout_ns / 1000));
   return TM_PENDING;
 }

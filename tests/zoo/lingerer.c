@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An honest device whose launches take their time: inside the call, in host memory, or (ZOO_FAR) after it, in memory of its
- * own with two queues.  It says yes to everything, and to the log what the host does to kernels and buffers in use.
+ * own with two queues; or (ZOO_LINGERS) the first call of another function.  It says yes to everything, and to the log what
+ * the host does to kernels and buffers in use, and which it forgets.
  */
 #define _DEFAULT_SOURCE
 #include <string.h>
@@ -17,6 +18,14 @@
 #endif
 #ifndef ZOO_FAR
 #define ZOO_FAR 0
+#endif
+
+#define WORK 0
+#define OPEN 1
+#define PREPARE 2
+#define BUFFER_CREATE 3
+#ifndef ZOO_LINGERS
+#define ZOO_LINGERS WORK
 #endif
 
 typedef struct lingering_kernel {
@@ -46,7 +55,27 @@ static void must_be_idle(const tm_backend *backend, const _Atomic uint64_t *busy
   if (now_ns(backend) < atomic_load(busy_until_ns)) backend->host->log(backend->host->context, TM_LOG_ERROR, otherwise);
 }
 
-static uint64_t launch_ns(void) { return zoo_is_on_trial() ? 0 : LAUNCH_NS; }
+static uint64_t launch_ns(void) { return zoo_is_on_trial() || ZOO_LINGERS != WORK ? 0 : LAUNCH_NS; }
+
+static _Atomic uint64_t lingered, kernels, buffers;
+
+static void linger(const tm_backend *backend, int here) {
+  if (here == ZOO_LINGERS && !zoo_is_on_trial() && atomic_fetch_add(&lingered, 1) == 0) sleep_until(backend, now_ns(backend) + LAUNCH_NS);
+}
+
+static tm_status linger_open(tm_backend *backend, uint32_t index, tm_device **out_device) {
+  (void)index;
+  linger(backend, OPEN);
+  *out_device = (tm_device *)(void *)backend;
+  return TM_OK;
+}
+
+static void linger_shutdown(tm_backend *backend) {
+  const tm_string text = TM_STRING("BROKEN: something was forgotten");
+  if (atomic_load(&kernels) != 0 || atomic_load(&buffers) != 0) backend->host->log(backend->host->context, TM_LOG_ERROR, text);
+  atomic_store(&lingered, 0);           /* the library stays */
+  zoo_shutdown(backend);
+}
 
 static tm_status linger_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                               tm_answer *const *out_answers) {
@@ -59,7 +88,9 @@ static tm_status linger_prepare(tm_device *device, const tm_operation *operation
   const tm_host *host = zoo_backend_of(device)->host;
   lingering_kernel *kernel = host->alloc(host->context, sizeof *kernel, 16);
   (void)answer;
+  linger(zoo_backend_of(device), PREPARE);
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
+  atomic_fetch_add(&kernels, 1);
   memset(kernel, 0, sizeof *kernel);
   kernel->head = (tm_kernel){ .op = operation->op, .count = operation->op == TM_OP_NEG ? operation->operands[0].element_count : 0 };
   *out_kernel = &kernel->head;
@@ -70,6 +101,7 @@ static void linger_release(tm_device *device, tm_kernel *kernel) {
   const tm_backend *backend = zoo_backend_of(device);
   lingering_kernel *whole = (lingering_kernel *)(void *)kernel;
   must_be_idle(backend, &whole->busy_until_ns, (tm_string)TM_STRING("BROKEN: a kernel was released during its launch"));
+  atomic_fetch_sub(&kernels, 1);
   backend->host->free(backend->host->context, whole, sizeof *whole);
 }
 
@@ -97,9 +129,11 @@ static tm_status linger_info(tm_backend *backend, uint32_t index, tm_device_info
 static tm_status linger_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
   const tm_host *host = zoo_backend_of(device)->host;
   (void)space;
+  linger(zoo_backend_of(device), BUFFER_CREATE);
   *out_buffer = host->alloc(host->context, sizeof(tm_buffer) + bytes, 64);
   if (*out_buffer == NULL) return TM_ERROR_NO_MEMORY;
   atomic_store(&(*out_buffer)->busy_until_ns, 0);
+  atomic_fetch_add(&buffers, 1);
   return TM_OK;
 }
 
@@ -107,6 +141,7 @@ static void linger_destroy(tm_device *device, uint32_t space, tm_buffer *buffer,
   const tm_backend *backend = zoo_backend_of(device);
   (void)space, (void)imported;
   must_be_idle(backend, &buffer->busy_until_ns, (tm_string)TM_STRING("BROKEN: a buffer was destroyed during work on it"));
+  atomic_fetch_sub(&buffers, 1);
   backend->host->free(backend->host->context, buffer, sizeof *buffer + bytes);
 }
 
@@ -165,7 +200,7 @@ static tm_status linger_launch(tm_device *device, const tm_launch *launch, tm_ti
 #endif
 
 static const tm_accelerator_backend_plugin table = {
-  .struct_size = sizeof table, .init = zoo_init, .shutdown = zoo_shutdown, .device_info = linger_info, .query = linger_query,
+  .struct_size = sizeof table, .init = zoo_init, .shutdown = linger_shutdown, .device_info = linger_info, .open = linger_open, .query = linger_query,
   .prepare = linger_prepare, .release = linger_release, .launch = linger_launch,
 #if ZOO_FAR
   .buffer_create = linger_create, .buffer_destroy = linger_destroy, .upload = linger_upload, .download = linger_download,

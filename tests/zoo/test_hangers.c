@@ -10,10 +10,10 @@
 #include <time.h>
 
 #include "fakes/fake_control.h"
-#include "formats/made_safetensors.h"
 #include "formats/scratch.h"
 #include "unit/plugin/plugin_case.h"
 #include "zoo/every_operation.h"
+#include "zoo/kept_heap.h"
 
 #define HANGER(call) ZOO_FOLDER "/hangers/hangs_in_" call ".so"
 /* Far more than any call takes on a machine under load, and what every hang of these tests costs. */
@@ -24,31 +24,6 @@ static double seconds(void) {
   (void)clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
-
-/* A hung device keeps its memory for ever, which a leak checker would count against the test.  So all is kept, in a list. */
-typedef struct kept_block {
-  struct kept_block *next;
-} kept_block;
-
-typedef struct keeper {
-  _Atomic(kept_block *) blocks;
-} keeper;
-
-#define BLOCK_ROOM 64u
-
-static void *keep_alloc(void *context, uint64_t bytes, uint64_t alignment) {
-  keeper *all = context;
-  const uint64_t unit = alignment < BLOCK_ROOM ? BLOCK_ROOM : alignment;
-  char *whole = aligned_alloc((size_t)unit, (size_t)((bytes + 2 * unit - 1) / unit * unit));
-  if (whole == NULL) return NULL;
-  kept_block *block = (kept_block *)(void *)whole;
-  block->next = atomic_load(&all->blocks);
-  while (!atomic_compare_exchange_weak(&all->blocks, &block->next, block)) {
-  }
-  return whole + unit;
-}
-
-static void keep_free(void *context, void *memory, uint64_t bytes) { (void)context, (void)memory, (void)bytes; }
 
 static keeper all_blocks;
 
@@ -109,6 +84,8 @@ static const hang_case cases[] = {
   { "buffer_create", HANGER("buffer_create"), 1, 1, "buffer_create did not return within 800 ms" },
   { "buffer_destroy", HANGER("buffer_destroy"), 1, 1, "buffer_destroy did not return within 800 ms" },
   { "work", HANGER("work"), 1, 1, "did not finish in the time" },
+  { "full", HANGER("full"), 1, 1, "a queue was full for 800 ms" },
+  { "far_full", HANGER("far_full"), 1, 1, "a queue was full for 800 ms" },
   { "release", HANGER("release"), 0, 0, NULL },
   { "close", HANGER("close"), 0, 0, NULL },
   { "shutdown", HANGER("shutdown"), 0, 0, NULL },
@@ -376,50 +353,6 @@ static void who_hangs_while_memory_is_given_back_keeps_nobody(void **state) {
   tm_context_destroy(context);
 }
 
-/* ---- somebody who wants to go ---- */
-
-static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
-
-/* A job that waits for such a device is cancelled long before its patience is over. */
-static void a_job_can_be_cancelled_meanwhile(void **state) {
-  (void)state;
-  static const char *const paths[] = { ZOO_FOLDER "/greedy/greedy_launch.so", ZOO_FOLDER "/greedy/greedy_work.so" };
-  static const char *const excluded[] = { "cpu", "reference" };
-  scratch folder;
-  assert_true(scratch_init(&folder));
-  made_file made = make_safetensors(one_tensor, sizeof one_tensor - 1, 200000);
-  static char path[1024];
-  snprintf(path, sizeof path, "%s", scratch_write(&folder, "model.safetensors", made.bytes, made.size));
-  free(made.bytes);
-  for (uint32_t i = 0; i < 2; i++) {
-    tm_context_options options = options_with(&paths[i], 1);
-    options.excluded_devices = excluded;
-    options.excluded_device_count = 2;
-    options.patience_ns = UINT64_C(3000000000);
-    options.alloc = keep_alloc;
-    options.free = keep_free;
-    options.allocator_context = &all_blocks;
-    tm_context *context = open_context(&options);
-    tm_checkpoint *checkpoint = NULL;
-    tm_job *job = NULL;
-    tm_error error = TM_ERROR_INIT;
-    if (tm_checkpoint_open(context, path, 0, &checkpoint, &error) != TM_OK) fail_msg("%s", error.text);
-    if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) fail_msg("%s", error.text);
-    assert_int_equal(tm_job_wait(job, UINT64_C(200000000), &error), TM_PENDING);
-    const double begin = seconds();
-    tm_job_cancel(job);
-    assert_int_equal(tm_job_wait(job, UINT64_C(5000000000), &error), TM_ERROR_CANCELLED);
-    const double taken = seconds() - begin;
-    if (taken > 1) fail_msg("cancelled after %g s", taken);
-    tm_job_destroy(job);
-    tm_checkpoint_close(checkpoint);
-    const double closing = seconds();
-    tm_context_destroy(context);
-    assert_true(seconds() - closing < 10);
-  }
-  scratch_deinit(&folder);
-}
-
 /* ---- all together ---- */
 
 static void everybody_together_gives_reference_results(void **state) {
@@ -469,7 +402,6 @@ int main(void) {
     cmocka_unit_test(who_comes_back_late_finds_nobody),
     cmocka_unit_test(who_hung_at_the_end_before_costs_no_context),
     cmocka_unit_test(who_hangs_while_memory_is_given_back_keeps_nobody),
-    cmocka_unit_test(a_job_can_be_cancelled_meanwhile),
     cmocka_unit_test(everybody_together_gives_reference_results),
     cmocka_unit_test(a_device_gets_all_calls_from_its_own_thread),
   };

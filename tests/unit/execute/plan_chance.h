@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan_chance.h - plans whose nodes are placed by chance among all that can run them, and states as well. */
+/* plan_chance.h - plans whose nodes are placed by chance among all that can run them, and states as well, in any order. */
 #ifndef TM_TESTS_PLAN_CHANCE_H
 #define TM_TESTS_PLAN_CHANCE_H
 
 #include "api/plans.h"
 #include "unit/execute/plan_case.h"
 
+/* Any of the nodes that could be next, each time. */
+static inline void plan_chance_order(const tm_solver_problem *solver, uint64_t *seed, uint32_t *order) {
+  bool is_done[PLAN_MOST_VALUES] = { false };
+  for (uint32_t place = 0; place < solver->op_count; place++) {
+    uint32_t ready[PLAN_MOST_VALUES], count = 0;
+    for (uint32_t op = 0; op < solver->op_count; op++) {
+      bool can = !is_done[op];
+      for (uint32_t i = 0; i < solver->ops[op].input_count; i++) {
+        const uint32_t producer = solver->values[solver->inputs[solver->ops[op].first_input + i]].producer;
+        can = can && (producer == TM_SOLVER_NONE || is_done[producer]);
+      }
+      if (can) ready[count++] = op;
+    }
+    order[place] = ready[plan_random(seed) % count];
+    is_done[order[place]] = true;
+  }
+}
+
 static inline tm_status plan_chance_choose(void *context, tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *out_choice,
                                            tm_error *error) {
   uint64_t *seed = context;
-  uint32_t labels[PLAN_MOST_VALUES];
+  uint32_t labels[PLAN_MOST_VALUES], order[PLAN_MOST_VALUES];
   for (uint32_t i = 0; i < problem->graph->node_count; i++)
     labels[i] = problem->solver.ops[i].first_label + plan_random(seed) % problem->solver.ops[i].label_count;
-  return tm_graph_choice_pin(problem, memory, labels, plan_random(seed) % problem->solver.memory_count, out_choice, error);
+  plan_chance_order(&problem->solver, seed, order);
+  return tm_graph_choice_pin(problem, memory, labels, order, plan_random(seed) % problem->solver.memory_count, out_choice, error);
 }
 
 static inline void plan_chance_make(plan_case *one, const tm_plan_options *options, uint64_t seed) {

@@ -13,7 +13,7 @@ typedef struct fault {
 } fault;
 
 static lazy_case machine;
-static uint32_t made_good, rerun_count;
+static uint32_t made_good, rerun_count, reordered;
 static uint32_t all_far;
 
 static void open_machine(uint64_t seed) {
@@ -46,6 +46,13 @@ static void compare(plan_case *one, plan_oracle *oracle, uint64_t seed) {
   plan_oracle_carry(oracle, one);
 }
 
+static bool has_other_order(const tm_plan *plan) {
+  tm_plan_step_description step = { .struct_size = sizeof step };
+  for (uint32_t i = 0; tm_plan_step_describe(plan, i, &step) == TM_OK; i++)
+    if (step.node != i) return true;
+  return false;
+}
+
 /* Runs that go well before, with, and after the failure.  Tells whether it ended for the sake of a state. */
 static bool try_fault(uint64_t seed, uint32_t node_count, uint32_t device, const fault *what, bool *out_has_happened) {
   plan_case one;
@@ -55,6 +62,7 @@ static bool try_fault(uint64_t seed, uint32_t node_count, uint32_t device, const
   open_machine(seed);
   plan_case_build(&one, machine.context, seed, node_count);
   one.plan = lazy_plan(one.graph, &options);
+  reordered += has_other_order(one.plan);
   plan_oracle_init(&oracle, &one);
   for (uint32_t run = 0; run < 6; run++) (void)plan_case_run(&one, &oracle, 0, seed + run);
   arm(device, what);
@@ -89,7 +97,7 @@ static bool try_fault(uint64_t seed, uint32_t node_count, uint32_t device, const
 /* Each call in turn, until there are no more in three runs; more graphs with TM_NIGHTLY=1. */
 static void try_calls(lazy_function function, tm_status status, uint64_t times) {
   uint32_t lost = 0, failures = 0;
-  made_good = rerun_count = 0;
+  made_good = rerun_count = reordered = 0;
   const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 6 : 1;
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     for (uint32_t device = 0; device < LAZY_COUNT; device += 2) {
@@ -104,6 +112,7 @@ static void try_calls(lazy_function function, tm_status status, uint64_t times) 
   print_message("function %u, status %d: %u failures, %u made good, %u nodes run again, %u states lost\n", (unsigned)function,
                 (int)status, failures, made_good, rerun_count, lost);
   assert_true(made_good + lost >= failures);
+  assert_true(reordered != 0);
 }
 
 static void launches_fail(void **state) {

@@ -53,6 +53,13 @@ static void between_memories(void **state) {
   try_machine(controls, 2000, 40);
 }
 
+/* Which are full until somebody waits for what is on them. */
+static void on_short_queues(void **state) {
+  (void)state;
+  const lazy_control controls[] = { { .depth = 1 }, { .depth = 2 }, { .depth = 1, .is_host = 1 } };
+  try_machine(controls, 7000, 8);
+}
+
 static void in_place_where_they_may(void **state) {
   (void)state;
   const lazy_control controls[] = { { .aliases = 1 }, { .aliases = 1 }, { .aliases = 1, .is_host = 1 } };
@@ -100,6 +107,7 @@ static void wherever_chance_puts_them(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(between_memories),
+    cmocka_unit_test(on_short_queues),
     cmocka_unit_test(in_place_where_they_may),
     cmocka_unit_test(lazily_in_host_memory),
     cmocka_unit_test(lazily_in_both),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* States that are written in place, row by row: nothing as large as they are is copied, and a failure does them no harm. */
+#include "execute/plan.h"
 #include "unit/execute/lazy_case.h"
 
 #define CAPACITY 32u
@@ -188,10 +189,49 @@ static void a_device_that_never_comes_back_is_left_behind(void **state) {
   }
 }
 
+/* Two read the state as it was, and would come after the write were it only for what they take; so it would have to be copied. */
+static void who_reads_the_old_one_comes_first(void **state) {
+  (void)state;
+  const tm_operand cache = { .format = TM_FORMAT_F32, .rank = 2, .dims = { CAPACITY, WIDTH } };
+  const tm_operand row = { .format = TM_FORMAT_F32, .rank = 2, .dims = { 1, WIDTH } }, place = { .format = TM_FORMAT_I32 };
+  const tm_plan_options options = LAZY_OPTIONS;
+  uint32_t values[3], before, sum, updated, after;
+  tm_graph *graph = NULL;
+  open_machine((lazy_control){ .cost_ns = 1000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_EXP },
+               (lazy_control){ .cost_ns = 3000, .is_host = 1, .aliases = 1, .refused_op = TM_OP_UPDATE });
+  assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_state(graph, "cache", &cache, &values[0], NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "row", &row, &values[1], NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "place", &place, &values[2], NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "old", TM_OP_NEG, NULL, 0, values, 1, NULL, 1, &before, NULL), TM_OK);
+  const uint32_t both[2] = { before, values[0] };
+  assert_int_equal(tm_graph_node(graph, "sum", TM_OP_ADD, NULL, 0, both, 2, NULL, 1, &sum, NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "write", TM_OP_UPDATE, NULL, 0, values, 3, NULL, 1, &updated, NULL), TM_OK);
+  assert_int_equal(tm_graph_node(graph, "new", TM_OP_EXP, NULL, 0, &updated, 1, NULL, 1, &after, NULL), TM_OK);
+  for (uint32_t i = 0; i < 2; i++)      /* much depends on the write: it is what is wanted first */
+    assert_int_equal(tm_graph_node(graph, NULL, TM_OP_EXP, NULL, 0, &after, 1, NULL, 1, &after, NULL), TM_OK);
+  assert_int_equal(tm_graph_carry(graph, values[0], updated, NULL), TM_OK);
+  assert_int_equal(tm_graph_output(graph, "s", sum, NULL), TM_OK);
+  assert_int_equal(tm_graph_output(graph, "y", after, NULL), TM_OK);
+  tm_plan *plan = lazy_plan(graph, &options);
+  uint32_t write = 0, last_reader = 0;
+  tm_plan_step_description step = { .struct_size = sizeof step };
+  for (uint32_t i = 0; tm_plan_step_describe(plan, i, &step) == TM_OK; i++) {
+    if (step.node <= 1) last_reader = i;
+    if (step.node == 2) write = i;
+  }
+  assert_true(write > last_reader);
+  assert_int_equal(plan->program.roots[updated], values[0]);    /* it is written where the state lies */
+  tm_plan_destroy(plan);
+  tm_graph_destroy(graph);
+  lazy_case_close(&machine);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(in_host_memory_they_are_not_copied),
     cmocka_unit_test(in_a_device_they_stay_there),
+    cmocka_unit_test(who_reads_the_old_one_comes_first),
     cmocka_unit_test(a_state_in_host_memory_survives),
     cmocka_unit_test(one_that_is_lost_is_named_and_can_be_written),
     cmocka_unit_test(a_device_that_never_comes_back_is_left_behind),

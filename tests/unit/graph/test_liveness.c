@@ -8,7 +8,7 @@
 
 static tm_liveness live(graph_case *c, const uint64_t *allowed) {
   tm_liveness liveness;
-  assert_int_equal(tm_liveness_init(&liveness, &c->graph, allowed, &c->error), TM_OK);
+  assert_int_equal(tm_liveness_init(&liveness, &c->graph, NULL, allowed, &c->error), TM_OK);
   return liveness;
 }
 
@@ -295,12 +295,12 @@ static void no_memory_is_an_error(void **state) {
   tm_liveness all;
   for (uint64_t room = 1; room < 120; room += 30) {
     c.memory.limit_bytes = atomic_load(&c.memory.used_bytes) + room;
-    const tm_status status = tm_liveness_init(&all, &c.graph, NULL, &c.error);
+    const tm_status status = tm_liveness_init(&all, &c.graph, NULL, NULL, &c.error);
     if (status == TM_OK) tm_liveness_deinit(&all);
     else says(&c, status, TM_ERROR_NO_MEMORY, "no memory for the lives of 1 values");
   }
   c.memory.limit_bytes = atomic_load(&c.memory.used_bytes) + 1;
-  assert_int_equal(tm_liveness_init(&all, &c.graph, NULL, &c.error), TM_ERROR_NO_MEMORY);
+  assert_int_equal(tm_liveness_init(&all, &c.graph, NULL, NULL, &c.error), TM_ERROR_NO_MEMORY);
   case_end(&c);
 }
 

@@ -266,7 +266,7 @@ static void many_threads_wake_it_once(void **state) {
 }
 
 static void *wake_for_it(void *argument) {
-  (void)tm_inventory_wake_worth(argument, UINT64_MAX);
+  (void)tm_inventory_wake_worth(argument, UINT64_MAX, NULL);
   return NULL;
 }
 

@@ -42,13 +42,15 @@ static bool reads_later(const reading *r, uint32_t op, uint32_t value, uint32_t 
 static uint64_t bytes_held(const reading *r, uint32_t op, bool has[CASE_VALUES][CASE_MEMORIES], uint32_t memory) {
   const tm_solver_label *label = &r->problem->labels[r->labels[op]];
   uint64_t bytes = label->output_memory == memory ? label->workspace_bytes : 0;
-  for (uint32_t v = 0; v < r->problem->value_count; v++) bytes += has[v][memory] ? r->problem->values[v].bytes : 0;
+  for (uint32_t v = 0; v < r->problem->value_count; v++)
+    if (!tm_solver_is_kept(r->problem, v) || r->problem->values[v].home != memory) bytes += has[v][memory] ? r->problem->values[v].bytes : 0;
   return bytes;
 }
 
 /* Whether the copy in `memory` is needed after `op`. */
 static bool is_kept(const reading *r, uint32_t op, uint32_t value, uint32_t memory, uint32_t source, const bool *has) {
   const uint32_t wanted = r->problem->values[value].wanted;
+  if (tm_solver_is_kept(r->problem, value) && memory != source) return true;
   if (memory == wanted || reads_later(r, op + 1, value, memory)) return true;
   for (uint32_t m = 0; m < r->problem->memory_count && memory == source; m++) {
     if (m != source && m != wanted && !has[m] && reads_later(r, op + 1, value, m)) return true;
@@ -71,6 +73,7 @@ static void find_peaks(const tm_solver_problem *p, const uint32_t *labels, uint6
         sources[v] = is_home ? p->values[v].home : p->labels[labels[op]].output_memory;
         has[v][sources[v]] = true;
         if (p->values[v].wanted != TM_SOLVER_NONE) has[v][p->values[v].wanted] = true;
+        for (uint32_t m = 0; m < p->memory_count; m++) has[v][m] = has[v][m] || (tm_solver_is_kept(p, v) && reads_later(&r, 0, v, m));
       }
       for (uint32_t m = 0; m < p->memory_count; m++) has[v][m] = has[v][m] || reads(&r, op, v, m);
     }
@@ -114,12 +117,16 @@ static void plans_fit_and_the_bound_holds(void **state) {
   const case_limits limits = { .most_ops = 7, .most_labels = 3, .most_memories = 3, .never_percent = 4, .most_cost = 30 };
   const uint64_t cases = getenv("TM_NIGHTLY") != NULL ? 20 * CASES : CASES;
   solver_case c;
+  uint8_t kept[CASE_VALUES];
   tm_memory memory;
   tm_memory_init(&memory, 0);
   uint64_t free_cases = 0, priced = 0, best = 0, unfit = 0, missed = 0, proven = 0;
   double gap = 0;
   for (uint64_t seed = 1; seed <= cases; seed++) {
     draw_case(&c, seed + 3000000, &limits);
+    c.problem.kept = kept;
+    for (uint32_t v = 0; v < c.problem.value_count; v++)
+      kept[v] = c.values[v].producer == TM_SOLVER_NONE && draw_percent(&c, 40);
     if (!draw_budgets(&c, &memory)) continue;
     exhaustion all = { .problem = &c.problem, .forced_op = TM_SOLVER_NONE, .accepts = fits };
     exhaust(&all);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pending_folder.h - the names of files that are being written, and how a set of them comes into its place.
+ *
+ *   NAME.<12 hexadecimal digits>.part    a file of a set that is being written; the digits are the set's
+ *   NAME.<12 hexadecimal digits>.whole   the leader of a set that is complete: from here on the set is the one that counts, and who
+ *                                        finds it without a living owner puts the rest in its place
+ *
+ * Only base/pending_*.c includes this.
+ */
+#ifndef TM_BASE_PENDING_FOLDER_H
+#define TM_BASE_PENDING_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "tensormorph/types.h"
+
+#define TM_PENDING_PART  ".part"
+#define TM_PENDING_WHOLE ".whole"
+#define TM_PENDING_ID_DIGITS 12u
+
+typedef struct tm_pending_id {
+  char digits[TM_PENDING_ID_DIGITS + 1];
+} tm_pending_id;
+
+/* A folder that stays the same one whatever becomes of its path. */
+typedef struct tm_pending_folder {
+  int         descriptor;       /* -1: none */
+  char        label[160];       /* for messages */
+} tm_pending_folder;
+
+/* TM_ERROR_NOT_FOUND, TM_ERROR_IO */
+tm_status tm_pending_folder_open(const char *path, tm_pending_folder *out_folder, tm_error *error);
+void      tm_pending_folder_close(tm_pending_folder *folder);
+
+/* Never the same twice. */
+tm_pending_id tm_pending_id_make(void);
+/* NULL without memory. */
+char *tm_pending_name(tm_arena *arena, const char *name, const tm_pending_id *id, const char *ending);
+/* Whether `entry` is NAME.<digits><ending>; tells the length of NAME, and the digits. */
+bool tm_pending_name_parse(const char *entry, const char *ending, uint64_t *out_name_length, tm_pending_id *out_id);
+
+/* Whether a file of such a name is to be believed: in a folder of everybody's only our own are.  false also for what is no file. */
+bool tm_pending_is_trusted(const tm_pending_folder *folder, const char *name);
+
+/* Takes the lock by which others see that the owner of an open leader lives.  false: somebody has it, or nobody can tell. */
+bool tm_pending_claim(int descriptor);
+
+/* "FOLDER/NAME: cannot be DONE: what the system says". */
+tm_status tm_pending_fail(const tm_pending_folder *folder, const char *name, const char *done, int number, tm_error *error);
+
+/* A complete set on its way: what is in `names` is still NAME.ID.part, or in its place already. */
+typedef struct tm_pending_placement {
+  const tm_pending_folder *folder;
+  const tm_pending_id     *id;
+  const char *const       *names;       /* without the leader */
+  uint64_t                 count;
+  const char              *leader;      /* NAME.ID.whole */
+  const char *const       *old_names;   /* of an earlier set: they go, with the leader's old file, before the first new one comes */
+  uint64_t                 old_count;
+} tm_pending_placement;
+
+/* Puts it in its place.  At no moment do files of two sets stand there together.  When it fails, or the process ends, it can be
+   done again.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_pending_place(tm_arena *arena, const tm_pending_placement *placement, tm_error *error);
+/* Makes what happened to the folder's names last. */
+tm_status tm_pending_folder_sync(const tm_pending_folder *folder, tm_error *error);
+/* That it is not there is as good. */
+tm_status tm_pending_remove(const tm_pending_folder *folder, const char *name, tm_error *error);
+tm_status tm_pending_rename(const tm_pending_folder *folder, const char *from, const char *to, tm_error *error);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/checkpoint_recovery.h"
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/pending_recovery.h"
+
+static tm_status recover(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
+                         const char *own_id, tm_pending_leftovers *leftovers, tm_error *error) {
+  const tm_pending_search single = { .folder = target->is_link ? target->linked_folder : target->folder, .own_id = own_id,
+                                     .leader = target->is_link ? target->linked_name : target->name };
+  const tm_pending_search set = { .folder = target->folder, .leader = target->index, .own_id = own_id,
+                                  .old_names = standing->shards, .old_count = standing->shard_count };
+  TM_TRY(tm_pending_recover(memory, &single, leftovers, error));
+  return target->index == NULL ? TM_OK : tm_pending_recover(memory, &set, leftovers, error);
+}
+
+tm_status tm_checkpoint_clean_up(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
+                                 const char *own_id, tm_error *error) {
+  tm_pending_leftovers leftovers = { 0 };
+  return recover(memory, target, standing, own_id, &leftovers, error);
+}
+
+static tm_status recover_in(tm_arena *arena, const char *path, tm_pending_leftovers *leftovers, tm_error *error) {
+  tm_write_target_path target;
+  tm_standing_files standing;
+  TM_TRY(tm_write_target_path_find(arena, path, NULL, &target, error));
+  TM_TRY(tm_standing_files_find(arena, target.folder, target.name, target.index, &standing, error));
+  return recover(arena->memory, &target, &standing, NULL, leftovers, error);
+}
+
+tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *out_removed_count, uint64_t *out_completed_count,
+                                tm_error *error) {
+  tm_arena arena;
+  tm_pending_leftovers leftovers = { 0 };
+  tm_arena_init(&arena, memory);
+  const tm_status status = recover_in(&arena, path, &leftovers, error);
+  tm_arena_deinit(&arena);
+  if (out_removed_count != NULL) *out_removed_count = leftovers.removed_count;
+  if (out_completed_count != NULL) *out_completed_count = leftovers.completed_count;
+  return status;
+}
+
+static bool is_interrupted(tm_arena *arena, const char *path) {
+  tm_write_target_path target;
+  if (tm_path_is_folder(path)) return tm_pending_is_interrupted(path, NULL);
+  if (tm_write_target_path_find(arena, path, NULL, &target, NULL) != TM_OK || target.index == NULL) return false;
+  return tm_pending_is_interrupted(target.folder, target.index);
+}
+
+bool tm_checkpoint_is_interrupted(tm_memory *memory, const char *path) {
+  tm_arena arena;
+  if (path == NULL || path[0] == '\0') return false;
+  tm_arena_init(&arena, memory);
+  const bool result = is_interrupted(&arena, path);
+  tm_arena_deinit(&arena);
+  return result;
+}

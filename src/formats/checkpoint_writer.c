@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "formats/checkpoint_writer.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/folder.h"
+#include "base/pending_set.h"
+#include "base/thread.h"
+#include "formats/archive_builder.h"
+#include "formats/checkpoint_recovery.h"
+#include "formats/standing_files.h"
+#include "formats/write_inputs.h"
+#include "formats/write_request.h"
+#include "formats/write_target_path.h"
+
+typedef enum writer_state { PLANNED, BEGUN, FINISHED } writer_state;
+
+struct tm_checkpoint_writer {
+  tm_memory             *memory;
+  tm_write_layout        layout;
+  const tm_write_format *format;
+  tm_write_target_path   target;
+  const char            *folder;        /* of the files: that of the target, or where its link leads */
+  tm_standing_files      standing;
+  const char           **removals;      /* names of files that go, beside those of the same names as new ones */
+  const char           **removal_paths;
+  uint64_t               removal_count;
+  tm_write_inputs        inputs;
+  uint64_t               tensor_bytes, file_bytes, free_bytes;
+  tm_pending_set        *pending;
+  writer_state           state;
+  atomic_bool            is_cancelled;
+  tm_mutex               lock;          /* of what follows, and of the tensors' pieces */
+  bool                   has_lock;
+  bool                   has_failed;
+  tm_error               failure;       /* the first one */
+};
+
+static const tm_write_format *const formats[] = {
+  [TM_WRITE_SAFETENSORS] = &tm_safetensors_write_format,
+  [TM_WRITE_GGUF] = &tm_gguf_write_format,
+};
+
+#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+
+/* ------------------------------------------------------------------------------------------------ what is there now ---- */
+
+static bool is_set(const tm_checkpoint_writer *writer) { return writer->layout.file_count > 1; }
+
+static bool is_new_name(const tm_checkpoint_writer *writer, const char *name) {
+  for (uint64_t i = 0; i < writer->layout.file_count; i++)
+    if (strcmp(writer->layout.files[i].name, name) == 0) return true;
+  return false;
+}
+
+/* All that an earlier checkpoint of the name has and the new one has not. */
+static tm_status list_removals(tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_standing_files *standing = &writer->standing;
+  writer->removal_count = 0;
+  writer->removals = tm_arena_calloc(&writer->layout.arena, standing->shard_count + 2, sizeof *writer->removals);
+  if (writer->removals == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
+  if (writer->target.is_link) return TM_OK;
+  if (!is_set(writer) && standing->has_index) writer->removals[writer->removal_count++] = standing->index;
+  for (uint64_t i = 0; i < standing->shard_count; i++)
+    if (!is_new_name(writer, standing->shards[i])) writer->removals[writer->removal_count++] = standing->shards[i];
+  if (is_set(writer) && standing->has_single) writer->removals[writer->removal_count++] = standing->single;
+  return TM_OK;
+}
+
+static tm_status check_inputs(tm_checkpoint_writer *writer, tm_error *error) {
+  tm_arena *arena = &writer->layout.arena;
+  for (uint64_t i = 0; i < writer->layout.file_count; i++)
+    TM_TRY(tm_write_inputs_check(&writer->inputs, arena, writer->folder, writer->layout.files[i].name, error));
+  for (uint64_t i = 0; i < writer->removal_count; i++)
+    TM_TRY(tm_write_inputs_check(&writer->inputs, arena, writer->target.folder, writer->removals[i], error));
+  return TM_OK;
+}
+
+static tm_pending_file *list_files(tm_checkpoint_writer *writer) {
+  const tm_write_layout *layout = &writer->layout;
+  tm_pending_file *files = tm_arena_calloc(&writer->layout.arena, layout->file_count, sizeof *files);
+  for (uint64_t i = 0; files != NULL && i < layout->file_count; i++)
+    files[i] = (tm_pending_file){ layout->files[i].name, layout->files[i].bytes };
+  return files;
+}
+
+/* For people. */
+static tm_status name_paths(tm_checkpoint_writer *writer, tm_error *error) {
+  tm_write_layout *layout = &writer->layout;
+  writer->removal_paths = tm_arena_calloc(&layout->arena, writer->removal_count, sizeof *writer->removal_paths);
+  if (writer->removal_paths == NULL) return tm_write_layout_fail_memory(layout, error);
+  for (uint64_t i = 0; i < writer->removal_count; i++) {
+    writer->removal_paths[i] = tm_standing_path(&layout->arena, writer->target.folder, writer->removals[i]);
+    if (writer->removal_paths[i] == NULL) return tm_write_layout_fail_memory(layout, error);
+  }
+  for (uint64_t i = 0; i < layout->file_count; i++) {
+    tm_written_file *file = &layout->files[i];
+    file->path = tm_standing_path(&layout->arena, writer->folder, file->name);
+    if (file->path == NULL) return tm_write_layout_fail_memory(layout, error);
+    file->replaces = tm_path_has_entry(file->path);
+  }
+  return TM_OK;
+}
+
+static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_write_target_path *target = &writer->target;
+  TM_TRY(tm_standing_files_find(&writer->layout.arena, target->folder, target->name, target->index, &writer->standing, error));
+  TM_TRY(list_removals(writer, error));
+  TM_TRY(check_inputs(writer, error));
+  TM_TRY(name_paths(writer, error));
+  if (!tm_folder_free_bytes(writer->folder[0] == '\0' ? "." : writer->folder, &writer->free_bytes)) writer->free_bytes = UINT64_MAX;
+  return TM_OK;
+}
+
+/* A link is followed where one file takes the place of another; a set has many names, and all of them in one folder. */
+static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_write_target_path *target = &writer->target;
+  writer->folder = target->folder;
+  if (!target->is_link) return TM_OK;
+  if (is_set(writer))
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%s: is a link, and a set of files is not written through links; name the place itself",
+                   writer->layout.label);
+  writer->folder = target->linked_folder;
+  writer->layout.files[0].name = target->linked_name;
+  return TM_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- planning ---- */
+
+static tm_status add_up(tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_write_layout *layout = &writer->layout;
+  bool fits = true;
+  for (uint64_t i = 0; i < layout->tensor_count; i++)
+    fits = fits && tm_checked_add(writer->tensor_bytes, layout->tensors[i].bytes, &writer->tensor_bytes);
+  for (uint64_t i = 0; i < layout->file_count; i++)
+    fits = fits && tm_checked_add(writer->file_bytes, layout->files[i].bytes, &writer->file_bytes);
+  return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "%s: it needs more bytes than 64 bits can count", layout->label);
+}
+
+static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *request, tm_error *error) {
+  tm_write_layout *layout = &writer->layout;
+  TM_TRY(tm_write_target_path_find(&layout->arena, request->path, writer->format->extension, &writer->target, error));
+  layout->label = writer->target.label;
+  layout->name = writer->target.name;
+  layout->shard_bytes = request->shard_bytes;
+  TM_TRY(tm_write_inputs_init(&writer->inputs, writer->memory, request->input_paths, request->input_count, error));
+  TM_TRY(tm_write_layout_fill(layout, request, error));
+  TM_TRY(writer->format->arrange(layout, error));
+  TM_TRY(choose_folder(writer, error));
+  TM_TRY(add_up(writer, error));
+  TM_TRY(look_around(writer, error));
+  const tm_pending_plan pending = { writer->folder, list_files(writer), layout->file_count };
+  if (pending.files == NULL) return tm_write_layout_fail_memory(layout, error);
+  return tm_pending_set_check(&pending, error);
+}
+
+tm_status tm_checkpoint_writer_create(tm_memory *memory, const tm_write_request *request, tm_checkpoint_writer **out_writer,
+                                      tm_error *error) {
+  if (request->format >= FORMAT_COUNT || formats[request->format] == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "there is no format %" PRIu32 " to write", request->format);
+  tm_checkpoint_writer *writer = tm_memory_calloc(memory, 1, sizeof *writer);
+  if (writer == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a checkpoint");
+  writer->memory = memory;
+  writer->layout.memory = memory;
+  writer->format = formats[request->format];
+  writer->failure.struct_size = sizeof writer->failure;
+  atomic_init(&writer->is_cancelled, false);
+  tm_arena_init(&writer->layout.arena, memory);
+  writer->has_lock = tm_mutex_init(&writer->lock) == TM_OK;
+  tm_status status = writer->has_lock ? plan(writer, request, error)
+                                      : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a checkpoint");
+  tm_write_layout_forget(&writer->layout);
+  if (status == TM_OK) *out_writer = writer;
+  else tm_checkpoint_writer_destroy(writer);
+  return status;
+}
+
+void tm_checkpoint_writer_destroy(tm_checkpoint_writer *writer) {
+  if (writer == NULL) return;
+  tm_write_layout *layout = &writer->layout;
+  tm_pending_set_destroy(writer->pending);
+  for (uint64_t i = 0; i < layout->file_count; i++) tm_byte_buffer_deinit(&layout->files[i].header);
+  for (uint64_t i = 0; i < layout->tensor_count; i++) tm_piece_list_deinit(&layout->tensors[i].pieces, writer->memory);
+  tm_memory_free(writer->memory, layout->files, layout->file_capacity * sizeof *layout->files);
+  tm_memory_free(writer->memory, layout->tensors, layout->tensor_count * sizeof *layout->tensors);
+  tm_write_inputs_deinit(&writer->inputs);
+  tm_arena_deinit(&layout->arena);
+  if (writer->has_lock) tm_mutex_deinit(&writer->lock);
+  tm_memory_free(writer->memory, writer, sizeof *writer);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ telling ---- */
+
+void tm_checkpoint_writer_summarize(const tm_checkpoint_writer *writer, tm_write_summary *out_summary) {
+  *out_summary = (tm_write_summary){
+    .format_name = writer->format->name,
+    .file_count = writer->layout.file_count,
+    .tensor_count = writer->layout.tensor_count,
+    .tensor_bytes = writer->tensor_bytes,
+    .file_bytes = writer->file_bytes,
+    .free_bytes = writer->free_bytes,
+  };
+}
+
+bool tm_checkpoint_writer_place(const tm_checkpoint_writer *writer, uint64_t tensor, uint64_t *out_file, uint64_t *out_offset,
+                                uint64_t *out_bytes) {
+  if (tensor >= writer->layout.tensor_count) return false;
+  *out_file = writer->layout.tensors[tensor].file;
+  *out_offset = writer->layout.tensors[tensor].offset;
+  *out_bytes = writer->layout.tensors[tensor].bytes;
+  return true;
+}
+
+const char *tm_checkpoint_writer_note_at(const tm_checkpoint_writer *writer, uint64_t index) {
+  return index < writer->layout.note_count ? writer->layout.notes[index] : NULL;
+}
+
+bool tm_checkpoint_writer_file_at(const tm_checkpoint_writer *writer, uint64_t index, tm_write_file *out_file) {
+  if (index >= writer->layout.file_count) return false;
+  const tm_written_file *file = &writer->layout.files[index];
+  *out_file = (tm_write_file){ file->path, file->bytes, file->replaces };
+  return true;
+}
+
+const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, uint64_t index) {
+  return index < writer->removal_count ? writer->removal_paths[index] : NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------- beginning ---- */
+
+static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error) {
+  if (writer->file_bytes <= writer->free_bytes) return TM_OK;
+  return tm_fail(error, TM_ERROR_IO,
+                 "%s: %" PRIu64 " bytes are to be written, but the file system has only %" PRIu64 " free; what is "
+                 "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
+}
+
+/* Made first and looked around afterwards: of two that begin at once, at least one sees the other. */
+static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_pending_plan pending = { writer->folder, list_files(writer), writer->layout.file_count };
+  if (pending.files == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
+  TM_TRY(tm_pending_set_create(writer->memory, &pending, &writer->pending, error));
+  return tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, tm_pending_set_id(writer->pending), error);
+}
+
+static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
+  for (uint64_t i = 0; i < writer->layout.file_count; i++) {
+    tm_byte_buffer *header = &writer->layout.files[i].header;
+    TM_TRY(tm_pending_set_write(writer->pending, i, 0, header->bytes, header->length, error));
+    tm_byte_buffer_deinit(header);
+  }
+  return TM_OK;
+}
+
+tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *error) {
+  if (writer->state != PLANNED || writer->has_failed)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: writing it was begun before", writer->layout.label);
+  tm_status status = look_around(writer, error);         /* before anything is touched, and after it may have been */
+  if (status == TM_OK) status = tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, error);
+  if (status == TM_OK) status = look_around(writer, error);
+  if (status == TM_OK) status = check_room(writer, error);
+  if (status != TM_OK) return status;
+  status = make_files(writer, error);
+  if (status == TM_OK) {
+    writer->state = BEGUN;
+    status = write_headers(writer, error);
+    writer->has_failed = status != TM_OK;
+  }
+  if (status == TM_OK) return TM_OK;
+  tm_pending_set_destroy(writer->pending);
+  writer->pending = NULL;
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- filling ---- */
+
+static tm_status keep_failure(tm_checkpoint_writer *writer, tm_status status, const tm_error *failure, tm_error *error) {
+  tm_mutex_lock(&writer->lock);
+  if (!writer->has_failed) {
+    writer->failure = *failure;
+    writer->failure.code = status;
+  }
+  writer->has_failed = true;
+  tm_mutex_unlock(&writer->lock);
+  return tm_fail_native(error, status, failure->native_code, "%s", failure->text);
+}
+
+/* Under the lock. */
+static tm_status check_running(const tm_checkpoint_writer *writer, tm_error *error) {
+  const char *label = writer->layout.label;
+  if (writer->has_failed && writer->failure.code != TM_OK)
+    return tm_fail_native(error, writer->failure.code, writer->failure.native_code, "%s", writer->failure.text);
+  if (writer->state != BEGUN || writer->has_failed)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s", label,
+                   writer->state == FINISHED ? "it is finished" : "writing it was not begun");
+  if (atomic_load(&writer->is_cancelled)) return tm_fail(error, TM_ERROR_CANCELLED, "%s: writing it was cancelled", label);
+  return TM_OK;
+}
+
+/* A list is kept only while a tensor is written in pieces: there may be a million tensors. */
+static tm_status add_piece(tm_checkpoint_writer *writer, tm_written_tensor *tensor, uint64_t begin, uint64_t end) {
+  const bool is_all = begin == 0 && end == tensor->bytes && tensor->pieces.count == 0;
+  if (tensor->is_whole) return begin == end ? TM_OK : TM_ERROR_ARGUMENT;
+  if (!is_all) TM_TRY(tm_piece_list_add(&tensor->pieces, writer->memory, begin, end));
+  tensor->is_whole = is_all || tensor->pieces.total_bytes == tensor->bytes;
+  if (tensor->is_whole) tm_piece_list_deinit(&tensor->pieces, writer->memory);
+  return TM_OK;
+}
+
+static tm_status claim(tm_checkpoint_writer *writer, tm_written_tensor *tensor, uint64_t begin, uint64_t end, tm_error *error) {
+  TM_TRY(check_running(writer, error));
+  const tm_status status = add_piece(writer, tensor, begin, end);
+  if (status == TM_ERROR_NO_MEMORY) return tm_fail(error, status, "%s: no memory to know what was written", writer->layout.label);
+  if (status != TM_OK)
+    return tm_fail(error, status, "%s: tensor \"%s\": of the bytes %" PRIu64 " to %" PRIu64 " some were written before",
+                   writer->layout.label, tm_show_name(tensor->name).text, begin, end);
+  return TM_OK;
+}
+
+tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t index, uint64_t offset, const void *data,
+                                     uint64_t bytes, tm_error *error) {
+  tm_error failure = TM_ERROR_INIT;
+  uint64_t end;
+  if (index >= writer->layout.tensor_count)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: there is no tensor %" PRIu64, writer->layout.label, index);
+  tm_written_tensor *tensor = &writer->layout.tensors[index];
+  if (!tm_checked_add(offset, bytes, &end) || end > tensor->bytes)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has %" PRIu64 " bytes; %" PRIu64 " at offset %" PRIu64
+                   " were to be written", writer->layout.label, tm_show_name(tensor->name).text, tensor->bytes, bytes, offset);
+  tm_mutex_lock(&writer->lock);
+  tm_status status = claim(writer, tensor, offset, end, error);
+  tm_mutex_unlock(&writer->lock);
+  if (status != TM_OK || bytes == 0) return status;
+  status = tm_pending_set_write(writer->pending, tensor->file, tensor->offset + offset, data, bytes, &failure);
+  return status == TM_OK ? TM_OK : keep_failure(writer, status, &failure, error);
+}
+
+/* -------------------------------------------------------------------------------------------------------- finishing ---- */
+
+static tm_status check_complete(const tm_checkpoint_writer *writer, tm_error *error) {
+  const tm_written_tensor *first = NULL;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < writer->layout.tensor_count; i++) {
+    const tm_written_tensor *tensor = &writer->layout.tensors[i];
+    if (tensor->is_whole || tensor->bytes == 0) continue;
+    if (count++ == 0) first = tensor;
+  }
+  if (first == NULL) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %" PRIu64 " tensors are not written whole; of the first, \"%s\", %" PRIu64 " of %"
+                 PRIu64 " bytes were", writer->layout.label, count, tm_show_name(first->name).text,
+                 first->pieces.total_bytes, first->bytes);
+}
+
+static tm_status check_finishable(tm_checkpoint_writer *writer, tm_error *error) {
+  tm_mutex_lock(&writer->lock);
+  tm_status status = check_running(writer, error);
+  if (status == TM_OK) status = check_complete(writer, error);
+  tm_mutex_unlock(&writer->lock);
+  return status;
+}
+
+static tm_status sync_files(tm_checkpoint_writer *writer, tm_error *error) {
+  for (uint64_t i = 0; i < writer->layout.file_count; i++)
+    TM_TRY(tm_pending_set_sync(writer->pending, i, &writer->is_cancelled, error));
+  return TM_OK;
+}
+
+/* That something old could not be removed does not make the new one bad. */
+static void remove_old(tm_checkpoint_writer *writer) {
+  tm_error failure = TM_ERROR_INIT;
+  if (tm_pending_set_remove_others(writer->pending, writer->removals, writer->removal_count, &failure) != TM_OK)
+    (void)tm_write_layout_note(&writer->layout, NULL, "%s", failure.text);
+}
+
+static tm_status commit(tm_checkpoint_writer *writer, tm_error *error) {
+  bool is_decided = false;
+  const tm_standing_files *standing = &writer->standing;
+  TM_TRY(sync_files(writer, error));
+  const tm_status status = tm_pending_set_commit(writer->pending, standing->shards, standing->shard_count, &is_decided, error);
+  if (status != TM_OK && is_decided && !is_set(writer))
+    tm_error_prefix(error, "it is in its place, but may not be there any more when the machine stops now");
+  else if (status != TM_OK && is_decided)
+    tm_error_prefix(error,
+                    "all of it is written, but not all in its place; once the cause is gone, writing it again or asking for its "
+                    "recovery completes it");
+  return status;
+}
+
+tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *error) {
+  tm_error failure = TM_ERROR_INIT;
+  TM_TRY(check_finishable(writer, error));
+  const tm_status status = commit(writer, &failure);
+  if (status != TM_OK) return keep_failure(writer, status, &failure, error);
+  remove_old(writer);
+  tm_mutex_lock(&writer->lock);
+  writer->state = FINISHED;
+  tm_mutex_unlock(&writer->lock);
+  return TM_OK;
+}
+
+void tm_checkpoint_writer_cancel(tm_checkpoint_writer *writer) { atomic_store(&writer->is_cancelled, true); }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_budget.h - the cheapest labels of a graph's nodes within what each memory may hold. */
+#ifndef TM_SCHEDULE_GRAPH_BUDGET_H
+#define TM_SCHEDULE_GRAPH_BUDGET_H
+
+#include "schedule/graph_problem.h"
+#include "solver/memory_price.h"
+
+/* As tm_assignment_solve_within; TM_ERROR_LIMIT says which node needs how much of whose memory, and what can be done. */
+tm_status tm_graph_budget_solve(const tm_graph_problem *problem, tm_memory *memory, tm_assignment_within *out, tm_error *error);
+
+#endif

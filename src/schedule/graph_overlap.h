@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_overlap.h - choices of labels and order for devices that work at the same time. */
+#ifndef TM_SCHEDULE_GRAPH_OVERLAP_H
+#define TM_SCHEDULE_GRAPH_OVERLAP_H
+
+#include "schedule/graph_choice.h"
+
+/* Whether anything could run while something else does. */
+bool tm_graph_may_overlap(const tm_graph_problem *problem);
+
+/* What is over sooner than `choice`, the cheapest sum, if there is any: labels and an order in which one thread can hand them
+   out (solver/issue_order.h).  Nodes keep their order where no other is over sooner.   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);
+
+/* Fills in what a choice takes from its labels and its order. */
+tm_status tm_graph_overlap_judge(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan takes in any one memory stays within its limit, copies of constants included, which stay there for all runs. */
+#include "unit/execute/lazy_case.h"
+
+#define WEIGHTS 8u
+#define MATRIX_BYTES (PLAN_CELLS * sizeof(float))
+
+typedef struct chain_case {
+  tm_graph  *graph;
+  tm_tensor *weights[WEIGHTS];
+  tm_tensor *input;
+  tm_tensor *output;
+  float      expected[PLAN_CELLS];
+} chain_case;
+
+static lazy_case machine;
+
+/* The memory of the first two devices is their own. */
+static void open_machine(uint32_t is_prompt, const uint64_t *costs_ns) {
+  memset(&machine, 0, sizeof machine);
+  for (uint32_t i = 0; i < LAZY_COUNT; i++)
+    machine.controls[i] = (lazy_control){ .cost_ns = costs_ns[i], .is_prompt = is_prompt, .is_host = i == 2 };
+  lazy_case_open(&machine);
+}
+
+static void chain_open(chain_case *one) {
+  uint32_t value, weight;
+  memset(one, 0, sizeof *one);
+  assert_int_equal(tm_graph_create(machine.context, &one->graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(one->graph, "x", &plan_matrix, &value, NULL), TM_OK);
+  one->input = plan_tensor(machine.context, 5);
+  one->output = plan_tensor(machine.context, 0);
+  memcpy(one->expected, tm_tensor_data(one->input), sizeof one->expected);
+  for (uint32_t i = 0; i < WEIGHTS; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "w%u", i);
+    one->weights[i] = plan_tensor(machine.context, 100 + i);
+    assert_int_equal(tm_graph_constant(one->graph, name, one->weights[i], &weight, NULL), TM_OK);
+    value = plan_add_node(one->graph, TM_OP_ADD, value, weight);
+    const float *w = tm_tensor_data(one->weights[i]);
+    for (uint32_t k = 0; k < PLAN_CELLS; k++) one->expected[k] += w[k];
+  }
+  assert_int_equal(tm_graph_output(one->graph, "y", value, NULL), TM_OK);
+}
+
+static void chain_close(chain_case *one) {
+  tm_graph_destroy(one->graph);
+  tm_tensor_destroy(one->output);
+  tm_tensor_destroy(one->input);
+  for (uint32_t i = 0; i < WEIGHTS; i++) tm_tensor_destroy(one->weights[i]);
+}
+
+static uint64_t most_bytes_of(const tm_plan *plan) {
+  tm_plan_memory_description memory = { .struct_size = sizeof memory };
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; tm_plan_memory_describe(plan, i, &memory) == TM_OK; i++)
+    if (memory.bytes > bytes) bytes = memory.bytes;
+  return bytes;
+}
+
+static uint32_t count_on(tm_plan *plan, const char *device) {
+  tm_plan_step_description step = { .struct_size = sizeof step };
+  uint32_t count = 0;
+  for (uint32_t i = 0; tm_plan_step_describe(plan, i, &step) == TM_OK; i++) count += strcmp(step.device_name, device) == 0;
+  return count;
+}
+
+static void expect_right(const chain_case *one, tm_plan *plan) {
+  tm_error error = TM_ERROR_INIT;
+  for (uint32_t run = 0; run < 6; run++) {
+    if (tm_plan_run(plan, &one->input, 1, &one->output, 1, NULL, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_memory_equal(tm_tensor_data(one->output), one->expected, sizeof one->expected);
+  }
+}
+
+/* With room for so many matrices, and nothing learned; how many nodes are on the fast device then. */
+static uint32_t try_room(uint32_t is_prompt, uint64_t matrices) {
+  chain_case one;
+  tm_plan_options options = LAZY_OPTIONS;
+  open_machine(is_prompt, (const uint64_t[]){ 1000, 500000000, 500000000 });
+  chain_open(&one);
+  options.max_memory_bytes = matrices * MATRIX_BYTES;
+  tm_plan *plan = lazy_plan(one.graph, &options);
+  if (matrices != 0 && most_bytes_of(plan) > options.max_memory_bytes)
+    fail_msg("%llu bytes, of %llu", (unsigned long long)most_bytes_of(plan), (unsigned long long)options.max_memory_bytes);
+  const uint32_t count = count_on(plan, "lazy_a:0");
+  expect_right(&one, plan);
+  tm_plan_destroy(plan);
+  chain_close(&one);
+  lazy_case_close(&machine);
+  return count;
+}
+
+static void try_rooms(uint32_t is_prompt) {
+  uint32_t last = 0;
+  assert_int_equal(try_room(is_prompt, 0), WEIGHTS);
+  assert_int_equal(try_room(is_prompt, WEIGHTS + 2), WEIGHTS);
+  for (uint64_t matrices = 4; matrices < WEIGHTS + 2; matrices++) {
+    const uint32_t count = try_room(is_prompt, matrices);
+    assert_true(count < WEIGHTS && count >= last);
+    last = count;
+  }
+  assert_true(last != 0);
+}
+
+static void weights_that_stay_on_a_device_count(void **state) {
+  (void)state;
+  try_rooms(1);
+}
+
+static void where_devices_work_at_the_same_time_too(void **state) {
+  (void)state;
+  try_rooms(0);
+}
+
+/* What the application has in memory anyway is nothing that the plan takes. */
+static void the_applications_own_do_not_count(void **state) {
+  (void)state;
+  chain_case one;
+  tm_plan_options options = LAZY_OPTIONS;
+  open_machine(1, (const uint64_t[]){ 500000000, 500000000, 1000 });
+  chain_open(&one);
+  options.max_memory_bytes = 4 * MATRIX_BYTES;
+  tm_plan *plan = lazy_plan(one.graph, &options);
+  assert_int_equal(count_on(plan, "lazy_c:0"), WEIGHTS);
+  expect_right(&one, plan);
+  tm_plan_destroy(plan);
+  chain_close(&one);
+  lazy_case_close(&machine);
+}
+
+/* Ever less room, until there is no plan. */
+static void any_graph_keeps_to_its_limit(void **state) {
+  (void)state;
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 8;        /* more with TM_NIGHTLY=1 */
+  uint32_t plans = 0, over = 0;
+  for (uint64_t seed = 1; seed <= seeds; seed++) {
+    for (uint64_t matrices = 14; matrices != 0; matrices--) {
+      plan_case one;
+      tm_plan_options options = LAZY_OPTIONS;
+      memset(&machine, 0, sizeof machine);
+      for (uint32_t i = 0; i < LAZY_COUNT; i++)
+        machine.controls[i] = (lazy_control){ .cost_spread_ns = 10000000, .cost_seed = seed, .is_prompt = seed % 2, .is_host = i == 2,
+                                              .aliases = 1 };
+      lazy_case_open(&machine);
+      plan_case_build(&one, machine.context, seed, 24);
+      options.max_memory_bytes = matrices * MATRIX_BYTES;
+      const tm_status status = tm_plan_create(one.graph, &options, &one.plan, NULL);
+      assert_true(status == TM_OK || status == TM_ERROR_LIMIT);
+      plans += status == TM_OK;
+      over += status == TM_OK && most_bytes_of(one.plan) > options.max_memory_bytes;
+      plan_case_destroy(&one);
+      lazy_case_close(&machine);
+      if (status != TM_OK) break;
+    }
+  }
+  print_message("%u plans, %u over their limit\n", plans, over);
+  assert_true(plans > seeds);
+  assert_int_equal(over, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(weights_that_stay_on_a_device_count),
+    cmocka_unit_test(where_devices_work_at_the_same_time_too),
+    cmocka_unit_test(the_applications_own_do_not_count),
+    cmocka_unit_test(any_graph_keeps_to_its_limit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Somebody who wants to go while a plugin is in a call that it does not come back from: the job ends at once, the context too,
+ * nobody is blamed, and what the plugin may touch stays.
+ */
+#define _GNU_SOURCE
+#include <stdatomic.h>
+#include <time.h>
+
+#include "formats/made_safetensors.h"
+#include "formats/scratch.h"
+#include "unit/plugin/plugin_case.h"
+#include "zoo/kept_heap.h"
+
+static double seconds(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static keeper all_blocks;
+
+static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
+
+#define GREEDY(call) ZOO_FOLDER "/greedy/greedy_" call ".so"
+/* Nobody waits for this to be over. */
+#define LONG_PATIENCE_NS UINT64_C(120000000000)
+#define AT_ONCE_S 20.0
+
+static void note_hang(void *context, uint32_t level, const char *message) {
+  (void)level;
+  if (strstr(message, "it hangs from now on") != NULL) atomic_store((_Atomic uint32_t *)context, 1);
+}
+
+static tm_context *open_greedy(const char *const *path, const char *state_folder, _Atomic uint32_t *hangs) {
+  static const char *const excluded[] = { "cpu", "reference" };
+  tm_context_options options = options_with(path, 1);
+  options.excluded_devices = excluded;
+  options.excluded_device_count = 2;
+  options.patience_ns = LONG_PATIENCE_NS;
+  options.state_folder = state_folder;
+  options.alloc = keep_alloc;
+  options.free = keep_free;
+  options.allocator_context = &all_blocks;
+  options.log = note_hang;
+  options.log_context = hangs;
+  return open_context(&options);
+}
+
+/* Whatever the plugin is at: the job goes, and the context, and the file of who was at work blames nobody. */
+static void cancel_in(const char *const *path, const scratch *folder, const char *state_folder) {
+  char file[1024];
+  static _Atomic uint32_t hangs;
+  tm_checkpoint *checkpoint = NULL;
+  tm_job *job = NULL;
+  tm_error error = TM_ERROR_INIT;
+  atomic_store(&hangs, 0);
+  snprintf(file, sizeof file, "%s/model.safetensors", folder->folder);
+  tm_context *context = open_greedy(path, state_folder, &hangs);
+  if (tm_checkpoint_open(context, file, 0, &checkpoint, &error) != TM_OK) fail_msg("%s", error.text);
+  if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) fail_msg("%s", error.text);
+  for (int i = 0; i < 600 && atomic_load(&hangs) == 0; i++) {
+    const tm_status status = tm_job_wait(job, UINT64_C(50000000), &error);
+    if (status != TM_PENDING) fail_msg("%s: %s", *path, error.text);
+  }
+  if (atomic_load(&hangs) == 0) fail_msg("%s: it does not hang", *path);
+  const double begin = seconds();
+  tm_job_cancel(job);
+  const tm_status status = tm_job_wait(job, LONG_PATIENCE_NS, &error);
+  if (status != TM_ERROR_CANCELLED) fail_msg("%s: %s", *path, error.text);
+  tm_job_destroy(job);
+  tm_checkpoint_close(checkpoint);
+  tm_context_destroy(context);
+  if (seconds() - begin > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, seconds() - begin);
+}
+
+static void make_model(scratch *folder) {
+  assert_true(scratch_init(folder));
+  made_file made = make_safetensors(one_tensor, sizeof one_tensor - 1, 200000);
+  (void)scratch_write(folder, "model.safetensors", made.bytes, made.size);
+  free(made.bytes);
+}
+
+static void a_job_can_be_cancelled_in_any_call(void **state) {
+  (void)state;
+  static const char *const paths[] = { GREEDY("query"), GREEDY("open"), GREEDY("prepare"), GREEDY("launch"), GREEDY("wait"),
+                                       GREEDY("upload"), GREEDY("download"), GREEDY("cancel"), GREEDY("buffer_create"),
+                                       GREEDY("buffer_destroy"), GREEDY("work"), GREEDY("full"), GREEDY("own_thread") };
+  scratch folder;
+  make_model(&folder);
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    char state_folder[1024];
+    device_name name;
+    _Atomic uint32_t hangs = 0;
+    snprintf(state_folder, sizeof state_folder, "%s/state_%zu", folder.folder, i);
+    cancel_in(&paths[i], &folder, state_folder);
+    tm_context *context = open_greedy(&paths[i], state_folder, &hangs);         /* nobody was convicted, or is suspect */
+    const tm_device_description found = describe_device(context, device_name_of(context, paths[i], &name));
+    if (found.state != TM_DEVICE_READY || found.violation_count != 0) fail_msg("%s: %s", paths[i], found.reason);
+    tm_context_destroy(context);
+  }
+  scratch_deinit(&folder);
+}
+
+/* It was tried in a process of its own, and sleeps until the job has a use for it. */
+static void a_job_can_be_cancelled_while_a_backend_wakes(void **state) {
+  (void)state;
+  static const char *const path[] = { GREEDY("init") };
+  scratch folder;
+  char state_folder[1024];
+  make_model(&folder);
+  snprintf(state_folder, sizeof state_folder, "%s/state", folder.folder);
+  cancel_in(path, &folder, state_folder);
+  scratch_deinit(&folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_job_can_be_cancelled_in_any_call),
+    cmocka_unit_test(a_job_can_be_cancelled_while_a_backend_wakes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
