@@ -60,7 +60,7 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
   tm_assignment_within within;
-  TM_TRY(tm_graph_budget_solve(problem, memory, &within, error));
+  TM_TRY(tm_graph_budget_solve(problem, false, memory, &within, error));
   if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
     take_assignment(&within.assignment, home, choice);
   tm_assignment_within_deinit(&within);
