@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_devices [--plugin=FILE]... [--bytes=N]: what each device costs beside its kernels, through the calls of the contract.
+ * bench_devices [--plugin=FILE]... [--bytes=N] [--backend=NAME]: what each device, or each of one backend, costs beside its
+ * kernels, through the calls of the contract.
  *   launch    one operation on 64 elements: launch and wait; then 64 launches and one wait, a launch
  *   copies    upload and download of N bytes (64 MiB), beside the device's own copy of them
  *   pipeline  16 additions of N bytes each, enqueued in a row and waited for once; bytes read and written
  *   matmul    512 x 512 x 512 in f32, operands on the device: launch and wait
- * Medians.  Backends take their options from TENSORMORPH_<BACKEND>_<OPTION> only in the command; here from --set=B.O=V.
+ * Medians of what a second has room for, three at least; N is smaller where a first run says that one alone would take long,
+ * and printed.  Backends take their options from TENSORMORPH_<BACKEND>_<OPTION> only in the command; here from --set=B.O=V.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,8 @@
 
 #define ROUNDS   15u
 #define FEWEST_ROUNDS 3u                        /* of a device that takes longer than this for all of them */
-#define MOST_NS  UINT64_C(5000000000)
+#define MOST_NS  UINT64_C(1000000000)
+#define TRIAL_BYTES (UINT64_C(256) << 10)       /* what a device does with so few says how much it gets */
 #define IN_A_ROW 64u
 #define PIPELINE 16u
 #define SMALL    8u             /* 8 x 8 elements */
@@ -134,12 +137,17 @@ static double launches(const ready *r, uint32_t count) {
   return (double)(tm_now_ns() - begin);
 }
 
+/* Whether there is another round after so many. */
+static bool goes_on(uint32_t rounds, uint64_t begin_ns) {
+  return rounds < FEWEST_ROUNDS || (rounds < ROUNDS && tm_now_ns() - begin_ns < MOST_NS);
+}
+
 static double median_launches(const ready *r, uint32_t count) {
   double taken[ROUNDS];
   uint32_t rounds = 0;
   const uint64_t begin = tm_now_ns();
   (void)launches(r, count);     /* what happens once is not what is asked for */
-  while (rounds < FEWEST_ROUNDS || (rounds < ROUNDS && tm_now_ns() - begin < MOST_NS)) taken[rounds++] = launches(r, count);
+  while (goes_on(rounds, begin)) taken[rounds++] = launches(r, count);
   return bench_median(taken, rounds);
 }
 
@@ -161,48 +169,73 @@ static void show_launches(tm_device_slot *device) {
 
 static double time_transfer(const ready *r, bool is_upload, void *host, uint64_t bytes) {
   double taken[ROUNDS];
-  for (uint32_t i = 0; i < ROUNDS; i++) {
+  uint32_t rounds = 0;
+  for (const uint64_t first = tm_now_ns(); goes_on(rounds, first); rounds++) {
     const uint64_t begin = tm_now_ns();
     if (transfer(r, is_upload, r->bindings[0].buffer, host, bytes) != TM_OK) return 0;
-    taken[i] = (double)(tm_now_ns() - begin);
+    taken[rounds] = (double)(tm_now_ns() - begin);
   }
-  return bench_median(taken, ROUNDS);
+  return bench_median(taken, rounds);
 }
 
 static double time_own_copy(const ready *r, uint64_t bytes) {
   double taken[ROUNDS];
   const tm_transfer what = { .struct_size = sizeof what, .destination = r->bindings[1].buffer, .source = r->bindings[0].buffer, .bytes = bytes };
-  for (uint32_t i = 0; i < ROUNDS; i++) {
+  uint32_t rounds = 0;
+  for (const uint64_t first = tm_now_ns(); goes_on(rounds, first); rounds++) {
     tm_ticket ticket = { 0, 0, 0 };
     const uint64_t begin = tm_now_ns();
     if (r->table->copy(r->handle, &what, &ticket) != TM_OK || wait_for(r, ticket) != TM_OK) return 0;
-    taken[i] = (double)(tm_now_ns() - begin);
+    taken[rounds] = (double)(tm_now_ns() - begin);
   }
-  return bench_median(taken, ROUNDS);
+  return bench_median(taken, rounds);
 }
 
-static void show_bandwidth(const char *what, double bytes, double ns) {
+/* `moved` bytes in all, of buffers of so many. */
+static void show_bandwidth(const char *what, double moved, uint64_t bytes, double ns) {
   if (ns > 0)
-    printf("  %-19s %6.2f GB/s\n", what, bytes / ns);
+    printf("  %-19s %6.2f GB/s  of %llu KiB\n", what, moved / ns, (unsigned long long)(bytes >> 10));
   else
     printf("  %-19s not offered\n", what);
 }
 
-static void show_streams(tm_device_slot *device, uint64_t bytes) {
+static bool prepare_addition(ready *r, tm_device_slot *device, uint64_t bytes) {
   const uint64_t count = bytes / sizeof(float);
+  if (prepare(r, device, TM_OP_ADD, TM_FORMAT_F32, 1, &count)) return true;
+  printf("  add of %llu KiB: %s\n", (unsigned long long)(bytes >> 10), r->problem);
+  return false;
+}
+
+static void show_copies(tm_device_slot *device, uint64_t bytes) {
   ready r;
-  if (!prepare(&r, device, TM_OP_ADD, TM_FORMAT_F32, 1, &count)) {
-    printf("  pipeline  add %s\n", r.problem);
-    return;
-  }
-  void *host = device->is_host_memory ? NULL : calloc(1, bytes);
+  if (device->is_host_memory || !prepare_addition(&r, device, bytes)) return;
+  void *host = calloc(1, bytes);
   if (host != NULL) {
-    show_bandwidth("upload", (double)bytes, time_transfer(&r, true, host, bytes));
-    show_bandwidth("download", (double)bytes, time_transfer(&r, false, host, bytes));
-    show_bandwidth("copy on the device", (double)bytes, time_own_copy(&r, bytes));
+    show_bandwidth("upload", (double)bytes, bytes, time_transfer(&r, true, host, bytes));
+    show_bandwidth("download", (double)bytes, bytes, time_transfer(&r, false, host, bytes));
+    show_bandwidth("copy on the device", (double)bytes, bytes, time_own_copy(&r, bytes));
   }
   free(host);
-  show_bandwidth("pipeline of add f32", 3.0 * (double)bytes * PIPELINE, median_launches(&r, PIPELINE));
+  put_away(&r);
+}
+
+/* As many bytes as let all rounds take about their time; 0 if not even the trial runs. */
+static uint64_t bytes_for_pipeline(tm_device_slot *device, uint64_t most) {
+  ready r;
+  uint64_t bytes = tm_min_u64(most, TRIAL_BYTES);
+  if (!prepare_addition(&r, device, bytes)) return 0;
+  (void)launches(&r, PIPELINE);
+  double ns = launches(&r, PIPELINE);
+  put_away(&r);
+  for (; 2 * bytes <= most && 2 * ns * FEWEST_ROUNDS < (double)MOST_NS; ns *= 2) bytes *= 2;
+  return bytes;
+}
+
+static void show_pipeline(tm_device_slot *device, uint64_t most_bytes) {
+  ready r;
+  const uint64_t bytes = bytes_for_pipeline(device, most_bytes);
+  if (bytes == 0 || !prepare_addition(&r, device, bytes)) return;
+  show_bandwidth("pipeline of add f32", 3.0 * (double)bytes * PIPELINE, bytes, median_launches(&r, PIPELINE));
   put_away(&r);
 }
 
@@ -221,7 +254,8 @@ static void show_product(tm_device_slot *device) {
 static void show(tm_device_slot *device, uint64_t bytes) {
   printf("%s (%s)\n", device->name, device->description);
   show_launches(device);
-  show_streams(device, bytes);
+  show_copies(device, bytes);
+  show_pipeline(device, bytes);
   show_product(device);
 }
 
@@ -230,6 +264,17 @@ static uint32_t collect(int argc, char **argv, const char *prefix, const char **
   for (int i = 1; i < argc && count < MOST_PLUGINS; i++)
     if (strncmp(argv[i], prefix, strlen(prefix)) == 0) values[count++] = argv[i] + strlen(prefix);
   return count;
+}
+
+static bool is_wanted(tm_device_slot *device, int argc, char **argv) {
+  const char *backends[MOST_PLUGINS];
+  const uint32_t count = collect(argc, argv, "--backend=", backends);
+  bool is_named = count == 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t length = strlen(backends[i]);
+    is_named |= strncmp(device->name, backends[i], length) == 0 && device->name[length] == ':';
+  }
+  return is_named && tm_device_is_usable(device);
 }
 
 /* "backend.option=value", cut in place. */
@@ -256,7 +301,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   for (uint32_t i = 0; i < context->inventory->device_count; i++)
-    if (tm_device_is_usable(context->inventory->devices[i])) show(context->inventory->devices[i], bench_option(argc, argv, "bytes", UINT64_C(64) << 20));
+    if (is_wanted(context->inventory->devices[i], argc, argv)) show(context->inventory->devices[i], bench_option(argc, argv, "bytes", UINT64_C(64) << 20));
   tm_context_destroy(context);
   return 0;
 }

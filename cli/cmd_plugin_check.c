@@ -132,8 +132,8 @@ static int add_device(check_call *call) {
 }
 
 static int make_words(check_call *call) {
-  static const char *const values[] = { "seed", "cases", "only", "formats", "case", "deadline", "budget" };
-  static const char *const names[] = { "--seed", "--cases", "--only", "--formats", "--case", "--deadline", "--budget" };
+  static const char *const values[] = { "seed", "cases", "only", "leave-out", "formats", "case", "deadline", "budget" };
+  static const char *const names[] = { "--seed", "--cases", "--only", "--leave-out", "--formats", "--case", "--deadline", "--budget" };
   const tm_arguments   *arguments = &call->invocation->arguments;
   const tm_preferences *preferences = &call->invocation->preferences;
   add_word(call, call->program);        /* with its folder: what lies beside it is found by that */

@@ -351,8 +351,8 @@ const tm_command tm_command_stats = {
   .operand_max = UINT32_MAX,
   .summary = "statistics of every tensor, as fast as the files can be read",
   .notes =
-      "FILE is a safetensors or GGUF file, the index of a sharded set, or a folder with one of them. min, max, "
-      "abs_max, mean, std and l2 are of the finite values; std is the population's. Columns that say something "
+      "FILE is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a "
+      "folder with one of them. min, max, abs_max, mean, std and l2 are of the finite values; std is the population's. Columns that say something "
       "only where there are NaN or infinities are shown only then.\n"
       "Ctrl-C ends the job in order: what is finished is printed, and the exit code is 130. A second one ends it "
       "at once.",

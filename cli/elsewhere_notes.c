@@ -93,10 +93,28 @@ static void explain_one(tm_elsewhere_notes *notes, tm_context *context, const tm
   tm_explanation_destroy(explanation);
 }
 
+/* A backend without a device is no candidate for anything. */
+static bool is_asked_backend(const tm_name_list *asked, const char *backend) {
+  const size_t length = strlen(backend);
+  for (uint32_t i = 0; i < asked->count; i++)
+    if (strncmp(asked->names[i], backend, length) == 0 && (asked->names[i][length] == ':' || asked->names[i][length] == '\0')) return true;
+  return false;
+}
+
+static void note_absent(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.device_count != 0 || notes->count == TM_ELSEWHERE_NOTES || !is_asked_backend(asked, backend.name)) continue;
+    snprintf(notes->texts[notes->count++], sizeof notes->texts[0], "nothing went to %.64s: it has no device here%s%.400s", backend.name,
+             backend.reason[0] != '\0' ? ": " : "", backend.reason);
+  }
+}
+
 void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const tm_job *job) {
   dtype_use uses[MOST_DTYPES];
   notes->count = 0;
   if (asked->count == 0 || !went_elsewhere(job, asked)) return;
+  note_absent(notes, context, asked);
   const uint32_t count = collect(job, uses);
   for (uint32_t i = 0; i < count; i++) explain_one(notes, context, asked, op, &uses[i]);
 }

@@ -13,7 +13,8 @@ typedef struct tm_elsewhere_notes {
   char     texts[TM_ELSEWHERE_NOTES][512];
 } tm_elsewhere_notes;
 
-/* One note a dtype of the job's rows and a device that was asked for; none where no device was, or all went there. */
+/* One note a dtype of the job's rows and a device that was asked for, and one a backend that was asked for and has no device;
+   none where nobody was, or all went there. */
 void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const tm_job *job);
 
 #endif

@@ -17,7 +17,7 @@ _tensormorph_options() {
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
     calibrate) echo "--seconds" ;;
-    plugin) echo "--quick --full --budget --seed --cases --only --formats --case --deadline --no-isolate --folder --queue" ;;
+    plugin) echo "--quick --full --budget --seed --cases --only --leave-out --formats --case --deadline --no-isolate --folder --queue" ;;
   esac
 }
 
@@ -59,7 +59,7 @@ _tensormorph() {
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time | --node | --repeats) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;
-    --seconds | --budget | --seed | --cases | --formats | --case | --deadline) return ;;
+    --seconds | --budget | --seed | --cases | --leave-out | --formats | --case | --deadline) return ;;
     check)
       if [[ $word != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -23,13 +23,14 @@
 #define MOST_HANGS 3u                   /* each costs a whole deadline */
 #define MOST_DEATHS 400u
 #define MOST_DEVICES 256u
-#define SHORT_ROUNDS 32u
+#define LEAST_PERCENT 5u
+#define SHORT_ROUNDS 64u
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
 #define LONGEST_DEATH 480u
 #define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
 #define ENDING_CODE 47                  /* of one that nobody ends otherwise */
-#define SHORT_DEADLINE_NS (UINT64_C(10) * 1000000000)   /* of one call, where all together have little more */
+#define SHORT_DEADLINE_NS (UINT64_C(20) * 1000000000)   /* of one call, where all together have little: as the host waits */
 
 /* Without a worker of its own, directly. */
 static void keep_report(void *context, const report *from) {
@@ -267,7 +268,8 @@ static bool run_phase(watch *w) {
     own.context = w->report;
     return worker_run(&own, 0);
   }
-  for (uint32_t next = 0; next < count;) {
+  /* Another worker opens the device again; the checks of manners say themselves that their time is over. */
+  for (uint32_t next = 0; next < count && (next == 0 || w->worker->phase == PHASE_MANNERS || !worker_is_over(w->worker, 0));) {
     next = next_after(w, next, run_in_child(w, worker_run, next));
     if (next == UINT32_MAX) return false;
   }
@@ -353,13 +355,21 @@ static bool is_wanted(const campaign *c, phase p) {
   return p != PHASE_SURVEY || c->only == NULL;
 }
 
-/* Claims have at least their share, however late the others end. */
+/* Of what must not come to nothing, however late the others end. */
+static const uint32_t least_shares[PHASE_COUNT] = { 5, 10, 35, 0 };
+
+/* One check alone has all the time.  To open the device is not to have had one's time. */
 static uint64_t end_of(const campaign *c, phase p, uint64_t begin_ns, uint64_t now_ns) {
-  const uint64_t percent_ns = c->budget_ns / 100, planned_ns = begin_ns + percent_ns * shares[p];
+  const uint64_t percent_ns = c->budget_ns / 100, least_ns = percent_ns * least_shares[p];
+  const uint64_t planned_ns = begin_ns + percent_ns * (c->only_manner != NULL ? 100 : shares[p]);
   if (c->budget_ns == 0) return 0;
-  if (p < PHASE_SERIAL) return planned_ns;
-  const uint64_t least_ns = now_ns + percent_ns * (shares[p] - shares[p - 1]);
-  return planned_ns > least_ns ? planned_ns : least_ns;
+  if (least_ns == 0) return planned_ns;
+  return tm_max_u64(planned_ns, now_ns + tm_max_u64(least_ns, c->open_ns + percent_ns * LEAST_PERCENT));
+}
+
+/* What would only open the device and close it again. */
+static bool is_too_late(const worker *w) {
+  return least_shares[w->phase] == 0 && worker_is_over(w, w->campaign->open_ns);
 }
 
 /* ---- how a process ends that had the backend in it ---- */
@@ -401,7 +411,19 @@ static void fail_process_check(report *r, const char *text) {
   (void)report_add_check(r, &check);
 }
 
+static void note_no_ending(report *r) {
+  for (uint32_t i = 0; i < r->check_count; i++) {
+    report_check *check = &r->checks[i];
+    if (strcmp(check->name, process_manner()->name) == 0 && !check->failed && !check->skipped)
+      snprintf(check->text, sizeof check->text, "it was not tried how a process ends that used it, as its time was over");
+  }
+}
+
 static void check_ending(watch *w) {
+  if (worker_is_over(w->worker, w->worker->campaign->open_ns)) {
+    note_no_ending(w->report);
+    return;
+  }
   campaign own_campaign = *w->worker->campaign;
   worker own = *w->worker;
   watch ending = { .worker = &own, .report = w->report };
@@ -440,7 +462,7 @@ static void note_nothing(const campaign *c, report *r) {
 
 static bool run_phases(watch *w, worker *own, uint32_t *order) {
   const campaign *c = own->campaign;
-  const uint64_t begin_ns = tm_now_ns();
+  const uint64_t begin_ns = c->begin_ns != 0 ? c->begin_ns : tm_now_ns();
   bool good = true;
   for (int p = 0; p < PHASE_COUNT && good; p++) {
     if (!is_wanted(c, (phase)p)) continue;
@@ -450,7 +472,7 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
       if (c->budget_ns != 0 && c->only == NULL) good = make_order(own->list, own->journal, order, &own->order_count);
       else order_all(own->list, order, &own->order_count);
     }
-    good = good && run_phase(w);
+    good = good && (is_too_late(own) || run_phase(w));
     if (p == PHASE_MANNERS && good && wants_ending(c)) check_ending(w);
     if (p == PHASE_MANNERS) look_for_early_wait(w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
@@ -493,6 +515,7 @@ void campaign_open(const campaign *c, campaign_opening *out_opening) {
   if (c->in_this_process) (void)try_open(&own, 0);
   else status = run_in_child(&w, try_open, 0);
   out_opening->status = atomic_load(&j->open_status);
+  out_opening->open_ns = j->open_ns;
   out_opening->device_count = j->device_count < MOST_DEVICES ? j->device_count : MOST_DEVICES;
   snprintf(out_opening->text, sizeof out_opening->text, "%.*s", JOURNAL_TEXT - 1, j->text);
   if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0')

@@ -27,6 +27,8 @@ typedef struct campaign {
   bool               in_this_process;   /* no worker: for a debugger */
   bool               claims_only;       /* no checks of manners */
   uint64_t           budget_ns;         /* stop when it is spent, the most telling cases first; 0: all */
+  uint64_t           begin_ns;          /* when it began to be spent, as tm_now_ns tells; 0: with campaign_run */
+  uint64_t           open_ns;           /* what opening the device takes, as far as it is known */
   uint64_t           case_deadline_ns;  /* 0: a minute */
   campaign_progress_fn progress;        /* may be NULL */
   void              *progress_context;
@@ -36,6 +38,7 @@ typedef struct campaign {
 typedef struct campaign_opening {
   tm_status status;             /* TM_ERROR_NO_DEVICE and the like */
   uint32_t  device_count;       /* of the backend */
+  uint64_t  open_ns;            /* how long it took */
   char      text[256];          /* why not */
   char      device_name[256];
 } campaign_opening;

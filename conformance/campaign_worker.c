@@ -8,12 +8,11 @@
 #include "conformance/promises.h"
 
 #define UNCLAIMED_CASES 6u              /* a combination that says no so often is not claimed */
-#define CASES_A_ROUND 2u                /* where time is short */
+#define CASES_A_ROUND 1u                /* where time is short */
 #define FORM_CASES 8u                   /* so many in a row are serial, then as many threaded */
 #define THREADS 2u
 #define MOST_DEVICES 256u
 #define LONGEST_NAME 200u
-#define FIRST_MANNERS 2u                /* that are checked however late it is */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
 
 /* ---- one case ---- */
@@ -46,6 +45,8 @@ typedef struct attempt {
   uint32_t  number;
   bool      is_first;           /* accepted one of its combination */
   uint32_t *ways_run;
+  journal_entry *entry;
+  uint64_t  end_ns;             /* of what need not be done; 0: none */
   trial     t;
 } attempt;
 
@@ -81,7 +82,7 @@ static void try_way_out(attempt *a, const combination *which, const question *q,
 static void try_claim(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
   if (a->is_first && !a->t.failed) promises_check_strangers(&a->t, a->s, q, answer, a->seed);
   if (a->is_first && !a->t.failed) promises_check_scale(&a->t, a->s, which, q, answer, a->seed);
-  if (a->is_first && !a->t.failed) trial_run_out_of_memory(&a->t, a->s, q, answer);
+  if (a->is_first && !a->t.failed) trial_run_out_of_memory(&a->t, a->s, q, answer, a->end_ns);
   if (!a->t.failed) trial_run(&a->t, a->s, q, answer, a->seed);
   write_down(a, which, q, answer);
 }
@@ -95,6 +96,7 @@ static bool test_case(attempt *a, const combination *which) {
   a->r->question_count++;
   promises_check_answer(&a->t, a->s, &q, &answer);
   if (answer.level != TM_LEVEL_REFUSED) {
+    a->entry->has_begun = 1;
     try_claim(a, which, &q, &answer);
     return true;
   }
@@ -113,40 +115,19 @@ static uint32_t case_number(const worker *w, uint32_t i) {
   return i / FORM_CASES * 2 * FORM_CASES + form_of(w) * FORM_CASES + i % FORM_CASES;
 }
 
-static bool is_over(const worker *w) { return w->end_ns != 0 && tm_now_ns() >= w->end_ns; }
+bool worker_is_over(const worker *w, uint64_t more_ns) { return w->end_ns != 0 && tm_now_ns() + more_ns >= w->end_ns; }
+
+static bool is_over(const worker *w) { return worker_is_over(w, 0); }
 
 static bool is_wanted_case(const campaign *c, uint32_t number) {
   return c->only_case_plus_one == 0 ? number < c->cases : number + 1 == c->only_case_plus_one;
 }
 
-static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
-  const campaign *c = w->campaign;
-  const uint32_t index = worker_combination(w, item), round = item / w->order_count;
-  const bool is_short = w->round_count > 1;
-  const uint32_t first = is_short ? round * CASES_A_ROUND : 0, end = is_short ? first + CASES_A_ROUND : UINT32_MAX;
-  const uint32_t last = c->only_case_plus_one != 0 ? c->only_case_plus_one : c->cases;
-  uint32_t ways_run = 0;
-  bool claimed = is_short && round > 0;
-  for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
-    const uint32_t number = case_number(w, i);
-    if (!is_wanted_case(c, number)) continue;
-    if (!claimed && i >= first + UNCLAIMED_CASES && c->only_case_plus_one == 0) break;
-    if (c->stop_at_first && r->failure_count != 0) break;
-    journal_note(w->journal, item, number);
-    const combination *which = &w->list->items[index];
-    attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(c, which, number), .number = number, .is_first = !claimed,
-                  .ways_run = &ways_run };
-    if (!test_case(&a, which)) continue;
-    claimed = true;
-    w->journal->entries[index].case_count++;
-    w->journal->entries[index].state = JOURNAL_CLAIMED;
-  }
-}
-
 /* What it says of a few questions, without running anything. */
 static void survey(const worker *w, subject *s, uint32_t item) {
-  const combination *which = &w->list->items[item];
-  journal_entry *entry = &w->journal->entries[item];
+  const uint32_t index = worker_combination(w, item);
+  const combination *which = &w->list->items[index];
+  journal_entry *entry = &w->journal->entries[index];
   entry->state = JOURNAL_REFUSED;
   for (uint32_t number = 0; number < UNCLAIMED_CASES && entry->state != JOURNAL_CLAIMED; number++) {
     question q;
@@ -163,6 +144,33 @@ static void survey(const worker *w, subject *s, uint32_t item) {
   }
 }
 
+static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
+  const campaign *c = w->campaign;
+  const uint32_t index = worker_combination(w, item), round = item / w->order_count;
+  const bool is_short = w->round_count > 1;
+  const uint32_t first = is_short ? round * CASES_A_ROUND : 0, end = is_short ? first + CASES_A_ROUND : UINT32_MAX;
+  const uint32_t last = c->only_case_plus_one != 0 ? c->only_case_plus_one : c->cases;
+  uint32_t ways_run = 0;
+  /* Where there was no time to ask about all, the rest is asked about as it comes. */
+  if (is_short && w->journal->entries[index].state == JOURNAL_UNKNOWN) survey(w, s, item);
+  if (is_short && w->journal->entries[index].state == JOURNAL_REFUSED) return;
+  bool claimed = is_short && w->journal->entries[index].has_begun != 0;
+  for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
+    const uint32_t number = case_number(w, i);
+    if (!is_wanted_case(c, number)) continue;
+    if (!claimed && i >= first + UNCLAIMED_CASES && c->only_case_plus_one == 0) break;
+    if (c->stop_at_first && r->failure_count != 0) break;
+    journal_note(w->journal, item, number);
+    const combination *which = &w->list->items[index];
+    attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(c, which, number), .number = number, .is_first = !claimed,
+                  .ways_run = &ways_run, .entry = &w->journal->entries[index], .end_ns = w->end_ns };
+    if (!test_case(&a, which)) continue;
+    claimed = true;
+    w->journal->entries[index].case_count++;
+    w->journal->entries[index].state = JOURNAL_CLAIMED;
+  }
+}
+
 /* What must not be followed by anything else. */
 static bool is_hopeless(const report *r) {
   return r->check_count != 0 && strncmp(r->checks[0].text, MANNER_EARLY_WAIT, strlen(MANNER_EARLY_WAIT)) == 0;
@@ -171,18 +179,19 @@ static bool is_hopeless(const report *r) {
 static void mind_manners(const worker *w, uint32_t item, report *r) {
   const manner *m = &manners[item];
   if (w->campaign->only_manner != NULL && w->campaign->only_manner != m) return;
-  if (w->campaign->left_out == m) return;
   subject_options options = w->campaign->subject;
   options.combinations = w->list;
   options.calls = &w->journal->calls;
-  manner_run run = { .options = &options, .seed = w->campaign->seed, .in_this_process = w->campaign->in_this_process };
+  manner_run run = { .options = &options, .seed = w->campaign->seed, .end_ns = w->end_ns,
+                     .in_this_process = w->campaign->in_this_process };
   report_check check = { .failed = false };
   snprintf(check.name, sizeof check.name, "%s", m->name);
-  if (is_over(w) && item >= FIRST_MANNERS) manner_skip(&run, "out of time");
+  if (w->campaign->left_out == m) manner_skip(&run, "left out");
+  else if (!m->comes_first && worker_is_over(w, w->campaign->open_ns)) manner_skip(&run, "out of time");
   else m->check(&run);
   check.failed = run.t.failed;
   check.skipped = !run.t.failed && run.skipped[0] != '\0';
-  snprintf(check.text, sizeof check.text, "%s", check.failed ? run.t.text : run.skipped);
+  snprintf(check.text, sizeof check.text, "%s", check.failed ? run.t.text : check.skipped ? run.skipped : run.in_part);
   (void)report_add_check(r, &check);
 }
 
@@ -211,7 +220,9 @@ static bool open_device(const worker *w, subject *s) {
   journal *j = w->journal;
   options.threads = w->phase == PHASE_THREADED ? THREADS : 0;
   options.calls = &j->calls;
+  const uint64_t begin_ns = tm_now_ns();
   atomic_store(&j->open_status, subject_open(s, &options));
+  j->open_ns = tm_now_ns() - begin_ns;
   snprintf(j->text, sizeof j->text, "%s", s->text);
   atomic_store(&j->is_open, atomic_load(&j->open_status) == TM_OK);
   return atomic_load(&j->is_open) != 0;

@@ -31,6 +31,8 @@ typedef struct worker {
 uint32_t worker_item_count(const worker *w);
 /* The combination of an item of any phase but manners. */
 uint32_t worker_combination(const worker *w, uint32_t item);
+/* Whether `more_ns` from now the time of the phase is over. */
+bool worker_is_over(const worker *w, uint64_t more_ns);
 /* Items from `from` on.  False when the device does not open: the journal says why.  Stops early when time is over. */
 bool worker_run(const worker *w, uint32_t from);
 /* Opens the device, counts its neighbours and closes it: all into the journal. */

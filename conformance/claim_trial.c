@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "conformance/closeness.h"
 #include "conformance/image.h"
@@ -386,9 +387,10 @@ static tm_status prepare_with(subject *s, const question *q, const tm_answer *an
   return status;
 }
 
-void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer) {
+void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t end_ns) {
   tm_status status = TM_ERROR_NO_MEMORY;
   for (uint64_t left = 0; left < MOST_ALLOCATIONS && status == TM_ERROR_NO_MEMORY && !t->failed; left++) {
+    if (end_ns != 0 && tm_now_ns() >= end_ns) return;
     (void)prepare_with(s, q, answer, left);
     const uint64_t used = atomic_load(&s->memory.used_bytes);
     status = prepare_with(s, q, answer, left);

@@ -17,8 +17,9 @@ typedef struct trial {
 /* Records the first failure; returns false. */
 bool trial_fail(trial *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prepares the question while the host's memory runs out; it may fail for lack of it, and in no other way. */
-void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer);
+/* Prepares the question while the host's memory runs out; it may fail for lack of it, and in no other way.  Stops
+   early once it is end_ns (0: never). */
+void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t end_ns);
 
 /* Runs the question that `answer` said yes to.  Data follows from the seed. */
 void trial_run(trial *t, subject *s, const question *q, const tm_answer *answer, uint64_t seed);

@@ -33,7 +33,10 @@ static bool is_taken(const combination *one) {
   return false;
 }
 
+/* Of several inputs most formats go with no others, whatever the output; the usual output tells at once. */
 static bool add_outputs(combination_list *list, combination *one) {
+  one->formats[one->inputs] = TM_FORMAT_NONE;
+  if (one->inputs > 1 && !is_taken(one)) return true;
   for (size_t y = 0; y < FORMATS; y++) {
     one->formats[one->inputs] = formats[y];
     if (is_taken(one) && !append(list, one)) return false;

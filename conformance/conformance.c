@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "conformance/check_arguments.h"
@@ -121,7 +122,9 @@ static int check_devices(checking *all) {
   for (uint32_t device = first, end = first + 1; device < end; device++) {
     campaign_opening opening;
     a->campaign.subject.device_index = device;
+    a->campaign.begin_ns = tm_now_ns();
     campaign_open(&a->campaign, &opening);
+    a->campaign.open_ns = opening.open_ns;
     if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
     if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;

@@ -5,11 +5,14 @@
 
 #define ELEMENTS 4096u
 #define TRIES 4u
+#define LARGE_TRIES 64u         /* most draws are small */
 #define BUSY_TRIES 200000u
 
-static bool is_accepted(subject *s, const combination *which, uint64_t seed, question *q, tm_answer *answer) {
-  for (uint64_t i = 0; i < TRIES; i++) {
-    if (!question_make_plain(q, which, ELEMENTS, seed + i) || q->c.operands[which->inputs].element_count == 0) continue;
+static bool is_accepted(subject *s, const combination *which, uint64_t elements, uint64_t seed, question *q, tm_answer *answer) {
+  const bool is_large = elements > ELEMENTS;
+  for (uint64_t i = 0; i < (is_large ? LARGE_TRIES : TRIES); i++) {
+    if (!question_make_plain(q, which, elements, seed + i)) continue;
+    if (q->c.operands[which->inputs].element_count < (is_large ? elements / 2 : 1)) continue;
     *answer = subject_ask_question(s, q);
     if (answer->level != TM_LEVEL_REFUSED) return true;
   }
@@ -17,16 +20,21 @@ static bool is_accepted(subject *s, const combination *which, uint64_t seed, que
 }
 
 /* One claim an operation, so that the first few are of different kinds. */
-bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer) {
+static bool find(subject *s, uint32_t which, uint64_t elements, uint64_t seed, question *out_question, tm_answer *out_answer) {
   const combination_list *list = s->combinations;
   const tm_op_row *done = NULL;
   for (uint32_t i = 0; list != NULL && i < list->count; i++) {
     const combination *one = &list->items[i];
-    if (one->row == done || !is_accepted(s, one, seed, out_question, out_answer)) continue;
+    if (one->row == done || !is_accepted(s, one, ELEMENTS, seed, out_question, out_answer)) continue;
+    if (elements > ELEMENTS && !is_accepted(s, one, elements, seed, out_question, out_answer)) continue;
     done = one->row;
     if (which-- == 0) return true;
   }
   return false;
+}
+
+bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer) {
+  return find(s, which, ELEMENTS, seed, out_question, out_answer);
 }
 
 static bool make_memory(errand *e, uint64_t seed, trial *t) {
@@ -52,15 +60,23 @@ static bool make_memory(errand *e, uint64_t seed, trial *t) {
   return subject_buffer(s, e->workspace.bytes, e->workspace.size, &e->workspace.buffer) == TM_OK || trial_fail(t, "no workspace");
 }
 
-bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
+static bool make(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
   memset(e, 0, sizeof *e);
   e->s = s;
   question q;
-  if (!errand_find(s, which, seed, &q, &e->answer)) return false;
+  if (!find(s, which, elements, seed, &q, &e->answer)) return false;
   question_copy(&q, &e->q);
   if (!make_memory(e, seed, t)) return false;
   const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &e->q.c.operation, &e->answer, &e->kernel);
   return status == TM_OK || trial_fail(t, "prepare gave %d after query said yes (%s)", status, s->text);
+}
+
+bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
+  return make(e, s, which, ELEMENTS, seed, t);
+}
+
+bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, trial *t) {
+  return make(e, s, 0, elements, seed, t);
 }
 
 static void release_image(errand *e, image *one) {

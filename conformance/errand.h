@@ -18,6 +18,8 @@ typedef struct errand {
 
 /* The `which`-th claim of the device on a plain operation, counted from 0; false if it has no so many. */
 bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer);
+/* The same as errand_make with the first claim, on at least half as many elements, which are at most so many. */
+bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, trial *t);
 /* That claim, prepared, with buffers.  False if there is none, or after a failure that `t` says. */
 bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t);
 void errand_free(errand *e);

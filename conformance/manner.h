@@ -12,15 +12,18 @@
 typedef struct manner_run {
   const subject_options *options;
   uint64_t seed;
+  uint64_t end_ns;              /* of the time for it, once something was tried; 0: none */
   bool     in_this_process;     /* no worker: others were here before */
   trial    t;
   char     skipped[120];        /* why it could not be tried here; "" if it was */
+  char     in_part[120];        /* how far it came before its time was over; "" if to the end */
 } manner_run;
 
 typedef struct manner {
   const char *name;             /* lower-kebab */
   const char *rule;             /* one sentence: what must hold */
   void      (*check)(manner_run *run);
+  bool        comes_first;      /* however late it is: nothing else can be tried without it */
 } manner;
 
 /* After which nothing else of the device can be tried: it would write to memory that is freed. */
@@ -32,6 +35,8 @@ extern const uint32_t manner_count;
 
 const manner *manner_by_name(const char *name);
 void manner_skip(manner_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For loops, after their first turn: true once the time is over, and then the check says that it came to `done` of `all`. */
+bool manner_ends_early(manner_run *run, uint64_t done, uint64_t all, const char *what);
 /* Opens the device; records the failure if it does not. */
 bool manner_open(manner_run *run, subject *s, uint32_t threads);
 

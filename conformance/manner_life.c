@@ -46,7 +46,7 @@ static void live(manner_run *run, tm_answer *answers, bool is_first) {
 void manner_check_life_cycle(manner_run *run) {
   tm_answer answers[QUESTIONS];
   memset(answers, 0, sizeof answers);
-  for (int i = 0; i < LIVES && !run->t.failed; i++) {
+  for (int i = 0; i < LIVES && !run->t.failed && !manner_ends_early(run, (uint64_t)i, LIVES, "lives"); i++) {
     void *blocks[LIVES] = { NULL };
     shift_memory(blocks, i);
     live(run, answers, i == 0);
@@ -121,6 +121,7 @@ void manner_check_memory_shortage(manner_run *run) {
   subject s;
   tm_status status = TM_ERROR_NO_MEMORY;
   for (uint64_t left = 0; left < MOST_ALLOCATIONS && status != TM_OK && !run->t.failed; left++) {
+    if (manner_ends_early(run, left, MOST_ALLOCATIONS, "allocations")) break;
     subject_options options = *run->options;
     options.allocations_plus_one = left + 1;
     status = subject_open(&s, &options);

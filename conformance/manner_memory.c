@@ -91,7 +91,7 @@ static void move_pieces(manner_run *run, subject *s, const area *a) {
   uint64_t state = run->seed;
   unsigned char *piece = malloc(AREA_BYTES);
   bool good = piece != NULL && move(run, s, a, true, 0, AREA_BYTES, a->expected) && check_area(run, s, a, AREA_BYTES);
-  for (uint32_t i = 0; good && i < PIECES; i++) {
+  for (uint32_t i = 0; good && i < PIECES && !manner_ends_early(run, i, PIECES, "pieces"); i++) {
     const uint64_t offset = random_below(&state, AREA_BYTES / a->unit) * a->unit;
     uint64_t bytes = i % 8 == 7 ? 0 : random_extent(&state, AREA_BYTES);
     if (bytes > AREA_BYTES - offset) bytes = AREA_BYTES - offset;

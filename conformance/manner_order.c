@@ -170,6 +170,7 @@ static bool abandon(manner_run *run, subject *s, errand *e, const ballast *b) {
 
 void manner_check_abandoned_work(manner_run *run) {
   for (int life = 0; life < 2 && !run->t.failed && run->skipped[0] == '\0'; life++) {
+    if (manner_ends_early(run, (uint64_t)life, 2, "lives")) return;
     subject s;
     errand e;
     if (!manner_open(run, &s, 0)) return;
@@ -187,77 +188,4 @@ void manner_check_abandoned_work(manner_run *run) {
     errand_free(&e);
     subject_close(&s);
   }
-}
-
-/* ---- a queue that is full ---- */
-
-#define FULL_ROUNDS 3u
-#define FULL_LAUNCHES 4096u
-#define FULL_NS (UINT64_C(500) * 1000000)       /* a round */
-#define LEAST_BALLAST_NS UINT64_C(2000000)      /* less does not tell a wait from a hiccup */
-#define NO_LAUNCH UINT32_MAX
-
-static bool is_pending(subject *s, const tm_ticket *ticket) {
-  return ticket->value != 0 && SUBJECT_CALL(s, wait)(s->device, ticket, 1, TM_WAIT_POLL) == TM_PENDING;
-}
-
-/* How long the ballast keeps a queue busy, after the call that gave it. */
-static uint64_t weigh(subject *s) {
-  ballast b;
-  load(s, &b);
-  (void)SUBJECT_CALL(s, flush)(s->device, 0);
-  const uint64_t begin = tm_now_ns();
-  const bool is_there = is_pending(s, &b.ticket);
-  unload(s, &b);
-  return is_there ? tm_now_ns() - begin : 0;
-}
-
-/* Launches behind a ballast until somebody says BUSY, or the ballast is gone.  The number of the launch during which it went,
-   if that one took most of the ballast's time; a launch beside a queue with room takes next to none. */
-static bool find_blocking(manner_run *run, subject *s, errand *e, uint64_t ballast_ns, uint32_t *out_launch) {
-  ballast b;
-  tm_ticket ticket;
-  tm_status status = TM_OK;
-  load(s, &b);
-  (void)SUBJECT_CALL(s, flush)(s->device, 0);
-  *out_launch = NO_LAUNCH;
-  const uint64_t end = tm_now_ns() + FULL_NS;
-  for (uint32_t i = 0; status == TM_OK && i < FULL_LAUNCHES && tm_now_ns() < end && is_pending(s, &b.ticket); i++) {
-    const uint64_t begin = tm_now_ns();
-    status = errand_launch_once(e, 0, &ticket);
-    const uint64_t taken = tm_now_ns() - begin;
-    if (status == TM_OK && taken > ballast_ns / 2 && !is_pending(s, &b.ticket)) *out_launch = i;
-  }
-  unload(s, &b);
-  for (tm_status left = TM_BUSY; left == TM_BUSY && tm_now_ns() < end + PATIENCE_NS;) left = SUBJECT_CALL(s, cancel)(s->device, 0);
-  return status == TM_OK || status == TM_BUSY || trial_fail(&run->t, "a launch behind a long transfer gave %d (%s)", status, s->text);
-}
-
-/* A machine under load delays any launch, but not the same one each time. */
-static void fill_queue(manner_run *run, subject *s, errand *e) {
-  const uint64_t ballast_ns = weigh(s);
-  uint32_t first = NO_LAUNCH;
-  if (ballast_ns < LEAST_BALLAST_NS) {
-    manner_skip(run, "nothing keeps a queue of it busy for long enough");
-    return;
-  }
-  for (uint32_t round = 0; round < FULL_ROUNDS; round++) {
-    uint32_t blocking = NO_LAUNCH;
-    if (!find_blocking(run, s, e, ballast_ns, &blocking)) return;
-    if (blocking == NO_LAUNCH || (round != 0 && blocking != first)) return;
-    first = blocking;
-  }
-  trial_fail(&run->t, "launch number %u behind a long transfer waits for the device, each time; a full queue is BUSY", first + 1);
-}
-
-void manner_check_full_queue(manner_run *run) {
-  subject s;
-  errand e;
-  if (!manner_open(run, &s, 0)) return;
-  const bool has_errand = errand_make(&e, &s, 0, run->seed, &run->t);
-  if (!has_errand && !run->t.failed) manner_skip(run, "it claims nothing");
-  else if (is_synchronous(&s)) manner_skip(run, "it computes inside its calls");
-  else if (has_errand) fill_queue(run, &s, &e);
-  errand_free(&e);
-  subject_close(&s);
 }

@@ -9,6 +9,7 @@
 #define QUESTIONS 3000u
 #define RUNS 60u
 #define PLAIN_ELEMENTS 1000u
+#define MOST_FIXED 2u                   /* formats that a line names one by one for an operand: i32 and i64 of indices */
 #define MOST_TIMES 8u                   /* the largest buffer, that are asked for */
 #define LEAST_BITS 32u
 #define BITS 14u                        /* of huge sizes: 2^32 to 2^45 elements */
@@ -19,19 +20,32 @@ static uint32_t odd_format(uint64_t *state) {
   return formats[random_below(state, sizeof formats / sizeof formats[0])];
 }
 
-/* A format that nobody has given a meaning, in all operands that share one. */
-static void ask_odd_format(manner_run *run, subject *s, question *q, uint64_t *state) {
-  const uint32_t count = q->c.operation.input_count + 1;
-  tm_operand *operand = &q->c.operands[random_below(state, count)];
+/* Whether the operation's line leaves a choice there: where it does not, the host has checked what stands there. */
+static bool is_open(const combination_list *all, const combination *which, uint32_t operand) {
+  uint32_t seen[MOST_FIXED + 1], count = 0;
+  for (uint32_t i = 0; i < all->count && count <= MOST_FIXED; i++) {
+    const combination *one = &all->items[i];
+    uint32_t k = 0;
+    if (one->row != which->row || one->inputs != which->inputs) continue;
+    while (k < count && seen[k] != one->formats[operand]) k++;
+    if (k == count) seen[count++] = one->formats[operand];
+  }
+  return count > MOST_FIXED;
+}
+
+/* As a later host may ask: a format that nobody has given a meaning yet, in all operands that share one. */
+static void ask_odd_format(manner_run *run, subject *s, const combination *which, question *q, uint64_t *state) {
+  const combination_list *all = run->options->combinations;
+  const uint32_t count = q->c.operation.input_count + 1, chosen = (uint32_t)random_below(state, count);
+  tm_operand *operand = &q->c.operands[chosen];
   const uint32_t usual = operand->format, odd = odd_format(state);
   /* Bytes can be moved without knowing what they mean. */
-  if (tm_op_find(q->c.operation.op)->op_class == TM_CLASS_MOVE) return;
+  if (which->row->op_class == TM_CLASS_MOVE || !is_open(all, which, chosen)) return;
   for (uint32_t i = 0; i < count; i++)
-    if (q->c.operands[i].format == usual) q->c.operands[i].format = odd;
+    if (q->c.operands[i].format == usual && is_open(all, which, i)) q->c.operands[i].format = odd;
   const tm_answer answer = subject_ask(s, &q->c.operation);
   if (answer.level != TM_LEVEL_REFUSED)
-    trial_fail(&run->t, "says yes to %s with an operand of format 0x%x, which has no meaning", tm_op_find(q->c.operation.op)->name,
-               operand->format);
+    trial_fail(&run->t, "says yes to %s with an operand of format 0x%x, which it cannot know", which->row->name, odd);
   else if (answer.reasons == 0) trial_fail(&run->t, "refuses a format without a reason");
 }
 
@@ -113,7 +127,7 @@ static void ask_one(manner_run *run, subject *s, const combination *which, uint6
   const uint64_t elements = kind == 1 ? huge_size(s, which, state) : PLAIN_ELEMENTS;
   if (!question_make_plain(&q, which, elements, random_u64(state))) return;
   subject_work_on(s, &q);
-  if (kind == 0) ask_odd_format(run, s, &q, state);
+  if (kind == 0) ask_odd_format(run, s, which, &q, state);
   else ask_huge(run, s, &q);
   if (!run->t.failed) return;
   char what[200], text[TRIAL_TEXT];
@@ -130,7 +144,8 @@ void manner_check_overclaims(manner_run *run) {
   uint32_t runs = 0;
   if (!manner_open(run, &s, 0)) return;
   if (!draw_claims(&d, &s)) manner_skip(run, "no memory");
-  for (uint32_t i = 0; i < QUESTIONS && d.claimed != NULL && !run->t.failed; i++) ask_one(run, &s, draw(&d, &state), &state, &runs);
+  for (uint32_t i = 0; i < QUESTIONS && d.claimed != NULL && !run->t.failed && !manner_ends_early(run, i, QUESTIONS, "questions"); i++)
+    ask_one(run, &s, draw(&d, &state), &state, &runs);
   free(d.claimed);
   subject_close(&s);
 }

@@ -75,7 +75,7 @@ void manner_check_process(manner_run *run) {
     manner_skip(run, "it needs a process of its own");
     return;
   }
-  for (int i = 0; i < ROUNDS && !run->t.failed; i++) {
+  for (int i = 0; i < ROUNDS && !run->t.failed && !manner_ends_early(run, (uint64_t)i, ROUNDS, "lives"); i++) {
     live(run);
     const uint32_t now_threads = process_thread_count(i == 0 ? 1 : threads), now_descriptors = process_descriptor_count();
     if (i > 0 && now_threads > threads)

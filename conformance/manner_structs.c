@@ -6,6 +6,7 @@
 
 #define TAIL_BYTES 24u
 #define BUSY_TRIES 200000u
+#define UNKNOWN_DEMAND 0x40000000u
 
 static tm_status finish(subject *s, tm_status status, const tm_ticket *ticket) {
   if (status != TM_OK || (s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0 || ticket->value == 0) return status;
@@ -19,20 +20,34 @@ typedef struct longer_operation {
   unsigned char tail[TAIL_BYTES];
 } longer_operation;
 
-static void check_prepare(manner_run *run, subject *s, errand *e) {
+/* That query refuses such an operation as well is no excuse for another status: the host could not tell why. */
+static void prepare_one(manner_run *run, errand *e, const tm_operation *operation, tm_status wanted, const char *what) {
+  tm_kernel *kernel = NULL;
+  subject *s = e->s;
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, operation, &e->answer, &kernel);
+  if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
+  if (status != wanted) trial_fail(&run->t, "prepare of %s gave %d", what, status);
+}
+
+static void check_prepare(manner_run *run, errand *e) {
+  const tm_operation *usual = &e->q.c.operation;
   longer_operation longer;
+  unsigned char attributes[sizeof e->q.c.attributes + TAIL_BYTES] = { 0 };
   memset(&longer, 0, sizeof longer);
-  longer.known = e->q.c.operation;
+  longer.known = *usual;
   longer.known.struct_size = sizeof longer;
-  for (int i = 0; i < 2 && !run->t.failed; i++) {
-    tm_kernel *kernel = NULL;
-    longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
-    const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &longer.known, &e->answer, &kernel);
-    if (status == TM_OK) SUBJECT_CALL(s, release)(s->device, kernel);
-    /* Query refuses such an operation, so that it may be called a wrong argument. */
-    if (i == 0 ? status != TM_OK : status != TM_UNSUPPORTED && status != TM_ERROR_ARGUMENT)
-      trial_fail(&run->t, "prepare of a longer struct whose tail is %s gave %d", i == 0 ? "zero" : "not zero", status);
-  }
+  prepare_one(run, e, &longer.known, TM_OK, "a longer struct whose tail is zero");
+  longer.tail[TAIL_BYTES - 1] = 1;
+  prepare_one(run, e, &longer.known, TM_UNSUPPORTED, "a longer struct whose tail is not zero");
+  tm_operation other = *usual;
+  other.flags |= UNKNOWN_DEMAND;
+  prepare_one(run, e, &other, TM_UNSUPPORTED, "an operation with an unknown demand");
+  if (usual->attribute_bytes != 0) memcpy(attributes, usual->attributes, usual->attribute_bytes);
+  other = *usual;
+  other.attributes = attributes;
+  other.attribute_bytes = usual->attribute_bytes + TAIL_BYTES;
+  attributes[other.attribute_bytes - 1] = 1;
+  prepare_one(run, e, &other, TM_UNSUPPORTED, "longer attributes whose tail is not zero");
 }
 
 /* ---- launch ---- */
@@ -98,7 +113,7 @@ void manner_check_longer_structs(manner_run *run) {
   errand e;
   if (!manner_open(run, &s, 0)) return;
   if (errand_make(&e, &s, 0, run->seed, &run->t)) {
-    check_prepare(run, &s, &e);
+    check_prepare(run, &e);
     if (!run->t.failed) check_launch(run, &s, &e);
   } else if (!run->t.failed) {
     manner_skip(run, "it claims nothing");

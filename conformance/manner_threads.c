@@ -2,6 +2,7 @@
 /* Manners of calls from several threads at once. */
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "conformance/errand.h"
 #include "conformance/manner.h"
 
@@ -15,6 +16,8 @@ typedef struct caller {
   uint32_t   queue;
   bool       launches;          /* the only one on its queue */
   bool       prepares;
+  uint64_t   end_ns;            /* 0: none */
+  uint32_t   round_count;       /* done */
   trial      t;
 } caller;
 
@@ -44,10 +47,11 @@ static void launch(caller *c) {
 
 static void *call(void *argument) {
   caller *c = argument;
-  for (uint32_t i = 0; i < ROUNDS && !c->t.failed; i++) {
+  for (uint32_t i = 0; i < ROUNDS && !c->t.failed && (i == 0 || c->end_ns == 0 || tm_now_ns() < c->end_ns); i++) {
     ask(c);
     if (c->prepares && !c->t.failed) prepare(c);
     if (c->launches && !c->t.failed) launch(c);
+    c->round_count++;
   }
   return NULL;
 }
@@ -60,12 +64,13 @@ static void call_all(manner_run *run, subject *s, errand *errands, uint32_t coun
   memset(callers, 0, sizeof callers);
   for (; started < count; started++) {
     caller *c = &callers[started];
-    *c = (caller){
-        .s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues, .prepares = !is_bound};
+    *c = (caller){.s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues,
+                  .prepares = !is_bound, .end_ns = run->end_ns};
     if (pthread_create(&c->thread, NULL, call, c) != 0) break;
   }
   for (uint32_t i = 0; i < started; i++) pthread_join(callers[i].thread, NULL);
   for (uint32_t i = 0; i < started; i++) {
+    if (callers[i].round_count < ROUNDS) (void)manner_ends_early(run, callers[i].round_count, ROUNDS, "rounds");
     if (callers[i].t.failed) trial_fail(&run->t, "%s", callers[i].t.text);
     if (callers[i].launches && !run->t.failed) (void)errand_check(&errands[i], &run->t);
   }

@@ -131,6 +131,7 @@ static void print_checks(const report *r, const printout_heading *heading, FILE 
   for (uint32_t i = 0; i < r->check_count; i++) {
     const report_check *check = &r->checks[i];
     if (check->skipped) print_text(heading, to, "%-16s not tried: %s", check->name, check->text);
+    else if (!check->failed && check->text[0] != '\0') print_text(heading, to, "%-16s ok, in part: %s", check->name, check->text);
     else fprintf(to, "%-16s %s\n", check->name, check->failed ? "FAILED" : "ok");
   }
 }

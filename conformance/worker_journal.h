@@ -25,6 +25,8 @@ typedef enum journal_state {
 typedef struct journal_entry {
   uint32_t state;               /* journal_state */
   uint32_t case_count;          /* accepted ones that were run */
+  uint32_t has_begun;           /* with what is tried once only, of its first accepted case */
+  uint32_t reserved;
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;
@@ -36,6 +38,7 @@ typedef struct journal {
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
   last_call        calls;
+  uint64_t         open_ns;             /* of the last opening */
   uint32_t         device_count;
   uint32_t         entry_count;
   char             text[JOURNAL_TEXT];  /* what the backend said when it could not be opened */

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "formats/archive.h"
+#include "formats/stored_form.h"
 
 #define REQUIRE(condition) \
   do {                     \
@@ -35,6 +36,19 @@ static inline void walk_value(const tm_metadata_value *value, uint32_t depth) {
   REQUIRE(value->type != TM_METADATA_ARRAY || walked == value->count);
 }
 
+/* In one piece and in odd ones the same. */
+static inline void walk_bytes(const tm_archive *archive, uint64_t index, uint64_t bytes) {
+  static const uint64_t pieces[] = { 1, 2, 3, 5, 64, 7 };
+  char whole[2048], part[64];
+  if (bytes > sizeof whole) return;
+  REQUIRE(tm_archive_read(archive, index, 0, whole, bytes, NULL) == TM_OK);
+  for (uint64_t at = 0, i = 0; at < bytes; i++) {
+    const uint64_t left = bytes - at, piece = pieces[i % 6] < left ? pieces[i % 6] : left;
+    REQUIRE(tm_archive_read(archive, index, at, part, piece, NULL) == TM_OK && memcmp(part, whole + at, piece) == 0);
+    at += piece;
+  }
+}
+
 static inline void walk_tensor(const tm_archive *archive, uint64_t index) {
   const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, index);
   char text[64], byte;
@@ -44,12 +58,17 @@ static inline void walk_tensor(const tm_archive *archive, uint64_t index) {
   REQUIRE(tm_text_escape(tensor->name.data, tensor->name.length, text, sizeof text) < sizeof text);
   const bool is_whole = (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0;
   if (tensor->bytes == 0) return;
+  if (tensor->form != NULL && tensor->form->refusal != NULL && is_whole) {
+    REQUIRE(tm_archive_read(archive, index, 0, &byte, 1, NULL) == TM_ERROR_ARGUMENT && tm_archive_mapped(archive, index) == NULL);
+    return;
+  }
   const tm_status first = tm_archive_read(archive, index, 0, &byte, 1, NULL);
   const tm_status last = tm_archive_read(archive, index, tensor->bytes - 1, &byte, 1, NULL);
   REQUIRE(tm_archive_read(archive, index, tensor->bytes, &byte, 1, NULL) == TM_ERROR_ARGUMENT);
   REQUIRE(is_whole ? first == TM_OK && last == TM_OK : last == TM_ERROR_CORRUPT);
   const char *bytes = tm_archive_mapped(archive, index);
-  REQUIRE((bytes != NULL) == is_whole && (bytes == NULL || bytes[tensor->bytes - 1] == byte));
+  REQUIRE((bytes != NULL) == (is_whole && tensor->form == NULL) && (bytes == NULL || bytes[tensor->bytes - 1] == byte));
+  if (is_whole) walk_bytes(archive, index, tensor->bytes);
 }
 
 static inline void walk_archive(const char *name, const uint8_t *data, size_t size, bool allow_incomplete) {

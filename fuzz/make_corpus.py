@@ -130,7 +130,7 @@ def make_gguf():
         "alignment-string": gguf([meta("general.alignment", 8, text("32"))]),
         "alignment-u64": gguf([meta("general.alignment", 10, u64(32))]),
         "version-0": gguf(version=0),
-        "version-1": gguf(version=1),
+        "version-1-empty": gguf(version=1),
         "version-4": gguf(version=4),
         "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
         "magic": b"GGML" + whole[4:],
@@ -139,8 +139,63 @@ def make_gguf():
         files["alignment-%d" % number] = gguf([align(number)], [tensor("a", [8], 0, 0)], 32, alignment=max(1, min(number, 64)))
     for cut in (0, 3, 4, 7, 8, 23, 24, 30, 40, 100, 200, 300, 400, len(whole) - 67, len(whole) - 1):
         files["cut-%03d" % cut] = whole[:cut]
+    files.update(other_gguf())
     for name, data in files.items():
         write("gguf", name, data)
+
+
+class Gguf:
+    """The same fields with either order of bytes, and with the counts of version 1."""
+
+    def __init__(self, version, order):
+        self.version, self.order = version, order
+
+    def u32(self, number):
+        return struct.pack(self.order + "I", number)
+
+    def u64(self, number):
+        return struct.pack(self.order + "Q", number)
+
+    def count(self, number):
+        return self.u32(number) if self.version == 1 else self.u64(number)
+
+    def text(self, value):
+        return self.count(len(value)) + value.encode()
+
+    def meta(self, key, kind, value):
+        return self.text(key) + self.u32(kind) + value
+
+    def array(self, kind, count, elements):
+        return self.u32(kind) + self.count(count) + elements
+
+    def tensor(self, name, dims, kind, offset):
+        return self.text(name) + self.u32(len(dims)) + b"".join(map(self.count, dims)) + self.u32(kind) + self.u64(offset)
+
+    def file(self, metas=(), tensors=(), data=0, magic=b"GGUF"):
+        head = magic + self.u32(self.version) + self.count(len(tensors)) + self.count(len(metas)) + b"".join(metas) + b"".join(tensors)
+        return head + bytes(-len(head) % 32) + bytes(i & 255 for i in range(data))
+
+
+def other_gguf():
+    files = {}
+    for name, version, order in (("big", 3, ">"), ("big-v2", 2, ">"), ("big-v1", 1, ">"), ("v1", 1, "<")):
+        g = Gguf(version, order)
+        metas = [g.meta("u16", 2, struct.pack(order + "H", 7)), g.meta("f64", 12, struct.pack(order + "d", 0.1)),
+                 g.meta("text", 8, g.text("abc")), g.meta("words", 9, g.array(8, 3, g.text("a") + g.text("") + g.text("ccc"))),
+                 g.meta("numbers", 9, g.array(3, 3, struct.pack(order + "3h", 1, -2, 3))),
+                 g.meta("nested", 9, g.array(9, 2, g.array(0, 2, b"\1\2") + g.array(8, 1, g.text("deep"))))]
+        tensors = [g.tensor("f32", [4, 2], 0, 0), g.tensor("q8_0", [32], 8, 32), g.tensor("bf16", [3], 30, 96),
+                   g.tensor("iq2_xxs", [256], 16, 128), g.tensor("q6_k", [256], 14, 224), g.tensor("next", [8], 99, 448)]
+        files["valid-" + name] = g.file(metas, tensors, 480)
+        files[name + "-array-length"] = g.file([g.meta("k", 9, g.array(8, 2**31, bytes(64)))])
+        files[name + "-string-length"] = g.file([g.text("k") + g.u32(8) + g.count(2**32 - 1)])
+        files[name + "-cut"] = g.file(metas, tensors, 480)[:300]
+        files[name + "-cut-data"] = g.file(metas, tensors, 480)[:-300]
+        files[name + "-split"] = g.file([g.meta("split.no", 2, struct.pack(order + "H", 1)), g.meta("split.count", 2, struct.pack(order + "H", 3)),
+                                         g.meta("split.tensors.count", 5, struct.pack(order + "i", 9))])
+        files[name + "-split-text"] = g.file([g.meta("split.count", 8, g.text("3"))])
+    files["big-magic"] = Gguf(3, ">").file(magic=b"FUGG")
+    return files
 
 
 # --------------------------------------------------------------------------------------------------- safetensors ----
@@ -203,6 +258,206 @@ def make_safetensors():
         files["cut-%03d" % cut] = whole[:cut]
     for name, data in files.items():
         write("safetensors", name, data)
+
+
+# ---------------------------------------------------------------------------------------------------------- ONNX ----
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def fld(number, value):
+    """A protobuf field: of an int a varint, else its bytes with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value & MAX)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def proto(name, dims, kind, *fields):
+    return b"".join(fld(1, dim) for dim in dims) + fld(2, kind) + (fld(8, name) if name else b"") + b"".join(fields)
+
+
+def raw(data):
+    return fld(9, data)
+
+
+def onnx_node(op, output, *attributes, name=""):
+    return fld(1, "x") + fld(2, output) + (fld(3, name) if name else b"") + fld(4, op) + b"".join(fld(5, a) for a in attributes)
+
+
+def graph_proto(*tensors, nodes=(), extra=b""):
+    return b"".join(fld(1, n) for n in nodes) + fld(2, "g") + b"".join(fld(5, t) for t in tensors) + extra
+
+
+def onnx(content, extra=b""):
+    return fld(1, 8) + fld(2, "maker") + fld(7, content) + fld(8, fld(1, "") + fld(2, 17)) + extra
+
+
+def external(**entries):
+    return b"".join(fld(13, fld(1, key) + fld(2, value)) for key, value in entries.items()) + fld(14, 1)
+
+
+def nested(depth):
+    content = graph_proto(proto("deep", [1], 2, raw(b"x")))
+    for i in range(depth):
+        content = graph_proto(nodes=[onnx_node("If", "o%d" % i, fld(1, "then_branch") + fld(6, content))])
+    return content
+
+
+def make_onnx():
+    packed = b"".join(map(varint, (1, 300, MAX, 0)))
+    tensors = [proto("raw", [2, 2], 1, raw(bytes(16))), proto("floats", [2], 1, fld(4, struct.pack("<2f", 1, 2))),
+               proto("ints", [4], 6, fld(5, packed)), proto("halves", [2], 10, fld(5, varint(0x3c00) + varint(0xbc00))),
+               proto("longs", [4], 7, fld(7, packed)), proto("words", [4], 12, fld(11, packed)), proto("bools", [3], 9, fld(5, b"\0\1\1")),
+               proto("doubles", [1], 11, fld(10, struct.pack("<d", 0.5))), proto("nibbles", [4], 22, fld(5, b"\1\2")),
+               proto("odd", [3], 21, raw(b"\1\2")), proto("text", [2], 8, fld(6, "a") + fld(6, "bc")), proto("none", [0, 3], 1),
+               proto("scalar", [], 11, raw(bytes(8))), proto("next", [5], 77, raw(bytes(9))), proto("complex", [1], 15, raw(bytes(16)))]
+    pieces = fld(4, struct.pack("<f", 1)) + varint(4 << 3 | 5) + struct.pack("<f", 2) + fld(4, struct.pack("<2f", 3, 4))
+    runs = fld(7, varint(5) + varint(6)) + fld(7, 700) + fld(7, varint(8))
+    sparse = fld(1, proto("s", [2], 1, raw(bytes(8)))) + fld(2, proto("", [2], 7, raw(bytes(16)))) + fld(3, 100)
+    nodes = [onnx_node("Constant", "c", fld(1, "value") + fld(5, proto("", [1], 1, raw(bytes(4))))),
+             onnx_node("Constant", "n", fld(1, "value_ints") + fld(8, 3) + fld(8, 500) + fld(20, 7)),
+             onnx_node("Constant", "f", fld(1, "value_float") + varint(2 << 3 | 5) + struct.pack("<f", 1)),
+             onnx_node("ConstantOfShape", "z", fld(1, "value") + fld(5, proto("", [1], 1, raw(bytes(4))))),
+             onnx_node("Trees", "t", fld(1, "weights") + fld(5, proto("", [2], 1, raw(bytes(8)))), fld(1, "many") + fld(10, proto("", [2], 2, raw(b"ab"))) +
+                  fld(10, proto("", [2], 2, raw(b"cd")))),
+             onnx_node("If", "o", fld(1, "then_branch") + fld(6, graph_proto(proto("w", [1], 2, raw(b"a")))),
+                  fld(1, "else_branch") + fld(6, graph_proto(proto("w", [1], 2, raw(b"b"))))),
+             onnx_node("Constant", "sc", fld(1, "sparse_value") + fld(22, sparse))]
+    whole = onnx(graph_proto(*tensors, nodes=nodes, extra=fld(15, sparse)), fld(14, fld(1, "k") + fld(2, "v")) +
+                 fld(25, fld(1, "fn") + fld(7, nodes[0])))
+
+    def one(*fields, dims=(4,), kind=1):
+        return onnx(graph_proto(proto("a", dims, kind, *fields)))
+
+    files = {
+        "valid": whole,
+        "valid-small": one(raw(bytes(16))),
+        "valid-empty": onnx(b""),
+        "valid-pieces": one(pieces),
+        "valid-runs": one(runs, kind=7),
+        "valid-packed-dims": onnx(graph_proto(fld(1, varint(2) + varint(2)) + fld(2, 1) + fld(8, "a") + raw(bytes(16)))),
+        "valid-name-last": onnx(graph_proto(raw(bytes(4)) + fld(2, 1) + fld(8, "a"))),
+        "valid-two-graphs": onnx(graph_proto(proto("a", [1], 2, raw(b"a"))), fld(7, graph_proto(proto("b", [1], 2, raw(b"b"))))),
+        "valid-nested": onnx(nested(31)),
+        "deep": onnx(nested(32)),
+        "deeper": onnx(nested(60)),
+        "external": one(external(location="x.bin", offset="4096", length="16")),
+        "external-outside": one(external(location="../x.bin")),
+        "external-nowhere": one(fld(14, 1)),
+        "external-number": one(external(location="x", offset="-1")),
+        "external-wraps": one(external(location="x", offset=str(MAX))),
+        "external-too-large": one(external(location="x", offset=str(MAX) + "0")),
+        "external-zero": one(external(location="x\0y")),
+        "both": one(raw(bytes(16)), fld(4, bytes(16))),
+        "two-fields": one(fld(4, bytes(8)), fld(5, b"\1\1")),
+        "wrong-field": one(fld(7, b"\1\1\1\1")),
+        "no-data": one(),
+        "short": one(raw(bytes(15))),
+        "long": one(raw(bytes(17))),
+        "few-numbers": one(fld(7, b"\1\1\1"), kind=7),
+        "many-numbers": one(fld(7, b"\1\1\1\1\1"), kind=7),
+        "float-remainder": one(fld(4, bytes(15))),
+        "number-cut": one(fld(7, b"\1\1\1\x81"), kind=7),
+        "number-long": one(fld(7, b"\x80" * 10 + b"\1" + b"\1\1\1"), kind=7),
+        "number-ten-bytes": one(fld(7, (b"\x80" * 9 + b"\1") + b"\1\1\1"), kind=7),
+        "dim-negative": one(raw(bytes(16)), dims=(-1,)),
+        "dims-wrap": one(raw(b""), dims=(2**32, 2**32)),
+        "bytes-wrap": one(raw(b""), dims=(2**62,)),
+        "bits-wrap": one(raw(b""), dims=(2**59,), kind=11),
+        "rank-65": one(raw(b"a"), dims=(1,) * 65, kind=2),
+        "segment": one(fld(3, fld(1, 0)), raw(bytes(16))),
+        "same-name": onnx(graph_proto(proto("a", [1], 2, raw(b"a")), proto("a", [1], 2, raw(b"b")))),
+        "type-max": one(raw(bytes(16)), kind=MAX),
+        "field-0": fld(1, 8) + fld(2, "m") + b"\2\0",
+        "field-large": fld(1, 8) + fld(2, "m") + varint(2**40) + b"\0",
+        "group": fld(1, 8) + fld(2, "m") + b"\x13\x14",
+        "tag-long": fld(1, 8) + fld(2, "m") + b"\xff" * 11,
+        "length-beyond": fld(1, 8) + fld(2, "m") + b"\x3a\x7f" + bytes(5),
+        "length-max": fld(1, 8) + fld(2, "m") + b"\x3a" + varint(MAX) + bytes(5),
+        "inner-length": onnx(b"\x2a\x7f" + bytes(5)),
+        "inner-length-max": onnx(b"\x2a" + varint(MAX) + bytes(5)),
+        "opset-twice": onnx(b"", fld(8, fld(2, 18))),
+        "sparse-empty": onnx(fld(15, b"")),
+        "constant-list-empty": onnx(graph_proto(nodes=[onnx_node("Constant", "c", fld(1, "value_ints") + fld(8, b""))])),
+        "constant-nothing": onnx(graph_proto(nodes=[onnx_node("Constant", "c", fld(1, "value"))])),
+    }
+    for cut in range(0, len(whole), 23):
+        files["cut-%04d" % cut] = whole[:cut]
+    for name, data in files.items():
+        write("onnx", name, data)
+
+
+# ----------------------------------------------------------------------------------------------------------- npy ----
+
+def npy(header, data=0, version=(1, 0), length=None):
+    header = header.encode()
+    size = struct.pack("<H" if version[0] == 1 else "<I", len(header) if length is None else length)
+    return b"\x93NUMPY" + bytes(version) + size + header + bytes(i & 255 for i in range(data))
+
+
+def header(descr="'<f4'", order="False", shape="(2, 3)"):
+    return "{'descr': %s, 'fortran_order': %s, 'shape': %s, }" % (descr, order, shape)
+
+
+def make_npy():
+    whole = npy(header() + "   \n", 24)
+    files = {
+        "valid": whole,
+        "valid-v2": npy(header(), 24, (2, 0)),
+        "valid-v3": npy(header(), 24, (3, 0)),
+        "valid-scalar": npy(header("'|b1'", shape="()"), 1),
+        "valid-one": npy(header("'<i8'", shape="(1,)"), 8),
+        "valid-fortran": npy(header("'<i2'", "True", "(2, 3, 5)"), 60),
+        "valid-big": npy(header("'>f8'"), 48),
+        "valid-big-fortran": npy(header("'>u2'", "True", "(3, 7)"), 42),
+        "valid-big-complex": npy(header("'>c8'"), 48),
+        "valid-complex": npy(header("'<c16'"), 96),
+        "valid-zero": npy(header(shape="(0, 3)")),
+        "valid-fortran-zero": npy(header("'<f4'", "True", "(0, 3)")),
+        "valid-text": npy(header("'<U3'", "True", "(2, 2)"), 48),
+        "valid-time": npy(header("'<M8[ns]'"), 48),
+        "valid-big-text": npy(header("'>U3'"), 72),
+        "valid-large-element": npy(header("'|S600'", "True", "(1, 2)"), 1200),
+        "valid-no-element": npy(header("'|S0'", "True", "(2, 2)")),
+        "valid-python-2": npy('{"shape": (2L, 3L), "fortran_order": False, "descr": "|u1"}', 6),
+        "valid-trailing": npy(header(), 30),
+        "object": npy(header("'|O'"), 24),
+        "structured": npy(header("[('a', '<f4')]"), 24),
+        "type-unknown": npy(header("'<q4'"), 24),
+        "type-empty": npy(header("''"), 24),
+        "type-order-only": npy(header("'<'"), 24),
+        "type-long": npy(header("'<f" + "4" * 40 + "'"), 24),
+        "type-huge": npy(header("'<f99999999999'"), 24),
+        "type-escape": npy(header("'<f\\x34'"), 24),
+        "order-number": npy(header(order="1"), 24),
+        "shape-list": npy(header(shape="[2, 3]"), 24),
+        "shape-negative": npy(header(shape="(-1,)"), 24),
+        "shape-wraps": npy(header(shape="(4294967296, 4294967296)"), 24),
+        "shape-too-large": npy(header(shape="(18446744073709551616,)"), 24),
+        "bytes-wrap": npy(header(shape="(4611686018427387904,)"), 24),
+        "end-wraps": npy(header("'|u1'", shape="(18446744073709551615,)"), 24),
+        "rank-65": npy(header("'|u1'", shape="(" + "1," * 65 + ")"), 1),
+        "no-shape": npy("{'descr': '<f4', 'fortran_order': False}", 24),
+        "twice": npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4),
+        "extra": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}", 4),
+        "rest": npy(header() + " x", 24),
+        "no-dictionary": npy("hello"),
+        "length-beyond": npy(header(), 0, length=5000),
+        "length-max": npy(header(), 0, (2, 0), 2**32 - 1),
+        "length-0": npy("", 24),
+        "version-0": npy(header(), 24, (0, 0)),
+        "version-4": npy(header(), 24, (4, 0)),
+    }
+    for cut in range(0, len(whole), 7):
+        files["cut-%03d" % cut] = whole[:cut]
+    for name, data in files.items():
+        write("npy", name, data)
 
 
 # ---------------------------------------------------------------------------------------------------------- JSON ----
@@ -505,6 +760,8 @@ def make_plans():
 
 make_gguf()
 make_safetensors()
+make_onnx()
+make_npy()
 make_json()
 make_index()
 make_manifests()

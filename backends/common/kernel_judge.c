@@ -140,6 +140,10 @@ const void *kernel_judge_find(const kernel_judge *judge, const void *context, co
 
 /* ---- refusals ---- */
 
+tm_status kernel_refusal_status(const tm_answer *answer) {
+  return (answer->reasons & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0 ? TM_UNSUPPORTED : TM_ERROR_ARGUMENT;
+}
+
 static void add_change(tm_answer *answer, tm_change change) {
   if (answer->change_count < TM_MAX_CHANGES) answer->changes[answer->change_count] = change;
   answer->change_count++;

@@ -89,6 +89,9 @@ typedef struct kernel_judge {
    called about another row, or with another operation, after the one that said yes. */
 const void *kernel_judge_find(const kernel_judge *judge, const void *context, const tm_operation *operation);
 
+/* What prepare returns for an operation that this answer refuses: TM_UNSUPPORTED where a later host asks for what is not known. */
+tm_status kernel_refusal_status(const tm_answer *answer);
+
 /* Fills *out_answer, whose struct_size the caller has set, as far as that reaches. */
 void kernel_judge_answer(const kernel_judge *judge, const void *context, uint64_t epoch, const tm_operation *operation,
                          tm_answer *out_answer);

@@ -139,13 +139,19 @@ static tm_kernel *kernel_create(const tm_host *host, const cpu_row *row, const t
   return kernel;
 }
 
+static tm_status refuse_prepare(const tm_backend *backend, const tm_operation *operation) {
+  tm_answer refusal = { .struct_size = sizeof refusal };
+  cpu_query_answer(&backend->offer, operation, &refusal);
+  return fail(backend->host, kernel_refusal_status(&refusal), "prepare of an operation that query refuses");
+}
+
 /* The device handle is the backend's: there is one device, and opening it takes nothing. */
 static tm_status backend_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer,
                                  tm_kernel **out_kernel) {
   tm_backend *backend = (tm_backend *)(void *)device;
   if (answer != NULL && TM_HAS_MEMBER(answer, tm_answer, epoch) && answer->epoch != EPOCH) return TM_STALE;
   const cpu_row *row = cpu_row_find(&backend->offer, operation);
-  if (row == NULL) return fail(backend->host, TM_ERROR_ARGUMENT, "prepare of an operation that query refuses");
+  if (row == NULL) return refuse_prepare(backend, operation);
   tm_kernel *kernel = kernel_create(backend->host, row, operation);
   if (kernel == NULL) return fail(backend->host, TM_ERROR_NO_MEMORY, "no memory for a prepared kernel");
   kernel->has_workspace = cpu_workspace_bytes(&backend->offer, row, operation) != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, mul, div and sqrt of f32 on their bits, rounded once to nearest, ties to even, subnormals included.  WGSL's own may
-// round either way, and flush what goes in as well as what comes out.
+// round either way, and flush what goes in as well as what comes out.  Where it can be, without a branch: an adapter that takes
+// several elements at a time goes both ways of each.
 
 const QUIET_NAN: u32 = 0x7fc00000u;
 
@@ -9,23 +10,21 @@ fn is_infinite_bits(v: u32) -> bool { return (v & 0x7fffffffu) == F32_INFINITY; 
 // A finite number that is not zero: m in [2^23, 2^24), value m * 2^(exponent - 150).
 struct Parts { m: u32, exponent: i32 }
 fn parts_of(v: u32) -> Parts {
-  let fraction = v & 0x7fffffu;
-  let exponent = i32((v >> 23u) & 0xffu);
-  if (exponent != 0) { return Parts(fraction | 0x800000u, exponent); }
-  let shift = 23u - firstLeadingBit(fraction);
-  return Parts(fraction << shift, 1 - i32(shift));
+  let exponent = (v >> 23u) & 0xffu;
+  let m = (v & 0x7fffffu) | (min(exponent, 1u) << 23u);
+  let shift = 23u - firstLeadingBit(m | 1u);
+  return Parts(m << shift, i32(max(exponent, 1u)) - i32(shift));
 }
 
 // h * 2^(exponent - 158), rounded; h has its top bit set, `rest` tells that something lies below it.
 fn rounded(sign: u32, exponent: i32, h: u32, rest: bool) -> u32 {
-  let cut = 8 + max(0, 1 - exponent);
-  if (cut > 32) { return sign; }
-  let half = 1u << u32(cut - 1);
-  let below = select(h & (2u * half - 1u), h, cut == 32);
-  var m = select(h >> u32(min(cut, 31)), 0u, cut == 32);
-  if (below > half || (below == half && (rest || (m & 1u) == 1u))) { m += 1u; }
-  let bits = (u32(max(exponent, 1) - 1) << 23u) + m;
-  return sign | select(bits, F32_INFINITY, bits >= F32_INFINITY || exponent > 254);
+  let down = clamp(1 - exponent, 0, 25);
+  let cut = u32(7 + min(down, 24));            // bits below the one that decides
+  let upper = h >> cut;
+  let below = (h & ((1u << cut) - 1u)) != 0u || rest;
+  let m = (upper >> 1u) + (upper & select((upper >> 1u) & 1u, 1u, below));
+  let bits = (u32(clamp(exponent, 1, 255) - 1) << 23u) + m;
+  return sign | select(min(bits, F32_INFINITY), 0u, down == 25);
 }
 
 // v * 2^n, rounded once; v is finite.
@@ -36,45 +35,33 @@ fn scaled(v: u32, n: i32) -> u32 {
   return rounded(sign, clamp(parts.exponent + n, -64, 300), parts.m << 8u, false);
 }
 
-fn add_magnitudes(big: u32, small: u32, differ: bool) -> u32 {
-  let sign = big & F32_SIGN;
-  let a = big & 0x7fffffffu;
-  let b = small & 0x7fffffffu;
-  var exponent = max(a >> 23u, 1u);
-  let distance = exponent - max(b >> 23u, 1u);
-  let ma = ((a & 0x7fffffu) | select(0u, 0x800000u, a >= 0x800000u)) << 3u;
-  var mb = ((b & 0x7fffffu) | select(0u, 0x800000u, b >= 0x800000u)) << 3u;
-  if (distance > 27u) {
-    mb = select(0u, 1u, mb != 0u);
-  } else {
-    mb = (mb >> distance) | select(0u, 1u, (mb & ((1u << distance) - 1u)) != 0u);
-  }
-  var m = ma + mb;
-  if (differ) {
-    m = ma - mb;
-    if (m == 0u) { return 0u; }
-    if (m < 0x4000000u) {
-      let shift = min(26u - firstLeadingBit(m), exponent - 1u);
-      m = m << shift;
-      exponent -= shift;
-    }
-  } else if (m >= 0x8000000u) {
-    m = (m >> 1u) | (m & 1u);
-    exponent += 1u;
-  }
-  let below = m & 7u;
-  var q = m >> 3u;
-  if (below > 4u || (below == 4u && (q & 1u) == 1u)) { q += 1u; }
-  return sign | min(((exponent - 1u) << 23u) + q, F32_INFINITY);
-}
-
+// Three bits below the last one, the lowest of them telling of all that was moved out, are enough to round by.
 fn add_bits(a: u32, b: u32) -> u32 {
-  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
+  let a_is_big = (a & 0x7fffffffu) >= (b & 0x7fffffffu);
+  let big = select(b, a, a_is_big);
+  let small = select(a, b, a_is_big);
   let differ = ((a ^ b) & F32_SIGN) != 0u;
-  if (is_infinite_bits(a)) { return select(a, QUIET_NAN, differ && is_infinite_bits(b)); }
-  if (is_infinite_bits(b)) { return b; }
-  if ((a & 0x7fffffffu) < (b & 0x7fffffffu)) { return add_magnitudes(b, a, differ); }
-  return add_magnitudes(a, b, differ);
+  let x = big & 0x7fffffffu;
+  let y = small & 0x7fffffffu;
+  var exponent = max(x >> 23u, 1u);
+  let distance = min(exponent - max(y >> 23u, 1u), 31u);
+  let mx = ((x & 0x7fffffu) | (min(x >> 23u, 1u) << 23u)) << 3u;
+  let my = ((y & 0x7fffffu) | (min(y >> 23u, 1u) << 23u)) << 3u;
+  let moved = my >> distance;
+  let part = moved | min(my ^ (moved << distance), 1u);
+  var m = select(mx + part, mx - part, differ);
+  let carry = m >> 27u;
+  let is_zero = m == 0u;
+  m = (m >> carry) | (m & carry);
+  exponent += carry;
+  let shift = min(26u - firstLeadingBit(m | 1u), exponent - 1u);
+  m = m << shift;
+  exponent -= shift;
+  let q = (m >> 3u) + (((m & 7u) + ((m >> 3u) & 1u) + 3u) >> 3u);
+  let sum = (big & F32_SIGN) | min(((exponent - 1u) << 23u) + q, F32_INFINITY);
+  let finite = select(sum, select(big & F32_SIGN, 0u, differ), is_zero);
+  let special = select(big, QUIET_NAN, x > F32_INFINITY || (differ && y == F32_INFINITY));
+  return select(finite, special, x >= F32_INFINITY);
 }
 
 fn sub_bits(a: u32, b: u32) -> u32 { return add_bits(a, b ^ F32_SIGN); }
@@ -92,18 +79,18 @@ fn product_of(a: u32, b: u32) -> vec2<u32> {
 }
 
 fn mul_bits(a: u32, b: u32) -> u32 {
-  if (is_nan_bits(a) || is_nan_bits(b)) { return QUIET_NAN; }
   let sign = (a ^ b) & F32_SIGN;
-  let zero = (a & 0x7fffffffu) == 0u || (b & 0x7fffffffu) == 0u;
-  if (is_infinite_bits(a) || is_infinite_bits(b)) { return select(sign | F32_INFINITY, QUIET_NAN, zero); }
-  if (zero) { return sign; }
+  let p = a & 0x7fffffffu;
+  let q = b & 0x7fffffffu;
+  let zero = p == 0u || q == 0u;
   let x = parts_of(a);
   let y = parts_of(b);
-  var exponent = x.exponent + y.exponent - 126;
   let words = product_of(x.m << 8u, y.m << 8u);
-  if (words.x >= F32_SIGN) { return rounded(sign, exponent, words.x, words.y != 0u); }
-  exponent -= 1;
-  return rounded(sign, exponent, (words.x << 1u) | (words.y >> 31u), (words.y << 1u) != 0u);
+  let top = words.x >> 31u;
+  let high = select((words.x << 1u) | (words.y >> 31u), words.x, top == 1u);
+  let product = rounded(sign, x.exponent + y.exponent - 127 + i32(top), high, (words.y << (1u - top)) != 0u);
+  let infinite = select(sign | F32_INFINITY, QUIET_NAN, zero || max(p, q) > F32_INFINITY);
+  return select(select(product, sign, zero), infinite, max(p, q) >= F32_INFINITY);
 }
 
 fn div_bits(a: u32, b: u32) -> u32 {

@@ -110,13 +110,19 @@ static tm_status prepare_locked(tm_device *device, const webgpu_row *row, const 
   return status;
 }
 
+static tm_status refuse_prepare(const tm_host *host, const webgpu_offer *offer, const tm_operation *operation) {
+  tm_answer refusal = { .struct_size = sizeof refusal };
+  webgpu_query_answer(offer, operation, &refusal);
+  return webgpu_fail(host, kernel_refusal_status(&refusal), "prepare of an operation that query refuses");
+}
+
 tm_status webgpu_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const tm_host *host = device->backend->host;
   const webgpu_offer offer = webgpu_offer_make(&device->adapter->limits, &device->backend->standings[device->index]);
   if (answer != NULL && TM_HAS_MEMBER(answer, tm_answer, epoch) && answer->epoch != 0 && answer->epoch != offer.epoch)
     return TM_STALE;
   const webgpu_row *row = webgpu_row_find(&offer, operation);
-  if (row == NULL) return webgpu_fail(host, TM_ERROR_ARGUMENT, "prepare of an operation that query refuses");
+  if (row == NULL) return refuse_prepare(host, &offer, operation);
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, _Alignof(tm_kernel));
   if (kernel == NULL) return webgpu_fail(host, TM_ERROR_NO_MEMORY, "no memory for a prepared kernel");
   memset(kernel, 0, sizeof *kernel);

@@ -82,7 +82,7 @@ typedef struct tm_context_options {
   uint32_t struct_size;
   uint32_t flags;                       /* TM_CONTEXT_* */
   uint32_t thread_count;                /* threads of the one pool, the caller's included; 0: one a core; at most 4 a core, or 16 */
-  uint32_t max_open_files;              /* 0: no limit of ours */
+  uint32_t max_open_files;              /* of a checkpoint; 0: an eighth of what the process may */
   uint64_t max_memory_bytes;            /* of this context's own allocations (mappings not counted); 0: no limit */
   uint64_t max_header_bytes;            /* of a checkpoint's header; 0: 100,000,000 */
   uint32_t worst_numerics_plus_one;     /* 0: each operation's default; else 1 + TM_NUMERICS_* */
@@ -486,8 +486,11 @@ void tm_explanation_destroy(tm_explanation *explanation);
 typedef struct tm_checkpoint tm_checkpoint;
 
 #define TM_CHECKPOINT_ALLOW_INCOMPLETE 0x1u     /* open a truncated file; its incomplete tensors are flagged */
+#define TM_CHECKPOINT_ALONE            0x2u     /* open a part of a model in several files as if it were a file of its own */
 
-/* A safetensors or GGUF file, the index of a sharded set, or a folder with one of them.
+/* A safetensors, GGUF, ONNX or npy file, the index of a sharded set, or a folder with one of them.  Any part of a model in several
+   files stands for the whole: of a split GGUF model always, of a safetensors set if an index beside the file names it and the
+   set can be opened; else the file is opened alone, and a note says so.
    TM_ERROR_ARGUMENT (no path, unknown flags), TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (what, where, expected,
    found), TM_ERROR_LIMIT (header too large), TM_ERROR_NO_MEMORY */
 tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t flags, tm_checkpoint **out_checkpoint, tm_error *error);
@@ -497,7 +500,7 @@ typedef struct tm_checkpoint_description {
   uint32_t    struct_size;
   uint32_t    file_count;
   const char *path;
-  const char *format;                   /* "safetensors", "gguf v3" */
+  const char *format;                   /* "safetensors", "gguf v3", "gguf v3, big-endian", "onnx", "npy v1" */
   uint64_t    tensor_count;
   uint64_t    metadata_count;
   uint64_t    tensor_bytes;

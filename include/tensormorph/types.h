@@ -161,7 +161,7 @@ typedef struct tm_operand {
  * numpy rule, expressed by equal ranks and zero strides once the host has prepared the operands.  Arithmetic on float
  * formats is that of the real numbers followed by one rounding to the output's format (nearest, ties to even) unless
  * the row says otherwise; NaN and infinities follow IEEE 754.  Which formats y may have the row says, the one that it
- * usually has first; "any float" is f64 f32 f16 bf16 f8_e4m3fn f8_e5m2, "any integer" is i8 to u64.
+ * usually has first; "any float" is f64 f32 f16 bf16 f8_e4m3fn f8_e5m2, "any integer" is i8 to u64; later minors may add formats.
  * Integer add, sub, mul, neg and abs wrap; x/0 is 0.
  * Every operation is total: each input bit pattern has a defined result, but for one thing: the sign and payload of a
  * NaN that was computed.  Where an operand itself is the result (moves, neg, abs, relu, clamp, where, min, max, and lerp's

@@ -146,7 +146,9 @@ static tm_status blas_prepare(tm_device *device, const tm_operation *operation, 
   tm_answer again = { .struct_size = sizeof again };
   blas_product product;
   (void)answer;
-  if (blas_product_make(operation, &product, &again) != 0) return TM_ERROR_ARGUMENT;
+  const uint32_t reasons = blas_product_make(operation, &product, &again);
+  if ((reasons & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0) return TM_UNSUPPORTED;
+  if (reasons != 0) return TM_ERROR_ARGUMENT;
   tm_kernel *kernel = host_of(device)->alloc(host_of(device)->context, sizeof *kernel, sizeof(uint64_t));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
   kernel->product = product;

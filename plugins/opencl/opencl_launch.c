@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernel_judge.h"
 #include "opencl_error.h"
 #include "opencl_program.h"
 #include "opencl_queue.h"
@@ -32,6 +33,12 @@ static tm_status make_handles(tm_device *device, const kernel_row *row, tm_kerne
   return TM_OK;
 }
 
+static tm_status refusal_status(const kernel_device *facts, const tm_operation *operation) {
+  tm_answer refusal = { .struct_size = sizeof refusal };
+  kernel_query_answer(facts, operation, &refusal);
+  return kernel_refusal_status(&refusal);
+}
+
 tm_status opencl_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const tm_host *host = device->backend->host;
   const kernel_device facts = opencl_facts(device->found);
@@ -43,7 +50,7 @@ tm_status opencl_prepare(tm_device *device, const tm_operation *operation, const
   memset(kernel, 0, sizeof *kernel);
   pthread_mutex_init(&kernel->lock, NULL);
   const kernel_row *row = kernel_row_find(&facts, operation, &kernel->plan);
-  const tm_status status = row != NULL ? make_handles(device, row, kernel) : TM_ERROR_ARGUMENT;
+  const tm_status status = row != NULL ? make_handles(device, row, kernel) : refusal_status(&facts, operation);
   if (status == TM_OK) *out_kernel = kernel;
   else opencl_release(device, kernel);
   return status;

@@ -103,6 +103,7 @@ tm_status sim_device_prepare(tm_device *device, const tm_operation *operation, c
   tm_answer own = { .struct_size = sizeof own };
   (void)answer;
   sim_judge(&device->backend->description, operation, &own);
+  if ((own.reasons & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0) return TM_UNSUPPORTED;
   if (own.reasons != 0) return TM_ERROR_ARGUMENT;
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, sizeof(uint64_t));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;

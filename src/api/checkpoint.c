@@ -28,6 +28,7 @@ static tm_status fill(tm_checkpoint *checkpoint, const char *path, uint32_t flag
     .max_open_files = context->max_open_files,
     .map_files = (context->flags & TM_CONTEXT_MAP_FILES) != 0,
     .allow_incomplete = (flags & TM_CHECKPOINT_ALLOW_INCOMPLETE) != 0,
+    .is_alone = (flags & TM_CHECKPOINT_ALONE) != 0,
   };
   TM_TRY(tm_archive_open(&checkpoint->context->memory, &options, path, &checkpoint->archive, error));
   checkpoint->path_bytes = strlen(path) + 1;
@@ -41,7 +42,7 @@ static tm_status fill(tm_checkpoint *checkpoint, const char *path, uint32_t flag
 
 tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t flags, tm_checkpoint **out_checkpoint, tm_error *error) {
   if (path == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "no path");
-  if ((flags & ~TM_CHECKPOINT_ALLOW_INCOMPLETE) != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown flags 0x%x", flags);
+  if ((flags & ~(TM_CHECKPOINT_ALLOW_INCOMPLETE | TM_CHECKPOINT_ALONE)) != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "unknown flags 0x%x", flags);
   tm_checkpoint *checkpoint = tm_memory_calloc(&context->memory, 1, sizeof *checkpoint);
   if (checkpoint == NULL || tm_mutex_init(&checkpoint->lock) != TM_OK) {
     tm_memory_free(&context->memory, checkpoint, sizeof *checkpoint);

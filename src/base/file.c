@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,11 @@ tm_status tm_file_wrap(tm_memory *memory, const char *name, const void *bytes, u
   file->identity.size_bytes = size_bytes;
   *out_file = file;
   return TM_OK;
+}
+
+uint64_t tm_file_handle_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (uint64_t)limit.rlim_cur : UINT32_MAX;
 }
 
 void tm_file_park(tm_file *file) {

@@ -25,6 +25,9 @@ tm_status tm_file_wrap(tm_memory *memory, const char *name, const void *bytes, u
                        tm_error *error);
 void tm_file_close(tm_file *file);
 
+/* How many handles the process may have at once. */
+uint64_t tm_file_handle_limit(void);
+
 /* Gives the system's handle back.  From now on each read opens the file anew and makes sure that it is the same one. */
 void tm_file_park(tm_file *file);
 

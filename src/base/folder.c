@@ -58,6 +58,47 @@ bool tm_path_is_same(const char *a, const char *b) {
   return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+bool tm_path_goes_inwards(const char *path) {
+  if (path[0] == '\0' || path[0] == '/') return false;
+  for (const char *part = path; part != NULL;) {
+    const char *slash = strchr(part, '/');
+    const size_t length = slash == NULL ? strlen(part) : (size_t)(slash - part);
+    if (length == 2 && part[0] == '.' && part[1] == '.') return false;
+    part = slash == NULL ? NULL : slash + 1;
+  }
+  return true;
+}
+
+/* Is the first path below the folder whose path is the first `length` bytes of the second?  Both are resolved. */
+static bool is_below(const char *path, const char *folder, size_t length) {
+  if (length == 1) return true;                 /* the root */
+  return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* Resolved paths begin with a slash. */
+static size_t resolved_folder_length(const char *path) {
+  const size_t length = (size_t)(strrchr(path, '/') - path);
+  return length == 0 ? 1 : length;
+}
+
+static char *resolve_folder(const char *path) {
+  const uint64_t length = tm_path_folder_length(path);
+  char *folder = length == 0 ? strdup(".") : strndup(path, (size_t)length);
+  char *resolved = folder == NULL ? NULL : realpath(folder, NULL);
+  free(folder);
+  return resolved;
+}
+
+bool tm_path_is_beside(const char *path, const char *other) {
+  char *resolved = realpath(path, NULL), *folder = resolve_folder(other), *target = realpath(other, NULL);
+  const bool is_beside = resolved != NULL && ((folder != NULL && is_below(resolved, folder, strlen(folder))) ||
+                                              (target != NULL && is_below(resolved, target, resolved_folder_length(target))));
+  free(resolved);
+  free(folder);
+  free(target);
+  return is_beside;
+}
+
 typedef struct name_list {
   tm_arena    *arena;
   const char **names;

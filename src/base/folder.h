@@ -26,6 +26,11 @@ bool tm_folder_free_bytes(const char *path, uint64_t *out_bytes);
 /* Whether both exist and are one file or folder. */
 bool tm_path_is_same(const char *a, const char *b);
 
+/* A relative path without .. components; what it names may still be a link that leads anywhere. */
+bool tm_path_goes_inwards(const char *path);
+/* Whether `path`, all links followed, lies in or below the folder of `other`, or that of the file which `other` leads to. */
+bool tm_path_is_beside(const char *path, const char *other);
+
 /* Names of the entries but . and .., sorted by bytes; both in `arena`.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 tm_status tm_folder_list(tm_arena *arena, const char *path, const char ***out_names, uint64_t *out_count, tm_error *error);
 

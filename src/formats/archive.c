@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/archive_builder.h"
+#include "formats/stored_form.h"
 
 const char *tm_archive_format_name(const tm_archive *archive) { return archive->format_name; }
 
@@ -71,16 +72,17 @@ tm_status tm_archive_read(const tm_archive *archive, uint64_t index, uint64_t of
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has %" PRIu64 " bytes; %" PRIu64 " at offset %" PRIu64
                    " were asked for", tm_file_label(file), tm_show_name(tensor->name).text, tensor->bytes, bytes, offset);
   if (bytes == 0) return TM_OK;
-  if (tensor->offset + end > tm_file_size(file))
+  if (tensor->form != NULL ? (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0 : tensor->offset + end > tm_file_size(file))
     return tm_fail(error, TM_ERROR_CORRUPT, "%s: tensor \"%s\" is incomplete: it needs the bytes up to offset %" PRIu64
                    ", the file ends at %" PRIu64, tm_file_label(file), tm_show_name(tensor->name).text,
-                   tensor->offset + end, tm_file_size(file));
+                   tensor->offset + (tensor->form != NULL ? tm_stored_bytes(tensor) : end), tm_file_size(file));
+  if (tensor->form != NULL) return tm_stored_form_read(tensor, file, offset, out_data, bytes, error);
   return tm_file_read(file, tensor->offset + offset, out_data, bytes, error);
 }
 
 const void *tm_archive_mapped(const tm_archive *archive, uint64_t index) {
   const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, index);
-  if (tensor == NULL || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return NULL;
+  if (tensor == NULL || tensor->bytes == 0 || tensor->form != NULL || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return NULL;
   const char *bytes = tm_file_bytes(archive->files[tensor->file_index]);
   return bytes == NULL ? NULL : bytes + tensor->offset;
 }

@@ -21,15 +21,18 @@
 /* Zero everywhere is a good default. */
 typedef struct tm_archive_options {
   uint64_t max_header_bytes;    /* of each file; 0: TM_ARCHIVE_DEFAULT_HEADER_BYTES */
-  uint32_t max_open_files;      /* further files are opened anew for each read; 0: no limit */
+  uint32_t max_open_files;      /* further files are opened anew for each read; 0: an eighth of what the process may */
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
+  bool     is_alone;            /* a file that is part of a set is opened as if it were none */
 } tm_archive_options;
 
 typedef struct tm_archive tm_archive;
 
 #define TM_ARCHIVE_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */
 #define TM_ARCHIVE_TENSOR_UNKNOWN_TYPE 0x2u     /* this version does not know the type */
+
+struct tm_stored_form;
 
 typedef struct tm_archive_tensor {
   tm_string       name;         /* first: name_table.h; NUL-terminated, may hold any bytes */
@@ -42,6 +45,7 @@ typedef struct tm_archive_tensor {
   uint32_t        rank;
   uint32_t        file_index;
   uint32_t        flags;        /* TM_ARCHIVE_TENSOR_* */
+  const struct tm_stored_form *form;    /* stored_form.h; NULL: the file's bytes are what is used */
 } tm_archive_tensor;
 
 typedef struct tm_archive_file {
@@ -50,7 +54,9 @@ typedef struct tm_archive_file {
   bool        is_mapped;
 } tm_archive_file;
 
-/* Opens a model file, the index of a sharded set, or a folder that holds one of them.  `options` may be NULL.
+/* Opens a model file, the index of a sharded set, or a folder that holds one of them.  Any part of a model in several files
+   stands for the whole, unless is_alone says otherwise: a split GGUF file always, a safetensors file if an index beside it
+   names it and the set can be opened (else it is opened alone, with a note).  `options` may be NULL.
    TM_ERROR_ARGUMENT (empty path), TM_ERROR_NOT_FOUND, TM_ERROR_IO, TM_ERROR_CORRUPT (also: not a model file, and what it
    is), TM_ERROR_LIMIT (header), TM_ERROR_CHANGED, TM_ERROR_NO_MEMORY */
 tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, const char *path, tm_archive **out_archive,
@@ -82,11 +88,12 @@ const tm_metadata *tm_archive_metadata_find(const tm_archive *archive, const cha
 const char *tm_archive_note_at(const tm_archive *archive, uint64_t index);
 
 /* The bytes [offset, offset + bytes) of a tensor.   TM_ERROR_ARGUMENT (outside the tensor, no such tensor),
-   TM_ERROR_CORRUPT (the file ends before them), TM_ERROR_IO, TM_ERROR_CHANGED */
+   TM_ERROR_CORRUPT (the file ends before them), TM_ERROR_IO, TM_ERROR_CHANGED.  Of a tensor that the file holds in
+   another form, what is used: little-endian, the last axis fastest. */
 tm_status tm_archive_read(const tm_archive *archive, uint64_t index, uint64_t offset, void *out_data, uint64_t bytes,
                           tm_error *error);
 
-/* The tensor's bytes if its file is mapped or in memory and the tensor complete, else NULL; at any alignment.  A file
+/* The tensor's bytes if its file is mapped or in memory, the tensor complete and in no other form, else NULL; at any alignment.  A file
    that shrinks meanwhile reads as zeros: check afterwards. */
 const void *tm_archive_mapped(const tm_archive *archive, uint64_t index);
 

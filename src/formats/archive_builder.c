@@ -11,12 +11,21 @@
 #include "base/growth.h"
 #include "base/text.h"
 #include "formats/layout.h"
+#include "formats/stored_form.h"
 
 /* ----------------------------------------------------------------------------------------------------- archive ---- */
+
+/* Several checkpoints may be open at once, and others need handles too. */
+#define SHARE_OF_HANDLES 8u
+
+static uint32_t usual_open_files(void) {
+  return (uint32_t)tm_min_u64(tm_max_u64(tm_file_handle_limit() / SHARE_OF_HANDLES, 1), UINT32_MAX);
+}
 
 static tm_archive_options fill_defaults(const tm_archive_options *options) {
   tm_archive_options filled = options == NULL ? (tm_archive_options){ 0 } : *options;
   if (filled.max_header_bytes == 0) filled.max_header_bytes = TM_ARCHIVE_DEFAULT_HEADER_BYTES;
+  if (filled.max_open_files == 0) filled.max_open_files = usual_open_files();
   return filled;
 }
 
@@ -45,6 +54,15 @@ void tm_archive_close(tm_archive *archive) {
   tm_name_table_deinit(&archive->file_keys);
   tm_arena_deinit(&archive->arena);
   tm_memory_free(archive->memory, archive, sizeof *archive);
+}
+
+void tm_archive_forget_files(tm_archive *archive) {
+  for (uint64_t i = 0; i < archive->file_count; i++) tm_file_close(archive->files[i]);
+  tm_name_table_deinit(&archive->tensor_names);
+  tm_name_table_deinit(&archive->metadata_names);
+  tm_name_table_deinit(&archive->file_keys);
+  archive->file_count = archive->tensor_count = archive->metadata_count = archive->note_count = 0;
+  archive->tensor_bytes = archive->incomplete_count = 0;
 }
 
 static tm_status fail_memory(const tm_archive *archive, tm_error *error) {
@@ -169,9 +187,30 @@ tm_status tm_archive_add_metadata(tm_archive *archive, tm_string key, const tm_m
   return TM_OK;
 }
 
+/* Of a further file of a set for which the first one speaks.  That each counts itself is no contradiction. */
+static tm_status drop_metadata(tm_archive *archive, tm_error *error) {
+  static const char own[] = "split.";
+  char text[400];
+  const uint64_t count = archive->metadata_count;
+  archive->metadata_count = archive->first_metadata;
+  tm_name_table_deinit(&archive->file_keys);
+  for (uint64_t i = archive->first_metadata; i < count; i++) {
+    const tm_metadata *entry = &archive->metadata[i];
+    uint32_t first;
+    if (strncmp(entry->key.data, own, sizeof own - 1) == 0) continue;
+    if (!tm_name_table_find(&archive->metadata_names, archive->metadata, sizeof *archive->metadata, entry->key, &first)) continue;
+    if (same_value(&archive->metadata[first].value, &entry->value)) continue;
+    (void)snprintf(text, sizeof text, "%s says another \"%s\" than the first file of the set", tm_file_label(tm_archive_current_file(archive)),
+                   tm_show_name(entry->key).text);
+    TM_TRY(tm_archive_add_note(archive, text, error));
+  }
+  return TM_OK;
+}
+
 /* The shards of a set tend to say the same: what an earlier file has said word for word is not said again. */
 static tm_status merge_metadata(tm_archive *archive, tm_error *error) {
   uint64_t kept = archive->first_metadata;
+  if (archive->is_first_file_speaking && archive->file_count > 1) return drop_metadata(archive, error);
   for (uint64_t i = archive->first_metadata; i < archive->metadata_count; i++) {
     uint32_t existing;
     archive->metadata[kept] = archive->metadata[i];
@@ -201,7 +240,7 @@ static bool is_incomplete(const tm_archive_tensor *tensor, uint64_t file_bytes) 
   const bool holds_nothing = tensor->bytes == 0 && ((tensor->flags & TM_ARCHIVE_TENSOR_UNKNOWN_TYPE) == 0 ||
                                                     tensor->element_count == 0);
   if (holds_nothing) return false;
-  return tensor->offset >= file_bytes || tensor->bytes > file_bytes - tensor->offset;
+  return tensor->offset >= file_bytes || tm_stored_bytes(tensor) > file_bytes - tensor->offset;
 }
 
 /* "a", "b" and "c": the first three, and ... if there are more. */
@@ -238,7 +277,7 @@ static tm_status flag_incomplete(tm_archive *archive, tm_error *error) {
     tm_archive_tensor *tensor = &archive->tensors[i];
     if (!is_incomplete(tensor, file_bytes)) continue;
     tensor->flags |= TM_ARCHIVE_TENSOR_INCOMPLETE;
-    declared_end = tm_max_u64(declared_end, tensor->offset + tensor->bytes);
+    declared_end = tm_max_u64(declared_end, tensor->offset + tm_stored_bytes(tensor));
     count++;
   }
   archive->incomplete_count += count;
@@ -249,12 +288,12 @@ static tm_status flag_incomplete(tm_archive *archive, tm_error *error) {
 tm_status tm_archive_finish_file(tm_archive *archive, uint64_t data_begin, tm_gaps gaps, tm_error *error) {
   const tm_file *file = tm_archive_current_file(archive);
   const tm_layout layout = { .label = tm_file_label(file), .data_begin = data_begin, .file_bytes = tm_file_size(file),
-                             .has_gaps = gaps == TM_GAPS_ALLOWED };
+                             .has_gaps = gaps != TM_GAPS_REFUSED };
   const tm_archive_tensor *tensors = archive->tensor_count == 0 ? NULL : archive->tensors + archive->first_tensor;
-  TM_TRY(tm_layout_check(archive->memory, &layout, tensors, archive->tensor_count - archive->first_tensor, error));
+  if (gaps != TM_OVERLAPS_ALLOWED)
+    TM_TRY(tm_layout_check(archive->memory, &layout, tensors, archive->tensor_count - archive->first_tensor, error));
   TM_TRY(flag_incomplete(archive, error));
   TM_TRY(merge_metadata(archive, error));
-  const uint32_t most = archive->options.max_open_files;
-  if (most != 0 && archive->file_count > most) tm_file_park(archive->files[archive->file_count - 1]);
+  if (archive->file_count > archive->options.max_open_files) tm_file_park(archive->files[archive->file_count - 1]);
   return TM_OK;
 }

@@ -29,6 +29,7 @@ struct tm_archive {
   uint64_t           note_count, note_capacity;
   uint64_t           tensor_bytes;
   uint64_t           incomplete_count;
+  bool               is_first_file_speaking;    /* the metadata of further files are not kept */
   /* of the file being read */
   tm_name_table      file_keys;
   uint64_t           first_tensor;
@@ -37,6 +38,9 @@ struct tm_archive {
 
 /* An empty archive to fill; tm_archive_close frees it.   TM_ERROR_NO_MEMORY */
 tm_status tm_archive_create(tm_memory *memory, const tm_archive_options *options, tm_archive **out_archive, tm_error *error);
+
+/* Closes all files and empties the archive.  Texts in its arena stay. */
+void tm_archive_forget_files(tm_archive *archive);
 
 /* Takes `file` over, also when it fails. */
 tm_status tm_archive_begin_file(tm_archive *archive, tm_file *file, tm_error *error);
@@ -52,9 +56,10 @@ tm_status tm_archive_add_metadata(tm_archive *archive, tm_string key, const tm_m
 
 tm_status tm_archive_add_note(tm_archive *archive, const char *text, tm_error *error);
 
-typedef enum tm_gaps { TM_GAPS_REFUSED, TM_GAPS_ALLOWED } tm_gaps;
+/* What of the file may belong to no tensor, or to more than one. */
+typedef enum tm_gaps { TM_GAPS_REFUSED, TM_GAPS_ALLOWED, TM_OVERLAPS_ALLOWED } tm_gaps;
 
-/* The file's tensors lie at or after data_begin, do not overlap and, if gaps are refused, fill the file to its end.
+/* The file's tensors lie at or after data_begin, overlap only if that is allowed and, if gaps are refused, fill the file to its end.
    TM_ERROR_CORRUPT (that is not so; or the file ends too early and that is not allowed), TM_ERROR_NO_MEMORY */
 tm_status tm_archive_finish_file(tm_archive *archive, uint64_t data_begin, tm_gaps gaps, tm_error *error);
 

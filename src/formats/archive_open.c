@@ -9,11 +9,22 @@
 #include "formats/archive_builder.h"
 #include "formats/checkpoint_recovery.h"
 #include "formats/reader.h"
+#include "formats/safetensors_index.h"
+#include "formats/shard_name.h"
+
+/* A file that an index beside it names stands for the whole set, as any part of a model in several files does. */
+static tm_status find_set(tm_archive *archive, const tm_reader *reader, const tm_file *file, bool *out_is_open, tm_error *error) {
+  *out_is_open = false;
+  if (reader != &tm_safetensors_reader || archive->options.is_alone || tm_file_is_in_memory(file)) return TM_OK;
+  return tm_safetensors_open_set_of(archive, file, out_is_open, error);
+}
 
 static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) {
   const tm_reader *reader = NULL;
-  const tm_status status = tm_reader_find(file, &reader, error);
-  if (status != TM_OK) {
+  bool is_open = false;
+  tm_status status = tm_reader_find(file, &reader, error);
+  if (status == TM_OK) status = find_set(archive, reader, file, &is_open, error);
+  if (status != TM_OK || is_open) {
     tm_file_close(file);
     return status;
   }
@@ -33,11 +44,14 @@ static bool ends_with(const char *name, const char *end) {
   return length > wanted && strcmp(name + length - wanted, end) == 0;
 }
 
-/* An index speaks for its shards, so it comes first. */
+/* An index speaks for its shards, so it comes first.  What models are trained and kept in comes before what is exported beside it. */
 static const char usual_index[] = "model.safetensors.index.json";
-static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf" };
+static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf", ".onnx", ".npy" };
 
 #define ENDING_COUNT (sizeof model_endings / sizeof model_endings[0])
+
+/* The endings from the one given on, up to the next given, are asked together; several models of them are ambiguous. */
+static const size_t first_endings[] = { 0, 1, 3, 4, ENDING_COUNT };
 
 static bool is_model_name(const char *name) {
   for (size_t i = 0; i < ENDING_COUNT; i++)
@@ -45,10 +59,20 @@ static bool is_model_name(const char *name) {
   return false;
 }
 
-/* Adds the names with that ending to *count; *found is the last of them. */
+/* Parts of one model, of which each stands for all; sorted names of one set follow each other. */
+static bool is_same_model(const char *name, const char *before) {
+  tm_shard_name part, other;
+  return before != NULL && ends_with(name, ".gguf") && tm_shard_name_parse(name, &part) && tm_shard_name_parse(before, &other) &&
+         tm_shard_name_is_of(&part, &other);
+}
+
+/* Adds the models with that ending to *count; *found is the last of their names. */
 static void count_names(const char *const *names, uint64_t name_count, const char *ending, uint64_t *count, const char **found) {
+  const char *before = NULL;
   for (uint64_t i = 0; i < name_count; i++) {
     if (!ends_with(names[i], ending)) continue;
+    if (is_same_model(names[i], before)) continue;
+    before = names[i];
     *found = names[i];
     (*count)++;
   }
@@ -60,9 +84,9 @@ static const char *choose_name(const char *const *names, uint64_t name_count) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < name_count; i++)
     if (strcmp(names[i], usual_index) == 0) return names[i];
-  count_names(names, name_count, model_endings[0], &count, &found);
-  if (count == 0)
-    for (size_t i = 1; i < ENDING_COUNT; i++) count_names(names, name_count, model_endings[i], &count, &found);
+  for (size_t group = 0; count == 0 && first_endings[group] < ENDING_COUNT; group++)
+    for (size_t i = first_endings[group]; i < first_endings[group + 1]; i++)
+      count_names(names, name_count, model_endings[i], &count, &found);
   return count == 1 ? found : NULL;
 }
 
@@ -70,15 +94,18 @@ static tm_status fail_folder(const char *label, const char *const *names, uint64
   char text[400] = "";
   size_t used = 0;
   uint64_t models = 0;
+  const char *before = NULL;
   for (uint64_t i = 0; i < count; i++) {
-    if (!is_model_name(names[i]) || ++models > 3) continue;
+    if (!is_model_name(names[i]) || is_same_model(names[i], before)) continue;
+    before = names[i];
+    if (++models > 3) continue;
     const int written = snprintf(text + used, sizeof text - used, " %s",
                                  tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
     if (written > 0) used += (size_t)written;
   }
   if (models == 0)
     return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: none of the %" PRIu64 " entries of the folder is a model file "
-                   "(*.safetensors, *.gguf) or the index of a set", label, count);
+                   "(*.safetensors, *.gguf, *.onnx, *.npy) or the index of a set", label, count);
   return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: the folder holds %" PRIu64 " model files and no index that says which belong "
                  "together; name one of them:%s%s", label, models, text, models > 3 ? " ..." : "");
 }

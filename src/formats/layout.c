@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/archive_builder.h"
+#include "formats/stored_form.h"
 
 typedef struct extent {
   uint64_t begin;
@@ -17,7 +18,7 @@ typedef struct extent {
 /* Empty tensors claim nothing.  One of unknown size claims its first byte at least. */
 static uint64_t claimed_bytes(const tm_archive_tensor *tensor) {
   const bool is_open = (tensor->flags & TM_ARCHIVE_TENSOR_UNKNOWN_TYPE) != 0 && tensor->element_count != 0;
-  return is_open ? tm_max_u64(tensor->bytes, 1) : tensor->bytes;
+  return is_open ? tm_max_u64(tensor->bytes, 1) : tm_stored_bytes(tensor);
 }
 
 static uint64_t collect(const tm_archive_tensor *tensors, uint64_t count, extent *extents) {

@@ -33,6 +33,8 @@ typedef struct tm_reader {
 extern const tm_reader tm_gguf_reader;
 extern const tm_reader tm_safetensors_reader;
 extern const tm_reader tm_safetensors_index_reader;
+extern const tm_reader tm_npy_reader;
+extern const tm_reader tm_onnx_reader;
 
 /* Rows in the order in which they are asked; NULL past the end. */
 const tm_reader *tm_reader_at(uint32_t index);

@@ -12,6 +12,8 @@ static const tm_reader *const readers[] = {
   &tm_gguf_reader,
   &tm_safetensors_reader,
   &tm_safetensors_index_reader,
+  &tm_npy_reader,
+  &tm_onnx_reader,
 };
 
 #define READER_COUNT (sizeof readers / sizeof readers[0])

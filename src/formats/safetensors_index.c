@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "formats/reader.h"
+#include "formats/safetensors_index.h"
 #include "formats/shard_index.h"
 
 /* The set while it is opened. */
@@ -154,9 +155,11 @@ static tm_status read_text(tm_archive *archive, const tm_file *file, char **out_
   return status;
 }
 
-static tm_status read_from_file(tm_archive *archive, const tm_file *file, tm_error *error) {
+/* `part` is a file that the index has to name; NULL: any will do.  *out_names_part says whether it does; if not, nothing is opened. */
+static tm_status read_from_file(tm_archive *archive, const tm_file *file, const char *part, bool *out_names_part, tm_error *error) {
   tm_shard_index index;
   char *text = NULL;
+  uint32_t shard;
   shard_set set = { .archive = archive, .index = &index, .label = tm_file_label(file), .folder = tm_file_path(file),
                     .folder_length = tm_path_folder_length(tm_file_path(file)), .error = error };
   if (tm_file_is_in_memory(file))
@@ -164,15 +167,68 @@ static tm_status read_from_file(tm_archive *archive, const tm_file *file, tm_err
   TM_TRY(read_text(archive, file, &text, error));
   tm_status status = tm_shard_index_init(&index, archive->memory, set.label, text, tm_file_size(file), error);
   tm_memory_free(archive->memory, text, tm_file_size(file));
-  if (status == TM_OK) status = open_set(&set);
+  const tm_string wanted = { part, part == NULL ? 0 : strlen(part) };
+  *out_names_part = status == TM_OK &&
+                    (part == NULL || tm_name_table_find(&index.shard_names, index.shards, sizeof *index.shards, wanted, &shard));
+  if (*out_names_part) status = open_set(&set);
   tm_shard_index_deinit(&index);
   return status;
 }
 
 static tm_status read_index(tm_archive *archive, tm_file *file, tm_error *error) {
-  const tm_status status = read_from_file(archive, file, error);
+  bool is_named;
+  const tm_status status = read_from_file(archive, file, NULL, &is_named, error);
   tm_file_close(file);
   return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ from a part of it ---- */
+
+static bool has_ending(const char *path, const char *ending) {
+  const size_t length = strlen(path), wanted = strlen(ending);
+  return length >= wanted && strcmp(path + length - wanted, ending) == 0;
+}
+
+/* Why the set was not opened; an index that cannot be read may be anybody's, so it counts only with a word. */
+static tm_status note_failure(tm_archive *archive, bool is_named, const tm_error *why, tm_error *error) {
+  char text[1200];
+  tm_archive_forget_files(archive);
+  (void)snprintf(text, sizeof text, is_named ? "this file is a part of a set, but was opened alone: %s"
+                                             : "whether this file is a part of a set is not known: %s", why->text);
+  return tm_archive_add_note(archive, text, error);
+}
+
+static tm_status try_index(tm_archive *archive, const char *path, const char *part, bool *out_is_open, tm_error *error) {
+  tm_error why = TM_ERROR_INIT;
+  tm_file *index = NULL;
+  bool is_named = false;
+  tm_status status = tm_file_open(archive->memory, path, 0, &index, &why);
+  if (status == TM_OK) status = read_from_file(archive, index, part, &is_named, &why);
+  tm_file_close(index);
+  *out_is_open = status == TM_OK && is_named;
+  if (status == TM_OK) return TM_OK;
+  if (status == TM_ERROR_NO_MEMORY) return tm_fail(error, status, "%s", why.text);
+  return note_failure(archive, is_named, &why, error);
+}
+
+tm_status tm_safetensors_open_set_of(tm_archive *archive, const tm_file *file, bool *out_is_open, tm_error *error) {
+  const char *path = tm_file_path(file), *slash = strrchr(path, '/');
+  const char *part = slash == NULL ? path : slash + 1;
+  const uint64_t folder_length = tm_path_folder_length(path);
+  char *folder = folder_length == 0 ? tm_arena_string(&archive->arena, ".", 1) : tm_arena_string(&archive->arena, path, folder_length);
+  const char **names = NULL;
+  uint64_t count = 0;
+  *out_is_open = false;
+  if (folder == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path");
+  const tm_status status = tm_folder_list(&archive->arena, folder, &names, &count, NULL);
+  if (status != TM_OK) return status == TM_ERROR_NO_MEMORY ? tm_fail(error, status, "no memory for the names in a folder") : TM_OK;
+  for (uint64_t i = 0; i < count && !*out_is_open; i++) {
+    if (!has_ending(names[i], ".safetensors.index.json")) continue;
+    const char *index = tm_path_join(&archive->arena, path, folder_length, names[i]);
+    if (index == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path");
+    TM_TRY(try_index(archive, index, part, out_is_open, error));
+  }
+  return TM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------ probing ---- */
@@ -182,11 +238,6 @@ static bool holds(const tm_head *head, const char *word) {
   for (size_t i = 0; i + length <= head->count; i++)
     if (memcmp(head->bytes + i, word, length) == 0) return true;
   return false;
-}
-
-static bool has_ending(const char *path, const char *ending) {
-  const size_t length = strlen(path), wanted = strlen(ending);
-  return length >= wanted && strcmp(path + length - wanted, ending) == 0;
 }
 
 /* weight_map may come after much metadata, so the usual name is proof enough too. */

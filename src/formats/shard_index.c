@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/growth.h"
 #include "base/json_pull.h"
 #include "formats/archive_builder.h"
@@ -37,16 +38,8 @@ static tm_string copy_meaning(index_parser *parser, const tm_json_token *token) 
 
 /* ------------------------------------------------------------------------------------------------------- shards ---- */
 
-/* A relative path without .. components: nothing outside the index's own folder. */
 static bool is_safe_path(tm_string path) {
-  if (path.length == 0 || path.data[0] == '/' || memchr(path.data, 0, (size_t)path.length) != NULL) return false;
-  for (const char *part = path.data; part != NULL;) {
-    const char *slash = strchr(part, '/');
-    const size_t length = slash == NULL ? strlen(part) : (size_t)(slash - part);
-    if (length == 2 && part[0] == '.' && part[1] == '.') return false;
-    part = slash == NULL ? NULL : slash + 1;
-  }
-  return true;
+  return memchr(path.data, 0, (size_t)path.length) == NULL && tm_path_goes_inwards(path.data);
 }
 
 /* The number of the shard of that name, new or not. */

@@ -21,7 +21,8 @@ typedef struct magic_row {
 
 #define MAGIC(offset, literal, text) { offset, sizeof literal - 1, literal, text }
 
-#define ZIP_TEXT "a zip archive, such as PyTorch (.pt, .bin, .ckpt) and NumPy (.npz) write; convert it to safetensors first"
+#define ZIP_TEXT "a zip archive, such as PyTorch (.pt, .bin, .ckpt) and NumPy (.npz) write; convert it to safetensors first, or " \
+                 "unpack it if it is an .npz: each array in it is an .npy file"
 #define PICKLE_TEXT "a Python pickle, such as old PyTorch checkpoints; it is not read, because reading a pickle runs code " \
                     "from it; convert it to safetensors first"
 #define OLD_TEXT "a model in a format older than GGUF; convert it to GGUF first"
@@ -42,13 +43,11 @@ static const magic_row magics[] = {
   MAGIC(0, "7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
   MAGIC(257, "ustar", "a tar archive; unpack it first"),
   MAGIC(0, "\x89HDF\r\n\x1a\n", "an HDF5 file, such as Keras (.h5) writes; convert it to safetensors first"),
-  MAGIC(0, "\x93NUMPY", "a NumPy array (.npy); this version does not read it"),
   MAGIC(4, "TFL3", "a TensorFlow Lite model; this version does not read it"),
   MAGIC(0, "lmgg", OLD_TEXT),
   MAGIC(0, "fmgg", OLD_TEXT),
   MAGIC(0, "tjgg", OLD_TEXT),
   MAGIC(0, "algg", "a ggla adapter, older than GGUF; convert it to GGUF first"),
-  MAGIC(0, "FUGG", "a GGUF file with swapped bytes; this version reads little-endian GGUF only"),
   MAGIC(0, "%PDF-", "a PDF document"),
   MAGIC(0, "\x7f" "ELF", "a program or library"),
 };
@@ -117,7 +116,7 @@ static tm_status refuse_text(const tm_head *head, const char *label, tm_error *e
 static tm_status refuse_binary(const tm_head *head, const char *label, tm_error *error) {
   char begin[3 * 16 + 1] = "";
   for (uint32_t i = 0; i < head->count && i < 16; i++) (void)snprintf(begin + 3 * i, 4, " %02x", head->bytes[i]);
-  return tm_fail(error, TM_ERROR_CORRUPT, "%s: is not in a format that this version reads (safetensors, GGUF); its %" PRIu64
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: is not in a format that this version reads (safetensors, GGUF, ONNX, npy); its %" PRIu64
                  " bytes begin with%s", label, head->file_bytes, begin);
 }
 

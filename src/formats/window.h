@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window.h - reads a file from front to back in large pieces, so that a header of a million small fields costs few reads. */
+/* window.h - reads a file mostly from front to back in large pieces, so that a header of a million small fields costs few reads. */
 #ifndef TM_FORMATS_WINDOW_H
 #define TM_FORMATS_WINDOW_H
 
@@ -19,6 +19,7 @@ typedef struct tm_window {
   uint64_t        begin;        /* offset in the file of buffer[0] */
   uint64_t        filled;       /* bytes in the buffer */
   uint64_t        position;     /* of the next byte, in the buffer */
+  uint64_t        piece;        /* read last */
 } tm_window;
 
 /* TM_ERROR_NO_MEMORY */
@@ -33,5 +34,7 @@ uint64_t tm_window_remaining(const tm_window *window);
 tm_status tm_window_take(tm_window *window, uint64_t bytes, const unsigned char **out_bytes, tm_error *error);
 /* Passes over any number of bytes (<= remaining). */
 void tm_window_skip(tm_window *window, uint64_t bytes);
+/* The next byte is the one at `offset` (<= the size of the file), which may lie before what has been read. */
+void tm_window_seek(tm_window *window, uint64_t offset);
 
 #endif

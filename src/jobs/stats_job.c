@@ -214,6 +214,13 @@ static uint64_t bytes_of_tiles(const stats_state *state) {
   return bytes;
 }
 
+/* What is odd about the files, such as that a part of a set was opened alone. */
+static void note_sources(const stats_state *state) {
+  for (uint32_t s = 0; s < state->source_count; s++)
+    for (uint64_t i = 0; tm_archive_note_at(state->sources[s].archive, i) != NULL; i++)
+      tm_job_add_note(state->job, tm_archive_note_at(state->sources[s].archive, i));
+}
+
 /* Tiles that grow into the limit would make a larger one worse than a smaller one. */
 static uint64_t most_read_bytes(const tm_memory *memory) {
   const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
@@ -226,6 +233,7 @@ static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   state->job = job;
   state->read_tile_bytes = most_read_bytes(state->memory);
   state->runner.cancelled = tm_job_cancel_flag(job);
+  note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   const tm_work_stream_source work = { .context = state, .bytes_total = bytes_of_tiles(state), .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),

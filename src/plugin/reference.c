@@ -102,8 +102,10 @@ static bool has_unknown_tail(const void *data, uint64_t known, uint64_t given) {
   return given < known;
 }
 
+/* Bytes or demands that it does not know. */
 static bool is_from_later(const tm_operation *operation) {
-  return has_unknown_tail(operation, sizeof *operation, operation->struct_size);
+  return (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0 ||
+         has_unknown_tail(operation, sizeof *operation, operation->struct_size);
 }
 
 static bool knows_formats(const tm_operation *operation) {
@@ -125,7 +127,7 @@ static void answer_one(const tm_backend *backend, const tm_operation *operation,
     refuse(out_answer, TM_REASON_OPERATION, "only a backend with a kernel for it can do this");
     return;
   }
-  if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0 || is_from_later(operation)) {
+  if (is_from_later(operation)) {
     refuse(out_answer, TM_REASON_DEMAND, "a demand that it does not know");
     return;
   }
@@ -171,7 +173,7 @@ static tm_status reference_prepare(tm_device *device, const tm_operation *operat
   const tm_host *host = ((const tm_backend *)(const void *)device)->host;
   const tm_op_row *row = tm_op_find(operation->op);
   const uint32_t count = operation->input_count + operation->output_count;
-  if (is_from_later(operation)) return TM_UNSUPPORTED;
+  if (is_from_later(operation) || (row != NULL && operation->attribute_bytes > row->attribute_bytes)) return TM_UNSUPPORTED;
   if (row == NULL || count > TM_MAX_OPERANDS || operation->attribute_bytes > sizeof(uint64_t[8])) return TM_ERROR_ARGUMENT;
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, _Alignof(tm_kernel));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;

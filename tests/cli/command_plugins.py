@@ -159,6 +159,12 @@ class Plugins(harness.CommandTest):
         self.assertNotIn("note:", "".join(self.run_command(*run, "--quiet")))
         self.assertNotIn("note:", "".join(self.run_command("stats", model, "--device", "reference")))
         self.assertNotIn("went to", "".join(self.run_command("stats", model, "--plugin", honest)))
+        # Nor does a backend without a device take anything.
+        absent = ("stats", model, "--plugin", self.plugin("null.so"), "--device", "zoo_null")
+        notes = self.json_of(*absent)["notes"]
+        self.assertEqual(len(notes), 1, notes)
+        self.assertRegex(notes[0], r"^nothing went to zoo_null: it has no device here: .")
+        self.assertIn("note: nothing went to zoo_null: it has no device here", self.run_command(*absent)[0])
         # Broken promises are a reason, too, and one that it can do but takes long for.
         liar, large = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})
         name = self.device_of(liar)

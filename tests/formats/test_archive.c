@@ -74,7 +74,7 @@ static void other_files_are_named(void **state) {
     { "f.txt", CONTENT("hello world\n"), "text that begins with \"hello world\\n\"" },
     { "g.gz", CONTENT("\x1f\x8b\10\0\0\0\0\0\0\3"), "gzip" },
     { "g.zst", CONTENT("\x28\xb5\x2f\xfd\4\0\1\0\0"), "zstd" },
-    { "h.npy", CONTENT("\x93NUMPY\1\0v\0{'descr'"), "NumPy" },
+    { "h.npz", CONTENT("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0arr_0.npy"), "each array in it is an .npy file" },
     { "i.h5", CONTENT("\x89HDF\r\n\x1a\n\0\0\0"), "HDF5" },
     { "j.json", CONTENT("{\"architectures\": [\"BertModel\"], \"hidden_size\": 384}"), "JSON, but not the index" },
     { "j.index.json", CONTENT("{\"architectures\": [\"BertModel\"]}"), "has no \"weight_map\"" },
@@ -180,6 +180,112 @@ static void sharded_sets(void **state) {
     tm_archive_close(archive);
   }
   expect_folder(&folder, "safetensors");
+  scratch_deinit(&folder);
+}
+
+/* A shard stands for its set; if the set cannot be opened, or nobody wants it, for itself. */
+static void any_shard_opens_its_set(void **state) {
+  (void)state;
+  const tm_archive_options alone = { .is_alone = true };
+  scratch folder;
+  tm_archive *archive;
+  assert_true(scratch_init(&folder));
+  write_shards(&folder);
+  assert_non_null(write_index(&folder, "{\"weight_map\":{\"c\":\"m-2.safetensors\",\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\"}}"));
+  assert_int_equal(open_path(scratch_path(&folder, "m-2.safetensors"), NULL, &archive), TM_OK);
+  assert_int_equal(tm_archive_tensor_count(archive), 3);
+  assert_null(tm_archive_note_at(archive, 0));
+  tm_archive_close(archive);
+  assert_int_equal(open_path(scratch_path(&folder, "m-2.safetensors"), &alone, &archive), TM_OK);
+  assert_int_equal(tm_archive_tensor_count(archive), 1);
+  assert_null(tm_archive_note_at(archive, 0));
+  tm_archive_close(archive);
+  assert_non_null(write_safetensors(&folder, "other.safetensors", "{" U8("z", 4, 0, 4) "}", 4));
+  assert_int_equal(open_path(scratch_path(&folder, "other.safetensors"), NULL, &archive), TM_OK);
+  assert_int_equal(tm_archive_file_count(archive), 1);
+  assert_null(tm_archive_note_at(archive, 0));
+  tm_archive_close(archive);
+  scratch_deinit(&folder);
+}
+
+static void expect_alone(scratch *folder, const char *index, const char *note) {
+  tm_archive *archive;
+  assert_non_null(write_index(folder, index));
+  if (open_path(scratch_path(folder, "m-1.safetensors"), NULL, &archive) != TM_OK) fail_msg("%s", error.text);
+  assert_int_equal(tm_archive_file_count(archive), 1);
+  assert_int_equal(tm_archive_tensor_count(archive), 2);
+  assert_int_equal(tm_archive_tensor_bytes(archive), 6);
+  if (strstr(tm_archive_note_at(archive, 0), note) == NULL) fail_msg("not \"%s\": %s", note, tm_archive_note_at(archive, 0));
+  assert_null(tm_archive_note_at(archive, 1));
+  tm_archive_close(archive);
+}
+
+static void a_shard_of_a_broken_set_opens_alone(void **state) {
+  (void)state;
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  write_shards(&folder);
+  expect_alone(&folder, "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"x\":\"gone.safetensors\"}}",
+               "is a part of a set, but was opened alone: ");
+  expect_alone(&folder, "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"x\":\"gone.safetensors\"}}",
+               "1 of its 2 files are missing, the first is \"gone.safetensors\"");
+  expect_alone(&folder, "{\"weight_map\":{\"c\":\"m-1.safetensors\",\"d\":\"m-2.safetensors\"}}", "\"c\" should be in");
+  expect_alone(&folder, "{\"weight_map\":{", "whether this file is a part of a set is not known: ");
+  expect_alone(&folder, "version https://git-lfs.github.com/spec/v1\n", "whether this file is a part of a set is not known: ");
+  scratch_deinit(&folder);
+}
+
+/* Of the four formats that a folder may hold one of. */
+static void folders_of_one_model(void **state) {
+  (void)state;
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  assert_non_null(scratch_write(&folder, "model.onnx", CONTENT("\x08\x08\x3a\x00")));
+  assert_non_null(scratch_write(&folder, "model.onnx.data", "x", 1));
+  expect_folder(&folder, "onnx");
+  assert_int_equal(unlink(scratch_path(&folder, "model.onnx")), 0);
+  assert_non_null(scratch_write(&folder, "a.npy", CONTENT("\x93NUMPY\1\0\x37\0{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}x")));
+  expect_folder(&folder, "npy v1");
+  assert_non_null(scratch_write(&folder, "model.onnx", CONTENT("\x08\x08\x3a\x00")));
+  expect_folder(&folder, "onnx");
+  assert_non_null(write_safetensors(&folder, "model.safetensors", "{}", 0));
+  expect_folder(&folder, "safetensors");
+  assert_int_equal(unlink(scratch_path(&folder, "model.safetensors")), 0);
+  assert_non_null(scratch_write(&folder, "other.onnx", CONTENT("\x08\x08\x3a\x00")));
+  expect_refused(folder.folder, TM_ERROR_NOT_FOUND, "name one of them: a.npy model.onnx other.onnx");
+  scratch_deinit(&folder);
+}
+
+/* More files than the process may have open at once. */
+static void more_shards_than_handles(void **state) {
+  (void)state;
+  const int count = 300;
+  static char index[65536];
+  scratch folder;
+  struct rlimit old, limited;
+  tm_archive *archive;
+  unsigned char byte;
+  int used = snprintf(index, sizeof index, "{\"weight_map\":{");
+  assert_true(scratch_init(&folder));
+  for (int i = 0; i < count; i++) {
+    char name[64], header[128];
+    (void)snprintf(name, sizeof name, "m-%03d.safetensors", i);
+    (void)snprintf(header, sizeof header, "{\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", i);
+    assert_non_null(write_safetensors(&folder, name, header, 1));
+    used += snprintf(index + used, sizeof index - (size_t)used, "%s\"t%d\":\"%s\"", i == 0 ? "" : ",", i, name);
+  }
+  (void)snprintf(index + used, sizeof index - (size_t)used, "}}");
+  const char *path = write_index(&folder, index);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+  limited = old;
+  limited.rlim_cur = 64;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limited), 0);
+  const tm_status status = open_path(path, NULL, &archive);
+  for (int i = 0; status == TM_OK && i < count; i++) assert_int_equal(tm_archive_read(archive, (uint64_t)i, 0, &byte, 1, NULL), TM_OK);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+  if (status != TM_OK) fail_msg("%s", error.text);
+  assert_int_equal(tm_archive_file_count(archive), count);
+  tm_archive_close(archive);
   scratch_deinit(&folder);
 }
 
@@ -363,7 +469,8 @@ static void many_threads_read(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_files_are_named), cmocka_unit_test(no_file_at_all), cmocka_unit_test(folders),
-    cmocka_unit_test(sharded_sets), cmocka_unit_test(broken_sets), cmocka_unit_test(a_wrong_total_is_noted),
+    cmocka_unit_test(sharded_sets), cmocka_unit_test(any_shard_opens_its_set), cmocka_unit_test(a_shard_of_a_broken_set_opens_alone),
+    cmocka_unit_test(folders_of_one_model), cmocka_unit_test(more_shards_than_handles), cmocka_unit_test(broken_sets), cmocka_unit_test(a_wrong_total_is_noted),
     cmocka_unit_test(an_index_in_memory_has_no_files), cmocka_unit_test(truncated_while_mapped),
     cmocka_unit_test(truncated_while_read), cmocka_unit_test(mapping_may_fail), cmocka_unit_test(many_threads_read),
   };

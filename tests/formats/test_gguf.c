@@ -275,7 +275,7 @@ static void every_type_number(void **state) {
 static void versions(void **state) {
   (void)state;
   static const struct { uint32_t version; const char *text; } cases[] = {
-    { 0, "version 0" }, { 1, "version 1" }, { 4, "version 4" }, { 0x02000000, "big-endian" }, { 0x03000000, "big-endian" },
+    { 0, "GGUF version 0" }, { 4, "GGUF version 4" }, { 0x04000000, "big-endian GGUF version 4" }, { 0x00030000, "big-endian GGUF version 768" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     gguf_maker maker = gguf_begin(cases[i].version, 0, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An accelerator with memory of its own, one queue and a thread that works it off, slowly with large transfers; with one slip
- * (ZOO_SLIP) in how it waits, numbers, cancels or judges sizes.
+ * (ZOO_SLIP) in how it waits, numbers, cancels or judges sizes.  With ZOO_NEAR it works in the host's memory instead, slowly
+ * with many elements.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,10 +20,14 @@
 #define BOUNDLESS 4
 #define BLOCKS 5
 
-#define ROOM 64u
+#ifndef ZOO_NEAR
+#define ZOO_NEAR 0
+#endif
+
+#define ROOM (ZOO_NEAR ? 16u : 64u)
 #define LARGEST_BYTES (UINT64_C(64) << 20)
 #define LARGE_BYTES (UINT64_C(1) << 20)
-#define LARGE_NS 5000000l
+#define LARGE_NS 20000000l
 
 struct tm_buffer {
   uint64_t bytes;
@@ -53,20 +58,22 @@ static const tm_memory_space memory = {
   .struct_size = sizeof memory, .identity = { { 'h', 'a', 's', 't', 'y' } }, .name = TM_STRING("hasty memory"),
   .total_bytes = UINT64_C(1) << 30, .largest_buffer_bytes = LARGEST_BYTES, .alignment = 64, .offset_granule = 4, .store_granule = 1,
 };
-static const tm_memory_space *const memories[] = { &memory };
+static const tm_memory_space *const far_memories[] = { &memory };
 
 static tm_status hasty_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   (void)backend;
   if (index != 0) return TM_END;
   const tm_device_info info = { .struct_size = out_info->struct_size, .name = TM_STRING("a hasty animal"), .epoch = 1,
-                                .queue_count = 1, .memory_count = 1, .memories = memories };
+                                .queue_count = 1, .memory_count = 1, .memories = ZOO_NEAR ? zoo_memories : far_memories };
   memcpy(out_info, &info, sizeof info < info.struct_size ? sizeof info : info.struct_size);
   return TM_OK;
 }
 
 /* ---- work ---- */
 
-static char *place(const tm_binding *binding) { return binding->buffer->content + binding->offset; }
+static char *place(const tm_binding *binding) {
+  return (ZOO_NEAR ? (char *)(void *)binding->buffer : binding->buffer->content) + binding->offset;
+}
 
 static void execute(const work *item) {
   if (item->binding_count == 0) {
@@ -75,6 +82,7 @@ static void execute(const work *item) {
     return;
   }
   const uint32_t last = item->binding_count - 1;
+  if (ZOO_NEAR && item->kernel.count >= LARGE_BYTES / 2) thrd_sleep(&(struct timespec){ .tv_nsec = LARGE_NS }, NULL);
   zoo_compute(&item->kernel, (const float *)(void *)place(&item->bindings[0]),
               (const float *)(void *)place(&item->bindings[last - 1]), (float *)(void *)place(&item->bindings[last]));
 }
@@ -146,7 +154,7 @@ static int is_strange(const void *data, uint64_t from, uint64_t to) {
 
 static tm_status hasty_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   (void)answer;
-  if (is_strange(operation, sizeof *operation, operation->struct_size)) return TM_UNSUPPORTED;
+  if ((zoo_strange(operation) & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0) return TM_UNSUPPORTED;
   tm_kernel *kernel = device->host->alloc(device->host->context, sizeof *kernel, _Alignof(tm_kernel));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
   *kernel = (tm_kernel){ .op = operation->op, .count = operation->operands[operation->input_count].element_count };
@@ -158,6 +166,7 @@ static void hasty_release(tm_device *device, tm_kernel *kernel) {
   device->host->free(device->host->context, kernel, sizeof *kernel);
 }
 
+#if !ZOO_NEAR
 /* ---- buffers ---- */
 
 static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
@@ -180,6 +189,7 @@ static void hasty_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, 
   free(buffer->content);
   free(buffer);
 }
+#endif
 
 /* ---- the queue ---- */
 
@@ -199,6 +209,7 @@ static tm_status enqueue(tm_device *device, const work *item, const tm_ticket *w
   return status;
 }
 
+#if !ZOO_NEAR
 static tm_status hasty_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
@@ -211,6 +222,7 @@ static tm_status hasty_download(tm_device *device, const tm_transfer *transfer, 
   const work item = { .to = transfer->host, .from = transfer->source->content + transfer->source_offset, .bytes = transfer->bytes };
   return enqueue(device, &item, transfer->waits, transfer->wait_count, out_ticket);
 }
+#endif
 
 static tm_status hasty_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   if (is_strange(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
@@ -250,9 +262,11 @@ static tm_status hasty_cancel(tm_device *device, uint32_t queue) {
 
 static const tm_accelerator_backend_plugin table = {
   .struct_size = sizeof table, .init = zoo_init, .shutdown = zoo_shutdown, .device_info = hasty_info, .open = hasty_open,
-  .close = hasty_close, .query = hasty_query, .prepare = hasty_prepare, .release = hasty_release, .buffer_create = hasty_create,
-  .buffer_destroy = hasty_destroy, .upload = hasty_upload, .download = hasty_download, .launch = hasty_launch, .wait = hasty_wait,
-  .cancel = hasty_cancel,
+  .close = hasty_close, .query = hasty_query, .prepare = hasty_prepare, .release = hasty_release, .launch = hasty_launch,
+  .wait = hasty_wait, .cancel = hasty_cancel,
+#if !ZOO_NEAR
+  .buffer_create = hasty_create, .buffer_destroy = hasty_destroy, .upload = hasty_upload, .download = hasty_download,
+#endif
 };
 
 TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)

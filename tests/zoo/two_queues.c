@@ -127,7 +127,7 @@ static tm_status far_query(tm_backend *backend, uint32_t index, const tm_operati
 
 static tm_status far_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   (void)answer;
-  if (!is_zero(operation, sizeof *operation, operation->struct_size)) return TM_UNSUPPORTED;
+  if ((zoo_strange(operation) & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0) return TM_UNSUPPORTED;
   copy_kernel *kernel = device->host->alloc(device->host->context, sizeof *kernel, 16);
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
   const uint32_t count = operation->input_count + operation->output_count;

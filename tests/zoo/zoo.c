@@ -45,7 +45,7 @@ tm_status zoo_device_info(tm_backend *backend, uint32_t index, tm_device_info *o
   return TM_OK;
 }
 
-static int is_zero(const void *data, uint64_t from, uint64_t to) {
+int zoo_is_zero(const void *data, uint64_t from, uint64_t to) {
   const unsigned char *bytes = data;
   for (uint64_t i = from; i < to; i++)
     if (bytes[i] != 0) return 0;
@@ -54,9 +54,9 @@ static int is_zero(const void *data, uint64_t from, uint64_t to) {
 
 uint32_t zoo_strange(const tm_operation *operation) {
   const int known = operation->op == TM_OP_NEG || operation->op == TM_OP_ADD || operation->op == TM_OP_COPY;
-  if (!is_zero(operation, sizeof *operation, operation->struct_size)) return TM_REASON_DEMAND;
+  if (!zoo_is_zero(operation, sizeof *operation, operation->struct_size)) return TM_REASON_DEMAND;
   if ((operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) != 0) return TM_REASON_DEMAND;
-  if (!is_zero(operation->attributes, 0, operation->attribute_bytes)) return TM_REASON_ATTRIBUTE;
+  if (!zoo_is_zero(operation->attributes, 0, operation->attribute_bytes)) return TM_REASON_ATTRIBUTE;
   return known && operation->version == 1 ? 0 : TM_REASON_OPERATION;
 }
 
@@ -95,7 +95,7 @@ tm_status zoo_query(tm_backend *backend, uint32_t index, const tm_operation *con
 
 tm_status zoo_prepare(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   (void)answer;
-  if (!is_zero(operation, sizeof *operation, operation->struct_size)) return TM_UNSUPPORTED;
+  if ((zoo_strange(operation) & (TM_REASON_DEMAND | TM_REASON_ATTRIBUTE)) != 0) return TM_UNSUPPORTED;
   const tm_host *host = zoo_backend_of(device)->host;
   tm_kernel *kernel = host->alloc(host->context, sizeof *kernel, _Alignof(tm_kernel));
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
@@ -123,7 +123,7 @@ static float *address(const tm_launch *launch, uint32_t index) {
 
 tm_status zoo_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   (void)device, (void)out_ticket;
-  if (!is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
+  if (!zoo_is_zero(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   const uint32_t last = launch->binding_count - 1;
   zoo_compute(launch->kernel, address(launch, 0), address(launch, last - 1), address(launch, last));
   return TM_OK;

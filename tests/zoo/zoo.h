@@ -33,6 +33,8 @@ tm_status zoo_prepare(tm_device *device, const tm_operation *operation, const tm
 void      zoo_release(tm_device *device, tm_kernel *kernel);
 tm_status zoo_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket);
 
+/* Bytes [from, to) of a struct or of attributes. */
+int zoo_is_zero(const void *data, uint64_t from, uint64_t to);
 /* Why it is not even looked at (TM_REASON_*): unknown operation, version, demand, appended field; 0 if it is. */
 uint32_t zoo_strange(const tm_operation *operation);
 /* Why the honest backend cannot do it; 0 if it can. */

@@ -69,6 +69,52 @@ static void what_is_in_it_is_listed(void **state) {
   close_fixture(&f);
 }
 
+static uint64_t count_files(tm_context *context, const char *path, uint32_t flags) {
+  tm_checkpoint *checkpoint = NULL;
+  tm_checkpoint_description description = { .struct_size = sizeof description };
+  if (tm_checkpoint_open(context, path, flags, &checkpoint, NULL) != TM_OK) return 0;
+  tm_checkpoint_describe(checkpoint, &description);
+  tm_checkpoint_close(checkpoint);
+  return description.file_count;
+}
+
+static void a_part_opens_the_whole_unless_asked_alone(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, 0);
+  static const char other[] = "\2\0\0\0\0\0\0\0{}", index[] = "{\"weight_map\":{\"w\":\"two.safetensors\",\"v.weight\":\"two.safetensors\"}}";
+  assert_non_null(scratch_write(&f.files, "other.safetensors", other, sizeof other - 1));
+  assert_int_equal(count_files(f.context, f.path, 0), 1);
+  assert_non_null(scratch_write(&f.files, "m.safetensors.index.json", index, sizeof index - 1));
+  assert_int_equal(count_files(f.context, f.path, 0), 1);
+  assert_int_equal(count_files(f.context, f.files.folder, 0), 1);
+  static const char wide[] = "{\"weight_map\":{\"w\":\"two.safetensors\",\"v.weight\":\"two.safetensors\",\"x\":\"x.safetensors\"}}";
+  static const char last[] = "\x35\0\0\0\0\0\0\0{\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}x";
+  assert_non_null(scratch_write(&f.files, "x.safetensors", last, sizeof last - 1));
+  assert_non_null(scratch_write(&f.files, "m.safetensors.index.json", wide, sizeof wide - 1));
+  assert_int_equal(count_files(f.context, f.path, 0), 2);
+  assert_int_equal(count_files(f.context, f.path, TM_CHECKPOINT_ALONE), 1);
+  assert_int_equal(count_files(f.context, f.path, TM_CHECKPOINT_ALONE | TM_CHECKPOINT_ALLOW_INCOMPLETE), 1);
+  assert_int_equal(count_files(f.context, f.path, 0x4), 0);
+  close_fixture(&f);
+}
+
+/* A big-endian array is read, never mapped. */
+static void other_forms_are_turned(void **state) {
+  (void)state;
+  static const char array[] = "\x93NUMPY\1\0\x37\0{'descr': '>u2', 'fortran_order': False, 'shape': (2,)}\1\2\3\4";
+  fixture f;
+  open_fixture(&f, TM_CONTEXT_MAP_FILES);
+  tm_checkpoint *checkpoint = NULL;
+  tm_tensor *tensor = NULL;
+  assert_int_equal(tm_checkpoint_open(f.context, scratch_write(&f.files, "n.npy", array, sizeof array - 1), 0, &checkpoint, NULL), TM_OK);
+  assert_int_equal(tm_checkpoint_load(checkpoint, 0, &tensor, NULL), TM_OK);
+  assert_memory_equal(tm_tensor_data(tensor), "\2\1\4\3", 4);
+  tm_tensor_destroy(tensor);
+  tm_checkpoint_close(checkpoint);
+  close_fixture(&f);
+}
+
 static void bytes_are_read_within_a_tensor_only(void **state) {
   (void)state;
   fixture f;
@@ -226,6 +272,8 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_in_it_is_listed),
+    cmocka_unit_test(a_part_opens_the_whole_unless_asked_alone),
+    cmocka_unit_test(other_forms_are_turned),
     cmocka_unit_test(bytes_are_read_within_a_tensor_only),
     cmocka_unit_test(tensors_are_loaded_or_mapped),
     cmocka_unit_test(a_changed_file_is_noticed),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shard_name.h - the names of a set's files: NAME-00002-of-00005.gguf, counted from 1. */
+#ifndef TM_FORMATS_SHARD_NAME_H
+#define TM_FORMATS_SHARD_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct tm_shard_name {
+  const char *prefix;           /* of the path that was taken apart */
+  uint64_t    prefix_length;
+  uint64_t    number;           /* from 1 */
+  uint64_t    count;
+  const char *extension;        /* ".gguf" */
+} tm_shard_name;
+
+/* false: the path is not such a name. */
+bool tm_shard_name_parse(const char *path, tm_shard_name *out_name);
+
+/* Whether both are names of one set. */
+bool tm_shard_name_is_of(const tm_shard_name *a, const tm_shard_name *b);
+
+/* The path of another file of the set; NULL without memory. */
+char *tm_shard_name_path(tm_arena *arena, const tm_shard_name *name, uint64_t number);
+
+#endif
