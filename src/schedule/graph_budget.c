@@ -18,7 +18,9 @@ static tm_status fail_short(const tm_graph_problem *problem, const tm_memory_sho
                  device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
 }
 
-tm_status tm_graph_budget_solve(const tm_graph_problem *problem, tm_memory *memory, tm_assignment_within *out, tm_error *error) {
-  const tm_status status = tm_assignment_solve_within(&problem->solver, NULL, memory, out, error);
+tm_status tm_graph_budget_solve(const tm_graph_problem *problem, bool with_marginals, tm_memory *memory, tm_assignment_within *out,
+                                tm_error *error) {
+  const tm_assignment_options options = { .without_marginals = !with_marginals };
+  const tm_status status = tm_assignment_solve_within(&problem->solver, &options, memory, out, error);
   return status == TM_ERROR_LIMIT && out->shortage.needed_bytes != 0 ? fail_short(problem, &out->shortage, error) : status;
 }

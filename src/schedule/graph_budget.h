@@ -7,6 +7,7 @@
 #include "solver/memory_price.h"
 
 /* As tm_assignment_solve_within; TM_ERROR_LIMIT says which node needs how much of whose memory, and what can be done. */
-tm_status tm_graph_budget_solve(const tm_graph_problem *problem, tm_memory *memory, tm_assignment_within *out, tm_error *error);
+tm_status tm_graph_budget_solve(const tm_graph_problem *problem, bool with_marginals, tm_memory *memory, tm_assignment_within *out,
+                                tm_error *error);
 
 #endif

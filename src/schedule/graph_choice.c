@@ -8,6 +8,7 @@
 #include "plugin/reference.h"
 #include "schedule/graph_budget.h"
 #include "schedule/graph_overlap.h"
+#include "solver/move_price.h"
 #include "solver/timeline.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
@@ -24,27 +25,25 @@ static tm_status begin(tm_graph_choice *choice, tm_memory *memory, uint32_t node
 
 /* ---- alternates ---- */
 
-/* The least total with the label forced, or where that is not known its own time. */
-static uint64_t price_of(const tm_graph_problem *problem, const uint64_t *marginals, uint32_t label) {
-  return marginals != NULL ? marginals[label] : problem->solver.labels[label].cost_ns;
-}
-
-void tm_graph_choice_find_alternates(const tm_graph_problem *problem, const uint64_t *marginals, tm_graph_choice *choice) {
+/* The alternate takes over where the device of one node fails and everything else stays where it is. */
+static tm_status find_alternates(const tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_problem *solver = &problem->solver;
-  for (uint32_t op = 0; op < choice->node_count; op++) {
+  uint64_t *prices = tm_memory_calloc(memory, solver->label_count, sizeof *prices);
+  tm_status status =
+      prices == NULL ? no_memory(error) : tm_move_prices_find(solver, choice->labels, memory, prices, error);
+  for (uint32_t op = 0; op < choice->node_count && status == TM_OK; op++) {
     const tm_solver_op *one = &solver->ops[op];
     const tm_device_slot *taken = tm_graph_problem_candidate(problem, op, choice->labels[op])->device;
     uint32_t best = TM_SOLVER_NONE;
     for (uint32_t label = one->first_label; label < one->first_label + one->label_count; label++) {
-      if (tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
-      const uint64_t ns = price_of(problem, marginals, label),
-                     known = best == TM_SOLVER_NONE ? 0 : price_of(problem, marginals, best);
+      if (prices[label] == TM_SOLVER_NEVER || tm_graph_problem_candidate(problem, op, label)->device == taken) continue;
       const bool is_lower = best != TM_SOLVER_NONE && solver->labels[label].rank < solver->labels[best].rank;
-      if (ns == TM_SOLVER_NEVER) continue;
-      if (best == TM_SOLVER_NONE || ns < known || (ns == known && is_lower)) best = label;
+      if (best == TM_SOLVER_NONE || prices[label] < prices[best] || (prices[label] == prices[best] && is_lower)) best = label;
     }
     choice->alternates[op] = best;
   }
+  tm_memory_free(memory, prices, solver->label_count * sizeof *prices);
+  return status;
 }
 
 /* ---- the cheapest sum ---- */
@@ -61,11 +60,9 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
   tm_assignment_within within;
-  TM_TRY(tm_graph_budget_solve(problem, memory, &within, error));
-  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) {
+  TM_TRY(tm_graph_budget_solve(problem, false, memory, &within, error));
+  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
     take_assignment(&within.assignment, home, choice);
-    tm_graph_choice_find_alternates(problem, within.assignment.min_marginals, choice);
-  }
   tm_assignment_within_deinit(&within);
   return TM_OK;
 }
@@ -170,7 +167,6 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
   *choice = own;
   copy_lists(&best, choice);
   (void)tm_graph_problem_keep_states(problem, choice->state_memory);
-  tm_graph_choice_find_alternates(problem, NULL, choice);
   return TM_OK;
 }
 
@@ -188,7 +184,8 @@ static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy,
 
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,
                                tm_graph_choice *out_choice, tm_error *error) {
-  const tm_status status = choose(problem, policy, memory, out_choice, error);
+  tm_status status = choose(problem, policy, memory, out_choice, error);
+  if (status == TM_OK && out_choice->node_count != 0) status = find_alternates(problem, memory, out_choice, error);
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
 }
@@ -201,8 +198,8 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
     out_choice->state_memory = state_memory;
     if (out_choice->node_count != 0) memcpy(out_choice->labels, labels, out_choice->node_count * sizeof *labels);
     if (out_choice->node_count != 0 && order != NULL) memcpy(out_choice->order, order, out_choice->node_count * sizeof *order);
-    tm_graph_choice_find_alternates(problem, NULL, out_choice);
-    if (out_choice->node_count != 0) status = tm_graph_overlap_judge(problem, memory, out_choice, error);
+    status = find_alternates(problem, memory, out_choice, error);
+    if (status == TM_OK && out_choice->node_count != 0) status = tm_graph_overlap_judge(problem, memory, out_choice, error);
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;

@@ -10,7 +10,7 @@ typedef struct tm_graph_choice {
   tm_memory *memory;
   uint32_t  *labels;            /* [node]: of the solver */
   uint32_t  *order;             /* all nodes, each after those whose results it reads */
-  uint32_t  *alternates;        /* [node]: the cheapest on another device; TM_SOLVER_NONE: there is none */
+  uint32_t  *alternates;        /* [node]: the cheapest on another device with all other nodes where they are; TM_SOLVER_NONE: there is none */
   uint32_t   node_count;
   uint32_t   state_memory;      /* where states live between runs */
   uint64_t   total_ns;          /* of one run, copies included */
@@ -29,8 +29,5 @@ tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *
 tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, const uint32_t *order,
                               uint32_t state_memory, tm_graph_choice *out_choice, tm_error *error);
 void tm_graph_choice_deinit(tm_graph_choice *choice);
-
-/* Fills alternates from labels.  `marginals`: [label], the least total with it; NULL: its own time counts. */
-void tm_graph_choice_find_alternates(const tm_graph_problem *problem, const uint64_t *marginals, tm_graph_choice *choice);
 
 #endif

@@ -169,7 +169,7 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   if (explanation->peak_bytes == NULL || explanation->memory_prices == NULL) return no_memory(error);
   if (explanation->node_count == 0) return tm_explained_schedule_make(explanation, error);
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
-  TM_TRY(tm_graph_budget_solve(&explanation->problem, explanation->memory, &within, error));
+  TM_TRY(tm_graph_budget_solve(&explanation->problem, true, explanation->memory, &within, error));
   take_forced(explanation, &within);
   const tm_solver_label *allowed = explanation->problem.solver.labels;
   explanation->problem.solver.labels = all;

@@ -123,11 +123,8 @@ static tm_status make_room(arrangement *all, uint64_t op_count, tm_arena *arena,
   return TM_OK;
 }
 
-static void take(const tm_graph_problem *problem, const arrangement *best, tm_graph_choice *choice) {
-  if (best->labels != choice->labels) {
-    memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
-    tm_graph_choice_find_alternates(problem, NULL, choice);
-  }
+static void take(const arrangement *best, tm_graph_choice *choice) {
+  if (best->labels != choice->labels) memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
   memcpy(choice->order, best->order, choice->node_count * sizeof *choice->order);
   choice->total_ns = best->total_ns;
   choice->additive_ns = best->additive_ns;
@@ -144,7 +141,7 @@ static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_
   TM_TRY(tm_state_readers_list(problem->graph, arena, &rules, error));
   TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, NULL, memory, &portfolio, error));
   const tm_status status = arrange(problem, memory, &rules, choice->labels, &portfolio, all, error);
-  if (status == TM_OK) take(problem, find_best(all), choice);
+  if (status == TM_OK) take(find_best(all), choice);
   choice->bound_ns = portfolio.bound_ns;
   tm_portfolio_deinit(&portfolio);
   return status;

@@ -18,11 +18,16 @@
 #define TM_ASSIGNMENT_MOST_ENTRIES    (UINT64_C(1) << 32)
 #define TM_ASSIGNMENT_ENTRIES         (UINT64_C(1) << 21)       /* the default, and for each operation ... */
 #define TM_ASSIGNMENT_ENTRIES_PER_OP  UINT64_C(128)             /* ... so many more */
+#define TM_ASSIGNMENT_COMMON_READERS  31u                       /* the default */
+#define TM_ASSIGNMENT_NODES           64u                       /* the default ... */
+#define TM_ASSIGNMENT_NODE_ENTRIES    (UINT64_C(1) << 26)       /* ... and with more table entries in all of them fewer */
 
 typedef struct tm_assignment_options {
   /* Table entries (8 bytes) to work with, at most TM_ASSIGNMENT_MOST_ENTRIES; 0: the default.  If not even the coarsest tables
      fit, those are used all the same: a few for each value, over four variables at most. */
   uint64_t most_entries;
+  uint32_t common_readers;      /* values with more readers than this are decided apart (common_proof.h); 0: the default */
+  uint32_t most_nodes;          /* solves in a search where some bits or common values are a decision; 0: the default */
   bool     without_marginals;   /* leaves them out, which takes less time and fewer entries */
 } tm_assignment_options;
 

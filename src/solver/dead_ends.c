@@ -11,6 +11,7 @@ typedef struct dead_ends {
   const tm_choices        *choices;
   const tm_flow           *flow;
   bool                    *is_dropped;  /* [choice] */
+  bool                    *is_due;      /* [op]: to be looked at */
 } dead_ends;
 
 /* The most that having `to` instead of `instead` can cost more; negative never counts: it is not certain to be gained.
@@ -91,19 +92,48 @@ static uint64_t sweep_op(const dead_ends *d, uint32_t op, bool *is_read) {
   return dropped;
 }
 
+/* Whoever shares a value with the operation may have dead ends now that it has fewer choices. */
+static void mark_neighbours(const dead_ends *d, uint32_t op) {
+  const tm_flow *flow = d->flow;
+  const tm_solver_op *row = &d->problem->ops[op];
+  d->is_due[op] = true;
+  for (uint32_t i = 0; i < row->input_count; i++) {
+    const uint32_t producer = d->problem->values[d->problem->inputs[row->first_input + i]].producer;
+    if (producer != TM_SOLVER_NONE) d->is_due[producer] = true;
+  }
+  for (uint32_t i = flow->first_output[op]; i < flow->first_output[op + 1]; i++) {
+    const uint32_t value = flow->outputs[i];
+    for (uint32_t k = flow->first_reader[value]; k < flow->first_reader[value + 1]; k++) d->is_due[flow->readers[k]] = true;
+  }
+}
+
+/* Looks at those that are due and says how many choices went. */
+static uint64_t sweep(const dead_ends *d, bool *is_read) {
+  uint64_t dropped = 0;
+  for (uint32_t op = 0; op < d->problem->op_count; op++) {
+    if (!d->is_due[op]) continue;
+    d->is_due[op] = false;
+    const uint64_t count = sweep_op(d, op, is_read);
+    if (count != 0) mark_neighbours(d, op);
+    dropped += count;
+  }
+  return dropped;
+}
+
 tm_status tm_dead_ends_drop(tm_choices *choices, const tm_solver_problem *p, const tm_flow *flow, tm_arena *arena,
                             uint64_t *out_dropped, tm_error *error) {
   const uint64_t choice_count = choices->first[p->op_count];
   bool *is_dropped = tm_arena_calloc(arena, choice_count, sizeof *is_dropped);
+  bool *is_due = tm_arena_calloc(arena, p->op_count, sizeof *is_due);
   bool *is_read = tm_arena_calloc(arena, p->memory_count, sizeof *is_read);
   uint32_t *scratch = tm_arena_alloc(arena, choice_count * sizeof *scratch);
-  if (is_dropped == NULL || is_read == NULL || scratch == NULL)
+  if (is_dropped == NULL || is_due == NULL || is_read == NULL || scratch == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the dead ends of %u operations", p->op_count);
-  const dead_ends d = { p, choices, flow, is_dropped };
+  const dead_ends d = { p, choices, flow, is_dropped, is_due };
   uint64_t all = 0, dropped = 1;
+  for (uint32_t op = 0; op < p->op_count; op++) is_due[op] = true;
   for (uint32_t i = 0; i < MOST_SWEEPS && dropped != 0; i++) {
-    dropped = 0;
-    for (uint32_t op = 0; op < p->op_count; op++) dropped += sweep_op(&d, op, is_read);
+    dropped = sweep(&d, is_read);
     all += dropped;
   }
   tm_choices_drop(choices, p, is_dropped, scratch);

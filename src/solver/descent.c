@@ -3,30 +3,59 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-
 #define MOST_SWEEPS 32u
 #define MOST_SINGLE_MEMORIES 16u
-#define MOST_MOVES (UINT64_C(1) << 22)  /* that are looked at, over all plans; each plan gets one sweep */
+#define MOST_MOVES (UINT64_C(1) << 21)  /* that are looked at, over all plans; each plan gets one sweep */
 
 typedef struct descent {
   tm_plan_cost  plan;
   uint32_t     *best;
   uint32_t     *candidate;
+  bool         *is_due;         /* [op]: something that counts for it changed since it was looked at */
   tm_plan_price best_price;
   uint64_t      moves_left;
 } descent;
+
+/* An operation that moved lets those move that share a copy with it, or may do so now. */
+static void mark_neighbours(descent *d, uint32_t op, const tm_choice *before, const tm_choice *after) {
+  const tm_solver_problem *p = d->plan.problem;
+  const tm_flow *flow = d->plan.flow;
+  const bool reads_elsewhere = before->input_memory != after->input_memory;
+  for (uint32_t i = 0; i < p->ops[op].input_count && reads_elsewhere; i++) {
+    const uint32_t value = p->inputs[p->ops[op].first_input + i], producer = p->values[value].producer;
+    const uint32_t *readings = d->plan.readings + (uint64_t)value * p->memory_count;
+    if (producer != TM_SOLVER_NONE) d->is_due[producer] = true;
+    if (readings[before->input_memory] > 1 && readings[after->input_memory] > 2) continue;
+    for (uint32_t k = flow->first_reader[value]; k < flow->first_reader[value + 1]; k++) d->is_due[flow->readers[k]] = true;
+  }
+  for (uint32_t i = flow->first_output[op]; i < flow->first_output[op + 1]; i++) {
+    const uint32_t value = flow->outputs[i];
+    for (uint32_t k = flow->first_reader[value]; k < flow->first_reader[value + 1]; k++) d->is_due[flow->readers[k]] = true;
+  }
+}
+
+static bool move(descent *d, uint32_t op) {
+  const tm_choice *before = &d->plan.choices->items[d->plan.chosen[op]];
+  d->is_due[op] = false;
+  d->moves_left -= d->moves_left != 0;
+  if (!tm_plan_cost_improve(&d->plan, op)) return false;
+  mark_neighbours(d, op, before, &d->plan.choices->items[d->plan.chosen[op]]);
+  d->is_due[op] = false;
+  return true;
+}
 
 /* Takes the candidate downhill and keeps it if it is better than what was seen. */
 static void consider(descent *d) {
   const tm_solver_problem *p = d->plan.problem;
   tm_plan_cost_set(&d->plan, d->candidate);
   bool is_moved = true;
-  for (uint32_t sweep = 0; sweep < MOST_SWEEPS && is_moved; sweep++) {
+  for (uint32_t op = 0; op < p->op_count; op++) d->is_due[op] = true;
+  for (uint32_t sweep = 0; sweep < MOST_SWEEPS && is_moved && (sweep == 0 || d->moves_left != 0); sweep++) {
     is_moved = false;
-    if (sweep != 0 && d->moves_left < p->op_count) break;
-    d->moves_left -= tm_min_u64(d->moves_left, p->op_count);
-    for (uint32_t i = 0; i < p->op_count; i++) is_moved |= tm_plan_cost_improve(&d->plan, sweep % 2 == 0 ? i : p->op_count - 1 - i);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+      const uint32_t op = sweep % 2 == 0 ? i : p->op_count - 1 - i;
+      if (d->is_due[op]) is_moved |= move(d, op);
+    }
   }
   const tm_plan_price price = tm_plan_cost_total(&d->plan);
   if (!tm_plan_price_is_less(price, d->best_price)) return;
@@ -76,7 +105,8 @@ tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, 
   descent d = { .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX }, .moves_left = MOST_MOVES };
   TM_TRY(tm_plan_cost_init(&d.plan, p, choices, flow, arena, error));
   d.candidate = tm_arena_alloc(arena, p->op_count * sizeof(uint32_t));
-  if (d.candidate == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan of %u operations", p->op_count);
+  d.is_due = tm_arena_calloc(arena, p->op_count, sizeof *d.is_due);
+  if (d.candidate == NULL || d.is_due == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan of %u operations", p->op_count);
   if (p->op_count != 0) memcpy(d.candidate, chosen, p->op_count * sizeof *chosen);
   consider(&d);
   for (uint32_t op = 0; op < p->op_count; op++) d.candidate[op] = greedy_choice(&d, op);

@@ -11,6 +11,9 @@
 #define LATER_KEY (TM_KEY_QUEUE_KEYS - 1)       /* in too many factors to be looked at: somebody else first */
 #define MOST_FACTORS_LOOKED_AT 64u
 #define LEAST_HUB_FACTORS 4u
+#define HOPELESS_TIMES 16u
+#define WINDOW_VARIABLES 2048u          /* of the graph's own order, that come into the queue together ... */
+#define WINDOW_KEY 64u                  /* ... when nothing is left in it with a table of 256 entries or fewer */
 #define LEAST_LIMIT 1024u               /* entries up to which tables are always told apart by size */
 #define MOST_SHARES_OF_MANY 64u         /* after so many, the members that are left get a share each */
 
@@ -23,6 +26,7 @@ typedef struct variable_state {
   uint32_t head;                        /* of its incidences; some may be of factors that are gone */
   uint32_t factor_count;                /* that are not gone */
   uint32_t stamp;
+  bool     is_taken;
 } variable_state;
 
 typedef struct factor_scope {
@@ -45,9 +49,12 @@ typedef struct order_maker {
   tm_key_queue    queue;
   uint32_t        most_key;             /* what is beyond is not told apart: such a table is never made */
   uint32_t        stamp;
+  uint32_t        taken_count;
   tm_growing      incidences, factors, scopes, steps, members;
   uint32_t       *bucket;               /* the factors of the variable at hand */
   uint32_t        bucket_count;
+  uint32_t       *sequence;             /* variables in the graph's own order: what belongs together is near */
+  uint32_t        next_in_sequence;     /* the first that is not in the queue yet */
   hub            *hubs;                 /* presence bits of many readers, most readers first */
   uint32_t        hub_count, next_hub;
 } order_maker;
@@ -144,9 +151,22 @@ static bool reserve(order_maker *m) {
          tm_growing_room(&m->members, m->arena, factors + variables, sizeof(uint32_t)) != NULL;
 }
 
+/* Presence bits go behind the operation that makes their value, or that reads it first. */
+static bool line_up(order_maker *m) {
+  const tm_factor_graph *graph = m->graph;
+  const uint32_t ops = graph->problem->op_count;
+  m->sequence = tm_arena_alloc(m->arena, graph->variable_count * sizeof *m->sequence);
+  uint32_t *places = tm_arena_calloc(m->arena, (uint64_t)ops + 1, sizeof *places);
+  if (m->sequence == NULL || places == NULL) return false;
+  for (uint32_t v = 0; v < graph->variable_count; v++) places[(v < ops ? v : graph->bit_ops[v - ops]) + 1]++;
+  for (uint32_t op = 1; op < ops; op++) places[op] += places[op - 1];
+  for (uint32_t v = 0; v < graph->variable_count; v++) m->sequence[places[v < ops ? v : graph->bit_ops[v - ops]]++] = v;
+  return true;
+}
+
 static bool begin(order_maker *m) {
   const tm_factor_graph *graph = m->graph;
-  if (!reserve(m)) return false;
+  if (!reserve(m) || !line_up(m)) return false;
   m->variables = tm_arena_calloc(m->arena, graph->variable_count, sizeof *m->variables);
   m->hubs = tm_arena_alloc(m->arena, graph->variable_count * sizeof *m->hubs);
   m->bucket = tm_arena_alloc(m->arena, ((uint64_t)graph->factor_count + graph->variable_count) * sizeof *m->bucket);
@@ -161,12 +181,11 @@ static bool begin(order_maker *m) {
     m->scopes.count += factor->variable_count;
     if (!add_factor(m, m->scopes.count - factor->variable_count)) return false;
   }
-  for (uint32_t v = graph->variable_count; v-- > 0;) {
-    tm_key_queue_add(&m->queue, v, key_of(m, v));
-    if (v >= graph->problem->op_count && m->variables[v].factor_count >= LEAST_HUB_FACTORS)
-      m->hubs[m->hub_count++] = (hub){ v, m->variables[v].factor_count };
+  for (uint32_t v = graph->variable_count; v-- > graph->problem->op_count;) {
+    if (m->variables[v].factor_count >= LEAST_HUB_FACTORS) m->hubs[m->hub_count++] = (hub){ v, m->variables[v].factor_count };
   }
   qsort(m->hubs, m->hub_count, sizeof *m->hubs, compare_hubs);
+  m->order->most_bit_readers = m->hub_count == 0 ? 0 : m->hubs[0].factor_count;
   return true;
 }
 
@@ -281,6 +300,7 @@ static bool close_steps(order_maker *m, uint64_t first_step) {
     const tm_elimination_step *step = (const tm_elimination_step *)m->steps.items + s;
     for (uint32_t i = 0; i < step->scope_count; i++) {
       const uint32_t u = ((const uint32_t *)m->scopes.items)[step->first_scope + i];
+      if (m->queue.items[u].key == TM_KEY_QUEUE_GONE) continue;
       const uint32_t key = key_of(m, u);
       if (key == m->queue.items[u].key) continue;
       tm_key_queue_remove(&m->queue, u);
@@ -311,7 +331,9 @@ static uint32_t fill_bucket(order_maker *m, uint32_t v, bool is_split) {
 /* `is_split`: a step for each factor; one step, or as few as the limit allows, otherwise. */
 static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
   const uint64_t first_step = m->steps.count;
-  tm_key_queue_remove(&m->queue, v);
+  if (m->queue.items[v].key != TM_KEY_QUEUE_GONE) tm_key_queue_remove(&m->queue, v);
+  m->variables[v].is_taken = true;
+  m->taken_count++;
   const uint64_t limit = m->limits.most_table_entries == 0 ? UINT64_MAX : m->limits.most_table_entries;
   taking how = { v, is_split, fill_bucket(m, v, is_split), limit };
   do {
@@ -326,7 +348,7 @@ static bool eliminate(order_maker *m, uint32_t v, bool is_split) {
 static uint32_t widest_hub(order_maker *m) {
   for (; m->next_hub < m->hub_count; m->next_hub++) {
     const uint32_t v = m->hubs[m->next_hub].variable;
-    if (m->queue.items[v].key != TM_KEY_QUEUE_GONE && m->variables[v].factor_count >= LEAST_HUB_FACTORS) return v;
+    if (!m->variables[v].is_taken && m->variables[v].factor_count >= LEAST_HUB_FACTORS) return v;
   }
   return NONE;
 }
@@ -342,14 +364,45 @@ static bool split_bits(order_maker *m) {
   return true;
 }
 
+/* The next variables come into the queue, the first of them first among equals. */
+static void open_window(order_maker *m) {
+  const uint32_t count = m->graph->variable_count, first = m->next_in_sequence;
+  m->next_in_sequence = (uint32_t)tm_min_u64(count, (uint64_t)first + WINDOW_VARIABLES);
+  for (uint32_t i = m->next_in_sequence; i-- > first;) {
+    const uint32_t v = m->sequence[i];
+    if (!m->variables[v].is_taken) tm_key_queue_add(&m->queue, v, key_of(m, v));
+  }
+}
+
+/* The variable to take next.  Small tables are taken as they come, so that what is looked at lies together; large ones when
+   all others can be compared with them. */
+static uint32_t next_variable(order_maker *m) {
+  for (;;) {
+    const uint32_t v = tm_key_queue_first(&m->queue);
+    if (m->next_in_sequence == m->graph->variable_count) return v;
+    if (v != NONE && m->queue.least_key <= WINDOW_KEY) return v;
+    open_window(m);
+  }
+}
+
+/* Tables grow while variables are taken: if those that are left took as much as the least of them does, and that is far over the
+   budget, there is no need to see it. */
+static bool is_hopeless(const order_maker *m) {
+  const uint32_t key = m->queue.least_key;
+  if (m->limits.most_table_entries != 0 || key >= LARGEST_KEY || m->order->table_entries > m->limits.most_entries) return false;
+  const uint64_t left = m->graph->variable_count - m->taken_count;
+  return product(left / HOPELESS_TIMES, UINT64_C(1) << tm_min_u64(key / 8, 63)) > m->limits.most_entries - m->order->table_entries;
+}
+
 static bool run(order_maker *m) {
   if (!split_bits(m)) return false;
   const uint32_t most = (uint32_t)tm_min_u64(m->limits.most_table_entries, UINT32_MAX);
   const uint32_t limit_key = most == 0 ? TM_KEY_QUEUE_KEYS : tm_key_queue_log(most);
-  for (uint32_t v = tm_key_queue_first(&m->queue); v != NONE; v = tm_key_queue_first(&m->queue)) {
+  for (uint32_t v = next_variable(m); v != NONE; v = next_variable(m)) {
     const uint32_t wide = m->queue.least_key > limit_key ? widest_hub(m) : NONE;
     if (!eliminate(m, wide == NONE ? v : wide, wide != NONE)) return false;
-    if (m->order->table_entries > m->limits.most_entries) return true;
+    m->order->left_count = m->graph->variable_count - m->taken_count;
+    if (m->order->table_entries > m->limits.most_entries || is_hopeless(m)) return true;
   }
   m->order->is_complete = m->order->table_entries <= m->limits.most_entries;
   return true;

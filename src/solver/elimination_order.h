@@ -2,7 +2,8 @@
 /*
  * elimination_order.h - in which order variables are minimised out of a factor graph, and over which tables.  A step takes
  * one variable with the factors that hold it (its members) and leaves a message: a factor over the others (its scope).
- * Messages are numbered behind the graph's factors and are members of later steps.  Small tables go first.
+ * Messages are numbered behind the graph's factors and are members of later steps.  Small tables go first; those that are small
+ * enough go along the graph, so that what is needed together lies together.
  *
  * A presence bit of very many readers would be in all tables between the first and the last of them.  It can be taken first
  * instead, in a step for each reader, as if it could be set for one and not for another; so can, under a limit on tables,
@@ -39,9 +40,11 @@ typedef struct tm_elimination_order {
   uint64_t  table_entries;      /* of all steps */
   uint64_t  largest_entries;    /* of one step */
   uint32_t  split_steps;        /* the first steps: those of bits that were taken reader by reader from the start */
+  uint32_t  left_count;         /* variables that were left when it was given up */
+  uint32_t  most_bit_readers;   /* of a presence bit; 0: too few to matter */
   bool      is_exact;           /* no variable was taken in several steps */
   bool      is_exact_but_bits;  /* none but these */
-  bool      is_complete;        /* false: given up, because table_entries exceeds the budget */
+  bool      is_complete;        /* false: given up, because table_entries exceeds the budget, or plainly would */
 } tm_elimination_order;
 
 typedef struct tm_elimination_limits {

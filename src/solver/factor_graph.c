@@ -7,9 +7,11 @@
 
 typedef struct graph_maker {
   tm_factor_graph *graph;
+  tm_factor_rules  rules;
   tm_arena        *arena;
   tm_growing       factors;     /* tm_factor */
   tm_growing       bits;        /* uint64_t: what a set bit costs by itself */
+  tm_growing       bit_ops;     /* uint32_t */
   tm_growing       states;      /* uint32_t [variable]: all zero between uses */
   uint32_t        *may_read;    /* [memory]: how many readers of the value at hand may read there */
   uint32_t        *last_reader; /* [memory] */
@@ -40,6 +42,13 @@ static uint64_t value_cost(const tm_factor_graph *graph, uint32_t value, const u
   return cost;
 }
 
+static uint64_t share_cost(const tm_factor_graph *graph, const tm_factor *factor, const uint32_t *states) {
+  const uint32_t to = choice_of(graph, factor->reader, states)->input_memory;
+  if (to == graph->problem->values[factor->value].wanted) return 0;
+  const uint64_t copy = tm_solver_copy_ns(graph->problem, factor->value, source_memory(graph, factor->value, states), to);
+  return copy == TM_SOLVER_NEVER ? copy : copy / graph->sharers[(uint64_t)factor->value * graph->problem->memory_count + to];
+}
+
 uint64_t tm_factor_cost(const tm_factor_graph *graph, const tm_factor *factor, const uint32_t *states) {
   switch (factor->kind) {
     case TM_FACTOR_VALUE:
@@ -50,6 +59,8 @@ uint64_t tm_factor_cost(const tm_factor_graph *graph, const tm_factor *factor, c
     case TM_FACTOR_PRESENT:
       if (states[factor->bit] == 0) return 0;
       return tm_solver_copy_ns(graph->problem, factor->value, source_memory(graph, factor->value, states), factor->memory);
+    case TM_FACTOR_SHARE:
+      return share_cost(graph, factor, states);
     case TM_FACTOR_NEEDS:
       if (states[factor->bit] != 0) return 0;
       return choice_of(graph, factor->reader, states)->input_memory == factor->memory ? TM_SOLVER_NEVER : 0;
@@ -128,7 +139,10 @@ static bool add_bit(graph_maker *maker, uint32_t value, uint32_t memory) {
   const uint32_t producer = graph->problem->values[value].producer;
   uint64_t *room = tm_growing_room(&maker->bits, maker->arena, 2, sizeof *room);
   uint32_t *state = tm_growing_room(&maker->states, maker->arena, 1, sizeof *state);
-  if (room == NULL || state == NULL) return false;
+  uint32_t *op = tm_growing_room(&maker->bit_ops, maker->arena, 1, sizeof *op);
+  if (room == NULL || state == NULL || op == NULL) return false;
+  *op = producer != TM_SOLVER_NONE ? producer : graph->flow->readers[graph->flow->first_reader[value]];
+  maker->bit_ops.count++;
   maker->states.count++;
   *state = 0;
   const uint32_t bit = graph->problem->op_count + (uint32_t)(maker->bits.count / 2);
@@ -159,6 +173,20 @@ static bool add_bits(graph_maker *maker, uint32_t value) {
     const bool is_added = maker->may_read[memory] == 1 ? add_factor(maker, &factor, pair, producer == TM_SOLVER_NONE ? 1 : 2)
                                                        : add_bit(maker, value, memory);
     if (!is_added) return false;
+  }
+  return true;
+}
+
+static bool add_shares(graph_maker *maker, uint32_t value) {
+  const tm_factor_graph *graph = maker->graph;
+  const uint32_t producer = graph->problem->values[value].producer;
+  for (uint32_t i = 0; i < maker->touched_count; i++)
+    graph->sharers[(uint64_t)value * graph->problem->memory_count + maker->touched[i]] = maker->may_read[maker->touched[i]];
+  for (uint32_t i = graph->flow->first_reader[value]; i < graph->flow->first_reader[value + 1]; i++) {
+    const uint32_t reader = graph->flow->readers[i], pair[] = { reader, producer };
+    tm_factor factor = { .kind = TM_FACTOR_SHARE, .value = value, .memory = TM_SOLVER_NONE, .reader = reader };
+    factor.bit = TM_SOLVER_NONE;
+    if (!add_factor(maker, &factor, pair, producer == TM_SOLVER_NONE ? 1 : 2)) return false;
   }
   return true;
 }
@@ -199,7 +227,7 @@ static tm_status add_value(graph_maker *maker, uint32_t value, tm_error *error) 
   TM_TRY(add_wanted(maker, value, error));
   const tm_flow *flow = maker->graph->flow;
   const uint32_t first = flow->first_reader[value], count = flow->first_reader[value + 1] - first;
-  if (count == 0) return TM_OK;
+  if (count == 0 || (maker->rules.is_left_out != NULL && maker->rules.is_left_out[value])) return TM_OK;
   count_readers(maker, value);
   uint32_t costly = 0, shared = 0;
   for (uint32_t i = 0; i < maker->touched_count; i++) {
@@ -217,7 +245,7 @@ static tm_status add_value(graph_maker *maker, uint32_t value, tm_error *error) 
     factor.bit = TM_SOLVER_NONE;
     is_added = add_factor(maker, &factor, variables, variable_count);
   } else if (costly != 0) {
-    is_added = add_bits(maker, value);
+    is_added = maker->rules.is_shared_out ? add_shares(maker, value) : add_bits(maker, value);
   }
   for (uint32_t i = 0; i < maker->touched_count; i++) maker->may_read[maker->touched[i]] = 0;
   return is_added ? TM_OK
@@ -242,23 +270,26 @@ static bool place_variables(graph_maker *maker) {
     graph->state_counts[i] = state_count(maker, i);
     graph->first_unary[i] = i < ops ? graph->choices->first[i] : choices + 2 * (uint64_t)(i - ops);
   }
+  graph->bit_ops = maker->bit_ops.items;
   graph->factors = maker->factors.items;
   graph->factor_count = (uint32_t)maker->factors.count;
   return true;
 }
 
 tm_status tm_factor_graph_init(tm_factor_graph *graph, const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow,
-                               tm_arena *arena, tm_error *error) {
+                               tm_factor_rules rules, tm_arena *arena, tm_error *error) {
   const uint32_t choice_count = choices->first[p->op_count];
   *graph = (tm_factor_graph){ .problem = p, .choices = choices, .flow = flow };
-  graph_maker maker = { .graph = graph, .arena = arena };
+  graph_maker maker = { .graph = graph, .rules = rules, .arena = arena };
   graph->unary = tm_arena_alloc(arena, choice_count * sizeof(uint64_t));
   maker.states = (tm_growing){ tm_arena_calloc(arena, p->op_count, sizeof(uint32_t)), p->op_count, p->op_count };
   maker.may_read = tm_arena_calloc(arena, p->memory_count, sizeof(uint32_t));
   maker.last_reader = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
   maker.touched = tm_arena_alloc(arena, p->memory_count * sizeof(uint32_t));
-  if (graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL || maker.last_reader == NULL ||
-      maker.touched == NULL)
+  if (rules.is_shared_out)
+    graph->sharers = tm_arena_calloc(arena, (uint64_t)p->value_count * p->memory_count, sizeof *graph->sharers);
+  if ((rules.is_shared_out && graph->sharers == NULL) || graph->unary == NULL || maker.states.items == NULL || maker.may_read == NULL ||
+      maker.last_reader == NULL || maker.touched == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the factors of %u operations", p->op_count);
   for (uint32_t c = 0; c < choice_count; c++) graph->unary[c] = choices->items[c].cost_ns;
   for (uint32_t v = 0; v < p->value_count; v++) TM_TRY(add_value(&maker, v, error));

@@ -89,3 +89,12 @@ bool tm_plan_cost_improve(tm_plan_cost *plan, uint32_t op) {
   count_readings(plan, op, 1);
   return plan->chosen[op] != before;
 }
+
+void tm_plan_cost_list(tm_plan_cost *plan, uint32_t op, uint64_t *out_ns) {
+  count_readings(plan, op, UINT32_MAX);
+  for (uint32_t c = plan->choices->first[op]; c < plan->choices->first[op + 1]; c++) {
+    const tm_plan_price price = price_of(plan, op, &plan->choices->items[c]);
+    out_ns[c] = price.nevers != 0 ? TM_SOLVER_NEVER : price.ns;
+  }
+  count_readings(plan, op, 1);
+}

@@ -29,6 +29,9 @@ tm_plan_price tm_plan_cost_total(const tm_plan_cost *plan);
    first.  Says whether it moved. */
 bool          tm_plan_cost_improve(tm_plan_cost *plan, uint32_t op);
 
+/* What each choice of an operation costs, in out_ns[choice], as everything else stands: more or less by the same amount. */
+void          tm_plan_cost_list(tm_plan_cost *plan, uint32_t op, uint64_t *out_ns);
+
 static inline bool tm_plan_price_is_less(tm_plan_price a, tm_plan_price b) {
   return a.nevers != b.nevers ? a.nevers < b.nevers : a.ns < b.ns;
 }

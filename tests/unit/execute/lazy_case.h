@@ -45,16 +45,19 @@ typedef struct lazy_case {
   uint64_t     patience_ns;     /* 0: 5 s */
   lazy_heap   *heap;            /* NULL: the usual */
   uint32_t     is_swapped;      /* loaded the other way round */
+  uint32_t     order;           /* loaded in another one of the six orders */
+  uint32_t     thread_count;    /* 0: the usual */
 } lazy_case;
 
 static inline void lazy_case_open(lazy_case *one) {
   static const char *const names[] = { "lazy_a", "lazy_b", "lazy_c" };
   static const char *const files[] = { TM_BINARY_DIR "/tests/fakes/lazy_a.so", TM_BINARY_DIR "/tests/fakes/lazy_b.so",
                                     TM_BINARY_DIR "/tests/fakes/lazy_c.so" };
+  static const uint32_t orders[6][LAZY_COUNT] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
   const char *paths[LAZY_COUNT];
   tm_named_pointer pointers[LAZY_COUNT];
   for (uint32_t i = 0; i < LAZY_COUNT; i++) {
-    paths[i] = files[one->is_swapped ? LAZY_COUNT - 1 - i : i];
+    paths[i] = files[orders[one->is_swapped ? 5 : one->order][i]];
     pointers[i] = (tm_named_pointer){ names[i], LAZY_CONTROL_KEY, &one->controls[i] };
     one->controls[i].uuid.bytes[0] = (uint8_t)(i + 1);
     one->controls[i].resource.bytes[0] = (uint8_t)(i + 1);
@@ -63,6 +66,7 @@ static inline void lazy_case_open(lazy_case *one) {
   options.pointers = pointers;
   options.pointer_count = LAZY_COUNT;
   options.patience_ns = one->patience_ns != 0 ? one->patience_ns : UINT64_C(5000000000);
+  options.thread_count = one->thread_count;
   options.log = keep_line;
   options.log_context = &one->lines;
   if (one->heap != NULL) {

@@ -331,7 +331,7 @@ static void memory_has_a_price_where_it_is_short(void **state) {
     if (memory.peak_bytes > peak_bytes) peak_bytes = memory.peak_bytes;
   }
   tm_plan_explanation_destroy(explanation);
-  for (uint64_t bytes = peak_bytes; bytes != 0; bytes = bytes / 4 * 3) {
+  for (uint64_t bytes = peak_bytes; bytes != 0; bytes -= bytes / 16 + 1) {
     options.max_memory_bytes = bytes;
     tm_error error = TM_ERROR_INIT;
     const tm_status status = tm_graph_explain(one.graph, &options, &explanation, &error);
