@@ -400,6 +400,7 @@ static tm_status examine(check_state *state, tm_error *error) {
   const tm_work_stream_source work = { .context = state,
                                       .bytes_total = bytes_of_tiles(state),
                                       .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
+                                      .small_bytes = TM_STATS_SMALL_TILE_BYTES,
                                       .next = next_tile,
                                       .load = load_tile,
                                       .done = tile_done,

@@ -19,9 +19,6 @@
 #define SHORT_TILE_NS UINT64_C(2500000)
 #define LONG_TILE_NS UINT64_C(10000000)
 
-/* Tensors up to this size run many at once on devices that take long to be told of each. */
-#define SMALL_TILE_BYTES (UINT64_C(1) << 16)
-
 /* Tensors whose tiles are under way: rows come in file order, whoever is done first. */
 #define OPEN_TENSORS 256u
 
@@ -230,8 +227,15 @@ static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  const tm_work_stream_source work = { .context = state, .bytes_total = bytes_of_tiles(state), .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
-                                .small_bytes = SMALL_TILE_BYTES, .next = next_tile, .load = load_tile, .done = tile_done, .advance = write_rows, .note = note_stream };
+  const tm_work_stream_source work = { .context = state,
+                                      .bytes_total = bytes_of_tiles(state),
+                                      .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
+                                      .small_bytes = TM_STATS_SMALL_TILE_BYTES,
+                                      .next = next_tile,
+                                      .load = load_tile,
+                                      .done = tile_done,
+                                      .advance = write_rows,
+                                      .note = note_stream };
   return tm_work_stream_run(&state->runner, &work, NULL, error);
 }
 

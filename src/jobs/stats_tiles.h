@@ -10,6 +10,9 @@
 /* Tiles are whole superblocks, so that sums do not depend on their size (canonical_sum.h). */
 #define TM_STATS_SUPERBLOCK_ELEMENTS UINT64_C(32768)
 
+/* Tensors up to this size run many at once on devices that take long to be told of each. */
+#define TM_STATS_SMALL_TILE_BYTES (UINT64_C(1) << 16)
+
 /* A part of a tensor. */
 typedef struct tm_stats_tile {
   uint64_t first_element;       /* a multiple of the superblock */
