@@ -769,7 +769,7 @@ typedef struct tm_stats_options {
  * patterns are copied, the checkpoints outlive the job.
  * Returns at once, whatever the number of tensors: the job itself finds out which ones are meant.  So a pattern that matches
  * nothing makes the job end, before any row and with totals still 0, and tm_job_wait returns TM_ERROR_NOT_FOUND with a
- * suggestion in its text.
+ * suggestion in its text; so do patterns that exclude all that there is.
  * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
  */
 tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
@@ -800,6 +800,8 @@ typedef struct tm_check_options {
  *   unreadable, changed             trouble: not there, not readable, or changed meanwhile
  * Rows about files come first, then those about values in file order, then ties.  Trouble with one file costs the others nothing,
  * and the job ends with TM_OK.  options may be NULL; all is copied.  Returns at once: files are opened by the job itself.
+ * Patterns that match nothing, or leave nothing, end it as they end statistics, unless there are findings or trouble about files:
+ * then those are its rows, and a note tells of the pattern.
  * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
  */
 tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,

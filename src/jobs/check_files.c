@@ -20,6 +20,11 @@ typedef struct opening {
 
 static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of files"); }
 
+static tm_status add_row(const opening *o, const tm_check_row *row) {
+  if (row->level != TM_CHECK_NOTE) o->files->fault_count++;
+  return tm_check_row_add(o->job, row, o->error);
+}
+
 /* ------------------------------------------------------------------------------------------- what is in a file ---- */
 
 static uint64_t declared_end(const tm_archive *archive, uint32_t file) {
@@ -37,7 +42,7 @@ static tm_status report_tensor(const opening *o, const tm_archive_file *file, co
   (void)snprintf(row.message, sizeof row.message,
                  "incomplete: it needs the bytes up to offset %" PRIu64 ", the file ends at %" PRIu64,
                  tensor->offset + tensor->bytes, file->bytes);
-  return tm_check_row_add(o->job, &row, o->error);
+  return add_row(o, &row);
 }
 
 /* One row for the file, then one for each tensor that is not whole. */
@@ -60,7 +65,7 @@ static tm_status report_truncation(const opening *o, const tm_archive *archive, 
   (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64
                  ": %" PRIu64 " of %" PRIu64 " tensors incomplete, %" PRIu64 " intact; was a download interrupted?",
                  file.bytes, declared_end(archive, index), count, total, total - count);
-  TM_TRY(tm_check_row_add(o->job, &row, o->error));
+  TM_TRY(add_row(o, &row));
   for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
     const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
     if (tensor->file_index == index && (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0)
@@ -75,7 +80,7 @@ static tm_status report_notes(const opening *o, const tm_archive *archive, const
     tm_check_row row;
     tm_check_row_init(&row, TM_CHECK_NOTE, "odd", name, NULL);
     (void)snprintf(row.message, sizeof row.message, "%s", note);
-    TM_TRY(tm_check_row_add(o->job, &row, o->error));
+    TM_TRY(add_row(o, &row));
   }
   return TM_OK;
 }
@@ -111,7 +116,7 @@ static tm_status report_refusal(const opening *o, const char *name, tm_status st
   tm_check_row_init(&row, is_finding(status) ? TM_CHECK_FINDING : TM_CHECK_TROUBLE, is_finding(status) ? "structure" : "unreadable",
                     name, NULL);
   (void)snprintf(row.message, sizeof row.message, "%s", text);
-  return tm_check_row_add(o->job, &row, o->error);
+  return add_row(o, &row);
 }
 
 static tm_status refuse(const opening *o, const char *name, tm_status status, const tm_error *error) {
@@ -162,6 +167,7 @@ static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity)
 
 static tm_status take_fault(void *context, const tm_shard_fault *fault, tm_error *error) {
   const opening *o = context;
+  (void)error;                  /* the opening's own */
   tm_check_row row;
   if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
   if (fault->kind == TM_SHARD_REFUSED) return report_refusal(o, fault->path, fault->status, fault->text);
@@ -169,7 +175,7 @@ static tm_status take_fault(void *context, const tm_shard_fault *fault, tm_error
   row.tensor = fault->tensor;
   if (fault->other != NULL) row.other = (tm_string){ fault->other, strlen(fault->other) };
   word_fault(fault, row.message, sizeof row.message);
-  return tm_check_row_add(o->job, &row, error);
+  return add_row(o, &row);
 }
 
 static tm_shard_audit *new_audit(tm_check_files *files) {
@@ -252,7 +258,7 @@ static tm_status open_one(const opening *o, const char *path) {
     tm_check_row row;
     tm_check_row_init(&row, TM_CHECK_FINDING, "missing_shard", path, NULL);
     (void)snprintf(row.message, sizeof row.message, "%s", error.text);
-    return tm_check_row_add(o->job, &row, o->error);
+    return add_row(o, &row);
   }
   return refuse(o, path, status, &error);
 }

@@ -22,6 +22,7 @@ typedef struct tm_check_files {
   uint32_t        *sets;                /* by source: which checkpoint it is a part of; shards of a set have one number */
   uint64_t         set_capacity;
   uint32_t         set_count;
+  uint64_t         fault_count;        /* rows that say more than a note does */
 } tm_check_files;
 
 void tm_check_files_init(tm_check_files *files, tm_memory *memory);

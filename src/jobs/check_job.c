@@ -423,6 +423,18 @@ static void note_host_work(const check_state *state) {
   tm_job_add_note(state->job, text);
 }
 
+/* Where files are not what they should be nobody knows what else a pattern would match: that is told, and what they are is told, too. */
+static tm_status select_tensors(check_state *state, tm_error *error) {
+  const tm_check_files *files = &state->files;
+  tm_error own = TM_ERROR_INIT;
+  const tm_status status = tm_selection_make(state->job, state->memory, files->sources, (uint32_t)files->source_count, &state->rules,
+                                             &state->selection, &own);
+  if (status == TM_OK) return TM_OK;
+  if (status != TM_ERROR_NOT_FOUND || files->fault_count == 0) return tm_fail(error, status, "%s", own.text);
+  tm_job_add_note(state->job, own.text);
+  return TM_OK;
+}
+
 static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   check_state *state = state_pointer;
   state->job = job;
@@ -435,8 +447,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   if (files->source_count == 0) return TM_OK;
   state->is_broken = tm_memory_calloc(state->memory, files->source_count, sizeof *state->is_broken);
   if (state->is_broken == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
-  TM_TRY(tm_selection_make(job, state->memory, files->sources, (uint32_t)files->source_count, &state->rules, &state->selection,
-                           error));
+  TM_TRY(select_tensors(state, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   TM_TRY(tm_content_ties_make(&state->ties, job, state->memory, files->sources, files->sets, &state->selection, error));
   TM_TRY(examine(state, error));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/selection.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -93,6 +94,15 @@ static tm_status select_from(const tm_job *job, const tm_archive *archive, uint3
   return TM_OK;
 }
 
+/* A gate that looks at nothing would let everything pass. */
+static tm_status check_rest(const tm_selection *selection, const tm_selection_rules *rules, const tm_job_source *sources,
+                            uint32_t source_count, tm_error *error) {
+  uint64_t count = 0;
+  for (uint32_t s = 0; s < source_count; s++) count += tm_archive_tensor_count(sources[s].archive);
+  if (selection->count != 0 || rules->exclude_count == 0 || count == 0) return TM_OK;
+  return tm_fail(error, TM_ERROR_NOT_FOUND, "no tensor is left of %" PRIu64 ": what was excluded is all that was chosen", count);
+}
+
 tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
                             const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error) {
   TM_TRY(check_patterns(job, memory, sources, source_count, rules->include, rules->include_count, error));
@@ -101,6 +111,7 @@ tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_s
   tm_status status = TM_OK;
   for (uint32_t s = 0; s < source_count && status == TM_OK; s++)
     status = select_from(job, sources[s].archive, s, rules, &selection, error);
+  if (status == TM_OK) status = check_rest(&selection, rules, sources, source_count, error);
   if (status == TM_OK)
     *out_selection = selection;
   else

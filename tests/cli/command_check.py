@@ -328,10 +328,21 @@ class Check(harness.CommandTest):
     def test_selection(self):
         path = self.safetensors("m.safetensors", {name: ("F32", (1,), F32.pack(math.nan)) for name in ("a.w", "b.w", "c")})
         self.assertEqual([row["tensor"] for row in self.rows(path, "--tensor", "*.w", "--exclude", "b*")], ["a.w"])
-        self.assertEqual(self.rows(path, "--exclude", "*", code=0), [])
-        out, err = self.run_command("check", path, "--tensor", "d", code=2)
-        self.assertEqual(out, "")
-        self.assert_one_line(err)
+        for patterns in (("--exclude", "*"), ("--tensor", "c", "--exclude", "c"), ("--tensor", "d")):
+            out, err = self.run_command("check", path, *patterns, code=2)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+        self.assertEqual(self.rows(self.safetensors("none.safetensors", {}), code=0), [])
+
+    def test_patterns_hide_no_structure(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        for name, kind in (("m-2.safetensors", "missing_shard"), ("m-1.safetensors", "missing_tensor")):
+            self.index({"a": "m-1.safetensors", "c": name})
+            for pattern in (("--tensor", "c"), ("--tensor", "mistyped"), ("--exclude", "*"), ("--exclude", "mistyped")):
+                self.assertEqual([row["kind"] for row in self.rows(self.folder, *pattern)], [kind])
+        rows = self.rows(self.folder, "nowhere.safetensors", "--tensor", "mistyped", code=3)
+        self.assertEqual([row["kind"] for row in rows], ["missing_tensor", "unreadable"])
+        self.assertIn("no tensor matches 'mistyped'", self.run_command("check", self.folder, "--tensor", "mistyped", code=1)[0])
 
     def test_trouble(self):
         good, bad = self.small_model(), self.safetensors("bad.safetensors", {"x": ("F32", (1,), F32.pack(math.nan))})

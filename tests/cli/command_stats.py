@@ -97,6 +97,9 @@ class Stats(harness.CommandTest):
         self.assertEqual(names("--top", "2"), ["layers.0.weight", "layers.0.bias"])
         self.assertEqual(names("--tensor", "*.bias", "--tensor", "step"), ["layers.0.bias", "step"])
         self.assertEqual(names("--exclude", "layers.*"), ["step"])
+        out, err = self.run_command("stats", path, "--exclude", "*", "--fail-on-nonfinite", code=2)
+        self.assertEqual(out, "")
+        self.assertIn("no tensor is left", err)
         out = self.run_command("stats", model, "--columns", "mean,name", "--top", "1", "--quiet")[0]
         self.assertEqual(out.split(), ["mean", "name", "0.125", "layers.0.weight"])
         self.assertIn("abs_max", self.run_command("stats", model, "--wide")[0])
