@@ -19,6 +19,8 @@ bool tm_path_is_folder(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+bool tm_name_is_hidden(const char *name) { return name[0] == '.'; }
+
 bool tm_path_exists(const char *path) {
   struct stat status;
   return stat(path, &status) == 0;

@@ -21,6 +21,8 @@ typedef struct tm_path_identity {
   uint64_t number;
 } tm_path_identity;
 bool tm_path_identify(const char *path, tm_path_identity *out_identity);
+/* What a system or an editor leaves beside a file is something that begins with a dot; who names the folder does not mean it. */
+bool tm_name_is_hidden(const char *name);
 /* Bytes that this process may still write to the file system of the folder; false: nobody can tell. */
 bool tm_folder_free_bytes(const char *path, uint64_t *out_bytes);
 /* Whether both exist and are one file or folder. */

@@ -41,7 +41,7 @@ static tm_status open_file(tm_archive *archive, const char *path, tm_error *erro
 
 static bool ends_with(const char *name, const char *end) {
   const size_t length = strlen(name), wanted = strlen(end);
-  return length > wanted && strcmp(name + length - wanted, end) == 0;
+  return !tm_name_is_hidden(name) && length > wanted && strcmp(name + length - wanted, end) == 0;
 }
 
 /* An index speaks for its shards, so it comes first.  What models are trained and kept in comes before what is exported beside it. */
@@ -90,19 +90,29 @@ static const char *choose_name(const char *const *names, uint64_t name_count) {
   return count == 1 ? found : NULL;
 }
 
-static tm_status fail_folder(const char *label, const char *const *names, uint64_t count, tm_error *error) {
-  char text[400] = "";
+/* How many names with that ending there are (NULL: of any model), and the first few of them. */
+static uint64_t show_models(const char *const *names, uint64_t count, const char *ending, char *text, size_t capacity) {
   size_t used = 0;
   uint64_t models = 0;
   const char *before = NULL;
   for (uint64_t i = 0; i < count; i++) {
-    if (!is_model_name(names[i]) || is_same_model(names[i], before)) continue;
+    const bool is_meant = ending == NULL ? is_model_name(names[i]) : ends_with(names[i], ending);
+    if (!is_meant || is_same_model(names[i], before)) continue;
     before = names[i];
     if (++models > 3) continue;
-    const int written = snprintf(text + used, sizeof text - used, " %s",
-                                 tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
-    if (written > 0) used += (size_t)written;
+    const int written = snprintf(text + used, capacity - used, " %s", tm_show_name((tm_string){ names[i], strlen(names[i]) }).text);
+    if (written > 0) used += (size_t)written < capacity - used ? (size_t)written : capacity - used - 1;
   }
+  return models;
+}
+
+static tm_status fail_folder(const char *label, const char *const *names, uint64_t count, tm_error *error) {
+  char text[800] = "";
+  const uint64_t indexes = show_models(names, count, model_endings[0], text, sizeof text);
+  if (indexes > 1)
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: the folder holds the indexes of %" PRIu64 " sets; name one of them:%s%s", label,
+                   indexes, text, indexes > 3 ? " ..." : "");
+  const uint64_t models = show_models(names, count, NULL, text, sizeof text);
   if (models == 0)
     return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: none of the %" PRIu64 " entries of the folder is a model file "
                    "(*.safetensors, *.gguf, *.onnx, *.npy) or the index of a set", label, count);

@@ -223,7 +223,7 @@ tm_status tm_safetensors_open_set_of(tm_archive *archive, const tm_file *file, b
   const tm_status status = tm_folder_list(&archive->arena, folder, &names, &count, NULL);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY ? tm_fail(error, status, "no memory for the names in a folder") : TM_OK;
   for (uint64_t i = 0; i < count && !*out_is_open; i++) {
-    if (!has_ending(names[i], ".safetensors.index.json")) continue;
+    if (tm_name_is_hidden(names[i]) || !has_ending(names[i], ".safetensors.index.json")) continue;
     const char *index = tm_path_join(&archive->arena, path, folder_length, names[i]);
     if (index == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path");
     TM_TRY(try_index(archive, index, part, out_is_open, error));

@@ -69,7 +69,7 @@ static tm_status find_in_folder(tm_arena *arena, const char *folder, const char 
   if (status != TM_OK) return pass_no_memory(status);
   for (uint64_t i = 0; i < count; i++) {
     if (strcmp(names[i], USUAL_INDEX) == 0) return join_path(arena, folder, names[i], out_path, error);
-    if (!ends_with(names[i], INDEX_ENDING)) continue;
+    if (tm_name_is_hidden(names[i]) || !ends_with(names[i], INDEX_ENDING)) continue;
     found = names[i];
     indexes++;
   }
@@ -154,7 +154,7 @@ static tm_status find_beside(const auditor *a, const char *shard, const char **o
   if (status != TM_OK) return pass_no_memory(status);
   for (uint64_t i = 0; i < count && *out_path == NULL; i++) {
     bool is_named = false;
-    if (ends_with(names[i], INDEX_ENDING)) TM_TRY(names_shard(a, names[i], (tm_string){ base, strlen(base) }, &is_named));
+    if (!tm_name_is_hidden(names[i]) && ends_with(names[i], INDEX_ENDING)) TM_TRY(names_shard(a, names[i], (tm_string){ base, strlen(base) }, &is_named));
     if (is_named) *out_path = path_of(a, names[i]);
     if (is_named && *out_path == NULL) return fail_memory(a);
   }
@@ -272,7 +272,7 @@ static tm_status report_missing_tensors(const auditor *a) {
 /* One folder may hold several sets; a file that any of them names belongs somewhere. */
 static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file, bool *out_is_named) {
   for (uint64_t i = 0; i < count && !*out_is_named; i++) {
-    if (!ends_with(names[i], ".index.json")) continue;
+    if (tm_name_is_hidden(names[i]) || !ends_with(names[i], ".index.json")) continue;
     const char *path = path_of(a, names[i]);
     if (path == NULL) return fail_memory(a);
     if (!tm_path_is_same(path, a->index_path)) TM_TRY(names_shard(a, names[i], file, out_is_named));
@@ -307,7 +307,7 @@ static tm_status report_strays(const auditor *a) {
   for (uint64_t i = 0; i < count; i++) {
     const tm_string name = { names[i], strlen(names[i]) };
     bool is_known = false;
-    if (!ends_with(name.data, SHARD_ENDING)) continue;
+    if (tm_name_is_hidden(name.data) || !ends_with(name.data, SHARD_ENDING)) continue;
     TM_TRY(is_shard(a, name, &is_known));
     if (!is_known) TM_TRY(is_named_elsewhere(a, names, count, name, &is_known));
     if (is_known) continue;

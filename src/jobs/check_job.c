@@ -73,10 +73,15 @@ static open_tensor *open_at(const check_state *state, uint64_t index) { return &
 
 /* ---- tiles, under the stream's lock ---- */
 
+static bool can_examine(const tm_archive_tensor *tensor, const tm_format_info *info) {
+  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
+  return tensor->element_count == 0 || (info != NULL && tm_value_scan_knows(info));
+}
+
 static road road_of(const check_state *state, const open_tensor *open) {
   const tm_archive_tensor *tensor = open->tensor;
-  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0 || open->info == NULL || tensor->element_count == 0) return ROAD_NONE;
-  if (!tm_value_scan_knows(open->info) || atomic_load(&state->is_broken[open->item->source]) != 0) return ROAD_NONE;
+  if (!can_examine(tensor, open->info) || tensor->element_count == 0) return ROAD_NONE;
+  if (atomic_load(&state->is_broken[open->item->source]) != 0) return ROAD_NONE;
   const bool is_float = open->info->kind == TM_KIND_FLOAT && open->info->has_arithmetic;
   return is_float && open->tie == NULL ? ROAD_STREAM : ROAD_HOST;
 }
@@ -95,7 +100,6 @@ static tm_status open_next(check_state *state) {
   open->road = road_of(state, open);
   open->failure = (tm_error)TM_ERROR_INIT;
   atomic_store(&open->has_failed, 0);
-  if (open->road == ROAD_NONE) tm_job_advance(state->job, open->tensor->bytes, 0);
   if (open->road == ROAD_HOST) tm_host_scan_init(&open->scan, open->source->archive, open->item->tensor, open->tie != NULL);
   tm_stats_words_init(open->words);
   atomic_store(&open->elements_left, open->road == ROAD_NONE ? 0 : open->tensor->element_count);
@@ -120,11 +124,10 @@ static tm_status name_tensor(const tm_archive_tensor *tensor, tm_status status, 
   return status;
 }
 
-/* The rest of a tensor whose file failed is not worth reading. */
+/* The rest of a tensor whose file failed is not worth reading.  What was not read is not counted as done. */
 static void drop_rest(check_state *state, open_tensor *open) {
   const uint64_t rest = open->tensor->element_count - state->next_element;
   state->next_element += rest;
-  tm_job_advance(state->job, rest / open->info->block_elements * open->info->block_bytes, 0);
   atomic_fetch_sub(&open->elements_left, rest);
 }
 
@@ -169,9 +172,10 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   open_tensor *open = piece->subject;
   (void)error;
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
-  tm_job_count_use(state->job, outcome, piece->bytes);
+  const uint64_t examined_bytes = atomic_load(&open->has_failed) == 0 ? piece->bytes : 0;
+  tm_job_count_use(state->job, outcome, examined_bytes);
   adapt_tile(state, piece->bytes, piece->load_ns + outcome->measured_ns);
-  tm_job_advance(state->job, piece->bytes, 0);
+  tm_job_advance(state->job, examined_bytes, 0);
   atomic_fetch_sub(&open->elements_left, elements_of(piece));
   return TM_OK;
 }
@@ -227,25 +231,20 @@ static void finish_scan(open_tensor *open) {
   atomic_store(&open->elements_left, 0);
 }
 
-static void give_up_scan(check_state *state, open_tensor *open) {
-  const uint64_t rest = (open->scan.end - open->scan.next) * open->info->block_bytes;
-  open->scan.next = open->scan.end;
-  tm_job_advance(state->job, rest, 0);
-}
-
 /* Whether the file still is what it was is asked each time, as above. */
 static tm_status step_tensor(check_state *state, open_tensor *open, tm_error *error) {
   uint64_t bytes = 0;
   tm_error own = TM_ERROR_INIT;
   const bool is_broken = atomic_load(&state->is_broken[open->item->source]) != 0;
   tm_status status = is_broken ? TM_ERROR_CHANGED : tm_host_scan_step(&state->scanner, &open->scan, &bytes, &own);
-  state->host_bytes += bytes;
-  tm_job_advance(state->job, bytes, 0);
   if (status == TM_OK) status = tm_archive_check_tensor(open->source->archive, open->item->tensor, &own);
   if (status != TM_OK && !is_of_the_file(status)) return tm_fail(error, status, "%s", own.text);
-  if (status != TM_OK) {
+  if (status == TM_OK) {
+    state->host_bytes += bytes;
+    tm_job_advance(state->job, bytes, 0);
+  } else {
     take_failure(open, &own);
-    give_up_scan(state, open);
+    open->scan.next = open->scan.end;
   }
   if (tm_host_scan_is_done(&open->scan)) finish_scan(open);
   return TM_OK;
@@ -333,6 +332,12 @@ static tm_status write_rows_of(check_state *state, open_tensor *open, tm_error *
   return report_failure(state, open, &open->failure, error);
 }
 
+/* A tensor without elements takes no road, and nothing of it is left to examine. */
+static bool was_examined(const open_tensor *open) {
+  if (open->road == ROAD_NONE) return open->tensor->element_count == 0 && can_examine(open->tensor, open->info);
+  return atomic_load(&open->has_failed) == 0;
+}
+
 static tm_status write_rows(check_state *state, tm_error *error) {
   uint64_t closed = atomic_load_explicit(&state->closed, memory_order_relaxed);
   for (; closed < atomic_load(&state->opened); closed++) {
@@ -340,7 +345,7 @@ static tm_status write_rows(check_state *state, tm_error *error) {
     if (atomic_load(&open->elements_left) != 0) break;
     const tm_status status = write_rows_of(state, open, error);
     if (status != TM_OK) return name_tensor(open->tensor, status, error);
-    tm_job_advance(state->job, 0, 1);
+    if (was_examined(open)) tm_job_advance(state->job, 0, 1);
     atomic_store(&state->closed, closed + 1);
   }
   return TM_OK;
@@ -423,6 +428,19 @@ static void note_host_work(const check_state *state) {
   tm_job_add_note(state->job, text);
 }
 
+/* What has no values that could be looked at is not part of the work. */
+static void set_totals(const check_state *state) {
+  uint64_t bytes = 0, count = 0;
+  for (uint64_t i = 0; i < state->selection.count; i++) {
+    const tm_selected *item = &state->selection.items[i];
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(state->files.sources[item->source].archive, item->tensor);
+    if (!can_examine(tensor, tm_format_find(tensor->format))) continue;
+    bytes += tensor->bytes;
+    count++;
+  }
+  tm_job_set_totals(state->job, bytes, count);
+}
+
 /* Where files are not what they should be nobody knows what else a pattern would match: that is told, and what they are is told, too. */
 static tm_status select_tensors(check_state *state, tm_error *error) {
   const tm_check_files *files = &state->files;
@@ -448,7 +466,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   state->is_broken = tm_memory_calloc(state->memory, files->source_count, sizeof *state->is_broken);
   if (state->is_broken == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   TM_TRY(select_tensors(state, error));
-  tm_job_set_totals(job, state->selection.bytes, state->selection.count);
+  set_totals(state);
   TM_TRY(tm_content_ties_make(&state->ties, job, state->memory, files->sources, files->sets, &state->selection, error));
   TM_TRY(examine(state, error));
   note_host_work(state);

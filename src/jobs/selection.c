@@ -100,7 +100,8 @@ static tm_status check_rest(const tm_selection *selection, const tm_selection_ru
   uint64_t count = 0;
   for (uint32_t s = 0; s < source_count; s++) count += tm_archive_tensor_count(sources[s].archive);
   if (selection->count != 0 || rules->exclude_count == 0 || count == 0) return TM_OK;
-  return tm_fail(error, TM_ERROR_NOT_FOUND, "no tensor is left of %" PRIu64 ": what was excluded is all that was chosen", count);
+  return tm_fail(error, TM_ERROR_NOT_FOUND, "no tensor of %" PRIu64 " is left: '%.200s'%s excludes all that was chosen", count,
+                 rules->exclude[0], rules->exclude_count > 1 ? " and so on" : "");
 }
 
 tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,

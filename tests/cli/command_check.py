@@ -224,6 +224,14 @@ class Check(harness.CommandTest):
         self.assertIn("3 of 10 tensors incomplete, 7 intact", file["message"])
         self.assertEqual([(row["kind"], row["tensor"]) for row in tensors], [("truncated", f"t{i}") for i in (7, 8, 9)])
 
+    def test_what_was_not_read_is_not_counted(self):
+        path = self.safetensors("short.safetensors", {"a": ("F32", (4,), ramp(4)), "b": ("F32", (1 << 38,), None), "e": ("F32", (0,), b"")})
+        os.truncate(path, path.stat().st_size - 8)
+        self.assertIn("\n2 tensors, 16 B in ", self.run_command("check", path, code=1)[0])
+        self.assertEqual(self.json_of("check", path, code=1)["bytes"], 16)
+        path = self.gguf("new.gguf", {"w": (99, (32,), bytes(32)), "ok": (0, (2,), ramp(2))})
+        self.assertIn("\n1 tensor, 8 B in ", self.run_command("check", path, code=1)[0])
+
     def test_values_of_what_is_left_are_examined(self):
         path = self.safetensors("short.safetensors", {"a": ("F32", (2,), floats([1, math.nan])), "b": ("F32", (100,), ramp(100))})
         os.truncate(path, path.stat().st_size - 8)
@@ -323,6 +331,26 @@ class Check(harness.CommandTest):
         self.safetensors("b.safetensors", {"x": ("F32", (1,), F32.pack(math.nan))})
         self.assertEqual([(row["kind"], row["file"]) for row in self.rows(self.folder)], [("nan", f"{self.folder}/b.safetensors")])
 
+    def test_hidden_files_do_not_count(self):
+        self.small_model("model.safetensors")
+        for name in ("._model.safetensors", "._model.safetensors.index.json", ".x.gguf"):
+            (self.folder / name).write_bytes(b"\0\5\x16\7" + bytes(20))
+        self.assertEqual(self.rows(self.folder, code=0), [])
+        self.assertEqual(self.rows("model.safetensors", code=0), [])
+        self.assertEqual(self.json_of("inspect", self.folder)["notes"], [])
+        self.shard("m-1.safetensors", {"a": 1})
+        self.index({"a": "m-1.safetensors"})
+        (self.folder / "model.safetensors").unlink()
+        self.assertEqual(self.rows(self.folder, code=0), [])
+        self.assertEqual([row["kind"] for row in self.rows("._model.safetensors")], ["structure"])
+
+    def test_a_folder_of_two_indexes(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        for name in ("a", "b"):
+            self.index({"a": "m-1.safetensors"}, name=f"{name}.safetensors.index.json")
+        err = self.run_command("inspect", self.folder, code=3)[1]
+        self.assertIn("the indexes of 2 sets; name one of them: a.safetensors.index.json b.safetensors.index.json\n", err)
+
     # ---- what the command is told, and how it ends
 
     def test_selection(self):
@@ -406,11 +434,13 @@ class Check(harness.CommandTest):
     def test_file_that_shrinks_meanwhile(self):
         for tensors in (None, {"one": ("F32", (1 << 34,), None), "two": ("BF16", (1 << 30,), None)}):
             process, path = self.start("--json", tensors=tensors)
+            size = path.stat().st_size
             os.truncate(path, 1 << 20)
             out, err = process.communicate(timeout=60)
             document = json.loads(out)
             self.assertEqual((process.returncode, document["verdict"], document["complete"]), (3, "trouble", False), err)
             self.assertEqual([row["kind"] for row in document["rows"] if row["level"] == "trouble"], ["changed"])
+            self.assertLess(document["bytes"], size)
 
 
 if __name__ == "__main__":

@@ -284,8 +284,8 @@ static void a_file_that_shrinks_is_trouble(void **state) {
     list_rows(job, found, sizeof found);
     assert_string_equal(found, "changed a");
     tm_job_progress(job, &progress);
-    assert_int_equal(progress.bytes_done, progress.bytes_total);
-    assert_int_equal(progress.items_done, progress.items_total);
+    assert_true(progress.bytes_done < progress.bytes_total);
+    assert_true(progress.items_done < progress.items_total);
     tm_job_destroy(job);
     close_fixture(&f);
   }
