@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/memory.h"
 #include "formats/metadata.h"
 #include "tensormorph/types.h"
@@ -25,6 +26,7 @@ typedef struct tm_archive_options {
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
   bool     is_alone;            /* a file that is part of a set is opened as if it were none */
+  bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, with a note of each but the first */
 } tm_archive_options;
 
 typedef struct tm_archive tm_archive;
@@ -68,6 +70,8 @@ void      tm_archive_close(tm_archive *archive);
 /* Gives the system's handles of its files back: from now on each read opens a file anew.  Not while others use the archive. */
 void      tm_archive_park(tm_archive *archive);
 
+/* The path of the file that a folder stands for.   TM_ERROR_NOT_FOUND (none, or several), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+tm_status tm_archive_find_in_folder(tm_arena *arena, const char *folder, char **out_path, tm_error *error);
 /* Whether a file of that name is taken for a model, by its ending. */
 bool tm_archive_is_model_name(const char *name);
 

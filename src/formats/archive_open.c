@@ -120,7 +120,7 @@ static tm_status fail_folder(const char *label, const char *const *names, uint64
                  "together; name one of them:%s%s", label, models, text, models > 3 ? " ..." : "");
 }
 
-static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_path, tm_error *error) {
+tm_status tm_archive_find_in_folder(tm_arena *arena, const char *path, char **out_path, tm_error *error) {
   const char **names = NULL;
   uint64_t count = 0;
   const tm_shown_name label = tm_show_name((tm_string){ path, strlen(path) });
@@ -141,7 +141,7 @@ static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_
 static tm_status open_path(tm_archive *archive, const char *path, tm_error *error) {
   char *chosen = NULL;
   if (path == NULL || !tm_path_is_folder(path)) return open_file(archive, path, error);
-  TM_TRY(choose_in_folder(&archive->arena, path, &chosen, error));
+  TM_TRY(tm_archive_find_in_folder(&archive->arena, path, &chosen, error));
   return open_file(archive, chosen, error);
 }
 

@@ -18,6 +18,7 @@
 typedef struct external_files {
   tm_onnx    *parser;
   const char *model;            /* its path */
+  uint64_t    skipped_count;
   tm_error   *error;
 } external_files;
 
@@ -58,20 +59,38 @@ static tm_status check_fetched(const external_files *files, const tm_file *file)
   return memcmp(head.bytes, pointer, sizeof pointer - 1) == 0 ? tm_stranger_refuse(&head, tm_file_label(file), files->error) : TM_OK;
 }
 
+static tm_status open_fetched(const external_files *files, const tm_onnx_external *external, tm_file **out_file) {
+  tm_file *file = NULL;
+  TM_TRY(open_one(files, external, &file));
+  const tm_status status = check_fetched(files, file);
+  if (status == TM_OK) *out_file = file;
+  else tm_file_close(file);
+  return status;
+}
+
+/* The first one was told of when the model was opened without leaving anything out. */
+static tm_status skip_file(external_files *files, tm_status status, const tm_error *why) {
+  if (status == TM_ERROR_NO_MEMORY) return tm_fail(files->error, status, "%s", why->text);
+  return files->skipped_count++ == 0 ? TM_OK : tm_archive_add_note(files->parser->archive, why->text, files->error);
+}
+
 /* The tensors from `begin` to `end` lie in one file. */
-static tm_status add_file(const external_files *files, uint64_t begin, uint64_t end) {
+static tm_status add_file(external_files *files, uint64_t begin, uint64_t end) {
   tm_archive *archive = files->parser->archive;
   const tm_onnx_external *externals = files->parser->externals;
   tm_file *file = NULL;
-  TM_TRY(open_one(files, &externals[begin], &file));
+  tm_error why = TM_ERROR_INIT;
+  external_files own = *files;
+  own.error = archive->options.skip_missing ? &why : files->error;
+  const tm_status status = open_fetched(&own, &externals[begin], &file);
+  if (status != TM_OK) return archive->options.skip_missing ? skip_file(files, status, &why) : status;
   TM_TRY(tm_archive_begin_file(archive, file, files->error));
-  TM_TRY(check_fetched(files, file));
   for (uint64_t i = begin; i < end; i++) TM_TRY(tm_archive_add_tensor(archive, &externals[i].tensor, files->error));
   return tm_archive_finish_file(archive, 0, TM_OVERLAPS_ALLOWED, files->error);
 }
 
 tm_status tm_onnx_open_externals(tm_onnx *parser, const tm_file *model) {
-  const external_files files = { parser, tm_file_path(model), parser->error };
+  external_files files = { parser, tm_file_path(model), 0, parser->error };
   tm_onnx_external *externals = parser->externals;
   const uint64_t count = parser->external_count;
   if (count == 0) return TM_OK;

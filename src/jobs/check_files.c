@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/growth.h"
+#include "formats/shard_name.h"
 
 /* What a path is opened with. */
 typedef struct opening {
@@ -225,14 +226,14 @@ static tm_status open_set(const opening *o, const char *index_path) {
 
 /* ----------------------------------------------------------------------------------------------- files and folders ---- */
 
-static tm_status try_open(const opening *o, const char *path, tm_error *error) {
+static tm_status try_open(const opening *o, const tm_archive_options *options, const char *path, tm_error *error) {
   tm_check_files *files = o->files;
   tm_archive *archive = NULL;
   tm_archive **archives =
       tm_make_room(files->memory, files->archives, files->archive_count, &files->archive_capacity, sizeof *archives);
   if (archives == NULL) return fail_memory(error);
   files->archives = archives;
-  TM_TRY(tm_archive_open(files->memory, o->options, path, &archive, error));
+  TM_TRY(tm_archive_open(files->memory, options, path, &archive, error));
   archives[files->archive_count++] = archive;
   return TM_OK;
 }
@@ -240,27 +241,104 @@ static tm_status try_open(const opening *o, const char *path, tm_error *error) {
 /* Where there are many files most are opened anew for each read. */
 #define MOST_OPEN_FILES 64u
 
-static tm_status add_last(const opening *o, const char *path) {
+/* As a part of the checkpoint that is counted next. */
+static tm_status add_part(const opening *o, const char *path) {
   tm_archive *archive = o->files->archives[o->files->archive_count - 1];
   const uint32_t given = o->options->max_open_files;
   if (o->files->archive_count > (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
-  TM_TRY(add_source(o, archive, path));
+  return add_source(o, archive, path);
+}
+
+static tm_status add_last(const opening *o, const char *path) {
+  TM_TRY(add_part(o, path));
   o->files->set_count++;
   return TM_OK;
 }
 
+/* The file is there, so what is not is a part of its set. */
+static tm_status report_failure(const opening *o, const char *path, tm_status status, const tm_error *error) {
+  if (status != TM_ERROR_NOT_FOUND || !tm_path_exists(path)) return refuse(o, path, status, error);
+  tm_check_row row;
+  tm_check_row_init(&row, TM_CHECK_FINDING, "missing_shard", path, NULL);
+  (void)snprintf(row.message, sizeof row.message, "%s", error->text);
+  return add_row(o, &row);
+}
+
+static bool is_gguf_part(const char *path, tm_shard_name *out_name) {
+  return tm_shard_name_parse(path, out_name) && strcmp(out_name->extension, ".gguf") == 0;
+}
+
+/* Any part stands for its set, which is told of and examined once. */
+static bool is_known_broken(const opening *o, const char *path) {
+  const tm_check_files *files = o->files;
+  tm_shard_name name, known;
+  if (!is_gguf_part(path, &name)) return false;
+  for (uint64_t i = 0; i < files->broken_set_count; i++)
+    if (tm_shard_name_parse(files->broken_sets[i], &known) && tm_shard_name_is_of(&name, &known)) return true;
+  return false;
+}
+
+static tm_status remember_broken(const opening *o, const tm_shard_name *name) {
+  tm_check_files *files = o->files;
+  const char **sets = tm_make_room(files->memory, files->broken_sets, files->broken_set_count, &files->broken_set_capacity, sizeof *sets);
+  if (sets == NULL) return fail_memory(o->error);
+  files->broken_sets = sets;
+  const char *path = tm_shard_name_path(&files->arena, name, 1);
+  if (path == NULL) return fail_memory(o->error);
+  sets[files->broken_set_count++] = path;
+  return TM_OK;
+}
+
+static tm_status open_gguf_part(const opening *o, const char *path, uint64_t *refused_count) {
+  tm_archive_options options = *o->options;
+  tm_error error = TM_ERROR_INIT;
+  options.is_alone = true;
+  const tm_status status = try_open(o, &options, path, &error);
+  if (status == TM_OK) return add_part(o, path);
+  (*refused_count)++;
+  return refuse(o, path, status, &error);
+}
+
+/* Each part by itself.  What is wrong with the set is told for them all where no part was refused for itself. */
+static tm_status open_gguf_parts(const opening *o, const char *path, const tm_shard_name *name, tm_status status,
+                                 const tm_error *error) {
+  uint64_t refused_count = 0;
+  TM_TRY(remember_broken(o, name));
+  if (status == TM_ERROR_NOT_FOUND) TM_TRY(report_failure(o, path, status, error));
+  for (uint64_t number = 1; number <= name->count; number++) {
+    const char *part = tm_shard_name_path(&o->files->arena, name, number);
+    if (part == NULL) return fail_memory(o->error);
+    if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
+    if (tm_path_exists(part)) TM_TRY(open_gguf_part(o, part, &refused_count));
+  }
+  o->files->set_count++;
+  return refused_count == 0 && status != TM_ERROR_NOT_FOUND ? report_failure(o, path, status, error) : TM_OK;
+}
+
+/* What was told of is left out; everything else may be what it should be. */
+static tm_status open_rest(const opening *o, const char *path) {
+  tm_archive_options options = *o->options;
+  tm_error error = TM_ERROR_INIT;
+  options.skip_missing = true;
+  const tm_status status = try_open(o, &options, path, &error);
+  if (status == TM_OK) return add_last(o, path);
+  return status == TM_ERROR_NO_MEMORY ? tm_fail(o->error, status, "%s", error.text) : TM_OK;
+}
+
+static tm_status open_what_is_there(const opening *o, const char *path, tm_status status, const tm_error *error) {
+  tm_shard_name name;
+  const bool is_of_a_file = status == TM_ERROR_NOT_FOUND || status == TM_ERROR_CORRUPT || status == TM_ERROR_IO;
+  const bool is_there = is_of_a_file && tm_path_exists(path);
+  if (is_there && is_gguf_part(path, &name)) return open_gguf_parts(o, path, &name, status, error);
+  TM_TRY(report_failure(o, path, status, error));
+  return is_there ? open_rest(o, path) : TM_OK;
+}
+
 static tm_status open_one(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
-  const tm_status status = try_open(o, path, &error);
-  if (status == TM_OK) return add_last(o, path);
-  /* The file is there, so what is not is a part of its set. */
-  if (status == TM_ERROR_NOT_FOUND && tm_path_exists(path)) {
-    tm_check_row row;
-    tm_check_row_init(&row, TM_CHECK_FINDING, "missing_shard", path, NULL);
-    (void)snprintf(row.message, sizeof row.message, "%s", error.text);
-    return add_row(o, &row);
-  }
-  return refuse(o, path, status, &error);
+  if (is_known_broken(o, path)) return TM_OK;
+  const tm_status status = try_open(o, o->options, path, &error);
+  return status == TM_OK ? add_last(o, path) : open_what_is_there(o, path, status, &error);
 }
 
 /* A file, or the set that it belongs to. */
@@ -278,8 +356,11 @@ static tm_status open_folder(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
   const char **names = NULL;
   uint64_t count = 0, models = 0;
-  const tm_status status = try_open(o, path, &error);
+  const tm_status status = try_open(o, o->options, path, &error);
   if (status == TM_OK) return add_last(o, path);
+  char *chosen;
+  if (status == TM_ERROR_CORRUPT && tm_archive_find_in_folder(&o->files->arena, path, &chosen, NULL) == TM_OK)
+    return is_known_broken(o, chosen) ? TM_OK : open_what_is_there(o, chosen, status, &error);
   if (status != TM_ERROR_NOT_FOUND) return refuse(o, path, status, &error);
   if (tm_folder_list(&o->files->arena, path, &names, &count, o->error) == TM_ERROR_NO_MEMORY) return TM_ERROR_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++) {
@@ -317,6 +398,7 @@ void tm_check_files_deinit(tm_check_files *files) {
   }
   tm_memory_free(files->memory, files->archives, files->archive_capacity * sizeof *files->archives);
   tm_memory_free(files->memory, files->audits, files->audit_capacity * sizeof *files->audits);
+  tm_memory_free(files->memory, files->broken_sets, files->broken_set_capacity * sizeof *files->broken_sets);
   tm_memory_free(files->memory, files->sources, files->source_capacity * sizeof *files->sources);
   tm_memory_free(files->memory, files->sets, files->set_capacity * sizeof *files->sets);
   tm_arena_deinit(&files->arena);

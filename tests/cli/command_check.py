@@ -38,15 +38,18 @@ class Check(harness.CommandTest):
         rows = [{key: value for key, value in row.items() if value is not None} for row in document["rows"]]
         return [row for row in rows if level in (None, row["level"])]
 
-    def gguf(self, name, tensors):
-        """Writes {name: (type number, shape outermost first, bytes)}."""
+    def gguf(self, name, tensors, **numbers):
+        """Writes {name: (type number, shape outermost first, bytes)}, and metadata split_no=0 as split.no."""
         infos, data = b"", b""
+        for key, value in numbers.items():
+            text = key.replace("_", ".").encode()
+            infos += struct.pack("<Q", len(text)) + text + struct.pack("<II", 4, value)
         for key, (number, shape, content) in tensors.items():
             text = key.encode()
             infos += struct.pack("<Q", len(text)) + text + struct.pack("<I", len(shape))
             infos += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", number, len(data))
             data += content + bytes(-len(content) % 32)
-        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0) + infos
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(numbers)) + infos
         path = self.folder / name
         path.write_bytes(head + bytes(-len(head) % 32) + data)
         return path
@@ -287,6 +290,56 @@ class Check(harness.CommandTest):
         self.safetensors("m-1.safetensors", {"a": ("F32", (2,), floats([1, math.inf]))})
         self.index({"a": "m-1.safetensors", "b": "m-2.safetensors"})
         self.assertEqual([row["kind"] for row in self.rows(self.folder)], ["missing_shard", "inf"])
+
+    def gguf_part(self, number, count, values, said_count=None):
+        numbers = {"split_no": number - 1, "split_count": said_count or count}
+        return self.gguf(f"m-{number:05}-of-{count:05}.gguf", {f"t{number}": (0, (2,), floats(values))}, **numbers)
+
+    def test_values_of_a_split_model_without_a_part_are_examined(self):
+        first, third = self.gguf_part(1, 3, [1, math.nan]), self.gguf_part(3, 3, [math.inf, 1])
+        for paths in ([first], [third], [first, third], [self.folder]):
+            self.assertEqual([row["kind"] for row in self.rows(*paths)], ["missing_shard", "nan", "inf"])
+        second = self.folder / "m-00002-of-00003.gguf"
+        second.write_bytes(b"<html>not here</html>")
+        for paths in ([first], [second], [first, second, third], [self.folder]):
+            found = [(row["kind"], row["file"]) for row in self.rows(*paths)]
+            self.assertEqual(found, [("structure", str(second)), ("nan", str(first)), ("inf", str(third))])
+        third.unlink()
+        self.assertEqual([row["kind"] for row in self.rows(self.folder)], ["missing_shard", "structure", "nan"])
+
+    def test_values_of_parts_that_do_not_agree_are_examined(self):
+        first = self.gguf_part(1, 2, [1, math.nan])
+        second = self.gguf_part(2, 2, [1, 2], said_count=3)
+        os.truncate(second, second.stat().st_size - 30)
+        kinds = [row["kind"] for row in self.rows(first)]
+        self.assertEqual(kinds, ["truncated_file", "truncated", "structure", "nan"])
+
+    def onnx(self, name, tensors):
+        """Writes {name: f32 values, or the file that has them}."""
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+        graph = b""
+        for key, value in tensors.items():
+            place = field(13, field(1, b"location") + field(2, value.encode())) + bytes([14 << 3, 1]) if isinstance(value, str) \
+                else field(9, floats(value))
+            graph += field(5, bytes([1 << 3, 2, 2 << 3, 1]) + field(8, key.encode()) + place)
+        path = self.folder / name
+        path.write_bytes(bytes([1 << 3, 8]) + field(7, graph) + field(8, bytes([2 << 3, 17])))
+        return path
+
+    def test_values_of_a_model_without_its_data_file_are_examined(self):
+        (self.folder / "here.bin").write_bytes(floats([math.inf, 1]))
+        path = self.onnx("m.onnx", {"a": [1, math.nan], "b": "gone.bin", "c": "here.bin", "d": "lost.bin"})
+        for what in (path, self.folder):
+            found = [(row["level"], row["kind"], row.get("tensor")) for row in self.rows(what)]
+            self.assertEqual(found, [("finding", "missing_shard", None), ("note", "odd", None), ("finding", "nan", "a"),
+                                     ("finding", "inf", "c")])
+        self.assertIn("lost.bin", self.rows(path)[1]["message"])
+        for name in ("gone.bin", "lost.bin"):
+            (self.folder / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+        kinds = [row["kind"] for row in self.rows(self.folder)]
+        self.assertEqual(kinds, ["structure", "odd", "nan", "inf"])
+        self.assertEqual(self.run_command("inspect", path, code=3)[0], "")
 
     def test_any_shard_stands_for_its_set(self):
         self.shard("m-1.safetensors", {"a": 1})

@@ -132,7 +132,7 @@ static void folders(void **state) {
   assert_non_null(scratch_write(&folder, "odd.safetensors.index.json", "{\"weight_map\":{}}", 17));
   expect_folder(&folder, "safetensors");
   assert_non_null(scratch_write(&folder, "other.safetensors.index.json", "{\"weight_map\":{}}", 17));
-  expect_refused(folder.folder, TM_ERROR_NOT_FOUND, "holds 4 model files");
+  expect_refused(folder.folder, TM_ERROR_NOT_FOUND, "holds the indexes of 2 sets; name one of them: odd.safetensors.index.json other");
   assert_non_null(scratch_write(&folder, "model.safetensors.index.json", "{\"weight_map\":{}}", 17));
   expect_folder(&folder, "safetensors");
   scratch_deinit(&folder);
