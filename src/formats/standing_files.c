@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/text.h"
 #include "formats/shard_index.h"
 
 #define EXTENSION ".safetensors"
@@ -16,14 +17,9 @@ static tm_status fail_memory(const char *name, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "%.200s: no memory to look at what is there", name);
 }
 
-static bool ends_with(const char *name, size_t length, const char *ending) {
-  const size_t tail = strlen(ending);
-  return length > tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static size_t stem_length(const char *single) {
   const size_t length = strlen(single);
-  return ends_with(single, length, EXTENSION) ? length - (sizeof EXTENSION - 1) : length;
+  return tm_text_has_ending(single, EXTENSION) ? length - (sizeof EXTENSION - 1) : length;
 }
 
 const char *tm_standing_index_name(tm_arena *arena, const char *single) {
