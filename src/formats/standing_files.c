@@ -94,6 +94,17 @@ static tm_status read_index(tm_arena *arena, const char *path, tm_standing_files
   return status;
 }
 
+const char **tm_standing_files_list(tm_arena *arena, const tm_standing_files *files, bool is_set, uint64_t *out_count) {
+  uint64_t count = files->shard_count;
+  const char **names = tm_arena_calloc(arena, count + 1, sizeof *names);
+  if (names == NULL) return NULL;
+  for (uint64_t i = 0; i < count; i++) names[i] = files->shards[i];
+  if (is_set && files->has_single) names[count++] = files->single;
+  if (!is_set && files->has_index) names[count++] = files->index;
+  *out_count = count;
+  return names;
+}
+
 tm_status tm_standing_files_find(tm_arena *arena, const char *folder, const char *single, const char *index,
                                  tm_standing_files *out_files, tm_error *error) {
   tm_standing_files files = { .folder = folder, .single = single, .index = index };
