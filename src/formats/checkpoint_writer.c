@@ -116,12 +116,16 @@ static tm_status name_paths(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
+static tm_status look_at_names(tm_checkpoint_writer *writer, tm_error *error) {
   const tm_write_target_path *target = &writer->target;
   TM_TRY(tm_standing_files_find(&writer->layout.arena, target->folder, target->name, target->index, &writer->standing, error));
   TM_TRY(list_removals(writer, error));
   TM_TRY(check_inputs(writer, error));
-  TM_TRY(name_paths(writer, error));
+  return name_paths(writer, error);
+}
+
+static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
+  TM_TRY(look_at_names(writer, error));
   if (!tm_folder_free_bytes(writer->folder[0] == '\0' ? "." : writer->folder, &writer->free_bytes)) writer->free_bytes = UINT64_MAX;
   return TM_OK;
 }
@@ -248,12 +252,16 @@ static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error)
                  "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
 }
 
-/* Made first and looked around afterwards: of two that begin at once, at least one sees the other. */
+/* Made first and looked around afterwards: of two that begin at once, at least one sees the other, and what one that was faster
+   has finished meanwhile is replaced like all that was there. */
 static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
   tm_pending_plan pending;
   TM_TRY(plan_files(writer, &pending, error));
   TM_TRY(tm_pending_set_create(writer->memory, &pending, &writer->pending, error));
-  return tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, tm_pending_set_id(writer->pending), error);
+  const char *id = tm_pending_set_id(writer->pending);
+  TM_TRY(tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, id, error));
+  TM_TRY(look_at_names(writer, error));
+  return check_files(writer, error);
 }
 
 static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
