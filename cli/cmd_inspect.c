@@ -331,7 +331,8 @@ const tm_command tm_command_inspect = {
   .summary = "list what a checkpoint holds: metadata, tensors with format, shape, bytes and place, totals per format",
   .notes =
       "FILE is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a "
-      "folder with one of them. Of a truncated file the whole tensors are listed, the others marked, and the exit code is 3.",
+      "folder with one of them. Of a truncated file the whole tensors are listed, the others marked, and the exit code is 3. Of a "
+      "file that cannot be opened nothing is printed but the reason, on the error stream, with --json as well; the exit code is 3.",
   .flags = flags,
   .run = run,
 };

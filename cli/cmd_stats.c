@@ -334,6 +334,8 @@ const tm_command tm_command_stats = {
       "FILE is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a "
       "folder with one of them. min, max, abs_max, mean, std and l2 are of the finite values; std is the population's. Columns that say something "
       "only where there are NaN or infinities are shown only then.\n"
+      "Files that cannot be opened are told of on the error stream, and the exit code is 3. Where none can, nothing else is printed, "
+      "with --json as well; else its document says that it is not complete.\n"
       "Ctrl-C ends the job in order: what is finished is printed, and the exit code is 130. A second one ends it "
       "at once.",
   .flags = flags,

@@ -97,6 +97,14 @@ class Json(harness.CommandTest):
             self.assertEqual(list(tensor), STATS_COLUMNS)
         self.assertEqual(len(two["tensors"]), 6)
 
+    def test_no_document_of_no_file(self):
+        for command in ("inspect", "stats"):
+            out, err = self.run_command(command, "nowhere.gguf", "--json", code=3)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+        self.assertFalse(self.json_of("check", "nowhere.gguf", code=3)["complete"])
+        self.assertFalse(self.json_of("stats", "nowhere.gguf", self.small_model(), code=3)["complete"])
+
     def test_undefined_numbers_are_null(self):
         path = self.safetensors(
             "empty.safetensors",
