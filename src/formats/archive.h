@@ -26,7 +26,7 @@ typedef struct tm_archive_options {
   bool     map_files;           /* where the system allows it */
   bool     allow_incomplete;    /* a file that ends too early opens, its incomplete tensors are flagged */
   bool     is_alone;            /* a file that is part of a set is opened as if it were none */
-  bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, with a note of each but the first */
+  bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, each but the first with a note */
 } tm_archive_options;
 
 typedef struct tm_archive tm_archive;

@@ -280,7 +280,8 @@ static bool is_known_broken(const opening *o, const char *path) {
 
 static tm_status remember_broken(const opening *o, const tm_shard_name *name) {
   tm_check_files *files = o->files;
-  const char **sets = tm_make_room(files->memory, files->broken_sets, files->broken_set_count, &files->broken_set_capacity, sizeof *sets);
+  const char **sets =
+      tm_make_room(files->memory, files->broken_sets, files->broken_set_count, &files->broken_set_capacity, sizeof *sets);
   if (sets == NULL) return fail_memory(o->error);
   files->broken_sets = sets;
   const char *path = tm_shard_name_path(&files->arena, name, 1);
@@ -364,7 +365,7 @@ static tm_status open_folder(const opening *o, const char *path) {
   if (status != TM_ERROR_NOT_FOUND) return refuse(o, path, status, &error);
   if (tm_folder_list(&o->files->arena, path, &names, &count, o->error) == TM_ERROR_NO_MEMORY) return TM_ERROR_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++) {
-    if (!tm_archive_is_model_name(names[i])) continue;
+    if (tm_name_is_hidden(names[i]) || !tm_archive_is_model_name(names[i])) continue;
     if (tm_job_is_cancelled(o->job)) return TM_ERROR_CANCELLED;
     const char *model = tm_path_join(&o->files->arena, path, strlen(path), names[i]);
     if (model == NULL) return fail_memory(o->error);

@@ -441,7 +441,7 @@ static void set_totals(const check_state *state) {
   tm_job_set_totals(state->job, bytes, count);
 }
 
-/* Where files are not what they should be nobody knows what else a pattern would match: that is told, and what they are is told, too. */
+/* Where files are not what they should be nobody knows what else a pattern would match: that is a note, and their rows stay. */
 static tm_status select_tensors(check_state *state, tm_error *error) {
   const tm_check_files *files = &state->files;
   tm_error own = TM_ERROR_INIT;

@@ -37,7 +37,8 @@ typedef struct tm_selection {
 tm_status tm_selection_rules_copy(const tm_selection_rules *rules, tm_arena *arena, tm_selection_rules *out_rules, tm_error *error);
 
 /* In file order.  Takes its time with a million tensors, so it belongs on the job's thread and ends when that is cancelled.
-   TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; nothing is left), TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
+   TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; nothing is left), TM_ERROR_NO_MEMORY,
+   TM_ERROR_CANCELLED */
 tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
                             const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error);
 void tm_selection_deinit(tm_selection *selection);

@@ -396,6 +396,13 @@ class Check(harness.CommandTest):
         (self.folder / "model.safetensors").unlink()
         self.assertEqual(self.rows(self.folder, code=0), [])
         self.assertEqual([row["kind"] for row in self.rows("._model.safetensors")], ["structure"])
+        several = self.folder / "several"
+        several.mkdir()
+        (several / "._a.safetensors").write_bytes(bytes(24))
+        self.run_command("check", several, code=3)
+        for name in ("a", "b"):
+            self.small_model(f"several/{name}.safetensors")
+        self.assertEqual(self.rows(several, code=0), [])
 
     def test_a_folder_of_two_indexes(self):
         self.shard("m-1.safetensors", {"a": 1})
