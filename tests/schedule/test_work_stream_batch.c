@@ -55,6 +55,25 @@ static void many_share_a_wait(void **state) {
   }
 }
 
+/* The first pieces go to a device in the host's memory, with a workspace; the rest to one with memory of its own, and without. */
+static void a_lane_turns_from_one_kind_to_another(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare_kind(&one, &kinds[5]);
+  one.count = 400;
+  one.copies = 100;
+  one.fakes.controls[0].only_op = TM_OP_COPY;
+  one.fakes.controls[0].resource = silicon;             /* of both, so that neither helps the other */
+  one.fakes.controls[1] = (fake_control){ .cost_ns = 1000, .is_asynchronous = 1, .only_op = TM_OP_NEG, .memory = far_memory,
+                                          .resource = silicon };
+  open_stream(&one, "ab", "reference");
+  if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  for (uint32_t i = 0; i < 2; i++) assert_true(atomic_load(&one.fakes.controls[i].waits) < atomic_load(&one.fakes.controls[i].launches));
+  assert_int_equal(one.notes + one.batch_notes, 0);
+  fake_case_close(&one.fakes);
+}
+
 static void large_ones_run_by_themselves(void **state) {
   static stream_case one;
   (void)state;
@@ -156,7 +175,8 @@ static void helpers_take_many(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(many_share_a_wait), cmocka_unit_test(large_ones_run_by_themselves),
+    cmocka_unit_test(many_share_a_wait), cmocka_unit_test(a_lane_turns_from_one_kind_to_another),
+    cmocka_unit_test(large_ones_run_by_themselves),
     cmocka_unit_test(a_batch_that_fails_is_made_good), cmocka_unit_test(strict_streams_end_with_it),
     cmocka_unit_test(a_hang_in_a_batch_costs_no_result), cmocka_unit_test(cancelled_streams_end),
     cmocka_unit_test(helpers_take_many),
