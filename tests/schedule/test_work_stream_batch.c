@@ -120,6 +120,20 @@ static void strict_streams_end_with_it(void **state) {
   fake_case_close(&one.fakes);
 }
 
+/* Lack of memory is nobody's fault: a run by itself needs less, also where nobody else may make it good. */
+static void strict_streams_outlive_lack_of_memory(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare_kind(&one, &kinds[1]);
+  one.fakes.controls[0].together_status = TM_ERROR_NO_MEMORY;
+  one.count = 400;
+  open_stream(&one, "a", "reference");
+  if (run(&one, true) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  assert_true(atomic_load(&one.fakes.controls[0].launches) > one.count);        /* some were refused */
+  fake_case_close(&one.fakes);
+}
+
 /* What hangs has memory of the library's own, in which nobody else has a stake. */
 static void a_hang_in_a_batch_costs_no_result(void **state) {
   static stream_case cases[2];
@@ -173,9 +187,30 @@ static void helpers_take_many(void **state) {
   }
 }
 
+/* It gives its pieces back and goes, as it does when they come one by one. */
+static void a_helper_without_room_costs_no_result(void **state) {
+  static stream_case one;
+  (void)state;
+  for (uint32_t is_strict = 0; is_strict < 2; is_strict++) {
+    prepare(&one, LONG_NS + LONG_NS / 10);
+    one.small_bytes = PIECE_BYTES;
+    one.waits_for_helper = one.helper_lacks_room = true;
+    one.fakes.controls[1].is_asynchronous = 1;
+    one.fakes.controls[1].queue_count = 1;              /* for one helper */
+    one.fakes.controls[1].memory = far_memory;
+    open_stream(&one, "ab", "reference");
+    if (run(&one, is_strict != 0) != TM_OK) fail_msg("%s", one.error.text);
+    assert_whole(&one);
+    assert_int_equal(one.batch_notes, 0);
+    if (one.helper_loads > HELPER_LOADS) assert_int_equal(one.notes, 1);
+    fake_case_close(&one.fakes);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_share_a_wait), cmocka_unit_test(a_lane_turns_from_one_kind_to_another),
+    cmocka_unit_test(strict_streams_outlive_lack_of_memory), cmocka_unit_test(a_helper_without_room_costs_no_result),
     cmocka_unit_test(large_ones_run_by_themselves),
     cmocka_unit_test(a_batch_that_fails_is_made_good), cmocka_unit_test(strict_streams_end_with_it),
     cmocka_unit_test(a_hang_in_a_batch_costs_no_result), cmocka_unit_test(cancelled_streams_end),
