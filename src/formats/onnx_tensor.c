@@ -63,10 +63,8 @@ tm_status tm_onnx_text(tm_onnx *parser, tm_wire_range range, tm_string *out_text
     TM_TRY(tm_wire_take(&parser->wire, range, &data));
     copy = tm_arena_string(&parser->archive->arena, (const char *)data, bytes);
   } else {
-    copy = bytes > parser->wire.limit_bytes ? NULL : tm_arena_alloc(&parser->archive->arena, bytes + 1);
-    if (bytes > parser->wire.limit_bytes)
-      return tm_fail(parser->error, TM_ERROR_LIMIT, "%s: the text at offset %" PRIu64 " has %" PRIu64 " bytes, more than the limit of %"
-                     PRIu64 "; if that is meant, raise it: --max-header SIZE", parser->label, range.at, bytes, parser->wire.limit_bytes);
+    TM_TRY(tm_wire_count(&parser->wire, bytes));
+    copy = tm_arena_alloc(&parser->archive->arena, bytes + 1);
     if (copy != NULL) TM_TRY(tm_file_read(parser->wire.window.file, range.at, copy, bytes, parser->error));
     if (copy != NULL) copy[bytes] = '\0';
   }

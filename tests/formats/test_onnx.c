@@ -297,6 +297,34 @@ static void the_limit_is_for_structure(void **state) {
   free(model.bytes);
 }
 
+/* Texts, each shorter than the limit, that are longer together. */
+static void long_texts_count_together(void **state) {
+  (void)state;
+  const uint64_t text_bytes = 400000;
+  gguf_maker model = { NULL, 0, 0 };
+  tm_archive *archive = NULL;
+  const tm_archive_options enough = { .max_header_bytes = 3000000 }, little = { .max_header_bytes = 1500000 };
+  char *text = malloc((size_t)text_bytes);
+  memset(text, 'x', (size_t)text_bytes);
+  gguf_maker graph = { NULL, 0, 0 };
+  put_word(&graph, 2, "g");
+  put_model(&model, &graph);
+  for (int i = 0; i < 5; i++) {
+    gguf_maker entry = { NULL, 0, 0 };
+    char key[8];
+    (void)snprintf(key, sizeof key, "k%d", i);
+    put_word(&entry, 1, key);
+    put_blob(&entry, 2, text, text_bytes);
+    put_message(&model, 14, &entry);
+  }
+  assert_int_equal(tm_archive_open_bytes(&memory, &enough, "x", model.bytes, model.size, &archive, &error), TM_OK);
+  tm_archive_close(archive);
+  assert_int_equal(tm_archive_open_bytes(&memory, &little, "x", model.bytes, model.size, &archive, &error), TM_ERROR_LIMIT);
+  assert_non_null(strstr(error.text, "--max-header"));
+  free(text);
+  free(model.bytes);
+}
+
 /* A long name around many short ones: what the names take together is bounded, too. */
 static void long_names_around_short_ones(void **state) {
   (void)state;
@@ -385,6 +413,7 @@ int main(void) {
     cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
     cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(long_texts_count_together),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
