@@ -69,7 +69,10 @@ static void a_lane_turns_from_one_kind_to_another(void **state) {
   open_stream(&one, "ab", "reference");
   if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
   assert_whole(&one);
-  for (uint32_t i = 0; i < 2; i++) assert_true(atomic_load(&one.fakes.controls[i].waits) < atomic_load(&one.fakes.controls[i].launches));
+  for (uint32_t i = 0; i < 2; i++) {
+    const fake_control *control = &one.fakes.controls[i];
+    assert_true(atomic_load(&control->waits) < atomic_load(&control->launches));
+  }
   assert_int_equal(one.notes + one.batch_notes, 0);
   fake_case_close(&one.fakes);
 }

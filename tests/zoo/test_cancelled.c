@@ -87,11 +87,11 @@ static void make_model(scratch *folder) {
 
 static void make_small_model(scratch *folder) {
   static char header[SMALL_HEADER_BYTES];
+  static const char entry[] = "%s\"t%u\":{\"dtype\":\"F32\",\"shape\":[1000],\"data_offsets\":[%u,%u]}";
   size_t used = 0;
   assert_true(scratch_init(folder));
   for (uint32_t i = 0; i < SMALL_TENSORS; i++)
-    used += (size_t)snprintf(header + used, sizeof header - used, "%s\"t%u\":{\"dtype\":\"F32\",\"shape\":[1000],\"data_offsets\":[%u,%u]}",
-                             i == 0 ? "{" : ",", i, i * 4000, i * 4000 + 4000);
+    used += (size_t)snprintf(header + used, sizeof header - used, entry, i == 0 ? "{" : ",", i, i * 4000, i * 4000 + 4000);
   header[used++] = '}';
   made_file made = make_safetensors(header, used, SMALL_TENSORS * 4000);
   (void)scratch_write(folder, "model.safetensors", made.bytes, made.size);
