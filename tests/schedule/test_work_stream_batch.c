@@ -129,6 +129,7 @@ static void strict_streams_outlive_lack_of_memory(void **state) {
   (void)state;
   prepare_kind(&one, &kinds[1]);
   one.fakes.controls[0].together_status = TM_ERROR_NO_MEMORY;
+  one.fakes.controls[0].queue_count = 1;        /* so that nobody helps: waits are counted together */
   one.count = 400;
   open_stream(&one, "a", "reference");
   if (run(&one, true) != TM_OK) fail_msg("%s", one.error.text);
