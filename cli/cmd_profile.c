@@ -216,7 +216,8 @@ static const tm_action_help helps[] = {
   { "export", "FILE", "write all that was measured to a file, for another machine or a simulation",
     "That of devices that are not here now is written, too." },
   { "import", "FILE", "add what such a file says to what is known",
-    "It counts for devices with the same backend, identity and cost formulas; less if build, driver, threads or memory differ." },
+    "It counts for devices with the same backend, identity and cost formulas; less if build, driver, threads or memory differ. "
+    "What is read twice counts twice." },
   { NULL, NULL, NULL, NULL },
 };
 

@@ -58,10 +58,12 @@ static int run_in(tm_context *context, tm_invocation *invocation) {
   tm_status            status = tm_session_require_device(context, &error);
   if (status == TM_OK) status = tm_graph_load(context, path, &graph, &error);
   if (status == TM_OK && wanted != NULL) status = find_node(graph, wanted, &node, &error);
-  if (status == TM_OK) status = explain(graph, invocation, &explanation, &error);
+  const bool is_asked_well = status == TM_OK;     /* what is wrong from here on is the graph */
+  if (is_asked_well) status = explain(graph, invocation, &explanation, &error);
   if (status == TM_OK) print(&(tm_explained_graph){ path, graph, explanation }, node, invocation);
   tm_plan_explanation_destroy(explanation);
   tm_graph_destroy(graph);
+  if (is_asked_well && status == TM_ERROR_ARGUMENT) return tm_complain_as(TM_EXIT_TROUBLE, "%s: %s", path, error.text);
   return status == TM_OK ? TM_EXIT_OK : tm_complain(&error);
 }
 

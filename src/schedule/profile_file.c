@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/kept_file.h"
+#include "base/replaced_file.h"
 
 #define LARGEST_FILE_BYTES (UINT64_C(16) << 20)
 #define LARGEST_JOURNAL_BYTES (UINT64_C(256) << 10)
@@ -208,7 +209,7 @@ tm_status tm_profile_file_export(tm_profile_file *file, const char *path, tm_err
   tm_status status = tm_profile_merge_print(&merge, 1, &text, &bytes, &room);
   tm_profile_merge_deinit(&merge);
   if (status != TM_OK) return tm_fail(error, status, "no memory for a profile");
-  status = tm_plain_file_replace(path, text, bytes, error);
+  status = tm_file_replace(path, text, bytes, error);
   tm_memory_free(file->memory, text, room);
   return status;
 }

@@ -201,6 +201,15 @@ class ExplainGraph(harness.CommandTest):
         self.assertIn("'before'", err)
         self.assert_one_line(err)
 
+    def test_a_graph_that_is_too_large(self):
+        graph = Graph()
+        value = graph.value("input", "x", [1 << 30, 1 << 30])
+        for i in range(3):
+            value = graph.node("neg", [value], [1 << 30, 1 << 30], f"n{i}")
+        graph.output(value)
+        path = self.save(graph)
+        self.assertIn(path.name, self.run_command("explain", "--graph", path, code=3)[1])
+
     def test_a_name_that_forges_output_is_refused_escaped(self):
         graph = Graph()
         graph.output(graph.node("neg", [graph.value("input", "x", [4])], [4], "ne\u202eg \u009b2J"))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
 
+import os
+
 import harness
 
 BENCH = ("bench", "add", "--device", "reference", "--dtype", "f32", "--shape", "1000x10", "--repeat", "40")
@@ -55,6 +57,18 @@ class Profile(harness.CommandTest):
         self.assertEqual({(entry["device"], entry["kind"], entry["of"]) for entry in self.entries(**elsewhere)}, known)
         done = self.json_of("profile", "import", "learned.txt", **elsewhere)
         self.assertEqual((done["schema"], done["action"]), ("tensormorph.profile-change/1", "import"))
+
+    def test_export_follows_links_and_replaces_files_only(self):
+        self.learn()
+        pipe, target, link = self.folder / "pipe", self.folder / "target", self.folder / "link"
+        os.mkfifo(pipe)
+        target.write_text("keep")
+        link.symlink_to(target)
+        self.run_command("profile", "export", "pipe", code=3)
+        self.assertTrue(pipe.is_fifo())
+        self.run_command("profile", "export", "link")
+        self.assertTrue(link.is_symlink())
+        self.assertNotEqual(target.read_text(), "keep")
 
     def test_damaged_lines_of_an_import_are_counted(self):
         self.learn()
