@@ -13,8 +13,8 @@
 /* Who gives the name of a known type in the place of its number means that type, and its bytes must be those of the shape. */
 static tm_status resolve_type(const tm_write_layout *layout, const tm_write_tensor *wanted, tm_written_tensor *tensor,
                               tm_error *error) {
-  const tm_shown_name name = tm_show_name(wanted->name);
   if (tensor->info != NULL) return TM_OK;
+  const tm_shown_name name = tm_show_name(wanted->name);
   if (wanted->format != TM_FORMAT_NONE || wanted->type_name == NULL)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has an unknown format (%" PRIu32 ") and no name of a type",
                    layout->label, name.text, wanted->format);
