@@ -99,9 +99,28 @@ bool tm_pending_is_trusted(const tm_pending_folder *folder, const char *name) {
   return S_ISREG(status.st_mode) && (!is_shared || status.st_uid == geteuid());
 }
 
-bool tm_pending_claim(int descriptor) {
-  struct stat status;
-  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &status) == 0 && status.st_nlink != 0;
+static bool is_entry(const tm_pending_folder *folder, const char *entry, int descriptor) {
+  struct stat opened, named;
+  return fstat(descriptor, &opened) == 0 && fstatat(folder->descriptor, entry, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* The name is looked at under the lock: between opening and locking its owner may have put it in its place, or removed it. */
+tm_pending_claim tm_pending_claim_leader(const tm_pending_folder *folder, const char *entry, int descriptor) {
+  const bool is_locked = flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (!is_locked && errno == EWOULDBLOCK) return TM_PENDING_THEIRS;
+  if (!is_entry(folder, entry, descriptor)) return TM_PENDING_GONE;
+  return is_locked ? TM_PENDING_OURS : TM_PENDING_UNKNOWN;
+}
+
+/* In a folder with the sticky bit a file belongs to its owner, the folder's and the superuser. */
+int tm_pending_look_at_removal(const tm_pending_folder *folder, const char *name) {
+  struct stat holder, status;
+  const uid_t user = geteuid();
+  if (fstat(folder->descriptor, &holder) != 0) return errno;
+  if (fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;
+  const bool is_kept = (holder.st_mode & S_ISVTX) != 0 && user != 0 && user != holder.st_uid && user != status.st_uid;
+  return is_kept ? EPERM : 0;
 }
 
 /* -------------------------------------------------------------------------------------------------------- placing ---- */
@@ -116,6 +135,7 @@ static tm_status clear_place(tm_arena *arena, const tm_pending_placement *placem
   }
   for (uint64_t i = 0; i < placement->old_count; i++) TM_TRY(tm_pending_remove(folder, placement->old_names[i], error));
   TM_TRY(tm_pending_folder_sync(folder, error));
+  if (placement->count == 0) return TM_OK;
   TM_TRY(tm_pending_remove(folder, placement->leader, error));
   return tm_pending_folder_sync(folder, error);
 }

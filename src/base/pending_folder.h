@@ -45,8 +45,18 @@ bool tm_pending_name_parse(const char *entry, const char *ending, uint64_t *out_
 /* Whether a file of such a name is to be believed: in a folder of everybody's only our own are.  false also for what is no file. */
 bool tm_pending_is_trusted(const tm_pending_folder *folder, const char *name);
 
-/* Takes the lock by which others see that the owner of an open leader lives.  false: somebody has it, or nobody can tell. */
-bool tm_pending_claim(int descriptor);
+typedef enum tm_pending_claim {
+  TM_PENDING_OURS,              /* the lock is held now */
+  TM_PENDING_THEIRS,            /* somebody else has it */
+  TM_PENDING_GONE,              /* what was opened is not under its name any more: whoever had it is done with it */
+  TM_PENDING_UNKNOWN            /* the file system has no locks */
+} tm_pending_claim;
+
+/* Tries to take the lock by which others see that the owner of a leader, opened as `entry`, lives. */
+tm_pending_claim tm_pending_claim_leader(const tm_pending_folder *folder, const char *entry, int descriptor);
+
+/* 0, or the errno with which the system will refuse to remove or replace what is there; that it is not there is as good. */
+int tm_pending_look_at_removal(const tm_pending_folder *folder, const char *name);
 
 /* "FOLDER/NAME: cannot be DONE: what the system says". */
 tm_status tm_pending_fail(const tm_pending_folder *folder, const char *name, const char *done, int number, tm_error *error);
@@ -55,10 +65,12 @@ tm_status tm_pending_fail(const tm_pending_folder *folder, const char *name, con
 typedef struct tm_pending_placement {
   const tm_pending_folder *folder;
   const tm_pending_id     *id;
-  const char *const       *names;       /* without the leader */
+  const char *const       *names;       /* without the leader; a file alone has none */
   uint64_t                 count;
   const char              *leader;      /* NAME.ID.whole */
-  const char *const       *old_names;   /* of an earlier set: they go, with the leader's old file, before the first new one comes */
+  /* Of what was there before: they go, in this order, before the first new file comes.  Of a set the leader's old file goes too;
+     that of a file alone is replaced at once. */
+  const char *const       *old_names;
   uint64_t                 old_count;
 } tm_pending_placement;
 

@@ -96,10 +96,10 @@ static int open_leader(const tm_pending_folder *folder, const char *entry) {
 static tm_status handle(recovery *work, const char *entry, const tm_pending_id *id, bool is_whole) {
   const int descriptor = open_leader(&work->folder, entry);
   if (descriptor < 0) return errno == ENOENT ? TM_OK : tm_pending_fail(&work->folder, entry, "opened", errno, work->error);
-  tm_status status;
-  if (!tm_pending_claim(descriptor)) status = fail_busy(work, entry);
-  else if (is_whole) status = complete_set(work, id);
-  else status = remove_set(work, entry, id);
+  const tm_pending_claim claim = tm_pending_claim_leader(&work->folder, entry, descriptor);
+  tm_status status = TM_OK;
+  if (claim == TM_PENDING_THEIRS || claim == TM_PENDING_UNKNOWN) status = fail_busy(work, entry);
+  else if (claim == TM_PENDING_OURS) status = is_whole ? complete_set(work, id) : remove_set(work, entry, id);
   (void)close(descriptor);
   return status;
 }

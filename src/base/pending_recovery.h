@@ -18,7 +18,7 @@ typedef struct tm_pending_search {
   const char        *folder;    /* "": the working directory */
   const char        *leader;    /* of the sets that are meant */
   const char        *own_id;    /* of a set that is the caller's own; or NULL */
-  const char *const *old_names; /* other files of a set that a complete one replaces */
+  const char *const *old_names; /* other files that a complete one replaces, in the order in which they go */
   uint64_t           old_count;
 } tm_pending_search;
 

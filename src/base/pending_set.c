@@ -116,10 +116,14 @@ static tm_status fail_room(const tm_pending_set *set, const part *one, int numbe
   return TM_ERROR_IO;
 }
 
+static tm_status fail_busy(const tm_pending_set *set, tm_error *error) {
+  return tm_fail(error, TM_BUSY, "%s/%s: somebody else begins to write this right now", set->folder.label, leader_of(set)->name);
+}
+
 /* Locked before anything else is there; one that somebody took for a dead one's meanwhile is left to him. */
 static tm_status make_leader(tm_pending_set *set, tm_error *error) {
   part *leader = leader_of(set);
-  for (uint32_t i = 0;; i++) {
+  for (uint32_t i = 0; i <= MOST_IDS; i++) {
     set->id = tm_pending_id_make();
     leader->part_name = tm_pending_name(&set->arena, leader->name, &set->id, TM_PENDING_PART);
     if (leader->part_name == NULL) return fail_memory(set, error);
@@ -127,12 +131,12 @@ static tm_status make_leader(tm_pending_set *set, tm_error *error) {
     const tm_status status = make_part(set, leader, &number, error);
     if (status != TM_OK && (number != EEXIST || i == MOST_IDS)) return status;
     if (status != TM_OK) continue;
-    struct stat now;
-    (void)tm_pending_claim(leader->descriptor);         /* false where the file system has no locks */
-    if (fstat(leader->descriptor, &now) == 0 && now.st_nlink != 0) return TM_OK;
+    const tm_pending_claim claim = tm_pending_claim_leader(&set->folder, leader->part_name, leader->descriptor);
+    if (claim == TM_PENDING_OURS || claim == TM_PENDING_UNKNOWN) return TM_OK;
     close_part(leader);
     leader->is_made = false;
   }
+  return fail_busy(set, error);
 }
 
 static tm_status make_parts(tm_pending_set *set, tm_error *error) {
@@ -165,6 +169,11 @@ static tm_status copy_plan(tm_pending_set *set, const tm_pending_plan *plan, tm_
   return TM_OK;
 }
 
+static tm_status check_removal(const tm_pending_folder *folder, const char *name, tm_error *error) {
+  const int number = tm_pending_look_at_removal(folder, name);
+  return number == 0 ? TM_OK : tm_pending_fail(folder, name, "removed or replaced", number, error);
+}
+
 static tm_status check_name(const tm_pending_folder *folder, const char *name, tm_error *error) {
   char label[80];
   struct stat old;
@@ -172,6 +181,7 @@ static tm_status check_name(const tm_pending_folder *folder, const char *name, t
   const long most = fpathconf(folder->descriptor, _PC_NAME_MAX);
   const size_t tail = sizeof TM_PENDING_WHOLE + TM_PENDING_ID_DIGITS;
   TM_TRY(look_at_old(folder, name, &old, &is_there, error));
+  TM_TRY(check_removal(folder, name, error));
   if (most < 0 || strlen(name) + tail <= (size_t)most) return TM_OK;
   (void)tm_text_escape(name, strlen(name), label, sizeof label);
   return tm_fail_native(error, TM_ERROR_IO, ENAMETOOLONG,
@@ -189,6 +199,7 @@ tm_status tm_pending_set_check(const tm_pending_plan *plan, tm_error *error) {
                             tm_system_error(number).text);
   }
   for (uint64_t i = 0; i < plan->file_count && status == TM_OK; i++) status = check_name(&folder, plan->files[i].name, error);
+  for (uint64_t i = 0; i < plan->old_count && status == TM_OK; i++) status = check_removal(&folder, plan->old_names[i], error);
   tm_pending_folder_close(&folder);
   return status;
 }
@@ -285,7 +296,7 @@ static tm_status commit_one(tm_pending_set *set, tm_error *error) {
   return tm_pending_folder_sync(&set->folder, error);
 }
 
-static tm_status commit_several(tm_pending_set *set, const char *const *old_names, uint64_t old_count, tm_error *error) {
+static tm_status commit_by_steps(tm_pending_set *set, const char *const *old_names, uint64_t old_count, tm_error *error) {
   const part *leader = leader_of(set);
   const char *whole = tm_pending_name(&set->arena, leader->name, &set->id, TM_PENDING_WHOLE);
   const char **names = tm_arena_calloc(&set->arena, set->count - 1, sizeof *names);
@@ -304,12 +315,8 @@ static tm_status commit_several(tm_pending_set *set, const char *const *old_name
 
 tm_status tm_pending_set_commit(tm_pending_set *set, const char *const *old_names, uint64_t old_count, bool *out_is_decided,
                                 tm_error *error) {
-  const tm_status status = set->count == 1 ? commit_one(set, error) : commit_several(set, old_names, old_count, error);
+  const bool is_one_step = set->count == 1 && old_count == 0;
+  const tm_status status = is_one_step ? commit_one(set, error) : commit_by_steps(set, old_names, old_count, error);
   *out_is_decided = set->is_decided;
   return status;
-}
-
-tm_status tm_pending_set_remove_others(tm_pending_set *set, const char *const *names, uint64_t count, tm_error *error) {
-  for (uint64_t i = 0; i < count; i++) TM_TRY(tm_pending_remove(&set->folder, names[i], error));
-  return count == 0 ? TM_OK : tm_pending_folder_sync(&set->folder, error);
 }

@@ -5,9 +5,9 @@
  *
  *   create    NAME.<digits>.part for each; the last one leads, and is locked as long as its writer lives
  *   write     any offsets, any threads
- *   commit    all are brought to the disk; one alone is renamed, and so replaces what was there at once.  Of several the leader
- *             first becomes NAME.<digits>.whole, which decides: before it, what was there is untouched; after it, the new set is
- *             what counts.  Then the old files go, the new ones come, the leader last.
+ *   commit    all are brought to the disk; one alone is renamed, and so replaces what was there at once.  Of several, and of one
+ *             for which files of other names go, the leader first becomes NAME.<digits>.whole, which decides: before it, what was
+ *             there is untouched; after it, the new set is what counts.  Then the old files go, the new ones come, the leader last.
  *   destroy   before that point all parts are removed
  *
  * A process that is killed leaves parts without a living owner, or a leader that is whole: pending_recovery.h.
@@ -32,12 +32,15 @@ typedef struct tm_pending_plan {
   const char            *folder;        /* "": the working directory */
   const tm_pending_file *files;         /* the last one leads */
   uint64_t               file_count;    /* at least 1 */
+  const char *const     *old_names;     /* other files that go when these are complete, in this order */
+  uint64_t               old_count;
 } tm_pending_plan;
 
 typedef struct tm_pending_set tm_pending_set;
 
 /* Whether create would be let do this, as far as that can be seen without doing anything.   TM_ERROR_NOT_FOUND (no such folder),
-   TM_ERROR_IO (a folder that may not be written to, a name too long, something else than a file in the place of one ...) */
+   TM_ERROR_IO (a folder that may not be written to, a name too long, something else than a file in the place of one, a file that
+   may not be removed ...) */
 tm_status tm_pending_set_check(const tm_pending_plan *plan, tm_error *error);
 
 /* Each file keeps mode and owner of the one that it replaces.   TM_ERROR_NOT_FOUND (no such folder), TM_ERROR_IO (with the errno:
@@ -55,14 +58,10 @@ tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offs
    TM_ERROR_IO (what was written may be lost), TM_ERROR_CANCELLED */
 tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_bool *is_cancelled, tm_error *error);
 
-/* After all files were synced.  Of a set of several, `old_names` are the other files of the earlier one, which go with it.  When it
-   fails after the point that decides, *out_is_decided is true and tm_pending_recover can do the rest.
-   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+/* After all files were synced.  `old_names` as in the plan, or as they are now.  When it fails after the point that decides,
+   *out_is_decided is true and tm_pending_recover can do the rest.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 tm_status tm_pending_set_commit(tm_pending_set *set, const char *const *old_names, uint64_t old_count, bool *out_is_decided,
                                 tm_error *error);
-/* Removes files that an earlier writing left under other names, after a commit.   TM_ERROR_IO */
-tm_status tm_pending_set_remove_others(tm_pending_set *set, const char *const *names, uint64_t count, tm_error *error);
-
 void tm_pending_set_destroy(tm_pending_set *set);
 
 #endif

@@ -82,6 +82,11 @@ static uint32_t escape_one(const char *text, uint64_t available, char *piece, ui
   return length;
 }
 
+bool tm_text_has_ending(const char *text, const char *ending) {
+  const size_t length = strlen(text), tail = strlen(ending);
+  return length > tail && text[length - tail - 1] != '/' && strcmp(text + length - tail, ending) == 0;
+}
+
 bool tm_text_is_clean(const char *text, uint64_t length) {
   for (uint64_t i = 0; i < length;) {
     const unsigned char byte = (unsigned char)text[i];

@@ -16,6 +16,10 @@ uint64_t tm_text_escape(const char *text, uint64_t length, char *out_text, uint6
 /* Whether it is well-formed UTF-8 without control characters. */
 bool tm_text_is_clean(const char *text, uint64_t length);
 
+/* Whether a name, or the last part of a path, is something and then the ending: ".gguf" is the name of a hidden file, and none
+   with that ending. */
+bool tm_text_has_ending(const char *text, const char *ending);
+
 /* Does the whole of `text` match?  * any run, ? any byte, [abc] [a-z] [!a-z] one byte, \ takes the next byte as it is.
    A [ without its ] stands for itself. */
 bool tm_glob_match(const char *pattern, uint64_t pattern_length, const char *text, uint64_t length);

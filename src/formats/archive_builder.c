@@ -153,16 +153,11 @@ tm_status tm_archive_add_tensor(tm_archive *archive, const tm_archive_tensor *te
 
 /* ---------------------------------------------------------------------------------------------------- metadata ---- */
 
-static bool same_value(const tm_metadata_value *a, const tm_metadata_value *b) {
-  return a->type == b->type && a->element_type == b->element_type && a->count == b->count && a->bytes == b->bytes &&
-         (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0);
-}
-
 /* Writers exist that say a thing twice; that is odd.  Saying two things about one key is an error. */
 static tm_status judge_repeated_key(tm_archive *archive, const tm_metadata *first, const tm_metadata *second, tm_error *error) {
   char text[160];
   const tm_shown_name key = tm_show_name(second->key);
-  if (!same_value(&first->value, &second->value))
+  if (!tm_metadata_is_same_value(&first->value, &second->value))
     return tm_fail(error, TM_ERROR_CORRUPT, "%s: metadata key \"%s\" occurs twice with different values",
                    tm_file_label(tm_archive_current_file(archive)), key.text);
   (void)snprintf(text, sizeof text, "metadata key \"%s\" occurs twice with the same value", key.text);
@@ -199,7 +194,7 @@ static tm_status drop_metadata(tm_archive *archive, tm_error *error) {
     uint32_t first;
     if (strncmp(entry->key.data, own, sizeof own - 1) == 0) continue;
     if (!tm_name_table_find(&archive->metadata_names, archive->metadata, sizeof *archive->metadata, entry->key, &first)) continue;
-    if (same_value(&archive->metadata[first].value, &entry->value)) continue;
+    if (tm_metadata_is_same_value(&archive->metadata[first].value, &entry->value)) continue;
     (void)snprintf(text, sizeof text, "%s says another \"%s\" than the first file of the set", tm_file_label(tm_archive_current_file(archive)),
                    tm_show_name(entry->key).text);
     TM_TRY(tm_archive_add_note(archive, text, error));
@@ -216,7 +211,7 @@ static tm_status merge_metadata(tm_archive *archive, tm_error *error) {
     archive->metadata[kept] = archive->metadata[i];
     if (!tm_name_table_add(&archive->metadata_names, archive->metadata, sizeof *archive->metadata, (uint32_t)kept, &existing))
       return fail_memory(archive, error);
-    if (existing == kept || !same_value(&archive->metadata[existing].value, &archive->metadata[kept].value)) kept++;
+    if (existing == kept || !tm_metadata_is_same_value(&archive->metadata[existing].value, &archive->metadata[kept].value)) kept++;
   }
   archive->metadata_count = kept;
   tm_name_table_deinit(&archive->file_keys);

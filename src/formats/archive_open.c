@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text.h"
 #include "formats/archive_builder.h"
 #include "formats/checkpoint_recovery.h"
 #include "formats/reader.h"
@@ -39,11 +40,6 @@ static tm_status open_file(tm_archive *archive, const char *path, tm_error *erro
 
 /* ------------------------------------------------------------------------------------------------------ folders ---- */
 
-static bool ends_with(const char *name, const char *end) {
-  const size_t length = strlen(name), wanted = strlen(end);
-  return length > wanted && strcmp(name + length - wanted, end) == 0;
-}
-
 /* An index speaks for its shards, so it comes first.  What models are trained and kept in comes before what is exported beside it. */
 static const char usual_index[] = "model.safetensors.index.json";
 static const char *const model_endings[] = { ".safetensors.index.json", ".safetensors", ".gguf", ".onnx", ".npy" };
@@ -55,22 +51,22 @@ static const size_t first_endings[] = { 0, 1, 3, 4, ENDING_COUNT };
 
 static bool is_model_name(const char *name) {
   for (size_t i = 0; i < ENDING_COUNT; i++)
-    if (ends_with(name, model_endings[i])) return true;
+    if (tm_text_has_ending(name, model_endings[i])) return true;
   return false;
 }
 
 /* Parts of one model, of which each stands for all; sorted names of one set follow each other. */
 static bool is_same_model(const char *name, const char *before) {
   tm_shard_name part, other;
-  return before != NULL && ends_with(name, ".gguf") && tm_shard_name_parse(name, &part) && tm_shard_name_parse(before, &other) &&
-         tm_shard_name_is_of(&part, &other);
+  return before != NULL && tm_text_has_ending(name, ".gguf") && tm_shard_name_parse(name, &part) &&
+         tm_shard_name_parse(before, &other) && tm_shard_name_is_of(&part, &other);
 }
 
 /* Adds the models with that ending to *count; *found is the last of their names. */
 static void count_names(const char *const *names, uint64_t name_count, const char *ending, uint64_t *count, const char **found) {
   const char *before = NULL;
   for (uint64_t i = 0; i < name_count; i++) {
-    if (!ends_with(names[i], ending)) continue;
+    if (!tm_text_has_ending(names[i], ending)) continue;
     if (is_same_model(names[i], before)) continue;
     before = names[i];
     *found = names[i];
@@ -121,7 +117,7 @@ static tm_status choose_in_folder(tm_arena *arena, const char *path, char **out_
   }
   const char *chosen = choose_name(names, count);
   if (chosen == NULL) return fail_folder(label.text, names, count, error);
-  if (!ends_with(chosen, model_endings[0]) && tm_checkpoint_is_interrupted(arena->memory, path))
+  if (!tm_text_has_ending(chosen, model_endings[0]) && tm_checkpoint_is_interrupted(arena->memory, path))
     return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: \"%s\" is only a part of it", label.text,
                    tm_show_name((tm_string){ chosen, strlen(chosen) }).text);
   *out_path = tm_path_join(arena, path, strlen(path), chosen);
@@ -145,8 +141,8 @@ tm_status tm_archive_open(tm_memory *memory, const tm_archive_options *options, 
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
   if (status != TM_OK && tm_checkpoint_is_interrupted(memory, path))
-    tm_error_prefix(error, "a complete set was being put in its place here; if its writer has ended, writing it again or asking "
-                    "for its recovery completes it");
+    tm_error_prefix(error, "a complete checkpoint was being put in its place here; if its writer has ended, writing it again or "
+                    "asking for its recovery completes it");
   return status;
 }
 

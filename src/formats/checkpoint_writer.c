@@ -26,7 +26,9 @@ struct tm_checkpoint_writer {
   tm_write_target_path   target;
   const char            *folder;        /* of the files: that of the target, or where its link leads */
   tm_standing_files      standing;
-  const char           **removals;      /* names of files that go, beside those of the same names as new ones */
+  const char           **old_names;     /* of files that go before the new ones come */
+  uint64_t               old_count;
+  const char           **removals;      /* those of them whose names no new file has */
   const char           **removal_paths;
   uint64_t               removal_count;
   tm_write_inputs        inputs;
@@ -59,15 +61,14 @@ static bool is_new_name(const tm_checkpoint_writer *writer, const char *name) {
 
 /* All that an earlier checkpoint of the name has and the new one has not. */
 static tm_status list_removals(tm_checkpoint_writer *writer, tm_error *error) {
-  const tm_standing_files *standing = &writer->standing;
-  writer->removal_count = 0;
-  writer->removals = tm_arena_calloc(&writer->layout.arena, standing->shard_count + 2, sizeof *writer->removals);
-  if (writer->removals == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
+  tm_arena *arena = &writer->layout.arena;
+  writer->old_count = writer->removal_count = 0;
   if (writer->target.is_link) return TM_OK;
-  if (!is_set(writer) && standing->has_index) writer->removals[writer->removal_count++] = standing->index;
-  for (uint64_t i = 0; i < standing->shard_count; i++)
-    if (!is_new_name(writer, standing->shards[i])) writer->removals[writer->removal_count++] = standing->shards[i];
-  if (is_set(writer) && standing->has_single) writer->removals[writer->removal_count++] = standing->single;
+  writer->old_names = tm_standing_files_list(arena, &writer->standing, is_set(writer), &writer->old_count);
+  writer->removals = tm_arena_calloc(arena, writer->old_count, sizeof *writer->removals);
+  if (writer->old_names == NULL || writer->removals == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
+  for (uint64_t i = 0; i < writer->old_count; i++)
+    if (!is_new_name(writer, writer->old_names[i])) writer->removals[writer->removal_count++] = writer->old_names[i];
   return TM_OK;
 }
 
@@ -80,12 +81,21 @@ static tm_status check_inputs(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-static tm_pending_file *list_files(tm_checkpoint_writer *writer) {
+static tm_status plan_files(tm_checkpoint_writer *writer, tm_pending_plan *out_plan, tm_error *error) {
   const tm_write_layout *layout = &writer->layout;
   tm_pending_file *files = tm_arena_calloc(&writer->layout.arena, layout->file_count, sizeof *files);
-  for (uint64_t i = 0; files != NULL && i < layout->file_count; i++)
+  if (files == NULL) return tm_write_layout_fail_memory(layout, error);
+  for (uint64_t i = 0; i < layout->file_count; i++)
     files[i] = (tm_pending_file){ layout->files[i].name, layout->files[i].bytes };
-  return files;
+  *out_plan = (tm_pending_plan){ .folder = writer->folder, .files = files, .file_count = layout->file_count,
+                                 .old_names = writer->old_names, .old_count = writer->old_count };
+  return TM_OK;
+}
+
+static tm_status check_files(tm_checkpoint_writer *writer, tm_error *error) {
+  tm_pending_plan pending;
+  TM_TRY(plan_files(writer, &pending, error));
+  return tm_pending_set_check(&pending, error);
 }
 
 /* For people. */
@@ -106,12 +116,16 @@ static tm_status name_paths(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
+static tm_status look_at_names(tm_checkpoint_writer *writer, tm_error *error) {
   const tm_write_target_path *target = &writer->target;
   TM_TRY(tm_standing_files_find(&writer->layout.arena, target->folder, target->name, target->index, &writer->standing, error));
   TM_TRY(list_removals(writer, error));
   TM_TRY(check_inputs(writer, error));
-  TM_TRY(name_paths(writer, error));
+  return name_paths(writer, error);
+}
+
+static tm_status look_around(tm_checkpoint_writer *writer, tm_error *error) {
+  TM_TRY(look_at_names(writer, error));
   if (!tm_folder_free_bytes(writer->folder[0] == '\0' ? "." : writer->folder, &writer->free_bytes)) writer->free_bytes = UINT64_MAX;
   return TM_OK;
 }
@@ -154,9 +168,7 @@ static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *requ
   TM_TRY(choose_folder(writer, error));
   TM_TRY(add_up(writer, error));
   TM_TRY(look_around(writer, error));
-  const tm_pending_plan pending = { writer->folder, list_files(writer), layout->file_count };
-  if (pending.files == NULL) return tm_write_layout_fail_memory(layout, error);
-  return tm_pending_set_check(&pending, error);
+  return check_files(writer, error);
 }
 
 tm_status tm_checkpoint_writer_create(tm_memory *memory, const tm_write_request *request, tm_checkpoint_writer **out_writer,
@@ -240,12 +252,16 @@ static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error)
                  "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
 }
 
-/* Made first and looked around afterwards: of two that begin at once, at least one sees the other. */
+/* Made first and looked around afterwards: of two that begin at once, at least one sees the other, and what one that was faster
+   has finished meanwhile is replaced like all that was there. */
 static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
-  const tm_pending_plan pending = { writer->folder, list_files(writer), writer->layout.file_count };
-  if (pending.files == NULL) return tm_write_layout_fail_memory(&writer->layout, error);
+  tm_pending_plan pending;
+  TM_TRY(plan_files(writer, &pending, error));
   TM_TRY(tm_pending_set_create(writer->memory, &pending, &writer->pending, error));
-  return tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, tm_pending_set_id(writer->pending), error);
+  const char *id = tm_pending_set_id(writer->pending);
+  TM_TRY(tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, id, error));
+  TM_TRY(look_at_names(writer, error));
+  return check_files(writer, error);
 }
 
 static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
@@ -263,6 +279,7 @@ tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *err
   tm_status status = look_around(writer, error);         /* before anything is touched, and after it may have been */
   if (status == TM_OK) status = tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, error);
   if (status == TM_OK) status = look_around(writer, error);
+  if (status == TM_OK) status = check_files(writer, error);
   if (status == TM_OK) status = check_room(writer, error);
   if (status != TM_OK) return status;
   status = make_files(writer, error);
@@ -370,24 +387,29 @@ static tm_status sync_files(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-/* That something old could not be removed does not make the new one bad. */
-static void remove_old(tm_checkpoint_writer *writer) {
-  tm_error failure = TM_ERROR_INIT;
-  if (tm_pending_set_remove_others(writer->pending, writer->removals, writer->removal_count, &failure) != TM_OK)
-    (void)tm_write_layout_note(&writer->layout, NULL, "%s", failure.text);
+/* The last of the old files that still stand, which is what a reader finds; NULL: all are gone. */
+static const char *still_there(const tm_checkpoint_writer *writer) {
+  for (uint64_t i = writer->removal_count; i-- > 0;)
+    if (tm_path_has_entry(writer->removal_paths[i])) return writer->removal_paths[i];
+  return NULL;
+}
+
+static void tell_what_is_there(const tm_checkpoint_writer *writer, tm_error *error) {
+  const char *old = still_there(writer);
+  if (!is_set(writer) && writer->old_count == 0) {
+    tm_error_prefix(error, "it is in its place, but may not be there any more when the machine stops now");
+    return;
+  }
+  tm_error_prefix(error, "all of it is written, but not all in its place%s%s; once the cause is gone, writing it again or asking "
+                  "for its recovery completes it", old == NULL ? "" : ", where there still is ",
+                  old == NULL ? "" : tm_show_name((tm_string){ old, strlen(old) }).text);
 }
 
 static tm_status commit(tm_checkpoint_writer *writer, tm_error *error) {
   bool is_decided = false;
-  const tm_standing_files *standing = &writer->standing;
   TM_TRY(sync_files(writer, error));
-  const tm_status status = tm_pending_set_commit(writer->pending, standing->shards, standing->shard_count, &is_decided, error);
-  if (status != TM_OK && is_decided && !is_set(writer))
-    tm_error_prefix(error, "it is in its place, but may not be there any more when the machine stops now");
-  else if (status != TM_OK && is_decided)
-    tm_error_prefix(error,
-                    "all of it is written, but not all in its place; once the cause is gone, writing it again or asking for its "
-                    "recovery completes it");
+  const tm_status status = tm_pending_set_commit(writer->pending, writer->old_names, writer->old_count, &is_decided, error);
+  if (status != TM_OK && is_decided) tell_what_is_there(writer, error);
   return status;
 }
 
@@ -396,7 +418,6 @@ tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *er
   TM_TRY(check_finishable(writer, error));
   const tm_status status = commit(writer, &failure);
   if (status != TM_OK) return keep_failure(writer, status, &failure, error);
-  remove_old(writer);
   tm_mutex_lock(&writer->lock);
   writer->state = FINISHED;
   tm_mutex_unlock(&writer->lock);

@@ -113,6 +113,11 @@ bool tm_metadata_as_string(const tm_metadata_value *value, tm_string *out_text) 
   return true;
 }
 
+bool tm_metadata_is_same_value(const tm_metadata_value *a, const tm_metadata_value *b) {
+  return a->type == b->type && a->element_type == b->element_type && a->count == b->count && a->bytes == b->bytes &&
+         (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0);
+}
+
 /* ----------------------------------------------------------------------------------------------------- walking ---- */
 
 void tm_metadata_iterate(const tm_metadata_value *array, tm_metadata_iterator *out_iterator) {

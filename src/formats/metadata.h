@@ -61,6 +61,9 @@ bool tm_metadata_as_f64(const tm_metadata_value *value, double *out_number);
 bool tm_metadata_as_bool(const tm_metadata_value *value, bool *out_truth);
 bool tm_metadata_as_string(const tm_metadata_value *value, tm_string *out_text);
 
+/* Of one type, with the same bytes. */
+bool tm_metadata_is_same_value(const tm_metadata_value *a, const tm_metadata_value *b);
+
 typedef struct tm_metadata_iterator {
   uint32_t             type;
   uint64_t             remaining;

@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "formats/bytes.h"
 #include "formats/reader.h"
 #include "formats/stored_form.h"
@@ -240,8 +241,7 @@ static tm_string name_of(const tm_file *file) {
   const char *path = tm_file_path(file), *slash = strrchr(path, '/');
   const char *name = slash == NULL ? path : slash + 1;
   const size_t length = strlen(name);
-  const bool has_ending = length > 4 && strcmp(name + length - 4, ".npy") == 0;
-  return (tm_string){ name, has_ending ? length - 4 : length };
+  return (tm_string){ name, tm_text_has_ending(name, ".npy") ? length - 4 : length };
 }
 
 static tm_status add_array(npy_parser *parser, const tm_file *file, uint64_t data_begin) {

@@ -2,10 +2,10 @@
 #include "formats/reader.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "formats/stranger.h"
 
 static const tm_reader *const readers[] = {
@@ -20,14 +20,9 @@ static const tm_reader *const readers[] = {
 
 const tm_reader *tm_reader_at(uint32_t index) { return index < READER_COUNT ? readers[index] : NULL; }
 
-static bool has_extension(const char *path, const char *extension) {
-  const size_t length = strlen(path), wanted = strlen(extension);
-  return length >= wanted && strcmp(path + length - wanted, extension) == 0;
-}
-
 bool tm_archive_is_model_name(const char *name) {
   for (size_t i = 0; i < READER_COUNT; i++)
-    if (readers[i]->extension != NULL && has_extension(name, readers[i]->extension)) return true;
+    if (readers[i]->extension != NULL && tm_text_has_ending(name, readers[i]->extension)) return true;
   return false;
 }
 
@@ -39,7 +34,7 @@ static const tm_reader *find_by_content(const tm_head *head) {
 
 static const tm_reader *find_by_name(const tm_head *head) {
   for (size_t i = 0; i < READER_COUNT; i++)
-    if (readers[i]->extension != NULL && has_extension(head->path, readers[i]->extension)) return readers[i];
+    if (readers[i]->extension != NULL && tm_text_has_ending(head->path, readers[i]->extension)) return readers[i];
   return NULL;
 }
 

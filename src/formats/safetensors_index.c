@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text.h"
 #include "formats/reader.h"
 #include "formats/safetensors_index.h"
 #include "formats/shard_index.h"
@@ -184,11 +185,6 @@ static tm_status read_index(tm_archive *archive, tm_file *file, tm_error *error)
 
 /* ------------------------------------------------------------------------------------------------ from a part of it ---- */
 
-static bool has_ending(const char *path, const char *ending) {
-  const size_t length = strlen(path), wanted = strlen(ending);
-  return length >= wanted && strcmp(path + length - wanted, ending) == 0;
-}
-
 /* Why the set was not opened; an index that cannot be read may be anybody's, so it counts only with a word. */
 static tm_status note_failure(tm_archive *archive, bool is_named, const tm_error *why, tm_error *error) {
   char text[1200];
@@ -223,7 +219,7 @@ tm_status tm_safetensors_open_set_of(tm_archive *archive, const tm_file *file, b
   const tm_status status = tm_folder_list(&archive->arena, folder, &names, &count, NULL);
   if (status != TM_OK) return status == TM_ERROR_NO_MEMORY ? tm_fail(error, status, "no memory for the names in a folder") : TM_OK;
   for (uint64_t i = 0; i < count && !*out_is_open; i++) {
-    if (!has_ending(names[i], ".safetensors.index.json")) continue;
+    if (!tm_text_has_ending(names[i], ".safetensors.index.json")) continue;
     const char *index = tm_path_join(&archive->arena, path, folder_length, names[i]);
     if (index == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path");
     TM_TRY(try_index(archive, index, part, out_is_open, error));
@@ -245,7 +241,7 @@ static bool probe_index(const tm_head *head) {
   uint32_t first = 0;
   while (first < head->count && (head->bytes[first] == ' ' || (head->bytes[first] >= '\t' && head->bytes[first] <= '\r'))) first++;
   if (first == head->count || head->bytes[first] != '{') return false;
-  return holds(head, "\"weight_map\"") || has_ending(head->path, ".index.json");
+  return holds(head, "\"weight_map\"") || tm_text_has_ending(head->path, ".index.json");
 }
 
 const tm_reader tm_safetensors_index_reader = {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/growth.h"
+#include "base/text.h"
 #include "formats/reader.h"
 #include "formats/shard_index.h"
 
@@ -41,11 +42,6 @@ typedef struct auditor {
   tm_error                 *error;
 } auditor;
 
-static bool ends_with(const char *name, const char *ending) {
-  const size_t length = strlen(name), wanted = strlen(ending);
-  return length > wanted && strcmp(name + length - wanted, ending) == 0;
-}
-
 static tm_status fail_memory(const auditor *a) {
   return tm_fail(a->error, TM_ERROR_NO_MEMORY, "%s: no memory for the set", a->index_path);
 }
@@ -69,7 +65,7 @@ static tm_status find_in_folder(tm_arena *arena, const char *folder, const char 
   if (status != TM_OK) return pass_no_memory(status);
   for (uint64_t i = 0; i < count; i++) {
     if (strcmp(names[i], USUAL_INDEX) == 0) return join_path(arena, folder, names[i], out_path, error);
-    if (!ends_with(names[i], INDEX_ENDING)) continue;
+    if (!tm_text_has_ending(names[i], INDEX_ENDING)) continue;
     found = names[i];
     indexes++;
   }
@@ -154,7 +150,7 @@ static tm_status find_beside(const auditor *a, const char *shard, const char **o
   if (status != TM_OK) return pass_no_memory(status);
   for (uint64_t i = 0; i < count && *out_path == NULL; i++) {
     bool is_named = false;
-    if (ends_with(names[i], INDEX_ENDING)) TM_TRY(names_shard(a, names[i], (tm_string){ base, strlen(base) }, &is_named));
+    if (tm_text_has_ending(names[i], INDEX_ENDING)) TM_TRY(names_shard(a, names[i], (tm_string){ base, strlen(base) }, &is_named));
     if (is_named) *out_path = path_of(a, names[i]);
     if (is_named && *out_path == NULL) return fail_memory(a);
   }
@@ -169,7 +165,7 @@ static tm_status find_of_shard(tm_memory *memory, tm_arena *arena, const char *s
   tm_shard_audit audit = { .memory = memory };
   const auditor a = { .audit = &audit, .arena = &own, .options = &options, .index_path = shard, .error = error,
                       .folder_length = tm_path_folder_length(shard) };
-  if (!ends_with(shard, SHARD_ENDING)) return TM_OK;
+  if (!tm_text_has_ending(shard, SHARD_ENDING)) return TM_OK;
   tm_arena_init(&own, memory);
   tm_status status = find_beside(&a, shard, &found);
   if (found != NULL) *out_path = tm_arena_string(arena, found, strlen(found));
@@ -272,7 +268,7 @@ static tm_status report_missing_tensors(const auditor *a) {
 /* One folder may hold several sets; a file that any of them names belongs somewhere. */
 static tm_status is_named_elsewhere(const auditor *a, const char *const *names, uint64_t count, tm_string file, bool *out_is_named) {
   for (uint64_t i = 0; i < count && !*out_is_named; i++) {
-    if (!ends_with(names[i], ".index.json")) continue;
+    if (!tm_text_has_ending(names[i], ".index.json")) continue;
     const char *path = path_of(a, names[i]);
     if (path == NULL) return fail_memory(a);
     if (!tm_path_is_same(path, a->index_path)) TM_TRY(names_shard(a, names[i], file, out_is_named));
@@ -307,7 +303,7 @@ static tm_status report_strays(const auditor *a) {
   for (uint64_t i = 0; i < count; i++) {
     const tm_string name = { names[i], strlen(names[i]) };
     bool is_known = false;
-    if (!ends_with(name.data, SHARD_ENDING)) continue;
+    if (!tm_text_has_ending(name.data, SHARD_ENDING)) continue;
     TM_TRY(is_shard(a, name, &is_known));
     if (!is_known) TM_TRY(is_named_elsewhere(a, names, count, name, &is_known));
     if (is_known) continue;

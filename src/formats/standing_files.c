@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/text.h"
 #include "formats/shard_index.h"
 
 #define EXTENSION ".safetensors"
@@ -16,14 +17,9 @@ static tm_status fail_memory(const char *name, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "%.200s: no memory to look at what is there", name);
 }
 
-static bool ends_with(const char *name, size_t length, const char *ending) {
-  const size_t tail = strlen(ending);
-  return length > tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static size_t stem_length(const char *single) {
   const size_t length = strlen(single);
-  return ends_with(single, length, EXTENSION) ? length - (sizeof EXTENSION - 1) : length;
+  return tm_text_has_ending(single, EXTENSION) ? length - (sizeof EXTENSION - 1) : length;
 }
 
 const char *tm_standing_index_name(tm_arena *arena, const char *single) {
@@ -96,6 +92,17 @@ static tm_status read_index(tm_arena *arena, const char *path, tm_standing_files
   status = status == TM_OK ? keep_shards(arena, &index, files, error) : TM_OK;
   tm_shard_index_deinit(&index);
   return status;
+}
+
+const char **tm_standing_files_list(tm_arena *arena, const tm_standing_files *files, bool is_set, uint64_t *out_count) {
+  uint64_t count = files->shard_count;
+  const char **names = tm_arena_calloc(arena, count + 1, sizeof *names);
+  if (names == NULL) return NULL;
+  for (uint64_t i = 0; i < count; i++) names[i] = files->shards[i];
+  if (is_set && files->has_single) names[count++] = files->single;
+  if (!is_set && files->has_index) names[count++] = files->index;
+  *out_count = count;
+  return names;
 }
 
 tm_status tm_standing_files_find(tm_arena *arena, const char *folder, const char *single, const char *index,

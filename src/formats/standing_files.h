@@ -25,6 +25,10 @@ typedef struct tm_standing_files {
 /* "NAME.safetensors.index.json" for "NAME.safetensors" or "NAME"; NULL without memory. */
 const char *tm_standing_index_name(tm_arena *arena, const char *single);
 
+/* The names of what goes when a set (else: a single file) of that name comes, in the order in which they go: an index says which
+   its shards are, so it outlives them.  NULL without memory. */
+const char **tm_standing_files_list(tm_arena *arena, const tm_standing_files *files, bool is_set, uint64_t *out_count);
+
 /* Looks at what is there; `index` may be NULL.  An index that cannot be read names nothing.  Texts live in `arena`, or are those
    given.   TM_ERROR_NO_MEMORY */
 tm_status tm_standing_files_find(tm_arena *arena, const char *folder, const char *single, const char *index,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/growth.h"
+#include "base/text.h"
 #include "formats/archive_builder.h"
 
 tm_status tm_write_layout_fail_memory(const tm_write_layout *layout, tm_error *error) {
@@ -53,7 +54,6 @@ tm_status tm_write_layout_check(const tm_write_layout *layout, tm_write_refusal_
 }
 
 const char *tm_write_layout_stem(tm_write_layout *layout, const char *extension) {
-  const size_t length = strlen(layout->name), tail = strlen(extension);
-  const bool has_extension = length > tail && strcmp(layout->name + length - tail, extension) == 0;
-  return tm_arena_string(&layout->arena, layout->name, has_extension ? length - tail : length);
+  const size_t tail = tm_text_has_ending(layout->name, extension) ? strlen(extension) : 0;
+  return tm_arena_string(&layout->arena, layout->name, strlen(layout->name) - tail);
 }

@@ -71,11 +71,6 @@ static tm_status fill_tensors(tm_write_layout *layout, const tm_write_request *r
 
 /* ------------------------------------------------------------------------------------------------------- metadata ---- */
 
-static bool is_same_value(const tm_metadata_value *a, const tm_metadata_value *b) {
-  return a->type == b->type && a->element_type == b->element_type && a->count == b->count && a->bytes == b->bytes &&
-         (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0);
-}
-
 /* Whether the value has the bytes that its type says. */
 static bool is_sound(const tm_metadata *entry) {
   const tm_metadata_value *value = &entry->value;
@@ -101,7 +96,7 @@ static tm_status keep_metadata(tm_write_layout *layout, const tm_write_request *
     if (!tm_name_table_add(keys, request->metadata, sizeof *request->metadata, (uint32_t)(i - 1), &existing))
       return tm_write_layout_fail_memory(layout, error);
     if (existing == i - 1) layout->metadata[--free_place] = entry;
-    else if (!is_same_value(&entry->value, &request->metadata[existing].value))
+    else if (!tm_metadata_is_same_value(&entry->value, &request->metadata[existing].value))
       TM_TRY(tm_write_layout_note(layout, error, "the metadata key \"%s\" was given more than once; the last value is written",
                                   tm_show_name(entry->key).text));
   }

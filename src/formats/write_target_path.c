@@ -17,11 +17,6 @@ static const char *const extensions[] = { ".safetensors", ".gguf" };
 
 static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path"); }
 
-static bool ends_with(const char *text, const char *ending) {
-  const size_t length = strlen(text), tail = strlen(ending);
-  return length >= tail && strcmp(text + length - tail, ending) == 0;
-}
-
 static bool split(tm_arena *arena, const char *path, const char **out_folder, const char **out_name) {
   const char *slash = strrchr(path, '/');
   const char *name = slash == NULL ? path : slash + 1;
@@ -31,11 +26,11 @@ static bool split(tm_arena *arena, const char *path, const char **out_folder, co
 }
 
 static tm_status check_name(const tm_write_target_path *target, const char *extension, tm_error *error) {
-  if (ends_with(target->name, INDEX_ENDING))
+  if (tm_text_has_ending(target->name, INDEX_ENDING))
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: is the name of an index, which is written beside; name the model: X.safetensors",
                    target->label);
   for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
-    if (strcmp(extensions[i], extension) != 0 && ends_with(target->name, extensions[i]))
+    if (strcmp(extensions[i], extension) != 0 && tm_text_has_ending(target->name, extensions[i]))
       return tm_fail(error, TM_ERROR_ARGUMENT, "%s: is the name of a %s file, but a %s file is to be written", target->label,
                      extensions[i], extension);
   return TM_OK;
@@ -53,7 +48,7 @@ static tm_status follow(tm_arena *arena, const char *path, tm_write_target_path 
 
 /* X.safetensors.index.json stands for X.safetensors where a set is only looked for. */
 static void drop_index_ending(char *name) {
-  if (ends_with(name, INDEX_ENDING)) name[strlen(name) - (sizeof INDEX_ENDING - 1)] = '\0';
+  if (tm_text_has_ending(name, INDEX_ENDING)) name[strlen(name) - (sizeof INDEX_ENDING - 1)] = '\0';
 }
 
 tm_status tm_write_target_path_find(tm_arena *arena, const char *path, const char *extension, tm_write_target_path *out_target,
@@ -71,7 +66,8 @@ tm_status tm_write_target_path_find(tm_arena *arena, const char *path, const cha
   if (!split(arena, copy, &target.folder, &target.name)) return fail_memory(error);
   if (extension != NULL) TM_TRY(check_name(&target, extension, error));
   TM_TRY(follow(arena, copy, &target, error));
-  if (!ends_with(extension == NULL ? target.name : extension, ".gguf")) {
+  const bool is_gguf = extension == NULL ? tm_text_has_ending(target.name, ".gguf") : strcmp(extension, ".gguf") == 0;
+  if (!is_gguf) {
     target.index = tm_standing_index_name(arena, target.name);
     if (target.index == NULL) return fail_memory(error);
   }

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -73,6 +74,16 @@ int fallocate(int file, int mode, off_t offset, off_t bytes) {
 
 ssize_t pwrite(int file, const void *data, size_t bytes, off_t offset) {
   return fails(STEP_WRITE) ? -1 : (ssize_t)syscall(SYS_pwrite64, file, data, bytes, offset);
+}
+
+/* What others do between the opening of a file and its lock; once, unless it says so again. */
+static void (*before_lock)(void);
+
+int flock(int file, int operation) {
+  void (*const meanwhile)(void) = before_lock;
+  before_lock = NULL;
+  if (meanwhile != NULL) meanwhile();
+  return (int)syscall(SYS_flock, file, operation);
 }
 
 static void fault_never(void) { steps_left = 0; }
@@ -163,6 +174,12 @@ static int expect_one_model(const change *one, const char *when) {
   return in_file == NEW || in_set == NEW ? NEW : in_file == OLD || in_set == OLD ? OLD : 0;
 }
 
+/* What the folder as a whole means. */
+static int content_of_folder(tm_error *told) {
+  *told = (tm_error)TM_ERROR_INIT;
+  return model_content(&memory, files.folder, told);
+}
+
 static void expect_clean(const char *text) {
   if (count_entries(files.folder, ".part") != 0 || count_entries(files.folder, ".whole") != 0) fail_msg("%s: parts are left", text);
 }
@@ -202,17 +219,19 @@ static bool write_and_die(const change *one, uint64_t step_number) {
 static bool seen_new, seen_interrupted;
 static void check_after_kill(const change *one) {
   const int before = expect_one_model(one, "after a kill");
-  const bool is_interrupted = before == 0;
+  tm_error told;
+  const int meant = content_of_folder(&told);
+  const bool is_interrupted = meant == 0;
+  if (meant != 0 && meant != before) fail_msg("%s: the folder means another one", one->text);
   if (is_interrupted) {
-    tm_error told = TM_ERROR_INIT;
-    assert_int_equal(model_content(&memory, files.folder, &told), 0);
-    if (strstr(told.text, "a complete set was being put in its place here") == NULL)
+    if (strstr(told.text, "a complete checkpoint was being put in its place here") == NULL)
       fail_msg("%s: the reader is not told: %s", one->text, told.text);
     seen_interrupted = true;
   }
   expect_recovered(one);
   const int after = expect_one_model(one, "after a recovery");
   if (after == 0 || (before == NEW && after != NEW) || (is_interrupted && after != NEW)) fail_msg("%s: lost", one->text);
+  if (content_of_folder(&told) != after) fail_msg("%s: recovered, but the folder means another one", one->text);
   seen_new = seen_new || after == NEW;
 }
 
@@ -231,7 +250,7 @@ static void killed_at_each_step(void **state) {
     expect_clean(changes[i].text);
     assert_true(number > 5);
     assert_true(seen_new);
-    assert_int_equal(seen_interrupted, changes[i].old_shard_bytes != 0 && changes[i].new_shard_bytes != 0);
+    assert_int_equal(seen_interrupted, changes[i].old_shard_bytes != 0 || changes[i].new_shard_bytes != 0);
   }
 }
 
@@ -313,23 +332,20 @@ static const refusal refusals[] = { { STEP_ROOM, ENOSPC }, { STEP_ROOM, EDQUOT }
 /* Before the moment that decides, a refusal leaves what was there and nothing else; afterwards a recovery completes the new set. */
 static void refused_at_each_step(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+  const size_t count = sizeof refusals / sizeof refusals[0];
+  for (size_t i = 0; i < 2 * count; i++) {
+    const change *one = &changes[i < count ? 2 : 4];
+    const refusal *now = &refusals[i % count];
     for (uint64_t number = 1;; number++) {
-      const change *one = &changes[2];
       empty_folder();
       write_old(one);
-      fault_at(refusals[i].kind, number, refusals[i].number);
+      fault_at(now->kind, number, now->number);
       error = (tm_error)TM_ERROR_INIT;
       const tm_status status = model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), one->new_shard_bytes, NEW, &error);
       fault_never();
       if (!has_failed) break;
-      if (status == TM_OK) {            /* what of the old set stands beside the new one could not be removed for good */
-        assert_int_equal(refusals[i].kind, STEP_SYNC);
-        assert_int_equal(expect_one_model(one, "in the end"), NEW);
-        continue;
-      }
       assert_int_equal(status, TM_ERROR_IO);
-      assert_int_equal(error.native_code, refusals[i].number);
+      assert_int_equal(error.native_code, now->number);
       if (strstr(error.text, "all of it is written") != NULL) expect_recovered(one);
       else assert_int_equal(expect_one_model(one, "after a refusal"), OLD);
       expect_clean("a refusal");
@@ -348,6 +364,24 @@ static void a_file_in_the_way_is_told_and_recovered(void **state) {
   assert_int_equal(expect_one_model(&changes[2], "in between"), 0);
   expect_recovered(&changes[2]);
   assert_int_equal(expect_one_model(&changes[2], "in the end"), NEW);
+}
+
+/* Whoever opens the folder would go on to find the old weights. */
+static void an_index_that_stays_is_told_and_recovered(void **state) {
+  (void)state;
+  tm_error told;
+  write_old(&changes[4]);
+  fault_at(STEP_UNLINK, 4, EPERM);              /* after the three shards */
+  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, NEW, &error), TM_ERROR_IO);
+  fault_never();
+  assert_int_equal(error.native_code, EPERM);
+  assert_non_null(strstr(error.text, "all of it is written, but not all in its place, where there still is "));
+  assert_non_null(strstr(error.text, "m.safetensors.index.json; once the cause is gone"));
+  assert_int_equal(content_of_folder(&told), 0);
+  assert_non_null(strstr(told.text, "a complete checkpoint was being put in its place here"));
+  expect_recovered(&changes[4]);
+  assert_int_equal(content_of_folder(&told), NEW);
+  assert_int_equal(count_entries(files.folder, ""), 1);
 }
 
 static void a_file_system_without_reservation_is_written_to(void **state) {
@@ -482,6 +516,167 @@ static void a_busy_name_may_be_tried_again(void **state) {
   assert_int_equal(count_entries(files.folder, "-of-00003"), 0);
 }
 
+static tm_status status_meanwhile;
+static void recover_meanwhile(void) {
+  tm_error told = TM_ERROR_INIT;
+  status_meanwhile = tm_checkpoint_recover(&memory, single_path(), NULL, NULL, &told);
+}
+
+/* Two recover at once, and one has done all between the other's look at the folder and its lock. */
+static void what_somebody_else_completed_stays(void **state) {
+  (void)state;
+  static const size_t sets[] = { 1, 4 };
+  for (size_t i = 0; i < 2; i++) {
+    const change *one = &changes[sets[i]];
+    for (uint64_t number = 1;; number++) {
+      tm_error told;
+      empty_folder();
+      write_old(one);
+      if (!write_and_die(one, number)) break;
+      const bool is_whole = count_entries(files.folder, ".whole") != 0;
+      before_lock = recover_meanwhile;
+      status_meanwhile = TM_OK;
+      expect_recovered(one);
+      before_lock = NULL;
+      assert_int_equal(status_meanwhile, TM_OK);
+      const int after = content_of_folder(&told);
+      if (after == 0 || after == MODEL_MIXED || (is_whole && after != NEW)) fail_msg("%s: lost: %s", one->text, told.text);
+    }
+  }
+}
+
+/* Locks taken by a recovery that finds a leader in the moment in which it is made. */
+#define MOST_TAKEN 32u
+static struct {
+  int  descriptor;
+  char path[1024];
+} taken[MOST_TAKEN];
+static uint32_t taken_count;
+static bool     takes_all;
+
+static bool is_taken(const char *path) {
+  for (uint32_t i = 0; i < taken_count; i++)
+    if (strcmp(taken[i].path, path) == 0) return true;
+  return false;
+}
+
+static void remove_the_taken(void) {
+  before_lock = NULL;
+  for (uint32_t i = 0; i < taken_count; i++) {
+    assert_int_equal(unlink(taken[i].path), 0);
+    assert_int_equal(close(taken[i].descriptor), 0);
+  }
+  taken_count = 0;
+}
+
+static void take_the_new_leader(void) {
+  DIR *folder = opendir(files.folder);
+  assert_non_null(folder);
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+    const char *path = scratch_path(&files, entry->d_name);
+    if (strstr(entry->d_name, ".part") == NULL || is_taken(path)) continue;
+    assert_true(taken_count < MOST_TAKEN);
+    (void)snprintf(taken[taken_count].path, sizeof taken[0].path, "%s", path);
+    taken[taken_count].descriptor = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(syscall(SYS_flock, taken[taken_count++].descriptor, LOCK_EX | LOCK_NB), 0);
+  }
+  (void)closedir(folder);
+  before_lock = takes_all ? take_the_new_leader : remove_the_taken;
+}
+
+/* Without its lock a writer's files would be taken for a dead one's. */
+static void a_lock_that_somebody_else_has_is_not_done_without(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 2; i++) {
+    tm_checkpoint_writer *writer = NULL;
+    empty_folder();
+    assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), i == 0 ? 0 : SHARDS_OF_TWO, &writer, &error), TM_OK);
+    takes_all = true;
+    before_lock = take_the_new_leader;
+    assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_BUSY);
+    assert_true(taken_count > 1);
+    remove_the_taken();
+    assert_int_equal(count_entries(files.folder, ""), 0);
+    takes_all = false;
+    before_lock = take_the_new_leader;
+    if (tm_checkpoint_writer_begin(writer, &error) != TM_OK) fail_msg("%s", error.text);
+    assert_int_equal(taken_count, 0);
+    assert_int_equal(tm_checkpoint_recover(&memory, single_path(), NULL, NULL, &error), TM_BUSY);
+    assert_int_equal(model_fill(writer, NEW, &error), TM_OK);
+    assert_int_equal(tm_checkpoint_writer_finish(writer, &error), TM_OK);
+    tm_checkpoint_writer_destroy(writer);
+    assert_int_equal(model_content(&memory, files.folder, &error), NEW);
+    expect_clean("begun at once");
+  }
+}
+
+static void write_a_set_meanwhile(void) {
+  tm_error told = TM_ERROR_INIT;
+  status_meanwhile = model_write(&memory, TM_WRITE_SAFETENSORS, single_path(), SHARDS_OF_TWO, OLD, &told);
+}
+
+/* Another writer came and went after this one had looked around, and before its lock. */
+static void what_came_in_the_last_moment_is_replaced_too(void **state) {
+  (void)state;
+  tm_checkpoint_writer *writer = NULL;
+  assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), 0, &writer, &error), TM_OK);
+  before_lock = write_a_set_meanwhile;
+  if (tm_checkpoint_writer_begin(writer, &error) != TM_OK) fail_msg("%s", error.text);
+  assert_int_equal(status_meanwhile, TM_OK);
+  assert_int_equal(model_content(&memory, files.folder, &error), OLD);
+  assert_non_null(tm_checkpoint_writer_removal_at(writer, 3));
+  assert_int_equal(model_fill(writer, NEW, &error), TM_OK);
+  assert_int_equal(tm_checkpoint_writer_finish(writer, &error), TM_OK);
+  tm_checkpoint_writer_destroy(writer);
+  assert_int_equal(model_content(&memory, files.folder, &error), NEW);
+  assert_int_equal(count_entries(files.folder, ""), 1);
+}
+
+/* -------------------------------------------------------------------------------------------- others' files ---- */
+
+#define NOBODY 65534
+/* Returns 0, CANNOT, or which step went wrong. */
+static int write_as_nobody(const change *one) {
+  tm_error failure = TM_ERROR_INIT;
+  tm_checkpoint_writer *early = NULL, *late = NULL;
+  if (seteuid(NOBODY) != 0 || access(files.folder, F_OK) != 0 || faccessat(AT_FDCWD, files.folder, W_OK, AT_EACCESS) != 0)
+    return CANNOT;
+  if (model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), one->new_shard_bytes, &early, &failure) != TM_OK) return 2;
+  if (seteuid(0) != 0 || chmod(files.folder, 01777) != 0 || seteuid(NOBODY) != 0) return CANNOT;
+  if (tm_checkpoint_writer_begin(early, &failure) != TM_ERROR_IO || failure.native_code != EPERM) return 3;
+  if (strstr(failure.text, "cannot be removed or replaced") == NULL) return 4;
+  tm_checkpoint_writer_destroy(early);
+  failure = (tm_error)TM_ERROR_INIT;
+  if (model_plan(&memory, TM_WRITE_SAFETENSORS, single_path(), one->new_shard_bytes, &late, &failure) != TM_ERROR_IO) return 5;
+  return failure.native_code == EPERM ? 0 : 6;
+}
+
+/* In a folder where names belong to those who made them; better now than after hours of writing. */
+static void what_may_not_be_removed_is_refused_before(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    int how = 0;
+    empty_folder();
+    write_old(&changes[i]);
+    DIR *folder = opendir(files.folder);
+    assert_non_null(folder);
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+      if (entry->d_name[0] != '.') assert_int_equal(chmod(scratch_path(&files, entry->d_name), 0666), 0);
+    (void)closedir(folder);
+    assert_int_equal(chmod(files.folder, 0777), 0);
+    const pid_t child = fork();
+    if (child == 0) _exit(geteuid() == 0 && chown(files.folder, 0, 0) == 0 ? write_as_nobody(&changes[i]) : CANNOT);
+    assert_true(child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how));
+    if (WEXITSTATUS(how) == CANNOT) {
+      print_message("skipped: only the superuser can write in another one's name, and only where that one can reach\n");
+      skip();
+    }
+    if (WEXITSTATUS(how) != 0) fail_msg("%s: step %d", changes[i].text, WEXITSTATUS(how));
+    assert_int_equal(expect_one_model(&changes[i], "after a refusal"), OLD);
+    expect_clean(changes[i].text);
+  }
+}
+
 static void strangers_are_left_alone(void **state) {
   (void)state;
   static const char *const names[] = { "m.safetensors.part", "m.safetensors.0123456789ab.part.txt",
@@ -524,12 +719,17 @@ int main(void) {
     cmocka_unit_test_setup_teardown(killed_at_random_moments, set_up, tear_down),
     cmocka_unit_test_setup_teardown(refused_at_each_step, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_file_in_the_way_is_told_and_recovered, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_index_that_stays_is_told_and_recovered, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_file_system_without_reservation_is_written_to, set_up, tear_down),
     cmocka_unit_test_setup_teardown(cancelled_while_it_goes_to_the_disk, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_limit_is_an_error_and_no_signal, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_what_was_there, set_up, tear_down),
     cmocka_unit_test_setup_teardown(two_writers_of_one_name_are_one_too_many, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_busy_name_may_be_tried_again, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_somebody_else_completed_stays, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_lock_that_somebody_else_has_is_not_done_without, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_came_in_the_last_moment_is_replaced_too, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_may_not_be_removed_is_refused_before, set_up, tear_down),
     cmocka_unit_test_setup_teardown(strangers_are_left_alone, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_others_plant_is_not_believed, set_up, tear_down),
   };

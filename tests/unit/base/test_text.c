@@ -108,6 +108,18 @@ static void glob_does_not_explode(void **state) {
   assert_false(matches("a*a*a*a*a*a*a*a*a*a*a*a*b", text));
 }
 
+static void endings(void **state) {
+  (void)state;
+  assert_true(tm_text_has_ending("m.gguf", ".gguf"));
+  assert_true(tm_text_has_ending(".gguf.gguf", ".gguf"));
+  assert_false(tm_text_has_ending(".gguf", ".gguf"));
+  assert_true(tm_text_has_ending("models/m.gguf", ".gguf"));
+  assert_false(tm_text_has_ending("models/.gguf", ".gguf"));
+  assert_false(tm_text_has_ending("gguf", ".gguf"));
+  assert_false(tm_text_has_ending("m.gguf.part", ".gguf"));
+  assert_false(tm_text_has_ending("", ".gguf"));
+}
+
 /* ------------------------------------------------------------------------------------------------- suggestions ---- */
 
 static void suggestions(void **state) {
@@ -128,7 +140,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(utf8_lengths), cmocka_unit_test(escapes), cmocka_unit_test(no_direction_mark_is_clean),
     cmocka_unit_test(escape_is_bounded),
-    cmocka_unit_test(globs), cmocka_unit_test(glob_does_not_explode), cmocka_unit_test(suggestions),
+    cmocka_unit_test(globs), cmocka_unit_test(glob_does_not_explode), cmocka_unit_test(suggestions), cmocka_unit_test(endings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
