@@ -595,8 +595,9 @@ typedef struct tm_writer_tensor {
   uint64_t        name_length;
   const uint64_t *dims;                 /* outermost first; dense */
   uint32_t        rank;
-  uint32_t        format;               /* TM_FORMAT_NONE: passed on as type_name with `bytes` bytes (safetensors only) */
-  const char     *type_name;            /* of TM_FORMAT_NONE */
+  uint32_t        format;               /* TM_FORMAT_NONE: what type_name says, with `bytes` bytes */
+  const char     *type_name;            /* of TM_FORMAT_NONE: a dtype of safetensors, or, written to safetensors, one that the
+                                           library does not know but a safetensors file among metadata_from and inputs has */
   uint64_t        bytes;                /* of TM_FORMAT_NONE */
 } tm_writer_tensor;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "api/checkpoint.h"
 #include "base/error.h"
 #include "base/growth.h"
+#include "base/name_table.h"
 #include "formats/checkpoint_recovery.h"
 #include "formats/checkpoint_writer.h"
 #include "tensormorph/tensormorph.h"
@@ -92,6 +95,51 @@ static tm_status list_inputs(const tm_writer_options *options, request_lists *li
   return TM_OK;
 }
 
+/* The names of types that this version does not know, as inputs that are safetensors have them. */
+typedef struct type_names {
+  tm_name_table table;
+  tm_string    *items;
+  uint64_t      count, capacity;
+} type_names;
+
+static tm_status add_type_names(tm_memory *memory, const tm_archive *archive, type_names *names, tm_error *error) {
+  if (strcmp(tm_archive_format_name(archive), "safetensors") != 0) return TM_OK;
+  for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
+    const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
+    uint32_t at;
+    if ((tensor->flags & TM_ARCHIVE_TENSOR_UNKNOWN_TYPE) == 0) continue;
+    const tm_string name = { tensor->type_name, strlen(tensor->type_name) };
+    if (tm_name_table_find(&names->table, names->items, sizeof *names->items, name, &at)) continue;
+    tm_string *items = tm_make_room(memory, names->items, names->count, &names->capacity, sizeof *items);
+    if (items == NULL) return fail_memory(error);
+    names->items = items;
+    items[names->count] = name;
+    if (!tm_name_table_add(&names->table, items, sizeof *items, (uint32_t)names->count, &at)) return fail_memory(error);
+    names->count++;
+  }
+  return TM_OK;
+}
+
+/* Other formats have other names: what one of them calls a type means nothing in safetensors. */
+static tm_status mark_own_types(const tm_writer_options *options, const request_lists *lists, tm_error *error) {
+  type_names names = { .items = NULL };
+  tm_status status = TM_OK;
+  tm_name_table_init(&names.table, lists->memory);
+  if (options->metadata_from != NULL) status = add_type_names(lists->memory, options->metadata_from->archive, &names, error);
+  for (uint32_t i = 0; i < options->input_count && status == TM_OK; i++)
+    status = add_type_names(lists->memory, options->inputs[i]->archive, &names, error);
+  for (uint64_t i = 0; i < options->tensor_count && status == TM_OK; i++) {
+    tm_write_tensor *tensor = &lists->tensors[i];
+    uint32_t at;
+    if (tensor->format != TM_FORMAT_NONE || tensor->type_name == NULL) continue;
+    const tm_string name = { tensor->type_name, strlen(tensor->type_name) };
+    tensor->is_own_type = tm_name_table_find(&names.table, names.items, sizeof *names.items, name, &at);
+  }
+  tm_name_table_deinit(&names.table);
+  tm_memory_free(lists->memory, names.items, names.capacity * sizeof *names.items);
+  return status;
+}
+
 static void free_lists(const request_lists *lists, const tm_writer_options *options) {
   tm_memory_free(lists->memory, lists->tensors, options->tensor_count * sizeof *lists->tensors);
   tm_memory_free(lists->memory, lists->metadata, lists->metadata_count * sizeof *lists->metadata);
@@ -103,6 +151,7 @@ static tm_status create_inner(tm_writer *writer, const char *path, const tm_writ
   tm_status status = list_tensors(options, &lists, error);
   if (status == TM_OK) status = list_metadata(options, &lists, error);
   if (status == TM_OK) status = list_inputs(options, &lists, error);
+  if (status == TM_OK) status = mark_own_types(options, &lists, error);
   const tm_write_request request = {
     .format = options->format, .path = path, .shard_bytes = options->shard_bytes, .tensors = lists.tensors,
     .tensor_count = options->tensor_count, .metadata = lists.metadata, .metadata_count = lists.metadata_count,

@@ -155,9 +155,8 @@ typedef struct flight {
 static tm_status make_buffers(const flight *f) {
   for (uint32_t i = 0; i < TM_BATCH_AREAS; i++) {
     tm_batch_area *area = &f->batch->areas[i];
-    area->buffer = (tm_buffer *)area->host;
+    area->buffer = f->batch->device->is_host_memory ? (tm_buffer *)area->host : NULL;
     if (f->batch->device->is_host_memory || area->bytes == 0) continue;
-    area->buffer = NULL;
     TM_TRY(tm_device_buffer_create(f->use, area->bytes, &area->buffer, f->error));
   }
   return TM_OK;

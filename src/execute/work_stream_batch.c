@@ -125,6 +125,9 @@ static void finish(tm_work_stream_lane *lane, uint64_t begin_ns) {
   tm_mutex_unlock(&stream->lock);
 }
 
+/* That is no fault: a run by itself needs less. */
+static bool lacks_room(tm_status status) { return status == TM_ERROR_NO_MEMORY || status == TM_BUSY; }
+
 /* Each runs by itself, now and later, which tells who is at fault and finds somebody else. */
 static void fall_back(tm_work_stream_lane *lane, tm_status status, const tm_error *error, tm_work_stream_rest *out_rest) {
   tm_work_stream *stream = lane->stream;
@@ -132,7 +135,7 @@ static void fall_back(tm_work_stream_lane *lane, tm_status status, const tm_erro
   char note[sizeof error->text];
   batch->has_failed = true;
   for (uint32_t i = 0; i < batch->taken_count; i++) out_rest->entries[out_rest->count++] = batch->taken[i];
-  if (status == TM_ERROR_NO_MEMORY || status == TM_BUSY) return;
+  if (lacks_room(status)) return;
   snprintf(note, sizeof note, "%s: small pieces run one by one from now on: %.400s", batch->runs.device->name, error->text);
   tm_mutex_lock(&stream->lock);
   stream->work->note(stream->work->context, note);
@@ -142,10 +145,12 @@ static void fall_back(tm_work_stream_lane *lane, tm_status status, const tm_erro
 static tm_status run_batch(tm_work_stream_lane *lane, tm_work_stream_rest *out_rest, tm_error *error) {
   const uint64_t begin = tm_now_ns();
   tm_error own = TM_ERROR_INIT;
-  TM_TRY(load(lane, error));
-  const tm_status status = tm_batch_run(&lane->batch->runs, &own);
-  const bool is_last_word = status == TM_ERROR_CANCELLED || (status != TM_OK && lane->stream->runner->is_strict);
-  if (is_last_word) return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s", own.text);
+  tm_status status = load(lane, &own);
+  const bool is_loaded = status == TM_OK;
+  if (is_loaded) status = tm_batch_run(&lane->batch->runs, &own);
+  const bool is_last_word = !is_loaded || status == TM_ERROR_CANCELLED || lane->stream->runner->is_strict;
+  if (status != TM_OK && is_last_word && !lacks_room(status))
+    return tm_fail_native(error, status < 0 ? status : TM_ERROR_INTERNAL, own.native_code, "%s", own.text);
   if (status == TM_OK) finish(lane, begin);
   else fall_back(lane, status, &own, out_rest);
   return TM_OK;

@@ -108,7 +108,7 @@ void tm_work_stream_learn_offer(tm_work_stream_lane *lane, const tm_work_stream_
 bool tm_work_stream_suits_home(tm_work_stream *stream, const tm_request *request);
 
 /* Runs the piece, and more that are taken for it, at once, where that gains.  What did not run so is in out_rest, `first` included.
-   TM_ERROR_CANCELLED, what the work returned; if strict, what the device failed with */
+   TM_ERROR_CANCELLED, what the work returned; if strict, what the device failed with; but lack of memory is never an end */
 tm_status tm_work_stream_run_together(tm_work_stream_lane *lane, tm_work_stream_entry *first, tm_work_stream_rest *out_rest,
                                       tm_error *error);
 

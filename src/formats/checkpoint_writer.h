@@ -25,9 +25,10 @@ typedef struct tm_write_tensor {
   tm_string       name;
   const uint64_t *dims;         /* outermost first */
   uint32_t        rank;
-  uint32_t        format;       /* TM_FORMAT_NONE: a type that this version does not know, passed on under its name */
+  uint32_t        format;       /* TM_FORMAT_NONE: a type that this version does not know, or what type_name says in safetensors */
   const char     *type_name;    /* with TM_FORMAT_NONE, else not looked at */
   uint64_t        bytes;        /* with TM_FORMAT_NONE, else not looked at */
+  bool            is_own_type;  /* with TM_FORMAT_NONE: a safetensors file calls the type so, and may pass it on to another one */
 } tm_write_tensor;
 
 /* Needed during create only, but for what is said of inputs. */

@@ -45,11 +45,19 @@ static tm_status check_presence(const gguf_set *set) {
                  missing > shown ? ", ..." : "");
 }
 
+/* Parts are counted from 0. */
+static tm_status check_number(const char *label, const tm_gguf_split *split, tm_error *error) {
+  if (split->number < split->count) return TM_OK;
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: its split.no %" PRIu64 " is not below its split.count %" PRIu64, label, split->number,
+                 split->count);
+}
+
 /* Does the part that was just read say of itself what its name and the other parts say? */
 static tm_status check_part(const gguf_set *set, const char *label, const tm_gguf_split *part, uint64_t number) {
   if (part->count != set->split->count)
     return tm_fail(set->error, TM_ERROR_CORRUPT, "%s: says split.count %" PRIu64 ", but %s says %" PRIu64 ": files of different "
                    "models are mixed", label, part->count, set->label, set->split->count);
+  TM_TRY(check_number(label, part, set->error));
   if (part->number != number - 1)
     return tm_fail(set->error, TM_ERROR_CORRUPT, "%s: its name says part %" PRIu64 ", but its split.no %" PRIu64 " says part %" PRIu64
                    ": a part has the wrong name or is there twice", label, number, part->number, part->number + 1);
@@ -103,6 +111,7 @@ tm_status tm_gguf_open_set(tm_archive *archive, const tm_gguf_split *split, tm_e
   const char *label = tm_arena_string(&archive->arena, tm_file_label(file), strlen(tm_file_label(file)));
   if (path == NULL || label == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a path");
   const gguf_set set = { archive, &name, split, label, error };
+  TM_TRY(check_number(label, split, error));
   if (!tm_shard_name_parse(path, &name))
     return tm_fail(error, TM_ERROR_CORRUPT, "%s: is part %" PRIu64 " of a model in %" PRIu64 " files, but has no name like "
                    "NAME-00001-of-%05" PRIu64 ".gguf, by which the others could be found", label, split->number + 1, split->count,

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "formats/archive_builder.h"
+#include "formats/bytes.h"
 #include "formats/write_layout.h"
 
 #define EXTENSION ".gguf"
@@ -64,15 +65,42 @@ static tm_status drop_split_keys(tm_write_layout *layout, tm_error *error) {
   return tm_write_layout_note(layout, error, "the keys split.* are left out: all is in one file now");
 }
 
-static tm_status find_alignment(const tm_write_layout *layout, uint64_t *out_alignment, tm_error *error) {
+static bool parse_u32(tm_string text, uint64_t *out_number) {
+  uint64_t number = 0;
+  for (uint64_t i = 0; i < text.length; i++) {
+    if (text.data[i] < '0' || text.data[i] > '9') return false;
+    number = 10 * number + (uint64_t)(text.data[i] - '0');
+    if (number > UINT32_MAX) return false;
+  }
+  *out_number = number;
+  return text.length != 0;
+}
+
+/* The text becomes the number that it was before it went through a format which holds text alone: no reader takes it otherwise. */
+static tm_status restore_u32(tm_write_layout *layout, const tm_metadata **entry, tm_error *error) {
+  tm_string text;
+  uint64_t number;
+  if (!tm_metadata_as_string(&(*entry)->value, &text) || !parse_u32(text, &number)) return TM_OK;
+  tm_metadata *restored = tm_arena_alloc(&layout->arena, sizeof *restored);
+  unsigned char *data = tm_arena_alloc(&layout->arena, sizeof(uint32_t));
+  if (restored == NULL || data == NULL) return tm_write_layout_fail_memory(layout, error);
+  tm_store_le(data, number, sizeof(uint32_t));
+  *restored = **entry;
+  restored->value = (tm_metadata_value){ .type = TM_METADATA_U32, .count = 1, .data = data, .bytes = sizeof(uint32_t) };
+  *entry = restored;
+  return TM_OK;
+}
+
+static tm_status find_alignment(tm_write_layout *layout, uint64_t *out_alignment, tm_error *error) {
   uint64_t alignment = DEFAULT_ALIGNMENT;
   for (uint64_t i = 0; i < layout->metadata_count; i++) {
-    const tm_metadata *entry = layout->metadata[i];
-    if (!has_key(entry, "general.alignment")) continue;
-    const bool is_number = entry->value.type == TM_METADATA_U32 && tm_metadata_as_u64(&entry->value, &alignment);
+    if (!has_key(layout->metadata[i], "general.alignment")) continue;
+    TM_TRY(restore_u32(layout, &layout->metadata[i], error));
+    const tm_metadata_value *value = &layout->metadata[i]->value;
+    const bool is_number = value->type == TM_METADATA_U32 && tm_metadata_as_u64(value, &alignment);
     if (!is_number || alignment == 0 || (alignment % 8 != 0 && (alignment & (alignment - 1)) != 0))
-      return tm_fail(error, TM_ERROR_ARGUMENT, "%s: general.alignment must be a u32, and a multiple of 8 or a power of two",
-                     layout->label);
+      return tm_fail(error, TM_ERROR_ARGUMENT, "%s: general.alignment must be a u32 or its decimal text, and a multiple of 8 or a "
+                     "power of two", layout->label);
   }
   *out_alignment = alignment;
   return TM_OK;

@@ -58,10 +58,13 @@ static bool is_sorted(const extent *extents, uint64_t count) {
 
 static tm_status fail_overlap(const tm_layout *layout, const tm_archive_tensor *tensors, const extent *a, const extent *b,
                               tm_error *error) {
+  const tm_shown_name first = tm_show_name(tensors[a->index].name), second = tm_show_name(tensors[b->index].name);
+  if (a->begin == b->begin)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: tensors \"%s\" and \"%s\" overlap: both begin at offset %" PRIu64, layout->label,
+                   first.text, second.text, a->begin);
   return tm_fail(error, TM_ERROR_CORRUPT,
                  "%s: tensors \"%s\" and \"%s\" overlap: the first ends at offset %" PRIu64 ", the second begins at %" PRIu64,
-                 layout->label, tm_show_name(tensors[a->index].name).text, tm_show_name(tensors[b->index].name).text, a->end,
-                 b->begin);
+                 layout->label, first.text, second.text, a->end, b->begin);
 }
 
 static tm_status fail_gap(const tm_layout *layout, uint64_t begin, uint64_t end, tm_error *error) {

@@ -63,8 +63,9 @@ static tm_status read_length(tm_wire *wire, tm_wire_range *message, tm_wire_fiel
   uint64_t length;
   TM_TRY(read_varint(wire, message, &length));
   if (length > message->end - message->at)
-    return tm_fail(wire->error, TM_ERROR_CORRUPT, "%s: the field at offset %" PRIu64 " claims %" PRIu64 " bytes, but its message ends "
-                   "at offset %" PRIu64, wire->label, begin, length, message->end);
+    return tm_fail(wire->error, TM_ERROR_CORRUPT, "%s: the field at offset %" PRIu64 " claims %" PRIu64 " bytes, but %s ends at offset "
+                   "%" PRIu64, wire->label, begin, length, message->end > wire->file_bytes ? "the file" : "its message",
+                   end_of(wire, message));
   field->content = (tm_wire_range){ message->at, message->at + length };
   message->at += length;
   return TM_OK;

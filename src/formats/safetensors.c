@@ -83,16 +83,18 @@ static tm_string meaning_of(header_parser *parser, const tm_json_token *token) {
   return (tm_string){ text, tm_json_unescape(token, text) };
 }
 
-/* An array of at most `capacity` non-negative integers. */
-static tm_status read_integers(header_parser *parser, const tensor_entry *entry, const tm_json_token *first, uint64_t *numbers,
-                               uint64_t capacity, uint64_t *out_count) {
+/* An array of at most `capacity` non-negative integers, which are called `what`. */
+static tm_status read_integers(header_parser *parser, const tensor_entry *entry, const tm_json_token *first, const char *what,
+                               uint64_t *numbers, uint64_t capacity, uint64_t *out_count) {
   tm_json_token token = *first;
   uint64_t count = 0;
   if (first->kind != TM_JSON_ARRAY_BEGIN) return fail_entry_token(parser, entry, first, "a list of integers");
   while (tm_json_next(&parser->json, &token) != TM_JSON_ARRAY_END) {
     if (token.kind != TM_JSON_NUMBER || !token.is_integer)
       return fail_entry_token(parser, entry, &token, "a non-negative integer of at most 64 bits");
-    if (count == capacity) return fail_entry_token(parser, entry, &token, "] (no more numbers than that)");
+    if (count == capacity)
+      return fail_entry(parser, entry, "the header at offset %" PRIu64 ": it has more than %" PRIu64 " %s", LENGTH_BYTES + token.offset,
+                        capacity, what);
     numbers[count++] = token.integer;
   }
   *out_count = count;
@@ -106,11 +108,11 @@ static tm_status read_dtype(header_parser *parser, tensor_entry *entry, const tm
 }
 
 static tm_status read_shape(header_parser *parser, tensor_entry *entry, const tm_json_token *first) {
-  return read_integers(parser, entry, first, entry->dims, TM_ARCHIVE_MAX_RANK, &entry->rank);
+  return read_integers(parser, entry, first, "dimensions", entry->dims, TM_ARCHIVE_MAX_RANK, &entry->rank);
 }
 
 static tm_status read_offsets(header_parser *parser, tensor_entry *entry, const tm_json_token *first) {
-  TM_TRY(read_integers(parser, entry, first, entry->offsets, 2, &entry->offset_count));
+  TM_TRY(read_integers(parser, entry, first, "data_offsets", entry->offsets, 2, &entry->offset_count));
   return entry->offset_count == 2 ? TM_OK : fail_entry_token(parser, entry, first, "two data_offsets, begin and end");
 }
 
@@ -167,6 +169,12 @@ static tm_status place_tensor(const header_parser *parser, const tensor_entry *e
   return TM_OK;
 }
 
+static tm_status check_unknown(const header_parser *parser, const tensor_entry *entry, const tm_archive_tensor *tensor) {
+  if (tensor->bytes != 0 || tensor->element_count == 0) return TM_OK;
+  return fail_entry(parser, entry, "its shape has %" PRIu64 " elements (%s), its data_offsets hold 0 bytes", tensor->element_count,
+                    tm_show_name(entry->dtype).text);
+}
+
 /* An unknown dtype is listed by its name; its size is what the offsets say. */
 static tm_status add_tensor(header_parser *parser, const tensor_entry *entry) {
   tm_archive_tensor tensor = { .name = entry->name, .dims = entry->dims, .rank = (uint32_t)entry->rank };
@@ -177,6 +185,7 @@ static tm_status add_tensor(header_parser *parser, const tensor_entry *entry) {
     tensor.format = info->format;
     tensor.type_name = info->safetensors;
   } else {
+    TM_TRY(check_unknown(parser, entry, &tensor));
     tensor.flags = TM_ARCHIVE_TENSOR_UNKNOWN_TYPE;
     tensor.type_name = tm_arena_string(&parser->archive->arena, entry->dtype.data, entry->dtype.length);
     if (tensor.type_name == NULL) return fail_memory(parser);

@@ -45,6 +45,8 @@ static const char *refuse_tensor(const tm_written_tensor *tensor) {
   const tm_string name = tensor->name;
   if (tensor->info != NULL && tensor->info->safetensors == NULL)
     return "safetensors has no such type; write it as another one, or as GGUF";
+  if (tensor->info == NULL && !tensor->is_own_type) return "safetensors has no such type, and this version cannot change it to one";
+  if (tensor->info == NULL && tensor->element_count != 0 && tensor->bytes == 0) return "it has elements, but no bytes";
   if (!is_utf8(name)) return "its name is not UTF-8, which safetensors asks for";
   if (name.length == sizeof METADATA_NAME - 1 && memcmp(name.data, METADATA_NAME, name.length) == 0)
     return "safetensors uses this name for the metadata";

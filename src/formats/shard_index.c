@@ -38,8 +38,11 @@ static tm_string copy_meaning(index_parser *parser, const tm_json_token *token) 
 
 /* ------------------------------------------------------------------------------------------------------- shards ---- */
 
-static bool is_safe_path(tm_string path) {
-  return memchr(path.data, 0, (size_t)path.length) == NULL && tm_path_goes_inwards(path.data);
+/* What is wrong with the path of a shard; NULL: nothing. */
+static const char *refuse_path(tm_string path) {
+  if (path.length == 0) return "is empty";
+  if (memchr(path.data, 0, (size_t)path.length) != NULL) return "has a NUL character in it, which no file name can have";
+  return tm_path_goes_inwards(path.data) ? NULL : "leads out of the folder of the index";
 }
 
 /* The number of the shard of that name, new or not. */
@@ -50,9 +53,10 @@ static tm_status intern_shard(index_parser *parser, const tm_json_token *token, 
     return TM_OK;
   name = copy_meaning(parser, token);
   if (name.data == NULL) return fail_memory(parser);
-  if (!is_safe_path(name))
-    return tm_fail(parser->error, TM_ERROR_CORRUPT, "%s: the file name \"%s\" at offset %" PRIu64 " leads out of the folder of "
-                   "the index", parser->label, tm_show_name(name).text, token->offset);
+  const char *refusal = refuse_path(name);
+  if (refusal != NULL)
+    return tm_fail(parser->error, TM_ERROR_CORRUPT, "%s: the file name \"%s\" at offset %" PRIu64 " %s", parser->label,
+                   tm_show_name(name).text, token->offset, refusal);
   tm_shard *shards = tm_make_room(index->memory, index->shards, index->shard_count, &index->shard_capacity, sizeof *shards);
   if (shards == NULL) return fail_memory(parser);
   index->shards = shards;

@@ -20,6 +20,7 @@ typedef struct tm_written_tensor {
   tm_string             name;           /* first: name_table.h */
   const tm_format_info *info;           /* NULL: a type that is passed on by its name */
   const char           *type_name;      /* if info is NULL */
+  bool                  is_own_type;    /* if info is NULL: safetensors has the name from safetensors */
   const uint64_t       *dims;           /* outermost first; the caller's, until the layout is arranged */
   uint32_t              rank;
   uint32_t              file;           /* decided by the format, with offset */

@@ -10,17 +10,33 @@
 
 /* -------------------------------------------------------------------------------------------------------- tensors ---- */
 
+/* Who gives the name of a known type in the place of its number means that type, and its bytes must be those of the shape. */
+static tm_status resolve_type(const tm_write_layout *layout, const tm_write_tensor *wanted, tm_written_tensor *tensor,
+                              tm_error *error) {
+  if (tensor->info != NULL) return TM_OK;
+  const tm_shown_name name = tm_show_name(wanted->name);
+  if (wanted->format != TM_FORMAT_NONE || wanted->type_name == NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has an unknown format (%" PRIu32 ") and no name of a type",
+                   layout->label, name.text, wanted->format);
+  const tm_format_info *info = tm_format_by_safetensors(wanted->type_name, strlen(wanted->type_name));
+  uint64_t needed;
+  if (info == NULL) return TM_OK;
+  if (!tm_format_bytes(info, tensor->element_count, &needed) || needed != wanted->bytes)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\": %" PRIu64 " elements of %s are not %" PRIu64 " bytes", layout->label,
+                   name.text, tensor->element_count, info->safetensors, wanted->bytes);
+  tensor->info = info;
+  return TM_OK;
+}
+
 static tm_status fill_tensor(tm_write_layout *layout, const tm_write_tensor *wanted, tm_written_tensor *tensor, tm_error *error) {
   const tm_shown_name name = tm_show_name(wanted->name);
   *tensor = (tm_written_tensor){ .info = tm_format_find(wanted->format), .dims = wanted->dims, .rank = wanted->rank,
-                                 .bytes = wanted->bytes, .type_name = wanted->type_name };
+                                 .bytes = wanted->bytes, .type_name = wanted->type_name, .is_own_type = wanted->is_own_type };
   tensor->name = (tm_string){ tm_arena_string(&layout->arena, wanted->name.data, wanted->name.length), wanted->name.length };
   if (tensor->name.data == NULL) return tm_write_layout_fail_memory(layout, error);
   if (wanted->rank > TM_ARCHIVE_MAX_RANK || !tm_count_elements(wanted->dims, wanted->rank, &tensor->element_count))
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has too many axes or elements", layout->label, name.text);
-  if (tensor->info == NULL && (wanted->format != TM_FORMAT_NONE || wanted->type_name == NULL))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" has an unknown format (%" PRIu32 ") and no name of a type",
-                   layout->label, name.text, wanted->format);
+  TM_TRY(resolve_type(layout, wanted, tensor, error));
   if (tensor->info != NULL && !tm_format_bytes(tensor->info, tensor->element_count, &tensor->bytes))
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\": %" PRIu64 " elements of %s do not fill whole blocks of %" PRIu32
                    ", or need too many bytes", layout->label, name.text, tensor->element_count, tensor->info->name,

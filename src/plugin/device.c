@@ -369,19 +369,24 @@ static tm_status await(tm_device_use *use, tm_device_call *call, bool may_leave,
   }
 }
 
+/* The queue is made usable again once it is known what failed on it. */
+static tm_status clear_failed(tm_device_use *use, const tm_device_call *call, tm_status outcome) {
+  if (clear_queue(use, limit_of(use, call), call->cancelled)) return outcome;
+  if (use->queue_is_left) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while it failed on %s", use->device->name);
+  return abandon(use, "its queue cannot be cancelled", call->error);
+}
+
 /* Collects the outcome of what was enqueued; a failed queue is made usable again, since its error is now known. */
 static tm_status collect(tm_device_use *use, tm_device_call *call) {
   if (call->ticket.value == 0 && call->transfer != NULL) return TM_OK;    /* copied inside the call */
   if (call->ticket.value == 0) return abandon(use, "it gave no ticket", call->error);
   const bool may_leave = use->has_own_operands || (call->launch != NULL && !use->device->is_host_memory);
-  const uint64_t limit = limit_of(use, call), deadline = tm_now_ns() + limit;
+  const uint64_t deadline = tm_now_ns() + limit_of(use, call);
   if (may_leave) call->cancelled = use->cancelled;
   const tm_status outcome = await(use, call, may_leave, deadline);
   if (outcome == TM_OK || use->is_abandoned || use->queue_is_left) return outcome;
   if (outcome == TM_PENDING) return leave(use, deadline, call->error);
-  if (clear_queue(use, limit, call->cancelled)) return outcome;
-  if (use->queue_is_left) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while it failed on %s", use->device->name);
-  return abandon(use, "its queue cannot be cancelled", call->error);
+  return clear_failed(use, call, outcome);
 }
 
 /* Some devices get on only while somebody waits for them. */
@@ -500,13 +505,16 @@ tm_status tm_device_enqueue_download(tm_device_use *use, const tm_transfer *tran
   return take_ticket(use, &call, out_ticket);
 }
 
-/* The first piece of work that failed, as long as the queue remembers. */
-static tm_status find_failed(tm_device_use *use, uint64_t first_value, uint64_t last_value, uint64_t *out_failed_value, tm_error *error) {
-  for (uint64_t value = first_value; value <= last_value; value++) {
+/* The first piece of work that failed, as long as the queue remembers.  Nobody who wants to go asks for it. */
+static tm_status find_failed(tm_device_use *use, uint64_t first_value, uint64_t last_value, const _Atomic uint32_t *cancelled,
+                             uint64_t *out_failed_value, tm_error *error) {
+  for (uint64_t value = first_value; value <= last_value && !is_cancelled(cancelled); value++) {
     tm_device_call call = { .device = use->device, .queue = use->queue, .kind = TM_CALL_WAIT, .error = error, .trial = use->trial,
-                            .ticket = { .queue = use->queue, .value = value }, .timeout_ns = TM_WAIT_POLL };
+                            .ticket = { .queue = use->queue, .value = value }, .timeout_ns = TM_WAIT_POLL, .cancelled = cancelled };
     const tm_status status = tm_device_call_make(&call);
     if (call.is_hung) use->is_abandoned = true;
+    if (call.is_left) return leave_call(use, &call);
+    if (call.is_unmade) return TM_OK;
     if (status == TM_OK) continue;
     *out_failed_value = value;
     return status;
@@ -520,13 +528,15 @@ tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t
   if (ticket->value == 0) return TM_OK;
   tm_device_call call = { .device = use->device, .queue = use->queue, .error = error, .ticket = *ticket, .expected_ns = expected_ns };
   call.trial = use->trial;
-  tm_status outcome = await(use, &call, false, tm_now_ns() + limit_of(use, &call));
+  if (use->has_own_operands) call.cancelled = use->cancelled;
+  const uint64_t deadline = tm_now_ns() + limit_of(use, &call);
+  tm_status outcome = await(use, &call, use->has_own_operands, deadline);
   const bool is_all = ticket->value >= use->pending.value || outcome != TM_OK;
   if (is_all) use->pending = (tm_ticket){ 0, 0, 0 };
   if (is_all) use->pending_ns = 0;
-  if (outcome == TM_OK || use->is_abandoned) return outcome;
-  const tm_status cause = find_failed(use, tm_max_u64(first_value, 1), ticket->value, out_failed_value, error);
+  if (outcome == TM_OK || use->is_abandoned || use->queue_is_left) return outcome;
+  if (outcome == TM_PENDING || call.is_unmade) return leave(use, deadline, error);
+  const tm_status cause = find_failed(use, tm_max_u64(first_value, 1), ticket->value, call.cancelled, out_failed_value, error);
   if (cause < 0) outcome = cause;
-  if (use->is_abandoned) return outcome;
-  return clear_queue(use, limit_of(use, &call), NULL) ? outcome : abandon(use, "its queue cannot be cancelled", error);
+  return use->is_abandoned || use->queue_is_left ? outcome : clear_failed(use, &call, outcome);
 }

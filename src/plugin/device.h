@@ -75,8 +75,9 @@ tm_status tm_device_enqueue(tm_device_use *use, const tm_launch *launch, tm_tick
 tm_status tm_device_enqueue_upload(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error);
 tm_status tm_device_enqueue_download(tm_device_use *use, const tm_transfer *transfer, tm_ticket *out_ticket, tm_error *error);
 /* Returns when all up to the ticket is done, of which tickets from `first_value` on are the caller's; expected_ns is what that
-   should take.  After an error nothing of the queue is under way any more, unless the use is abandoned; *out_failed_value is
-   then the ticket of what failed, 0 if that is not known. */
+   should take.  After an error nothing of the queue is under way any more, unless the use is abandoned or its queue left;
+   *out_failed_value is then the ticket of what failed, 0 if that is not known.  TM_ERROR_CANCELLED: with own operands, the
+   caller was in a hurry. */
 tm_status tm_device_finish(tm_device_use *use, const tm_ticket *ticket, uint64_t first_value, uint64_t expected_ns,
                            uint64_t *out_failed_value, tm_error *error);
 

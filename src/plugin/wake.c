@@ -290,6 +290,7 @@ bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns, const _A
 bool tm_inventory_wake_all(tm_inventory *inventory, const _Atomic uint32_t *cancelled) {
   bool any = false;
   for (uint32_t i = 0; i < inventory->backend_count; i++) {
+    if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed) != 0) break;
     if (!tm_backend_is_asleep(inventory->backends[i])) continue;
     (void)tm_backend_wake(inventory->backends[i], cancelled);
     any = true;

@@ -21,7 +21,7 @@ void tm_backend_put_to_sleep(tm_backend_slot *slot);
    caller was cancelled. */
 bool tm_backend_wake(tm_backend_slot *slot, const _Atomic uint32_t *cancelled);
 
-/* Wakes everybody; `true` if somebody slept. */
+/* Wakes everybody, one after the other, as long as the caller does not want to go; `true` if somebody slept and was woken. */
 bool tm_inventory_wake_all(tm_inventory *inventory, const _Atomic uint32_t *cancelled);
 /* Wakes those for whom `work_ns` of work are worth it. */
 bool tm_inventory_wake_worth(tm_inventory *inventory, uint64_t work_ns, const _Atomic uint32_t *cancelled);

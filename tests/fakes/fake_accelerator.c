@@ -155,6 +155,7 @@ static tm_status fake_wait(tm_device *device, const tm_ticket *tickets, uint32_t
   fake_control *control = backend_of(device)->control;
   const uint64_t hang_at = control->hang_at, fail_at = atomic_load(&control->fail_at), begin = host->now_ns(host->context);
   atomic_fetch_add(&control->waits, 1);
+  atomic_store(&control->unwaited, 0);
   for (uint32_t i = 0; i < count; i++) {
     if (fail_at != 0 && tickets[i].value >= fail_at) return tickets[i].value == fail_at ? TM_ERROR_INTERNAL : TM_ERROR_PREDECESSOR;
     if (hang_at == 0 || tickets[i].value < hang_at) continue;
@@ -187,6 +188,8 @@ static tm_status launch_now(tm_device *device, const tm_launch *launch, tm_ticke
   const uint64_t number = atomic_fetch_add(&backend->control->launches, 1);
   const tm_status status = atomic_load(&backend->control->launch_status);
   if (status != TM_OK) return host->fail(host->context, status, 0, (tm_string)TM_STRING("told to fail"));
+  const int is_together = atomic_fetch_add(&backend->control->unwaited, 1) != 0 && backend->control->together_status != TM_OK;
+  if (is_together) return host->fail(host->context, backend->control->together_status, 0, (tm_string)TM_STRING("one at a time"));
   const tm_kernel *kernel = launch->kernel;
   const uint32_t last = launch->binding_count - 1 - kernel->has_workspace;
   const float *a = address(launch, 0), *b = address(launch, last - 1);

@@ -38,6 +38,8 @@ struct fake_control {
   _Atomic uint64_t fail_at;     /* not 0: that ticket ends as TM_ERROR_INTERNAL and those after it for that reason, until a cancel */
   uint32_t    queue_count;      /* 0: 4 */
   uint32_t    granule;          /* of offsets and stores; 0: 1 */
+  int32_t     together_status;  /* not TM_OK: how a launch ends that comes after another one without a wait between */
+  _Atomic uint32_t unwaited;    /* launches since the last wait */
   _Atomic uint64_t waits;
   void       *held_input;       /* what the launch that hangs was given */
   void       *held_output;

@@ -42,9 +42,11 @@ static tm_status copy_archive(const tm_archive *source, uint32_t format, const c
   tm_write_tensor *tensors = calloc((size_t)count + 1, sizeof *tensors);
   tm_metadata *metadata = calloc((size_t)keys + 1, sizeof *metadata);
   tm_checkpoint_writer *writer = NULL;
+  const bool is_safetensors = strcmp(tm_archive_format_name(source), "safetensors") == 0;
   for (uint64_t i = 0; i < count; i++) {
     const tm_archive_tensor *tensor = tm_archive_tensor_at(source, i);
-    tensors[i] = (tm_write_tensor){ tensor->name, tensor->dims, tensor->rank, tensor->format, tensor->type_name, tensor->bytes };
+    tensors[i] = (tm_write_tensor){ tensor->name, tensor->dims, tensor->rank, tensor->format, tensor->type_name, tensor->bytes,
+                                    is_safetensors };
   }
   for (uint64_t i = 0; i < keys; i++) metadata[i] = *tm_archive_metadata_at(source, i);
   const tm_write_request request = { .format = format, .path = path, .shard_bytes = shard_bytes, .tensors = tensors,

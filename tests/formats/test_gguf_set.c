@@ -146,6 +146,7 @@ static void mixed_parts_are_named(void **state) {
   static const struct { part second; tm_status status; const char *text; } cases[] = {
     { { 2, 3, 3, "b", NULL }, TM_ERROR_CORRUPT, "m-00002-of-00003.gguf: its name says part 2, but its split.no 2 says part 3" },
     { { 0, 3, 3, "b", NULL }, TM_ERROR_CORRUPT, "its split.no 0 says part 1: a part has the wrong name or is there twice" },
+    { { 5, 3, 3, "b", NULL }, TM_ERROR_CORRUPT, "m-00002-of-00003.gguf: its split.no 5 is not below its split.count 3" },
     { { 1, 4, 3, "b", NULL }, TM_ERROR_CORRUPT, "m-00002-of-00003.gguf: says split.count 4" },
     { { 1, 3, 5, "b", NULL }, TM_ERROR_CORRUPT, "says split.tensors.count 5" },
     { { 1, 3, 3, "a", NULL }, TM_ERROR_CORRUPT, "tensor \"a\" is also in" },
@@ -163,10 +164,11 @@ static void mixed_parts_are_named(void **state) {
 
 static void names_and_totals(void **state) {
   (void)state;
-  static const part lone = { 1, 3, 3, "b", NULL }, few = { 0, 1, 7, "b", NULL };
+  static const part lone = { 1, 3, 3, "b", NULL }, few = { 0, 1, 7, "b", NULL }, beyond = { 2, 2, 2, "b", NULL };
   tm_archive *archive;
   expect_refused(write_part("blob", &lone), TM_ERROR_CORRUPT, "has no name like NAME-00001-of-00003.gguf");
   expect_refused(write_part("m-00002-of-00004.gguf", &lone), TM_ERROR_CORRUPT, "its name says one of 4 files, but its split.count is 3");
+  expect_refused(write_part("p-00001-of-00002.gguf", &beyond), TM_ERROR_CORRUPT, "its split.no 2 is not below its split.count 2");
   static const part parts[] = { { 0, 2, 7, "a", NULL }, { 1, 2, 7, "b", NULL } };
   write_part("n-00001-of-00002.gguf", &parts[0]);
   expect_refused(write_part("n-00002-of-00002.gguf", &parts[1]), TM_ERROR_CORRUPT, "should have 7 tensors (split.tensors.count), but its 2 files hold 2");

@@ -387,6 +387,28 @@ static void functions_of_one_name(void **state) {
   free(model.bytes);
 }
 
+/* The model as a message has no end of its own: it is the file that is too short. */
+static void a_field_that_claims_more_than_there_is(void **state) {
+  (void)state;
+  gguf_maker model = { NULL, 0, 0 }, inner = { NULL, 0, 0 };
+  scratch folder;
+  assert_true(scratch_init(&folder));
+  put_natural(&model, 1, 8);
+  put_varint(&model, 7 << 3 | 2);
+  put_varint(&model, UINT64_MAX);
+  expect_refused(scratch_write(&folder, "a.onnx", model.bytes, model.size), TM_ERROR_CORRUPT,
+                 "claims 18446744073709551615 bytes, but the file ends at offset 13");
+  model.size = 0;
+  put_natural(&model, 1, 8);
+  put_varint(&inner, 5 << 3 | 2);
+  put_varint(&inner, 100);
+  put_message(&model, 7, &inner);
+  expect_refused(scratch_write(&folder, "a.onnx", model.bytes, model.size), TM_ERROR_CORRUPT,
+                 "claims 100 bytes, but its message ends at offset 6");
+  scratch_deinit(&folder);
+  free(model.bytes);
+}
+
 static void many_initializers(void **state) {
   (void)state;
   const uint64_t count = getenv("TM_NIGHTLY") != NULL ? 1000000 : 100000;
@@ -413,7 +435,7 @@ int main(void) {
     cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
     cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
-    cmocka_unit_test(long_texts_count_together),
+    cmocka_unit_test(a_field_that_claims_more_than_there_is), cmocka_unit_test(long_texts_count_together),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -162,7 +162,7 @@ static void bad_headers(void **state) {
   (void)state;
   static const struct { const char *header; uint64_t data_bytes; const char *text; } cases[] = {
     { "{" U8("a", "[4]", "0", "4") "," U8("b", "[4]", "3", "7") "}", 7, "\"a\" and \"b\" overlap" },
-    { "{" U8("a", "[4]", "0", "4") "," U8("b", "[4]", "0", "4") "}", 4, "overlap" },
+    { "{" U8("a", "[4]", "0", "4") "," U8("b", "[4]", "0", "4") "}", 4, "overlap: both begin at offset" },
     { "{" U8("b", "[4]", "2", "6") "," U8("a", "[4]", "0", "4") "}", 6, "\"a\" and \"b\" overlap" },
     { "{" U8("a", "[4]", "0", "4") "," U8("b", "[4]", "5", "9") "}", 9, "1 bytes at offset" },
     { "{" U8("a", "[4]", "1", "5") "}", 5, "no gaps" },
@@ -192,7 +192,9 @@ static void bad_headers(void **state) {
     { "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "each field once" },
     { "{\"a\":{\"dtype\":1,\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "name of a dtype" },
     { "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0]}}", 4, "begin and end" },
-    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,8]}}", 4, "no more numbers" },
+    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4,8]}}", 4, "it has more than 2 data_offsets" },
+    { "{\"a\":{\"dtype\":\"XX\",\"shape\":[4],\"data_offsets\":[0,0]}}", 0, "\"a\": its shape has 4 elements (XX), its data_offsets hold 0" },
+    { "{\"a\":{\"dtype\":\"XX\",\"shape\":[],\"data_offsets\":[0,0]}," U8("b", "[4]", "0", "4") "}", 4, "\"a\": its shape has 1" },
     { "{\"a\":[1]}", 0, "an object with dtype" },
     { "{\"__metadata__\":[]}", 0, "an object of strings" },
     { "{\"__metadata__\":{\"a\":1}}", 0, "expected a string" },
@@ -228,6 +230,7 @@ static void too_many_axes(void **state) {
     (void)snprintf(header, sizeof header, "{\"a\":{\"dtype\":\"U8\",\"shape\":[%s],\"data_offsets\":[0,1]}}", shape);
     assert_int_equal(open_made(header, 1, NULL, &made, &archive, &error), rank <= 64 ? TM_OK : TM_ERROR_CORRUPT);
     if (archive != NULL) assert_int_equal(tm_archive_tensor_at(archive, 0)->rank, rank);
+    else assert_non_null(strstr(error.text, "it has more than 64 dimensions"));
     tm_archive_close(archive);
     free(made.bytes);
   }

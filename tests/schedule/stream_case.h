@@ -20,6 +20,7 @@
 #define ELEMENTS 256u
 #define PIECE_BYTES (ELEMENTS * sizeof(float))
 #define LONG_NS UINT64_C(300000)
+#define HELPER_LOADS 30u
 
 static const tm_identity silicon = { { 7 } };
 
@@ -45,6 +46,8 @@ typedef struct stream_case {
   uint32_t         at;                  /* pieces done when this happens: */
   fake_control    *breaks;              /* it fails from then on */
   bool             waits_for_helper;
+  bool             helper_lacks_room;   /* to load anything, but for its first pieces */
+  _Atomic uint32_t helper_loads;
   uint32_t         stop_next, stop_load, stop_done, stop_advance, cancel;
   _Atomic uint32_t cancelled;
   tm_work_stream_report report;
@@ -75,6 +78,8 @@ static inline tm_status load(void *context, const tm_work_stream_piece *piece, t
   one->by_caller[piece->begin] = pthread_equal(pthread_self(), one->caller) != 0;
   if (!one->by_caller[piece->begin]) one->is_helped = true;
   if (one->stop_load != 0 && piece->begin == one->stop_load) return tm_fail(error, TM_ERROR_IO, "no data");
+  const bool is_short = one->helper_lacks_room && !one->by_caller[piece->begin] && one->helper_loads++ >= HELPER_LOADS;
+  if (is_short) return tm_fail(error, TM_ERROR_NO_MEMORY, "no room for a helper");
   pointers[0] = tm_work_stream_room_take(room, PIECE_BYTES);
   if (pointers[0] == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no room");
   memcpy(pointers[0], one->x[piece->begin], PIECE_BYTES);

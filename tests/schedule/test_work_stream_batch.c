@@ -55,6 +55,28 @@ static void many_share_a_wait(void **state) {
   }
 }
 
+/* The first pieces go to a device in the host's memory, with a workspace; the rest to one with memory of its own, and without. */
+static void a_lane_turns_from_one_kind_to_another(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare_kind(&one, &kinds[5]);
+  one.count = 400;
+  one.copies = 100;
+  one.fakes.controls[0].only_op = TM_OP_COPY;
+  one.fakes.controls[0].resource = silicon;             /* of both, so that neither helps the other */
+  one.fakes.controls[1] = (fake_control){ .cost_ns = 1000, .is_asynchronous = 1, .only_op = TM_OP_NEG, .memory = far_memory,
+                                          .resource = silicon };
+  open_stream(&one, "ab", "reference");
+  if (run(&one, false) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  for (uint32_t i = 0; i < 2; i++) {
+    const fake_control *control = &one.fakes.controls[i];
+    assert_true(atomic_load(&control->waits) < atomic_load(&control->launches));
+  }
+  assert_int_equal(one.notes + one.batch_notes, 0);
+  fake_case_close(&one.fakes);
+}
+
 static void large_ones_run_by_themselves(void **state) {
   static stream_case one;
   (void)state;
@@ -98,6 +120,21 @@ static void strict_streams_end_with_it(void **state) {
   one.fakes.controls[0].queue_count = 1;
   open_stream(&one, "a", "reference");
   assert_int_equal(run(&one, true), TM_ERROR_INTERNAL);
+  fake_case_close(&one.fakes);
+}
+
+/* Lack of memory is nobody's fault: a run by itself needs less, also where nobody else may make it good. */
+static void strict_streams_outlive_lack_of_memory(void **state) {
+  static stream_case one;
+  (void)state;
+  prepare_kind(&one, &kinds[1]);
+  one.fakes.controls[0].together_status = TM_ERROR_NO_MEMORY;
+  one.fakes.controls[0].queue_count = 1;        /* so that nobody helps: waits are counted together */
+  one.count = 400;
+  open_stream(&one, "a", "reference");
+  if (run(&one, true) != TM_OK) fail_msg("%s", one.error.text);
+  assert_whole(&one);
+  assert_true(atomic_load(&one.fakes.controls[0].launches) > one.count);        /* some were refused */
   fake_case_close(&one.fakes);
 }
 
@@ -154,9 +191,31 @@ static void helpers_take_many(void **state) {
   }
 }
 
+/* It gives its pieces back and goes, as it does when they come one by one. */
+static void a_helper_without_room_costs_no_result(void **state) {
+  static stream_case one;
+  (void)state;
+  for (uint32_t is_strict = 0; is_strict < 2; is_strict++) {
+    prepare(&one, LONG_NS + LONG_NS / 10);
+    one.small_bytes = PIECE_BYTES;
+    one.waits_for_helper = one.helper_lacks_room = true;
+    one.fakes.controls[1].is_asynchronous = 1;
+    one.fakes.controls[1].queue_count = 1;              /* for one helper */
+    one.fakes.controls[1].memory = far_memory;
+    open_stream(&one, "ab", "reference");
+    if (run(&one, is_strict != 0) != TM_OK) fail_msg("%s", one.error.text);
+    assert_whole(&one);
+    assert_int_equal(one.batch_notes, 0);
+    if (one.helper_loads > HELPER_LOADS) assert_int_equal(one.notes, 1);
+    fake_case_close(&one.fakes);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(many_share_a_wait), cmocka_unit_test(large_ones_run_by_themselves),
+    cmocka_unit_test(many_share_a_wait), cmocka_unit_test(a_lane_turns_from_one_kind_to_another),
+    cmocka_unit_test(strict_streams_outlive_lack_of_memory), cmocka_unit_test(a_helper_without_room_costs_no_result),
+    cmocka_unit_test(large_ones_run_by_themselves),
     cmocka_unit_test(a_batch_that_fails_is_made_good), cmocka_unit_test(strict_streams_end_with_it),
     cmocka_unit_test(a_hang_in_a_batch_costs_no_result), cmocka_unit_test(cancelled_streams_end),
     cmocka_unit_test(helpers_take_many),

@@ -81,6 +81,37 @@ static void make_model(scratch *folder) {
   free(made.bytes);
 }
 
+/* Tensors of 4000 bytes, more than fit into eight waits by themselves. */
+#define SMALL_TENSORS 600u
+#define SMALL_HEADER_BYTES (SMALL_TENSORS * 96u)
+
+static void make_small_model(scratch *folder) {
+  static char header[SMALL_HEADER_BYTES];
+  static const char entry[] = "%s\"t%u\":{\"dtype\":\"F32\",\"shape\":[1000],\"data_offsets\":[%u,%u]}";
+  size_t used = 0;
+  assert_true(scratch_init(folder));
+  for (uint32_t i = 0; i < SMALL_TENSORS; i++)
+    used += (size_t)snprintf(header + used, sizeof header - used, entry, i == 0 ? "{" : ",", i, i * 4000, i * 4000 + 4000);
+  header[used++] = '}';
+  made_file made = make_safetensors(header, used, SMALL_TENSORS * 4000);
+  (void)scratch_write(folder, "model.safetensors", made.bytes, made.size);
+  free(made.bytes);
+}
+
+/* Behind the trial: neither work that never ends, nor a wait that never comes back, keeps whoever wants to go. */
+static void a_job_can_be_cancelled_in_a_batch(void **state) {
+  (void)state;
+  static const char *const paths[] = { GREEDY("work_later"), GREEDY("wait_later") };
+  scratch folder;
+  make_small_model(&folder);
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    char state_folder[1024];
+    snprintf(state_folder, sizeof state_folder, "%s/state_%zu", folder.folder, i);
+    cancel_in(&paths[i], &folder, state_folder);
+  }
+  scratch_deinit(&folder);
+}
+
 static void a_job_can_be_cancelled_in_any_call(void **state) {
   (void)state;
   static const char *const paths[] = { GREEDY("query"), GREEDY("open"), GREEDY("prepare"), GREEDY("launch"), GREEDY("wait"),
@@ -117,6 +148,7 @@ static void a_job_can_be_cancelled_while_a_backend_wakes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_job_can_be_cancelled_in_any_call),
+    cmocka_unit_test(a_job_can_be_cancelled_in_a_batch),
     cmocka_unit_test(a_job_can_be_cancelled_while_a_backend_wakes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,52 @@ static void expect_refused(const tm_writer_options *options, const char *text) {
   assert_null(writer);
 }
 
+static void write_bytes(const char *name, const void *header, size_t header_bytes, size_t data_bytes) {
+  unsigned char bytes[256] = { 0 };
+  memcpy(bytes, header, header_bytes);
+  assert_non_null(scratch_write(&files, name, bytes, header_bytes + data_bytes));
+}
+
+static tm_writer_tensor tensor_of(const tm_checkpoint *checkpoint) {
+  tm_tensor_description found = { .struct_size = sizeof found };
+  assert_int_equal(tm_checkpoint_tensor(checkpoint, 0, &found), TM_OK);
+  return (tm_writer_tensor){ .name = found.name, .name_length = found.name_length, .dims = found.dims, .rank = found.rank,
+                             .format = found.format, .type_name = found.type_name, .bytes = found.bytes };
+}
+
+/* From a safetensors file to another one; what another format calls a type means nothing there. */
+static void names_of_types_pass_on_where_they_are_from(void **state) {
+  (void)state;
+  static const char next[] = "\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F8_NEXT_YEAR\",\"shape\":[3],\"data_offsets\":[0,4]}}    ";
+  static const char text[] = "\x93NUMPY\1\0\x3c\0{'descr':'<U2','fortran_order':False,'shape':(4,)}              ";
+  tm_checkpoint *own = NULL, *foreign = NULL;
+  tm_writer *writer = NULL;
+  write_bytes("next.safetensors", next, 8 + 0x40, 4);
+  write_bytes("text.npy", text, 10 + 0x3c, 32);
+  if (tm_checkpoint_open(context, scratch_path(&files, "next.safetensors"), 0, &own, &error) != TM_OK) fail_msg("%s", error.text);
+  if (tm_checkpoint_open(context, scratch_path(&files, "text.npy"), 0, &foreign, &error) != TM_OK) fail_msg("%s", error.text);
+  const tm_checkpoint *const both[2] = { foreign, own };
+  const tm_writer_tensor tensors[2] = { tensor_of(own), tensor_of(foreign) };
+  tm_writer_options options = { .struct_size = sizeof options, .format = TM_WRITER_SAFETENSORS, .tensors = tensors,
+                                .tensor_count = 1, .metadata_from = own };
+  assert_int_equal(tm_writer_create(context, scratch_path(&files, "m.safetensors"), &options, &writer, &error), TM_OK);
+  tm_writer_destroy(writer);
+  writer = NULL;
+  options.metadata_from = foreign;
+  expect_refused(&options, "(F8_NEXT_YEAR): safetensors has no such type");
+  options.inputs = both;
+  options.input_count = 2;
+  assert_int_equal(tm_writer_create(context, scratch_path(&files, "m.safetensors"), &options, &writer, &error), TM_OK);
+  tm_writer_destroy(writer);
+  options.tensor_count = 2;
+  expect_refused(&options, "(<U2): safetensors has no such type");
+  options.metadata_from = NULL;
+  options.input_count = 0;
+  expect_refused(&options, "(F8_NEXT_YEAR): safetensors has no such type, and this version cannot change it to one (and 1 more");
+  tm_checkpoint_close(own);
+  tm_checkpoint_close(foreign);
+}
+
 static void a_callers_mistakes_are_told(void **state) {
   (void)state;
   static const tm_writer_tensor nameless[] = { { .name_length = 1, .dims = dims, .rank = 1, .format = TM_FORMAT_F32 } };
@@ -225,6 +271,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_plan_says_what_will_happen, set_up, tear_down),
     cmocka_unit_test_setup_teardown(metadata_are_kept_and_added, set_up, tear_down),
     cmocka_unit_test_setup_teardown(inputs_are_never_written_over, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(names_of_types_pass_on_where_they_are_from, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_callers_mistakes_are_told, set_up, tear_down),
     cmocka_unit_test_setup_teardown(recovery_of_nothing_is_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(it_is_counted_and_given_back, set_up, tear_down),

@@ -291,6 +291,17 @@ static void what_waking_costs_is_counted_once(void **state) {
   tm_context_destroy(context);
 }
 
+static void who_wants_to_go_wakes_nobody(void **state) {
+  const state_case *c = *state;
+  static const _Atomic uint32_t cancelled = 1;
+  tm_context_destroy(open_case(c));
+  tm_context *context = open_case(c);
+  assert_int_not_equal(atomic_load(&context->inventory->asleep_count), 0);
+  assert_false(tm_inventory_wake_all(context->inventory, &cancelled));
+  tm_context_destroy(context);
+  assert_int_equal(inits(c), 1);
+}
+
 /* ---- what is kept, and for how long ---- */
 
 static void what_changed_meanwhile_is_noticed(void **state) {
@@ -719,6 +730,7 @@ int main(void) {
     CASE(a_question_to_it_wakes_it),
     CASE(many_threads_wake_it_once),
     CASE(what_waking_costs_is_counted_once),
+    CASE(who_wants_to_go_wakes_nobody),
     CASE(what_changed_meanwhile_is_noticed),
     CASE(another_setting_or_variable_is_tried_anew),
     CASE(another_file_is_tried_anew),
