@@ -146,7 +146,7 @@ static void a_hang_in_a_batch_costs_no_result(void **state) {
     stream_case *one = &cases[k];
     prepare_kind(one, &kinds[k]);
     one->count = 400;
-    one->fakes.patience_ns = 800000000;
+    one->fakes.patience_ns = UINT64_C(3000000000);
     one->fakes.alloc = keep_alloc;
     one->fakes.free = keep_free;
     one->fakes.controls[0].hang_at = 100;
