@@ -15,13 +15,6 @@
 #include "jobs/stats_figures.h"
 #include "jobs/stats_tiles.h"
 
-/* As for statistics: starting a tile costs nothing, and nobody waits long for one. */
-#define SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
-#define FIRST_TILE_BYTES (UINT64_C(1) << 20)
-#define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
-#define SHORT_TILE_NS UINT64_C(2500000)
-#define LONG_TILE_NS UINT64_C(10000000)
-
 /* Tensors that are under way: rows come in file order, whoever is done first. */
 #define OPEN_TENSORS 256u
 
@@ -116,14 +109,6 @@ static open_tensor *unfinished(const check_state *state) {
   return open->road == ROAD_STREAM && state->next_element < open->tensor->element_count ? open : NULL;
 }
 
-static tm_status name_tensor(const tm_archive_tensor *tensor, tm_status status, tm_error *error) {
-  char name[256];
-  if (status == TM_OK || status == TM_ERROR_CANCELLED) return status;
-  tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
-  tm_error_prefix(error, "tensor '%s'", name);
-  return status;
-}
-
 /* The rest of a tensor whose file failed is not worth reading.  What was not read is not counted as done. */
 static void drop_rest(check_state *state, open_tensor *open) {
   const uint64_t rest = open->tensor->element_count - state->next_element;
@@ -143,27 +128,12 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     if (status != TM_OK) return status;
     open = unfinished(state);
   }
-  const char *mapped = tm_archive_mapped(open->source->archive, open->item->tensor);
-  const uint64_t bytes = mapped != NULL ? state->tile_bytes : tm_min_u64(state->tile_bytes, state->read_tile_bytes);
-  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, bytes);
-  const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
-  const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
-                                                 &out_piece->request, error);
-  if (mapped != NULL) out_piece->request.flags |= TM_REQUEST_UNMEASURED;
-  out_piece->bytes = tile.bytes;
+  const uint64_t begin = state->next_element;
+  const tm_stats_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
+  const tm_status status = tm_stats_tile_next(open->source->archive, open->item->tensor, begin, &limits, out_piece, error);
   out_piece->subject = open;
-  out_piece->begin = tile.first_element;
-  state->next_element += tile.element_count;
-  return name_tensor(open->tensor, status, error);
-}
-
-static uint64_t elements_of(const tm_work_stream_piece *piece) { return piece->request.operands[0].element_count; }
-
-/* Whole tiles only: a short rest says nothing. */
-static void adapt_tile(check_state *state, uint64_t bytes, uint64_t taken_ns) {
-  if (bytes < state->tile_bytes / 2) return;
-  if (taken_ns < SHORT_TILE_NS && state->tile_bytes < LARGEST_TILE_BYTES) state->tile_bytes *= 2;
-  if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
+  if (status == TM_OK) state->next_element += tm_stats_piece_elements(out_piece);
+  return tm_stats_name_tensor(open->tensor, status, error);
 }
 
 static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
@@ -174,9 +144,9 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   const uint64_t examined_bytes = atomic_load(&open->has_failed) == 0 ? piece->bytes : 0;
   tm_job_count_use(state->job, outcome, examined_bytes);
-  adapt_tile(state, piece->bytes, piece->load_ns + outcome->measured_ns);
+  tm_stats_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, examined_bytes, 0);
-  atomic_fetch_sub(&open->elements_left, elements_of(piece));
+  atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));
   return TM_OK;
 }
 
@@ -256,7 +226,7 @@ static tm_status scan_some(check_state *state, tm_error *error) {
   for (; state->scanned < atomic_load(&state->opened); state->scanned++) {
     open_tensor *open = open_at(state, state->scanned);
     if (open->road != ROAD_HOST || atomic_load(&open->elements_left) == 0) continue;
-    return name_tensor(open->tensor, step_tensor(state, open, error), error);
+    return tm_stats_name_tensor(open->tensor, step_tensor(state, open, error), error);
   }
   return TM_OK;
 }
@@ -344,7 +314,7 @@ static tm_status write_rows(check_state *state, tm_error *error) {
     open_tensor *open = open_at(state, closed);
     if (atomic_load(&open->elements_left) != 0) break;
     const tm_status status = write_rows_of(state, open, error);
-    if (status != TM_OK) return name_tensor(open->tensor, status, error);
+    if (status != TM_OK) return tm_stats_name_tensor(open->tensor, status, error);
     if (was_examined(open)) tm_job_advance(state->job, 0, 1);
     atomic_store(&state->closed, closed + 1);
   }
@@ -457,7 +427,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   check_state *state = state_pointer;
   state->job = job;
   state->runner.cancelled = tm_job_cancel_flag(job);
-  state->read_tile_bytes = tm_stats_tile_share(state->memory, SMALLEST_TILE_BYTES, LARGEST_TILE_BYTES);
+  state->read_tile_bytes = tm_stats_tile_share(state->memory, TM_STATS_SMALLEST_TILE_BYTES, TM_STATS_LARGEST_TILE_BYTES);
   TM_TRY(tm_host_scanner_init(&state->scanner, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch, error));
   for (uint32_t i = 0; i < state->path_count; i++)
     TM_TRY(tm_check_files_open(&state->files, job, &state->archive_options, state->paths[i], error));
@@ -514,7 +484,7 @@ tm_status tm_check_job_start(tm_memory *memory, tm_inventory *inventory, const t
   if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   *state = (check_state){ .runner = *runner, .memory = memory, .inventory = inventory, .path_count = request->path_count,
                           .worst_numerics = request->worst_numerics, .archive_options = request->archive_options,
-                          .selection = { .memory = memory }, .ties = { .memory = memory }, .tile_bytes = FIRST_TILE_BYTES };
+                          .selection = { .memory = memory }, .ties = { .memory = memory }, .tile_bytes = TM_STATS_FIRST_TILE_BYTES };
   state->archive_options.allow_incomplete = true;
   tm_arena_init(&state->arena, memory);
   tm_check_files_init(&state->files, memory);

@@ -11,14 +11,6 @@
 #include "jobs/stats_row.h"
 #include "jobs/stats_tiles.h"
 
-/* Tiles grow and shrink with the time that reading and computing one takes: large enough that starting one costs nothing,
-   small enough that whoever is in a hurry, or cancels, waits for no more than one. */
-#define SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
-#define FIRST_TILE_BYTES (UINT64_C(1) << 20)
-#define LARGEST_TILE_BYTES (UINT64_C(32) << 20)
-#define SHORT_TILE_NS UINT64_C(2500000)
-#define LONG_TILE_NS UINT64_C(10000000)
-
 /* Tensors whose tiles are under way: rows come in file order, whoever is done first. */
 #define OPEN_TENSORS 256u
 
@@ -82,14 +74,6 @@ static open_tensor *unfinished(const stats_state *state) {
   return open->has_figures && state->next_element < open->tensor->element_count ? open : NULL;
 }
 
-static tm_status name_tensor(const tm_archive_tensor *tensor, tm_status status, tm_error *error) {
-  char name[256];
-  if (status == TM_OK || status == TM_ERROR_CANCELLED) return status;
-  tm_text_escape(tensor->name.data, tensor->name.length, name, sizeof name);
-  tm_error_prefix(error, "tensor '%s'", name);
-  return status;
-}
-
 static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_error *error) {
   stats_state *state = context;
   open_tensor *open = unfinished(state);
@@ -98,27 +82,12 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     if (status != TM_OK) return status;
     open = unfinished(state);
   }
-  const char *mapped = tm_archive_mapped(open->archive, open->item->tensor);
-  const uint64_t bytes = mapped != NULL ? state->tile_bytes : tm_min_u64(state->tile_bytes, state->read_tile_bytes);
-  const tm_stats_tile tile = tm_stats_tile_at(open->info, state->next_element, open->tensor->element_count, bytes);
-  const uint32_t alignment = mapped == NULL ? TM_SCRATCH_ALIGNMENT : tm_alignment_of(mapped + tile.offset);
-  const tm_status status = tm_stats_tile_request(open->info->format, tile.element_count, alignment, state->worst_numerics,
-                                                 &out_piece->request, error);
-  if (mapped != NULL) out_piece->request.flags |= TM_REQUEST_UNMEASURED;
-  out_piece->bytes = tile.bytes;
+  const uint64_t begin = state->next_element;
+  const tm_stats_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
+  const tm_status status = tm_stats_tile_next(open->archive, open->item->tensor, begin, &limits, out_piece, error);
   out_piece->subject = open;
-  out_piece->begin = tile.first_element;
-  state->next_element += tile.element_count;
-  return name_tensor(open->tensor, status, error);
-}
-
-static uint64_t elements_of(const tm_work_stream_piece *piece) { return piece->request.operands[0].element_count; }
-
-/* Whole tiles only: a short rest says nothing. */
-static void adapt_tile(stats_state *state, uint64_t bytes, uint64_t taken_ns) {
-  if (bytes < state->tile_bytes / 2) return;
-  if (taken_ns < SHORT_TILE_NS && state->tile_bytes < LARGEST_TILE_BYTES) state->tile_bytes *= 2;
-  if (taken_ns > LONG_TILE_NS && state->tile_bytes > SMALLEST_TILE_BYTES) state->tile_bytes /= 2;
+  if (status == TM_OK) state->next_element += tm_stats_piece_elements(out_piece);
+  return tm_stats_name_tensor(open->tensor, status, error);
 }
 
 static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
@@ -127,9 +96,9 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   (void)error;
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   tm_job_count_use(state->job, outcome, piece->bytes);
-  adapt_tile(state, piece->bytes, piece->load_ns + outcome->measured_ns);
+  tm_stats_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, piece->bytes, 0);
-  atomic_fetch_sub(&open->elements_left, elements_of(piece));
+  atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));
   return TM_OK;
 }
 
@@ -144,11 +113,11 @@ static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_
   const open_tensor *open = piece->subject;
   const tm_format_info *info = open->info;
   (void)context;
-  const tm_stats_tile tile = { piece->begin, elements_of(piece), piece->begin / info->block_elements * info->block_bytes, piece->bytes };
+  const tm_stats_tile tile = { piece->begin, tm_stats_piece_elements(piece), piece->begin / info->block_elements * info->block_bytes, piece->bytes };
   const void *data = NULL;
   const tm_status status = tm_stats_tile_load(open->archive, open->item->tensor, &tile, room, &data, error);
   out_pointers[0] = (void *)(uintptr_t)data;
-  return name_tensor(open->tensor, status, error);
+  return tm_stats_name_tensor(open->tensor, status, error);
 }
 
 /* ---- rows, on the job's thread ---- */
@@ -193,7 +162,7 @@ static tm_status write_rows(void *context, tm_error *error) {
     const open_tensor *open = open_at(state, closed);
     if (atomic_load(&open->elements_left) != 0) break;
     const tm_status status = write_row(state, open, error);
-    if (status != TM_OK) return name_tensor(open->tensor, status, error);
+    if (status != TM_OK) return tm_stats_name_tensor(open->tensor, status, error);
     atomic_store(&state->closed, closed + 1);
   }
   return TM_OK;
@@ -222,7 +191,7 @@ static void note_sources(const stats_state *state) {
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
-  state->read_tile_bytes = tm_stats_tile_share(state->memory, SMALLEST_TILE_BYTES, LARGEST_TILE_BYTES);
+  state->read_tile_bytes = tm_stats_tile_share(state->memory, TM_STATS_SMALLEST_TILE_BYTES, TM_STATS_LARGEST_TILE_BYTES);
   state->runner.cancelled = tm_job_cancel_flag(job);
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
@@ -269,7 +238,7 @@ tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const t
   stats_state *state = tm_memory_calloc(memory, 1, sizeof *state);
   if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   *state = (stats_state){ .runner = *runner, .memory = memory, .selection = { .memory = memory }, .source_count = request->source_count,
-                          .worst_numerics = request->worst_numerics, .tile_bytes = FIRST_TILE_BYTES,
+                          .worst_numerics = request->worst_numerics, .tile_bytes = TM_STATS_FIRST_TILE_BYTES,
                           .room = { .scratch = runner->scratch } };
   tm_arena_init(&state->arena, memory);
   const tm_status status = fill_state(state, memory, request, error);

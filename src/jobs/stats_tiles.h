@@ -24,9 +24,32 @@ typedef struct tm_stats_tile {
 /* The tile from `begin` on, of about `bytes`. */
 tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes);
 
+/* What a tile may be, and be computed with. */
+typedef struct tm_stats_tile_limits {
+  uint64_t bytes;               /* about, as tiles are whole superblocks */
+  uint64_t read_bytes;          /* at most, of a file that is not mapped */
+  uint32_t worst_numerics;
+} tm_stats_tile_limits;
+
+/* A job begins with tiles of TM_STATS_FIRST_TILE_BYTES ... */
+#define TM_STATS_SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
+#define TM_STATS_FIRST_TILE_BYTES (UINT64_C(1) << 20)
+#define TM_STATS_LARGEST_TILE_BYTES (UINT64_C(32) << 20)
+/* ... and goes on by what they take: large enough that a device's start does not count, small enough that whoever is in a hurry,
+   or cancels, waits for no more than one. */
+void tm_stats_tile_adapt(uint64_t *tile_bytes, uint64_t done_bytes, uint64_t taken_ns);
+
 /* The most bytes of a tile that needs memory, since its file is not mapped: a share of what the application allows, as tiles that
    grow into the limit would make a larger one worse than a smaller one.  Between `least` and `most`. */
 uint64_t tm_stats_tile_share(const tm_memory *memory, uint64_t least, uint64_t most);
+
+/* The tensor's next tile from element `begin` on as a piece of a stream; `subject` is left alone.   As tm_operand_contiguous */
+tm_status tm_stats_tile_next(const tm_archive *archive, uint64_t tensor, uint64_t begin, const tm_stats_tile_limits *limits,
+                             tm_work_stream_piece *out_piece, tm_error *error);
+uint64_t  tm_stats_piece_elements(const tm_work_stream_piece *piece);
+
+/* Puts the tensor's name in front of what is wrong with it; returns the status. */
+tm_status tm_stats_name_tensor(const tm_archive_tensor *tensor, tm_status status, tm_error *error);
 
 /* The statistics of dense elements at an address of that alignment. */
 tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
