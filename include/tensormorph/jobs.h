@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jobs.h - the part of tensormorph.h that is about long work over checkpoints, in the background: what all jobs have in common, and
+ * each of them.  tensormorph.h includes it, and what stands at its head (ownership, structs, threads) holds here, too.
+ */
+#ifndef TENSORMORPH_JOBS_H
+#define TENSORMORPH_JOBS_H
+
+#include "tensormorph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+typedef struct tm_checkpoint tm_checkpoint;     /* checkpoints.h */
+
+/* -------------------------------------------------------------------------------------------------------- jobs ---- */
+
+/* [any thread] tm_job_destroy is the exception.  Rows, notes and figures may be read while the job runs. */
+typedef struct tm_job tm_job;
+
+#define TM_COLUMN_TEXT    1u
+#define TM_COLUMN_COUNT   2u            /* unsigned */
+#define TM_COLUMN_NUMBER  3u            /* f64 */
+#define TM_COLUMN_SHAPE   4u            /* list of unsigned */
+#define TM_COLUMN_BYTES   5u            /* unsigned, a size */
+
+typedef struct tm_column {
+  const char *name;                     /* as in JSON */
+  uint32_t    type;                     /* TM_COLUMN_* */
+  uint32_t    reserved;
+  const char *help;                     /* one sentence; units included */
+} tm_column;
+
+/* One cell.  `defined` 0: there is no such number (the mean of nothing). */
+typedef struct tm_cell {
+  uint32_t    type;                     /* TM_COLUMN_*: which member holds */
+  uint32_t    defined;
+  uint64_t    count;                    /* COUNT, BYTES; of TEXT its length, of SHAPE its rank */
+  double      number;
+  const char *text;
+  const uint64_t *shape;
+} tm_cell;
+
+typedef struct tm_progress {
+  uint32_t struct_size;
+  uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
+  uint64_t bytes_done;                  /* never more than the total; less at the end of a check that could not read all of it */
+  uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
+  uint64_t items_done;                  /* tensors; of a check those that were examined whole */
+  uint64_t items_total;
+  uint64_t elapsed_ns;
+} tm_progress;
+
+/* How much one device did for a job. */
+typedef struct tm_device_usage {
+  uint32_t    struct_size;
+  uint32_t    device;
+  const char *device_name;
+  uint64_t    operation_count;
+  uint64_t    bytes;
+  uint64_t    busy_ns;                  /* sum over operations; may exceed the job's time when they overlap */
+} tm_device_usage;
+
+/* Called once on the job's own thread when it has ended; must not call tm_job_wait or tm_job_destroy on it. */
+typedef void (*tm_job_complete_fn)(void *complete_context, tm_job *job);
+
+typedef struct tm_stats_options {
+  uint32_t struct_size;
+  uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
+  const char *const *include;           /* glob patterns over names; none: all */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+  tm_job_complete_fn complete;          /* NULL: none */
+  void    *complete_context;
+} tm_stats_options;
+
+/*
+ * Statistics of every tensor, in one pass, in file order.  Columns: file, name, dtype, shape, count, nan, pos_inf,
+ * neg_inf, zero, subnormal, min, max, abs_max, mean, std, l2 (the last six of the finite values; std is the population's).
+ * A tensor whose type has no arithmetic gets a row with undefined figures and a note.  options may be NULL; options and
+ * patterns are copied, the checkpoints outlive the job.
+ * Returns at once, whatever the number of tensors: the job itself finds out which ones are meant.  So a pattern that matches
+ * nothing makes the job end, before any row and with totals still 0, and tm_job_wait returns TM_ERROR_NOT_FOUND with a
+ * suggestion in its text; so do patterns that exclude all that there is.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
+ */
+tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoints, uint32_t checkpoint_count,
+                             const tm_stats_options *options, tm_job **out_job, tm_error *error);
+
+typedef struct tm_check_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *const *include;           /* glob patterns over names; none: all.  They choose whose values are examined */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+  tm_job_complete_fn complete;          /* NULL: none */
+  void    *complete_context;
+} tm_check_options;
+
+/*
+ * What is wrong with the checkpoints at these paths (files, indexes of sharded sets, folders): one row each thing.  Columns: file,
+ * level ("finding": something is wrong; "note": worth knowing; "trouble": it could not be examined), kind, tensor, dtype, shape,
+ * count, total, first, slices, other, message.  Kinds:
+ *   structure         what the reader refuses, and files that are something else
+ *   missing_shard, stray_shard, missing_tensor, misplaced_tensor, unindexed_tensor, duplicate_tensor    index against shards
+ *   truncated_file, truncated       the file, and each tensor that it ends before
+ *   nan, inf          count elements of total; first: an index; slices: where on the outermost axis, from three axes on
+ *   block_scale       likewise count blocks whose scale is not finite; the last number of first counts blocks in a row
+ *   unexamined        values of a type that this version does not know
+ *   tied, zero, odd   notes: equal bytes in another tensor (other), nothing but zeros, what a reader finds odd
+ *   unreadable, changed             trouble: not there, not readable, or changed meanwhile
+ * Rows about files come first, then those about values in file order, then ties.  Trouble with one file costs the others nothing,
+ * and the job ends with TM_OK.  options may be NULL; all is copied.  Returns at once: files are opened by the job itself.
+ * Patterns that match nothing, or leave nothing, end it as they end statistics, unless there are findings or trouble about files:
+ * then those are its rows, and a note tells of the pattern.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
+ */
+tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,
+                             tm_job **out_job, tm_error *error);
+
+/* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended, however often it is asked:
+   TM_OK, TM_ERROR_CANCELLED, TM_ERROR_NOT_FOUND (a pattern that matches nothing), TM_ERROR_CHANGED, TM_ERROR_IO,
+   TM_ERROR_NO_DEVICE, TM_ERROR_NO_MEMORY, ...; error gets the text. */
+tm_status tm_job_wait(tm_job *job, uint64_t timeout_ns, tm_error *error);
+/* Asks it to end soon (within 100 ms); returns at once.  Safe to call from a signal handler. */
+void tm_job_cancel(tm_job *job);
+void tm_job_progress(const tm_job *job, tm_progress *out_progress);
+/* What its rows consist of; fixed from the start. */
+const tm_column *tm_job_columns(const tm_job *job, uint32_t *out_count);
+/* Rows finished so far; rows are never changed or removed. */
+uint64_t tm_job_row_count(const tm_job *job);
+/* Fills one cell a column.  Texts live as long as the job.   TM_OK, TM_END (not there yet) */
+tm_status tm_job_row(const tm_job *job, uint64_t row, tm_cell *out_cells);
+/* TM_OK, TM_END */
+tm_status tm_job_device_usage(const tm_job *job, uint32_t index, tm_device_usage *out_usage);
+/* What fell back and why, what could not be computed: one sentence each.  TM_OK, TM_END */
+tm_status tm_job_note(const tm_job *job, uint32_t index, const char **out_note);
+/* Cancels it if it runs, waits for its end, frees it. */
+void tm_job_destroy(tm_job *job);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENSORMORPH_JOBS_H */
