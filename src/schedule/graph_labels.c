@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "graph/in_place.h"
 #include "plugin/device.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
@@ -66,9 +67,11 @@ tm_status tm_graph_labels_ask(tm_graph_problem *problem, const tm_plan_policy *p
   set.hashes = tm_arena_calloc(&problem->arena, node_count, sizeof *set.hashes);
   if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL)
     return no_memory(error);
+  uint8_t *is_in_place;
+  TM_TRY(tm_graph_in_place_find(problem->graph, &problem->arena, &is_in_place, error));
   tm_request request;
   for (uint32_t i = 0; i < node_count; i++) {
-    tm_graph_request_make(problem->graph, i, policy, &request);
+    tm_graph_request_make(problem->graph, i, is_in_place[i] != 0, policy, &request);
     TM_TRY(ask_node(&set, i, &request, error));
   }
   return TM_OK;

@@ -297,6 +297,10 @@ static void check_buffers(tm_backend *backend, const tm_launch *launch, const tm
   }
 }
 
+static int is_told_of_place(const tm_backend *backend, const tm_operation *operation) {
+  return backend->control->aliases != 0 && (operation->operands[operation->input_count].flags & TM_OPERAND_IN_PLACE) != 0;
+}
+
 static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
   const tm_status fate = fate_of(backend, LAZY_LAUNCH);
@@ -307,6 +311,10 @@ static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_tick
   for (uint32_t i = 0; i < operand_count(operation); i++)
     one.pointers[i] =
         address_in(backend, launch->bindings[i].buffer, launch->bindings[i].offset, operation->operands[i].byte_count);
+  if (is_told_of_place(backend, operation)) {
+    atomic_fetch_add(&backend->control->places, 1);
+    if (one.pointers[operation->input_count] != one.pointers[0]) complain(backend);
+  }
   return enqueue(backend, launch->queue, &one, out_ticket);
 }
 

@@ -42,6 +42,7 @@ typedef struct lazy_control {
   _Atomic uint64_t complaints;          /* what no plan may do */
   _Atomic uint64_t buffers;             /* that there are now */
   _Atomic uint64_t queries;
+  _Atomic uint64_t places;              /* launches of kernels that were told that their output lies where input 0 does */
   /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take none.
      One thread at a time then. */
   _Atomic uint64_t *clock_ns;
