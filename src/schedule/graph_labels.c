@@ -109,6 +109,20 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   place->resource = problem->solver.resource_count++;
 }
 
+/* A replay gives a device its copies in the queue in which it gives it its work.  What works within its calls has none. */
+static tm_status queue_copies(tm_graph_problem *problem, tm_error *error) {
+  uint32_t *queues = tm_arena_alloc(&problem->arena, problem->solver.memory_count * sizeof *queues);
+  if (queues == NULL) return no_memory(error);
+  queues[TM_HOST_SPACE] = TM_SOLVER_NONE;
+  for (uint32_t i = 0; i < problem->place_count; i++) {
+    const tm_graph_place *place = &problem->places[i];
+    const bool is_enqueued = (place->device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
+    if (place->memory != TM_HOST_SPACE) queues[place->memory] = is_enqueued ? place->resource : TM_SOLVER_NONE;
+  }
+  problem->solver.copy_queues = queues;
+  return TM_OK;
+}
+
 tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
   const tm_inventory *inventory = problem->table->market.inventory;
   const uint32_t count = inventory->device_count;
@@ -135,7 +149,7 @@ tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
     problem->place_of_device[problem->places[i].device->index] = i;
   }
   problem->solver.link_count = problem->solver.memory_count - 1;
-  return TM_OK;
+  return queue_copies(problem, error);
 }
 
 /* ---- labels ---- */
