@@ -251,9 +251,17 @@ static tm_status put_in_order(tm_plan_explanation *explanation, tm_error *error)
 
 /* ---- all ---- */
 
+/* What was chosen anew with less room is explained with that. */
+static void take_budgets(tm_plan_explanation *explanation, const tm_explanation_request *request) {
+  tm_solver_problem *solver = &explanation->problem.solver;
+  if (request->budgets == NULL || solver->budgets == NULL || request->budget_count != solver->memory_count) return;
+  memcpy((uint64_t *)(uintptr_t)solver->budgets, request->budgets, solver->memory_count * sizeof *solver->budgets);
+}
+
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
                                error));
+  take_budgets(explanation, request);
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));
