@@ -161,7 +161,7 @@ static void any_graph_keeps_to_its_limit(void **state) {
       const tm_status status = tm_plan_create(one.graph, &options, &one.plan, NULL);
       assert_true(status == TM_OK || status == TM_ERROR_LIMIT);
       plans += status == TM_OK;
-      if (status == TM_OK && matrices <= 8 && matrices % 2 == 0) expect_explained(one.plan);         /* less room makes for more tries */
+      if (status == TM_OK && matrices <= 8 && matrices % 2 == 0) expect_explained(one.plan);    /* less room, more tries */
       over += status == TM_OK && most_bytes_of(one.plan) > options.max_memory_bytes;
       plan_case_destroy(&one);
       lazy_case_close(&machine);
