@@ -68,6 +68,7 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   if (atomic_load_explicit(&candidate->runs, memory_order_relaxed) > MEASURE_ALL_RUNS)
     note_surprise(candidate, run->taken_ns, expected_ns);
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, is_news ? 1 : run->run_count);
+  atomic_store_explicit(&candidate->alone_ns, 0, memory_order_relaxed);
   if (is_news) return;
   tm_correction_learn_copy(correction, candidate->basis.link_in, run->copies.in_bytes, run->copies.in_ns);
   tm_correction_learn_copy(correction, candidate->basis.link_out, run->copies.out_bytes, run->copies.out_ns);
