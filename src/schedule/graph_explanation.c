@@ -9,6 +9,7 @@
 #include "schedule/explained_question.h"
 #include "schedule/explained_schedule.h"
 #include "schedule/graph_budget.h"
+#include "schedule/graph_overlap.h"
 #include "schedule/requirement_change.h"
 #include "solver/portfolio.h"
 
@@ -161,6 +162,8 @@ static tm_status list_rejected(tm_plan_explanation *explanation, const uint32_t 
 
 /* What was chosen against all else: each label forced, then whole plans. */
 static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
+  const bool has_thread = explanation->choice.overlaps != 0 && explanation->policy.one_resource == 0;
+  if (has_thread) TM_TRY(tm_graph_overlap_add_thread(&explanation->problem, error));
   const tm_solver_label *all = explanation->problem.solver.labels;
   const uint64_t memory_count = explanation->problem.solver.memory_count;
   tm_assignment_within within;
