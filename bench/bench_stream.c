@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10] [--pin=1]: the statistics job over a checkpoint, again
- * and again, with the devices that there are but those named, and small operations in between as somebody at a keyboard wants
- * them.  Prints what each device did, how near that is to the least time that they could have taken together (bound /
- * achieved), and how long the small operations took while the job ran.
+ * bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10] [--pin=1]: the statistics job over a
+ * checkpoint, again and again, with the devices that there are but those named, and small operations in between as somebody at
+ * a keyboard wants them.  Prints what each device did, how near that is to the least time that they could have taken together
+ * (bound / achieved), and how long the small operations took while the job ran.
  *
  * --pin=1: one core for the library and its lanes, another for PoCL's device, so that the two are as different silicon: a core
  * each, and none takes the other's time.  What each thread was allowed at the end is printed.

@@ -90,8 +90,8 @@ typedef struct launching {
 
 static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
   const tm_launch_site site = { .device = l->candidate->device, .kernel = l->kernel, .operation = &l->candidate->operation,
-                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers, .residents = l->residents,
-                                .alias_mask = l->candidate->promise.alias_mask };
+                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers,
+                                .residents = l->residents, .alias_mask = l->candidate->promise.alias_mask };
   tm_device_use use = tm_device_use_begin(l->candidate->device, l->runner->cancelled);
   use.trial = l->candidate->trial;
   use.expected_ns = l->candidate->answer.cost_ns;

@@ -34,7 +34,8 @@ typedef struct tm_copy_times {
   uint64_t out_bytes;
 } tm_copy_times;
 
-/* `use` is one of the device's.  Returns when the outputs are there; what is read stays as it is, whatever the kernel expects.  As tm_device_run, TM_ERROR_NO_MEMORY */
+/* `use` is one of the device's.  Returns when the outputs are there; what is read stays as it is, whatever the kernel expects.
+   As tm_device_run, TM_ERROR_NO_MEMORY */
 tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error);
 
 #endif

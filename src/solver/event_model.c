@@ -17,8 +17,8 @@ tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *ind
   const uint64_t jobs = problem->copy_queues == NULL ? ops : ops + edges + values;
   memset(model, 0, sizeof *model);
   model->index = index;
-  uint32_t **const numbers[] = { &model->op_before, &model->job_before, &model->job_next, &model->op_missing, &model->edge_op, &model->edge_next,
-                                 &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
+  uint32_t **const numbers[] = { &model->op_before, &model->job_before, &model->job_next, &model->op_missing, &model->edge_op,
+                                 &model->edge_next, &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
                                  &model->resource_tail, &model->link_waiting, &model->link_last, &model->links_due };
   const uint64_t counts[] = { ops, jobs, jobs, ops, edges, edges, values, values, problem->resource_count,
                               problem->resource_count, problem->link_count, problem->link_count, problem->link_count };

@@ -32,7 +32,7 @@ typedef struct tm_event_copy {
   uint32_t heap_far;
   uint32_t heap_distance;
   uint32_t queue;               /* the resource in whose queue it is; TM_SOLVER_NONE: its link carries it */
-  uint32_t owner;               /* of a queue: the operation before which it comes; TM_SOLVER_NONE: behind its maker, or at the end */
+  uint32_t owner;               /* in a queue: whom it comes right before; TM_SOLVER_NONE: behind its maker, or at the end */
   uint32_t is_gated;            /* it waits until all is there that its owner needs from elsewhere */
 } tm_event_copy;
 

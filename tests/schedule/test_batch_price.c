@@ -88,7 +88,9 @@ static uint32_t stream(world *w, uint32_t batches) {
   return device;
 }
 
-static void expect_on(const world *w, uint32_t device, const char *name) { assert_string_equal(fake_device_name(&w->one, device), name); }
+static void expect_on(const world *w, uint32_t device, const char *name) {
+  assert_string_equal(fake_device_name(&w->one, device), name);
+}
 
 static void a_device_that_slows_down_loses_its_batches(void **state) {
   static world w;

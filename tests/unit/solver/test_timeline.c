@@ -100,7 +100,7 @@ static void test_copies_wait_their_turn(void **state) {
   assert_int_equal(timeline.op_start_ns[0], 3);         /* x came */
   assert_int_equal(timeline.op_start_ns[1], 16);        /* a left */
   assert_int_equal(timeline.op_start_ns[2], 19);        /* y came */
-  assert_int_equal(timeline.op_start_ns[3], 26);        /* b came, which was there from 21 and had to wait for the operation before */
+  assert_int_equal(timeline.op_start_ns[3], 26);        /* b came; from 21 on it had to wait for the operation before */
   assert_int_equal(timeline.makespan_ns, 28);
   assert_int_equal(timeline.additive_ns, 10 + 5 + 4 + 2 + 4 * 3);
   assert_int_equal(timeline.critical_count, 7);
