@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_compare.h - what the kernels of TM_OP_COMPARE_TENSORS share.  Pairs come in blocks of the canonical order
+ * (canonical_sum.h), decoded to f32 where both formats fit it and to f64 otherwise; an instruction set gives the functions
+ * that add a decoded block to a state.  A block with the same bytes on both sides is decoded once, and added once as long
+ * as all blocks of its superblock before it were so too.
+ *
+ *   the same bytes:  decode one side  -> add_equal_*  -> norm_a, which is dot and norm_b as well
+ *   others:          decode both      -> add_*        -> four sums, largest differences
+ */
+#ifndef CPU_COMPARE_H
+#define CPU_COMPARE_H
+
+#include <stdint.h>
+
+#include "tensormorph/canonical_sum.h"
+
+typedef struct cpu_compare_lanes {
+  double squared[TM_SUM_LANES], dot[TM_SUM_LANES], norm_a[TM_SUM_LANES], norm_b[TM_SUM_LANES];
+} cpu_compare_lanes;
+
+typedef struct cpu_compare_state {
+  uint64_t          equal, nonfinite;
+  double            max_abs, max_rel;
+  uint64_t          is_alike;   /* 1: all pairs of the superblock so far had equal bits; dot and norm_b are not kept */
+  cpu_compare_lanes lanes;      /* of one superblock, +0 when it starts */
+} cpu_compare_state;
+
+/* Functions over whole blocks, at any address.  Those of a type `add` return 0 if some value is not finite, or a sum of f64
+   became so: then only equal pairs have been counted, and the caller replaces what is not finite by zeros and calls again
+   with `is_masked` set, which counts no equal pairs and always adds. */
+typedef struct cpu_compare_kernels {
+  int (*add_f32)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+  int (*add_f64)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+  /* Of pairs of which both sides are `a`. */
+  int (*add_equal_f32)(const void *a, int is_masked, cpu_compare_state *state);
+  int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
+  /* Whether all bytes are the same; stops early. */
+  int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
+} cpu_compare_kernels;
+
+extern const cpu_compare_kernels cpu_compare_avx2;
+extern const cpu_compare_kernels cpu_compare_avx512;
+
+/* Of AVX2, for both. */
+void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* raises the maxima by a finite block of f32 */
+int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *state);
+
+/* Copies of two blocks with zeros in place of pairs that are not finite; returns the number of these. */
+uint64_t cpu_compare_mask_f32(const void *a, const void *b, float *out_a, float *out_b);
+uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out_a, double *out_b);
+
+/* How a block of a format is read. */
+typedef struct cpu_compare_format {
+  uint32_t format;
+  uint32_t bytes;               /* of so many elements: */
+  uint32_t elements;
+  uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
+  uint8_t  is_wide_integer;     /* its f64 may be equal where its bits are not */
+  void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
+  void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
+} cpu_compare_format;
+
+/* NULL if it is none of those that can be read. */
+const cpu_compare_format *cpu_compare_format_find(uint32_t format);
+
+/* A block of f32 as f64; bits of NaN are kept. */
+void cpu_compare_widen(const void *from, double *to);
+
+#endif
