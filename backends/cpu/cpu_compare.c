@@ -66,6 +66,15 @@ static void add_f32(const compare_job *job, const unsigned char *data_a, const u
   job->kernels->add_f32(masked_a, masked_b, 1, state);
 }
 
+/* By a function for the format itself, as long as there is one and nothing special about the block. */
+static int add_undecoded(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  const cpu_compare_kernels *k = job->kernels;
+  if (job->formats[0] != job->formats[1]) return 0;
+  if (job->formats[0]->format == TM_FORMAT_BF16) return k->add_bf16 != NULL && k->add_bf16(a, b, state);
+  if (job->formats[0]->format == TM_FORMAT_F16) return k->add_f16 != NULL && k->add_f16(a, b, state);
+  return 0;
+}
+
 static uint64_t count_equal_words(const unsigned char *a, const unsigned char *b) {
   uint64_t equal = 0, words[2];
   for (size_t i = 0; i < BLOCK; ++i) {
@@ -106,6 +115,7 @@ static void add_block(const compare_job *job, const unsigned char *a, const unsi
     return;
   }
   unfold(state);
+  if (add_undecoded(job, a, b, state)) return;
   if (narrow) add_f32(job, a, b, state);
   else add_f64(job, a, b, state);
 }

@@ -12,6 +12,7 @@
 #define CPU_COMPARE_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "tensormorph/canonical_sum.h"
 
@@ -32,6 +33,9 @@ typedef struct cpu_compare_state {
 typedef struct cpu_compare_kernels {
   int (*add_f32)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
   int (*add_f64)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+  /* Of blocks as they lie, which are not masked: 0 leaves the state as it was.  NULL: there is no such short cut. */
+  int (*add_bf16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+  int (*add_f16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
   /* Of pairs of which both sides are `a`. */
   int (*add_equal_f32)(const void *a, int is_masked, cpu_compare_state *state);
   int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
@@ -39,11 +43,24 @@ typedef struct cpu_compare_kernels {
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
 } cpu_compare_kernels;
 
+/* Kernels find a larger quotient |a - b| / max(|a|, |b|) without dividing: a rounded quotient is above the largest so far, `best`,
+   only where |a - b| - best * max, one fused operation, is half a unit of best's last place times max, or more.  The margin is
+   a trifle less than that half unit, for the rounding of the difference; so a quotient that is as large as the best one, which
+   is common where there are few bits, is not taken for a larger one because the best one was rounded down. */
+static inline double cpu_compare_margin(double best) {
+  const uint64_t half_unit = UINT64_C(53) << 52;        /* of the exponent */
+  uint64_t bits;
+  memcpy(&bits, &best, sizeof bits);
+  bits &= UINT64_C(0x7ff) << 52;
+  return bits > half_unit ? tm_sum_from_bits(bits - half_unit) * (1 - 0x1p-40) : 0;
+}
+
 extern const cpu_compare_kernels cpu_compare_avx2;
 extern const cpu_compare_kernels cpu_compare_avx512;
 
 /* Of AVX2, for both. */
 void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* raises the maxima by a finite block of f32 */
+int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state);
 int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state);
 int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *state);
 

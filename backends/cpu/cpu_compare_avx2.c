@@ -33,10 +33,9 @@ CPU_INLINE void store_quarter(const quarter *q, cpu_compare_lanes *lanes, int at
   _mm256_storeu_pd(lanes->norm_b + at, q->norm_b);
 }
 
-/* Where a difference, or a quotient |a - b| / max(|a|, |b|), is above the largest so far, `more` becomes negative: the sign of
-   best * max - |a - b| is right with one fused operation, so that no division is needed until there is a larger one. */
 typedef struct largest {
-  __m256d abs, rel, more;
+  __m256d abs, rel, rel_margin;
+  __m256d more;                 /* negative where a pair is beyond */
 } largest;
 
 CPU_INLINE void add_four(quarter *q, largest *l, const float *a, const float *b) {
@@ -46,7 +45,8 @@ CPU_INLINE void add_four(quarter *q, largest *l, const float *a, const float *b)
   q->norm_a = _mm256_fmadd_pd(x, x, q->norm_a);
   q->norm_b = _mm256_fmadd_pd(y, y, q->norm_b);
   l->more = _mm256_or_pd(l->more, _mm256_sub_pd(l->abs, distance));
-  l->more = _mm256_or_pd(l->more, _mm256_fmsub_pd(_mm256_max_pd(absolute(x), absolute(y)), l->rel, distance));
+  const __m256d larger = _mm256_max_pd(absolute(x), absolute(y));
+  l->more = _mm256_or_pd(l->more, _mm256_fmadd_pd(larger, l->rel_margin, _mm256_fmsub_pd(larger, l->rel, distance)));
 }
 
 typedef struct half_result {
@@ -56,7 +56,9 @@ typedef struct half_result {
 
 static __attribute__((noinline)) CPU_AVX2 half_result add_half(const float *a, const float *b, const cpu_compare_state *state, cpu_compare_lanes *lanes, int at) {
   quarter p = load_quarter(lanes, at), q = load_quarter(lanes, at + 4);
-  largest l = { _mm256_set1_pd(state->max_abs), _mm256_set1_pd(state->max_rel), _mm256_setzero_pd() };
+  largest l = {
+    _mm256_set1_pd(state->max_abs), _mm256_set1_pd(state->max_rel), _mm256_set1_pd(cpu_compare_margin(state->max_rel)), _mm256_setzero_pd(),
+  };
   __m256i equal = _mm256_setzero_si256();
   for (int i = at; i < BLOCK; i += TM_SUM_LANES) {
     CPU_PREFETCH(a + i);
@@ -117,11 +119,12 @@ static __attribute__((noinline)) CPU_AVX2 int add_norm(const float *a, double *l
     n2 = _mm256_fmadd_pd(x2, x2, n2);
     n3 = _mm256_fmadd_pd(x3, x3, n3);
   }
+  if (!is_finite(_mm256_add_pd(_mm256_add_pd(n0, n1), _mm256_add_pd(n2, n3)))) return 0;
   _mm256_storeu_pd(lanes, n0);
   _mm256_storeu_pd(lanes + 4, n1);
   _mm256_storeu_pd(lanes + 8, n2);
   _mm256_storeu_pd(lanes + 12, n3);
-  return is_finite(_mm256_add_pd(_mm256_add_pd(n0, n1), _mm256_add_pd(n2, n3)));
+  return 1;
 }
 
 /* The square of an f32 is exact in f64. */
@@ -143,14 +146,13 @@ static __attribute__((noinline)) CPU_AVX2 int add_squares(const float *a, cpu_co
   return is_finite(_mm256_add_pd(p.norm_a, q.norm_a));
 }
 
-static CPU_AVX2 int add_equal_f32(const void *a, int is_masked, cpu_compare_state *state) {
-  cpu_compare_lanes lanes = state->lanes;
-  int finite = 1;
+CPU_AVX2 int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state) {
   if (!is_masked) state->equal += BLOCK;
-  if (state->is_alike) finite = add_norm(a, lanes.norm_a);
-  else for (int at = 0; at < TM_SUM_LANES; at += HALF) finite &= add_squares(a, &lanes, at);
-  if (finite) state->lanes = lanes;
-  return finite;
+  if (state->is_alike) return add_norm(a, state->lanes.norm_a);
+  cpu_compare_lanes lanes = state->lanes;
+  if (!add_squares(a, &lanes, 0) || !add_squares(a, &lanes, HALF)) return 0;
+  state->lanes = lanes;
+  return 1;
 }
 
 static CPU_AVX2 int same_bytes(const unsigned char *a, const unsigned char *b, uint64_t bytes) {
@@ -167,7 +169,7 @@ static CPU_AVX2 int same_bytes(const unsigned char *a, const unsigned char *b, u
 const cpu_compare_kernels cpu_compare_avx2 = {
   .add_f32 = add_f32,
   .add_f64 = cpu_compare_add_f64,
-  .add_equal_f32 = add_equal_f32,
+  .add_equal_f32 = cpu_compare_add_equal_f32,
   .add_equal_f64 = cpu_compare_add_equal_f64,
   .same_bytes = same_bytes,
 };
