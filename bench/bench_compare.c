@@ -36,7 +36,12 @@ static uint64_t next_random(uint64_t *state) {
   return *state ^= *state << 17;
 }
 
-/* Random bits with the exponents of ordinary weights where the format has any, and scales within a factor of four. */
+/* No quantizer makes a -128 of q8_0. */
+static unsigned char without_lowest(uint32_t format, unsigned char integers) {
+  return format == TM_FORMAT_Q8_0 && integers == 0x80 ? 0x82 : integers;
+}
+
+/* Random bits with the exponents of ordinary weights where the format has any, and scales within a factor of two. */
 static void tame(uint32_t format, unsigned char *data, uint64_t bytes) {
   const tm_format_info *info = tm_format_find(format);
   const uint64_t step = info->block_bytes, top = info->kind == TM_KIND_BLOCK ? 1 : step - 1;
@@ -51,6 +56,7 @@ static void tame(uint32_t format, unsigned char *data, uint64_t bytes) {
     case TM_FORMAT_F8_E4M3FN: *upper = (unsigned char)(*upper & 0xbf); break;
     default: *upper = (unsigned char)((*upper & 3) | 0x14); break;      /* the scale of a block */
     }
+    for (uint64_t i = 2; info->kind == TM_KIND_BLOCK && i < step; ++i) data[at + i] = without_lowest(format, data[at + i]);
   }
 }
 
@@ -67,7 +73,9 @@ static void change(uint32_t format, unsigned char *data, uint64_t bytes) {
   const tm_format_info *info = tm_format_find(format);
   for (uint64_t at = 0; at + info->block_bytes <= bytes; at += info->block_bytes) {
     if (info->kind != TM_KIND_BLOCK) data[at] ^= 1;
-    else for (uint64_t i = 2; i < info->block_bytes; ++i) data[at + i] ^= format == TM_FORMAT_Q8_0 ? 1 : 0x11;
+    for (uint64_t i = 2; info->kind == TM_KIND_BLOCK && i < info->block_bytes; ++i) {
+      data[at + i] = without_lowest(format, (unsigned char)(data[at + i] ^ (format == TM_FORMAT_Q8_0 ? 1 : 0x11)));
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 typedef struct lane_result {
   cpu_compare_state state;
   uint64_t          words[4][TM_SUM_WORDS];     /* of the four sums, superblock by superblock */
+  uint64_t          by_lanes;   /* so many superblocks of quants are not worth a try without lanes */
 } lane_result;
 
 typedef struct compare_job {
@@ -152,15 +153,51 @@ static void add_superblock(const compare_job *job, uint64_t begin, uint64_t coun
   unfold(state);
 }
 
+#define BY_LANES 15             /* superblocks, after one whose sums would have been rounded */
+
+/* A whole superblock of one block format without lanes; 0 leaves everything but the maxima, which are right, as it was. */
+static int add_quants(const compare_job *job, uint64_t begin, cpu_compare_state *state, double out_sums[4]) {
+  const cpu_compare_format *f = job->formats[0];
+  const unsigned char *a = job->data[0] + bytes_of(f, begin), *b = job->data[1] + bytes_of(f, begin);
+  const uint64_t bytes = bytes_of(f, BLOCK), equal = state->equal;
+  cpu_compare_totals totals;
+  cpu_compare_start_totals(&totals);
+  int is_good = 1;
+  for (int i = 0; i < TM_SUM_SUPERBLOCK / BLOCK && is_good; ++i, a += bytes, b += bytes) {
+    if (job->kernels->same_bytes(a, b, bytes)) {
+      state->equal += BLOCK;
+      is_good = cpu_compare_add_equal_quants(a, f->bytes, &totals);
+    } else {
+      is_good = cpu_compare_add_quants(job->kernels, a, b, f->bytes, state, &totals);
+    }
+  }
+  if (is_good && cpu_compare_end_totals(&totals, out_sums)) return 1;
+  state->equal = equal;
+  return 0;
+}
+
+/* The sums of one superblock. */
+static void sum_superblock(const compare_job *job, uint64_t first, uint64_t count, lane_result *result, double out_sums[4]) {
+  const cpu_compare_lanes *lanes = &result->state.lanes;
+  const double *const sums[] = { lanes->squared, lanes->dot, lanes->norm_a, lanes->norm_b };
+  const int are_quants = job->formats[0] == job->formats[1] && job->formats[0]->elements > 1 && count == TM_SUM_SUPERBLOCK;
+  if (are_quants && result->by_lanes == 0) {
+    if (add_quants(job, first, &result->state, out_sums)) return;
+    result->by_lanes = BY_LANES + 1;
+  }
+  result->by_lanes -= result->by_lanes > 0;
+  add_superblock(job, first, count, &result->state);
+  for (int i = 0; i < 4; ++i) out_sums[i] = tm_sum_of_lanes(sums[i]);
+}
+
 static void run_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const compare_job *job = argument;
   lane_result *result = &job->lanes[lane];
-  const cpu_compare_lanes *lanes = &result->state.lanes;
-  const double *const sums[] = { lanes->squared, lanes->dot, lanes->norm_a, lanes->norm_b };
+  double sums[4];
   for (uint64_t s = begin; s < end; ++s) {
     const uint64_t first = s * TM_SUM_SUPERBLOCK, left = job->count - first;
-    add_superblock(job, first, left < TM_SUM_SUPERBLOCK ? left : TM_SUM_SUPERBLOCK, &result->state);
-    for (int i = 0; i < 4; ++i) tm_sum_add(result->words[i], tm_sum_of_lanes(sums[i]));
+    sum_superblock(job, first, left < TM_SUM_SUPERBLOCK ? left : TM_SUM_SUPERBLOCK, result, sums);
+    for (int i = 0; i < 4; ++i) tm_sum_add(result->words[i], sums[i]);
   }
 }
 

@@ -27,6 +27,23 @@ typedef struct cpu_compare_state {
   cpu_compare_lanes lanes;      /* of one superblock, +0 when it starts */
 } cpu_compare_state;
 
+/* 512 elements of blocks with scales. */
+#define CPU_COMPARE_QUANTS 16
+typedef struct cpu_compare_quants {
+  const unsigned char *integers;        /* signed bytes: 32 at each multiple of `stride` */
+  uint64_t             stride;
+  uint16_t             bits[CPU_COMPARE_QUANTS];        /* of the scales */
+  float                scales[CPU_COMPARE_QUANTS];
+  unsigned char        unpacked[TM_SUM_BLOCK];          /* the integers, where the format has them in another form */
+} cpu_compare_quants;
+
+/* Sums of one superblock in no particular order (cpu_compare_blocks.c), in eight parts each. */
+typedef struct cpu_compare_totals {
+  double   dot[8], norm_a[8], norm_b[8];
+  double   same[8];                     /* of blocks with equal bytes: belongs to all three */
+  uint16_t smallest[CPU_COMPARE_QUANTS];
+} cpu_compare_totals;
+
 /* Functions over whole blocks, at any address.  Those of a type `add` return 0 if some value is not finite, or a sum of f64
    became so: then only equal pairs have been counted, and the caller replaces what is not finite by zeros and calls again
    with `is_masked` set, which counts no equal pairs and always adds. */
@@ -39,6 +56,8 @@ typedef struct cpu_compare_kernels {
   /* Of pairs of which both sides are `a`. */
   int (*add_equal_f32)(const void *a, int is_masked, cpu_compare_state *state);
   int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
+  /* Whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of equal pairs. */
+  int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
   /* Whether all bytes are the same; stops early. */
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
 } cpu_compare_kernels;
@@ -67,6 +86,15 @@ int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *s
 /* Copies of two blocks with zeros in place of pairs that are not finite; returns the number of these. */
 uint64_t cpu_compare_mask_f32(const void *a, const void *b, float *out_a, float *out_b);
 uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out_a, double *out_b);
+
+/* 512 elements in blocks of q8_0 or q4_0.  0: they cannot be summed so, and the superblock must be done by lanes from its start. */
+int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
+                           uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals);
+int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals);
+void cpu_compare_start_totals(cpu_compare_totals *totals);
+/* Gives sums in the order of cpu_compare_lanes; 0 if some may have been rounded. */
+int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]);
+int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
 
 /* How a block of a format is read. */
 typedef struct cpu_compare_format {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cpu_compare.h"
-#include "cpu_simd.h"
+#include "cpu_decode.h"
 
 #define BLOCK TM_SUM_BLOCK
 #define INLINE_512 static inline __attribute__((always_inline)) CPU_AVX512
@@ -179,6 +179,29 @@ INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_
 static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 0, state); }
 static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 1, state); }
 
+INLINE_512 __m256 decode_eight(const unsigned char *integers, __m256 scale) {
+  return cpu_times_bytes(scale, _mm_loadl_epi64((const __m128i_u *)(const void *)integers));
+}
+
+static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal) {
+  const __m256 sign = _mm256_set1_ps(-0.0f), rel = _mm256_set1_ps(max_rel);
+  const __m256i abs = _mm256_castps_si256(_mm256_set1_ps(max_abs));
+  __m256i more = _mm256_setzero_si256(), same = more;
+  for (uint32_t i = 0; i < CPU_COMPARE_QUANTS; ++i) {
+    const unsigned char *from_a = a->integers + i * a->stride, *from_b = b->integers + i * b->stride;
+    const __m256 scale_a = _mm256_set1_ps(a->scales[i]), scale_b = _mm256_set1_ps(b->scales[i]);
+    for (uint32_t k = 0; k < CPU_QUANT_ELEMENTS; k += 8) {
+      const __m256 x = decode_eight(from_a + k, scale_a), y = decode_eight(from_b + k, scale_b);
+      const __m256 distance = _mm256_andnot_ps(sign, _mm256_sub_ps(x, y));
+      const __m256 beyond_rel = _mm256_fmsub_ps(_mm256_range_ps(x, y, 0xb), rel, distance);
+      more = _mm256_ternarylogic_epi32(more, _mm256_sub_epi32(abs, _mm256_castps_si256(distance)), _mm256_castps_si256(beyond_rel), 0xfe);
+      same = _mm256_sub_epi32(same, _mm256_cmpeq_epi32(_mm256_castps_si256(x), _mm256_castps_si256(y)));
+    }
+  }
+  *equal += cpu_sum_epi32(same);
+  return _mm256_movepi32_mask(more) != 0;
+}
+
 /* ---- equal blocks ---- */
 
 static CPU_AVX512 int same_bytes(const unsigned char *a, const unsigned char *b, uint64_t bytes) {
@@ -198,5 +221,6 @@ const cpu_compare_kernels cpu_compare_avx512 = {
   .add_f64 = cpu_compare_add_f64,
   .add_equal_f32 = cpu_compare_add_equal_f32,
   .add_equal_f64 = cpu_compare_add_equal_f64,
+  .compare_quants = compare_quants,
   .same_bytes = same_bytes,
 };
