@@ -179,27 +179,27 @@ INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_
 static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 0, state); }
 static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 1, state); }
 
-INLINE_512 __m256 decode_eight(const unsigned char *integers, __m256 scale) {
-  return cpu_times_bytes(scale, _mm_loadl_epi64((const __m128i_u *)(const void *)integers));
+INLINE_512 __m512 decode_sixteen(const unsigned char *integers, __m512 scale) {
+  return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(cpu_load128(integers))), scale);
 }
 
 static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal) {
-  const __m256 sign = _mm256_set1_ps(-0.0f), rel = _mm256_set1_ps(max_rel);
-  const __m256i abs = _mm256_castps_si256(_mm256_set1_ps(max_abs));
-  __m256i more = _mm256_setzero_si256(), same = more;
+  const __m512 rel = _mm512_set1_ps(max_rel);
+  const __m512i abs = _mm512_castps_si512(_mm512_set1_ps(max_abs)), one = _mm512_set1_epi32(1);
+  __m512i more = _mm512_setzero_si512(), same = more;
   for (uint32_t i = 0; i < CPU_COMPARE_QUANTS; ++i) {
     const unsigned char *from_a = a->integers + i * a->stride, *from_b = b->integers + i * b->stride;
-    const __m256 scale_a = _mm256_set1_ps(a->scales[i]), scale_b = _mm256_set1_ps(b->scales[i]);
-    for (uint32_t k = 0; k < CPU_QUANT_ELEMENTS; k += 8) {
-      const __m256 x = decode_eight(from_a + k, scale_a), y = decode_eight(from_b + k, scale_b);
-      const __m256 distance = _mm256_andnot_ps(sign, _mm256_sub_ps(x, y));
-      const __m256 beyond_rel = _mm256_fmsub_ps(_mm256_range_ps(x, y, 0xb), rel, distance);
-      more = _mm256_ternarylogic_epi32(more, _mm256_sub_epi32(abs, _mm256_castps_si256(distance)), _mm256_castps_si256(beyond_rel), 0xfe);
-      same = _mm256_sub_epi32(same, _mm256_cmpeq_epi32(_mm256_castps_si256(x), _mm256_castps_si256(y)));
+    const __m512 scale_a = _mm512_set1_ps(a->scales[i]), scale_b = _mm512_set1_ps(b->scales[i]);
+    for (uint32_t k = 0; k < CPU_QUANT_ELEMENTS; k += 16) {
+      const __m512 x = decode_sixteen(from_a + k, scale_a), y = decode_sixteen(from_b + k, scale_b);
+      const __m512 distance = _mm512_abs_ps(_mm512_sub_ps(x, y));
+      const __m512 beyond_rel = _mm512_fmsub_ps(_mm512_range_ps(x, y, 0xb), rel, distance);
+      more = _mm512_ternarylogic_epi32(more, _mm512_sub_epi32(abs, _mm512_castps_si512(distance)), _mm512_castps_si512(beyond_rel), 0xfe);
+      same = _mm512_mask_add_epi32(same, _mm512_cmpeq_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(y)), same, one);
     }
   }
-  *equal += cpu_sum_epi32(same);
-  return _mm256_movepi32_mask(more) != 0;
+  *equal += (uint64_t)(int64_t)_mm512_reduce_add_epi32(same);
+  return _mm512_movepi32_mask(more) != 0;
 }
 
 /* ---- equal blocks ---- */

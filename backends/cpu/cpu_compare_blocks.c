@@ -126,8 +126,13 @@ CPU_INLINE int has_exact_differences(const cpu_compare_quants *a, const cpu_comp
 }
 
 static float rounded_down(double value) {
-  const float nearest = (float)value;
-  return (double)nearest > value ? nextafterf(nearest, 0) : nearest;
+  float nearest = (float)value;
+  uint32_t bits;
+  if (!((double)nearest > value)) return nearest;
+  memcpy(&bits, &nearest, sizeof bits);
+  bits--;
+  memcpy(&nearest, &bits, sizeof bits);
+  return nearest;
 }
 
 CPU_AVX2 int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
