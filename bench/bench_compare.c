@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_compare [--megabytes=256] [--rounds=9] [--format=N] [--avx2=1]: the kernels of compare_tensors against a plain
- * read-sum of the bytes of both tensors, in turns in one process, with 1 and 2 threads.  Prints the best and the median of
- * GB/s of both, and the median of the ratios round by round.  --megabytes is of one tensor, --format the n-th of the list.
+ * bench_compare [--megabytes=256] [--slice=4] [--format=N] [--avx2=1]: the kernels of compare_tensors against a plain
+ * read-sum of both tensors, with 1 and 2 threads.  Both go through two tensors of so many MiB in slices, one the even and one
+ * the odd slices, in turns, so that all of it comes out of memory and a slice is too short to be disturbed often.  Prints the
+ * median of each, the fastest tenth (what the machine does when nobody else is on it), and the ratios of these.  With
+ * --slice=0 one slice of 1 MiB is measured again and again: what the kernel does where memory does not limit it.  --format is
+ * the n-th of the list.
  */
 #include "bench.h"
 
@@ -91,17 +94,50 @@ static void fill(const pair *p, content c) {
   for (uint64_t at = 0; c == HALF_CHANGED && at + run <= p->bytes[1]; at += 2 * run) change(p->formats[1], p->data[1] + at, run);
 }
 
-static double largest(const double *values, uint32_t count) {
-  double best = 0;
-  for (uint32_t i = 0; i < count; ++i) best = values[i] > best ? values[i] : best;
-  return best;
+#define MOST_SLICES 512
+
+typedef struct timing {
+  uint64_t slice_elements, slices;      /* at most 2 * MOST_SLICES; of one, it is used again and again */
+  double   read_ns[MOST_SLICES], compare_ns[MOST_SLICES];
+  uint32_t rounds;
+} timing;
+
+static int compare_doubles(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
 }
 
-static void measure(kernel_host *host, const pair *p, content c, uint32_t rounds) {
-  const uint64_t words = TM_COMPARISON_WORDS, bytes = p->bytes[0] + p->bytes[1];
+static unsigned char *slice_at(const pair *p, uint32_t k, uint64_t element) {
+  const tm_format_info *info = tm_format_find(p->formats[k]);
+  return p->data[k] + element / info->block_elements * info->block_bytes;
+}
+
+static uint64_t slice_bytes(const pair *p, uint32_t k, uint64_t elements) {
+  const tm_format_info *info = tm_format_find(p->formats[k]);
+  return elements / info->block_elements * info->block_bytes;
+}
+
+static uint64_t time_slices(kernel_host *host, const kernel_run *run, const pair *p, timing *t) {
   uint64_t result[TM_COMPARISON_WORDS], sink = 0;
+  for (uint32_t r = 0; r < t->rounds; ++r) {
+    const uint64_t even = 2 * r % t->slices * t->slice_elements, odd = (2 * r + 1) % t->slices * t->slice_elements;
+    const uint64_t start = tm_now_ns();
+    for (uint32_t k = 0; k < 2; ++k) sink += bench_read_sum(host, slice_at(p, k, even), slice_bytes(p, k, t->slice_elements));
+    const uint64_t middle = tm_now_ns();
+    kernel_run_launch(run, (void *[]){ slice_at(p, 0, odd), slice_at(p, 1, odd), result });
+    t->read_ns[r] = (double)(middle - start);
+    t->compare_ns[r] = (double)(tm_now_ns() - middle);
+  }
+  qsort(t->read_ns, t->rounds, sizeof t->read_ns[0], compare_doubles);
+  qsort(t->compare_ns, t->rounds, sizeof t->compare_ns[0], compare_doubles);
+  return sink;
+}
+
+static void measure(kernel_host *host, const pair *p, content c, timing *t) {
+  const uint64_t words = TM_COMPARISON_WORDS;
+  const double bytes = (double)(slice_bytes(p, 0, t->slice_elements) + slice_bytes(p, 1, t->slice_elements));
   tm_operand operands[3];
-  for (uint32_t i = 0; i < 2; ++i) tm_operand_contiguous(p->formats[i], 1, &p->elements, &operands[i], NULL);
+  for (uint32_t i = 0; i < 2; ++i) tm_operand_contiguous(p->formats[i], 1, &t->slice_elements, &operands[i], NULL);
   tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &operands[2], NULL);
   const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1, .operands = operands };
   kernel_run run;
@@ -110,58 +146,56 @@ static void measure(kernel_host *host, const pair *p, content c, uint32_t rounds
     return;
   }
   const double declared = (double)kernel_host_query(host, &operation).cost_ns;
-  double read_gbs[BENCH_MAX_ROUNDS], compare_gbs[BENCH_MAX_ROUNDS], ratios[BENCH_MAX_ROUNDS];
-  for (uint32_t r = 0; r < rounds; ++r) {
-    const uint64_t start = tm_now_ns();
-    for (uint32_t i = 0; i < 2; ++i) sink += bench_read_sum(host, p->data[i], p->bytes[i]);
-    const uint64_t middle = tm_now_ns();
-    kernel_run_launch(&run, (void *[]){ p->data[0], p->data[1], result });
-    const uint64_t end = tm_now_ns();
-    read_gbs[r] = (double)bytes / (double)(middle - start);
-    compare_gbs[r] = (double)bytes / (double)(end - middle);
-    ratios[r] = compare_gbs[r] / read_gbs[r];
-  }
+  const uint64_t sink = time_slices(host, &run, p, t);
   kernel_run_release(&run);
-  const double best_read = largest(read_gbs, rounds), best = largest(compare_gbs, rounds);
-  printf("%-9s %-9s %-13s %u thr.  read %5.1f (%5.1f) compare %5.1f (%5.1f) GB/s  %5.1f (%5.1f) %% of read  declared %5.1f%s\n",
+  const uint32_t middle = t->rounds / 2, fast = t->rounds / 10;
+  printf("%-9s %-9s %-13s %u threads  read %5.1f (%5.1f) compare %5.1f (%5.1f) GB/s  %5.1f (%5.1f) %% of read  declared %5.1f%s\n",
          tm_format_find(p->formats[0])->name, tm_format_find(p->formats[1])->name, content_names[c], host->services.lane_count,
-         bench_median(read_gbs, rounds), best_read, bench_median(compare_gbs, rounds), best, 100 * bench_median(ratios, rounds),
-         100 * best / best_read, (double)bytes / declared, sink == 1 ? " " : "");
+         bytes / t->read_ns[middle], bytes / t->read_ns[fast], bytes / t->compare_ns[middle], bytes / t->compare_ns[fast],
+         100 * t->read_ns[middle] / t->compare_ns[middle], 100 * t->read_ns[fast] / t->compare_ns[fast], bytes / declared,
+         sink == 1 ? " " : "");
 }
 
-static void measure_all(kernel_host *hosts, pair *p, uint32_t rounds) {
+static void measure_all(kernel_host *hosts, const pair *p, timing *t) {
   for (content c = 0; c < CONTENT_COUNT; ++c) {
     if (p->formats[0] != p->formats[1] && c != UNRELATED) continue;
     fill(p, c);
-    for (uint32_t h = 0; h < 2; ++h) measure(&hosts[h], p, c, rounds);
+    for (uint32_t h = 0; h < 2; ++h) measure(&hosts[h], p, c, t);
   }
 }
 
+/* As many elements as fit both tensors, in whole slices. */
+static void choose_sizes(pair *p, uint64_t most, uint64_t slice, timing *out) {
+  const tm_format_info *a = tm_format_find(p->formats[0]), *b = tm_format_find(p->formats[1]);
+  const double width_a = (double)a->block_bytes / a->block_elements, width_b = (double)b->block_bytes / b->block_elements;
+  const double width = width_a > width_b ? width_a : width_b;
+  out->slice_elements = (uint64_t)((double)(slice > 0 ? slice : (uint64_t)1 << 20) / width) / RUN_ELEMENTS * RUN_ELEMENTS;
+  out->slices = slice > 0 ? (uint64_t)((double)most / width) / out->slice_elements : 1;
+  if (out->slices > 2 * MOST_SLICES) out->slices = 2 * MOST_SLICES;
+  out->rounds = slice > 0 ? (uint32_t)(out->slices / 2) : MOST_SLICES / 4;
+  p->elements = out->slices * out->slice_elements;
+  for (uint32_t k = 0; k < 2; ++k) p->bytes[k] = slice_bytes(p, k, p->elements);
+}
+
 int main(int argc, char **argv) {
-  const uint64_t most = bench_option(argc, argv, "megabytes", 256) << 20;
-  const uint32_t rounds = (uint32_t)bench_option(argc, argv, "rounds", 9);
+  const uint64_t most = bench_option(argc, argv, "megabytes", 256) << 20, slice = bench_option(argc, argv, "slice", 4) << 20;
   const uint64_t only = bench_option(argc, argv, "format", UINT64_MAX);
   const char *isa = bench_option(argc, argv, "avx2", 0) != 0 ? "avx2" : "auto";
   const tm_plugin_query_fn query = bench_builtin("cpu");
   pair p = { .data = { malloc(most), malloc(most) } };
-  if (query == NULL || p.data[0] == NULL || p.data[1] == NULL || rounds > BENCH_MAX_ROUNDS) return 1;
-  printf("compare_tensors, two tensors of up to %llu MiB, median (and best) of %u rounds in turns with a read-sum of both\n",
-         (unsigned long long)(most >> 20), rounds);
+  timing *t = malloc(sizeof *t);
+  if (query == NULL || p.data[0] == NULL || p.data[1] == NULL || t == NULL || 20 * slice > most) return 1;
+  printf("compare_tensors in turns with a read-sum, slices of %llu MiB: median (fastest tenth)\n", (unsigned long long)(slice >> 20));
   kernel_host hosts[2];
   for (uint32_t h = 0; h < 2; ++h) kernel_host_open(&hosts[h], query, isa, 0, h + 1);
   for (uint32_t i = 0; i < FORMAT_PAIRS; ++i) {
     if (only != UINT64_MAX && only != i) continue;
-    const tm_format_info *a = tm_format_find(formats[i][0]), *b = tm_format_find(formats[i][1]);
-    const double width_a = (double)a->block_bytes / a->block_elements, width_b = (double)b->block_bytes / b->block_elements;
-    p.elements = (uint64_t)((double)most / (width_a > width_b ? width_a : width_b)) / RUN_ELEMENTS * RUN_ELEMENTS;
-    for (uint32_t k = 0; k < 2; ++k) {
-      const tm_format_info *info = k == 0 ? a : b;
-      p.formats[k] = formats[i][k];
-      p.bytes[k] = p.elements / info->block_elements * info->block_bytes;
-    }
-    measure_all(hosts, &p, rounds);
+    memcpy(p.formats, formats[i], sizeof p.formats);
+    choose_sizes(&p, most, slice, t);
+    measure_all(hosts, &p, t);
   }
   for (uint32_t h = 0; h < 2; ++h) kernel_host_close(&hosts[h]);
   for (uint32_t k = 0; k < 2; ++k) free(p.data[k]);
+  free(t);
   return 0;
 }

@@ -61,8 +61,8 @@ static __attribute__((noinline)) CPU_AVX2 half_result add_half(const float *a, c
   };
   __m256i equal = _mm256_setzero_si256();
   for (int i = at; i < BLOCK; i += TM_SUM_LANES) {
-    CPU_PREFETCH(a + i);
-    CPU_PREFETCH(b + i);
+    CPU_COMPARE_PREFETCH(a + i);
+    CPU_COMPARE_PREFETCH(b + i);
     add_four(&p, &l, a + i, b + i);
     add_four(&q, &l, a + i + 4, b + i + 4);
     equal = _mm256_sub_epi32(equal, _mm256_cmpeq_epi32(cpu_load(a + i), cpu_load(b + i)));
@@ -158,8 +158,8 @@ CPU_AVX2 int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare
 static CPU_AVX2 int same_bytes(const unsigned char *a, const unsigned char *b, uint64_t bytes) {
   uint64_t at = 0;
   for (; at + 64 <= bytes; at += 64) {
-    CPU_PREFETCH(a + at);
-    CPU_PREFETCH(b + at);
+    CPU_COMPARE_PREFETCH(a + at);
+    CPU_COMPARE_PREFETCH(b + at);
     const __m256i low = _mm256_xor_si256(cpu_load(a + at), cpu_load(b + at)), high = _mm256_xor_si256(cpu_load(a + at + 32), cpu_load(b + at + 32));
     if (cpu_any(_mm256_or_si256(low, high))) return 0;
   }

@@ -117,8 +117,8 @@ INLINE_512 int add_values(const float *a, const float *b, int even, int is_prefe
   largest l = start_largest(state);
   for (int i = 0; i < BLOCK; i += 32) {
     for (int line = i; is_prefetching && line < i + 32; line += 16) {
-      CPU_PREFETCH(a + line);
-      CPU_PREFETCH(b + line);
+      CPU_COMPARE_PREFETCH(a + line);
+      CPU_COMPARE_PREFETCH(b + line);
     }
     add_32(&all, &l, a + i, b + i, even);
   }
@@ -158,8 +158,8 @@ INLINE_512 uint64_t widen_blocks(const unsigned char *a, const unsigned char *b,
   const __m512i one = _mm512_set1_epi16(1);
   __m512i equal = _mm512_setzero_si512();
   for (int i = 0; i < BLOCK; i += 32) {
-    CPU_PREFETCH(a + 2 * i);
-    CPU_PREFETCH(b + 2 * i);
+    CPU_COMPARE_PREFETCH(a + 2 * i);
+    CPU_COMPARE_PREFETCH(b + 2 * i);
     const __m512i x = load_bits(a + 2 * i), y = load_bits(b + 2 * i);
     equal = _mm512_mask_add_epi16(equal, _mm512_cmpeq_epi16_mask(x, y), equal, one);
     widen_32(x, is_f16, to_a + i);
@@ -207,8 +207,8 @@ static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_comp
 static CPU_AVX512 int same_bytes(const unsigned char *a, const unsigned char *b, uint64_t bytes) {
   uint64_t at = 0;
   for (; at + 64 <= bytes; at += 64) {
-    CPU_PREFETCH(a + at);
-    CPU_PREFETCH(b + at);
+    CPU_COMPARE_PREFETCH(a + at);
+    CPU_COMPARE_PREFETCH(b + at);
     if (_mm512_cmpneq_epi64_mask(load_bits(a + at), load_bits(b + at)) != 0) return 0;
   }
   return memcmp(a + at, b + at, bytes - at) == 0;

@@ -75,8 +75,8 @@ CPU_INLINE __m256i sum_group(const cpu_compare_quants *a, const cpu_compare_quan
   __m256i dot[CPU_BLOCK_GROUP], norm_a[CPU_BLOCK_GROUP], norm_b[CPU_BLOCK_GROUP], smallest = _mm256_setzero_si256();
   const unsigned char *from_a = a->integers + (uint64_t)group * a->stride, *from_b = b->integers + (uint64_t)group * b->stride;
   for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from_a += a->stride, from_b += b->stride) {
-    CPU_PREFETCH(from_a);
-    CPU_PREFETCH(from_b);
+    CPU_COMPARE_PREFETCH(from_a);
+    CPU_COMPARE_PREFETCH(from_b);
     const __m256i x = cpu_load(from_a), y = cpu_load(from_b), size_x = _mm256_abs_epi8(x), size_y = _mm256_abs_epi8(y);
     dot[i] = products(size_x, _mm256_sign_epi8(y, x));
     norm_a[i] = products(size_x, size_x);

@@ -51,7 +51,7 @@ static __attribute__((noinline)) CPU_AVX2 void add_quarter(const double *a, cons
   };
   const double *ahead = (at < HALF ? a : b) + at % HALF * 2;    /* of the four lines that a step needs, each quarter asks for one */
   for (int i = 0; i < BLOCK; i += TM_SUM_LANES) {
-    CPU_PREFETCH(ahead + i);
+    CPU_COMPARE_PREFETCH(ahead + i);
     add_four(&q, a + at + i, b + at + i);
   }
   _mm256_storeu_pd(lanes->squared + at, q.squared);

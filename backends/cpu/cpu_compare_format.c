@@ -10,7 +10,7 @@
 
 static CPU_AVX2 void decode_bf16(const unsigned char *data, float *to) {
   for (int i = 0; i < BLOCK; i += 8) {
-    if (i % 32 == 0) CPU_PREFETCH(data + 2 * i);
+    if (i % 32 == 0) CPU_COMPARE_PREFETCH(data + 2 * i);
     _mm256_storeu_ps(to + i, cpu_widen_bf16(cpu_load128(data + 2 * i)));
   }
 }
@@ -25,7 +25,7 @@ CPU_INLINE __m256 widen_f16(__m128i v) {
 }
 static CPU_AVX2 void decode_f16(const unsigned char *data, float *to) {
   for (int i = 0; i < BLOCK; i += 8) {
-    if (i % 32 == 0) CPU_PREFETCH(data + 2 * i);
+    if (i % 32 == 0) CPU_COMPARE_PREFETCH(data + 2 * i);
     _mm256_storeu_ps(to + i, widen_f16(cpu_load128(data + 2 * i)));
   }
 }
@@ -46,14 +46,14 @@ static CPU_AVX2 void decode_f8_e4m3fn(const unsigned char *data, float *to) {
 
 static CPU_AVX2 void decode_q8_0(const unsigned char *data, float *to) {
   for (uint32_t i = 0; i < BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q8_0_BYTES) {
-    CPU_PREFETCH(data);
+    CPU_COMPARE_PREFETCH(data);
     cpu_decode_q8_0(data, to + i, CPU_STORE_PLAIN);
   }
 }
 
 static CPU_AVX2 void decode_q4_0(const unsigned char *data, float *to) {
   for (uint32_t i = 0; i < BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q4_0_BYTES) {
-    CPU_PREFETCH(data);
+    CPU_COMPARE_PREFETCH(data);
     cpu_decode_q4_0(data, to + i, CPU_STORE_PLAIN);
   }
 }
