@@ -188,29 +188,18 @@ static void test_units_apart(void **state) {
   }
 }
 
-/* Quotients of f64 a few units of the last place from each other, ascending: a test that is off by half a unit misses some. */
+/* A largest quotient that grows by one unit of its last place from block to block: a test of it that is off by one misses some. */
 static void test_close_quotients(void **state) {
   (void)state;
+  static const double larger[] = { 1, 1.5, 0x1.fffffep0, 3 };
   uint64_t random = SEED;
-  pair p = pair_make(TM_FORMAT_F32, 200 * TM_SUM_BLOCK);
-  float *a = malloc(p.bytes), *b = malloc(p.bytes);
-  assert_non_null(a);
-  assert_non_null(b);
-  for (int kind = 0; kind < 3; ++kind) {
-    for (uint64_t i = 0; i < p.elements; ++i) {
-      const float unit = 1 + (float)(random_u64(&random) & 0x7fffff) * 0x1p-23f;
-      const float tiny = kind == 0 ? 0x1p-27f : kind == 1 ? 0x1p-30f * unit : 0x1p-50f * unit;
-      a[i] = unit;
-      b[i] = i / TM_SUM_BLOCK % 2 ? -tiny : unit * 3;
-      if (kind == 2) b[i] = -unit * (1 - (float)(random_u64(&random) & 3) * 0x1p-24f);
-    }
-    memcpy(p.data[0], a, p.bytes);
-    memcpy(p.data[1], b, p.bytes);
+  for (size_t k = 0; k < sizeof larger / sizeof larger[0]; ++k) {
+    pair p = pair_make(TM_FORMAT_F32, 64 * TM_SUM_BLOCK);
+    fill_values(&p, 1, &random);
+    for (uint64_t i = 0; i < 64; ++i) set_both(&p, i * TM_SUM_BLOCK + 5 * i, larger[k], -ldexp((double)(i + 1), -52));
     expect_same(&p, "close quotients");
+    pair_free(&p);
   }
-  free(a);
-  free(b);
-  pair_free(&p);
 }
 
 /* ---- blocks with scales ---- */
@@ -289,6 +278,24 @@ static void test_one_odd_superblock(void **state) {
   pair_free(&p);
 }
 
+/* Scales so far apart that a difference has more bits than f32: a largest one that grows by less than f32 shows. */
+static void test_far_scales(void **state) {
+  (void)state;
+  const uint16_t large = f16_bits(0x1.ffcp0), small = f16_bits(-0x1p-18);
+  pair p = pair_make(TM_FORMAT_Q8_0, TM_SUM_SUPERBLOCK);
+  memset(p.data[0], 0, p.bytes);
+  memset(p.data[1], 0, p.bytes);
+  for (uint64_t i = 0; i < 64; ++i) {
+    unsigned char *first = p.data[0] + i * TM_SUM_BLOCK / 32 * 34, *second = p.data[1] + i * TM_SUM_BLOCK / 32 * 34;
+    memcpy(first, &large, 2);
+    memcpy(second, &small, 2);
+    first[2 + i % 32] = 127;
+    second[2 + i % 32] = (unsigned char)(i + 1);
+  }
+  expect_same(&p, "far scales");
+  pair_free(&p);
+}
+
 /* Integers beyond 2^53 have equal f64 where they differ. */
 static void test_wide_integers(void **state) {
   (void)state;
@@ -314,6 +321,7 @@ int main(void) {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
+    cmocka_unit_test(test_far_scales),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
