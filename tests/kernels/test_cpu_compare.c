@@ -196,7 +196,8 @@ static void test_close_quotients(void **state) {
   for (size_t k = 0; k < sizeof larger / sizeof larger[0]; ++k) {
     pair p = pair_make(TM_FORMAT_F32, 64 * TM_SUM_BLOCK);
     fill_values(&p, 1, &random);
-    for (uint64_t i = 0; i < 64; ++i) set_both(&p, i * TM_SUM_BLOCK + 5 * i, larger[k], -ldexp((double)(i + 1), -52));
+    set_both(&p, 1, 1e6, 1e6 - 100);            /* no other difference is larger, so that only the quotient shows */
+    for (uint64_t i = 0; i < 64; ++i) set_both(&p, i * TM_SUM_BLOCK + 5 * i + 2, larger[k], -ldexp((double)(i + 1), -52));
     expect_same(&p, "close quotients");
     pair_free(&p);
   }
@@ -291,6 +292,11 @@ static void test_far_scales(void **state) {
     memcpy(second, &small, 2);
     first[2 + i % 32] = 127;
     second[2 + i % 32] = (unsigned char)(i + 1);
+  }
+  const unsigned char opposite[2] = { 1, 0xff };        /* a quotient of 2: no other one is larger */
+  for (int i = 0; i < 2; ++i) {
+    memcpy(p.data[i] + 34, &large, 2);
+    p.data[i][36] = opposite[i];
   }
   expect_same(&p, "far scales");
   pair_free(&p);
