@@ -20,6 +20,7 @@
 #define SEED UINT64_C(20240607)
 #define CASES_PER_CLAIM 24
 #define CASES_PER_CLAIM_STATS 100       /* its order of additions depends on content */
+#define CASES_PER_CLAIM_MIXED 3         /* comparisons of two formats: there are hundreds, and each format is read the same way in all */
 #define TEST_ELEMENTS 8000u
 #define TEST_ELEMENTS_ONE_PASS 150000u
 #define TEST_ELEMENTS_REDUCE 270000u    /* beyond where threads begin to share a row */
@@ -243,10 +244,15 @@ static uint64_t test_elements(const tm_op_row *row) {
   return row->combine == TM_COMBINE_WORDS ? TEST_ELEMENTS_ONE_PASS : TEST_ELEMENTS;
 }
 
+static int cases_of(const tm_op_row *row, const uint32_t *formats) {
+  if (row->op == TM_OP_COMPARE_TENSORS && formats[0] != formats[1]) return CASES_PER_CLAIM_MIXED;
+  return row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : CASES_PER_CLAIM;
+}
+
 /* Large enough for every part of a kernel once, then at random; every third is spread out in memory. */
 static void test_claim(session *s, const tm_op_row *row, uint32_t inputs, const uint32_t *formats) {
   uint64_t state = s->options.seed ^ ((uint64_t)row->op << 32) ^ (formats[0] << 16) ^ formats[inputs];
-  const int cases = row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : CASES_PER_CLAIM;
+  const int cases = cases_of(row, formats);
   for (int i = 0; i < cases && s->failures < MAX_FAILURES; ++i) {
     kernel_case c;
     if (!case_make(&c, row, inputs, formats, test_elements(row), &state)) continue;
