@@ -291,7 +291,7 @@ static void test_far_scales(void **state) {
     memcpy(first, &large, 2);
     memcpy(second, &small, 2);
     first[7] = 1;
-    second[7] = (unsigned char)i;
+    second[7] = i == 0;                 /* the test's host begins with the last superblock */
   }
   expect_same(&p, "far scales");
   pair_free(&p);
