@@ -249,8 +249,6 @@ static void run(const cpu_call *call, const cpu_compare_kernels *kernels) {
 
 /* ---- the row ---- */
 
-#define PAIRS_PER_US 1600.0     /* of one core where memory does not limit it */
-
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   for (uint32_t i = 0; i < 2; ++i) {
     *out_operand = i;
@@ -259,10 +257,31 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   return kernel_refuses_strided(operation, out_operand);
 }
 
-static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
-  const uint64_t count = operation->operands[0].element_count;
-  return 950 + cpu_cost_ns((double)count, PAIRS_PER_US, kernel_operand_bytes(operation), count <= TM_SUM_SUPERBLOCK ? 1 : lanes);
+/* Picoseconds a pair where memory does not limit it and all pairs differ. */
+typedef struct pair_cost {
+  uint32_t f32, quants;
+} pair_cost;
+
+#define AVX2_COST   ((pair_cost){ 460, 300 })
+#define AVX512_COST ((pair_cost){ 360, 275 })
+#define F64_PS   550u
+#define WIDEN_PS 100u
+
+static uint32_t pair_ps(const tm_operation *operation, pair_cost c) {
+  const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format), *b = cpu_compare_format_find(operation->operands[1].format);
+  if (a == b && a->elements > 1) return c.quants;
+  const uint32_t decoding = a->decode_ps + b->decode_ps;
+  return fits_f32(a) && fits_f32(b) ? c.f32 + decoding : F64_PS + decoding + (fits_f32(a) || fits_f32(b) ? WIDEN_PS : 0);
 }
+
+static uint64_t cost(const tm_operation *operation, uint32_t lanes, pair_cost c) {
+  const uint64_t count = operation->operands[0].element_count;
+  const uint32_t busy = count <= TM_SUM_SUPERBLOCK ? 1 : lanes;
+  return 950 + cpu_cost_ns((double)count, 1e6 / pair_ps(operation, c), kernel_operand_bytes(operation), busy);
+}
+
+static uint64_t cost_avx2(const tm_operation *operation, uint32_t lanes) { return cost(operation, lanes, AVX2_COST); }
+static uint64_t cost_avx512(const tm_operation *operation, uint32_t lanes) { return cost(operation, lanes, AVX512_COST); }
 
 static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
   (void)operation;
@@ -276,7 +295,7 @@ static void run_avx512(const cpu_call *call) { run(call, &cpu_compare_avx512); }
   { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_NONE, TM_FORMAT_NONE, TM_FORMAT_U64 }, .isa = (set),                 \
     .level = TM_LEVEL_NATIVE, .numerics = TM_NUMERICS_N0,                                                                    \
     .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE, .name = "cpu_compare_tensors__" #suffix,         \
-    .refuses = refuses, .cost_ns = cost_ns, .workspace_bytes = workspace_bytes, .run = run_##suffix }
+    .refuses = refuses, .cost_ns = cost_##suffix, .workspace_bytes = workspace_bytes, .run = run_##suffix }
 
 static const cpu_row rows[] = {
   ROW(CPU_ISA_AVX2 | CPU_ISA_AVX512, avx512),

@@ -105,6 +105,7 @@ typedef struct cpu_compare_format {
   uint32_t format;
   uint32_t bytes;               /* of so many elements: */
   uint32_t elements;
+  uint32_t decode_ps;           /* picoseconds an element, for estimates */
   uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
   uint8_t  is_wide_integer;     /* its f64 may be equal where its bits are not */
   void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
