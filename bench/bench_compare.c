@@ -139,7 +139,10 @@ static void measure(kernel_host *host, const pair *p, content c, timing *t) {
   tm_operand operands[3];
   for (uint32_t i = 0; i < 2; ++i) tm_operand_contiguous(p->formats[i], 1, &t->slice_elements, &operands[i], NULL);
   tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &operands[2], NULL);
-  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1, .operands = operands };
+  const tm_operation operation = {
+    .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
+    .operands = operands,
+  };
   kernel_run run;
   if (kernel_run_prepare(&run, host, &operation) != TM_OK) {
     printf("no kernel here\n");
@@ -185,7 +188,8 @@ int main(int argc, char **argv) {
   pair p = { .data = { malloc(most), malloc(most) } };
   timing *t = malloc(sizeof *t);
   if (query == NULL || p.data[0] == NULL || p.data[1] == NULL || t == NULL || 20 * slice > most) return 1;
-  printf("compare_tensors in turns with a read-sum, slices of %llu MiB: median (fastest tenth)\n", (unsigned long long)(slice >> 20));
+  printf("compare_tensors in turns with a read-sum of both, slices of %llu MiB: median, fastest tenth (bench_compare)\n",
+         (unsigned long long)(slice >> 20));
   kernel_host hosts[2];
   for (uint32_t h = 0; h < 2; ++h) kernel_host_open(&hosts[h], query, isa, 0, h + 1);
   for (uint32_t i = 0; i < FORMAT_PAIRS; ++i) {

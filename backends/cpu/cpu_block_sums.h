@@ -10,8 +10,12 @@
 #define CPU_BLOCK_GROUP 8       /* blocks that go together */
 
 /* Sums of neighbours in a and b, interleaved: cheaper than the instruction that adds horizontally. */
-CPU_INLINE __m256i cpu_fold_32(__m256i a, __m256i b) { return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)); }
-CPU_INLINE __m256i cpu_fold_64(__m256i a, __m256i b) { return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)); }
+CPU_INLINE __m256i cpu_fold_32(__m256i a, __m256i b) {
+  return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+}
+CPU_INLINE __m256i cpu_fold_64(__m256i a, __m256i b) {
+  return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+}
 
 /* The sum of each of eight vectors. */
 CPU_INLINE __m256i cpu_sum_each(const __m256i v[CPU_BLOCK_GROUP]) {
@@ -28,8 +32,9 @@ CPU_INLINE int16_t cpu_scale_bits(const unsigned char *block) {
 
 /* Of eight blocks, `n` bytes apart. */
 CPU_INLINE __m128i cpu_load_scales(const unsigned char *data, uint64_t n) {
-  return _mm_setr_epi16(cpu_scale_bits(data), cpu_scale_bits(data + n), cpu_scale_bits(data + 2 * n), cpu_scale_bits(data + 3 * n),
-                        cpu_scale_bits(data + 4 * n), cpu_scale_bits(data + 5 * n), cpu_scale_bits(data + 6 * n), cpu_scale_bits(data + 7 * n));
+  return _mm_setr_epi16(cpu_scale_bits(data), cpu_scale_bits(data + n), cpu_scale_bits(data + 2 * n),
+                        cpu_scale_bits(data + 3 * n), cpu_scale_bits(data + 4 * n), cpu_scale_bits(data + 5 * n),
+                        cpu_scale_bits(data + 6 * n), cpu_scale_bits(data + 7 * n));
 }
 
 #endif

@@ -94,7 +94,8 @@ static void add_f64(const compare_job *job, const unsigned char *data_a, const u
     state->nonfinite += cpu_compare_mask_f64(a, b, masked_a, masked_b);
     job->kernels->add_f64(masked_a, masked_b, 1, state);
   }
-  if (job->formats[0] == job->formats[1] && job->formats[0]->is_wide_integer) state->equal = equal + count_equal_words(data_a, data_b);
+  if (job->formats[0] != job->formats[1] || !job->formats[0]->is_wide_integer) return;
+  state->equal = equal + count_equal_words(data_a, data_b);
 }
 
 static uint64_t bytes_of(const cpu_compare_format *f, uint64_t elements) { return elements / f->elements * f->bytes; }
@@ -132,7 +133,8 @@ static void fill_up(const cpu_compare_format *f, const unsigned char *data, uint
 }
 
 /* Only the count of equal bits notices the zeros. */
-static void add_short_block(const compare_job *job, const unsigned char *a, const unsigned char *b, uint64_t count, cpu_compare_state *state) {
+static void add_short_block(const compare_job *job, const unsigned char *a, const unsigned char *b, uint64_t count,
+                            cpu_compare_state *state) {
   unsigned char filled[2][BLOCK * sizeof(double)];
   fill_up(job->formats[0], a, count, filled[0]);
   fill_up(job->formats[1], b, count, filled[1]);
@@ -268,7 +270,8 @@ typedef struct pair_cost {
 #define WIDEN_PS 100u
 
 static uint32_t pair_ps(const tm_operation *operation, pair_cost c) {
-  const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format), *b = cpu_compare_format_find(operation->operands[1].format);
+  const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format);
+  const cpu_compare_format *b = cpu_compare_format_find(operation->operands[1].format);
   if (a == b && a->elements > 1) return c.quants;
   const uint32_t decoding = a->decode_ps + b->decode_ps;
   return fits_f32(a) && fits_f32(b) ? c.f32 + decoding : F64_PS + decoding + (fits_f32(a) || fits_f32(b) ? WIDEN_PS : 0);

@@ -82,7 +82,7 @@ extern const cpu_compare_kernels cpu_compare_avx2;
 extern const cpu_compare_kernels cpu_compare_avx512;
 
 /* Of AVX2, for both. */
-void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* raises the maxima by a finite block of f32 */
+void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* the maxima, by a finite block of f32 */
 int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state);
 int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state);
 int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *state);
@@ -98,7 +98,8 @@ int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes
 void cpu_compare_start_totals(cpu_compare_totals *totals);
 /* Gives sums in the order of cpu_compare_lanes; 0 if some may have been rounded. */
 int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]);
-int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
+int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
+                            uint64_t *equal);
 
 /* How a block of a format is read. */
 typedef struct cpu_compare_format {

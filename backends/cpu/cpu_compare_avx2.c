@@ -14,7 +14,9 @@
 
 CPU_INLINE __m256d load_wide(const float *x) { return _mm256_cvtps_pd(_mm_loadu_ps(x)); }
 CPU_INLINE __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
-CPU_INLINE int is_finite(__m256d x) { return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0; }
+CPU_INLINE int is_finite(__m256d x) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
+}
 
 /* ---- pairs of f32 ---- */
 
@@ -24,7 +26,10 @@ typedef struct quarter {
 } quarter;
 
 CPU_INLINE quarter load_quarter(const cpu_compare_lanes *lanes, int at) {
-  return (quarter){ cpu_load_pd(lanes->squared + at), cpu_load_pd(lanes->dot + at), cpu_load_pd(lanes->norm_a + at), cpu_load_pd(lanes->norm_b + at) };
+  return (quarter){
+    cpu_load_pd(lanes->squared + at), cpu_load_pd(lanes->dot + at),
+    cpu_load_pd(lanes->norm_a + at), cpu_load_pd(lanes->norm_b + at),
+  };
 }
 CPU_INLINE void store_quarter(const quarter *q, cpu_compare_lanes *lanes, int at) {
   _mm256_storeu_pd(lanes->squared + at, q->squared);
@@ -54,10 +59,12 @@ typedef struct half_result {
   int      has_more, is_finite;
 } half_result;
 
-static __attribute__((noinline)) CPU_AVX2 half_result add_half(const float *a, const float *b, const cpu_compare_state *state, cpu_compare_lanes *lanes, int at) {
+static __attribute__((noinline)) CPU_AVX2 half_result add_half(const float *a, const float *b, const cpu_compare_state *state,
+                                                               cpu_compare_lanes *lanes, int at) {
   quarter p = load_quarter(lanes, at), q = load_quarter(lanes, at + 4);
   largest l = {
-    _mm256_set1_pd(state->max_abs), _mm256_set1_pd(state->max_rel), _mm256_set1_pd(cpu_compare_margin(state->max_rel)), _mm256_setzero_pd(),
+    _mm256_set1_pd(state->max_abs), _mm256_set1_pd(state->max_rel), _mm256_set1_pd(cpu_compare_margin(state->max_rel)),
+    _mm256_setzero_pd(),
   };
   __m256i equal = _mm256_setzero_si256();
   for (int i = at; i < BLOCK; i += TM_SUM_LANES) {
@@ -160,7 +167,8 @@ static CPU_AVX2 int same_bytes(const unsigned char *a, const unsigned char *b, u
   for (; at + 64 <= bytes; at += 64) {
     CPU_COMPARE_PREFETCH(a + at);
     CPU_COMPARE_PREFETCH(b + at);
-    const __m256i low = _mm256_xor_si256(cpu_load(a + at), cpu_load(b + at)), high = _mm256_xor_si256(cpu_load(a + at + 32), cpu_load(b + at + 32));
+    const __m256i low = _mm256_xor_si256(cpu_load(a + at), cpu_load(b + at));
+    const __m256i high = _mm256_xor_si256(cpu_load(a + at + 32), cpu_load(b + at + 32));
     if (cpu_any(_mm256_or_si256(low, high))) return 0;
   }
   return memcmp(a + at, b + at, bytes - at) == 0;

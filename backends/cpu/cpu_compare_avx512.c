@@ -8,7 +8,6 @@
  * apart in the order that is cheapest: of 32 elements the even ones by a shift, then the odd ones by a mask.  The lanes stand
  * in that order while such a block runs.
  */
-#include <math.h>
 #include <string.h>
 
 #include "cpu_compare.h"
@@ -42,10 +41,16 @@ INLINE_512 void store_lanes(double *lanes, __m256d first, __m256d second, int ev
 }
 
 INLINE_512 quarter load_first(const cpu_compare_lanes *l, int at, int even) {
-  return (quarter){ first_lanes(l->squared + at, even), first_lanes(l->dot + at, even), first_lanes(l->norm_a + at, even), first_lanes(l->norm_b + at, even) };
+  return (quarter){
+    first_lanes(l->squared + at, even), first_lanes(l->dot + at, even),
+    first_lanes(l->norm_a + at, even), first_lanes(l->norm_b + at, even),
+  };
 }
 INLINE_512 quarter load_second(const cpu_compare_lanes *l, int at, int even) {
-  return (quarter){ second_lanes(l->squared + at, even), second_lanes(l->dot + at, even), second_lanes(l->norm_a + at, even), second_lanes(l->norm_b + at, even) };
+  return (quarter){
+    second_lanes(l->squared + at, even), second_lanes(l->dot + at, even),
+    second_lanes(l->norm_a + at, even), second_lanes(l->norm_b + at, even),
+  };
 }
 INLINE_512 void store_quarters(cpu_compare_lanes *l, int at, const quarter *first, const quarter *second, int even) {
   store_lanes(l->squared + at, first->squared, second->squared, even);
@@ -64,7 +69,8 @@ typedef struct largest {
 INLINE_512 __m256d larger_of(__m256d x, __m256d y) { return _mm256_range_pd(x, y, 0xb); }
 
 INLINE_512 void add_four(quarter *q, largest *l, __m256d x, __m256d y) {
-  const __m256d difference = _mm256_sub_pd(x, y), distance = _mm256_andnot_pd(_mm256_set1_pd(-0.0), difference), larger = larger_of(x, y);
+  const __m256d difference = _mm256_sub_pd(x, y), distance = _mm256_andnot_pd(_mm256_set1_pd(-0.0), difference);
+  const __m256d larger = larger_of(x, y);
   q->squared = _mm256_fmadd_pd(difference, difference, q->squared);
   q->dot = _mm256_fmadd_pd(x, y, q->dot);
   q->norm_a = _mm256_fmadd_pd(x, x, q->norm_a);
@@ -76,7 +82,6 @@ INLINE_512 void add_four(quarter *q, largest *l, __m256d x, __m256d y) {
 
 INLINE_512 __m256d load_four(const float *x) { return _mm256_cvtps_pd(_mm_loadu_ps(x)); }
 
-/* The four quarters of all lanes; `second` is how far their values are from those of the first. */
 typedef struct all_lanes {
   quarter p, q, r, s;
 } all_lanes;
@@ -87,7 +92,8 @@ INLINE_512 all_lanes load_all(const cpu_compare_lanes *l, int even) {
 
 /* Stores nothing and returns 0 if something is not finite. */
 INLINE_512 int store_all(cpu_compare_lanes *l, const all_lanes *all, int even) {
-  if (!is_finite(_mm256_add_pd(_mm256_add_pd(all->p.squared, all->q.squared), _mm256_add_pd(all->r.squared, all->s.squared)))) return 0;
+  const __m256d low = _mm256_add_pd(all->p.squared, all->q.squared), high = _mm256_add_pd(all->r.squared, all->s.squared);
+  if (!is_finite(_mm256_add_pd(low, high))) return 0;
   store_quarters(l, 0, &all->p, &all->q, even);
   store_quarters(l, 8, &all->r, &all->s, even);
   return 1;
@@ -111,7 +117,7 @@ INLINE_512 largest start_largest(const cpu_compare_state *state) {
   };
 }
 
-/* Sums of finite blocks; looks for the largest differences if there are larger ones. */
+/* Returns 0 and adds nothing if something is not finite; looks for the largest differences if there are larger ones. */
 INLINE_512 int add_values(const float *a, const float *b, int even, int is_prefetching, cpu_compare_state *state) {
   all_lanes all = load_all(&state->lanes, even);
   largest l = start_largest(state);
@@ -142,7 +148,8 @@ static CPU_AVX512 int add_f32(const void *a, const void *b, int is_masked, cpu_c
   return is_added;
 }
 
-/* Widens 32 elements.  That the processor quiets NaN does no harm: equal bits are counted before, and nothing else is seen of it. */
+/* Widens 32 elements.  That the processor quiets NaN does no harm: equal bits are counted before, and blocks with a NaN are
+   not added here. */
 INLINE_512 void widen_32(__m512i v, int is_f16, float *to) {
   if (is_f16) {
     _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm512_castsi512_si256(v)));
@@ -176,14 +183,19 @@ INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_
   return 1;
 }
 
-static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 0, state); }
-static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { return add_16bit(a, b, 1, state); }
+static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  return add_16bit(a, b, 0, state);
+}
+static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  return add_16bit(a, b, 1, state);
+}
 
 INLINE_512 __m512 decode_sixteen(const unsigned char *integers, __m512 scale) {
   return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(cpu_load128(integers))), scale);
 }
 
-static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal) {
+static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
+                                     uint64_t *equal) {
   const __m512 rel = _mm512_set1_ps(max_rel);
   const __m512i abs = _mm512_castps_si512(_mm512_set1_ps(max_abs)), one = _mm512_set1_epi32(1);
   __m512i more = _mm512_setzero_si512(), same = more;
@@ -194,7 +206,8 @@ static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_comp
       const __m512 x = decode_sixteen(from_a + k, scale_a), y = decode_sixteen(from_b + k, scale_b);
       const __m512 distance = _mm512_abs_ps(_mm512_sub_ps(x, y));
       const __m512 beyond_rel = _mm512_fmsub_ps(_mm512_range_ps(x, y, 0xb), rel, distance);
-      more = _mm512_ternarylogic_epi32(more, _mm512_sub_epi32(abs, _mm512_castps_si512(distance)), _mm512_castps_si512(beyond_rel), 0xfe);
+      const __m512i beyond_abs = _mm512_sub_epi32(abs, _mm512_castps_si512(distance));
+      more = _mm512_ternarylogic_epi32(more, beyond_abs, _mm512_castps_si512(beyond_rel), 0xfe);
       same = _mm512_mask_add_epi32(same, _mm512_cmpeq_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(y)), same, one);
     }
   }

@@ -52,21 +52,25 @@ CPU_INLINE int read_quants(const unsigned char *data, uint32_t block_bytes, cpu_
 
 /* ---- sums ---- */
 
-/* Sums of neighbouring products, for factors of which no first one is -128: the sign goes to the second one. */
+/* Sums of neighbouring products.  The sign of the first factor has gone to the second one, which must not be -128. */
 CPU_INLINE __m256i products(__m256i magnitude, __m256i other) {
   return _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, other), _mm256_set1_epi16(1));
 }
 
+CPU_INLINE __m256d low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+CPU_INLINE __m256d high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+
 CPU_INLINE void add_scaled(double *total, __m256 scales_a, __m256 scales_b, __m256i sums) {
-  const __m256d low = _mm256_mul_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(scales_a)), _mm256_cvtps_pd(_mm256_castps256_ps128(scales_b)));
-  const __m256d high = _mm256_mul_pd(_mm256_cvtps_pd(_mm256_extractf128_ps(scales_a, 1)), _mm256_cvtps_pd(_mm256_extractf128_ps(scales_b, 1)));
+  const __m256d low = _mm256_mul_pd(low_half(scales_a), low_half(scales_b));
+  const __m256d high = _mm256_mul_pd(high_half(scales_a), high_half(scales_b));
   _mm256_storeu_pd(total, _mm256_fmadd_pd(low, _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums)), cpu_load_pd(total)));
   _mm256_storeu_pd(total + 4, _mm256_fmadd_pd(high, _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), cpu_load_pd(total + 4)));
 }
 
 /* The smallest scale that is not zero; less 1, by which zero becomes the largest number. */
 CPU_INLINE void note_scales(const cpu_compare_quants *q, cpu_compare_totals *totals) {
-  const __m256i magnitude = _mm256_and_si256(cpu_load(q->bits), _mm256_set1_epi16(0x7fff)), below = _mm256_sub_epi16(magnitude, _mm256_set1_epi16(1));
+  const __m256i magnitude = _mm256_and_si256(cpu_load(q->bits), _mm256_set1_epi16(0x7fff));
+  const __m256i below = _mm256_sub_epi16(magnitude, _mm256_set1_epi16(1));
   cpu_store(totals->smallest, _mm256_min_epu16(cpu_load(totals->smallest), below));
 }
 
@@ -119,7 +123,8 @@ CPU_AVX2 int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t bl
 CPU_INLINE int has_exact_differences(const cpu_compare_quants *a, const cpu_compare_quants *b) {
   const __m256i mask = _mm256_set1_epi16(0x7fff), one = _mm256_set1_epi16(1), zero = _mm256_setzero_si256();
   const __m256i x = _mm256_and_si256(cpu_load(a->bits), mask), y = _mm256_and_si256(cpu_load(b->bits), mask);
-  const __m256i exponent_x = _mm256_max_epi16(_mm256_srli_epi16(x, 10), one), exponent_y = _mm256_max_epi16(_mm256_srli_epi16(y, 10), one);
+  const __m256i exponent_x = _mm256_max_epi16(_mm256_srli_epi16(x, 10), one);
+  const __m256i exponent_y = _mm256_max_epi16(_mm256_srli_epi16(y, 10), one);
   const __m256i apart = _mm256_cmpgt_epi16(_mm256_abs_epi16(_mm256_sub_epi16(exponent_x, exponent_y)), _mm256_set1_epi16(5));
   const __m256i either_zero = _mm256_or_si256(_mm256_cmpeq_epi16(x, zero), _mm256_cmpeq_epi16(y, zero));
   return !cpu_any(_mm256_andnot_si256(either_zero, apart));
@@ -158,7 +163,8 @@ CPU_INLINE __m256 decode_eight(const unsigned char *integers, __m256 scale) {
   return cpu_times_bytes(scale, _mm_loadl_epi64((const __m128i_u *)(const void *)integers));
 }
 
-CPU_AVX2 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal) {
+CPU_AVX2 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
+                                     uint64_t *equal) {
   const __m256 sign = _mm256_set1_ps(-0.0f), abs = _mm256_set1_ps(max_abs), rel = _mm256_set1_ps(max_rel);
   __m256 more = _mm256_setzero_ps();
   __m256i same = _mm256_setzero_si256();

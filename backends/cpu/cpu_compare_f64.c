@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of f64 of TM_OP_COMPARE_TENSORS.  There is memory enough in a pair for a division; products are rounded with the
- * addition, and everything may overflow, which is what the reference does too.
+ * Blocks of f64 of TM_OP_COMPARE_TENSORS.  A pair takes memory so long that there is time for a division.  Products are
+ * rounded with the addition, and everything may overflow, which is what the reference does too.
  */
 #include <math.h>
 
@@ -12,7 +12,9 @@
 #define HALF  (TM_SUM_LANES / 2)
 
 CPU_INLINE __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
-CPU_INLINE int is_finite(__m256d x) { return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0; }
+CPU_INLINE int is_finite(__m256d x) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
+}
 
 /* Four lanes of each sum, and what goes with them. */
 typedef struct quarter {
@@ -44,7 +46,8 @@ typedef struct block_result {
   int      is_finite;
 } block_result;
 
-static __attribute__((noinline)) CPU_AVX2 void add_quarter(const double *a, const double *b, cpu_compare_lanes *lanes, int at, block_result *result) {
+static __attribute__((noinline)) CPU_AVX2 void add_quarter(const double *a, const double *b, cpu_compare_lanes *lanes, int at,
+                                                           block_result *result) {
   quarter q = {
     .squared = cpu_load_pd(lanes->squared + at), .dot = cpu_load_pd(lanes->dot + at),
     .norm_a = cpu_load_pd(lanes->norm_a + at), .norm_b = cpu_load_pd(lanes->norm_b + at),

@@ -29,7 +29,8 @@ CPU_AVX2 uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out
   for (int i = 0; i < BLOCK; i += 4) {
     const __m256d x = cpu_load_pd(from_a + i), y = cpu_load_pd(from_b + i);
     const __m256d finite_x = _mm256_cmp_pd(_mm256_andnot_pd(sign, x), infinite, _CMP_LT_OQ);
-    const __m256d finite_y = _mm256_cmp_pd(_mm256_andnot_pd(sign, y), infinite, _CMP_LT_OQ), finite = _mm256_and_pd(finite_x, finite_y);
+    const __m256d finite_y = _mm256_cmp_pd(_mm256_andnot_pd(sign, y), infinite, _CMP_LT_OQ);
+    const __m256d finite = _mm256_and_pd(finite_x, finite_y);
     finite_count = _mm256_sub_epi64(finite_count, _mm256_castpd_si256(finite));
     _mm256_storeu_pd(out_a + i, _mm256_and_pd(x, finite));
     _mm256_storeu_pd(out_b + i, _mm256_and_pd(y, finite));

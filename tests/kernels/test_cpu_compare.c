@@ -131,9 +131,11 @@ static void test_lengths(void **state) {
 /* Values of which sums, differences or quotients are special, on either side and on both. */
 static void test_special_values(void **state) {
   (void)state;
-  static const uint32_t floats[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2 };
-  static const double specials[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN, 0x1p-149, 0x1p-133, 0x1p-24, 0x1p-1074, 0x1.8p-1073, 0x1p-126,
-                                     3.4e38, -3.4e38, 65504, 1.7e308, -1.7e308, 1, 0x1.000002p0 };
+  static const uint32_t floats[] = {
+    TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2,
+  };
+  static const double specials[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN, 0x1p-149, 0x1p-133, 0x1p-24, 0x1p-1074, 0x1.8p-1073,
+                                     0x1p-126, 3.4e38, -3.4e38, 65504, 1.7e308, -1.7e308, 1, 0x1.000002p0 };
   const uint64_t count = sizeof specials / sizeof specials[0];
   uint64_t random = SEED;
   for (size_t f = 0; f < sizeof floats / sizeof floats[0]; ++f) {
@@ -156,7 +158,8 @@ static void test_nan_payloads(void **state) {
     { TM_FORMAT_F32, { 0x7fc00000, 0x7fc00001, 0xffc00000, 0x7f800001 } },
     { TM_FORMAT_BF16, { 0x7fc0, 0x7fc1, 0xffc0, 0x7f81 } },
     { TM_FORMAT_F16, { 0x7e00, 0x7e01, 0xfe00, 0x7c01 } },
-    { TM_FORMAT_F64, { UINT64_C(0x7ff8) << 48, (UINT64_C(0x7ff8) << 48) + 1, UINT64_C(0xfff8) << 48, (UINT64_C(0x7ff0) << 48) + 1 } },
+    { TM_FORMAT_F64,
+      { UINT64_C(0x7ff8) << 48, UINT64_C(0x7ff8000000000001), UINT64_C(0xfff8) << 48, UINT64_C(0x7ff0000000000001) } },
     { TM_FORMAT_F8_E5M2, { 0x7e, 0x7f, 0xfe, 0x7d } },
   };
   uint64_t random = SEED;
