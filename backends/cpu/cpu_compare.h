@@ -45,7 +45,7 @@ typedef struct cpu_compare_quants {
 typedef struct cpu_compare_totals {
   double   dot[8], norm_a[8], norm_b[8];
   double   same[8];                     /* of blocks with equal bytes: belongs to all three */
-  uint16_t smallest[CPU_COMPARE_QUANTS];
+  uint16_t smallest_a[CPU_COMPARE_QUANTS], smallest_b[CPU_COMPARE_QUANTS];      /* scales, as bits less 1 */
 } cpu_compare_totals;
 
 /* Functions over whole blocks, at any address.  Those of a type `add` return 0 if some value is not finite, or a sum of f64

@@ -2,7 +2,7 @@
 /*
  * q8_0 and q4_0 against themselves, without lanes.  A product of two elements is a product of two scales times a small
  * integer, and as long as all scales of a superblock are of similar size, every sum of such products is a whole number of
- * units (the square of the smallest scale's last place) below 2^53.  Then no addition rounds, the order is of no account,
+ * units (as the smallest scale's last place squared) of at most 2^53.  Then no addition rounds, the order is of no account,
  * and sums of a block are made of its integers; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end of the
  * superblock: if not, it is done again by lanes.
  *
@@ -68,10 +68,10 @@ CPU_INLINE void add_scaled(double *total, __m256 scales_a, __m256 scales_b, __m2
 }
 
 /* The smallest scale that is not zero; less 1, by which zero becomes the largest number. */
-CPU_INLINE void note_scales(const cpu_compare_quants *q, cpu_compare_totals *totals) {
+CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   const __m256i magnitude = _mm256_and_si256(cpu_load(q->bits), _mm256_set1_epi16(0x7fff));
   const __m256i below = _mm256_sub_epi16(magnitude, _mm256_set1_epi16(1));
-  cpu_store(totals->smallest, _mm256_min_epu16(cpu_load(totals->smallest), below));
+  cpu_store(smallest, _mm256_min_epu16(cpu_load(smallest), below));
 }
 
 /* Returns the smallest integers seen. */
@@ -112,7 +112,8 @@ CPU_INLINE int has_lowest(__m256i smallest) { return cpu_any(_mm256_cmpeq_epi8(s
 CPU_AVX2 int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals) {
   cpu_compare_quants a;
   if (!read_quants(data, block_bytes, &a)) return 0;
-  note_scales(&a, totals);
+  note_scales(&a, totals->smallest_a);
+  note_scales(&a, totals->smallest_b);
   const __m256i low = sum_equal_group(&a, 0, totals), high = sum_equal_group(&a, CPU_BLOCK_GROUP, totals);
   return !has_lowest(_mm256_min_epi8(low, high));
 }
@@ -144,8 +145,8 @@ CPU_AVX2 int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const un
                                     uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
   if (!read_quants(data_a, block_bytes, &a) || !read_quants(data_b, block_bytes, &b)) return 0;
-  note_scales(&a, totals);
-  note_scales(&b, totals);
+  note_scales(&a, totals->smallest_a);
+  note_scales(&b, totals->smallest_b);
   const __m256i low = sum_group(&a, &b, 0, totals), high = sum_group(&a, &b, CPU_BLOCK_GROUP, totals);
   if (has_lowest(_mm256_min_epi8(low, high))) return 0;
   const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal);
@@ -193,20 +194,30 @@ static CPU_AVX2 double total_of(const double *parts) {
 
 void cpu_compare_start_totals(cpu_compare_totals *totals) {
   memset(totals, 0, sizeof *totals);
-  memset(totals->smallest, 0xff, sizeof totals->smallest);
+  memset(totals->smallest_a, 0xff, sizeof totals->smallest_a);
+  memset(totals->smallest_b, 0xff, sizeof totals->smallest_b);
 }
 
-/* With a unit u of the smallest scale's last place, norms below 2^51 u^2 bound all else: |2ab| <= a^2 + b^2, and
-   (a - b)^2 <= 2 (a^2 + b^2).  A sum that had to be rounded on its way is not below. */
-int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
+/* What the smallest scale's last place weighs; of zeros only a large number, and no sum is above zero. */
+static double unit_of(const uint16_t *below) {
   uint16_t smallest = UINT16_MAX;
-  for (size_t i = 0; i < QUANTS; ++i) smallest = totals->smallest[i] < smallest ? totals->smallest[i] : smallest;
-  const int exponent = (smallest + 1) >> 10;            /* of zeros only: a large one, and no sum is above zero */
-  const double unit = ldexp(1, (exponent > 0 ? exponent : 1) - 25);
+  for (size_t i = 0; i < QUANTS; ++i) smallest = below[i] < smallest ? below[i] : smallest;
+  const int exponent = (smallest + 1) >> 10;
+  return ldexp(1, (exponent > 0 ? exponent : 1) - 25);
+}
+
+/* With units u and v of both sides and w the smaller one: norms of at most 2^53 u^2 and 2^53 v^2 have been summed exactly, and
+   so have products, whose partial sums are at most the root of the norms' product.  A sum of squared differences of at most
+   2^53 w^2 is exact by lanes, and so is (a^2 - ab) + (b^2 - ab) if both halves are below that.  What had to be rounded on its
+   way is not below: rounding keeps the order. */
+int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
+  const double u = unit_of(totals->smallest_a), v = unit_of(totals->smallest_b), w = u < v ? u : v, limit = 0x1p53 * w * w;
   const double same = total_of(totals->same), dot = total_of(totals->dot) + same;
   const double norm_a = total_of(totals->norm_a) + same, norm_b = total_of(totals->norm_b) + same;
-  if (!(norm_a + norm_b < 0x1p51 * unit * unit)) return 0;
-  out_sums[0] = norm_a + norm_b - 2 * dot;
+  const double rest_a = norm_a - dot, rest_b = norm_b - dot, squared = rest_a + rest_b;
+  if (!(norm_a < 0x1p53 * u * u) || !(norm_b < 0x1p53 * v * v)) return 0;
+  if (!(fabs(rest_a) < limit) || !(fabs(rest_b) < limit) || !(squared < limit)) return 0;
+  out_sums[0] = squared;
   out_sums[1] = dot;
   out_sums[2] = norm_a;
   out_sums[3] = norm_b;
