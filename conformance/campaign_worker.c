@@ -192,6 +192,7 @@ static void mind_manners(const worker *w, uint32_t item, report *r) {
   check.failed = run.t.failed;
   check.skipped = !run.t.failed && run.skipped[0] != '\0';
   snprintf(check.text, sizeof check.text, "%s", check.failed ? run.t.text : check.skipped ? run.skipped : run.in_part);
+  snprintf(check.note, sizeof check.note, "%s", check.failed || check.skipped ? "" : run.note);
   (void)report_add_check(r, &check);
 }
 

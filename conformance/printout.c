@@ -133,6 +133,7 @@ static void print_checks(const report *r, const printout_heading *heading, FILE 
     if (check->skipped) print_text(heading, to, "%-16s not tried: %s", check->name, check->text);
     else if (!check->failed && check->text[0] != '\0') print_text(heading, to, "%-16s ok, in part: %s", check->name, check->text);
     else fprintf(to, "%-16s %s\n", check->name, check->failed ? "FAILED" : "ok");
+    if (check->note[0] != '\0') print_text(heading, to, "%-16s note: %s", "", check->note);
   }
 }
 

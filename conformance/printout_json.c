@@ -54,6 +54,9 @@ static void print_json_check(const report_check *check, FILE *to) {
                            : "ok");
   if (check->text[0] == '\0') fputs("null", to);
   else printout_json_text(check->text, to);
+  fputs(",\"note\":", to);
+  if (check->note[0] == '\0') fputs("null", to);
+  else printout_json_text(check->note, to);
   fputc('}', to);
 }
 

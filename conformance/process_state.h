@@ -20,7 +20,7 @@ typedef struct float_habits {
 typedef struct process_state {
   struct sigaction actions[PROCESS_SIGNALS];
   sigset_t mask;
-  uint64_t environment;         /* a hash of names and values */
+  uint64_t environment;         /* a hash of names and values, but for what is excused */
   uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
   char     folder[4096];
   char     locale[256];

@@ -33,6 +33,7 @@ typedef struct report_check {
   bool failed;
   bool skipped;
   char text[REPORT_TEXT];               /* what was wrong, or why it was not tried */
+  char note[160];                       /* what is no fault of the backend's, but worth knowing; "" if nothing */
 } report_check;
 
 typedef struct report {

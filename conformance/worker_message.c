@@ -68,7 +68,8 @@ static bool is_claim(worker_message *m) {
 }
 
 static bool is_check(const report_check *check) {
-  return is_text(check->name, sizeof check->name) && is_text(check->text, sizeof check->text);
+  return is_text(check->name, sizeof check->name) && is_text(check->text, sizeof check->text) &&
+         is_text(check->note, sizeof check->note);
 }
 
 bool worker_message_take(report *r, worker_message *m) {

@@ -26,6 +26,8 @@ MISBEHAVING = {
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
     "careless/environment": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
+    "careless/opens_driver_late": (1, r"FAILED process: changes the environment when it prepares\n", ("--only", "process")),
+    "careless/opens_rude_driver": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
     "careless/folder": (1, r"FAILED process: changes the working directory in init\n", ("--only", "process")),
     "careless/signal": (1, r"FAILED process: changes the handler of signal 10 in init\n", ("--only", "process")),
     "careless/prints_in_init": (1, r"FAILED process: prints 9 bytes in init\n", ("--only", "process")),
@@ -135,6 +137,16 @@ class Zoo(zoo.ZooTest):
         code, out, _ = self.check(self.animal("careless/environment"), "--leave-out", "process", "--only", "process")
         self.assertEqual(code, 3, out)
         self.assertRegex(out, r"process +not tried: left out\n")
+
+    def test_what_a_driver_adds_once_is_a_note(self):
+        animal = self.animal("careless/opens_driver")
+        code, out, _ = self.check(animal, "--only", "process")
+        said = "driver.so, which it opens, sets ZOO_DRIVER_WAS_HERE once"
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, rf"process +ok\n +note: {said}\n")
+        code, out, _ = self.check(animal, "--only", "process", "--json")
+        check = json.loads(out)["devices"][0]["checks"][0]
+        self.assertEqual((code, check["result"], check["text"], check["note"]), (0, "ok", None, said))
 
     def test_claims_keep_their_share_of_the_budget(self):
         """Each call of its manners takes so long that they use up the time of all."""
