@@ -39,6 +39,7 @@ static void keep_report(void *context, const report *from) {
   r->refusal_count += from->refusal_count;
   r->unchecked_change_count += from->unchecked_change_count;
   r->way_count += from->way_count;
+  r->withdrawn_count += from->withdrawn_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
 }
@@ -454,6 +455,7 @@ static void note_nothing(const campaign *c, report *r) {
   } else if (r->case_count == 0 && r->way_count == 0 && r->given_up[0] == '\0') {
     why = c->only_case_plus_one != 0 ? "it refuses this case, or there is no such case"
           : r->claimed_count != 0    ? "no time was left; a larger --budget gives more"
+          : r->withdrawn_count != 0  ? "it took back all that it claimed when it was prepared"
           : r->out_of_time           ? "no time was left to find out what it claims; a larger --budget gives more"
                                      : "it refuses everything that was asked";
   }

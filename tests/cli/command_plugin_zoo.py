@@ -53,6 +53,8 @@ MISBEHAVING = {
         r"FAILED longer-structs: prepare of a longer struct whose tail is not zero gave -1",
         ("--only", "longer-structs"),
     ),
+    "stale/always": (1, r"FAILED neg f32,f32 .*its epoch moved with each of 4 prepares; case", NEG),
+    "stale/unannounced": (1, r"FAILED neg f32,f32 .*prepare gave 4 ", NEG),
     "careless/argues": (1, r"FAILED neg f32,f32 .*prepare gave -1 ", NEG),
     "hasty/boundless": (1, r"FAILED overclaims: says yes to an operand of \d+ bytes, which is more than its largest buffer", ("--only", "overclaims")),
     "culprits/aborts_at_the_end": (1, r"FAILED process: crashes when the process ends: signal 6", ("--only", "process")),
@@ -99,7 +101,7 @@ MISBEHAVING = {
     "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
     "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
 }
-HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts")
+HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
 
 
 class Zoo(zoo.ZooTest):
@@ -118,6 +120,16 @@ class Zoo(zoo.ZooTest):
                 self.assertEqual((code, err), (0, ""), out)
                 self.assertRegex(out, r"\d+ of \d+ claims checked, 0 failures\n\Z")
                 self.assertRegex(out, r"reached \d+ of the \d+ combinations")
+
+    def test_what_was_taken_back_is_told(self):
+        """Its epoch moves when neg is prepared: from then on it says no."""
+        code, out, _ = self.check(self.animal("stale/withdraws"), "--only", "neg")
+        self.assertEqual(code, 3, out)
+        self.assertRegex(out, r"\ntaken back when prepared, as the device's epoch moved: [12]\n")
+        self.assertIn("NOTHING WAS CHECKED: it took back all that it claimed when it was prepared\n", out)
+        code, out, _ = self.check(self.animal("stale/recovers"), "--only", "neg")
+        self.assertEqual(code, 0, out)
+        self.assertNotIn("taken back", out)
 
     def test_nothing_checked_is_no_success(self):
         honest = self.animal("honest")
