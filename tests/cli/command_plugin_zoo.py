@@ -46,6 +46,8 @@ MISBEHAVING = {
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", ("--only", "waiting")),
     "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", ("--only", "abandoned-work")),
     "hasty/blocks": (1, r"FAILED full-queue: launch number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
+    "hasty/blocks_uploads": (1, r"FAILED full-queue: upload number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
+    "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_near": (1, r"FAILED full-queue: launch number \d+ behind others waits for the device", ("--only", "full-queue")),
     "careless/any_format": (1, r"FAILED overclaims: says yes to neg with an operand of format 0x[0-9a-f]+, which it cannot know", ("--only", "overclaims")),
     "careless/argues_late": (
