@@ -22,7 +22,7 @@ static void tell(void *context, const char *what) {
 static void compare(manner_run *run, const process_state *before, const char *when) {
   process_state after;
   moment m = { run, when };
-  process_state_read(&after);
+  process_state_read(&after, environment_watch_excuses);
   if (after.printed_bytes > before->printed_bytes)
     trial_fail(&run->t, "prints %llu bytes %s", (unsigned long long)(after.printed_bytes - before->printed_bytes), when);
   process_state_compare(before, &after, tell, &m);
@@ -58,7 +58,7 @@ static void live(manner_run *run) {
   subject_options options = *run->options;
   options.after_init = look_after_init;
   options.context = &o;
-  process_state_read(&o.before);
+  process_state_read(&o.before, environment_watch_excuses);
   const process_state before = o.before;
   const tm_status status = subject_open(&s, &options);
   if (status != TM_OK) {
