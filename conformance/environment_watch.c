@@ -41,7 +41,8 @@ static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *context) {
 static const char *find_driver(const void *caller) {
   Dl_info about;
   struct link_map *object = NULL;
-  if (all.loaded_count == MOST_LOADED || dladdr1(caller, &about, (void **)&object, RTLD_DL_LINKMAP) == 0 || object == NULL) return NULL;
+  if (all.loaded_count == MOST_LOADED || dladdr1(caller, &about, (void **)&object, RTLD_DL_LINKMAP) == 0) return NULL;
+  if (object == NULL) return NULL;
   for (uint32_t i = 0; i < all.loaded_count; i++)
     if (all.loaded[i] == object->l_addr) return NULL;
   const char *slash = strrchr(about.dli_fname, '/');

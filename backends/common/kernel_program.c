@@ -31,7 +31,8 @@ void kernel_options_print(kernel_program program, u32 has_f64, const kernel_spec
   if (special == NULL || length < 0) return;
   const u32 *formats = special->parameters->formats;
   length += snprintf(out_text + length, KERNEL_OPTIONS_LENGTH - (size_t)length,
-                     " -DKERNEL_OP=%uu -DKERNEL_FORMAT_0=%uu -DKERNEL_FORMAT_1=%uu -DKERNEL_FORMAT_2=%uu -DKERNEL_FORMAT_3=%uu -DKERNEL_ONLY",
+                     " -DKERNEL_OP=%uu -DKERNEL_FORMAT_0=%uu -DKERNEL_FORMAT_1=%uu -DKERNEL_FORMAT_2=%uu -DKERNEL_FORMAT_3=%uu"
+                     " -DKERNEL_ONLY",
                      (unsigned)special->parameters->op, (unsigned)formats[0], (unsigned)formats[1], (unsigned)formats[2],
                      (unsigned)formats[3]);
   for (u32 i = 0; i < special->count && length < KERNEL_OPTIONS_LENGTH; i++)
