@@ -24,6 +24,7 @@
 #define MOST_DEATHS 400u
 #define MOST_DEVICES 256u
 #define LEAST_PERCENT 5u
+#define SETUP_SHARERS 8u                /* of an operation's claims, that are tried where the first of them is */
 #define SHORT_ROUNDS 64u
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
@@ -292,12 +293,18 @@ static bool make_list(const campaign *c, combination_list *list) {
   return true;
 }
 
-/* A claim's place: each operation's first before any operation's second, and equal set-ups next to each other. */
+/* A claim's place: each operation's first before any operation's second, and equal set-ups next to each other.  A few that share
+   the set-up of the one before them come along, as they cost next to nothing. */
 typedef struct place {
   uint32_t index;
   uint32_t pass;
   uint64_t setup_key;
 } place;
+
+/* Whether it goes with the place before it, which so many of the operation share already. */
+static bool shares_setup(const place *before, const journal_entry *entry, uint32_t sharers) {
+  return entry->setup_key != 0 && entry->setup_key == before->setup_key && sharers < SETUP_SHARERS;
+}
 
 static int by_place(const void *left, const void *right) {
   const place *a = left, *b = right;
@@ -308,15 +315,18 @@ static int by_place(const void *left, const void *right) {
 
 static bool make_order(const combination_list *list, const journal *j, uint32_t *order, uint32_t *out_count) {
   place *places = calloc((size_t)list->count + 1, sizeof *places);
-  uint32_t count = 0, pass = 0;
+  uint32_t count = 0, pass = 0, sharers = 0;
   if (places == NULL) return false;
   for (uint32_t i = 0; i < list->count; i++) {
-    if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = 0;
+    if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = sharers = 0;
     const journal_entry *entry = &j->entries[i];
     if (entry->state == JOURNAL_REFUSED) continue;
+    const bool comes_along = sharers != 0 && shares_setup(&places[count - 1], entry, sharers);
+    if (sharers != 0 && !comes_along) pass++;
+    sharers = comes_along ? sharers + 1 : 1;
     /* What leads on only through changes comes behind what is claimed outright. */
     const uint32_t behind = entry->state == JOURNAL_LEADS_ON ? list->count : 0;
-    places[count++] = (place){ i, pass++ + behind, entry->setup_key };
+    places[count++] = (place){ i, pass + behind, entry->setup_key };
   }
   qsort(places, count, sizeof *places, by_place);
   for (uint32_t i = 0; i < count; i++) order[i] = places[i].index;
