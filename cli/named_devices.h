@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* named_devices.h - devices as the user names them: "cpu" is all of that backend, "cpu:0" one. */
+/* named_devices.h - devices as the user names them: a backend for all that it has, or one by its number. */
 #ifndef TM_CLI_NAMED_DEVICES_H
 #define TM_CLI_NAMED_DEVICES_H
 

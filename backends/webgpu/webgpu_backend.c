@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native_drivers.h"
 #include "webgpu_device.h"
-#include "webgpu_drivers.h"
 #include "webgpu_query.h"
 
 #define COST_MODEL_ID 1u
@@ -56,10 +56,10 @@ static tm_status binding_limit(const tm_host *host, uint64_t *out_bytes) {
 static tm_status list_adapters(tm_backend *backend, const webgpu_selection *selection) {
   const tm_host *host = backend->host;
   const webgpu_api *api = &backend->library.api;
-  webgpu_drivers *drivers = webgpu_drivers_begin(host);
+  native_drivers *drivers = native_drivers_begin(host);
   backend->instance = api->CreateInstance(NULL);
   if (backend->instance != NULL) webgpu_adapters_list(host, api, backend->instance, selection, &backend->adapters);
-  webgpu_drivers_keep(host, drivers);
+  native_drivers_keep(host, drivers);
   if (backend->instance != NULL) return TM_OK;
   return webgpu_fail(host, TM_ERROR_NO_DEVICE, "the implementation of WebGPU gives no instance");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE             /* dl_iterate_phdr and RTLD_NODELETE are no part of C11 */
-#include "webgpu_drivers.h"
+#include "native_drivers.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define MOST_NEW 64u
 #define LONGEST_NAME 512u
 
-struct webgpu_drivers {
+struct native_drivers {
   uint64_t addresses[MOST_LOADED];      /* of what was there before */
   uint32_t address_count;
   uint32_t new_count;
@@ -21,13 +21,13 @@ struct webgpu_drivers {
 };
 
 static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *context) {
-  webgpu_drivers *drivers = context;
+  native_drivers *drivers = context;
   (void)bytes;
   if (drivers->address_count < MOST_LOADED) drivers->addresses[drivers->address_count++] = info->dlpi_addr;
   return 0;
 }
 
-static int was_loaded(const webgpu_drivers *drivers, uint64_t address) {
+static int was_loaded(const native_drivers *drivers, uint64_t address) {
   for (uint32_t i = 0; i < drivers->address_count; ++i) {
     if (drivers->addresses[i] == address) return 1;
   }
@@ -36,7 +36,7 @@ static int was_loaded(const webgpu_drivers *drivers, uint64_t address) {
 
 /* Only noted: nothing may be opened while the list is walked. */
 static int note_new(struct dl_phdr_info *info, size_t bytes, void *context) {
-  webgpu_drivers *drivers = context;
+  native_drivers *drivers = context;
   const size_t length = strlen(info->dlpi_name);
   (void)bytes;
   if (length == 0 || length >= LONGEST_NAME || drivers->new_count == MOST_NEW || was_loaded(drivers, info->dlpi_addr)) return 0;
@@ -44,15 +44,15 @@ static int note_new(struct dl_phdr_info *info, size_t bytes, void *context) {
   return 0;
 }
 
-webgpu_drivers *webgpu_drivers_begin(const tm_host *host) {
-  webgpu_drivers *drivers = host->alloc(host->context, sizeof *drivers, 64);
+native_drivers *native_drivers_begin(const tm_host *host) {
+  native_drivers *drivers = host->alloc(host->context, sizeof *drivers, 64);
   if (drivers == NULL) return NULL;
   drivers->address_count = drivers->new_count = 0;
   (void)dl_iterate_phdr(note_loaded, drivers);
   return drivers;
 }
 
-void webgpu_drivers_keep(const tm_host *host, webgpu_drivers *drivers) {
+void native_drivers_keep(const tm_host *host, native_drivers *drivers) {
   if (drivers == NULL) return;
   if (drivers->address_count < MOST_LOADED) (void)dl_iterate_phdr(note_new, drivers);
   for (uint32_t i = 0; i < drivers->new_count; ++i) {
@@ -64,11 +64,11 @@ void webgpu_drivers_keep(const tm_host *host, webgpu_drivers *drivers) {
 
 #else
 
-webgpu_drivers *webgpu_drivers_begin(const tm_host *host) {
+native_drivers *native_drivers_begin(const tm_host *host) {
   (void)host;
   return NULL;
 }
 
-void webgpu_drivers_keep(const tm_host *host, webgpu_drivers *drivers) { (void)host, (void)drivers; }
+void native_drivers_keep(const tm_host *host, native_drivers *drivers) { (void)host, (void)drivers; }
 
 #endif
