@@ -63,7 +63,7 @@ static excused *find(const char *entry) {
 }
 
 /* Before the change is made: `entry` begins with the variable's name. */
-static void look(const char *entry, const void *caller) {
+static void look(const char *entry, bool adds, const void *caller) {
   char name[LONGEST_NAME];
   const size_t length = strcspn(entry, "=");
   if (length >= sizeof name) return;
@@ -74,7 +74,7 @@ static void look(const char *entry, const void *caller) {
   const char *driver = all.is_open ? find_driver(caller) : NULL;
   if (known != NULL && driver == NULL) {
     *known = all.excused[--all.excused_count];
-  } else if (known == NULL && driver != NULL && getenv(name) == NULL && all.excused_count < MOST_EXCUSED) {
+  } else if (adds && known == NULL && driver != NULL && getenv(name) == NULL && all.excused_count < MOST_EXCUSED) {
     excused *one = &all.excused[all.excused_count++];
     snprintf(one->name, sizeof one->name, "%s", name);
     snprintf(one->file, sizeof one->file, "%.*s", (int)sizeof one->file - 1, driver);
@@ -92,21 +92,21 @@ static void find_next(const char *name, void *out_function, size_t bytes) {
 __attribute__((visibility("default"))) int setenv(const char *name, const char *value, int overwrite) {
   int (*next)(const char *, const char *, int);
   find_next("setenv", &next, sizeof next);
-  if (overwrite != 0 || getenv(name) == NULL) look(name, __builtin_return_address(0));
+  if (overwrite != 0 || getenv(name) == NULL) look(name, true, __builtin_return_address(0));
   return next(name, value, overwrite);
 }
 
 __attribute__((visibility("default"))) int unsetenv(const char *name) {
   int (*next)(const char *);
   find_next("unsetenv", &next, sizeof next);
-  look(name, __builtin_return_address(0));
+  look(name, false, __builtin_return_address(0));
   return next(name);
 }
 
 __attribute__((visibility("default"))) int putenv(char *entry) {
   int (*next)(char *);
   find_next("putenv", &next, sizeof next);
-  look(entry, __builtin_return_address(0));
+  look(entry, strchr(entry, '=') != NULL, __builtin_return_address(0));
   return next(entry);
 }
 
