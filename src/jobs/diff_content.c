@@ -49,14 +49,21 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   return s->flipped == 1 || !tm_transposed_can_flip(tensor);    /* those that can were looked for the other way round */
 }
 
+/* Of a few elements the shape has to be the same. */
 static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
-  if (s->likeness == TM_DIFF_LIKE_BYTES) return hash_words((const uint64_t[]){ tensor->format, tensor->bytes }, 2);
+  const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
+  uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
+  if (s->likeness == TM_DIFF_LIKE_BYTES) {
+    words[count++] = tensor->format;
+    words[count++] = tensor->bytes;
+    if (!is_small) return hash_words(words, count);
+  }
   tm_squeezed_dims dims;
-  uint64_t words[TM_ARCHIVE_MAX_RANK];
   tm_squeezed_dims_take(tensor, &dims);
   const bool is_reversed = s->likeness == TM_DIFF_LIKE_TRANSPOSE && side == s->flipped;
-  for (uint32_t i = 0; i < dims.rank; i++) words[i] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
-  return hash_words(words, dims.rank);
+  for (uint32_t i = 0; i < dims.rank && !is_small; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
+  for (uint32_t i = 0; i < tensor->rank && is_small; i++) words[count++] = tensor->dims[i];
+  return hash_words(words, count);
 }
 
 static tm_status list_all(search *s, tm_error *error) {
