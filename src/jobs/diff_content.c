@@ -169,20 +169,21 @@ static equals look_at(const search *s, const tm_content_group *group) {
   return found;
 }
 
-static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, bool is_wanted, tm_error *error) {
+static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
-  if (!is_wanted) return TM_OK;
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
-  s->ambiguous_count += found->left_counts[other] != 0;
+  s->ambiguous_count += lone_counts[other] != 0;
   return TM_OK;
 }
 
 static tm_status add_matches(search *s, const equals *found, const tm_named_item *items, uint64_t count, tm_error *error) {
+  uint64_t lone_counts[2] = { 0, 0 };
+  for (uint64_t i = 0; i < count; i++) lone_counts[items[i].side] += items[i].partner == TM_NO_PARTNER;
   for (uint64_t i = 0; i < count; i++) {
     const tm_named_item *item = &items[i];
     const bool is_wanted = tm_diff_pairing_has(s->pairing, item->side, item->item, TM_DIFF_SELECTED);
     if (item->partner == TM_NO_PARTNER) {
-      TM_TRY(add_rest(s, found, item, is_wanted, error));
+      if (is_wanted) TM_TRY(add_rest(s, found, item, lone_counts, error));
     } else if (item->side == 0 && (is_wanted || tm_diff_pairing_has(s->pairing, 1, item->partner, TM_DIFF_SELECTED))) {
       TM_TRY(add_pair(s, 0, item->item, item->partner, false, error));
     }
