@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/content_group.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 tm_status tm_content_groups_init(tm_content_groups *groups, tm_memory *memory, uint64_t capacity, const _Atomic uint32_t *cancelled,
                                  tm_error *error) {
   *groups = (tm_content_groups){ .memory = memory, .capacity = capacity, .cancelled = cancelled };
-  groups->entries = tm_memory_calloc(memory, capacity, sizeof *groups->entries);
-  groups->order = tm_memory_calloc(memory, capacity, 2 * sizeof *groups->order);
+  uint64_t entries_bytes = 0, order_bytes = 0;
+  const bool is_possible = tm_checked_mul(capacity, sizeof *groups->entries, &entries_bytes) &&
+                           tm_checked_mul(capacity, 2 * sizeof *groups->order, &order_bytes);
+  /* Not cleared: of a million that would take longer than whoever cancels waits. */
+  if (is_possible) groups->entries = tm_memory_alloc(memory, entries_bytes, 0);
+  if (is_possible) groups->order = tm_memory_alloc(memory, order_bytes, 0);
   if (groups->entries == NULL || groups->order == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
   return TM_OK;
 }
