@@ -50,7 +50,7 @@ typedef struct tm_progress {
   uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
   uint64_t bytes_done;                  /* never more than the total; less at the end of a check that could not read all of it */
   uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
-  uint64_t items_done;                  /* tensors; of a check those that were examined whole */
+  uint64_t items_done;                  /* tensors, of a diff those of both sides; of a check those that were examined whole */
   uint64_t items_total;
   uint64_t elapsed_ns;
 } tm_progress;
@@ -152,7 +152,7 @@ typedef struct tm_diff_options {
  * a choice.  `paired` says how: "name", "single", "content", "decoded", "transposed".  `verdict` is one of
  *   identical         all bits equal (in a block format: all values), as are name, format and shape
  *   renamed           the same under another name
- *   tied              one tensor stored several times: its counterpart has another one, too, and has its own row with that
+ *   tied              equal to a tensor that has another counterpart, which has a row of its own: one tensor stored several times
  *   retyped           another format, and every element decodes to the same value
  *   transposed        the elements of the other one with its axes in reverse order; all equal, or at least much nearer to them than
  *                     to the same elements in its own order

@@ -126,8 +126,10 @@ static tm_status take_samples(search *s, tm_error *error) {
 
 static bool can_compare(const search *s, const tm_archive_tensor *a, const tm_archive_tensor *b) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return tm_transposed_is_possible(a, b);
+  const bool is_same_format = a->format == b->format;
   if (a->element_count != b->element_count) return false;
-  return s->likeness == TM_DIFF_LIKE_VALUES || (a->format == b->format && a->bytes == b->bytes);
+  if (s->likeness == TM_DIFF_LIKE_BYTES) return is_same_format && a->bytes == b->bytes;
+  return !is_same_format || tm_format_find(a->format)->kind == TM_KIND_BLOCK;   /* else equal values have equal bytes */
 }
 
 static const tm_diff_paired paired_by[] = {
