@@ -124,7 +124,7 @@ typedef struct tm_check_options {
 tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,
                              tm_job **out_job, tm_error *error);
 
-#define TM_DIFF_BY_NAME 0x1u            /* tensors of different names are never compared */
+#define TM_DIFF_BY_NAME 0x1u            /* nothing is paired by content */
 
 typedef struct tm_diff_options {
   uint32_t struct_size;
