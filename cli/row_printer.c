@@ -12,7 +12,7 @@
 /* Longest cell text that a table keeps; names beyond are shortened before anything else. */
 #define CELL_BYTES 4096
 
-static size_t shape_text(const tm_cell *cell, char *out, size_t capacity) {
+size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity) {
   if (cell->count == 0) return (size_t)snprintf(out, capacity, "scalar");
   size_t used = 0;
   for (uint64_t i = 0; i < cell->count && used + 24 < capacity; i++) {
@@ -62,7 +62,7 @@ static void cell_text(const tm_cell *cell, char *out) {
     case TM_COLUMN_COUNT: strcpy(out, tm_quantity_count(cell->count, &quantity)); break;
     case TM_COLUMN_BYTES: strcpy(out, tm_quantity_bytes(cell->count, &quantity)); break;
     case TM_COLUMN_NUMBER: snprintf(out, CELL_BYTES, "%.4g", cell->number); break;
-    case TM_COLUMN_SHAPE: shape_text(cell, out, CELL_BYTES); break;
+    case TM_COLUMN_SHAPE: tm_cell_shape_text(cell, out, CELL_BYTES); break;
     case TM_CELL_SHARE: share_text(cell->number, out, CELL_BYTES); break;
     default: memcpy(out, "?", 2);
   }
@@ -192,7 +192,7 @@ static void print_csv_cell(const tm_cell *cell, tm_output_stream *stream) {
     case TM_COLUMN_NUMBER:
       if (isfinite(cell->number)) tm_output_format(stream, "%.17g", cell->number);
       break;
-    case TM_COLUMN_SHAPE: tm_output_bytes(stream, text, shape_text(cell, text, sizeof text)); break;
+    case TM_COLUMN_SHAPE: tm_output_bytes(stream, text, tm_cell_shape_text(cell, text, sizeof text)); break;
     default: tm_output_format(stream, "%llu", (unsigned long long)cell->count);
   }
 }

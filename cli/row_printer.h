@@ -68,5 +68,7 @@ tm_cell tm_cell_number(double number);
 tm_cell tm_cell_share(double share);
 tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank);
 tm_cell tm_cell_undefined(uint32_t type);
+/* "3x4", "scalar"; returns the bytes written besides the NUL. */
+size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity);
 
 #endif

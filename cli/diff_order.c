@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff_order.h"
+
+#include <stdlib.h>
+
+#include "complain.h"
+#include "row_order.h"
+
+typedef enum change_rank {
+  RANK_BOUNDLESS,               /* it differs, and the other side is zero or not finite */
+  RANK_BY_SIZE,
+  RANK_WITHOUT_FIGURES,
+  RANK_REMOVED,
+  RANK_ADDED,
+  RANK_MOVED,                   /* the same, but for its name or form */
+  RANK_IDENTICAL
+} change_rank;
+
+typedef struct change_key {
+  uint64_t    row;
+  double      size;
+  change_rank rank;
+} change_key;
+
+static bool job_row(const void *source, uint64_t row, tm_cell *cells) { return tm_job_row((const tm_job *)source, row, cells) == TM_OK; }
+
+static change_key key_of(const tm_diff_view *view, uint64_t row, const tm_cell *cells) {
+  const tm_cell rel_l2 = tm_diff_view_cell(view, cells, TM_FIELD_REL_L2), max_abs = tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS);
+  switch (tm_diff_view_word(view, cells)) {
+    case TM_WORD_REMOVED: return (change_key){ row, 0, RANK_REMOVED };
+    case TM_WORD_ADDED: return (change_key){ row, 0, RANK_ADDED };
+    case TM_WORD_IDENTICAL: return (change_key){ row, 0, RANK_IDENTICAL };
+    default: break;
+  }
+  if (tm_diff_view_meaning(view, cells) == TM_MEANS_SAME) return (change_key){ row, 0, RANK_MOVED };
+  if (rel_l2.defined) return (change_key){ row, rel_l2.number, RANK_BY_SIZE };
+  return (change_key){ row, 0, max_abs.defined ? RANK_BOUNDLESS : RANK_WITHOUT_FIGURES };
+}
+
+static int compare_keys(const void *left, const void *right) {
+  const change_key *a = left, *b = right;
+  if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+  if (a->size > b->size || a->size < b->size) return a->size > b->size ? -1 : 1;
+  return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static tm_status sort_by_change(const tm_diff_view *view, uint64_t row_count, uint64_t *rows) {
+  tm_cell     cells[TM_MAX_COLUMNS];
+  change_key *keys = calloc(row_count > 0 ? (size_t)row_count : 1, sizeof *keys);
+  if (keys == NULL) return TM_ERROR_NO_MEMORY;
+  for (uint64_t row = 0; row < row_count; row++)
+    if (tm_job_row(view->job, row, cells) == TM_OK) keys[row] = key_of(view, row, cells);
+  qsort(keys, (size_t)row_count, sizeof *keys, compare_keys);
+  for (uint64_t i = 0; i < row_count; i++) rows[i] = keys[i].row;
+  free(keys);
+  return TM_OK;
+}
+
+/* Every row in its place. */
+static uint64_t *sort_rows(const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection) {
+  if (selection->sort_column != TM_NO_COLUMN) {
+    const tm_rows rows = { view->columns, view->column_count, job_row, view->job, row_count, NULL };
+    return tm_row_order_create(&rows, selection->sort_column, selection->is_reversed);
+  }
+  uint64_t *rows = calloc(row_count > 0 ? (size_t)row_count : 1, sizeof *rows);
+  if (rows != NULL && sort_by_change(view, row_count, rows) != TM_OK) {
+    free(rows);
+    rows = NULL;
+  }
+  return rows;
+}
+
+tm_status tm_diff_order_make(tm_diff_order *order, const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection,
+                             bool with_same, tm_error *error) {
+  tm_cell cells[TM_MAX_COLUMNS];
+  order->count = 0;
+  order->rows = sort_rows(view, row_count, selection);
+  if (order->rows == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory while sorting rows");
+  for (uint64_t i = 0; i < row_count && order->count < selection->top; i++) {
+    const uint64_t row = order->rows[i];
+    if (tm_job_row(view->job, row, cells) != TM_OK) continue;
+    if (with_same || tm_diff_view_meaning(view, cells) == TM_MEANS_DIFFERENT) order->rows[order->count++] = row;
+  }
+  return TM_OK;
+}
+
+void tm_diff_order_deinit(tm_diff_order *order) {
+  free(order->rows);
+  *order = (tm_diff_order){ .rows = NULL };
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "printable_text.h"
+
+/* Longest text of both sides together. */
+#define PAIR_BYTES 512
+
+/* Texts of the row that was asked for last. */
+typedef struct pair_texts {
+  char dtype[PAIR_BYTES];
+  char shape[PAIR_BYTES];
+} pair_texts;
+
+typedef struct diff_table {
+  const tm_diff_view *view;
+  tm_column           columns[TM_MAX_COLUMNS];
+  pair_texts         *texts;
+} diff_table;
+
+static size_t side_text(const tm_cell *cell, char *out, size_t capacity) {
+  if (cell->type == TM_COLUMN_SHAPE) return tm_cell_shape_text(cell, out, capacity);
+  return (size_t)snprintf(out, capacity, "%.*s", (int)(cell->count < 64 ? cell->count : 64), cell->text);
+}
+
+static bool is_equal_side(const tm_cell *a, const tm_cell *b) {
+  if (a->type != b->type || a->count != b->count) return false;
+  if (a->count == 0) return true;
+  return a->type == TM_COLUMN_SHAPE ? memcmp(a->shape, b->shape, (size_t)a->count * sizeof a->shape[0]) == 0
+                                    : memcmp(a->text, b->text, (size_t)a->count) == 0;
+}
+
+/* "a -> b", or one of them where they are equal or the other is not there. */
+static tm_cell join_sides(const tm_cell *a, const tm_cell *b, char *out) {
+  if (!a->defined && !b->defined) return tm_cell_undefined(TM_COLUMN_TEXT);
+  size_t used = side_text(a->defined ? a : b, out, PAIR_BYTES / 2 - 8);
+  if (!a->defined || !b->defined || is_equal_side(a, b)) return tm_cell_text_of(out, used);
+  used += (size_t)snprintf(out + used, PAIR_BYTES - used, " -> ");
+  return tm_cell_text_of(out, used + side_text(b, out + used, PAIR_BYTES / 2 - 8));
+}
+
+static void put_cell(const diff_table *table, tm_cell *cells, tm_diff_field field, tm_cell cell) {
+  const uint32_t column = table->view->column[field];
+  if (column != TM_NO_COLUMN) cells[column] = cell;
+}
+
+static bool table_row(const void *source, uint64_t row, tm_cell *cells) {
+  const diff_table   *table = source;
+  const tm_diff_view *view = table->view;
+  tm_cell             own[TM_MAX_COLUMNS];
+  if (tm_job_row(view->job, row, own) != TM_OK) return false;
+  memcpy(cells, own, view->column_count * sizeof own[0]);
+  const tm_cell name = tm_diff_view_cell(view, own, TM_FIELD_NAME), other = tm_diff_view_cell(view, own, TM_FIELD_OTHER_NAME);
+  const tm_cell dtype = tm_diff_view_cell(view, own, TM_FIELD_DTYPE), other_dtype = tm_diff_view_cell(view, own, TM_FIELD_OTHER_DTYPE);
+  const tm_cell shape = tm_diff_view_cell(view, own, TM_FIELD_SHAPE), other_shape = tm_diff_view_cell(view, own, TM_FIELD_OTHER_SHAPE);
+  const tm_cell changed = tm_diff_view_cell(view, own, TM_FIELD_CHANGED);
+  put_cell(table, cells, TM_FIELD_NAME, name.defined ? name : other);
+  if (!name.defined || is_equal_side(&name, &other)) put_cell(table, cells, TM_FIELD_OTHER_NAME, tm_cell_undefined(TM_COLUMN_TEXT));
+  put_cell(table, cells, TM_FIELD_DTYPE, join_sides(&dtype, &other_dtype, table->texts->dtype));
+  put_cell(table, cells, TM_FIELD_SHAPE, join_sides(&shape, &other_shape, table->texts->shape));
+  put_cell(table, cells, TM_FIELD_CHANGED, changed.defined ? tm_cell_share(changed.number) : tm_cell_undefined(TM_CELL_SHARE));
+  return true;
+}
+
+static const char *paint_row(const void *source, const tm_cell *cells) {
+  const diff_table *table = source;
+  switch (tm_diff_view_word(table->view, cells)) {
+    case TM_WORD_REMOVED: return "\x1b[31m";
+    case TM_WORD_ADDED: return "\x1b[32m";
+    case TM_WORD_UNEXAMINED: return "\x1b[35m";
+    default: return NULL;
+  }
+}
+
+/* Names of B are worth their room only where there is one that differs. */
+static bool has_other_names(const tm_rows *rows, uint32_t column) {
+  tm_cell cells[TM_MAX_COLUMNS];
+  for (uint64_t i = 0; i < rows->count && column != TM_NO_COLUMN; i++)
+    if (rows->row(rows->source, rows->order[i], cells) && cells[column].defined) return true;
+  return false;
+}
+
+void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection, tm_table_look look,
+                         tm_output_stream *stream) {
+  pair_texts texts;
+  diff_table table = { .view = view, .texts = &texts };
+  memcpy(table.columns, view->columns, view->column_count * sizeof table.columns[0]);
+  if (view->column[TM_FIELD_SHAPE] != TM_NO_COLUMN) table.columns[view->column[TM_FIELD_SHAPE]].type = TM_COLUMN_TEXT;
+  if (view->column[TM_FIELD_CHANGED] != TM_NO_COLUMN) table.columns[view->column[TM_FIELD_CHANGED]].type = TM_CELL_SHARE;
+  const tm_rows   rows = { table.columns, view->column_count, table_row, &table, order->count, order->rows };
+  const bool      has_others = has_other_names(&rows, view->column[TM_FIELD_OTHER_NAME]);
+  const uint32_t  name_width = (uint32_t)(look.width * (has_others ? 2 : 3) / 7);
+  tm_column_style styles[] = {
+    { "verdict", NULL, 0, 0, false, TM_SHOWN_ALWAYS },
+    { "name", NULL, name_width > 16 ? name_width : 16, 0, false, TM_SHOWN_ALWAYS },
+    { "other_name", "name in B", name_width > 16 ? name_width : 16, 0, false, has_others ? TM_SHOWN_ALWAYS : TM_SHOWN_IF_WIDE },
+    { "dtype", NULL, 0, 3, false, TM_SHOWN_ALWAYS },
+    { "shape", NULL, 0, 5, false, TM_SHOWN_ALWAYS },
+    { "nonfinite", NULL, 0, 0, true, TM_SHOWN_IF_NONZERO },
+    { "changed", NULL, 0, 2, false, TM_SHOWN_ALWAYS },
+    { "max_abs", NULL, 0, 4, false, TM_SHOWN_ALWAYS },
+    { "rel_l2", NULL, 0, 1, false, TM_SHOWN_ALWAYS },
+    { "cosine", NULL, 0, 6, false, TM_SHOWN_ALWAYS } };
+  look.paint = paint_row;
+  tm_row_selection_print(selection, &rows, styles, sizeof styles / sizeof styles[0], look, stream);
+}
