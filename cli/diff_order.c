@@ -24,17 +24,24 @@ typedef struct change_key {
 
 static bool job_row(const void *source, uint64_t row, tm_cell *cells) { return tm_job_row((const tm_job *)source, row, cells) == TM_OK; }
 
+/* Of what has no counterpart the larger is the graver loss. */
+static double bytes_of(const tm_diff_view *view, const tm_cell *cells) {
+  const tm_cell bytes = tm_diff_view_cell(view, cells, TM_FIELD_BYTES), other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_BYTES);
+  return (double)(bytes.defined ? bytes.count : other.count);
+}
+
 static change_key key_of(const tm_diff_view *view, uint64_t row, const tm_cell *cells) {
   const tm_cell rel_l2 = tm_diff_view_cell(view, cells, TM_FIELD_REL_L2), max_abs = tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS);
   switch (tm_diff_view_word(view, cells)) {
-    case TM_WORD_REMOVED: return (change_key){ row, 0, RANK_REMOVED };
-    case TM_WORD_ADDED: return (change_key){ row, 0, RANK_ADDED };
+    case TM_WORD_REMOVED: return (change_key){ row, bytes_of(view, cells), RANK_REMOVED };
+    case TM_WORD_ADDED: return (change_key){ row, bytes_of(view, cells), RANK_ADDED };
     case TM_WORD_IDENTICAL: return (change_key){ row, 0, RANK_IDENTICAL };
     default: break;
   }
   if (tm_diff_view_meaning(view, cells) == TM_MEANS_SAME) return (change_key){ row, 0, RANK_MOVED };
   if (rel_l2.defined) return (change_key){ row, rel_l2.number, RANK_BY_SIZE };
-  return (change_key){ row, 0, max_abs.defined ? RANK_BOUNDLESS : RANK_WITHOUT_FIGURES };
+  if (max_abs.defined) return (change_key){ row, max_abs.number, RANK_BOUNDLESS };
+  return (change_key){ row, bytes_of(view, cells), RANK_WITHOUT_FIGURES };
 }
 
 static int compare_keys(const void *left, const void *right) {

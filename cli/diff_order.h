@@ -14,7 +14,8 @@ typedef struct tm_diff_order {
 /*
  * Of the job's rows [0, row_count) those that are a difference, or all of them if `with_same`; no more than the selection's top.
  * Without a column to sort by the largest change comes first: pairs whose relative change is beyond any number, then by rel_l2,
- * then those without figures, what was removed, what was added, and what is the same.   TM_ERROR_NO_MEMORY
+ * then those without
+ * figures, what was removed, what was added (of these the largest tensors first), and what is the same.   TM_ERROR_NO_MEMORY
  */
 tm_status tm_diff_order_make(tm_diff_order *order, const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection,
                              bool with_same, tm_error *error);

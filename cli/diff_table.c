@@ -75,12 +75,29 @@ static const char *paint_row(const void *source, const tm_cell *cells) {
   }
 }
 
-/* Names of B are worth their room only where there is one that differs. */
-static bool has_other_names(const tm_rows *rows, uint32_t column) {
-  tm_cell cells[TM_MAX_COLUMNS];
-  for (uint64_t i = 0; i < rows->count && column != TM_NO_COLUMN; i++)
-    if (rows->row(rows->source, rows->order[i], cells) && cells[column].defined) return true;
-  return false;
+typedef struct table_traits {
+  bool has_other_names;         /* names of B are worth their room only where there is one that differs */
+  bool has_other_dtypes;
+} table_traits;
+
+static table_traits traits_of(const tm_diff_view *view, const tm_diff_order *order) {
+  table_traits traits = { false, false };
+  tm_cell      cells[TM_MAX_COLUMNS];
+  for (uint64_t i = 0; i < order->count; i++) {
+    if (tm_job_row(view->job, order->rows[i], cells) != TM_OK) continue;
+    const tm_cell name = tm_diff_view_cell(view, cells, TM_FIELD_NAME), other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_NAME);
+    const tm_cell dtype = tm_diff_view_cell(view, cells, TM_FIELD_DTYPE), other_dtype = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_DTYPE);
+    if (!name.defined || !other.defined) continue;
+    traits.has_other_names = traits.has_other_names || !is_equal_side(&name, &other);
+    traits.has_other_dtypes = traits.has_other_dtypes || !is_equal_side(&dtype, &other_dtype);
+  }
+  return traits;
+}
+
+/* Names differ in their middle ("layers.3"), which shortening takes first: they get much of the width before figures do. */
+static uint32_t least_name_width(uint32_t width, bool has_other_names) {
+  const uint32_t share = has_other_names ? width * 2 / 7 : width * 4 / 7;
+  return share > 16 ? share : 16;
 }
 
 void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection, tm_table_look look,
@@ -90,20 +107,20 @@ void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, c
   memcpy(table.columns, view->columns, view->column_count * sizeof table.columns[0]);
   if (view->column[TM_FIELD_SHAPE] != TM_NO_COLUMN) table.columns[view->column[TM_FIELD_SHAPE]].type = TM_COLUMN_TEXT;
   if (view->column[TM_FIELD_CHANGED] != TM_NO_COLUMN) table.columns[view->column[TM_FIELD_CHANGED]].type = TM_CELL_SHARE;
-  const tm_rows   rows = { table.columns, view->column_count, table_row, &table, order->count, order->rows };
-  const bool      has_others = has_other_names(&rows, view->column[TM_FIELD_OTHER_NAME]);
-  const uint32_t  name_width = (uint32_t)(look.width * (has_others ? 2 : 3) / 7);
-  tm_column_style styles[] = {
+  const tm_rows      rows = { table.columns, view->column_count, table_row, &table, order->count, order->rows };
+  const table_traits traits = traits_of(view, order);
+  const uint32_t     name_width = least_name_width(look.width, traits.has_other_names);
+  const tm_column_style styles[] = {
     { "verdict", NULL, 0, 0, false, TM_SHOWN_ALWAYS },
-    { "name", NULL, name_width > 16 ? name_width : 16, 0, false, TM_SHOWN_ALWAYS },
-    { "other_name", "name in B", name_width > 16 ? name_width : 16, 0, false, has_others ? TM_SHOWN_ALWAYS : TM_SHOWN_IF_WIDE },
-    { "dtype", NULL, 0, 3, false, TM_SHOWN_ALWAYS },
+    { "name", NULL, name_width, 0, false, TM_SHOWN_ALWAYS },
+    { "other_name", "name in B", name_width, 0, false, traits.has_other_names ? TM_SHOWN_ALWAYS : TM_SHOWN_IF_WIDE },
+    { "dtype", NULL, 0, traits.has_other_dtypes ? 3 : 6, false, TM_SHOWN_ALWAYS },
     { "shape", NULL, 0, 5, false, TM_SHOWN_ALWAYS },
     { "nonfinite", NULL, 0, 0, true, TM_SHOWN_IF_NONZERO },
     { "changed", NULL, 0, 2, false, TM_SHOWN_ALWAYS },
     { "max_abs", NULL, 0, 4, false, TM_SHOWN_ALWAYS },
     { "rel_l2", NULL, 0, 1, false, TM_SHOWN_ALWAYS },
-    { "cosine", NULL, 0, 6, false, TM_SHOWN_ALWAYS } };
+    { "cosine", NULL, 0, 7, false, TM_SHOWN_ALWAYS } };
   look.paint = paint_row;
   tm_row_selection_print(selection, &rows, styles, sizeof styles / sizeof styles[0], look, stream);
 }

@@ -10,7 +10,7 @@ static const char *const words[TM_WORD_COUNT] = { "changed",   "reshaped", "unex
 
 static const char *const names[TM_FIELDS] = { "verdict",     "name",  "other_name", "dtype",     "other_dtype", "shape",
                                               "other_shape", "count", "equal",      "changed",   "nonfinite",   "max_abs",
-                                              "rel_l2",      "distance", "norm" };
+                                              "rel_l2",      "distance", "norm",    "bytes",     "other_bytes" };
 
 void tm_diff_view_init(tm_diff_view *view, const tm_job *job, double tolerance, bool is_exact) {
   *view = (tm_diff_view){ .job = job, .tolerance = tolerance, .is_exact = is_exact };

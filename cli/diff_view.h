@@ -45,6 +45,8 @@ typedef enum tm_diff_field {
   TM_FIELD_REL_L2,
   TM_FIELD_DISTANCE,
   TM_FIELD_NORM,
+  TM_FIELD_BYTES,
+  TM_FIELD_OTHER_BYTES,
   TM_FIELDS
 } tm_diff_field;
 

@@ -39,7 +39,7 @@ static void add_row(tm_layer_figures *figures, const tm_diff_view *view, const t
   if (max_abs.number > figures->max_abs) figures->max_abs = max_abs.number;
 }
 
-static void add_figures(tm_layer_figures *sum, const tm_layer_figures *part) {
+void tm_layer_figures_add(tm_layer_figures *sum, const tm_layer_figures *part) {
   sum->tensor_count += part->tensor_count;
   sum->same_count += part->same_count;
   sum->differing_count += part->differing_count;
@@ -108,16 +108,31 @@ static void name_rows(const tm_diff_view *view, named_row *rows, uint64_t row_co
   qsort(rows, (size_t)row_count, sizeof *rows, compare_rows);
 }
 
+static bool begins_kind(const named_row *rows, uint64_t i) { return i == 0 || compare_kinds(&rows[i], &rows[i - 1]) != 0; }
+
+static bool begins_cell(const named_row *rows, uint64_t i) { return begins_kind(rows, i) || rows[i].layer != rows[i - 1].layer; }
+
+static tm_status allocate(tm_layer_groups *groups, const named_row *rows, uint64_t row_count) {
+  size_t kinds = 1, cells = 1;
+  for (uint64_t i = 0; i < row_count; i++) {
+    kinds += begins_kind(rows, i);
+    cells += begins_cell(rows, i);
+  }
+  groups->kinds = calloc(kinds, sizeof *groups->kinds);
+  groups->layers = calloc(cells, sizeof *groups->layers);
+  groups->cells = calloc(cells, sizeof *groups->cells);
+  return groups->kinds == NULL || groups->layers == NULL || groups->cells == NULL ? TM_ERROR_NO_MEMORY : TM_OK;
+}
+
 /* Rows of one kind, and those of one kind and layer, lie together now.  The layer's number stands for its index until those are
    known. */
 static void collect_cells(tm_layer_groups *groups, const tm_diff_view *view, const named_row *rows, uint64_t row_count) {
   tm_cell cells[TM_MAX_COLUMNS];
   for (uint64_t i = 0; i < row_count; i++) {
     const named_row *row = &rows[i];
-    const bool       is_new_kind = i == 0 || compare_kinds(row, row - 1) != 0;
-    if (is_new_kind)
+    if (begins_kind(rows, i))
       groups->kinds[groups->kind_count++] = (tm_layer_kind){ row->kind, row->kind_length, row->prefix_length, row->row, { 0 } };
-    if (is_new_kind || row->layer != (row - 1)->layer) {
+    if (begins_cell(rows, i)) {
       groups->layers[groups->cell_count].number = row->layer;
       groups->cells[groups->cell_count++] = (tm_layer_cell){ .kind = groups->kind_count - 1, .layer = (size_t)row->layer };
     }
@@ -170,28 +185,29 @@ static void reorder_kinds(tm_layer_groups *groups) {
 static void add_up(tm_layer_groups *groups) {
   for (size_t i = 0; i < groups->cell_count; i++) {
     const tm_layer_cell *cell = &groups->cells[i];
-    add_figures(&groups->kinds[cell->kind].figures, &cell->figures);
-    add_figures(&groups->layers[cell->layer].figures, &cell->figures);
+    tm_layer_figures_add(&groups->kinds[cell->kind].figures, &cell->figures);
+    tm_layer_figures_add(&groups->layers[cell->layer].figures, &cell->figures);
   }
 }
 
 tm_status tm_layer_groups_make(tm_layer_groups *groups, const tm_diff_view *view, uint64_t row_count, tm_error *error) {
-  const size_t room = row_count > 0 ? (size_t)row_count : 1;
-  named_row   *rows = calloc(room, sizeof *rows);
-  *groups = (tm_layer_groups){ .kinds = calloc(room, sizeof *groups->kinds), .layers = calloc(room, sizeof *groups->layers),
-                               .cells = calloc(room, sizeof *groups->cells), .texts = malloc(name_bytes(view, row_count) + 1) };
-  if (rows == NULL || groups->kinds == NULL || groups->layers == NULL || groups->cells == NULL || groups->texts == NULL) {
-    free(rows);
-    tm_layer_groups_deinit(groups);
-    return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory while grouping rows");
+  named_row *rows = calloc(row_count > 0 ? (size_t)row_count : 1, sizeof *rows);
+  *groups = (tm_layer_groups){ .texts = malloc(name_bytes(view, row_count) + 1) };
+  bool has_memory = rows != NULL && groups->texts != NULL;
+  if (has_memory) {
+    name_rows(view, rows, row_count, groups->texts);
+    has_memory = allocate(groups, rows, row_count) == TM_OK;
   }
-  name_rows(view, rows, row_count, groups->texts);
-  collect_cells(groups, view, rows, row_count);
+  if (has_memory) {
+    collect_cells(groups, view, rows, row_count);
+    unite_layers(groups);
+    reorder_kinds(groups);
+    add_up(groups);
+  } else {
+    tm_layer_groups_deinit(groups);
+  }
   free(rows);
-  unite_layers(groups);
-  reorder_kinds(groups);
-  add_up(groups);
-  return TM_OK;
+  return has_memory ? TM_OK : tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory while grouping rows");
 }
 
 void tm_layer_groups_deinit(tm_layer_groups *groups) {

@@ -57,7 +57,8 @@ typedef struct tm_layer_groups {
 tm_status tm_layer_groups_make(tm_layer_groups *groups, const tm_diff_view *view, uint64_t row_count, tm_error *error);
 void      tm_layer_groups_deinit(tm_layer_groups *groups);
 
-/* Distance of the pairs of a group in relation to their norm, weighted by nothing but size; undefined where nothing was compared or
+void tm_layer_figures_add(tm_layer_figures *sum, const tm_layer_figures *part);
+/* Distance of the pairs of a group in relation to their norm; undefined where nothing was compared or
    all of A is zero. */
 tm_cell tm_layer_figures_rel_l2(const tm_layer_figures *figures);
 tm_cell tm_layer_figures_changed(const tm_layer_figures *figures);
