@@ -85,11 +85,9 @@ def main():
         start, total = time.perf_counter(), 0
         others = {name: (dtype, data) for name, dtype, data in tensors(paths[1])}
         for name, dtype, data in tensors(paths[0]):
-            row = figures(decode(dtype, data), decode(*others[name]))
+            figures(decode(dtype, data), decode(*others[name]))
             total += data.size + others[name][1].size
             first = first or time.perf_counter() - start
-            if "--rows" in sys.argv:
-                print(name, row)
         seconds.append(time.perf_counter() - start)
     median, resident = statistics.median(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"numpy {numpy.__version__}: median {median:.3f} s of {rounds} round{'s' if rounds > 1 else ''}, {total / median / 1e9:.2f} GB/s, "
