@@ -154,7 +154,8 @@ typedef struct tm_diff_options {
  *   renamed           the same under another name
  *   tied              one tensor stored several times: its counterpart has another one, too, and has its own row with that
  *   retyped           another format, and every element decodes to the same value
- *   transposed        the elements of the other one with its axes in reverse order
+ *   transposed        the elements of the other one with its axes in reverse order; all equal, or at least much nearer to them than
+ *                     to the same elements in its own order
  *   reshaped          another shape, axes of 1 included.  Where the number of elements is the same they are compared in order of
  *                     index; all equal or not is what `equal` says
  *   changed           the same shape, and some elements differ

@@ -59,7 +59,7 @@ static bool counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tenso
   return tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_SELECTED) && tm_diff_pairing_is_left(pairing, side, tensor);
 }
 
-tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
+tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
   if (pairs->count == pairs->capacity) {
     const uint64_t capacity = pairs->capacity == 0 ? 256 : pairs->capacity * 2;
     tm_diff_pair *grown = tm_memory_grow(pairs->memory, pairs->items, pairs->capacity, capacity, sizeof *grown);
@@ -67,10 +67,14 @@ tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pai
     pairs->items = grown;
     pairs->capacity = capacity;
   }
-  pair.counts_a = counts(pairing, 0, pair.a);
-  pair.counts_b = counts(pairing, 1, pair.b);
   pairs->items[pairs->count++] = pair;
   return TM_OK;
+}
+
+tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
+  pair.counts_a = counts(pairing, 0, pair.a);
+  pair.counts_b = counts(pairing, 1, pair.b);
+  return tm_diff_pairs_append(pairs, pair, error);
 }
 
 /* ---- by name ---- */

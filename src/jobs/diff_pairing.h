@@ -51,6 +51,8 @@ tm_status tm_diff_pairing_by_name(tm_diff_pairing *pairing, tm_diff_pairs *pairs
 /* The selected tensors without a counterpart: a's, then b's.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
 tm_status tm_diff_pairing_rest(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_error *error);
 
+/* Adds a pair as it is.   TM_ERROR_NO_MEMORY */
+tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error);
 void tm_diff_pairs_init(tm_diff_pairs *pairs, tm_memory *memory);
 void tm_diff_pairs_deinit(tm_diff_pairs *pairs);
 

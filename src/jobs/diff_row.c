@@ -86,6 +86,7 @@ static const char *verdict_of(const tm_diff_result *result) {
   if (result->a == NULL) return "added";
   if (result->b == NULL) return "removed";
   if (tm_diff_result_is_equal(result)) return verdict_on_equal(result);
+  if (result->pair->is_transposed) return "transposed";
   if (!have_same_dims(result->a, result->b)) return "reshaped";
   return result->road == TM_DIFF_ROAD_NONE ? "unexamined" : "changed";
 }

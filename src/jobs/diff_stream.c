@@ -2,6 +2,7 @@
 #include "jobs/diff_stream.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,16 +11,19 @@
 #include "base/text.h"
 #include "execute/work_stream.h"
 #include "jobs/tensor_tiles.h"
+#include "jobs/transposed_view.h"
 #include "tensor/shape.h"
 
 /* Pairs that are under way: rows come in order, whoever is done first. */
 #define OPEN_PAIRS 256u
+#define NO_SIDE 2u
 
 typedef struct open_pair {
   tm_diff_pair            *pair;
   const tm_archive_tensor *tensors[2];  /* NULL: there is none on that side */
   const tm_format_info    *infos[2];
   tm_diff_road             road;
+  uint32_t                 flipped;     /* the side whose axes are read in reverse order; NO_SIDE: none */
   _Atomic uint64_t         elements_left;       /* of VALUES those that no tile has brought in yet, of BYTES 1 until it is done */
   uint64_t                 counted_bytes;       /* of the job's total */
   tm_byte_comparison       bytes;
@@ -78,12 +82,50 @@ static void fill_open(diff_stream *stream, open_pair *open, tm_diff_pair *pair) 
     open->infos[side] = open->tensors[side] == NULL ? NULL : tm_format_find(open->tensors[side]->format);
   }
   open->road = road_of(open);
+  open->flipped = NO_SIDE;
   open->counted_bytes = 0;
   memset(open->words, 0, sizeof open->words);
   if (open->road == TM_DIFF_ROAD_BYTES) begin_bytes(stream, open);
   const uint64_t values = open->road == TM_DIFF_ROAD_VALUES ? open->tensors[0]->element_count : 0;
   atomic_store(&open->elements_left, open->road == TM_DIFF_ROAD_BYTES ? 1 : values);
 }
+
+/* ---- tensors of one name and of reversed shapes ---- */
+
+static double distance_of(const double *a, const double *b) {
+  double sum = 0;
+  for (uint32_t i = 0; i < TM_TRANSPOSED_SAMPLES; i++) sum += fabs(a[i] - b[i]);
+  return sum;
+}
+
+static bool are_equal(const double *a, const double *b) { return memcmp(a, b, TM_TRANSPOSED_SAMPLES * sizeof *a) == 0; }
+
+static bool sample(const diff_stream *stream, const open_pair *open, uint32_t side, bool is_flipped, double *out_values) {
+  return tm_transposed_sample(archive_of(stream, side), tensor_of(open->pair, side), is_flipped, TM_TRANSPOSED_SAMPLES, out_values, NULL) == TM_OK;
+}
+
+/* A square says nothing by its shape, so there the samples have to be equal; else the transpose has to be much nearer than what
+   stands at the same places.  What cannot be read here is told later. */
+static bool looks_transposed(const diff_stream *stream, const open_pair *open, uint32_t flipped) {
+  double straight[TM_TRANSPOSED_SAMPLES], other[TM_TRANSPOSED_SAMPLES], turned[TM_TRANSPOSED_SAMPLES];
+  const uint32_t side = 1 - flipped;
+  if (!sample(stream, open, side, false, straight) || !sample(stream, open, flipped, false, other)) return false;
+  if (are_equal(straight, other)) return false;
+  if (!sample(stream, open, flipped, true, turned)) return false;
+  const bool is_symmetric = tm_transposed_is_symmetric(open->tensors[0]);
+  return are_equal(straight, turned) || (!is_symmetric && distance_of(straight, turned) < distance_of(straight, other) / 2);
+}
+
+static void look_for_transpose(const diff_stream *stream, open_pair *open) {
+  tm_diff_pair *pair = open->pair;
+  if (open->road != TM_DIFF_ROAD_VALUES || !tm_transposed_is_possible(open->tensors[0], open->tensors[1])) return;
+  const uint32_t flipped = tm_transposed_choose(open->tensors[0], open->tensors[1]);
+  if (pair->paired == TM_DIFF_PAIRED_BY_NAME || pair->paired == TM_DIFF_PAIRED_AS_SINGLE)
+    pair->is_transposed = looks_transposed(stream, open, flipped);
+  if (pair->is_transposed) open->flipped = flipped;
+}
+
+/* ---- tiles, under the stream's lock ---- */
 
 /* What is counted before it is known to be a pair could be counted twice. */
 static void advance_progress(const diff_stream *stream, open_pair *open, uint64_t bytes_a, uint64_t bytes_b) {
@@ -93,14 +135,13 @@ static void advance_progress(const diff_stream *stream, open_pair *open, uint64_
   tm_job_advance(stream->setting->job, bytes, 0);
 }
 
-/* ---- tiles, under the stream's lock ---- */
-
 /* TM_END: there are no more; TM_PENDING: a row has to be written first. */
 static tm_status open_next(diff_stream *stream) {
   const uint64_t index = atomic_load_explicit(&stream->opened, memory_order_relaxed);
   if (index == stream->pair_count) return TM_END;
   if (index - atomic_load(&stream->closed) == OPEN_PAIRS) return TM_PENDING;
   fill_open(stream, open_at(stream, index), &stream->pairs[index]);
+  look_for_transpose(stream, open_at(stream, index));
   stream->next_element = 0;
   atomic_store(&stream->opened, index + 1);
   return TM_OK;
@@ -116,7 +157,9 @@ static open_pair *unfinished(const diff_stream *stream) {
 
 static uint64_t bytes_of(const tm_format_info *info, uint64_t elements) { return elements / info->block_elements * info->block_bytes; }
 
+/* NULL: it has to be read. */
 static const char *mapped_at(const diff_stream *stream, const open_pair *open, uint32_t side, uint64_t begin) {
+  if (side == open->flipped) return NULL;
   const char *mapped = tm_archive_mapped(archive_of(stream, side), tensor_of(open->pair, side));
   return mapped == NULL ? NULL : mapped + bytes_of(open->infos[side], begin);
 }
@@ -195,17 +238,25 @@ static void note_stream(void *context, const char *text) {
 
 static uint64_t aligned_bytes(uint64_t bytes) { return tm_divide_up(bytes, TM_SCRATCH_ALIGNMENT) * TM_SCRATCH_ALIGNMENT; }
 
+static tm_status read_part(const diff_stream *stream, const open_pair *open, uint32_t side, const tm_work_stream_piece *piece, void *memory,
+                           tm_error *error) {
+  const tm_archive *archive = archive_of(stream, side);
+  const uint64_t tensor = tensor_of(open->pair, side), elements = piece_elements(piece);
+  if (side == open->flipped) return tm_transposed_read(archive, tensor, piece->begin, elements, memory, error);
+  const tm_format_info *info = open->infos[side];
+  return tm_archive_read(archive, tensor, bytes_of(info, piece->begin), memory, bytes_of(info, elements), error);
+}
+
 /* What is not mapped is read into the room, b's part behind a's. */
 static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
                            tm_error *error) {
   const diff_stream *stream = context;
   const open_pair *open = piece->subject;
-  uint64_t offset = 0, bytes[2], places[2];
+  uint64_t offset = 0, places[2];
   for (uint32_t side = 0; side < 2; side++) {
     out_pointers[side] = (void *)(uintptr_t)mapped_at(stream, open, side, piece->begin);
-    bytes[side] = bytes_of(open->infos[side], piece_elements(piece));
     places[side] = offset;
-    if (out_pointers[side] == NULL) offset += aligned_bytes(bytes[side]);
+    if (out_pointers[side] == NULL) offset += aligned_bytes(bytes_of(open->infos[side], piece_elements(piece)));
   }
   if (offset == 0) return TM_OK;
   char *memory = tm_work_stream_room_take(room, offset);
@@ -213,8 +264,7 @@ static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_
   for (uint32_t side = 0; side < 2; side++) {
     if (out_pointers[side] != NULL) continue;
     out_pointers[side] = memory + places[side];
-    const tm_status status = tm_archive_read(archive_of(stream, side), tensor_of(open->pair, side), bytes_of(open->infos[side], piece->begin),
-                                             out_pointers[side], bytes[side], error);
+    const tm_status status = read_part(stream, open, side, piece, out_pointers[side], error);
     if (status != TM_OK) return tm_tensor_name_failure(open->tensors[side], status, error);
   }
   return TM_OK;
