@@ -80,13 +80,20 @@ static uint64_t *sort_rows(const tm_diff_view *view, uint64_t row_count, const t
 tm_status tm_diff_order_make(tm_diff_order *order, const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection,
                              bool with_same, tm_error *error) {
   tm_cell cells[TM_MAX_COLUMNS];
-  order->count = 0;
-  order->rows = sort_rows(view, row_count, selection);
+  uint64_t   unpaired_count[TM_WORD_COUNT] = { 0 };
+  const bool is_brief = !with_same && selection->sort_column == TM_NO_COLUMN && selection->top == UINT64_MAX;
+  *order = (tm_diff_order){ .rows = sort_rows(view, row_count, selection) };
   if (order->rows == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory while sorting rows");
   for (uint64_t i = 0; i < row_count && order->count < selection->top; i++) {
     const uint64_t row = order->rows[i];
     if (tm_job_row(view->job, row, cells) != TM_OK) continue;
-    if (with_same || tm_diff_view_meaning(view, cells) == TM_MEANS_DIFFERENT) order->rows[order->count++] = row;
+    const tm_diff_word word = tm_diff_view_word(view, cells);
+    if (!with_same && tm_diff_view_meaning(view, cells) != TM_MEANS_DIFFERENT) continue;
+    const bool is_unpaired = word == TM_WORD_REMOVED || word == TM_WORD_ADDED;
+    if (is_brief && is_unpaired && unpaired_count[word]++ >= TM_DIFF_MOST_UNPAIRED)
+      order->is_cut = true;
+    else
+      order->rows[order->count++] = row;
   }
   return TM_OK;
 }

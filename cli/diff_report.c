@@ -165,11 +165,12 @@ static void print_checkpoint(const tm_diff_report *report, const char *letter, c
                    tm_quantity_bytes(about.tensor_bytes, &bytes));
 }
 
-/* What --top leaves out. */
-static void print_rest(const tm_diff_report *report, uint64_t shown_count, tm_output_stream *stream) {
+static void print_rest(const tm_diff_report *report, const tm_diff_order *order, tm_output_stream *stream) {
   tm_quantity    count;
   const uint64_t all = report->wishes->with_same ? tm_job_row_count(report->view.job) : report->verdict.different_count;
-  if (shown_count < all) tm_output_format(stream, "and %s more\n", tm_quantity_count(all - shown_count, &count));
+  if (order->count < all)
+    tm_output_format(stream, "and %s more%s\n", tm_quantity_count(all - order->count, &count),
+                     order->is_cut ? " that are on one side only; --all lists everything" : "");
 }
 
 static tm_status print_tensor_table(const tm_diff_report *report, uint64_t row_count, tm_table_look look, tm_error *error) {
@@ -180,7 +181,7 @@ static tm_status print_tensor_table(const tm_diff_report *report, uint64_t row_c
   if (order.count > 0) {
     tm_output_char(stream, '\n');
     tm_diff_table_print(&report->view, &order, &report->selection, look, stream);
-    print_rest(report, order.count, stream);
+    print_rest(report, &order, stream);
   }
   tm_diff_order_deinit(&order);
   return TM_OK;

@@ -9,7 +9,8 @@
 #include "printable_text.h"
 #include "quantity.h"
 
-#define MOST_KINDS 100u         /* lines; a file of other names than those of layers has as many kinds as tensors */
+#define MOST_KINDS 100u         /* lines */
+#define MOST_OUTSIDE 20u        /* of them outside of layers, where every tensor may be a kind of its own */
 #define LEAST_LABEL 16u
 #define MOST_LABEL 60u
 #define MOST_MARKS 512u         /* in a line without limit */
@@ -194,17 +195,19 @@ static void print_hidden(const grid *g, size_t same, size_t cut) {
 
 bool tm_layer_grid_print(const tm_layer_groups *groups, bool with_same, tm_table_look look, tm_output_stream *stream) {
   grid   g = { .groups = groups, .look = &look, .stream = stream, .layer_count = groups->layer_count };
-  size_t cell = 0, same = 0, cut = 0, shown = 0;
+  size_t cell = 0, same = 0, cut = 0, shown[2] = { 0, 0 };
   if (g.layer_count > 0 && groups->layers[g.layer_count - 1].number == TM_NO_LAYER) g.layer_count--;
   if (g.layer_count == 0) return false;
   find_prefix(&g);
   fit(&g, with_same);
   for (size_t i = 0; i < groups->kind_count && stream->error == 0; i++) {
-    const bool is_same = !with_same && !tm_layer_figures_differ(&groups->kinds[i].figures);
+    const bool is_same = !with_same && !tm_layer_figures_differ(&groups->kinds[i].figures), is_inside = is_in_layers(&groups->kinds[i]);
+    const bool has_room = shown[is_inside] < (is_inside ? MOST_KINDS : MOST_OUTSIDE);
     same += is_same;
-    cut += !is_same && shown == MOST_KINDS;
-    if (!is_same && shown < MOST_KINDS) {
-      if (shown++ == 0) print_heading(&g);
+    cut += !is_same && !has_room;
+    if (!is_same && has_room) {
+      if (shown[0] + shown[1] == 0) print_heading(&g);
+      shown[is_inside]++;
       cell = print_kind(&g, cell, i);
     } else {
       cell = skip_kind(&g, cell, i);
