@@ -49,14 +49,21 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   return s->flipped == 1 || !tm_transposed_can_flip(tensor);    /* those that can were looked for the other way round */
 }
 
+/* Of a few elements the shape has to be the same. */
 static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
-  if (s->likeness == TM_DIFF_LIKE_BYTES) return hash_words((const uint64_t[]){ tensor->format, tensor->bytes }, 2);
+  const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
+  uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
+  if (s->likeness == TM_DIFF_LIKE_BYTES) {
+    words[count++] = tensor->format;
+    words[count++] = tensor->bytes;
+    if (!is_small) return hash_words(words, count);
+  }
   tm_squeezed_dims dims;
-  uint64_t words[TM_ARCHIVE_MAX_RANK];
   tm_squeezed_dims_take(tensor, &dims);
   const bool is_reversed = s->likeness == TM_DIFF_LIKE_TRANSPOSE && side == s->flipped;
-  for (uint32_t i = 0; i < dims.rank; i++) words[i] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
-  return hash_words(words, dims.rank);
+  for (uint32_t i = 0; i < dims.rank && !is_small; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
+  for (uint32_t i = 0; i < tensor->rank && is_small; i++) words[count++] = tensor->dims[i];
+  return hash_words(words, count);
 }
 
 static tm_status list_all(search *s, tm_error *error) {
@@ -162,20 +169,21 @@ static equals look_at(const search *s, const tm_content_group *group) {
   return found;
 }
 
-static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, bool is_wanted, tm_error *error) {
+static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
-  if (!is_wanted) return TM_OK;
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
-  s->ambiguous_count += found->left_counts[other] != 0;
+  s->ambiguous_count += lone_counts[other] != 0;
   return TM_OK;
 }
 
 static tm_status add_matches(search *s, const equals *found, const tm_named_item *items, uint64_t count, tm_error *error) {
+  uint64_t lone_counts[2] = { 0, 0 };
+  for (uint64_t i = 0; i < count; i++) lone_counts[items[i].side] += items[i].partner == TM_NO_PARTNER;
   for (uint64_t i = 0; i < count; i++) {
     const tm_named_item *item = &items[i];
     const bool is_wanted = tm_diff_pairing_has(s->pairing, item->side, item->item, TM_DIFF_SELECTED);
     if (item->partner == TM_NO_PARTNER) {
-      TM_TRY(add_rest(s, found, item, is_wanted, error));
+      if (is_wanted) TM_TRY(add_rest(s, found, item, lone_counts, error));
     } else if (item->side == 0 && (is_wanted || tm_diff_pairing_has(s->pairing, 1, item->partner, TM_DIFF_SELECTED))) {
       TM_TRY(add_pair(s, 0, item->item, item->partner, false, error));
     }
