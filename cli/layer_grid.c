@@ -71,9 +71,17 @@ static void label_text(const grid *g, const tm_layer_kind *kind, char *out, size
   tm_printable_escape(kind->text + skipped, kind->length - skipped, out, capacity);
 }
 
+/* The prefix, which stands in the heading; "" if there is none. */
+static void prefix_text(const grid *g, char *out, size_t capacity) {
+  out[0] = '\0';
+  for (size_t i = 0; i < g->groups->kind_count && g->prefix_length != 0 && out[0] == '\0'; i++)
+    if (is_in_layers(&g->groups->kinds[i])) tm_printable_escape(g->groups->kinds[i].text, g->prefix_length, out, capacity);
+}
+
 static void fit(grid *g, bool with_same) {
-  char     label[256];
-  uint32_t widest = 0;
+  char label[256];
+  prefix_text(g, label, sizeof label);
+  uint32_t widest = (uint32_t)tm_printable_width(label, strlen(label));
   for (size_t i = 0; i < g->groups->kind_count; i++) {
     const tm_layer_kind *kind = &g->groups->kinds[i];
     if (!with_same && !tm_layer_figures_differ(&kind->figures)) continue;
@@ -154,11 +162,10 @@ static size_t print_kind(grid *g, size_t cell, size_t index) {
 /* --------------------------------------------------------------------------------------------- what is around it ---- */
 
 static void print_heading(grid *g) {
-  char         label[256] = "";
+  char         label[256];
   const size_t mark_count = (g->layer_count + g->layers_per_mark - 1) / g->layers_per_mark;
   size_t       position = 0;
-  for (size_t i = 0; i < g->groups->kind_count && g->prefix_length != 0 && label[0] == '\0'; i++)
-    if (is_in_layers(&g->groups->kinds[i])) tm_printable_escape(g->groups->kinds[i].text, g->prefix_length, label, sizeof label);
+  prefix_text(g, label, sizeof label);
   tm_printable_shorten(label, g->label_width);
   print_label(g, label);
   for (size_t place = 0; place < mark_count; place += TICK_MARKS) {

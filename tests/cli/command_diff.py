@@ -176,6 +176,55 @@ class Diff(harness.CommandTest):
         out = self.run_command("diff", *paths, "--names-only", code=1)[0]
         self.assertIn("\ndifferent: 2 removed, 2 added; the same: 1 identical\n", out)
 
+    def gguf(self, name, tensors):
+        """Writes {name: (type number, shape outermost first, bytes)}."""
+        infos, data = b"", b""
+        for key, (number, shape, content) in tensors.items():
+            text = key.encode()
+            infos += struct.pack("<Q", len(text)) + text + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+            infos += struct.pack("<IQ", number, len(data))
+            data += content + bytes(-len(content) % 32)
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0) + infos
+        (self.folder / name).write_bytes(head + bytes(-len(head) % 32) + data)
+        return name
+
+    def test_across_formats(self):
+        """Blocks of GGUF and what they decode to, by content since the two name tensors differently."""
+        quants = [(i * 37 + j * 11) % 251 - 125 for i in range(8) for j in range(32)]
+        blocks = b"".join(struct.pack("<e32b", 0.5, *quants[i : i + 32]) for i in range(0, 256, 32))
+        a = self.gguf("a.gguf", {"blk.3.attn_q.weight": (8, (2, 128), blocks)})
+        b = self.safetensors("b.safetensors", {"model.layers.3.self_attn.q_proj.weight": f32([0.5 * quant for quant in quants], (2, 128))}).name
+        (row,) = self.rows(a, b, code=0)
+        self.assertEqual((row["verdict"], row["paired"], row["dtype"], row["other_dtype"]), ("retyped", "decoded", "q8_0", "f32"))
+        out = self.run_command("diff", a, b, "--exact", code=1)[0]
+        self.assertRegex(out, r"\nretyped  blk\.3\.attn_q\.weight  model\.layers\.3\.self_attn\.q_proj\.weight  q8_0 -> f32  2x128")
+        self.assertIn("blk.*.         3\nattn_q.weight  .\n", self.run_command("diff", a, b, "--by", "layer", "--all")[0])
+
+    def test_transposed_and_tied(self):
+        columns = [math.sin(i) for i in range(600)]
+        turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
+        paths = self.pair({"w": f32(columns, (30, 20)), "e": f32(ramp(50))}, {"w": f32(turned, (20, 30)), "e": f32(ramp(50)), "head": f32(ramp(50))})
+        words = {row["other_name"]: (row["name"], row["verdict"]) for row in self.rows(*paths, code=0)}
+        self.assertEqual(words, {"w": ("w", "transposed"), "e": ("e", "identical"), "head": ("e", "tied")})
+        self.assertIn("same weights: 1 identical, 1 transposed, 1 tied\n", self.run_command("diff", *paths)[0])
+        self.assertIn("\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0])
+
+    def test_arrays_without_names(self):
+        for name, values in (("old.npy", [1.0, 2.0]), ("new.npy", [1.0, 2.5])):
+            header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+            header += b" " * (-(len(header) + 11) % 64) + b"\n"
+            (self.folder / name).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + floats(values))
+        (row,) = self.rows("old.npy", "new.npy")
+        self.assertEqual((row["name"], row["other_name"], row["verdict"], row["equal"]), ("old", "new", "changed", 1))
+
+    def test_types_without_arithmetic(self):
+        paths = self.pair({"c": ("C64", (2,), floats([1, 2, 3, 4])), "m": ("BOOL", (2,), b"\1\0")},
+                          {"c": ("C64", (2,), floats([1, 2, 3, 5])), "m": ("BOOL", (2,), b"\1\0")})
+        row = self.rows(*paths)[0]
+        self.assertEqual((row["verdict"], row["equal"]), ("changed", 1))
+        self.assertNotIn("max_abs", row)
+        self.assertIn("verdict  name  dtype  shape  changed\nchanged  c     c64    2         50 %\n", self.run_command("diff", *paths, code=1)[0])
+
     def test_real_exports(self):
         """The two exports of one model to ONNX hold the same weights for 16 kHz; a safetensors file beside them only their transform."""
         old, new = (self.data_file("silero-vad", f"silero_vad_{name}.onnx") for name in ("16k_op15", "op18_ifless"))
