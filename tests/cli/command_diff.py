@@ -433,7 +433,7 @@ class Diff(harness.CommandTest):
             self.assertEqual(self.document(*paths, *extra, code=1)["tensors"], wanted, extra)
 
     def start(self, *arguments):
-        paths = [self.safetensors(name, {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)}) for name in ("a.safetensors", "b.safetensors")]
+        paths = [self.safetensors(name, {f"t{i}": ("F32", (1 << 24,), None) for i in range(1024)}) for name in ("a.safetensors", "b.safetensors")]
         process = subprocess.Popen([harness.COMMAND, "diff", *paths, *arguments], env=self.environment(), stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(0.5)
