@@ -247,12 +247,23 @@ static tm_status read_part(const diff_stream *stream, const open_pair *open, uin
   return tm_archive_read(archive, tensor, bytes_of(info, piece->begin), memory, bytes_of(info, elements), error);
 }
 
+/* Of a mapped file that was cut off only zeros are left: many tiles of them would take their time. */
+static tm_status check_mapped(const diff_stream *stream, const open_pair *open, tm_error *error) {
+  for (uint32_t side = 0; side < 2; side++) {
+    if (tm_archive_mapped(archive_of(stream, side), tensor_of(open->pair, side)) == NULL) continue;
+    const tm_status status = tm_archive_check_tensor(archive_of(stream, side), tensor_of(open->pair, side), error);
+    if (status != TM_OK) return tm_tensor_name_failure(open->tensors[side], status, error);
+  }
+  return TM_OK;
+}
+
 /* What is not mapped is read into the room, b's part behind a's. */
 static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
                            tm_error *error) {
   const diff_stream *stream = context;
   const open_pair *open = piece->subject;
   uint64_t offset = 0, places[2];
+  if (piece->begin != 0) TM_TRY(check_mapped(stream, open, error));
   for (uint32_t side = 0; side < 2; side++) {
     out_pointers[side] = (void *)(uintptr_t)mapped_at(stream, open, side, piece->begin);
     places[side] = offset;
@@ -278,6 +289,7 @@ static tm_status step_bytes(diff_stream *stream, open_pair *open, tm_error *erro
   if (!tm_byte_comparison_is_done(&open->bytes)) {
     const tm_status status = tm_byte_comparison_step(&stream->setting->comparer, &open->bytes, &bytes, &side, error);
     if (status != TM_OK) return tm_tensor_name_failure(open->tensors[side], status, error);
+    TM_TRY(check_mapped(stream, open, error));
   }
   stream->setting->byte_compared_bytes += 2 * bytes;
   advance_progress(stream, open, bytes, bytes);
