@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_checkpoint FILE [OTHER] [--rounds=9] [--threads=2] [--check=0]: the statistics job, with --check=1 the check, or with OTHER
- * the comparison with that, over warm, mapped checkpoints through the public API, in turns with a plain read-sum of mappings of the same
- * files.  Prints medians and what memory the job took beyond the mappings.  A check opens the file itself, so beside it the file is
- * mapped anew for each sum.  Of a comparison one more run tells when the first row was there, and the most memory at any moment.
+ * the comparison with that, over warm, mapped checkpoints through the public API, in turns with a plain read-sum of mappings of the
+ * same files.  Prints medians and what memory the job took beyond the mappings.  A check opens the file itself, so beside it the
+ * file is mapped anew for each sum.  Of a comparison one more run tells when the first row was there, and the most memory at any
+ * moment.
  */
 #define _DEFAULT_SOURCE 1
 #include <fcntl.h>

@@ -6,6 +6,7 @@ them: a tensor at a time, decoded to f32, differences and sums in f64.
 usage: numpy_diff.py A B [ROUNDS]     prints the numpy version, the median seconds and rate, when the first tensor was done, and the
                                       most memory that was resident
 """
+
 import json
 import math
 import resource
@@ -72,8 +73,15 @@ def figures(a, b):
     relative = numpy.divide(difference, larger, out=numpy.zeros_like(difference), where=larger > 0)
     distance, norm, other_norm = (math.sqrt(numpy.dot(x, x)) for x in (difference, a, b))
     return {
-        "count": a.size, "equal": equal, "nonfinite": nonfinite, "max_abs": difference.max(), "max_rel": relative.max(),
-        "distance": distance, "norm": norm, "other_norm": other_norm, "rel_l2": distance / norm,
+        "count": a.size,
+        "equal": equal,
+        "nonfinite": nonfinite,
+        "max_abs": difference.max(),
+        "max_rel": relative.max(),
+        "distance": distance,
+        "norm": norm,
+        "other_norm": other_norm,
+        "rel_l2": distance / norm,
         "cosine": numpy.dot(a, b) / norm / other_norm,
     }
 
@@ -90,8 +98,10 @@ def main():
             first = first or time.perf_counter() - start
         seconds.append(time.perf_counter() - start)
     median, resident = statistics.median(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"numpy {numpy.__version__}: median {median:.3f} s of {rounds} round{'s' if rounds > 1 else ''}, {total / median / 1e9:.2f} GB/s, "
-          f"first row after {1000 * first:.0f} ms, at most {resident // 1000} MB resident with the mappings")
+    print(
+        f"numpy {numpy.__version__}: median {median:.3f} s of {rounds} rounds, {total / median / 1e9:.2f} GB/s, "
+        f"first row after {1000 * first:.0f} ms, at most {resident // 1000} MB resident with the mappings"
+    )
 
 
 main()

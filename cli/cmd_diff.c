@@ -49,7 +49,7 @@ static void meanwhile(void *context) {
 /* What the user asked to be told comes last, so that it stands below everything else. */
 static int judge(const diff_run *diff, tm_status status) {
   if (diff->signal_number != 0) {
-    fputs("tensormorph: interrupted; what was found is printed\n", stderr);
+    fputs(is_silent(diff) ? "tensormorph: interrupted\n" : "tensormorph: interrupted; what was found is printed\n", stderr);
     return tm_interrupt_exit_code(diff->signal_number);
   }
   if (diff->is_settled) return TM_EXIT_FOUND;
@@ -81,7 +81,8 @@ static int run_job(diff_run *diff) {
     return TM_EXIT_USAGE;
   }
   const tm_job_report job_report = { diff->job, status, &diff->error, diff->signal_number != 0, &report->elsewhere };
-  tm_elsewhere_notes_make(&report->elsewhere, diff->context, &diff->invocation->preferences.devices, TM_OP_COMPARE_TENSORS, diff->job);
+  tm_elsewhere_notes_make(&report->elsewhere, diff->context, &diff->invocation->preferences.devices, TM_OP_COMPARE_TENSORS,
+                          diff->job);
   tm_error error = TM_CLI_ERROR_INIT;
   if (!is_silent(diff) && tm_diff_report_print(report, &job_report, &error) != TM_OK) return tm_complain(&error);
   tm_output_flush(diff->invocation->output);
@@ -102,12 +103,11 @@ static int start_job(diff_run *diff) {
     .exclude_count = filter.exclude_count,
   };
   tm_interrupt_watch_pause(&diff->invocation->interrupt);
-  const tm_status status = tm_job_start_diff(diff->context, diff->checkpoints[0], diff->checkpoints[1], &options, &diff->job, &diff->error);
-  int exit_code = TM_EXIT_OK;
-  if (status != TM_OK || tm_diff_report_init(&diff->report, diff->invocation, diff->job, diff->checkpoints, &diff->wishes, &diff->error) != TM_OK)
-    exit_code = tm_complain(&diff->error);
-  else
-    exit_code = run_job(diff);
+  tm_checkpoint *const *both = diff->checkpoints;
+  tm_status status = tm_job_start_diff(diff->context, both[0], both[1], &options, &diff->job, &diff->error);
+  if (status == TM_OK)
+    status = tm_diff_report_init(&diff->report, diff->invocation, diff->job, both, &diff->wishes, &diff->error);
+  const int exit_code = status == TM_OK ? run_job(diff) : tm_complain(&diff->error);
   tm_interrupt_watch_begin(&diff->invocation->interrupt);
   tm_job_destroy(diff->job);
   tm_name_filter_deinit(&filter);
@@ -118,9 +118,9 @@ static int start_job(diff_run *diff) {
 static int open_both(diff_run *diff) {
   int exit_code = TM_EXIT_OK;
   for (uint32_t i = 0; i < 2; i++) {
-    tm_error error = TM_CLI_ERROR_INIT;
-    if (tm_checkpoint_open(diff->context, diff->invocation->arguments.operands[i], TM_CHECKPOINT_ALLOW_INCOMPLETE, &diff->checkpoints[i],
-                           &error) == TM_OK) continue;
+    tm_error    error = TM_CLI_ERROR_INIT;
+    const char *path = diff->invocation->arguments.operands[i];
+    if (tm_checkpoint_open(diff->context, path, TM_CHECKPOINT_ALLOW_INCOMPLETE, &diff->checkpoints[i], &error) == TM_OK) continue;
     tm_complain(&error);
     exit_code = TM_EXIT_TROUBLE;
   }
@@ -164,13 +164,14 @@ const tm_command tm_command_diff = {
   .summary = "whether two checkpoints hold the same weights, and where they differ",
   .notes =
       "A and B are safetensors, GGUF, ONNX or npy files, any file of a model in several, the index of a sharded set, or a folder "
-      "with one of them; their formats need not be the same. Tensors of one name are compared. What has no counterpart of its name is looked for by "
-      "content: the same bytes under another name, the same values in another format, or the transpose.\n"
+      "with one of them; their formats need not be the same. Tensors of one name are compared. What has no counterpart of its "
+      "name is looked for by content: the same bytes under another name, the same values in another format, or the transpose.\n"
       "changed is the share of elements that are not equal, max_abs the largest difference, rel_l2 the distance in relation to "
-      "the norm in A. Rows are sorted by rel_l2, the largest first; what has no figures, was removed or was added comes after them.\n"
-      "The exit code is 0 if the weights are the same, by whatever names and in whatever form (with --exact, only if those are the "
-      "same, too), 1 if they differ, 2 for a wrong command line, 3 if a file could not be read or changed meanwhile. --quiet prints "
-      "nothing but such trouble, and ends at the first difference.\n"
+      "the norm in A. Rows are sorted by rel_l2, the largest first; what has no figures, was removed or was added comes after "
+      "them.\n"
+      "The exit code is 0 if the weights are the same, by whatever names and in whatever form (with --exact, only if those are "
+      "the same, too), 1 if they differ, 2 for a wrong command line, 3 if a file could not be read or changed meanwhile. --quiet "
+      "prints nothing but such trouble, and ends at the first difference.\n"
       "Ctrl-C ends the job in order: what was found is printed, and the exit code is 130. A second one ends it at once.",
   .flags = flags,
   .run = run,

@@ -22,16 +22,20 @@ typedef struct change_key {
   change_rank rank;
 } change_key;
 
-static bool job_row(const void *source, uint64_t row, tm_cell *cells) { return tm_job_row((const tm_job *)source, row, cells) == TM_OK; }
+static bool job_row(const void *source, uint64_t row, tm_cell *cells) {
+  return tm_job_row((const tm_job *)source, row, cells) == TM_OK;
+}
 
 /* Of what has no counterpart the larger is the graver loss. */
 static double bytes_of(const tm_diff_view *view, const tm_cell *cells) {
-  const tm_cell bytes = tm_diff_view_cell(view, cells, TM_FIELD_BYTES), other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_BYTES);
+  const tm_cell bytes = tm_diff_view_cell(view, cells, TM_FIELD_BYTES);
+  const tm_cell other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_BYTES);
   return (double)(bytes.defined ? bytes.count : other.count);
 }
 
 static change_key key_of(const tm_diff_view *view, uint64_t row, const tm_cell *cells) {
-  const tm_cell rel_l2 = tm_diff_view_cell(view, cells, TM_FIELD_REL_L2), max_abs = tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS);
+  const tm_cell rel_l2 = tm_diff_view_cell(view, cells, TM_FIELD_REL_L2);
+  const tm_cell max_abs = tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS);
   switch (tm_diff_view_word(view, cells)) {
     case TM_WORD_REMOVED: return (change_key){ row, bytes_of(view, cells), RANK_REMOVED };
     case TM_WORD_ADDED: return (change_key){ row, bytes_of(view, cells), RANK_ADDED };

@@ -6,7 +6,8 @@
 #include "diff_view.h"
 #include "row_selection.h"
 
-/* So many that were removed, and as many that were added, are listed where nobody asks for more: a graph has hundreds of constants. */
+/* So many that were removed, and as many that were added, are listed where nobody asks for more: a graph has hundreds of
+   constants. */
 #define TM_DIFF_MOST_UNPAIRED 20u
 
 typedef struct tm_diff_order {
@@ -16,8 +17,8 @@ typedef struct tm_diff_order {
 } tm_diff_order;
 
 /*
- * Of the job's rows [0, row_count) those that are a difference, or all of them if `with_same`; no more than the selection's top, and
- * where neither that nor a column to sort by is given, only the largest of those that have no counterpart.
+ * Of the job's rows [0, row_count) those that are a difference, or all of them if `with_same`; no more than the selection's top,
+ * and where neither that nor a column to sort by is given, only the largest of those that have no counterpart.
  * Without a column to sort by the largest change comes first: pairs whose relative change is beyond any number, then by rel_l2,
  * then those without
  * figures, what was removed, what was added (of these the largest tensors first), and what is the same.   TM_ERROR_NO_MEMORY

@@ -15,8 +15,8 @@
 static bool is_json(const tm_diff_report *report) { return report->invocation->preferences.json; }
 static bool is_grouped(const tm_diff_report *report) { return report->wishes->by != TM_BY_TENSOR; }
 
-tm_status tm_diff_report_init(tm_diff_report *report, tm_invocation *invocation, const tm_job *job, tm_checkpoint *const *checkpoints,
-                              const tm_diff_wishes *wishes, tm_error *error) {
+tm_status tm_diff_report_init(tm_diff_report *report, tm_invocation *invocation, const tm_job *job,
+                              tm_checkpoint *const *checkpoints, const tm_diff_wishes *wishes, tm_error *error) {
   *report = (tm_diff_report){ .invocation = invocation, .checkpoints = checkpoints, .wishes = wishes };
   tm_diff_view_init(&report->view, job, wishes->tolerance, wishes->is_exact);
   uint32_t         count = report->view.column_count;
@@ -67,7 +67,8 @@ static void print_machine_row(tm_diff_report *report, const tm_column *columns, 
 
 bool tm_diff_report_prints_meanwhile(const tm_diff_report *report) {
   const tm_row_selection *selection = &report->selection;
-  return (is_json(report) || selection->is_csv) && !is_grouped(report) && !tm_row_selection_needs_all(selection) && selection->top == UINT64_MAX;
+  const bool is_sorted = tm_row_selection_needs_all(selection) || selection->top != UINT64_MAX;
+  return (is_json(report) || selection->is_csv) && !is_grouped(report) && !is_sorted;
 }
 
 void tm_diff_report_print_finished(tm_diff_report *report) {
@@ -175,8 +176,9 @@ static void print_rest(const tm_diff_report *report, const tm_diff_order *order,
 
 static tm_status print_tensor_table(const tm_diff_report *report, uint64_t row_count, tm_table_look look, tm_error *error) {
   tm_output_stream *stream = report->invocation->output;
+  const bool        with_same = report->wishes->with_same;
   tm_diff_order     order;
-  const tm_status   status = tm_diff_order_make(&order, &report->view, row_count, &report->selection, report->wishes->with_same, error);
+  const tm_status   status = tm_diff_order_make(&order, &report->view, row_count, &report->selection, with_same, error);
   if (status != TM_OK) return status;
   if (order.count > 0) {
     tm_output_char(stream, '\n');
@@ -211,7 +213,7 @@ static tm_status print_text(tm_diff_report *report, const tm_job_report *job_rep
   tm_output_stream   *stream = report->invocation->output;
   print_checkpoint(report, "A", report->checkpoints[0]);
   print_checkpoint(report, "B", report->checkpoints[1]);
-  if (tm_same_files(report->checkpoints[0], report->checkpoints[1])) tm_output_text(stream, "A and B are the same file\n");
+  if (tm_same_files(report->checkpoints[0], report->checkpoints[1])) tm_output_text(stream, "A and B are the same files\n");
   if (job_report->status == TM_OK || report->verdict.different_count != 0)
     tm_diff_verdict_print(&report->verdict, terminal->color, terminal->width, stream);
   const tm_status status = is_grouped(report) ? print_group_tables(report, row_count, look, error)

@@ -26,8 +26,8 @@ typedef struct tm_diff_report {
 } tm_diff_report;
 
 /* What is given stays the caller's.   TM_ERROR_ARGUMENT (--sort and --columns) */
-tm_status tm_diff_report_init(tm_diff_report *report, tm_invocation *invocation, const tm_job *job, tm_checkpoint *const *checkpoints,
-                              const tm_diff_wishes *wishes, tm_error *error);
+tm_status tm_diff_report_init(tm_diff_report *report, tm_invocation *invocation, const tm_job *job,
+                              tm_checkpoint *const *checkpoints, const tm_diff_wishes *wishes, tm_error *error);
 /* Whether rows come while the job runs. */
 bool tm_diff_report_prints_meanwhile(const tm_diff_report *report);
 /* The rows that are there by now, if they do. */

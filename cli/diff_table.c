@@ -55,11 +55,14 @@ static bool table_row(const void *source, uint64_t row, tm_cell *cells) {
   if (tm_job_row(view->job, row, own) != TM_OK) return false;
   memcpy(cells, own, view->column_count * sizeof own[0]);
   const tm_cell name = tm_diff_view_cell(view, own, TM_FIELD_NAME), other = tm_diff_view_cell(view, own, TM_FIELD_OTHER_NAME);
-  const tm_cell dtype = tm_diff_view_cell(view, own, TM_FIELD_DTYPE), other_dtype = tm_diff_view_cell(view, own, TM_FIELD_OTHER_DTYPE);
-  const tm_cell shape = tm_diff_view_cell(view, own, TM_FIELD_SHAPE), other_shape = tm_diff_view_cell(view, own, TM_FIELD_OTHER_SHAPE);
+  const tm_cell dtype = tm_diff_view_cell(view, own, TM_FIELD_DTYPE);
+  const tm_cell shape = tm_diff_view_cell(view, own, TM_FIELD_SHAPE);
+  const tm_cell other_dtype = tm_diff_view_cell(view, own, TM_FIELD_OTHER_DTYPE);
+  const tm_cell other_shape = tm_diff_view_cell(view, own, TM_FIELD_OTHER_SHAPE);
   const tm_cell changed = tm_diff_view_cell(view, own, TM_FIELD_CHANGED);
   if (!table->has_other_names && !name.defined) put_cell(table, cells, TM_FIELD_NAME, other);
-  if (!table->has_other_names || is_equal_side(&name, &other)) put_cell(table, cells, TM_FIELD_OTHER_NAME, tm_cell_undefined(TM_COLUMN_TEXT));
+  if (!table->has_other_names || is_equal_side(&name, &other))
+    put_cell(table, cells, TM_FIELD_OTHER_NAME, tm_cell_undefined(TM_COLUMN_TEXT));
   put_cell(table, cells, TM_FIELD_DTYPE, join_sides(&dtype, &other_dtype, table->texts->dtype));
   put_cell(table, cells, TM_FIELD_SHAPE, join_sides(&shape, &other_shape, table->texts->shape));
   put_cell(table, cells, TM_FIELD_CHANGED, changed.defined ? tm_cell_share(changed.number) : tm_cell_undefined(TM_CELL_SHARE));
@@ -89,7 +92,8 @@ static table_traits traits_of(const tm_diff_view *view, const tm_diff_order *ord
   for (uint64_t i = 0; i < order->count; i++) {
     if (tm_job_row(view->job, order->rows[i], cells) != TM_OK) continue;
     const tm_cell name = tm_diff_view_cell(view, cells, TM_FIELD_NAME), other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_NAME);
-    const tm_cell dtype = tm_diff_view_cell(view, cells, TM_FIELD_DTYPE), other_dtype = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_DTYPE);
+    const tm_cell dtype = tm_diff_view_cell(view, cells, TM_FIELD_DTYPE);
+    const tm_cell other_dtype = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_DTYPE);
     traits.has_shares = traits.has_shares || tm_diff_view_cell(view, cells, TM_FIELD_CHANGED).defined;
     traits.has_figures = traits.has_figures || tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS).defined;
     if (!name.defined || !other.defined) continue;
@@ -105,8 +109,8 @@ static uint32_t least_name_width(uint32_t width, bool has_other_names) {
   return share > 16 ? share : 16;
 }
 
-void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection, tm_table_look look,
-                         tm_output_stream *stream) {
+void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection,
+                         tm_table_look look, tm_output_stream *stream) {
   pair_texts         texts;
   const table_traits traits = traits_of(view, order);
   diff_table         table = { .view = view, .has_other_names = traits.has_other_names, .texts = &texts };

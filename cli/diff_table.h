@@ -8,7 +8,7 @@
 
 #include "diff_order.h"
 
-void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection, tm_table_look look,
-                         tm_output_stream *stream);
+void tm_diff_table_print(const tm_diff_view *view, const tm_diff_order *order, const tm_row_selection *selection,
+                         tm_table_look look, tm_output_stream *stream);
 
 #endif

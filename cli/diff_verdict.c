@@ -59,7 +59,8 @@ void tm_diff_verdict_print(const tm_diff_verdict *verdict, bool color, uint32_t 
   const bool  differs = verdict->different_count != 0;
   const char *head = differs ? "different" : "same weights";
   sentence    line = { .used = 0 };
-  for (uint32_t i = 0; i < TM_WORD_COUNT; i++) add_count(&line, verdict->different_word_count[i], tm_diff_word_text((tm_diff_word)i));
+  for (uint32_t i = 0; i < TM_WORD_COUNT; i++)
+    add_count(&line, verdict->different_word_count[i], tm_diff_word_text((tm_diff_word)i));
   sentence same = { .used = 0 };
   add_same(&same, verdict);
   if (differs && same.has_parts) add_text(&line, "; the same:");

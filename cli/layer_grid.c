@@ -169,8 +169,9 @@ static void print_heading(grid *g) {
   tm_printable_shorten(label, g->label_width);
   print_label(g, label);
   for (size_t place = 0; place < mark_count; place += TICK_MARKS) {
-    char      number[24];
-    const int length = snprintf(number, sizeof number, "%llu", (unsigned long long)g->groups->layers[place * g->layers_per_mark].number);
+    char            number[24];
+    const tm_layer *layer = &g->groups->layers[place * g->layers_per_mark];
+    const int       length = snprintf(number, sizeof number, "%llu", (unsigned long long)layer->number);
     if (g->look->width != 0 && g->label_width + 2u + place + (size_t)length > g->look->width) break;
     tm_output_repeat(g->stream, ' ', place - position);
     tm_output_text(g->stream, number);
@@ -183,7 +184,8 @@ static void print_legend(const grid *g) {
   char text[512] = "";
   for (uint32_t i = 0; i < MARK_COUNT; i++) {
     const size_t used = strlen(text);
-    if ((g->used >> i & 1u) != 0) snprintf(text + used, sizeof text - used, "%s%c %s", used > 0 ? ", " : "", marks[i].sign, marks[i].meaning);
+    if ((g->used >> i & 1u) == 0) continue;
+    snprintf(text + used, sizeof text - used, "%s%c %s", used > 0 ? ", " : "", marks[i].sign, marks[i].meaning);
   }
   if (g->layers_per_mark > 1) {
     const size_t used = strlen(text);
@@ -208,7 +210,8 @@ bool tm_layer_grid_print(const tm_layer_groups *groups, bool with_same, tm_table
   find_prefix(&g);
   fit(&g, with_same);
   for (size_t i = 0; i < groups->kind_count && stream->error == 0; i++) {
-    const bool is_same = !with_same && !tm_layer_figures_differ(&groups->kinds[i].figures), is_inside = is_in_layers(&groups->kinds[i]);
+    const bool is_same = !with_same && !tm_layer_figures_differ(&groups->kinds[i].figures);
+    const bool is_inside = is_in_layers(&groups->kinds[i]);
     const bool has_room = shown[is_inside] < (is_inside ? MOST_KINDS : MOST_OUTSIDE);
     same += is_same;
     cut += !is_same && !has_room;

@@ -13,7 +13,7 @@
   { "differing", TM_COLUMN_COUNT, 0, "pairs that differ" }, { "removed", TM_COLUMN_COUNT, 0, "tensors that are in A only" },     \
   { "added", TM_COLUMN_COUNT, 0, "tensors that are in B only" },                                                                 \
   { "changed", share, 0, "share of the elements of pairs that are not equal" },                                                  \
-  { "max_abs", TM_COLUMN_NUMBER, 0, "largest difference" }, { "rel_l2", TM_COLUMN_NUMBER, 0, "distance / norm, of all pairs together" }
+  { "max_abs", TM_COLUMN_NUMBER, 0, "largest difference" }, { "rel_l2", TM_COLUMN_NUMBER, 0, "distance / norm of all pairs" }
 
 static const tm_column layer_columns[] = { LAYER, FIGURES(TM_COLUMN_NUMBER) };
 static const tm_column kind_columns[] = { KIND, FIGURES(TM_COLUMN_NUMBER) };
@@ -73,7 +73,8 @@ static bool group_row(const void *source, uint64_t row, tm_cell *cells) {
   const tm_layer_figures *figures = figures_at(rows, index);
   if (rows->key == TM_BY_LAYER) *cells++ = layer_cell(rows->groups, index);
   if (rows->key == TM_BY_TENSOR) *cells++ = layer_cell(rows->groups, rows->groups->cells[index].layer);
-  if (rows->key != TM_BY_LAYER) *cells++ = kind_cell(rows->groups, rows->key == TM_BY_KIND ? index : rows->groups->cells[index].kind);
+  if (rows->key == TM_BY_TENSOR) *cells++ = kind_cell(rows->groups, rows->groups->cells[index].kind);
+  if (rows->key == TM_BY_KIND) *cells++ = kind_cell(rows->groups, index);
   const tm_cell changed = tm_layer_figures_changed(figures);
   *cells++ = tm_cell_count(figures->tensor_count);
   *cells++ = tm_cell_count(figures->same_count);
@@ -92,7 +93,8 @@ tm_rows tm_layer_rows_all(const tm_layer_rows *rows) {
   return all;
 }
 
-void tm_layer_rows_print(const tm_layer_rows *rows, const tm_row_selection *selection, tm_table_look look, tm_output_stream *stream) {
+void tm_layer_rows_print(const tm_layer_rows *rows, const tm_row_selection *selection, tm_table_look look,
+                         tm_output_stream *stream) {
   const uint32_t        share = (uint32_t)(look.width * 3 / 7);
   const tm_column_style styles[] = { { "layer", NULL, 0, 0, false, TM_SHOWN_ALWAYS },
                                      { "kind", NULL, share > 16 ? share : 16, 0, false, TM_SHOWN_ALWAYS },

@@ -24,6 +24,7 @@ void      tm_layer_rows_deinit(tm_layer_rows *rows);
 tm_rows   tm_layer_rows_all(const tm_layer_rows *rows);
 
 bool tm_layer_figures_differ(const tm_layer_figures *figures);
-void tm_layer_rows_print(const tm_layer_rows *rows, const tm_row_selection *selection, tm_table_look look, tm_output_stream *stream);
+void tm_layer_rows_print(const tm_layer_rows *rows, const tm_row_selection *selection, tm_table_look look,
+                         tm_output_stream *stream);
 
 #endif

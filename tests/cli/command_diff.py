@@ -54,7 +54,9 @@ class Diff(harness.CommandTest):
     # ---- what it says
 
     def test_the_same(self):
-        a, b = self.pair({"x": f32(ramp(4)), "n": ("I64", (), struct.pack("<q", 7))}, {"n": ("I64", (), struct.pack("<q", 7)), "x": f32(ramp(4))})
+        a, b = self.pair(
+            {"x": f32(ramp(4)), "n": ("I64", (), struct.pack("<q", 7))}, {"n": ("I64", (), struct.pack("<q", 7)), "x": f32(ramp(4))}
+        )
         out, err = self.run_command("diff", a, b)
         self.assertIn("A: a.safetensors, safetensors, 2 tensors, 24 B\nB: b.safetensors, safetensors, 2 tensors, 24 B\n", out)
         self.assertIn("\nsame weights: 2 identical\n", out)
@@ -70,17 +72,19 @@ class Diff(harness.CommandTest):
         os.link(path, self.folder / "hard.safetensors")
         for other in (path.name, "link.safetensors", "hard.safetensors", "./model.safetensors"):
             out = self.run_command("diff", path.name, other)[0]
-            self.assertIn("\nA and B are the same file\nsame weights: 3 identical\n", out)
+            self.assertIn("\nA and B are the same files\nsame weights: 3 identical\n", out)
             self.assertTrue(self.document(path, other, code=0)["same_files"])
         copy = self.small_model("copy.safetensors")
-        self.assertNotIn("same file", self.run_command("diff", path, copy)[0])
+        self.assertNotIn("same files", self.run_command("diff", path, copy)[0])
         self.assertFalse(self.document(path, copy, code=0)["same_files"])
 
     def test_figures(self):
         a, b = [1.0, -2.0, 3.0, 4.0, 0.0], [1.0, -2.5, 3.0, 4.25, 0.0]
         (row,) = self.rows(*self.pair({"w": f32(a)}, {"w": f32(b)}))
         distance, norm = math.hypot(0.5, 0.25), math.sqrt(sum(x * x for x in a))
-        self.assertEqual((row["verdict"], row["paired"], row["count"], row["equal"], row["changed"]), ("changed", "name", 5, 3, 0.4))
+        self.assertEqual(
+            (row["verdict"], row["paired"], row["count"], row["equal"], row["changed"]), ("changed", "name", 5, 3, 0.4)
+        )
         self.assertEqual((row["max_abs"], row["nonfinite"]), (0.5, 0))
         self.assertAlmostEqual(row["distance"], distance)
         self.assertAlmostEqual(row["rel_l2"], distance / norm)
@@ -166,7 +170,10 @@ class Diff(harness.CommandTest):
         b = {"encoder.weight": a["conv.weight"], "encoder.bias": a["conv.bias"], "fc": a["fc"]}
         paths = self.pair(a, b)
         pairs = {row["name"]: (row["verdict"], row["other_name"]) for row in self.rows(*paths, code=0)}
-        self.assertEqual(pairs, {"conv.weight": ("renamed", "encoder.weight"), "conv.bias": ("renamed", "encoder.bias"), "fc": ("identical", "fc")})
+        self.assertEqual(
+            pairs,
+            {"conv.weight": ("renamed", "encoder.weight"), "conv.bias": ("renamed", "encoder.bias"), "fc": ("identical", "fc")},
+        )
         self.assertIn("same weights: 1 identical, 2 renamed\n", self.run_command("diff", *paths)[0])
         out = self.run_command("diff", *paths, "--all")[0]
         self.assertRegex(out, r"\nverdict    name +name in B +dtype")
@@ -181,7 +188,12 @@ class Diff(harness.CommandTest):
         infos, data = b"", b""
         for key, (number, shape, content) in tensors.items():
             text = key.encode()
-            infos += struct.pack("<Q", len(text)) + text + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+            infos += (
+                struct.pack("<Q", len(text))
+                + text
+                + struct.pack("<I", len(shape))
+                + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+            )
             infos += struct.pack("<IQ", number, len(data))
             data += content + bytes(-len(content) % 32)
         head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0) + infos
@@ -193,7 +205,9 @@ class Diff(harness.CommandTest):
         quants = [(i * 37 + j * 11) % 251 - 125 for i in range(8) for j in range(32)]
         blocks = b"".join(struct.pack("<e32b", 0.5, *quants[i : i + 32]) for i in range(0, 256, 32))
         a = self.gguf("a.gguf", {"blk.3.attn_q.weight": (8, (2, 128), blocks)})
-        b = self.safetensors("b.safetensors", {"model.layers.3.self_attn.q_proj.weight": f32([0.5 * quant for quant in quants], (2, 128))}).name
+        b = self.safetensors(
+            "b.safetensors", {"model.layers.3.self_attn.q_proj.weight": f32([0.5 * quant for quant in quants], (2, 128))}
+        ).name
         (row,) = self.rows(a, b, code=0)
         self.assertEqual((row["verdict"], row["paired"], row["dtype"], row["other_dtype"]), ("retyped", "decoded", "q8_0", "f32"))
         out = self.run_command("diff", a, b, "--exact", code=1)[0]
@@ -203,11 +217,16 @@ class Diff(harness.CommandTest):
     def test_transposed_and_tied(self):
         columns = [math.sin(i) for i in range(600)]
         turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
-        paths = self.pair({"w": f32(columns, (30, 20)), "e": f32(ramp(50))}, {"w": f32(turned, (20, 30)), "e": f32(ramp(50)), "head": f32(ramp(50))})
+        paths = self.pair(
+            {"w": f32(columns, (30, 20)), "e": f32(ramp(50))},
+            {"w": f32(turned, (20, 30)), "e": f32(ramp(50)), "head": f32(ramp(50))},
+        )
         words = {row["other_name"]: (row["name"], row["verdict"]) for row in self.rows(*paths, code=0)}
         self.assertEqual(words, {"w": ("w", "transposed"), "e": ("e", "identical"), "head": ("e", "tied")})
         self.assertIn("same weights: 1 identical, 1 transposed, 1 tied\n", self.run_command("diff", *paths)[0])
-        self.assertIn("\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0])
+        self.assertIn(
+            "\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0]
+        )
 
     def test_arrays_without_names(self):
         for name, values in (("old.npy", [1.0, 2.0]), ("new.npy", [1.0, 2.5])):
@@ -218,22 +237,29 @@ class Diff(harness.CommandTest):
         self.assertEqual((row["name"], row["other_name"], row["verdict"], row["equal"]), ("old", "new", "changed", 1))
 
     def test_types_without_arithmetic(self):
-        paths = self.pair({"c": ("C64", (2,), floats([1, 2, 3, 4])), "m": ("BOOL", (2,), b"\1\0")},
-                          {"c": ("C64", (2,), floats([1, 2, 3, 5])), "m": ("BOOL", (2,), b"\1\0")})
+        paths = self.pair(
+            {"c": ("C64", (2,), floats([1, 2, 3, 4])), "m": ("BOOL", (2,), b"\1\0")},
+            {"c": ("C64", (2,), floats([1, 2, 3, 5])), "m": ("BOOL", (2,), b"\1\0")},
+        )
         row = self.rows(*paths)[0]
         self.assertEqual((row["verdict"], row["equal"]), ("changed", 1))
         self.assertNotIn("max_abs", row)
-        self.assertIn("verdict  name  dtype  shape  changed\nchanged  c     c64    2         50 %\n", self.run_command("diff", *paths, code=1)[0])
+        self.assertIn(
+            "verdict  name  dtype  shape  changed\nchanged  c     c64    2         50 %\n",
+            self.run_command("diff", *paths, code=1)[0],
+        )
 
     def test_real_exports(self):
-        """The two exports of one model to ONNX hold the same weights for 16 kHz; a safetensors file beside them only their transform."""
+        """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""
         old, new = (self.data_file("silero-vad", f"silero_vad_{name}.onnx") for name in ("16k_op15", "op18_ifless"))
         plain = self.data_file("silero-vad", "silero_vad_16k.safetensors")
         same = [row["name"] for row in self.rows(old, new) if row["verdict"] == "identical"]
         self.assertEqual(len(same), 15)
         self.assertIn("model.encoder.0.reparam_conv.weight", same)
         for export in (old, new):
-            pairs = {(row["name"], row["other_name"]) for row in self.rows(plain, export) if row["verdict"] not in ("removed", "added")}
+            pairs = {
+                (row["name"], row["other_name"]) for row in self.rows(plain, export) if row["verdict"] not in ("removed", "added")
+            }
             self.assertEqual(pairs, {("stft_conv.weight", "model.stft.forward_basis_buffer")})
 
     def test_real_releases(self):
@@ -249,7 +275,13 @@ class Diff(harness.CommandTest):
     def many(self):
         base = ramp(8)
         a = {"same": base, "small": base, "large": base, "zero": [0.0] * 8, "old": base + [9.0], "older": ramp(30, 3)}
-        b = {"same": base, "small": [x * 1.001 for x in base], "large": [x * 3 for x in base], "zero": [5.0] + [0.0] * 7, "new": ramp(5, 50)}
+        b = {
+            "same": base,
+            "small": [x * 1.001 for x in base],
+            "large": [x * 3 for x in base],
+            "zero": [5.0] + [0.0] * 7,
+            "new": ramp(5, 50),
+        }
         return self.pair({name: f32(values) for name, values in a.items()}, {name: f32(values) for name, values in b.items()})
 
     def names(self, *arguments, code=1):
@@ -265,7 +297,9 @@ class Diff(harness.CommandTest):
         self.assertEqual(self.names(*paths, "--all"), ["zero", "large", "small", "older", "old", "new", "same"])
         self.assertEqual(self.names(*paths, "--sort", "-name")[:2], ["zero", "small"])
         self.assertEqual(self.names(*paths, "--sort", "-rel_l2")[:2], ["small", "large"])
-        self.assertEqual(self.names(*paths, "--sort", "max_abs", "--columns", "verdict,name,max_abs", "--top", "2"), ["zero", "large"])
+        self.assertEqual(
+            self.names(*paths, "--sort", "max_abs", "--columns", "verdict,name,max_abs", "--top", "2"), ["zero", "large"]
+        )
         top = [row["name"] for row in self.document(*paths, "--top", "3", code=1)["tensors"]]
         self.assertEqual(top, ["zero", "large", "small"])
         self.assertEqual([row["name"] for row in self.document(*paths, code=1)["tensors"]][:4], ["same", "small", "large", "zero"])
@@ -278,7 +312,9 @@ class Diff(harness.CommandTest):
         paths = self.pair({"x": f32([1.0]), **base}, {"x": f32([2.0])})
         self.assertEqual(len(self.names(*paths)), 21)
         self.assertEqual(self.names(*paths)[:3], ["x", "t29", "t28"])
-        self.assertIn("\nand 10 more that are on one side only; --all lists everything\n", self.run_command("diff", *paths, code=1)[0])
+        self.assertIn(
+            "\nand 10 more that are on one side only; --all lists everything\n", self.run_command("diff", *paths, code=1)[0]
+        )
         for arguments in (("--all",), ("--top", "99"), ("--sort", "name")):
             self.assertEqual(len(self.names(*paths, *arguments)), 31)
         self.assertEqual(len(self.rows(*paths)), 31)
@@ -300,7 +336,9 @@ class Diff(harness.CommandTest):
             for arguments in ((), ("--all",), ("--by", "layer"), ("--by", "kind")):
                 out = self.run_command("diff", *paths, *arguments, code=1, COLUMNS=str(width))[0]
                 for line in out.splitlines():
-                    self.assertTrue(len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line))
+                    self.assertTrue(
+                        len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line)
+                    )
 
     def test_colours(self):
         paths = self.many()
@@ -327,11 +365,15 @@ class Diff(harness.CommandTest):
     def test_grid(self):
         out = self.run_command("diff", *self.layered(), "--by", "layer", code=1)[0]
         grid = out.split("\n\n")[1].splitlines()
-        self.assertEqual(grid[:3], ["model.layers.*.  0         10", "attn.q.weight    ...--------<>", "mlp.experts.*.w  ...#########"])
+        self.assertEqual(
+            grid[:3], ["model.layers.*.  0         10", "attn.q.weight    ...--------<>", "mlp.experts.*.w  ...#########"]
+        )
         self.assertEqual(grid[3], ". the same, - rel_l2 below 0.001, # 0.1 or more, < in A only, > in B only")
         self.assertEqual(grid[4], "2 kinds are the same everywhere; --all shows them")
         table = out.split("\n\n")[2].splitlines()
-        self.assertEqual(table[0].split(), ["layer", "tensors", "same", "differing", "removed", "added", "changed", "max_abs", "rel_l2"])
+        self.assertEqual(
+            table[0].split(), ["layer", "tensors", "same", "differing", "removed", "added", "changed", "max_abs", "rel_l2"]
+        )
         self.assertEqual([line.split()[0] for line in table[1:]], [str(i) for i in range(3, 13)])
         self.assertIn("norm", self.run_command("diff", *self.layered(), "--by", "layer", "--all", code=1)[0])
 
@@ -347,11 +389,15 @@ class Diff(harness.CommandTest):
         self.assertEqual(layers[7]["tensors"], len(members))
         self.assertEqual(layers[7]["differing"], sum(row["verdict"] == "changed" for row in members))
         self.assertEqual(layers[7]["max_abs"], max(row["max_abs"] for row in members))
-        self.assertAlmostEqual(layers[7]["changed"], sum(row["count"] - row["equal"] for row in members) / sum(row["count"] for row in members))
+        self.assertAlmostEqual(
+            layers[7]["changed"], sum(row["count"] - row["equal"] for row in members) / sum(row["count"] for row in members)
+        )
         distance, norm = (math.sqrt(sum(row[key] ** 2 for row in members)) for key in ("distance", "norm"))
         self.assertAlmostEqual(layers[7]["rel_l2"], distance / norm)
         cells = [(cell["kind"], cell["layer"], cell["tensors"]) for cell in document["cells"] if cell["layer"] == 7]
-        self.assertEqual(cells, [("model.layers.*.attn.q.weight", 7, 1), ("model.layers.*.mlp.experts.*.w", 7, 2), ("model.layers.*.norm", 7, 1)])
+        self.assertEqual(
+            cells, [("model.layers.*.attn.q.weight", 7, 1), ("model.layers.*.mlp.experts.*.w", 7, 2), ("model.layers.*.norm", 7, 1)]
+        )
         kinds = self.document(*paths, "--by", "kind", "--sort", "rel_l2", code=1)["kinds"]
         self.assertEqual([kind["kind"] for kind in kinds][0], "model.layers.*.mlp.experts.*.w")
         self.assertEqual(sum(kind["tensors"] for kind in kinds), len(tensors))
@@ -387,7 +433,12 @@ class Diff(harness.CommandTest):
             self.small_model(f"several/{name}.safetensors")
         fifo = self.folder / "fifo"
         os.mkfifo(fifo)
-        for bad, words in (("nowhere", "nowhere"), ("lfs.safetensors", "Git LFS pointer"), ("several", "a.safetensors"), ("fifo", "fifo")):
+        for bad, words in (
+            ("nowhere", "nowhere"),
+            ("lfs.safetensors", "Git LFS pointer"),
+            ("several", "a.safetensors"),
+            ("fifo", "fifo"),
+        ):
             for arguments in ((good, bad), (bad, good), (bad, good, "--json"), (bad, good, "--quiet")):
                 out, err = self.run_command("diff", *arguments, code=3)
                 self.assertEqual(out, "")
@@ -397,7 +448,9 @@ class Diff(harness.CommandTest):
         self.run_command("diff", good, good, "--max-header", "16", code=3)
 
     def test_truncated(self):
-        paths = self.pair({name: f32(ramp(40, i)) for i, name in enumerate("abc")}, {name: f32(ramp(40, i)) for i, name in enumerate("abc")})
+        paths = self.pair(
+            {name: f32(ramp(40, i)) for i, name in enumerate("abc")}, {name: f32(ramp(40, i)) for i, name in enumerate("abc")}
+        )
         os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
         out, err = self.run_command("diff", *paths, code=3)
         self.assertIn("1 unexamined; the same: 2 identical", out)
@@ -406,7 +459,10 @@ class Diff(harness.CommandTest):
         self.assertEqual([row["verdict"] for row in self.rows(*paths, code=3)], ["identical", "identical", "unexamined"])
 
     def test_quiet_ends_at_the_first_difference(self):
-        paths = self.pair({name: f32(ramp(40, i)) for i, name in enumerate("abc")}, {name: f32(ramp(40, i + (i == 0))) for i, name in enumerate("abc")})
+        paths = self.pair(
+            {name: f32(ramp(40, i)) for i, name in enumerate("abc")},
+            {name: f32(ramp(40, i + (i == 0))) for i, name in enumerate("abc")},
+        )
         self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
         os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
         self.run_command("diff", *paths, code=3)
@@ -424,7 +480,7 @@ class Diff(harness.CommandTest):
         index.write_text(json.dumps({"metadata": {}, "weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}))
         for other in (folder, index, folder / "m-2.safetensors"):
             self.assertEqual([row["verdict"] for row in self.rows(whole, other, code=0)], ["identical"] * 2)
-        self.assertIn("A and B are the same file", self.run_command("diff", folder, index)[0])
+        self.assertIn("A and B are the same files", self.run_command("diff", folder, index)[0])
 
     def test_every_thread_count_and_device_says_the_same(self):
         paths = self.layered()
@@ -433,9 +489,17 @@ class Diff(harness.CommandTest):
             self.assertEqual(self.document(*paths, *extra, code=1)["tensors"], wanted, extra)
 
     def start(self, *arguments):
-        paths = [self.safetensors(name, {f"t{i}": ("F32", (1 << 24,), None) for i in range(1024)}) for name in ("a.safetensors", "b.safetensors")]
-        process = subprocess.Popen([harness.COMMAND, "diff", *paths, *arguments], env=self.environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        paths = [
+            self.safetensors(name, {f"t{i}": ("F32", (1 << 24,), None) for i in range(1024)})
+            for name in ("a.safetensors", "b.safetensors")
+        ]
+        process = subprocess.Popen(
+            [harness.COMMAND, "diff", *paths, *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         time.sleep(0.5)
         self.assertIsNone(process.poll(), "it ended before anything could happen to it")
         return process, paths
