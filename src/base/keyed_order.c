@@ -24,10 +24,14 @@ static bool find_places(const tm_keyed_item *items, uint64_t count, uint32_t dig
   return true;
 }
 
-void tm_keyed_order_sort(tm_keyed_item *items, tm_keyed_item *spare, uint64_t count) {
+static bool shall_end(const _Atomic uint32_t *cancelled) {
+  return cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed) != 0;
+}
+
+void tm_keyed_order_sort(tm_keyed_item *items, tm_keyed_item *spare, uint64_t count, const _Atomic uint32_t *cancelled) {
   uint64_t places[VALUES];
   tm_keyed_item *from = items, *to = spare;
-  for (uint32_t digit = 0; digit < DIGITS && count != 0; digit++) {
+  for (uint32_t digit = 0; digit < DIGITS && count != 0 && !shall_end(cancelled); digit++) {
     if (!find_places(from, count, digit, places)) continue;
     for (uint64_t i = 0; i < count; i++) to[places[digit_of(from[i].key, digit)]++] = from[i];
     tm_keyed_item *other = from;

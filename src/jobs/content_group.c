@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/content_group.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
-tm_status tm_content_groups_init(tm_content_groups *groups, tm_memory *memory, uint64_t capacity, tm_error *error) {
-  *groups = (tm_content_groups){ .memory = memory, .capacity = capacity };
-  groups->entries = tm_memory_calloc(memory, capacity, sizeof *groups->entries);
-  groups->order = tm_memory_calloc(memory, capacity, 2 * sizeof *groups->order);
+tm_status tm_content_groups_init(tm_content_groups *groups, tm_memory *memory, uint64_t capacity, const _Atomic uint32_t *cancelled,
+                                 tm_error *error) {
+  *groups = (tm_content_groups){ .memory = memory, .capacity = capacity, .cancelled = cancelled };
+  uint64_t entries_bytes = 0, order_bytes = 0;
+  const bool is_possible = tm_checked_mul(capacity, sizeof *groups->entries, &entries_bytes) &&
+                           tm_checked_mul(capacity, 2 * sizeof *groups->order, &order_bytes);
+  /* Not cleared: of a million that would take longer than whoever cancels waits. */
+  if (is_possible) groups->entries = tm_memory_alloc(memory, entries_bytes, 0);
+  if (is_possible) groups->order = tm_memory_alloc(memory, order_bytes, 0);
   if (groups->entries == NULL || groups->order == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
   return TM_OK;
 }
@@ -16,9 +22,10 @@ void tm_content_groups_deinit(tm_content_groups *groups) {
   tm_memory_free(groups->memory, groups->order, groups->capacity * 2 * sizeof *groups->order);
 }
 
-void tm_content_groups_sort(tm_content_groups *groups) {
+static tm_status sort(tm_content_groups *groups) {
   for (uint64_t i = 0; i < groups->count; i++) groups->order[i] = (tm_keyed_item){ groups->entries[i].key, i };
-  tm_keyed_order_sort(groups->order, groups->order + groups->capacity, groups->count);
+  tm_keyed_order_sort(groups->order, groups->order + groups->capacity, groups->count, groups->cancelled);
+  return atomic_load(groups->cancelled) != 0 ? TM_ERROR_CANCELLED : TM_OK;
 }
 
 bool tm_content_groups_next(const tm_content_groups *groups, tm_content_group *group) {
@@ -44,13 +51,13 @@ static void mark_group(const tm_content_groups *groups, const tm_content_group *
   }
 }
 
-void tm_content_groups_drop(tm_content_groups *groups) {
+tm_status tm_content_groups_drop(tm_content_groups *groups) {
   tm_content_group group = { 0, 0 };
   uint64_t kept = 0;
-  tm_content_groups_sort(groups);
+  TM_TRY(sort(groups));
   while (tm_content_groups_next(groups, &group)) mark_group(groups, &group);
   for (uint64_t i = 0; i < groups->count; i++)
     if (groups->entries[i].is_kept) groups->entries[kept++] = groups->entries[i];
   groups->count = kept;
-  tm_content_groups_sort(groups);
+  return sort(groups);
 }

@@ -25,6 +25,7 @@ typedef struct tm_content_groups {
   uint64_t          count;
   uint64_t          capacity;
   tm_keyed_item    *order;      /* in the order of keys; 2 * capacity */
+  const _Atomic uint32_t *cancelled;
 } tm_content_groups;
 
 /* A range of `order`. */
@@ -34,17 +35,17 @@ typedef struct tm_content_group {
 } tm_content_group;
 
 /* Room for `capacity` entries.   TM_ERROR_NO_MEMORY.  Whatever comes back, it must be deinitialised. */
-tm_status tm_content_groups_init(tm_content_groups *groups, tm_memory *memory, uint64_t capacity, tm_error *error);
+tm_status tm_content_groups_init(tm_content_groups *groups, tm_memory *memory, uint64_t capacity, const _Atomic uint32_t *cancelled,
+                                 tm_error *error);
 void      tm_content_groups_deinit(tm_content_groups *groups);
 
-/* Sorts the entries into groups. */
-void tm_content_groups_sort(tm_content_groups *groups);
 /* The group that follows; of {0, 0} the first one.  false: there is none. */
 bool tm_content_groups_next(const tm_content_groups *groups, tm_content_group *group);
 tm_content_entry *tm_content_groups_entry(const tm_content_groups *groups, uint64_t place);
 
 /* Drops what nobody is wanted for: keeps of each group the entries without a counterpart, and the others where the other side wants
-   one, as long as there are entries on both sides.  The groups are in order again. */
-void tm_content_groups_drop(tm_content_groups *groups);
+   one, as long as there are entries on both sides.  Before that there are no groups, and after it they are in order.
+   TM_ERROR_CANCELLED */
+tm_status tm_content_groups_drop(tm_content_groups *groups);
 
 #endif

@@ -68,7 +68,7 @@ static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor
 
 static tm_status list_all(search *s, tm_error *error) {
   const tm_diff_side *sides = s->pairing->sides;
-  TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, error));
+  TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, s->digester->cancelled, error));
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
       if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
@@ -79,8 +79,7 @@ static tm_status list_all(search *s, tm_error *error) {
         .is_wanted = is_left && tm_diff_pairing_has(s->pairing, side, i, TM_DIFF_SELECTED) };
     }
   }
-  tm_content_groups_drop(&s->groups);
-  return TM_OK;
+  return tm_content_groups_drop(&s->groups);
 }
 
 /* ---- samples and digests ---- */
@@ -120,8 +119,7 @@ static tm_status take_samples(search *s, tm_error *error) {
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }
-  tm_content_groups_drop(&s->groups);
-  return TM_OK;
+  return tm_content_groups_drop(&s->groups);
 }
 
 /* ---- pairs ---- */
@@ -234,8 +232,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }
-  tm_content_groups_drop(&s->groups);
-  return TM_OK;
+  return tm_content_groups_drop(&s->groups);
 }
 
 static tm_status pair_groups(search *s, tm_error *error) {
@@ -256,8 +253,8 @@ static tm_status hand_over(search *s, tm_diff_pairs *pairs, tm_error *error) {
   tm_keyed_item *order = tm_memory_calloc(memory, count, 2 * sizeof *order);
   if (order == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors");
   for (uint64_t i = 0; i < count; i++) order[i] = (tm_keyed_item){ s->pairs.items[i].a, i };
-  tm_keyed_order_sort(order, order + count, count);
-  tm_status status = TM_OK;
+  tm_keyed_order_sort(order, order + count, count, s->digester->cancelled);
+  tm_status status = tm_job_is_cancelled(s->pairing->job) ? TM_ERROR_CANCELLED : TM_OK;
   for (uint64_t i = 0; i < count && status == TM_OK; i++) status = tm_diff_pairs_append(pairs, s->pairs.items[order[i].item], error);
   tm_memory_free(memory, order, count * 2 * sizeof *order);
   return status;

@@ -68,13 +68,13 @@ static tm_diff_road road_of(const open_pair *open) {
   return a->bytes != 0 || a->element_count == 0 ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
 }
 
-static void begin_bytes(diff_stream *stream, open_pair *open) {
+static void begin_bytes(const diff_stream *stream, open_pair *open) {
   const tm_byte_side a = { archive_of(stream, 0), open->pair->a }, b = { archive_of(stream, 1), open->pair->b };
   const uint64_t unit_bytes = open->infos[0] == NULL ? 1 : open->infos[0]->block_bytes;
   tm_byte_comparison_init(&open->bytes, a, b, open->tensors[0]->bytes, unit_bytes);
 }
 
-static void fill_open(diff_stream *stream, open_pair *open, tm_diff_pair *pair) {
+static void identify(const diff_stream *stream, open_pair *open, tm_diff_pair *pair) {
   open->pair = pair;
   for (uint32_t side = 0; side < 2; side++) {
     const uint64_t index = tensor_of(pair, side);
@@ -82,6 +82,10 @@ static void fill_open(diff_stream *stream, open_pair *open, tm_diff_pair *pair) 
     open->infos[side] = open->tensors[side] == NULL ? NULL : tm_format_find(open->tensors[side]->format);
   }
   open->road = road_of(open);
+}
+
+static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair *pair) {
+  identify(stream, open, pair);
   open->flipped = NO_SIDE;
   open->counted_bytes = 0;
   memset(open->words, 0, sizeof open->words);
@@ -140,7 +144,7 @@ static tm_status open_next(diff_stream *stream) {
   const uint64_t index = atomic_load_explicit(&stream->opened, memory_order_relaxed);
   if (index == stream->pair_count) return TM_END;
   if (index - atomic_load(&stream->closed) == OPEN_PAIRS) return TM_PENDING;
-  fill_open(stream, open_at(stream, index), &stream->pairs[index]);
+  begin_pair(stream, open_at(stream, index), &stream->pairs[index]);
   look_for_transpose(stream, open_at(stream, index));
   stream->next_element = 0;
   atomic_store(&stream->opened, index + 1);
@@ -388,11 +392,11 @@ static tm_status advance(void *context, tm_error *error) {
 /* ---- the whole ---- */
 
 /* Of the pairs that tiles are made of. */
-static uint64_t bytes_of_tiles(diff_stream *stream) {
+static uint64_t bytes_of_tiles(const diff_stream *stream) {
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < stream->pair_count; i++) {
     open_pair *open = &stream->open[0];
-    fill_open(stream, open, &stream->pairs[i]);
+    identify(stream, open, &stream->pairs[i]);
     if (open->road == TM_DIFF_ROAD_VALUES) bytes += open->tensors[0]->bytes + open->tensors[1]->bytes;
   }
   return bytes;
