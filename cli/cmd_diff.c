@@ -143,7 +143,7 @@ static int run(tm_invocation *invocation) {
 }
 
 static const tm_flag flags[] = {
-  { "all", 0, TM_FLAG_SWITCH, false, NULL, "list what is the same, too; --json and --csv always do" },
+  { "all", 0, TM_FLAG_SWITCH, false, NULL, "list everything, also what is the same; --json and --csv always do" },
   { "by", 0, TM_FLAG_TEXT, false, "KEY", "add tensors up by layer or kind, with a grid of which layers differ" },
   { "exact", 0, TM_FLAG_SWITCH, false, NULL, "another name, format, shape or order of axes is a difference, too" },
   { "tolerance", 0, TM_FLAG_TEXT, false, "X", "tensors whose max_abs is at most X do not differ" },

@@ -81,21 +81,52 @@ static uint64_t *sort_rows(const tm_diff_view *view, uint64_t row_count, const t
   return rows;
 }
 
+/* ----------------------------------------------------------------------------------------------------- choosing ---- */
+
+typedef struct row_choice {
+  const tm_diff_view *view;
+  bool     with_same;
+  bool     with_moved;
+  bool     is_brief;
+  uint64_t unpaired_count[TM_WORD_COUNT];       /* of removed and added, so far */
+} row_choice;
+
+/* The same, but under another name or in another form. */
+static bool is_moved(const tm_diff_view *view, const tm_cell *cells) {
+  return tm_diff_view_word(view, cells) != TM_WORD_IDENTICAL && tm_diff_view_meaning(view, cells) == TM_MEANS_SAME;
+}
+
+static bool has_few_moved(const tm_diff_view *view, uint64_t row_count) {
+  tm_cell  cells[TM_MAX_COLUMNS];
+  uint64_t count = 0;
+  for (uint64_t row = 0; row < row_count && count <= TM_DIFF_MOST_MOVED; row++)
+    if (tm_job_row(view->job, row, cells) == TM_OK) count += is_moved(view, cells);
+  return count <= TM_DIFF_MOST_MOVED;
+}
+
+static bool is_wanted(const row_choice *choice, const tm_cell *cells) {
+  if (choice->with_same || tm_diff_view_meaning(choice->view, cells) == TM_MEANS_DIFFERENT) return true;
+  return choice->with_moved && is_moved(choice->view, cells);
+}
+
+static bool is_one_too_many(row_choice *choice, const tm_cell *cells) {
+  const tm_diff_word word = tm_diff_view_word(choice->view, cells);
+  if (!choice->is_brief || (word != TM_WORD_REMOVED && word != TM_WORD_ADDED)) return false;
+  return choice->unpaired_count[word]++ >= TM_DIFF_MOST_UNPAIRED;
+}
+
 tm_status tm_diff_order_make(tm_diff_order *order, const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection,
                              bool with_same, tm_error *error) {
-  tm_cell cells[TM_MAX_COLUMNS];
-  uint64_t   unpaired_count[TM_WORD_COUNT] = { 0 };
-  const bool is_brief = !with_same && selection->sort_column == TM_NO_COLUMN && selection->top == UINT64_MAX;
+  tm_cell    cells[TM_MAX_COLUMNS];
+  row_choice choice = { .view = view, .with_same = with_same, .with_moved = has_few_moved(view, row_count) };
+  choice.is_brief = !with_same && selection->sort_column == TM_NO_COLUMN && selection->top == UINT64_MAX;
   *order = (tm_diff_order){ .rows = sort_rows(view, row_count, selection) };
   if (order->rows == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory while sorting rows");
-  for (uint64_t i = 0; i < row_count && order->count < selection->top; i++) {
+  for (uint64_t i = 0; i < row_count; i++) {
     const uint64_t row = order->rows[i];
-    if (tm_job_row(view->job, row, cells) != TM_OK) continue;
-    const tm_diff_word word = tm_diff_view_word(view, cells);
-    if (!with_same && tm_diff_view_meaning(view, cells) != TM_MEANS_DIFFERENT) continue;
-    const bool is_unpaired = word == TM_WORD_REMOVED || word == TM_WORD_ADDED;
-    if (is_brief && is_unpaired && unpaired_count[word]++ >= TM_DIFF_MOST_UNPAIRED)
-      order->is_cut = true;
+    if (tm_job_row(view->job, row, cells) != TM_OK || !is_wanted(&choice, cells)) continue;
+    if (order->count == selection->top || is_one_too_many(&choice, cells))
+      order->left_out_count++;
     else
       order->rows[order->count++] = row;
   }

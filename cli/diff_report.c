@@ -167,11 +167,11 @@ static void print_checkpoint(const tm_diff_report *report, const char *letter, c
 }
 
 static void print_rest(const tm_diff_report *report, const tm_diff_order *order, tm_output_stream *stream) {
-  tm_quantity    count;
-  const uint64_t all = report->wishes->with_same ? tm_job_row_count(report->view.job) : report->verdict.different_count;
-  if (order->count < all)
-    tm_output_format(stream, "and %s more%s\n", tm_quantity_count(all - order->count, &count),
-                     order->is_cut ? " that are on one side only; --all lists everything" : "");
+  tm_quantity count;
+  const bool  is_asked = report->selection.top != UINT64_MAX;
+  if (order->left_out_count > 0)
+    tm_output_format(stream, "and %s more%s\n", tm_quantity_count(order->left_out_count, &count),
+                     is_asked ? "" : " that are on one side only; --all lists everything");
 }
 
 static tm_status print_tensor_table(const tm_diff_report *report, uint64_t row_count, tm_table_look look, tm_error *error) {

@@ -183,6 +183,16 @@ class Diff(harness.CommandTest):
         out = self.run_command("diff", *paths, "--names-only", code=1)[0]
         self.assertIn("\ndifferent: 2 removed, 2 added; the same: 1 identical\n", out)
 
+    def test_a_few_that_are_renamed_are_listed(self):
+        for count, is_listed in ((20, True), (21, False)):
+            a = {f"old.{i}": f32(ramp(30, 10 * i)) for i in range(count)}
+            paths = self.pair({**a, "x": f32([1.0])}, {**{f"new.{i}": tensor for i, tensor in enumerate(a.values())}, "x": f32([2.0])})
+            out = self.run_command("diff", *paths, code=1)[0]
+            self.assertIn(f"\ndifferent: 1 changed; the same: {count} renamed\n", out)
+            self.assertEqual(len([line for line in out.splitlines() if line.startswith("renamed")]), count if is_listed else 0)
+            self.assertNotIn(" more", out)
+            self.assertEqual(self.run_command("diff", *paths, "--all", code=1)[0].count("\nrenamed"), count)
+
     def gguf(self, name, tensors):
         """Writes {name: (type number, shape outermost first, bytes)}."""
         infos, data = b"", b""
