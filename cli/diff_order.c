@@ -7,7 +7,7 @@
 #include "row_order.h"
 
 typedef enum change_rank {
-  RANK_BOUNDLESS,               /* it differs, and the other side is zero or not finite */
+  RANK_BOUNDLESS,               /* it differs, from zeros or with values that are not finite */
   RANK_BY_SIZE,
   RANK_WITHOUT_FIGURES,
   RANK_REMOVED,
@@ -36,6 +36,7 @@ static double bytes_of(const tm_diff_view *view, const tm_cell *cells) {
 static change_key key_of(const tm_diff_view *view, uint64_t row, const tm_cell *cells) {
   const tm_cell rel_l2 = tm_diff_view_cell(view, cells, TM_FIELD_REL_L2);
   const tm_cell max_abs = tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS);
+  const tm_cell nonfinite = tm_diff_view_cell(view, cells, TM_FIELD_NONFINITE);
   switch (tm_diff_view_word(view, cells)) {
     case TM_WORD_REMOVED: return (change_key){ row, bytes_of(view, cells), RANK_REMOVED };
     case TM_WORD_ADDED: return (change_key){ row, bytes_of(view, cells), RANK_ADDED };
@@ -43,9 +44,10 @@ static change_key key_of(const tm_diff_view *view, uint64_t row, const tm_cell *
     default: break;
   }
   if (tm_diff_view_meaning(view, cells) == TM_MEANS_SAME) return (change_key){ row, 0, RANK_MOVED };
-  if (rel_l2.defined) return (change_key){ row, rel_l2.number, RANK_BY_SIZE };
-  if (max_abs.defined) return (change_key){ row, max_abs.number, RANK_BOUNDLESS };
-  return (change_key){ row, bytes_of(view, cells), RANK_WITHOUT_FIGURES };
+  const change_rank unmeasured = nonfinite.count != 0 ? RANK_BOUNDLESS : RANK_WITHOUT_FIGURES;
+  if (!max_abs.defined) return (change_key){ row, bytes_of(view, cells), unmeasured };
+  if (nonfinite.count != 0 || (!rel_l2.defined && max_abs.number > 0)) return (change_key){ row, max_abs.number, RANK_BOUNDLESS };
+  return (change_key){ row, rel_l2.number, RANK_BY_SIZE };
 }
 
 static int compare_keys(const void *left, const void *right) {

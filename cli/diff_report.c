@@ -166,6 +166,13 @@ static void print_checkpoint(const tm_diff_report *report, const char *letter, c
                    tm_quantity_bytes(about.tensor_bytes, &bytes));
 }
 
+static void print_sameness(const tm_diff_report *report, tm_output_stream *stream) {
+  tm_checkpoint_description about = { .struct_size = sizeof about };
+  if (!tm_same_files(report->checkpoints[0], report->checkpoints[1])) return;
+  tm_checkpoint_describe(report->checkpoints[0], &about);
+  tm_output_format(stream, "A and B are the same file%s\n", about.file_count == 1 ? "" : "s");
+}
+
 static void print_rest(const tm_diff_report *report, const tm_diff_order *order, tm_output_stream *stream) {
   tm_quantity count;
   const bool  is_asked = report->selection.top != UINT64_MAX;
@@ -213,7 +220,7 @@ static tm_status print_text(tm_diff_report *report, const tm_job_report *job_rep
   tm_output_stream   *stream = report->invocation->output;
   print_checkpoint(report, "A", report->checkpoints[0]);
   print_checkpoint(report, "B", report->checkpoints[1]);
-  if (tm_same_files(report->checkpoints[0], report->checkpoints[1])) tm_output_text(stream, "A and B are the same files\n");
+  print_sameness(report, stream);
   if (job_report->status == TM_OK || report->verdict.different_count != 0)
     tm_diff_verdict_print(&report->verdict, terminal->color, terminal->width, stream);
   const tm_status status = is_grouped(report) ? print_group_tables(report, row_count, look, error)

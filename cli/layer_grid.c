@@ -102,8 +102,9 @@ static uint32_t mark_of(const tm_layer_figures *figures) {
   if (!tm_layer_figures_differ(figures)) return SAME;
   if (figures->differing_count == 0 && figures->added_count == 0) return REMOVED;
   if (figures->differing_count == 0 && figures->removed_count == 0) return ADDED;
+  if (figures->differing_count == figures->unmeasured_count) return ODD;
   const tm_cell relative = tm_layer_figures_rel_l2(figures);
-  if (!relative.defined) return figures->has_values && figures->distance_squared > 0 ? GREAT : ODD;
+  if (!relative.defined) return figures->distance_squared > 0 ? GREAT : TINY;
   if (relative.number < 0.001) return TINY;
   if (relative.number < 0.01) return SMALL;
   return relative.number < 0.1 ? LARGE : GREAT;

@@ -17,10 +17,10 @@ static void count_meaning(tm_layer_figures *figures, const tm_diff_view *view, c
     case TM_WORD_ADDED: figures->added_count++; return;
     default: break;
   }
-  if (tm_diff_view_meaning(view, cells) == TM_MEANS_DIFFERENT)
-    figures->differing_count++;
-  else
-    figures->same_count++;
+  const bool differs = tm_diff_view_meaning(view, cells) == TM_MEANS_DIFFERENT;
+  figures->same_count += !differs;
+  figures->differing_count += differs;
+  figures->unmeasured_count += differs && !tm_diff_view_cell(view, cells, TM_FIELD_MAX_ABS).defined;
 }
 
 static void add_row(tm_layer_figures *figures, const tm_diff_view *view, const tm_cell *cells) {
@@ -43,6 +43,7 @@ void tm_layer_figures_add(tm_layer_figures *sum, const tm_layer_figures *part) {
   sum->tensor_count += part->tensor_count;
   sum->same_count += part->same_count;
   sum->differing_count += part->differing_count;
+  sum->unmeasured_count += part->unmeasured_count;
   sum->removed_count += part->removed_count;
   sum->added_count += part->added_count;
   sum->element_count += part->element_count;

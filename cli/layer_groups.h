@@ -11,9 +11,10 @@
 typedef enum tm_layer_key { TM_BY_TENSOR, TM_BY_LAYER, TM_BY_KIND } tm_layer_key;
 
 typedef struct tm_layer_figures {
-  uint64_t tensor_count;        /* of the four below together */
+  uint64_t tensor_count;        /* same, differing, removed and added together */
   uint64_t same_count;
   uint64_t differing_count;     /* pairs */
+  uint64_t unmeasured_count;    /* of those without figures */
   uint64_t removed_count;
   uint64_t added_count;
   uint64_t element_count;       /* that were compared */

@@ -72,10 +72,10 @@ class Diff(harness.CommandTest):
         os.link(path, self.folder / "hard.safetensors")
         for other in (path.name, "link.safetensors", "hard.safetensors", "./model.safetensors"):
             out = self.run_command("diff", path.name, other)[0]
-            self.assertIn("\nA and B are the same files\nsame weights: 3 identical\n", out)
+            self.assertIn("\nA and B are the same file\nsame weights: 3 identical\n", out)
             self.assertTrue(self.document(path, other, code=0)["same_files"])
         copy = self.small_model("copy.safetensors")
-        self.assertNotIn("same files", self.run_command("diff", path, copy)[0])
+        self.assertNotIn("same file", self.run_command("diff", path, copy)[0])
         self.assertFalse(self.document(path, copy, code=0)["same_files"])
 
     def test_figures(self):
@@ -186,7 +186,9 @@ class Diff(harness.CommandTest):
     def test_a_few_that_are_renamed_are_listed(self):
         for count, is_listed in ((20, True), (21, False)):
             a = {f"old.{i}": f32(ramp(30, 10 * i)) for i in range(count)}
-            paths = self.pair({**a, "x": f32([1.0])}, {**{f"new.{i}": tensor for i, tensor in enumerate(a.values())}, "x": f32([2.0])})
+            paths = self.pair(
+                {**a, "x": f32([1.0])}, {**{f"new.{i}": tensor for i, tensor in enumerate(a.values())}, "x": f32([2.0])}
+            )
             out = self.run_command("diff", *paths, code=1)[0]
             self.assertIn(f"\ndifferent: 1 changed; the same: {count} renamed\n", out)
             self.assertEqual(len([line for line in out.splitlines() if line.startswith("renamed")]), count if is_listed else 0)
@@ -317,6 +319,23 @@ class Diff(harness.CommandTest):
         self.assert_one_line(err)
         self.assertIn("rel_l2", self.run_command("diff", *paths, "--sort", "rel_l3", code=2)[1])
 
+    def test_what_comes_before_all_numbers(self):
+        a = {
+            "zero": f32([0.0, 0.0]),
+            "sign": f32([0.0, 0.0]),
+            "large": f32([1.0, 1.0]),
+            "nan": f32([1.0, 1.0]),
+            "type": ("C64", (1,), floats([1, 2])),
+        }
+        b = {
+            "zero": f32([0.0, 9.0]),
+            "sign": f32([0.0, -0.0]),
+            "large": f32([9.0, 9.0]),
+            "nan": f32([1.0, math.nan]),
+            "type": ("C64", (1,), floats([1, 3])),
+        }
+        self.assertEqual(self.names(*self.pair(a, b)), ["zero", "nan", "large", "sign", "type"])
+
     def test_what_is_on_one_side_only_is_cut_for_people(self):
         base = {f"t{i}": f32(ramp(i + 2, i)) for i in range(30)}
         paths = self.pair({"x": f32([1.0]), **base}, {"x": f32([2.0])})
@@ -386,6 +405,19 @@ class Diff(harness.CommandTest):
         )
         self.assertEqual([line.split()[0] for line in table[1:]], [str(i) for i in range(3, 13)])
         self.assertIn("norm", self.run_command("diff", *self.layered(), "--by", "layer", "--all", code=1)[0])
+
+    def test_marks_of_what_has_no_figures(self):
+        complex_ = ("C64", (1,), floats([1, 2]))
+        a = {"l.0.x": complex_, "l.1.x": f32([0.0]), "l.2.e.0.x": f32([1.0]), "l.2.e.1.x": f32([2.0]), "l.3.x": f32([0.0])}
+        b = {
+            "l.0.x": ("C64", (1,), floats([1, 3])),
+            "l.1.x": f32([5.0]),
+            "l.2.e.0.x": f32([1.0]),
+            "l.2.e.2.x": f32([3.0]),
+            "l.3.x": f32([-0.0]),
+        }
+        out = self.run_command("diff", *self.pair(a, b), "--by", "layer", "--names-only", code=1)[0]
+        self.assertIn("\nx      !# -\ne.*.x    !\n- rel_l2 below 0.001, # 0.1 or more, ! different without figures\n", out)
 
     def test_groups(self):
         paths = self.layered()
