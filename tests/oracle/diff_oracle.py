@@ -4,6 +4,7 @@
 diff_oracle.py DIFF_ROWS DATA   exit 77 without numpy.
 """
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -202,6 +203,37 @@ class Figures(Case):
 
 
 class Pairing(Case):
+    def test_anything_at_once(self):
+        """Tensors of which each is left alone, renamed, stored otherwise, turned, changed or dropped; and each is said to be."""
+        for seed in range(30 if os.environ.get("TM_NIGHTLY") else 2):
+            self.random = numpy.random.default_rng(seed)
+            a, b, want = {}, {}, []
+            for i in range(50):
+                shape = tuple(self.random.integers(9, 20, self.random.integers(1, 4)))
+                x = store(made.from_bf16(made.to_bf16(self.values(*shape))))
+                name, new, kind = f"m.{i}.w", f"n.{self.random.integers(10**9)}.{i}", ("bf16", "f64")[i % 2]
+                turned = store(numpy.ascontiguousarray(x.values.T.astype("f4")), ("f32", kind)[i // 2 % 2])
+                bent = store(x.values.astype("f4") + 1)
+                choices = [(name, x, "identical"), (new, x, "renamed"), (name, store(x.values, kind), "retyped"), (new, store(x.values, kind), "retyped"),
+                           (name, bent, "changed"), (new, bent, "removed"), (None, None, "removed"), (name, x, "tied"), (name, store(x.values[None]), "reshaped")]
+                if len(shape) > 1 and shape != shape[::-1]:
+                    choices += [(name, turned, "transposed"), (new, turned, "transposed")]
+                other, stored, verdict = choices[self.random.integers(len(choices))]
+                a[name] = x
+                if other is not None:
+                    b[other] = stored
+                if verdict == "tied":
+                    b[new] = x
+                    want += [("identical", name, name), ("tied", name, new)]
+                else:
+                    want.append((verdict, name, None if verdict == "removed" else other))
+                    want += [("added", None, other)] if verdict == "removed" and other else []
+            names = [list(b)[i] for i in self.random.permutation(len(b))]
+            second = ("b.onnx", "b.gguf", "b.safetensors")[seed % 3]
+            found = self.diff(self.write("a.safetensors", a), self.write(second, {name: b[name] for name in names}))
+            got = {str(row[:3]) for row in self.verdicts(found)}
+            self.assertEqual((set(map(str, want)) - got, got - set(map(str, want)), len(found.rows)), (set(), set(), len(want)), seed)
+
     def test_renamed_and_permuted(self):
         """Whatever the names and the order: each finds its own."""
         for suffix in ("safetensors", "gguf", "onnx"):
