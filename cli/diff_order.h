@@ -21,8 +21,8 @@ typedef struct tm_diff_order {
 /*
  * Of the job's rows [0, row_count) those to be listed: all of them if `with_same`, else differences and a few that moved; no more
  * than the selection's top, and where neither that nor a column to sort by is given, only the largest of what has no counterpart.
- * Without a column to sort by the largest change comes first: pairs that differ from zeros or have NaN or infinities, then by rel_l2,
- * then those without figures, what was removed, what was added (of these the largest tensors first), and what is the same.
+ * Without a column to sort by the largest change comes first: pairs that differ from zeros or have NaN or infinities, then by
+ * rel_l2, then those without figures, what was removed, what was added (of these the largest tensors first), and what is the same.
  * TM_ERROR_NO_MEMORY
  */
 tm_status tm_diff_order_make(tm_diff_order *order, const tm_diff_view *view, uint64_t row_count, const tm_row_selection *selection,
