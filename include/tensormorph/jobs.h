@@ -50,7 +50,7 @@ typedef struct tm_progress {
   uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
   uint64_t bytes_done;                  /* never more than the total; less at the end of a check that could not read all of it */
   uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
-  uint64_t items_done;                  /* tensors; of a check those that were examined whole */
+  uint64_t items_done;                  /* tensors, of a diff those of both sides; of a check those that were examined whole */
   uint64_t items_total;
   uint64_t elapsed_ns;
 } tm_progress;
@@ -124,7 +124,7 @@ typedef struct tm_check_options {
 tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,
                              tm_job **out_job, tm_error *error);
 
-#define TM_DIFF_BY_NAME 0x1u            /* tensors of different names are never compared */
+#define TM_DIFF_BY_NAME 0x1u            /* nothing is paired by content */
 
 typedef struct tm_diff_options {
   uint32_t struct_size;
@@ -146,13 +146,13 @@ typedef struct tm_diff_options {
  * the name and the rest in a of what was added, figures of what was not compared, a quotient by 0.
  *
  * Tensors of one name are a pair, and so are those of two files with one tensor each if one of them is npy, which has no names
- * ("single").  What is left over is paired by content, unless TM_DIFF_BY_NAME: where bytes are equal; where
- * they are in another format and decode to the same; where one is the transpose of the other (all axes in reverse order).  Of
- * several that would do the one with the nearest name is taken, and a few elements or a constant are nobody's content where there is
- * a choice.  `paired` says how: "name", "single", "content", "decoded", "transposed".  `verdict` is one of
+ * ("single").  What is left over is paired by content, unless TM_DIFF_BY_NAME: where bytes are equal; where they are in another
+ * format and decode to the same; where one is the transpose of the other (all axes in reverse order).  Of several that would do the
+ * one with the nearest name is taken; a few elements or a constant are paired only where there is no choice, or where names that
+ * end alike leave none, and never tied.  `paired` says how: "name", "single", "content", "decoded", "transposed".  `verdict` is one of
  *   identical         all bits equal (in a block format: all values), as are name, format and shape
  *   renamed           the same under another name
- *   tied              one tensor stored several times: its counterpart has another one, too, and has its own row with that
+ *   tied              equal to a tensor that has another counterpart, which has a row of its own: one tensor stored several times
  *   retyped           another format, and every element decodes to the same value
  *   transposed        the elements of the other one with its axes in reverse order; all equal, or at least much nearer to them than
  *                     to the same elements in its own order

@@ -11,6 +11,7 @@
 
 /* So few elements are equal by chance. */
 #define FEW_ELEMENTS 8u
+#define FIRST_SAMPLES 4u
 #define TENSORS_BETWEEN_LOOKS 256u
 
 typedef struct search {
@@ -18,6 +19,7 @@ typedef struct search {
   tm_content_digester   *digester;
   tm_diff_likeness       likeness;
   uint32_t               flipped;       /* of TRANSPOSE: the side whose axes are reversed */
+  uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
   uint64_t               ambiguous_count;
@@ -87,9 +89,9 @@ static tm_status list_all(search *s, tm_error *error) {
 static tm_status sample_transpose(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   double values[TM_TRANSPOSED_SAMPLES];
   const bool is_flipped = entry->side == s->flipped;
-  TM_TRY(tm_transposed_sample(s->pairing->sides[entry->side].archive, entry->tensor, is_flipped, TM_TRANSPOSED_SAMPLES, values, error));
-  *out_digest = (tm_content_digest){ .is_constant = memcmp(values, values + 1, sizeof values - sizeof *values) == 0 };
-  tm_content_hash_add(&out_digest->hash, 0, values, sizeof values);
+  TM_TRY(tm_transposed_sample(s->pairing->sides[entry->side].archive, entry->tensor, is_flipped, s->sample_count, values, error));
+  *out_digest = (tm_content_digest){ .is_constant = memcmp(values, values + 1, (s->sample_count - 1) * sizeof *values) == 0 };
+  tm_content_hash_add(&out_digest->hash, 0, values, s->sample_count * sizeof *values);
   return TM_OK;
 }
 
@@ -114,7 +116,7 @@ static tm_status take_samples(search *s, tm_error *error) {
   for (uint64_t i = 0; i < s->groups.count; i++) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
-    if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+    if (tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
     const tm_status status = take_sample(s, entry, &digest, error);
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
@@ -126,8 +128,10 @@ static tm_status take_samples(search *s, tm_error *error) {
 
 static bool can_compare(const search *s, const tm_archive_tensor *a, const tm_archive_tensor *b) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return tm_transposed_is_possible(a, b);
+  const bool is_same_format = a->format == b->format;
   if (a->element_count != b->element_count) return false;
-  return s->likeness == TM_DIFF_LIKE_VALUES || (a->format == b->format && a->bytes == b->bytes);
+  if (s->likeness == TM_DIFF_LIKE_BYTES) return is_same_format && a->bytes == b->bytes;
+  return !is_same_format || tm_format_find(a->format)->kind == TM_KIND_BLOCK;   /* else equal values have equal bytes */
 }
 
 static const tm_diff_paired paired_by[] = {
@@ -262,6 +266,11 @@ static tm_status hand_over(search *s, tm_diff_pairs *pairs, tm_error *error) {
 
 static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
   TM_TRY(list_all(s, error));
+  if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) {          /* mostly a few tell */
+    s->sample_count = FIRST_SAMPLES;
+    TM_TRY(take_samples(s, error));
+    s->sample_count = TM_TRANSPOSED_SAMPLES;
+  }
   TM_TRY(take_samples(s, error));
   TM_TRY(digest_unclear(s, error));
   TM_TRY(pair_groups(s, error));

@@ -17,6 +17,7 @@
 /* Pairs that are under way: rows come in order, whoever is done first. */
 #define OPEN_PAIRS 256u
 #define NO_SIDE 2u
+#define FIRST_SAMPLES 4u
 
 typedef struct open_pair {
   tm_diff_pair            *pair;
@@ -96,28 +97,48 @@ static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair 
 
 /* ---- tensors of one name and of reversed shapes ---- */
 
-static double distance_of(const double *a, const double *b) {
+/* Elements at the same places of both, and of the transpose of one. */
+typedef struct transpose_sample {
+  uint32_t count;
+  double   straight[TM_TRANSPOSED_SAMPLES], other[TM_TRANSPOSED_SAMPLES], turned[TM_TRANSPOSED_SAMPLES];
+} transpose_sample;
+
+static bool are_equal(const transpose_sample *one, const double *values) {
+  return memcmp(one->straight, values, one->count * sizeof *values) == 0;
+}
+
+static double distance_of(const transpose_sample *one, const double *values) {
   double sum = 0;
-  for (uint32_t i = 0; i < TM_TRANSPOSED_SAMPLES; i++) sum += fabs(a[i] - b[i]);
+  for (uint32_t i = 0; i < one->count; i++) sum += fabs(one->straight[i] - values[i]);
   return sum;
 }
 
-static bool are_equal(const double *a, const double *b) { return memcmp(a, b, TM_TRANSPOSED_SAMPLES * sizeof *a) == 0; }
-
-static bool sample(const diff_stream *stream, const open_pair *open, uint32_t side, bool is_flipped, double *out_values) {
-  return tm_transposed_sample(archive_of(stream, side), tensor_of(open->pair, side), is_flipped, TM_TRANSPOSED_SAMPLES, out_values, NULL) == TM_OK;
+/* Zeros are where they were, however they are turned. */
+static bool is_varied(const transpose_sample *one) {
+  uint32_t others = 0;
+  for (uint32_t i = 1; i < one->count; i++) others += one->straight[i] != one->straight[0];
+  return others >= one->count / 2;
 }
 
-/* A square says nothing by its shape, so there the samples have to be equal; else the transpose has to be much nearer than what
-   stands at the same places.  What cannot be read here is told later. */
+/* What cannot be read here is told later. */
+static bool take(const diff_stream *stream, const open_pair *open, uint32_t flipped, uint32_t count, transpose_sample *out_sample) {
+  const tm_archive *one = archive_of(stream, 1 - flipped), *other = archive_of(stream, flipped);
+  const uint64_t tensor = tensor_of(open->pair, 1 - flipped), other_tensor = tensor_of(open->pair, flipped);
+  out_sample->count = count;
+  return tm_transposed_sample(one, tensor, false, count, out_sample->straight, NULL) == TM_OK &&
+         tm_transposed_sample(other, other_tensor, false, count, out_sample->other, NULL) == TM_OK &&
+         tm_transposed_sample(other, other_tensor, true, count, out_sample->turned, NULL) == TM_OK;
+}
+
+/* A square says nothing by its shape, so there the samples have to be equal, and are few at first; else the transpose has to be
+   much nearer than what stands at the same places. */
 static bool looks_transposed(const diff_stream *stream, const open_pair *open, uint32_t flipped) {
-  double straight[TM_TRANSPOSED_SAMPLES], other[TM_TRANSPOSED_SAMPLES], turned[TM_TRANSPOSED_SAMPLES];
-  const uint32_t side = 1 - flipped;
-  if (!sample(stream, open, side, false, straight) || !sample(stream, open, flipped, false, other)) return false;
-  if (are_equal(straight, other)) return false;
-  if (!sample(stream, open, flipped, true, turned)) return false;
+  transpose_sample one;
   const bool is_symmetric = tm_transposed_is_symmetric(open->tensors[0]);
-  return are_equal(straight, turned) || (!is_symmetric && distance_of(straight, turned) < distance_of(straight, other) / 2);
+  if (is_symmetric && !(take(stream, open, flipped, FIRST_SAMPLES, &one) && !are_equal(&one, one.other) && are_equal(&one, one.turned))) return false;
+  if (!take(stream, open, flipped, TM_TRANSPOSED_SAMPLES, &one) || are_equal(&one, one.other)) return false;
+  if (is_symmetric) return are_equal(&one, one.turned) && is_varied(&one);
+  return are_equal(&one, one.turned) || distance_of(&one, one.turned) < distance_of(&one, one.other) / 2;
 }
 
 static void look_for_transpose(const diff_stream *stream, open_pair *open) {
@@ -358,11 +379,23 @@ static void note_gaps(const diff_stream *stream, const open_pair *open) {
   }
 }
 
+/* Why two that looked alike are no pair. */
+static void note_unequal(const diff_stream *stream, const open_pair *open) {
+  char names[2][200], note[512];
+  for (uint32_t side = 0; side < 2; side++)
+    tm_text_escape(open->tensors[side]->name.data, open->tensors[side]->name.length, names[side], sizeof names[side]);
+  (void)snprintf(note, sizeof note, "%s and %s agree in a sample, but not as a whole: they were not paired", names[0], names[1]);
+  tm_job_add_note(stream->setting->job, note);
+}
+
 static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *error) {
   tm_diff_pair *pair = open->pair;
   const tm_diff_result result = result_of(open);
   TM_TRY(check_files(stream, open, error));
-  if (pair->is_tentative && !tm_diff_result_is_equal(&result)) return TM_OK;
+  if (pair->is_tentative && !tm_diff_result_is_equal(&result)) {
+    note_unequal(stream, open);
+    return TM_OK;
+  }
   note_gaps(stream, open);
   TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
   pair->is_confirmed = true;

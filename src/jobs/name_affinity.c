@@ -11,7 +11,7 @@
 #define MOST_LEVELS 16u
 #define CLOSE_LEVELS 3u
 /* Sorting more names than these would take longer than whoever cancels waits; they are taken in their order. */
-#define MOST_SORTED 30000u
+#define MOST_SORTED 10000u
 
 /* ---- names ---- */
 
