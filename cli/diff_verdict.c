@@ -14,10 +14,10 @@ void tm_diff_verdict_make(tm_diff_verdict *verdict, const tm_diff_view *view, ui
     const tm_diff_word    word = tm_diff_view_word(view, cells);
     const tm_diff_meaning meaning = tm_diff_view_meaning(view, cells);
     verdict->word_count[word]++;
-    if (meaning == TM_MEANS_CLOSE) verdict->close_count++;
-    if (meaning != TM_MEANS_DIFFERENT) continue;
-    verdict->different_word_count[word]++;
-    verdict->different_count++;
+    verdict->same_word_count[word] += meaning == TM_MEANS_SAME;
+    verdict->different_word_count[word] += meaning == TM_MEANS_DIFFERENT;
+    verdict->close_count += meaning == TM_MEANS_CLOSE;
+    verdict->different_count += meaning == TM_MEANS_DIFFERENT;
   }
 }
 
@@ -45,13 +45,12 @@ static void add_count(sentence *line, uint64_t count, const char *word) {
   line->has_parts = true;
 }
 
-/* What is close is changed or reshaped, and is told of by itself. */
+/* What is identical first. */
 static void add_same(sentence *line, const tm_diff_verdict *verdict) {
-  for (uint32_t i = TM_WORD_IDENTICAL; i < TM_WORD_COUNT; i++)
-    add_count(line, verdict->word_count[i] - verdict->different_word_count[i], tm_diff_word_text((tm_diff_word)i));
-  uint64_t others = 0;
-  for (uint32_t i = 0; i < TM_WORD_IDENTICAL; i++) others += verdict->word_count[i] - verdict->different_word_count[i];
-  add_count(line, others - verdict->close_count, tm_diff_word_text(TM_WORD_RESHAPED));
+  for (uint32_t i = 0; i < TM_WORD_COUNT; i++) {
+    const tm_diff_word word = (tm_diff_word)((i + TM_WORD_IDENTICAL) % TM_WORD_COUNT);
+    add_count(line, verdict->same_word_count[word], tm_diff_word_text(word));
+  }
   add_count(line, verdict->close_count, "within the tolerance");
 }
 

@@ -8,6 +8,7 @@
 typedef struct tm_diff_verdict {
   uint64_t word_count[TM_WORD_COUNT];
   uint64_t different_word_count[TM_WORD_COUNT]; /* of these, rows that are a difference */
+  uint64_t same_word_count[TM_WORD_COUNT];      /* and that are none, without a tolerance */
   uint64_t close_count;
   uint64_t different_count;
 } tm_diff_verdict;

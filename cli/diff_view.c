@@ -5,8 +5,8 @@
 
 #include "row_selection.h"
 
-static const char *const words[TM_WORD_COUNT] = { "changed",   "reshaped", "unexamined", "removed",    "added",
-                                                  "identical", "renamed",  "retyped",    "transposed", "tied" };
+static const char *const words[TM_WORD_COUNT] = { "changed",   "reshaped", "transposed", "unexamined", "removed",
+                                                  "added",     "identical", "renamed",   "retyped",    "tied" };
 
 static const char *const names[TM_FIELDS] = { "verdict",     "name",  "other_name", "dtype",     "other_dtype", "shape",
                                               "other_shape", "count", "equal",      "changed",   "nonfinite",   "max_abs",
@@ -55,8 +55,8 @@ tm_diff_meaning tm_diff_view_meaning(const tm_diff_view *view, const tm_cell *ce
     case TM_WORD_IDENTICAL: return TM_MEANS_SAME;
     case TM_WORD_RENAMED:
     case TM_WORD_RETYPED:
-    case TM_WORD_TRANSPOSED:
     case TM_WORD_TIED: return view->is_exact ? TM_MEANS_DIFFERENT : TM_MEANS_SAME;
+    case TM_WORD_TRANSPOSED:
     case TM_WORD_RESHAPED:
       if (view->is_exact) return TM_MEANS_DIFFERENT;
       if (is_all_equal(view, cells)) return TM_MEANS_SAME;

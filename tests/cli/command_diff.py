@@ -235,10 +235,19 @@ class Diff(harness.CommandTest):
         )
         words = {row["other_name"]: (row["name"], row["verdict"]) for row in self.rows(*paths, code=0)}
         self.assertEqual(words, {"w": ("w", "transposed"), "e": ("e", "identical"), "head": ("e", "tied")})
-        self.assertIn("same weights: 1 identical, 1 transposed, 1 tied\n", self.run_command("diff", *paths)[0])
+        self.assertIn("same weights: 1 identical, 1 tied, 1 transposed\n", self.run_command("diff", *paths)[0])
         self.assertIn(
             "\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0]
         )
+
+    def test_transposed_and_changed(self):
+        columns = [math.sin(i) for i in range(600)]
+        turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
+        paths = self.pair({"w": f32(columns, (30, 20))}, {"w": f32([turned[0] + 0.25, *turned[1:]], (20, 30))})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"]), ("transposed", 599, 0.25))
+        self.assertIn("\ndifferent: 1 transposed\n", self.run_command("diff", *paths, code=1)[0])
+        self.assertIn("same weights: 1 within the tolerance\n", self.run_command("diff", *paths, "--tolerance", "0.25")[0])
 
     def test_arrays_without_names(self):
         for name, values in (("old.npy", [1.0, 2.0]), ("new.npy", [1.0, 2.5])):
