@@ -77,8 +77,8 @@ static void set_slerp(tm_merge_open *open) {
   tm_merge_weights_slerp(word_sum(open, TM_COMPARISON_DOT), word_sum(open, TM_COMPARISON_NORM_A), word_sum(open, TM_COMPARISON_NORM_B),
                          open->item->t, weights, &angle);
   set_weights(open, weights);
-  if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.9g, %.9g (linear)", weights[0], weights[1]);
-  else (void)snprintf(open->text, sizeof open->text, "%.9g, %.9g (angle %.6g)", weights[0], weights[1], angle);
+  if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (linear)", weights[0], weights[1]);
+  else (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (angle %.6g)", weights[0], weights[1], angle);
   open->weights_text = open->text;
 }
 
