@@ -65,7 +65,8 @@ static tm_status next_piece(void *context, tm_work_stream_piece *out_piece, tm_e
     if (status != TM_OK) return status;
     open = find_unfinished(state, &may_come);
   }
-  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, tm_merge_tile_units(open->item, state->most_units), out_piece, error), error);
+  const uint64_t units = tm_merge_tile_units(open->item, state->most_units);
+  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, units, out_piece, error), error);
 }
 
 static tm_status piece_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
@@ -182,7 +183,8 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
   for (uint64_t i = 0; i < plan->totals.tensor_count; i++) {
     const tm_merge_item *item = &plan->items[i];
     if (item->action != TM_MERGE_COMPUTE) continue;
-    const uint64_t elements = tm_min_u64(item->element_count, tm_merge_tile_units(item, state->most_units) * TM_MERGE_UNIT_ELEMENTS);
+    const uint64_t units = tm_merge_tile_units(item, state->most_units);
+    const uint64_t elements = tm_min_u64(item->element_count, units * TM_MERGE_UNIT_ELEMENTS);
     result_bytes = tm_max_u64(result_bytes, tm_merge_bytes_of(tm_merge_computed_format(item), elements));
   }
   const tm_work_stream_source work = { .context = state,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device that fails, spoils or hangs in the middle of a merge: the file is, byte for byte, what it is without, or it is not there. */
+/* A device that fails, spoils or hangs in the middle of a merge: the file is, byte for byte, what it is without, or it is not
+   there. */
 #define _GNU_SOURCE
 #include "fakes/faulty_case.h"
 #include "formats/scratch.h"
@@ -127,7 +128,8 @@ static void failures_change_no_byte(void **state) {
         const fault_plan plan = { .function = FAULT_LAUNCH, .first = n, .last = n, .kind = kinds[k], .status = TM_ERROR_INTERNAL };
         failures += expect_result(&plan, methods[i], wanted, size);
       }
-      const fault_plan lost = { .function = FAULT_LAUNCH, .first = n, .last = n, .kind = FAULT_STATUS, .status = TM_ERROR_DEVICE_LOST };
+      const fault_plan lost = { .function = FAULT_LAUNCH, .first = n, .last = n, .kind = FAULT_STATUS,
+                                .status = TM_ERROR_DEVICE_LOST };
       failures += expect_result(&lost, methods[i], wanted, size);
     }
     free(wanted);
