@@ -5,6 +5,7 @@
  *   format's number)
  *   seed, flags, missing, rows, other, shard, writer NUMBER         only, without DEVICE
  *   memory, threads, map NUMBER                                     stop 1: only the plan
+ *   setting BACKEND:NAME:VALUE
  * Exit status: 0, 1 the plan has problems, 3 anything failed.
  */
 #include <inttypes.h>
@@ -23,6 +24,7 @@ typedef struct wanted {
   uint32_t           path_count;
   tm_merge_rule      rules[MOST];
   const char        *only[MOST], *without[MOST];
+  tm_setting         settings[MOST];
   uint32_t           stops;
 } wanted;
 
@@ -35,6 +37,13 @@ static void add_rule(wanted *w, char *text) {
   rule->model = model[0] == '-' ? TM_MERGE_EVERY_MODEL : (uint32_t)atoi(model);
   if (rule->what == TM_MERGE_SET_FORMAT) rule->format = (uint32_t)strtoul(number, NULL, 0);
   else rule->value = strtod(number, NULL);
+}
+
+static void add_setting(wanted *w, char *text) {
+  tm_setting *setting = &w->settings[w->context.setting_count++];
+  setting->backend = strtok(text, ":");
+  setting->name = strtok(NULL, ":");
+  setting->value = strtok(NULL, "");
 }
 
 static int set_number(wanted *w, const char *key, uint64_t number) {
@@ -63,10 +72,12 @@ static int read_arguments(int argc, char **argv, wanted *w) {
     if (strcmp(argv[i], "model") == 0) w->paths[w->path_count++] = argv[i + 1];
     else if (strcmp(argv[i], "base") == 0) w->base = argv[i + 1];
     else if (strcmp(argv[i], "set") == 0) add_rule(w, argv[i + 1]);
+    else if (strcmp(argv[i], "setting") == 0) add_setting(w, argv[i + 1]);
     else if (strcmp(argv[i], "only") == 0) w->only[w->context.device_count++] = argv[i + 1];
     else if (strcmp(argv[i], "without") == 0) w->without[w->context.excluded_device_count++] = argv[i + 1];
     else if (!set_number(w, argv[i], strtoull(argv[i + 1], NULL, 0))) return 0;
   }
+  w->context.settings = w->settings;
   w->context.devices = w->only;
   w->context.excluded_devices = w->without;
   w->options.rules = w->rules;
