@@ -152,26 +152,24 @@ static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece 
 
 /* --------------------------------------------------------------------------------------------------------- hashing ---- */
 
-void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t origin, uint64_t begin, const void *data,
-                       uint64_t elements, tm_content_hash *hash) {
-  const uint64_t name = tm_hash_number(item->name.data, item->name.length, 0) + origin;
-  const unsigned char *bytes = data;
-  for (uint64_t done = 0; done < elements; done += TM_MERGE_UNIT_ELEMENTS) {
-    const uint64_t some = tm_min_u64(TM_MERGE_UNIT_ELEMENTS, elements - done);
-    tm_content_hash_add(hash, name + (begin - origin + done) / TM_MERGE_UNIT_ELEMENTS, bytes + tm_merge_bytes_of(format, done),
-                        tm_merge_bytes_of(format, some));
-  }
+void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t origin, uint64_t unit, const void *data, uint64_t bytes,
+                       tm_content_hash *hash) {
+  const uint64_t first = tm_hash_number(name.data, name.length, 0) + origin + unit, unit_bytes = tm_merge_unit_of(format);
+  const unsigned char *next = data;
+  for (uint64_t done = 0, index = first; done < bytes; done += unit_bytes, index++)
+    tm_content_hash_add(hash, index, next + done, tm_min_u64(unit_bytes, bytes - done));
 }
 
 static void hash_inputs(tm_merge_lanes *lanes, const tm_merge_open *open, const tm_work_stream_piece *piece,
                         void *const *pointers) {
   const uint64_t origin = piece->begin < open->item->common_count ? 0 : open->item->common_count;
+  const uint64_t unit = (piece->begin - origin) / TM_MERGE_UNIT_ELEMENTS;
   for (uint32_t i = 0; i < piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
     tm_content_hash hash = { 0, 0 };
     if (input == NULL) continue;
-    tm_merge_hash_add(open->item, piece->request.operands[i].format, origin, piece->begin, pointers[i],
-                      tm_merge_piece_elements(piece), &hash);
+    tm_merge_hash_add(open->item->name, piece->request.operands[i].format, origin, unit, pointers[i],
+                      piece->request.operands[i].byte_count, &hash);
     tm_mutex_lock(&lanes->lock);
     tm_content_hash_merge(&lanes->hashes[input->source], &hash);
     tm_mutex_unlock(&lanes->lock);
