@@ -167,7 +167,7 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
 uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan);
-/* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last */
+/* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last, TM_ERROR_NO_MEMORY */
 tm_status tm_merge_plan_row(const tm_merge_plan *plan, uint64_t row, tm_cell *out_cells);
 /* What stands in the way: one sentence each, of refused tensors one for all of a kind.   TM_OK, TM_END past the last */
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem);

@@ -137,6 +137,9 @@ def check_formats(folder):
     assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
     _, found = works(folder, "linear", [blocks, blocks], sets=["f:-:2"])
     assert found["w"].kind == "f32" and numpy.array_equal(found["w"].values(), files.make("q8_0", values((4, 64))).values())
+    typed = files.write_gguf(folder / "typed.gguf", {"w": files.make("f32", values((4, 64)))}, {"general.file_type": "0"})
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", [typed], sets=["f:-:3"])
+    assert run.code == 0 and "general.file_type among the metadata" in run.text(), run.text()
     fails(folder, "linear", [odd], "results can be of any float format", sets=["f:-:24"])
     fails(folder, "linear", [odd], "results can be of any float format", sets=[f"f:-:{0x10c}"])
 
