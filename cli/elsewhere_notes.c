@@ -8,6 +8,7 @@
 #include "row_selection.h"
 
 #define MOST_DTYPES 16u
+#define MOST_INPUTS 2u          /* all alike: what two sides of one format have in common */
 #define SAMPLE_ELEMENTS (UINT64_C(1) << 20)     /* what is asked about; jobs cut large tensors, too */
 
 typedef struct dtype_use {
@@ -76,16 +77,24 @@ static void add_note(tm_elsewhere_notes *notes, const dtype_use *use, const tm_c
              candidate->reason[0] != '\0' ? ": " : "", candidate->reason);
 }
 
+static uint32_t input_count(uint32_t op) {
+  tm_op_description about = { .struct_size = sizeof about };
+  for (uint32_t i = 0; tm_op_describe(i, &about) == TM_OK; i++)
+    if (about.op == op) return about.input_min < MOST_INPUTS ? about.input_min : MOST_INPUTS;
+  return 1;
+}
+
 static void explain_one(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const dtype_use *use) {
   const tm_operand       input = { .format = tm_format_lookup(use->name),
                                    .rank = 1,
                                    .dims = { use->element_count < SAMPLE_ELEMENTS ? use->element_count : SAMPLE_ELEMENTS } };
+  const tm_operand       inputs[MOST_INPUTS] = { input, input };
   const tm_operand       output = { .format = TM_FORMAT_NONE };
   const tm_run_options   options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation        *explanation = NULL;
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   tm_candidate           chosen = { .struct_size = sizeof chosen }, candidate = { .struct_size = sizeof candidate };
-  if (tm_explain(context, op, NULL, 0, &input, 1, &output, 1, &options, &explanation, NULL) != TM_OK) return;
+  if (tm_explain(context, op, NULL, 0, inputs, input_count(op), &output, 1, &options, &explanation, NULL) != TM_OK) return;
   tm_explanation_summarize(explanation, &summary);
   if (tm_explanation_candidate(explanation, summary.chosen, &chosen) == TM_OK && !is_asked(asked, chosen.device_name))
     for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)
