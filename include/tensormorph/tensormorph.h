@@ -488,5 +488,6 @@ void tm_explanation_destroy(tm_explanation *explanation);
 #include "checkpoints.h"        /* reading and writing them */
 #include "graphs.h"             /* graphs and plans */
 #include "jobs.h"               /* long work over checkpoints */
+#include "merge.h"              /* one checkpoint of several */
 
 #endif /* TENSORMORPH_TENSORMORPH_H */
