@@ -49,7 +49,7 @@ typedef struct tm_cell tm_cell;
 #define TM_MERGE_TIES   4u
 #define TM_MERGE_DARE   5u
 
-#define TM_MERGE_MOST_MODELS 14u
+#define TM_MERGE_MOST_MODELS 13u
 
 /* What a rule sets. */
 #define TM_MERGE_SET_WEIGHT  1u         /* of a model; finite, default 1 */
@@ -60,7 +60,7 @@ typedef struct tm_cell tm_cell;
 
 #define TM_MERGE_EVERY_MODEL 0xffffffffu
 
-/* For each tensor, model and setting the last rule that applies counts. */
+/* For each tensor, model and setting the last rule with a pattern that matches counts, else the last one without a pattern. */
 typedef struct tm_merge_rule {
   const char *pattern;                  /* glob pattern over names; NULL: every tensor */
   uint32_t what;                        /* TM_MERGE_SET_* */

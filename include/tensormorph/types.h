@@ -202,6 +202,13 @@ typedef struct tm_operand {
 #define TM_OP_WHERE             49u  /* condition (bool), a, b -> y */
 #define TM_OP_LERP              50u  /* a, b, t -> y: a + t*(b - a); t = 0 or a = b gives a, else t = 1 gives b, bit for bit;
                                          computed in f64 (three roundings), then rounded to y's format */
+/* merging: many tensors of equal dims become one.  Each input is of any float or block format of its own; y: f32 or any float.
+   The second input holds the numbers that go with the others.  Arithmetic is f64 in the order written, each step rounded, and
+   y one rounding of the last one.  13 inputs beside these two at most, as TM_MAX_OPERANDS has it */
+#define TM_OP_WEIGHTED_SUM      56u  /* x_0, weights(f64[n]), x_1 .. x_(n-1) -> y = ((w_0*x_0) + w_1*x_1) + ...: n products, n - 1 sums */
+#define TM_OP_DARE_SUM          57u  /* base, settings(u64[1 + 4n]), x_1 .. x_n -> y: base plus differences of which some are dropped */
+#define TM_OP_TIES_SUM          58u  /* base, settings(f64[1 + 2n]), x_1 .. x_n -> y: base plus the differences that agree;
+                                         tm_ties_attributes */
 /* reductions over axes: x -> y, of x's format unless said otherwise; tm_reduce_attributes */
 #define TM_OP_SUM               64u  /* floats: canonical order (canonical_sum.h); integers wrap in 64 bits, then in y's
                                          format; y: of floats x's or any float; of unsigned integers u64, of others and
@@ -214,6 +221,8 @@ typedef struct tm_operand {
 /* one pass over a whole tensor: results in 64-bit words, exact partial results that can be combined */
 #define TM_OP_STATS             72u  /* x -> u64[TM_STATS_WORDS] */
 #define TM_OP_COMPARE_TENSORS   73u  /* a, b -> u64[TM_COMPARISON_WORDS], same dims */
+#define TM_OP_MAGNITUDES        74u  /* x, base -> u64[TM_MAGNITUDE_BINS], same dims, floats or block formats each: how often which
+                                         |x - base| occurs; tm_magnitudes_attributes */
 /* linear algebra */
 #define TM_OP_MATMUL            80u  /* a[..,M,K], b[..,K,N] -> y[..,M,N]; tm_matmul_attributes; b may be a block format (transposed, blocks along K);
                                          y: a's, of f8 f32, or any float; of i8 by i8 i32, no other */
@@ -329,6 +338,51 @@ typedef struct tm_attention_attributes {
   uint32_t causal;
   uint32_t reserved;
 } tm_attention_attributes;
+
+/*
+ * Merging.  A weighted sum whose weights are multiples of 2^-28 that add up to 1, none below 0, gives x where every x_i is x,
+ * bit for bit, for values of f32 and narrower formats: products and partial sums then are exact.
+ *
+ * In the other two an input that equals the base in an element differs by 0 there (also where both are infinite), else by
+ * d_i = x_i - base.
+ *
+ * DARE (Yu et al., arXiv 2311.03099): y = base, to which w_i * (factor_i * d_i) is added for i = 1 .. n in this order where
+ * d_i is not 0 and the element is kept.  Word 0 of the settings is the number of the operand's first element, which makes the
+ * result of a tile that of the whole; elements are numbered in row-major order.  The words TM_DARE_* of input i begin at
+ * word 1 + 4 (i - 1).  A difference is kept if a 32-bit number is below the threshold, so floor(density * 2^32) keeps the
+ * density and 2^32 everything, which is the plain sum of weighted differences; the usual factor is 1 / density.  For element e
+ * that number is word e mod 4 of Philox4x32-10 (Salmon et al. 2011, doi 10.1145/2063384.2063405) on the counter e div 4, low word
+ * first, with the key, low word first.
+ */
+#define TM_DARE_WEIGHT    0     /* f64 bits */
+#define TM_DARE_FACTOR    1     /* f64 bits; of differences that are kept */
+#define TM_DARE_THRESHOLD 2
+#define TM_DARE_KEY       3
+#define TM_DARE_WORDS     4     /* an input */
+
+/*
+ * TIES (Yadav et al., arXiv 2306.01708): settings are a scale, then weight and threshold of each input.  d_i counts as 0 where its
+ * magnitude, |d_i| rounded to f32, is below the threshold.  p_i = w_i * d_i; the sign that is elected is that of
+ * (p_1 + p_2) + ...  Where this is 0 y is the base; where it is NaN y is NaN.  Else m is the sum of those p_i that have this
+ * sign, divided by the sum of their |w_i|, both in the order of the inputs, and y = base + scale * m.
+ */
+typedef struct tm_ties_attributes {
+  uint32_t sum;                 /* 1: not divided */
+  uint32_t reserved;
+} tm_ties_attributes;
+
+/*
+ * Which |x - base| occur how often: the difference as above in f64, its magnitude rounded to f32, NaN as 0x7fc00000.  Two passes
+ * find the k-th largest exactly: one over bits 30 to 15 of the magnitudes, then one over bits 14 to 0 of those with the upper
+ * bits that were found.  Words add up: results of parts are the result of the whole when they are added.
+ */
+#define TM_MAGNITUDE_BINS 65536
+#define TM_MAGNITUDE_LOW_BITS 15
+typedef struct tm_magnitudes_attributes {
+  uint32_t within;              /* 0: bin b counts the magnitudes with bits >> 15 == b.  1: bin b counts those with bits
+                                   == upper << 15 | b, b < 2^15; the other bins stay 0 */
+  uint32_t upper;               /* < 2^16; 0 unless `within` */
+} tm_magnitudes_attributes;
 
 /* ---------------------------------------------------------------------------------------- one-pass results ---- */
 

@@ -357,6 +357,35 @@ tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t inde
   return status == TM_OK ? TM_OK : keep_failure(writer, status, &failure, error);
 }
 
+static tm_status encode_late(const tm_checkpoint_writer *writer, tm_string text, tm_byte_buffer *buffer, tm_error *error) {
+  const tm_write_layout *layout = &writer->layout;
+  if (layout->late_is_json) tm_byte_buffer_add_json(buffer, text);
+  else tm_byte_buffer_add(buffer, text.data, text.length);
+  if (buffer->failed) return tm_write_layout_fail_memory(layout, error);
+  if (buffer->length == layout->late_bytes) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %" PRIu64 " bytes of text for the place of %" PRIu64, layout->label, buffer->length,
+                 layout->late_bytes);
+}
+
+tm_status tm_checkpoint_writer_replace_late(tm_checkpoint_writer *writer, tm_string text, tm_error *error) {
+  tm_error failure = TM_ERROR_INIT;
+  tm_byte_buffer buffer;
+  tm_mutex_lock(&writer->lock);
+  tm_status status = check_running(writer, error);
+  tm_mutex_unlock(&writer->lock);
+  if (status != TM_OK) return status;
+  tm_byte_buffer_init(&buffer, writer->memory);
+  status = encode_late(writer, text, &buffer, error);
+  for (uint64_t i = 0; i < writer->layout.file_count && status == TM_OK; i++) {
+    const uint64_t offset = writer->layout.files[i].late_offset;
+    if (offset == 0) continue;
+    status = tm_pending_set_write(writer->pending, i, offset, buffer.bytes, buffer.length, &failure);
+    if (status != TM_OK) status = keep_failure(writer, status, &failure, error);
+  }
+  tm_byte_buffer_deinit(&buffer);
+  return status;
+}
+
 /* -------------------------------------------------------------------------------------------------------- finishing ---- */
 
 static tm_status check_complete(const tm_checkpoint_writer *writer, tm_error *error) {

@@ -40,6 +40,7 @@ typedef struct tm_write_request {
   uint64_t               tensor_count;
   const tm_metadata     *metadata;      /* in order; of two with one key the later counts */
   uint64_t               metadata_count;
+  const tm_metadata     *late;          /* one of them, a string, of which only the length is known yet; NULL: none.  See replace_late */
   const char *const     *input_paths;   /* files that must not be written over; copied */
   uint64_t               input_count;
 } tm_write_request;
@@ -83,6 +84,9 @@ tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *err
    before), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
 tm_status tm_checkpoint_writer_write(tm_checkpoint_writer *writer, uint64_t tensor, uint64_t offset, const void *data,
                                      uint64_t bytes, tm_error *error);
+/* Between begin and finish: the text of the request's `late` in all files.   TM_ERROR_ARGUMENT (there is none, or the text does not
+   take as many bytes as the one that was given), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
+tm_status tm_checkpoint_writer_replace_late(tm_checkpoint_writer *writer, tm_string text, tm_error *error);
 /* After all writes came back.   TM_ERROR_ARGUMENT (bytes are missing; more may be written), TM_ERROR_IO, TM_ERROR_CANCELLED,
    TM_ERROR_NO_MEMORY, and what a write failed with */
 tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *error);

@@ -154,12 +154,18 @@ static void add_tensor(tm_byte_buffer *header, const tm_written_tensor *tensor) 
 }
 
 /* Without the zeros behind it: an alignment may be large. */
-static tm_status make_header(const tm_write_layout *layout, tm_byte_buffer *header, tm_error *error) {
+static tm_status make_header(tm_write_layout *layout, tm_written_file *file, tm_error *error) {
+  tm_byte_buffer *header = &file->header;
   tm_byte_buffer_add_text(header, "GGUF");
   tm_byte_buffer_add_number(header, VERSION, 4);
   tm_byte_buffer_add_number(header, layout->tensor_count, 8);
   tm_byte_buffer_add_number(header, layout->metadata_count, 8);
-  for (uint64_t i = 0; i < layout->metadata_count; i++) TM_TRY(add_metadata(layout, header, layout->metadata[i], error));
+  for (uint64_t i = 0; i < layout->metadata_count; i++) {
+    TM_TRY(add_metadata(layout, header, layout->metadata[i], error));
+    if (layout->metadata[i] != layout->late) continue;
+    layout->late_bytes = layout->late->value.bytes;
+    file->late_offset = header->length - layout->late_bytes;
+  }
   for (uint64_t i = 0; i < layout->tensor_count; i++) add_tensor(header, &layout->tensors[i]);
   return header->failed ? tm_write_layout_fail_memory(layout, error) : TM_OK;
 }
@@ -176,7 +182,7 @@ static tm_status arrange_gguf(tm_write_layout *layout, tm_error *error) {
   TM_TRY(place(layout, alignment, &data_bytes, error));
   tm_written_file *file = tm_write_layout_add_file(layout, tm_arena_string(&layout->arena, layout->name, strlen(layout->name)));
   if (file == NULL) return tm_write_layout_fail_memory(layout, error);
-  TM_TRY(make_header(layout, &file->header, error));
+  TM_TRY(make_header(layout, file, error));
   if (!tm_checked_round_up(file->header.length, layout->tensor_count == 0 ? 1 : alignment, &data_begin) ||
       !tm_checked_add(data_begin, data_bytes, &file->bytes) || file->bytes > INT64_MAX)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: its tensors need more bytes than a file can have", layout->label);

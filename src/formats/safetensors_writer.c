@@ -24,6 +24,7 @@
 typedef struct set_maker {
   tm_write_layout *layout;
   tm_byte_buffer   metadata;    /* "__metadata__":{...}, or nothing */
+  uint64_t         late_begin;  /* of the late text there; 0: it is not there */
   tm_byte_buffer   scratch;
   uint64_t        *order;       /* of the tensors of the file being made */
   uint64_t         order_capacity;
@@ -55,7 +56,8 @@ static const char *refuse_tensor(const tm_written_tensor *tensor) {
 
 /* ------------------------------------------------------------------------------------------------------- metadata ---- */
 
-static bool add_metadata(tm_byte_buffer *buffer, const tm_metadata *entry) {
+static bool add_metadata(set_maker *maker, const tm_metadata *entry) {
+  tm_byte_buffer *buffer = &maker->metadata;
   char number[LARGEST_NUMBER_TEXT];
   tm_string text;
   if (entry->value.type == TM_METADATA_ARRAY || !is_utf8(entry->key)) return false;
@@ -68,7 +70,12 @@ static bool add_metadata(tm_byte_buffer *buffer, const tm_metadata *entry) {
   tm_byte_buffer_add_text(buffer, buffer->length == 0 ? "\"" METADATA_NAME "\":{" : ",");
   tm_byte_buffer_add_json(buffer, entry->key);
   tm_byte_buffer_add(buffer, ":", 1);
+  const uint64_t begin = buffer->length;
   tm_byte_buffer_add_json(buffer, text);
+  if (entry != maker->layout->late) return true;
+  maker->late_begin = begin;
+  maker->layout->late_bytes = buffer->length - begin;
+  maker->layout->late_is_json = true;
   return true;
 }
 
@@ -78,7 +85,7 @@ static tm_status make_metadata(set_maker *maker) {
   uint64_t lost = 0;
   const tm_metadata *first = NULL;
   for (uint64_t i = 0; i < layout->metadata_count; i++) {
-    if (add_metadata(&maker->metadata, layout->metadata[i])) continue;
+    if (add_metadata(maker, layout->metadata[i])) continue;
     if (lost++ == 0) first = layout->metadata[i];
   }
   if (maker->metadata.length != 0) tm_byte_buffer_add(&maker->metadata, "}", 1);
@@ -153,10 +160,12 @@ static tm_status make_order(set_maker *maker, uint64_t first, uint64_t count) {
 
 /* ---------------------------------------------------------------------------------------------------------- files ---- */
 
-static void add_header(set_maker *maker, tm_byte_buffer *header, uint64_t count) {
+static void add_header(set_maker *maker, tm_written_file *file, uint64_t count) {
+  tm_byte_buffer *header = &file->header;
   uint64_t offset = 0;
   tm_byte_buffer_add_number(header, 0, LENGTH_BYTES);
   tm_byte_buffer_add(header, "{", 1);
+  if (maker->late_begin != 0) file->late_offset = header->length + maker->late_begin;
   tm_byte_buffer_add(header, maker->metadata.bytes, maker->metadata.length);
   for (uint64_t i = 0; i < count; i++) {
     const tm_written_tensor *tensor = &maker->layout->tensors[maker->order[i]];
@@ -186,7 +195,7 @@ static tm_status make_file(set_maker *maker, const char *name, uint64_t first, u
   tm_written_file *file = tm_write_layout_add_file(layout, name);
   if (file == NULL) return tm_write_layout_fail_memory(layout, maker->error);
   TM_TRY(make_order(maker, first, count));
-  add_header(maker, &file->header, count);
+  add_header(maker, file, count);
   TM_TRY(finish_header(maker, file));
   for (uint64_t i = 0; i < count; i++) {
     tm_written_tensor *tensor = &layout->tensors[maker->order[i]];

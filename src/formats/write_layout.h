@@ -36,6 +36,7 @@ typedef struct tm_written_file {
   const char    *path;                  /* for people */
   tm_byte_buffer header;
   uint64_t       bytes;
+  uint64_t       late_offset;           /* of the late text's value; 0: it is not in this file */
   bool           replaces;              /* something of that name is there */
 } tm_written_file;
 
@@ -51,6 +52,9 @@ typedef struct tm_write_layout {
   uint64_t            tensor_count;
   const tm_metadata **metadata;         /* no key twice; the caller's, until the layout is arranged */
   uint64_t            metadata_count;
+  const tm_metadata  *late;             /* one of them; NULL: none */
+  uint64_t            late_bytes;       /* that its value takes in a file */
+  bool                late_is_json;     /* as a string of JSON, else as it is */
   tm_written_file    *files;            /* of a set the index is the last */
   uint64_t            file_count, file_capacity;
   const char         *notes[TM_WRITE_MAX_NOTES];

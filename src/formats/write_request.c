@@ -109,6 +109,7 @@ static tm_status fill_metadata(tm_write_layout *layout, const tm_write_request *
   tm_name_table keys;
   if (request->metadata_count > TM_NAME_TABLE_LARGEST_INDEX)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: too many metadata", layout->label);
+  layout->late = request->late;
   layout->metadata = tm_arena_calloc(&layout->arena, request->metadata_count, sizeof *layout->metadata);
   if (layout->metadata == NULL) return tm_write_layout_fail_memory(layout, error);
   tm_name_table_init(&keys, layout->memory);
@@ -125,4 +126,5 @@ tm_status tm_write_layout_fill(tm_write_layout *layout, const tm_write_request *
 void tm_write_layout_forget(tm_write_layout *layout) {
   for (uint64_t i = 0; i < layout->tensor_count; i++) layout->tensors[i].dims = NULL;
   layout->metadata_count = 0;
+  layout->late = NULL;
 }

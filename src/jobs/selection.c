@@ -37,7 +37,10 @@ static bool append(tm_selection *selection, uint32_t source, uint64_t tensor) {
 /* Names that are matched between two looks at whether the job is cancelled: fractions of a millisecond. */
 #define NAMES_BETWEEN_LOOKS 1024u
 
-static bool shall_end(const tm_job *job, uint64_t name) { return name % NAMES_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job); }
+/* Without a job nobody cancels. */
+static bool shall_end(const tm_job *job, uint64_t name) {
+  return job != NULL && name % NAMES_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job);
+}
 
 /* TM_OK or TM_END, else TM_ERROR_CANCELLED. */
 static tm_status match_something(const tm_job *job, const tm_job_source *sources, uint32_t source_count, const char *pattern) {
@@ -71,13 +74,20 @@ static tm_status nothing_matches(tm_memory *memory, const tm_job_source *sources
   return tm_fail(error, TM_ERROR_NOT_FOUND, "no tensor matches '%.200s'; patterns use * ? [..] and match whole names", pattern);
 }
 
+static tm_status check_pattern(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
+                               const char *pattern, tm_error *error) {
+  const tm_status status = match_something(job, sources, source_count, pattern);
+  return status == TM_END ? nothing_matches(memory, sources, source_count, pattern, error) : status;
+}
+
+tm_status tm_selection_check_pattern(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *pattern,
+                                     tm_error *error) {
+  return check_pattern(NULL, memory, sources, source_count, pattern, error);
+}
+
 static tm_status check_patterns(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
                                 const char *const *patterns, uint32_t count, tm_error *error) {
-  for (uint32_t i = 0; i < count; i++) {
-    const tm_status status = match_something(job, sources, source_count, patterns[i]);
-    if (status == TM_END) return nothing_matches(memory, sources, source_count, patterns[i], error);
-    if (status != TM_OK) return status;
-  }
+  for (uint32_t i = 0; i < count; i++) TM_TRY(check_pattern(job, memory, sources, source_count, patterns[i], error));
   return TM_OK;
 }
 

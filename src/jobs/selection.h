@@ -41,6 +41,9 @@ tm_status tm_selection_rules_copy(const tm_selection_rules *rules, tm_arena *are
    TM_ERROR_CANCELLED */
 tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_source *sources, uint32_t source_count,
                             const tm_selection_rules *rules, tm_selection *out_selection, tm_error *error);
+/* TM_ERROR_NOT_FOUND (it matches nothing, with a suggestion), TM_ERROR_NO_MEMORY */
+tm_status tm_selection_check_pattern(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *pattern,
+                                     tm_error *error);
 void tm_selection_deinit(tm_selection *selection);
 
 #endif

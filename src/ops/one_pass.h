@@ -8,10 +8,14 @@
 /* tm_op_row.combine_words. */
 void tm_stats_combine(uint64_t *words, const uint64_t *part);
 void tm_comparison_combine(uint64_t *words, const uint64_t *part);
+void tm_magnitudes_combine(uint64_t *words, const uint64_t *part);
 
 /* The words of all of x, or of all pairs of a and b, which have equal dims. */
 void tm_stats_compute(const tm_operand *x, const void *pointer, uint64_t *out_words);
 void tm_comparison_compute(const tm_operand *a, const void *a_pointer, const tm_operand *b, const void *b_pointer,
                            uint64_t *out_words);
+
+/* The whole of a checked operation. */
+void tm_magnitudes_compute(const tm_operation *operation, void *const *pointers);
 
 #endif

@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the one-pass operations: stats and compare_tensors. */
+/* The rows of the one-pass operations: stats, compare_tensors and magnitudes. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "ops/one_pass.h"
+#include "ops/op_check.h"
 #include "ops/op_one_pass.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
 #include "tensormorph/canonical_sum.h"
 
-static uint64_t word_count(uint32_t op) { return op == TM_OP_STATS ? TM_STATS_WORDS : TM_COMPARISON_WORDS; }
+static uint64_t word_count(uint32_t op) {
+  return op == TM_OP_STATS ? TM_STATS_WORDS : op == TM_OP_COMPARE_TENSORS ? TM_COMPARISON_WORDS : TM_MAGNITUDE_BINS;
+}
+
+static tm_status check_magnitudes(const tm_operation *operation, tm_error *error) {
+  const tm_magnitudes_attributes *attributes = operation->attributes;
+  for (uint32_t i = 0; i < operation->input_count; i++)
+    TM_TRY(tm_require_format(operation, i, TM_SET_FLOAT | TM_SET_BLOCK, error));
+  TM_TRY(tm_require_switch(operation, "within", attributes->within, error));
+  if (attributes->upper < (attributes->within ? TM_MAGNITUDE_BINS : 1)) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT, "magnitudes: attribute upper is %u, expected %s", (unsigned)attributes->upper,
+                 attributes->within ? "less than 65536" : "0 without `within`");
+}
 
 static tm_status check_inputs(const tm_operation *operation, tm_error *error) {
+  if (operation->op == TM_OP_MAGNITUDES) TM_TRY(check_magnitudes(operation, error));
   for (uint32_t i = 0; i < operation->input_count; ++i) {
     const tm_format_info *info = tm_format_find(operation->operands[i].format);
     if (info == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: unknown format %u", i, operation->operands[i].format);
@@ -53,7 +67,7 @@ static uint64_t saturating_mul(uint64_t a, uint64_t b) {
 }
 
 /* Per element: two sums, one product and four comparisons; or four products, four sums, a difference, a quotient and two
-   maxima. */
+   maxima; or a difference, a rounding and the like of a few more. */
 static void work(const tm_operation *operation, tm_work *out_work) {
   *out_work = (tm_work){ .written_bytes = word_count(operation->op) * sizeof(uint64_t) };
   for (uint32_t i = 0; i < operation->input_count; ++i) {
@@ -61,7 +75,7 @@ static void work(const tm_operation *operation, tm_work *out_work) {
     const tm_format_info *info = tm_format_find(input->format);
     out_work->read_bytes += saturating_mul(input->element_count / info->block_elements, info->block_bytes);
   }
-  out_work->flops = saturating_mul(operation->operands[0].element_count, operation->op == TM_OP_STATS ? 7 : 12);
+  out_work->flops = saturating_mul(operation->operands[0].element_count, operation->op == TM_OP_COMPARE_TENSORS ? 12 : 7);
 }
 
 /* Parts must follow each other in the order of elements: only the outermost axis of more than one element will do. */
@@ -96,6 +110,10 @@ static void comparison_reference(const tm_operation *operation, void *const *poi
   uint64_t words[TM_COMPARISON_WORDS];
   tm_comparison_compute(&operation->operands[0], pointers[0], &operation->operands[1], pointers[1], words);
   store_words(&operation->operands[2], pointers[2], words);
+}
+
+static void magnitudes_reference(const tm_operation *operation, void *const *pointers, uint64_t begin, uint64_t end) {
+  if (begin < end) tm_magnitudes_compute(operation, pointers);
 }
 
 const tm_op_row tm_op_rows_one_pass[] = {
@@ -138,6 +156,28 @@ const tm_op_row tm_op_rows_one_pass[] = {
     .units = one_unit,
     .reference = comparison_reference,
     .combine_words = tm_comparison_combine,
+  },
+  {
+    .op = TM_OP_MAGNITUDES,
+    .version = 1,
+    .name = "magnitudes",
+    .summary = "how often which magnitude of the difference of two tensors occurs: bins of the upper or of the lower bits",
+    .op_class = TM_CLASS_SCAN,
+    .input_min = 2,
+    .input_max = 2,
+    .output_count = 1,
+    .attribute_bytes = sizeof(tm_magnitudes_attributes),
+    .default_numerics = TM_NUMERICS_N0,
+    .combine = TM_COMBINE_WORDS,
+    .split_elements = 1,
+    .infer = infer,
+    .check = check,
+    .work = work,
+    .splittable = splittable,
+    .units = one_unit,
+    .reference = magnitudes_reference,
+    .combine_words = tm_magnitudes_combine,
+    .input_names = { "x", "base" },
   },
 };
 

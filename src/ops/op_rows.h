@@ -15,6 +15,7 @@ TM_OP_FAMILY(cast);
 TM_OP_FAMILY(binary);
 TM_OP_FAMILY(unary);
 TM_OP_FAMILY(ternary);
+TM_OP_FAMILY(merge);
 TM_OP_FAMILY(reduce);
 TM_OP_FAMILY(matmul);
 TM_OP_FAMILY(normalize);

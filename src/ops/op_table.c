@@ -23,6 +23,7 @@ static const family families[] = {
   FAMILY(binary),
   FAMILY(unary),
   FAMILY(ternary),
+  FAMILY(merge),
   FAMILY(reduce),
   FAMILY(one_pass),
   FAMILY(matmul),

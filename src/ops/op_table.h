@@ -27,7 +27,7 @@ typedef enum tm_op_class {
 /* How partial results over parts of a splittable axis become one. */
 typedef enum tm_combine {
   TM_COMBINE_CONCATENATE,       /* parts of the output lie side by side */
-  TM_COMBINE_WORDS,             /* stats, compare_tensors: tm_op_row.combine_words */
+  TM_COMBINE_WORDS,             /* stats and its like: tm_op_row.combine_words */
   TM_COMBINE_NONE               /* cannot be split */
 } tm_combine;
 

@@ -13,6 +13,7 @@ static const tm_operand *output_of(const tm_operation *operation) { return &oper
 static bool share_elementwise(const tm_operation *operation, uint32_t operand, uint32_t axis, tm_shared_axes *shared) {
   const tm_op_row *row = tm_op_find(operation->op);
   if ((row->merged_operands >> operand & 1u) == 0) return false;
+  if (row->combine == TM_COMBINE_NONE) shared->role = TM_AXIS_COUPLED;  /* elements are numbered across all axes */
   for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
     if ((row->merged_operands >> i & 1u) != 0) shared->axes[i] = (int32_t)axis;
   return true;

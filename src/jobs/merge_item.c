@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/merge_item.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "jobs/merge_parts.h"
+#include "jobs/merge_weights.h"
+
+#define LONGEST_MESSAGE 512u
+#define LONGEST_LIST 240u
+
+/* One tensor while it is decided on. */
+typedef struct decision {
+  const tm_merge_settings *settings;
+  tm_arena                *arena;
+  tm_merge_item           *item;
+  tm_merge_figures         figures;
+  tm_merge_parts           parts;
+  tm_merge_part            rest;        /* if has_rest */
+  bool                     has_rest;
+  tm_error                *error;
+} decision;
+
+static tm_status fail_memory(const decision *d) { return tm_fail(d->error, TM_ERROR_NO_MEMORY, "no memory to plan a merge"); }
+
+static tm_status say(decision *d, tm_merge_mismatch mismatch, tm_merge_action action, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static tm_status say(decision *d, tm_merge_mismatch mismatch, tm_merge_action action, const char *format, ...) {
+  char text[LONGEST_MESSAGE];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  d->item->mismatch = (uint8_t)mismatch;
+  d->item->action = (uint8_t)action;
+  d->item->message = tm_arena_string(d->arena, text, strlen(text));
+  return d->item->message == NULL ? fail_memory(d) : TM_OK;
+}
+
+static bool is_decided(const decision *d) { return d->item->action == TM_MERGE_SKIP || d->item->action == TM_MERGE_REFUSE; }
+
+/* Copied from part `index`, if it can be. */
+static void copy_part(decision *d, uint32_t index) {
+  tm_merge_parts_keep(&d->parts, index);
+  d->item->action = TM_MERGE_COPY;
+  d->has_rest = false;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- missing ---- */
+
+/* The base first, then models as they are named. */
+static uint32_t first_source(const tm_merge_settings *settings, tm_string name, uint64_t *out_index) {
+  if (tm_merge_has_base(settings) && tm_archive_find(settings->sources[settings->lead].archive, name.data, name.length, out_index))
+    return settings->lead;
+  uint32_t source = 0;
+  while (source < settings->source_count &&
+         !tm_archive_find(settings->sources[source].archive, name.data, name.length, out_index)) source++;
+  return source;
+}
+
+static tm_status copy_first(decision *d, const char *lacking) {
+  const tm_merge_settings *settings = d->settings;
+  uint64_t index = 0;
+  const uint32_t source = first_source(settings, d->item->name, &index);
+  const tm_archive_tensor *tensor = tm_archive_tensor_at(settings->sources[source].archive, index);
+  d->parts.items[0] = (tm_merge_part){ .tensor = tensor, .index = index, .source = source, .weight = 1, .density = 1 };
+  d->parts.count = 1;
+  TM_TRY(say(d, TM_MERGE_IS_MISSING, TM_MERGE_COPY, "not in %s; copied from %s", lacking,
+             source >= settings->model_count ? "the base" : settings->names[source]));
+  return TM_OK;
+}
+
+static tm_status use_available(decision *d, const char *lacking) {
+  const bool has_base = tm_merge_has_base(d->settings);
+  if (has_base && d->parts.items[0].tensor == NULL) return copy_first(d, lacking);
+  for (uint32_t i = d->parts.count; i-- > 0;)
+    if (d->parts.items[i].tensor == NULL) tm_merge_parts_drop(&d->parts, i);
+  if (d->parts.count == 0) return copy_first(d, lacking);
+  return say(d, TM_MERGE_IS_MISSING, TM_MERGE_COMPUTE, "not in %s; %s", lacking,
+             has_base ? "there the difference from the base counts as 0" : "made of the others");
+}
+
+static tm_status decide_missing(decision *d) {
+  char lacking[LONGEST_LIST];
+  uint32_t missing_count = 0;
+  for (uint32_t i = 0; i < d->parts.count; i++) missing_count += d->parts.items[i].tensor == NULL;
+  if (missing_count == 0) return TM_OK;
+  tm_merge_parts_name(d->settings, &d->parts, false, lacking, sizeof lacking);
+  switch (d->settings->missing) {
+    case TM_MERGE_MISSING_AVAILABLE: return use_available(d, lacking);
+    case TM_MERGE_MISSING_COPY: return copy_first(d, lacking);
+    case TM_MERGE_MISSING_SKIP: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_SKIP, "not in %s; left out", lacking);
+    default: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "not in %s", lacking);
+  }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- shapes ---- */
+
+static bool differ_from(const tm_archive_tensor *a, const tm_archive_tensor *b, uint32_t first_axis) {
+  if (a->rank != b->rank) return true;
+  for (uint32_t i = first_axis; i < a->rank; i++)
+    if (a->dims[i] != b->dims[i]) return true;
+  return false;
+}
+
+/* "[10,4] in a, [12,4] in b" of the first and the first that differs. */
+static void print_shape(const tm_archive_tensor *tensor, char *out_text, size_t capacity) {
+  size_t length = (size_t)snprintf(out_text, capacity, "[");
+  for (uint32_t i = 0; i < tensor->rank && length + 24 < capacity; i++)
+    length += (size_t)snprintf(out_text + length, capacity - length, "%s%" PRIu64, i == 0 ? "" : ",", tensor->dims[i]);
+  (void)snprintf(out_text + length, capacity - length, "]");
+}
+
+static const char *source_name(const decision *d, const tm_merge_part *part) {
+  return tm_merge_is_base(d->settings, part) ? "the base" : d->settings->names[part->source];
+}
+
+static void print_shapes(const decision *d, char *out_text, size_t capacity) {
+  const tm_merge_part *first = &d->parts.items[0], *other = first;
+  char one[100], two[100];
+  for (uint32_t i = 1; i < d->parts.count && !differ_from(first->tensor, other->tensor, 0); i++) other = &d->parts.items[i];
+  print_shape(first->tensor, one, sizeof one);
+  print_shape(other->tensor, two, sizeof two);
+  (void)snprintf(out_text, capacity, "%s in %.60s, %s in %.60s", one, source_name(d, first), two, source_name(d, other));
+}
+
+/* The part with the most rows, the first of those; and the fewest rows that any has. */
+static uint32_t find_longest(const decision *d, uint64_t *out_fewest) {
+  uint32_t longest = 0;
+  *out_fewest = d->parts.items[0].tensor->dims[0];
+  for (uint32_t i = 1; i < d->parts.count; i++) {
+    const uint64_t rows = d->parts.items[i].tensor->dims[0];
+    *out_fewest = tm_min_u64(*out_fewest, rows);
+    if (rows > d->parts.items[longest].tensor->dims[0]) longest = i;
+  }
+  return longest;
+}
+
+static tm_status set_rows(decision *d, uint64_t rows, uint64_t common) {
+  tm_merge_item *item = d->item;
+  const tm_archive_tensor *like = d->parts.items[0].tensor;
+  uint64_t *dims = tm_arena_calloc(d->arena, like->rank, sizeof *dims);
+  if (dims == NULL) return fail_memory(d);
+  memcpy(dims, like->dims, like->rank * sizeof *dims);
+  dims[0] = rows;
+  const uint64_t row_elements = like->dims[0] == 0 ? 0 : like->element_count / like->dims[0];
+  item->dims = dims;
+  item->element_count = rows * row_elements;    /* at most those of a tensor that is there */
+  item->common_count = common * row_elements;
+  return TM_OK;
+}
+
+static tm_status decide_rows(decision *d, const char *shapes) {
+  uint64_t fewest;
+  const uint32_t longest = find_longest(d, &fewest);
+  const uint32_t policy = d->settings->rows;
+  if (policy == TM_MERGE_ROWS_FAIL) return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_REFUSE, "%s", shapes);
+  const uint32_t from = policy == TM_MERGE_ROWS_LONGEST ? longest : 0;
+  const uint64_t rows = policy == TM_MERGE_ROWS_COMMON ? fewest : d->parts.items[from].tensor->dims[0];
+  d->has_rest = rows > fewest;
+  d->rest = d->parts.items[from];
+  TM_TRY(set_rows(d, rows, fewest));
+  if (!d->has_rest)
+    return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, fewest);
+  return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes, fewest,
+             source_name(d, &d->rest));
+}
+
+static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const char *what) {
+  switch (d->settings->other) {
+    case TM_MERGE_OTHER_COPY: {
+      TM_TRY(say(d, mismatch, TM_MERGE_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0])));
+      copy_part(d, 0);
+      return TM_OK;
+    }
+    case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_SKIP, "%s; left out", what);
+    default: return say(d, mismatch, TM_MERGE_REFUSE, "%s", what);
+  }
+}
+
+static tm_status decide_shapes(decision *d) {
+  bool differ = false, differ_inside = false;
+  char shapes[400];
+  const tm_archive_tensor *first = d->parts.items[0].tensor;
+  for (uint32_t i = 1; i < d->parts.count; i++) {
+    differ = differ || differ_from(first, d->parts.items[i].tensor, 0);
+    differ_inside = differ_inside || first->rank == 0 || differ_from(first, d->parts.items[i].tensor, 1);
+  }
+  if (!differ) return TM_OK;
+  print_shapes(d, shapes, sizeof shapes);
+  return differ_inside ? decide_other(d, TM_MERGE_SHAPES_DIFFER, shapes) : decide_rows(d, shapes);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ types ---- */
+
+static bool is_number(const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
+}
+
+/* Quantized and other weights in a form that this version cannot decode; as opposed to integers, which are no weights. */
+static bool is_closed(const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info == NULL || (!info->has_arithmetic && info->kind != TM_KIND_COMPLEX);
+}
+
+static const char *type_of(const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info == NULL ? tensor->type_name : info->name;
+}
+
+static tm_status decide_types(decision *d) {
+  const tm_merge_part *odd = NULL;
+  char what[200];
+  bool are_equal = false;
+  for (uint32_t i = d->parts.count; i-- > 0;)
+    if (!is_number(d->parts.items[i].tensor)) odd = &d->parts.items[i];
+  if (odd == NULL || d->parts.count == 1) return TM_OK;
+  TM_TRY(tm_merge_parts_compare(d->settings, d->arena->memory, &d->parts, &are_equal, d->error));
+  if (are_equal) {
+    copy_part(d, 0);
+    return TM_OK;
+  }
+  (void)snprintf(what, sizeof what, "%.60s is %.60s, which cannot be computed with, and not equal in all", source_name(d, odd),
+                 type_of(odd->tensor));
+  return decide_other(d, TM_MERGE_TYPES_DIFFER, what);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- factors ---- */
+
+static void drop_weightless(decision *d, uint32_t first) {
+  for (uint32_t i = d->parts.count; i-- > first;)
+    if (d->parts.items[i].weight == 0) tm_merge_parts_drop(&d->parts, i);
+}
+
+static tm_status find_linear_factors(decision *d) {
+  double weights[TM_MERGE_MOST_SOURCES];
+  tm_merge_parts *parts = &d->parts;
+  const bool is_slerp = d->settings->method == TM_MERGE_SLERP;          /* of which one model is left, or there was one */
+  for (uint32_t i = 0; i < parts->count; i++) weights[i] = is_slerp ? 1 : parts->items[i].weight;
+  if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) {
+    for (uint32_t i = 0; i < parts->count; i++) weights[i] = tm_merge_weight_round(weights[i]);
+  } else if (!tm_merge_weights_normalize(weights, parts->count)) {
+    char shown[160];
+    (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
+    return tm_fail(d->error, TM_ERROR_ARGUMENT, "tensor '%s': the weights sum to 0 (or nearly, compared with the largest); keep them as "
+                   "they are, or give others", shown);
+  }
+  for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
+  const tm_merge_part first = parts->items[0];
+  drop_weightless(d, 0);
+  if (parts->count == 0) parts->items[parts->count++] = first;          /* all 0: kept as they are, times 0 */
+  return TM_OK;
+}
+
+static void find_task_factors(decision *d) {
+  double rest = 1;
+  tm_merge_parts *parts = &d->parts;
+  for (uint32_t i = 1; i < parts->count; i++) {
+    parts->items[i].weight = tm_merge_weight_round(parts->items[i].weight * d->figures.scale);
+    rest -= parts->items[i].weight;
+  }
+  parts->items[0].weight = tm_merge_weight_round(rest);
+  drop_weightless(d, 0);
+}
+
+static tm_status find_factors(decision *d) {
+  const bool is_alone = d->parts.count == 1;
+  tm_merge_item *item = d->item;
+  item->method = d->settings->method;
+  item->t = d->figures.t;
+  item->scale = d->figures.scale;
+  if (item->method != TM_MERGE_SLERP) tm_merge_parts_sort(d->settings, &d->parts);
+  if (item->method == TM_MERGE_TASK && !is_alone) find_task_factors(d);
+  else if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
+  else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));
+  if (item->method == TM_MERGE_TASK || d->parts.count == 1) item->method = TM_MERGE_LINEAR;
+  return TM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the result ---- */
+
+static const tm_archive_tensor *leading_tensor(const decision *d) {
+  const tm_job_source *source = &d->settings->sources[d->settings->lead];
+  uint64_t index;
+  if (tm_archive_find(source->archive, d->item->name.data, d->item->name.length, &index))
+    return tm_archive_tensor_at(source->archive, index);
+  return d->parts.items[0].tensor;
+}
+
+/* What is copied stays what it is, unless it is asked for in another form and can be. */
+static tm_status choose_format(decision *d, const tm_archive_tensor *leading) {
+  tm_merge_item *item = d->item;
+  const tm_archive_tensor *first = d->parts.items[0].tensor;
+  const bool is_whole = !d->has_rest && item->element_count == first->element_count;
+  const bool is_single = d->parts.count == 1 && d->parts.items[0].weight == 1 && is_whole;
+  const uint32_t wanted = d->figures.format;
+  if (is_single && !is_number(first)) {
+    item->action = TM_MERGE_COPY;
+    item->format = first->format;
+    if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
+    char what[160];
+    (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first), tm_format_find(wanted)->name);
+    return decide_other(d, TM_MERGE_TYPES_DIFFER, what);
+  }
+  item->format = wanted != TM_FORMAT_NONE ? wanted : item->action == TM_MERGE_COPY || !is_number(leading) ? first->format : leading->format;
+  item->action = is_single && item->format == first->format ? TM_MERGE_COPY : TM_MERGE_COMPUTE;
+  return TM_OK;
+}
+
+/* Why the file cannot hold it; NULL: it can. */
+static const char *why_not(const tm_merge_settings *settings, const tm_merge_item *item) {
+  const tm_format_info *info = tm_format_find(item->format);
+  const uint64_t last = item->rank == 0 ? 1 : item->dims[item->rank - 1];
+  if (settings->writer_format == TM_WRITER_GGUF) {
+    if (info == NULL || info->gguf_type == TM_NO_GGUF_TYPE) return "GGUF has no such type; choose another one, or safetensors";
+    if (item->rank > 4) return "GGUF has at most 4 axes";
+  } else {
+    if (info != NULL && info->safetensors == NULL) return "safetensors has no such type; choose another one, or GGUF";
+    if (info == NULL && !item->has_own_type) return "safetensors has no such type, and this version cannot change it to one";
+  }
+  if (info != NULL && last % info->block_elements != 0) return "its last dimension is no multiple of the type's block";
+  if (info != NULL && item->common_count % info->block_elements != 0) return "the rows that all have are no whole number of blocks";
+  return NULL;
+}
+
+static tm_status find_bytes(decision *d) {
+  tm_merge_item *item = d->item;
+  const tm_archive_tensor *first = d->parts.items[0].tensor;
+  const tm_format_info *info = tm_format_find(item->format);
+  item->type_name = info == NULL ? first->type_name : info->name;
+  item->has_own_type = info == NULL && strcmp(tm_archive_format_name(d->settings->sources[d->parts.items[0].source].archive), "safetensors") == 0;
+  item->bytes = first->bytes;
+  const char *why = why_not(d->settings, item);
+  if (why == NULL && info != NULL && !tm_format_bytes(info, item->element_count, &item->bytes)) why = "it would need too many bytes";
+  if (why == NULL) return TM_OK;
+  return say(d, item->mismatch == TM_MERGE_MATCHES ? TM_MERGE_TYPES_DIFFER : (tm_merge_mismatch)item->mismatch, TM_MERGE_REFUSE, "%s: %s",
+             item->type_name, why);
+}
+
+static tm_status refuse_incomplete(decision *d) {
+  for (uint32_t i = 0; i < d->parts.count; i++) {
+    const tm_archive_tensor *tensor = d->parts.items[i].tensor;
+    if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0)
+      return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "in %.60s the file ends before the tensor does", source_name(d, &d->parts.items[i]));
+  }
+  return TM_OK;
+}
+
+static tm_merge_input input_of(const tm_merge_part *part) {
+  return (tm_merge_input){ .source = part->source, .tensor = part->index, .weight = part->weight, .density = part->density };
+}
+
+static tm_status keep_inputs(decision *d) {
+  tm_merge_item *item = d->item;
+  tm_merge_input *inputs = tm_arena_calloc(d->arena, d->parts.count + d->has_rest, sizeof *inputs);
+  if (inputs == NULL) return fail_memory(d);
+  for (uint32_t i = 0; i < d->parts.count; i++) inputs[i] = input_of(&d->parts.items[i]);
+  item->inputs = inputs;
+  item->input_count = d->parts.count;
+  if (!d->has_rest) return TM_OK;
+  inputs[d->parts.count] = input_of(&d->rest);
+  inputs[d->parts.count].weight = 1;
+  item->rest = &inputs[d->parts.count];
+  return TM_OK;
+}
+
+/* What any of those has that take part, for lack of anything better. */
+static void take_shape(decision *d, const tm_archive_tensor *tensor) {
+  d->item->rank = tensor->rank;
+  d->item->dims = tensor->dims;
+  d->item->element_count = d->item->common_count = tensor->element_count;
+}
+
+/* Copying leaves nothing more to decide but the format. */
+static tm_status decide_values(decision *d) {
+  if (d->item->action == TM_MERGE_COPY) return TM_OK;
+  const bool is_single = d->parts.count == 1;
+  take_shape(d, d->parts.items[0].tensor);
+  if (!is_single) TM_TRY(decide_shapes(d));
+  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  TM_TRY(decide_types(d));
+  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  return find_factors(d);
+}
+
+static tm_status decide(decision *d) {
+  tm_merge_item *item = d->item;
+  TM_TRY(tm_merge_parts_gather(d->settings, item->name, &d->figures, &d->parts, d->error));
+  uint64_t index = 0;
+  const uint32_t source = first_source(d->settings, item->name, &index);
+  const tm_archive_tensor *any = tm_archive_tensor_at(d->settings->sources[source].archive, index);
+  take_shape(d, any);
+  item->format = any->format;
+  item->type_name = type_of(any);
+  TM_TRY(decide_missing(d));
+  if (!is_decided(d)) TM_TRY(refuse_incomplete(d));
+  if (!is_decided(d)) TM_TRY(decide_values(d));
+  if (is_decided(d)) return TM_OK;
+  if (item->action == TM_MERGE_COPY) take_shape(d, d->parts.items[0].tensor);
+  TM_TRY(choose_format(d, leading_tensor(d)));
+  if (is_decided(d)) return TM_OK;
+  TM_TRY(find_bytes(d));
+  return is_decided(d) ? TM_OK : keep_inputs(d);
+}
+
+tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item, tm_error *error) {
+  *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_COMPUTE, .method = settings->method };
+  decision d = { .settings = settings, .arena = arena, .item = out_item, .error = error };
+  tm_merge_settings_apply(settings, name, &d.figures);
+  return decide(&d);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge_item.h - one tensor of a merge: what it is made of, and what does not match. */
+#ifndef TM_JOBS_MERGE_ITEM_H
+#define TM_JOBS_MERGE_ITEM_H
+
+#include "jobs/merge_settings.h"
+#include "tensor/format.h"
+
+typedef enum tm_merge_action { TM_MERGE_COMPUTE, TM_MERGE_COPY, TM_MERGE_SKIP, TM_MERGE_REFUSE } tm_merge_action;
+
+typedef enum tm_merge_mismatch {
+  TM_MERGE_MATCHES, TM_MERGE_IS_MISSING, TM_MERGE_ROWS_DIFFER, TM_MERGE_SHAPES_DIFFER, TM_MERGE_TYPES_DIFFER
+} tm_merge_mismatch;
+
+typedef struct tm_merge_input {
+  uint32_t source;
+  uint32_t reserved;
+  uint64_t tensor;                      /* in the source's archive */
+  double   weight;                      /* linear, task: the factor; slerp: not looked at; else what goes with the difference */
+  double   density;
+} tm_merge_input;
+
+typedef struct tm_merge_item {
+  tm_string             name;
+  const tm_merge_input *inputs;         /* that are read: a base first, then models in the order of the arithmetic; of a copy one */
+  const tm_merge_input *rest;           /* what elements from common_count on are taken from; NULL: there are none */
+  uint32_t              input_count;
+  uint32_t              method;         /* TM_MERGE_*: linear also where others come down to factors known beforehand */
+  uint8_t               action;         /* tm_merge_action */
+  uint8_t               mismatch;       /* tm_merge_mismatch */
+  uint16_t              reserved;
+  uint32_t              format;         /* of the result; TM_FORMAT_NONE: what type_name says */
+  const char           *type_name;
+  const uint64_t       *dims;
+  uint64_t              element_count;
+  uint64_t              common_count;
+  uint64_t              bytes;          /* of the result */
+  uint32_t              rank;
+  uint32_t              has_own_type;   /* type_name is what safetensors calls it */
+  double                t, scale;
+  const char           *message;        /* what does not match and what is done; NULL: nothing */
+  const char           *models_text, *weights_text;     /* made when first asked for */
+} tm_merge_item;
+
+/* The tensor of that name, which at least one source has.  What rules say is for all of `settings`; memory of the item is the
+   arena's.   TM_ERROR_ARGUMENT (weights whose sum is nothing), TM_ERROR_NO_MEMORY, as tm_archive_read */
+tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item, tm_error *error);
+
+#endif

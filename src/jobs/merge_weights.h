@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge_weights.h - the factors that inputs are multiplied with: multiples of 2^-28, so that with values of at most 24 significant
+ * bits every product and partial sum is exact in f64.  Where factors have to sum to 1 they do so exactly, and equal inputs give
+ * their own bits.
+ */
+#ifndef TM_JOBS_MERGE_WEIGHTS_H
+#define TM_JOBS_MERGE_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The nearest multiple of 2^-28; a number too large to have one stays what it is. */
+double tm_merge_weight_round(double weight);
+
+/* Divides by the sum and rounds; what is left of 1 goes to the largest, the first of those.  false: the sum is 0, or so much smaller than
+   the weights that dividing by it means nothing. */
+bool tm_merge_weights_normalize(double *weights, uint32_t count);
+
+/* Two vectors more parallel than this, or one of them without length, are mixed linearly: the arc has no direction there. */
+#define TM_MERGE_SLERP_PARALLEL 0.9995
+
+/* Factors of the point at t on the arc from a to b; for equal lengths its length is theirs.   dot: a*b; squares: a*a and b*b.
+   out_angle: between both, in radians; NaN where the mix is linear. */
+void tm_merge_weights_slerp(double dot, double square_a, double square_b, double t, double out_weights[2], double *out_angle);
+
+#endif
