@@ -103,8 +103,7 @@ tm_status tm_merge_request_find_model(const tm_merge_request *request, const cha
 
 /* ------------------------------------------------------------------------------------------------------- rules ---- */
 
-tm_status tm_merge_request_add_rule(tm_merge_request *request, const tm_merge_rule *rule, tm_error *error) {
-  tm_merge_rule_list *list = rule->pattern == NULL ? &request->usual : &request->special;
+static tm_status push(tm_merge_rule_list *list, const tm_merge_rule *rule, tm_error *error) {
   if (list->count == list->capacity) {
     const uint32_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
     tm_merge_rule *items = realloc(list->items, capacity * sizeof *items);
@@ -114,6 +113,10 @@ tm_status tm_merge_request_add_rule(tm_merge_request *request, const tm_merge_ru
   }
   list->items[list->count++] = *rule;
   return TM_OK;
+}
+
+tm_status tm_merge_request_add_rule(tm_merge_request *request, const tm_merge_rule *rule, tm_error *error) {
+  return push(rule->pattern == NULL ? &request->usual : &request->special, rule, error);
 }
 
 static bool is_per_model(uint32_t what) { return what == TM_MERGE_SET_WEIGHT || what == TM_MERGE_SET_DENSITY; }
@@ -201,6 +204,16 @@ tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where
   }
   if (rest != NULL) return refuse_number(where, rest, error);
   return add_numbers(request, where, pattern, what, values, count, error);
+}
+
+tm_status tm_merge_request_rules(tm_merge_request *request, const tm_merge_rule **out_rules, tm_error *error) {
+  tm_status status = TM_OK;
+  /* The usual ones come first, so that any pattern counts more. */
+  for (uint32_t i = 0; i < request->special.count && status == TM_OK; i++)
+    status = push(&request->usual, &request->special.items[i], error);
+  request->special.count = 0;
+  *out_rules = request->usual.items;
+  return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------- whole ---- */

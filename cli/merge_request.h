@@ -63,6 +63,9 @@ tm_status tm_merge_request_add_number(tm_merge_request *request, const char *whe
 tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where, const char *pattern, uint32_t what, const char *text,
                                     tm_error *error);
 
+/* All of them in the order in which the library wants them; they live as long as the request.   TM_ERROR_NO_MEMORY */
+tm_status tm_merge_request_rules(tm_merge_request *request, const tm_merge_rule **out_rules, tm_error *error);
+
 /* Whether all is there and nothing that its method does not know.   TM_ERROR_ARGUMENT */
 tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *error);
 
