@@ -71,7 +71,7 @@ static tm_status read_setting(const tm_merge_word *setting, const char *text, tm
 static tm_status read_settings(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   tm_status status = TM_OK;
   for (uint32_t i = 0; i < arguments->count && status == TM_OK; i++)
-    for (const tm_merge_word *setting = tm_merge_settings; setting->text != NULL && status == TM_OK; setting++)
+    for (const tm_merge_word *setting = tm_merge_setting_words; setting->text != NULL && status == TM_OK; setting++)
       if (strcmp(arguments->items[i].flag->name, setting->text) == 0)
         status = read_setting(setting, arguments->items[i].value, request, error);
   return status;

@@ -36,7 +36,7 @@ const char *tm_merge_request_keep(tm_merge_request *request, const char *text, s
 tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name, tm_error *error) {
   if (request->model_count == TM_MERGE_MOST_MODELS)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: at most %u models can be merged at once", where, TM_MERGE_MOST_MODELS);
-  request->models[request->model_count++] = (tm_merge_input){ path, name };
+  request->models[request->model_count++] = (tm_merge_model){ path, name };
   return TM_OK;
 }
 
@@ -61,7 +61,7 @@ static bool is_path_called(const char *path, const char *name) {
   return strcmp(component, name) == 0;
 }
 
-static bool is_called(const tm_merge_input *model, const char *name) {
+static bool is_called(const tm_merge_model *model, const char *name) {
   return is_path_called(model->path, name) || is_path_called(model->name, name);
 }
 
@@ -222,7 +222,7 @@ static tm_status check_rules(const tm_merge_request *request, const tm_merge_rul
   for (uint32_t i = 0; i < list->count; i++)
     if (!tm_merge_method_takes(request->method, list->items[i].what))
       return tm_refuse(error, TM_ERROR_ARGUMENT, "%s has no %s; that is for %s", tm_merge_word_text(tm_merge_methods, request->method),
-                       tm_merge_word_text(tm_merge_settings, list->items[i].what), tm_merge_methods_with(list->items[i].what));
+                       tm_merge_word_text(tm_merge_setting_words, list->items[i].what), tm_merge_methods_with(list->items[i].what));
   return TM_OK;
 }
 

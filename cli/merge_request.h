@@ -10,10 +10,10 @@
 
 #include "tensormorph/tensormorph.h"
 
-typedef struct tm_merge_input {
+typedef struct tm_merge_model {
   const char *path;
   const char *name;             /* another name that weights may call it by; NULL: none */
-} tm_merge_input;
+} tm_merge_model;
 
 typedef struct tm_merge_rule_list {
   tm_merge_rule *items;
@@ -33,7 +33,7 @@ typedef struct tm_merge_request {
   bool           keeps_scale;   /* kept elements of a difference are not divided by the density */
   const char    *base;          /* NULL: none */
   const char    *output;
-  tm_merge_input models[TM_MERGE_MOST_MODELS];
+  tm_merge_model models[TM_MERGE_MOST_MODELS];
   uint32_t       model_count;
   bool           has_operands;  /* the models are those of the command line; a recipe's list gives them other names */
   tm_merge_rule_list usual;     /* for every tensor */

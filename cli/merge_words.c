@@ -23,7 +23,7 @@ const tm_merge_word tm_merge_rows_words[] = {
 const tm_merge_word tm_merge_other_words[] = {
   { "fail", TM_MERGE_OTHER_FAIL }, { "copy", TM_MERGE_OTHER_COPY }, { "skip", TM_MERGE_OTHER_SKIP }, { NULL, 0 },
 };
-const tm_merge_word tm_merge_settings[] = {
+const tm_merge_word tm_merge_setting_words[] = {
   { "weight", TM_MERGE_SET_WEIGHT }, { "density", TM_MERGE_SET_DENSITY }, { "t", TM_MERGE_SET_T },
   { "scale", TM_MERGE_SET_SCALE },   { "dtype", TM_MERGE_SET_FORMAT },    { NULL, 0 },
 };

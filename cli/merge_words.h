@@ -17,7 +17,7 @@ extern const tm_merge_word tm_merge_methods[];
 extern const tm_merge_word tm_merge_missing_words[];
 extern const tm_merge_word tm_merge_rows_words[];
 extern const tm_merge_word tm_merge_other_words[];
-extern const tm_merge_word tm_merge_settings[];
+extern const tm_merge_word tm_merge_setting_words[];
 
 /* TM_ERROR_ARGUMENT, with all of the words; `where` begins the message. */
 tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, const char *text, uint32_t *out_value, tm_error *error);
