@@ -54,6 +54,9 @@ static const attribute_row rows[] = {
   ROW(UPDATE, AXIS, tm_axis_attributes, axis, false),
   ROW(ATTENTION, FREE_REAL, tm_attention_attributes, scale, false),
   ROW(ATTENTION, SWITCH, tm_attention_attributes, causal, false),
+  ROW(TIES_SUM, SWITCH, tm_ties_attributes, sum, false),
+  ROW(MAGNITUDES, SWITCH, tm_magnitudes_attributes, within, false),
+  ROW(MAGNITUDES, COUNT, tm_magnitudes_attributes, upper, false),
 };
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 

@@ -96,11 +96,19 @@ static void label_attention(const kernel_case *c, axes *a) {
     for (uint32_t axis = 0; axis < c->operands[i].rank; axis++) a->labels[i][axis] = order[i][c->operands[i].rank - 1 - axis];
 }
 
+/* The settings have an axis of their own. */
+static void label_merge(const kernel_case *c, axes *a) {
+  label_aligned(c, a);
+  memset(a->labels[1], AXES_NONE, sizeof a->labels[1]);
+}
+
 static const struct { uint32_t op; label_fn label; } rules[] = {
   { TM_OP_TRANSPOSE, label_transpose }, { TM_OP_GATHER, label_gather }, { TM_OP_SUM, label_reduce }, { TM_OP_MEAN, label_reduce },
   { TM_OP_MIN, label_reduce }, { TM_OP_MAX, label_reduce }, { TM_OP_ARGMAX, label_reduce }, { TM_OP_STATS, label_one_pass },
   { TM_OP_COMPARE_TENSORS, label_one_pass }, { TM_OP_MATMUL, label_product }, { TM_OP_MATMUL_SCALED, label_product },
   { TM_OP_ROPE, label_rope }, { TM_OP_UPDATE, label_update }, { TM_OP_ATTENTION, label_attention },
+  { TM_OP_WEIGHTED_SUM, label_merge }, { TM_OP_DARE_SUM, label_merge }, { TM_OP_TIES_SUM, label_merge },
+  { TM_OP_MAGNITUDES, label_one_pass },
 };
 
 void axes_label(const kernel_case *c, axes *out_axes) {

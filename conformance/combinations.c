@@ -58,7 +58,7 @@ static bool add_inputs(combination_list *list, combination *one) {
 
 bool combination_list_add(combination_list *list, const tm_op_row *row) {
   if (row->reference == NULL) return true;
-  for (uint32_t inputs = row->input_min; inputs <= row->input_max; inputs++) {
+  for (uint32_t inputs = row->input_min; inputs <= case_most_inputs(row); inputs++) {
     combination one = { .row = row, .inputs = inputs };
     if (!add_inputs(list, &one)) return false;
   }

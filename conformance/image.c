@@ -111,7 +111,7 @@ void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
     buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
     if (q->sweeps) fill_in_order(&view, &c->operands[i]);
-    if (case_index_input(c) == i) case_fill_indices(c, i, one->bytes + one->lowest, state);
+    case_fill_special(c, i, one->bytes + one->lowest, state);
   }
   if (is_cancelling(q)) make_cancelling(c, inputs);
 }

@@ -36,6 +36,8 @@ typedef struct kernel_case {
     tm_norm_attributes          norm;
     tm_rope_attributes          rope;
     tm_attention_attributes     attention;
+    tm_ties_attributes          ties;
+    tm_magnitudes_attributes    magnitudes;
   } attributes;
 } kernel_case;
 
@@ -269,6 +271,28 @@ static inline bool shape_attention(kernel_case *c, uint64_t *state, uint64_t lim
          (c->operation.input_count < 5 || make_operand(c, 4, mask_rank, mask + 4 - mask_rank));
 }
 
+/* All inputs alike but the second, which holds numbers that go with the others. */
+static inline bool shape_merge(kernel_case *c, uint64_t *state, uint64_t limit) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint64_t others = c->operation.input_count - 2;
+  const uint64_t settings = c->operation.op == TM_OP_DARE_SUM   ? 1 + TM_DARE_WORDS * others
+                            : c->operation.op == TM_OP_TIES_SUM ? 1 + 2 * others
+                                                                : 1 + others;
+  const uint32_t rank = random_dims(c, state, 0, limit, dims);
+  if (c->operation.op == TM_OP_TIES_SUM) c->attributes.ties.sum = (uint32_t)random_below(state, 2);
+  for (uint32_t i = 0; i < c->operation.input_count; ++i)
+    if (i != 1 && !make_operand(c, i, rank, dims)) return false;
+  return make_operand(c, 1, 1, &settings);
+}
+
+/* The upper bits of magnitudes of ordinary size. */
+static inline bool shape_magnitudes(kernel_case *c, uint64_t *state, uint64_t limit) {
+  if (!shape_same(c, state, limit)) return false;
+  const uint32_t near_one = UINT32_C(0x3f800000) >> TM_MAGNITUDE_LOW_BITS;
+  if (random_below(state, 2)) c->attributes.magnitudes = (tm_magnitudes_attributes){ 1, near_one - 256 + (uint32_t)random_below(state, 512) };
+  return true;
+}
+
 typedef struct shape_rule {
   uint32_t op;
   bool   (*shape)(kernel_case *c, uint64_t *state, uint64_t limit);
@@ -283,14 +307,24 @@ static const shape_rule shape_rules[] = {
   { TM_OP_ARGMAX, shape_reduce },       { TM_OP_MATMUL, shape_matmul },   { TM_OP_MATMUL_SCALED, shape_scaled },
   { TM_OP_SOFTMAX, shape_axis },        { TM_OP_LAYER_NORM, shape_norm }, { TM_OP_RMS_NORM, shape_norm },
   { TM_OP_ROPE, shape_rope },           { TM_OP_UPDATE, shape_update },   { TM_OP_ATTENTION, shape_attention },
+  { TM_OP_WEIGHTED_SUM, shape_merge },  { TM_OP_DARE_SUM, shape_merge },  { TM_OP_TIES_SUM, shape_merge },
+  { TM_OP_MAGNITUDES, shape_magnitudes },
 };
 
+static inline bool case_merges(uint32_t op) { return op >= TM_OP_WEIGHTED_SUM && op <= TM_OP_TIES_SUM; }
+
+/* The most inputs that are worth trying: of those of which there may be many one more than must be. */
+static inline uint32_t case_most_inputs(const tm_op_row *row) {
+  return row->input_max >= CASE_MAX_OPERANDS ? row->input_min + 1 : row->input_max;
+}
+
 /* Formats of the inputs from the third on, which follow from the first two: indices of either width, masks of either kind,
-   scales and zero points; others are like the second. */
+   scales and zero points; of what is merged one like the first, then another; others are like the second. */
 static inline void case_fill_formats(const tm_op_row *row, uint32_t inputs, uint32_t *formats) {
   const uint32_t index_format = formats[0] % 2 == 0 ? TM_FORMAT_I64 : TM_FORMAT_I32;
   for (uint32_t i = 2; i < inputs; ++i) {
     formats[i] = formats[1];
+    if (case_merges(row->op)) formats[i] = i == 2 ? formats[0] : TM_FORMAT_BF16;
     if (row->op == TM_OP_MATMUL_SCALED) formats[i] = i < 4 ? TM_FORMAT_F32 : TM_FORMAT_I32;
     if (row->op == TM_OP_UPDATE || (row->op == TM_OP_ATTENTION && i == 3)) formats[i] = index_format;
     if (row->op == TM_OP_ATTENTION && i == 4) formats[i] = formats[0] == formats[1] ? TM_FORMAT_F32 : TM_FORMAT_BOOL;
@@ -456,6 +490,48 @@ static inline void case_fill_indices(const kernel_case *c, uint32_t input, unsig
     const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
     if (random_below(state, 16) != 0) memcpy(lowest + at, &index, bytes);
   }
+}
+
+/* ---- settings of merges ---- */
+
+static inline uint64_t case_bits_of(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static inline uint64_t case_weight(uint64_t *state) {
+  static const double usual[] = { 0.5, 0.25, 1, 0, -1, 2 };
+  if (random_below(state, 16) == 0) return case_bits_of(special_value(state));
+  return case_bits_of(random_below(state, 2) ? usual[random_below(state, 6)] : plain_value(state));
+}
+
+/* Word `index` of the settings: numbers of ordinary size, thresholds that keep all, none or some. */
+static inline uint64_t case_setting(uint32_t op, uint64_t index, uint64_t *state) {
+  if (op == TM_OP_WEIGHTED_SUM) return case_weight(state);
+  if (op == TM_OP_TIES_SUM) return index == 0 || index % 2 == 1 ? case_weight(state) : case_bits_of(fabs(plain_value(state)) / 4);
+  if (index == 0) return random_below(state, 2) ? random_below(state, 100) : (UINT64_C(1) << 34) - random_below(state, 9000);
+  const uint64_t thresholds[] = { 0, UINT64_C(1) << 32, random_u64(state), random_u64(state) >> 32, random_u64(state) >> 32 };
+  switch ((index - 1) % TM_DARE_WORDS) {
+    case TM_DARE_THRESHOLD: return thresholds[random_below(state, 5)];
+    case TM_DARE_KEY: return random_u64(state);
+    default: return case_weight(state);
+  }
+}
+
+static inline void case_fill_settings(const kernel_case *c, unsigned char *lowest, uint64_t *state) {
+  const tm_operand *settings = &c->operands[1];
+  unsigned char *first = lowest + tm_operand_bytes_below(settings);
+  for (uint64_t i = 0; i < settings->element_count; ++i) {
+    const uint64_t word = case_setting(c->operation.op, i, state);
+    memcpy(first + (int64_t)i * settings->strides_bytes[0], &word, sizeof word);
+  }
+}
+
+/* What is not just any data, for that input at `lowest`. */
+static inline void case_fill_special(const kernel_case *c, uint32_t input, unsigned char *lowest, uint64_t *state) {
+  if (case_is_index(c, input)) case_fill_indices(c, input, lowest, state);
+  if (case_merges(c->operation.op) && input == 1) case_fill_settings(c, lowest, state);
 }
 
 #endif

@@ -11,7 +11,7 @@
 /* The format that is asked about. */
 #define ASKED UINT32_MAX
 
-typedef enum extent { NONE, ROWS, COLUMNS, DEPTH, ONE_HEAD } extent;
+typedef enum extent { NONE, ROWS, COLUMNS, DEPTH, ONE_HEAD, TWO, THREE, FIVE } extent;
 
 typedef struct input {
   uint32_t format;              /* ASKED or TM_FORMAT_* */
@@ -39,7 +39,7 @@ typedef struct canary_row {
 #define ROW { ASKED, { COLUMNS, NONE } }
 #define POINT { ASKED, { NONE, NONE } }
 #define ONE(name) { TM_OP_##name, TM_FORMAT_NONE, { X }, 1, { { 0 } } }
-#define TWO(name) { TM_OP_##name, TM_FORMAT_NONE, { X, X }, 2, { { 0 } } }
+#define PAIR(name) { TM_OP_##name, TM_FORMAT_NONE, { X, X }, 2, { { 0 } } }
 #define REDUCE(name) { TM_OP_##name, TM_FORMAT_NONE, { X }, 1, { .reduce = { 2, 0 } } }
 #define HEADS(extent) { ASKED, { extent, ONE_HEAD, COLUMNS } }
 #define INDEX { TM_FORMAT_I64, { NONE, NONE } }
@@ -54,13 +54,16 @@ static const canary_row rows[] = {
   { TM_OP_CAST, TM_FORMAT_F16, { X }, 1, { { 0 } } },
   { TM_OP_QUANTIZE, ASKED, { FLOATS }, 1, { { 0 } } },
   { TM_OP_DEQUANTIZE, TM_FORMAT_F32, { X }, 1, { { 0 } } },
-  TWO(ADD), TWO(SUB), TWO(MUL), TWO(DIV), TWO(COMPARE),
+  PAIR(ADD), PAIR(SUB), PAIR(MUL), PAIR(DIV), PAIR(COMPARE),
   ONE(NEG), ONE(ABS), ONE(SQRT), ONE(EXP), ONE(LOG), ONE(TANH), ONE(SIGMOID), ONE(ERF), ONE(GELU), ONE(SILU), ONE(RELU),
   { TM_OP_CLAMP, TM_FORMAT_NONE, { X, POINT, POINT }, 3, { { 0 } } },
   { TM_OP_WHERE, TM_FORMAT_NONE, { { TM_FORMAT_BOOL, { ROWS, COLUMNS } }, X, X }, 3, { { 0 } } },
   { TM_OP_LERP, TM_FORMAT_NONE, { X, X, POINT }, 3, { { 0 } } },
+  { TM_OP_WEIGHTED_SUM, TM_FORMAT_NONE, { X, { TM_FORMAT_F64, { TWO } }, X }, 3, { { 0 } } },
+  { TM_OP_DARE_SUM, TM_FORMAT_NONE, { X, { TM_FORMAT_U64, { FIVE } }, X }, 3, { { 0 } } },
+  { TM_OP_TIES_SUM, TM_FORMAT_NONE, { X, { TM_FORMAT_F64, { THREE } }, X }, 3, { { 0 } } },
   REDUCE(SUM), REDUCE(MEAN), REDUCE(MIN), REDUCE(MAX), REDUCE(ARGMAX),
-  ONE(STATS), TWO(COMPARE_TENSORS),
+  ONE(STATS), PAIR(COMPARE_TENSORS), PAIR(MAGNITUDES),
   { TM_OP_MATMUL, TM_FORMAT_NONE, { { ASKED, { ROWS, DEPTH } }, { ASKED, { DEPTH, COLUMNS } } }, 2, { { 0 } } },
   { TM_OP_MATMUL, TM_FORMAT_NONE, { { TM_FORMAT_F32, { ROWS, DEPTH } }, { ASKED, { COLUMNS, DEPTH } } }, 2, { .matmul = { 0, 1 } } },
   { TM_OP_MATMUL_SCALED, TM_FORMAT_NONE,
@@ -78,7 +81,7 @@ static const canary_row rows[] = {
 uint32_t canary_table_count(void) { return sizeof rows / sizeof rows[0]; }
 
 static bool make_input(const input *from, uint32_t format, const canary_sizes *sizes, tm_operand *out_operand) {
-  const uint64_t extents[] = { 0, sizes->rows, sizes->columns, sizes->depth, 1 };
+  const uint64_t extents[] = { 0, sizes->rows, sizes->columns, sizes->depth, 1, 2, 3, 1 + TM_DARE_WORDS };
   uint64_t dims[MOST_AXES];
   uint32_t rank = 0;
   for (int i = 0; i < MOST_AXES; i++)

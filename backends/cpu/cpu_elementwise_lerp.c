@@ -4,6 +4,7 @@
  * operand is the result, bit for bit.
  */
 #include "cpu_elementwise_loops.h"
+#include "cpu_round_odd.h"
 
 CPU_INLINE_AVX2 __m256d line_pd(__m256d a, __m256d b, __m256d t) {
   return _mm256_add_pd(a, _mm256_mul_pd(t, _mm256_sub_pd(b, a)));
@@ -26,21 +27,6 @@ CPU_INLINE_AVX2 __m256 lerp_ps(__m256 a, __m256 b, __m256 t) {
   const __m128 high = _mm256_cvtpd_ps(line_pd(high_half(a), high_half(b), high_half(t)));
   const __m256 line = _mm256_set_m128(high, low);
   return _mm256_blendv_ps(_mm256_blendv_ps(line, b, takes_b(t)), a, takes_a(a, b, t));
-}
-
-/* f64 to f32 rounded to odd: an inexact result is cut off and its last bit set, so that rounding it once more, to a
-   format at least two bits shorter, gives what rounding the f64 would have given. */
-CPU_INLINE_AVX2 __m128 round_to_odd(__m256d v) {
-  const __m128 nearest = _mm256_cvtpd_ps(v);
-  const __m256d back = _mm256_cvtps_pd(nearest);
-  const __m256d sign = _mm256_set1_pd(-0.0);
-  const __m256d too_far = _mm256_cmp_pd(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, v), _CMP_GT_OQ);
-  const __m256d inexact = _mm256_cmp_pd(back, v, _CMP_NEQ_OQ);
-  const __m256i lanes = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
-  const __m128i far_32 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(too_far), lanes));
-  const __m128i inexact_32 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(inexact), lanes));
-  const __m128i cut = _mm_add_epi32(_mm_castps_si128(nearest), far_32);
-  return _mm_castsi128_ps(_mm_or_si128(cut, _mm_srli_epi32(inexact_32, 31)));
 }
 
 CPU_INLINE_AVX2 __m128i mask_16(__m256 mask) {

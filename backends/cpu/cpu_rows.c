@@ -14,6 +14,10 @@ extern const kernel_row_table cpu_rows_arithmetic;
 extern const kernel_row_table cpu_rows_select;
 extern const kernel_row_table cpu_rows_compare;
 extern const kernel_row_table cpu_rows_lerp;
+extern const kernel_row_table cpu_rows_weighted_sum;
+extern const kernel_row_table cpu_rows_dare_sum;
+extern const kernel_row_table cpu_rows_ties_sum;
+extern const kernel_row_table cpu_rows_magnitudes;
 extern const kernel_row_table cpu_rows_transcendental;
 extern const kernel_row_table cpu_rows_matmul_vector;
 extern const kernel_row_table cpu_rows_matmul;
@@ -37,6 +41,10 @@ const kernel_row_table *const cpu_row_tables[] = {
   &cpu_rows_select,
   &cpu_rows_compare,
   &cpu_rows_lerp,
+  &cpu_rows_weighted_sum,
+  &cpu_rows_dare_sum,
+  &cpu_rows_ties_sum,
+  &cpu_rows_magnitudes,
   &cpu_rows_transcendental,
   &cpu_rows_matmul_vector,
   &cpu_rows_matmul,

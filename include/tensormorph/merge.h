@@ -38,10 +38,11 @@ typedef struct tm_cell tm_cell;
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
- * For linear, slerp and task the factors that the inputs are multiplied with are multiples of 2^-28; where they have to sum to 1
- * they do so exactly, the remainder going to the largest.  So equal inputs give their own bits (f32 and narrower).  A factor of 0
- * leaves the model out; what has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of
- * their own (weight, then path), so the order in which they are named changes no byte of a tensor.
+ * For linear and slerp the factors that the inputs are multiplied with are multiples of 2^-28; where they have to sum to 1 they do so
+ * exactly, the remainder going to the largest.  So equal inputs give their own bits (f32 and narrower).  A weight of 0 leaves the
+ * model out; what has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their own
+ * (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed by the
+ * seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
  */
 #define TM_MERGE_LINEAR 1u
 #define TM_MERGE_SLERP  2u

@@ -48,6 +48,7 @@ typedef struct example {
 #define ROW { ASKED, 1, { 1024 } }
 #define SCALE { TM_FORMAT_F32, 0, { 0 } }
 #define HEADS { ASKED, 3, { 64, 8, 64 } }
+#define SETTINGS(format, count) { TM_FORMAT_##format, 1, { count } }
 #define CACHE { ASKED, 3, { 512, 8, 64 } }
 
 /* In the order of preference: the first example that the operation accepts with the format is asked about. */
@@ -66,8 +67,11 @@ static const example examples[] = {
   { TM_OP_CLAMP, TM_FORMAT_NONE, 3, { X, POINT, POINT }, { { 0 } } },
   { TM_OP_WHERE, TM_FORMAT_NONE, 3, { { TM_FORMAT_BOOL, 2, { 256, 1024 } }, X, X }, { { 0 } } },
   { TM_OP_LERP, TM_FORMAT_NONE, 3, { X, X, POINT }, { { 0 } } },
+  { TM_OP_WEIGHTED_SUM, TM_FORMAT_NONE, 3, { X, SETTINGS(F64, 2), X }, { { 0 } } },
+  { TM_OP_DARE_SUM, TM_FORMAT_NONE, 3, { X, SETTINGS(U64, 1 + TM_DARE_WORDS), X }, { { 0 } } },
+  { TM_OP_TIES_SUM, TM_FORMAT_NONE, 3, { X, SETTINGS(F64, 3), X }, { { 0 } } },
   REDUCE(SUM), REDUCE(MEAN), REDUCE(MIN), REDUCE(MAX), REDUCE(ARGMAX),
-  UNARY(STATS), BINARY(COMPARE_TENSORS),
+  UNARY(STATS), BINARY(COMPARE_TENSORS), BINARY(MAGNITUDES),
   { TM_OP_MATMUL, TM_FORMAT_NONE, 2, { { ASKED, 2, { 256, 512 } }, { ASKED, 2, { 512, 256 } } }, { { 0 } } },
   { TM_OP_MATMUL, TM_FORMAT_NONE, 2, { { TM_FORMAT_F32, 2, { 256, 512 } }, { ASKED, 2, { 256, 512 } } }, { .matmul = { 0, 1 } } },
   { TM_OP_MATMUL_SCALED, TM_FORMAT_NONE, 4, { { ASKED, 2, { 256, 512 } }, { ASKED, 2, { 512, 256 } }, SCALE, SCALE }, { { 0 } } },

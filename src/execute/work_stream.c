@@ -94,6 +94,14 @@ tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *p
   return status;
 }
 
+tm_status tm_work_stream_deliver(tm_work_stream_lane *lane, const tm_work_stream_piece *piece, void *const *pointers, tm_error *error) {
+  const tm_work_stream_source *work = lane->stream->work;
+  if (work->deliver == NULL) return TM_OK;
+  const tm_status status = work->deliver(work->context, piece, &lane->room, pointers, error);
+  lane->is_held = tm_work_stream_is_held(lane->stream, status);
+  return status;
+}
+
 void tm_work_stream_lane_deinit(tm_work_stream_lane *lane) {
   if (lane->batch != NULL) tm_batch_deinit(&lane->batch->runs);
   tm_memory_free(lane->stream->runner->table->memory, lane->batch, sizeof *lane->batch);
@@ -194,6 +202,7 @@ static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, 
   const tm_status status = run_at_home(stream, &entry->piece.request, pointers, &outcome, error);
   lane->is_held = tm_work_stream_is_held(stream, status);
   if (status != TM_OK) return status;
+  TM_TRY(tm_work_stream_deliver(lane, &entry->piece, pointers, error));
   tm_work_stream_recruit(stream, &entry->piece, outcome.device);
   tm_mutex_lock(&stream->lock);
   tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
@@ -270,7 +279,7 @@ static tm_status run_lanes(tm_work_stream *stream, tm_error *error) {
   tm_work_stream_lane *own = &stream->lanes[0];
   own->stream = stream;
   own->room.scratch = stream->runner->scratch;
-  own->result = tm_memory_alloc(stream->runner->table->memory, stream->work->result_bytes, 0);
+  own->result = tm_memory_alloc(stream->runner->table->memory, stream->work->result_bytes, TM_BEST_ALIGNMENT);
   if (own->result == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a stream of operations");
   tm_status status = run_caller(stream, error);
   tm_mutex_lock(&stream->lock);

@@ -37,6 +37,10 @@ typedef struct tm_work_stream_source {
   tm_status (*next)(void *context, tm_work_stream_piece *out_piece, tm_error *error);
   /* On the lane's thread, several at once.  Addresses of the piece's inputs.   TM_OK, TM_ERROR_* (likewise) */
   tm_status (*load)(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers, tm_error *error);
+  /* NULL, or on the lane's thread, without the lock, several at once: the piece ran, and the work goes on with its operands before
+     they are the lane's again.  Such pieces run one by one.   TM_OK, TM_ERROR_* (likewise) */
+  tm_status (*deliver)(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void *const *pointers,
+                       tm_error *error);
   /* Under the stream's lock.  The piece is done.   TM_OK, TM_ERROR_* (likewise) */
   tm_status (*done)(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error);
   /* On the caller's thread, between two pieces, without the lock.   TM_OK, TM_ERROR_* (likewise) */

@@ -20,7 +20,7 @@ static bool is_small(const tm_work_stream *stream, const tm_work_stream_entry *e
 
 static bool is_for_batch(tm_work_stream_lane *lane, const tm_work_stream_entry *first) {
   const tm_work_stream *stream = lane->stream;
-  if (!is_small(stream, first) || first->piece.bytes == 0) return false;
+  if (!is_small(stream, first) || first->piece.bytes == 0 || stream->work->deliver != NULL) return false;
   if (!tm_batch_is_wanted(stream->runner->table->market.inventory)) return false;
   return lane->batch == NULL || (!lane->batch->has_failed && ++lane->batch->batch_count % ALONE_ONE_IN != 0);
 }

@@ -116,6 +116,12 @@ static void give_room(tm_work_stream_lane *lane) {
   lane->room.block = (tm_scratch_block){ NULL, 0 };
 }
 
+/* Under the lock.  It is nobody's any more, and the stream ends. */
+static void fail_piece(tm_work_stream *stream, tm_status status, const tm_error *error) {
+  stream->in_flight--;
+  tm_work_stream_fail(stream, status, error);
+}
+
 /* The piece goes back, and the lane goes; but for a strict runner, where the data are at fault, and after a hang. */
 static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, const tm_error *error) {
   tm_work_stream *stream = lane->stream;
@@ -127,8 +133,7 @@ static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool
   const bool lacks_room = !is_loaded && status == TM_ERROR_NO_MEMORY;
   const bool is_end = !is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held;
   if (is_end && !lacks_room) {
-    stream->in_flight--;
-    tm_work_stream_fail(stream, status, error);
+    fail_piece(stream, status, error);
   } else {
     tm_work_stream_give_back(stream, entry);
     stream->work->note(stream->work->context, note);
@@ -152,10 +157,12 @@ static bool run_one(tm_work_stream_lane *lane, tm_work_stream_entry *entry) {
     return false;
   }
   tm_work_stream_learn_offer(lane, entry, &outcome);
+  status = tm_work_stream_deliver(lane, &entry->piece, pointers, &error);
   tm_mutex_lock(&stream->lock);
-  tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
+  if (status == TM_OK) tm_work_stream_finish(stream, lane->index, entry, lane->result, &outcome, tm_now_ns() - begin);
+  else fail_piece(stream, status, &error);
   tm_mutex_unlock(&stream->lock);
-  return true;
+  return status == TM_OK;
 }
 
 /* What the lane has no use for any more, from `begin` on. */
@@ -227,7 +234,7 @@ static void start_lane(tm_work_stream *stream, tm_device_slot *device) {
   tm_work_stream_lane *lane = &stream->lanes[stream->pull.lane_count];
   *lane = (tm_work_stream_lane){ .stream = stream, .index = stream->pull.lane_count, .device = device,
                             .room = { .scratch = stream->runner->scratch } };
-  lane->result = tm_memory_alloc(stream->runner->table->memory, stream->work->result_bytes, 0);
+  lane->result = tm_memory_alloc(stream->runner->table->memory, stream->work->result_bytes, TM_BEST_ALIGNMENT);
   if (lane->result == NULL) return;
   tm_mutex_lock(&stream->lock);
   stream->pull.lanes[lane->index] = (tm_pull_lane){ 0, 0, false };

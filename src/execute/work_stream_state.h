@@ -100,6 +100,9 @@ bool tm_work_stream_is_held(const tm_work_stream *stream, tm_status status);
 /* Has the work load the piece for the lane; tells how long that took in the piece. */
 tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *piece, void **out_pointers, tm_error *error);
 
+/* Has the work go on with what the lane ran.  What it fails with ends the stream. */
+tm_status tm_work_stream_deliver(tm_work_stream_lane *lane, const tm_work_stream_piece *piece, void *const *pointers, tm_error *error);
+
 /* The price of a kind of piece to a lane beside the caller's; NULL: it does not know it. */
 const tm_pull_offer *tm_work_stream_offer_of(const tm_work_stream_lane *lane, uint64_t kind);
 /* It ran: what it took counts for more than what was promised. */

@@ -453,4 +453,10 @@ tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *er
   return TM_OK;
 }
 
+void tm_checkpoint_writer_abandon(tm_checkpoint_writer *writer) {
+  tm_pending_set_destroy(writer->pending);
+  writer->pending = NULL;
+  if (writer->state == BEGUN) writer->has_failed = true;
+}
+
 void tm_checkpoint_writer_cancel(tm_checkpoint_writer *writer) { atomic_store(&writer->is_cancelled, true); }

@@ -92,6 +92,8 @@ tm_status tm_checkpoint_writer_replace_late(tm_checkpoint_writer *writer, tm_str
 tm_status tm_checkpoint_writer_finish(tm_checkpoint_writer *writer, tm_error *error);
 /* Any thread, also in a signal handler: writes and finish end soon, up to the moment from which the new files count. */
 void tm_checkpoint_writer_cancel(tm_checkpoint_writer *writer);
+/* When no other call runs: what is not in its place goes, as with destroy; what is told of the writer stays. */
+void tm_checkpoint_writer_abandon(tm_checkpoint_writer *writer);
 void tm_checkpoint_writer_destroy(tm_checkpoint_writer *writer);
 
 #endif

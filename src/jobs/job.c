@@ -128,7 +128,10 @@ tm_status tm_job_wait(tm_job *job, uint64_t timeout_ns, tm_error *error) {
   return status;
 }
 
-void tm_job_cancel(tm_job *job) { atomic_store(&job->cancelled, 1); }
+void tm_job_cancel(tm_job *job) {
+  atomic_store(&job->cancelled, 1);
+  if (job->plan.work->cancel != NULL) job->plan.work->cancel(job->plan.state);
+}
 
 bool tm_job_is_cancelled(const tm_job *job) { return atomic_load_explicit(&job->cancelled, memory_order_relaxed) != 0; }
 

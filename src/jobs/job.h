@@ -16,6 +16,8 @@ typedef struct tm_job_work {
   uint32_t         column_count;
   /* On the job's thread.  Looks at tm_job_is_cancelled often enough to end within 100 ms. */
   tm_status (*run)(tm_job *job, void *state, tm_error *error);
+  /* NULL, or [any thread, also in a signal handler]: more to tell of a cancel than the flag.  Before `run` and after it, too. */
+  void (*cancel)(void *state);
   /* After the thread has ended. */
   void (*destroy)(tm_memory *memory, void *state);
 } tm_job_work;

@@ -235,8 +235,8 @@ static tm_status decide_types(decision *d) {
 
 /* ---------------------------------------------------------------------------------------------------------- factors ---- */
 
-static void drop_weightless(decision *d, uint32_t first) {
-  for (uint32_t i = d->parts.count; i-- > first;)
+static void drop_weightless(decision *d) {
+  for (uint32_t i = d->parts.count; i-- > 0;)
     if (d->parts.items[i].weight == 0) tm_merge_parts_drop(&d->parts, i);
 }
 
@@ -255,20 +255,9 @@ static tm_status find_linear_factors(decision *d) {
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
   const tm_merge_part first = parts->items[0];
-  drop_weightless(d, 0);
+  drop_weightless(d);
   if (parts->count == 0) parts->items[parts->count++] = first;          /* all 0: kept as they are, times 0 */
   return TM_OK;
-}
-
-static void find_task_factors(decision *d) {
-  double rest = 1;
-  tm_merge_parts *parts = &d->parts;
-  for (uint32_t i = 1; i < parts->count; i++) {
-    parts->items[i].weight = tm_merge_weight_round(parts->items[i].weight * d->figures.scale);
-    rest -= parts->items[i].weight;
-  }
-  parts->items[0].weight = tm_merge_weight_round(rest);
-  drop_weightless(d, 0);
 }
 
 static tm_status find_factors(decision *d) {
@@ -278,10 +267,9 @@ static tm_status find_factors(decision *d) {
   item->t = d->figures.t;
   item->scale = d->figures.scale;
   if (item->method != TM_MERGE_SLERP) tm_merge_parts_sort(d->settings, &d->parts);
-  if (item->method == TM_MERGE_TASK && !is_alone) find_task_factors(d);
-  else if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
+  if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
   else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));
-  if (item->method == TM_MERGE_TASK || d->parts.count == 1) item->method = TM_MERGE_LINEAR;
+  if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
   return TM_OK;
 }
 

@@ -16,7 +16,7 @@ typedef struct tm_merge_input {
   uint32_t source;
   uint32_t reserved;
   uint64_t tensor;                      /* in the source's archive */
-  double   weight;                      /* linear, task: the factor; slerp: not looked at; else what goes with the difference */
+  double   weight;                      /* linear: the factor; slerp: not looked at; else what goes with the difference */
   double   density;
 } tm_merge_input;
 
@@ -25,7 +25,7 @@ typedef struct tm_merge_item {
   const tm_merge_input *inputs;         /* that are read: a base first, then models in the order of the arithmetic; of a copy one */
   const tm_merge_input *rest;           /* what elements from common_count on are taken from; NULL: there are none */
   uint32_t              input_count;
-  uint32_t              method;         /* TM_MERGE_*: linear also where others come down to factors known beforehand */
+  uint32_t              method;         /* TM_MERGE_*: linear also where one input is left */
   uint8_t               action;         /* tm_merge_action */
   uint8_t               mismatch;       /* tm_merge_mismatch */
   uint16_t              reserved;

@@ -2,6 +2,7 @@
 #include "jobs/merge_settings.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"

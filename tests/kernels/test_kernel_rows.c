@@ -20,6 +20,7 @@
 #define SEED UINT64_C(20240607)
 #define CASES_PER_CLAIM 24
 #define CASES_PER_CLAIM_STATS 100       /* its order of additions depends on content */
+#define CASES_PER_CLAIM_BINS 4          /* results of half a megabyte */
 #define TEST_ELEMENTS 8000u
 #define TEST_ELEMENTS_ONE_PASS 150000u
 #define TEST_ELEMENTS_REDUCE 270000u    /* beyond where threads begin to share a row */
@@ -196,7 +197,7 @@ static bool run_case(session *s, const kernel_case *c, const tm_answer *answer, 
     const uint64_t misalignment = random_below(state, 3) == 0 ? random_below(state, 16) : random_below(state, 8) * step;
     if (!buffer_make(&buffers[i], &c->operands[i], misalignment) || !buffer_make(&copies[i], &c->operands[i], misalignment)) return false;
     buffer_fill(&buffers[i], &c->operands[i], t, state);
-    if (case_is_index(c, i)) case_fill_indices(c, i, buffers[i].lowest, state);
+    case_fill_special(c, i, buffers[i].lowest, state);
     memcpy(copies[i].memory, buffers[i].memory, buffers[i].bytes);
     pointers[i] = buffers[i].first;
   }
@@ -245,7 +246,7 @@ static uint64_t test_elements(const tm_op_row *row) {
 /* Large enough for every part of a kernel once, then at random; every third is spread out in memory. */
 static void test_claim(session *s, const tm_op_row *row, uint32_t inputs, const uint32_t *formats) {
   uint64_t state = s->options.seed ^ ((uint64_t)row->op << 32) ^ (formats[0] << 16) ^ formats[inputs];
-  const int cases = row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : CASES_PER_CLAIM;
+  const int cases = row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : row->op == TM_OP_MAGNITUDES ? CASES_PER_CLAIM_BINS : CASES_PER_CLAIM;
   for (int i = 0; i < cases && s->failures < MAX_FAILURES; ++i) {
     kernel_case c;
     if (!case_make(&c, row, inputs, formats, test_elements(row), &state)) continue;
@@ -324,7 +325,7 @@ static void bench_claim(session *s, const tm_op_row *row, uint32_t inputs, const
   for (uint32_t i = 0; i <= inputs; ++i) {
     buffer_make(&buffers[i], &c.operands[i], 0);
     if (i < inputs) buffer_fill(&buffers[i], &c.operands[i], TEMPER_PLAIN, &state);
-    if (case_is_index(&c, i)) case_fill_indices(&c, i, buffers[i].lowest, &state);
+    if (i < inputs) case_fill_special(&c, i, buffers[i].lowest, &state);
     pointers[i] = buffers[i].first;
     bytes += (double)c.operands[i].byte_count;
   }
@@ -373,7 +374,7 @@ static void try_formats(session *s, const tm_op_row *row, uint32_t inputs, const
 
 static void try_operation(session *s, const tm_op_row *row) {
   uint32_t formats[CASE_MAX_OPERANDS];
-  for (uint32_t inputs = row->input_min; inputs <= row->input_max; ++inputs) {
+  for (uint32_t inputs = row->input_min; inputs <= case_most_inputs(row); ++inputs) {
     for (size_t a = 0; a < FORMAT_COUNT; ++a) {
       for (size_t b = 0; b < (inputs > 1 ? FORMAT_COUNT : 1); ++b) {
         for (size_t y = 0; y < FORMAT_COUNT && s->failures < MAX_FAILURES; ++y) {

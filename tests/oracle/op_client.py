@@ -69,6 +69,10 @@ def attention_attributes(scale=0.0, causal=0):
     return struct.pack("<dII", scale, causal, 0)
 
 
+def magnitudes_attributes(within=0, upper=0):
+    return struct.pack("<II", within, upper)
+
+
 def switch_attributes(value):
     """cast (saturate) and gelu (tanh_form)."""
     return struct.pack("<II", value, 0)

@@ -67,7 +67,7 @@ static bool read_job(job *j, bool *out_end) {
   if (items != 4) return items == EOF ? false : broken("bad case line");
   const tm_op_row *row = tm_op_by_name(name, strlen(name));
   const tm_format_info *wanted = tm_format_by_name(format, strlen(format));
-  if (row == NULL || j->operation.input_count > 8) return broken("unknown operation");
+  if (row == NULL || j->operation.input_count >= TM_MAX_OPERANDS) return broken("unknown operation");
   j->operation.op = row->op;
   j->operation.version = row->version;
   j->operation.output_count = 1;

@@ -222,6 +222,103 @@ def ternary(cases):
                 equal(f"lerp {name}", cases.run("lerp", inputs)[1], rounded(name, chosen))
 
 
+def philox(counters, key):
+    """The four words of Philox4x32-10 for each counter below 2^64."""
+    x = [counters & 0xffffffff, counters >> 32, np.zeros_like(counters), np.zeros_like(counters)]
+    keys = [key & 0xffffffff, key >> 32]
+    for _ in range(10):
+        a, b = x[0] * np.uint64(0xd2511f53), x[2] * np.uint64(0xcd9e8d57)
+        x = [b >> 32 ^ x[1] ^ keys[0], b & 0xffffffff, a >> 32 ^ x[3] ^ keys[1], a & 0xffffffff]
+        keys = [(keys[0] + 0x9e3779b9) & 0xffffffff, (keys[1] + 0xbb67ae85) & 0xffffffff]
+    return np.stack(x, -1)
+
+
+def merge_inputs(cases, name, count):
+    """Tensors of one shape, the first of the format and the others of any; now and then elements like the first one's."""
+    dims = cases.dims()
+    names = [name] + [str(cases.random.choice(FLOATS)) for _ in range(count - 1)]
+    inputs = [(kind, dims, cases.bits(kind, dims) if cases.random.random() < .3 else cases.mild(kind, dims)) for kind in names]
+    return dims, inputs, [decode(kind, data, dims) for kind, _, data in inputs]
+
+
+def weighted_sums(cases):
+    for name in FLOATS:
+        for output in FLOATS:
+            for count in (1, 2, 3, 14):
+                dims, inputs, x = merge_inputs(cases, name, count)
+                weights = cases.random.standard_normal(count)
+                expected = weights[0] * x[0]
+                for weight, other in zip(weights[1:], x[1:]):
+                    expected = expected + weight * other
+                found = cases.run("weighted_sum", [inputs[0], ("f64", (count,), weights.tobytes()), *inputs[1:]], output=output)
+                equal(f"weighted_sum {name} {output}", found[1], rounded(output, expected))
+
+
+def differences(x, base):
+    return np.where(x == base, 0, x - base)
+
+
+def dare_sums(cases):
+    for name in FLOATS:
+        for density in (1, .5, .1, 0):
+            for count in (1, 2, 13):
+                dims, inputs, x = merge_inputs(cases, name, count + 1)
+                first = int(cases.random.integers(0, 1 << 40))
+                weights, threshold = cases.random.standard_normal(count), int(density * 2 ** 32)
+                factor = 1 / density if density else 1.
+                keys = cases.random.integers(0, 1 << 64, count, dtype=np.uint64)
+                elements = np.uint64(first) + np.arange(math.prod(dims), dtype=np.uint64).reshape(dims)
+                expected = x[0]
+                for weight, key, other in zip(weights, keys, x[1:]):
+                    words = np.take_along_axis(philox(elements >> 2, int(key)), (elements & 3)[..., None].astype(int), -1)[..., 0]
+                    kept = (words < threshold) & (other != x[0])
+                    expected = np.where(kept, expected + weight * (factor * (other - x[0])), expected)
+                settings = [first] + [int(word) for weight, key in zip(weights, keys)
+                                      for word in (np.float64(weight).view(np.uint64), np.float64(factor).view(np.uint64), threshold, key)]
+                settings = ("u64", (len(settings),), np.array(settings, np.uint64).tobytes())
+                found = cases.run("dare_sum", [inputs[0], settings, *inputs[1:]])
+                equal(f"dare_sum {name} {density}", found[1], rounded("f32", expected))
+
+
+def ties_sums(cases):
+    for name in FLOATS:
+        for divides in (True, False):
+            for count in (1, 2, 3, 13):
+                dims, inputs, x = merge_inputs(cases, name, count + 1)
+                weights, thresholds, scale = cases.random.standard_normal(count), np.abs(cases.random.standard_normal(count)), 0.7
+                products = []
+                for weight, threshold, other in zip(weights, thresholds, x[1:]):
+                    d = differences(other, x[0])
+                    products.append(weight * np.where(np.abs(d.astype(np.float32)).astype(np.float64) < threshold, 0, d))
+                elected, total, share = products[0], np.zeros(dims), np.zeros(dims)
+                for product in products[1:]:
+                    elected = elected + product
+                for weight, product in zip(weights, products):
+                    agrees = np.where(elected > 0, product > 0, product < 0)
+                    total, share = total + np.where(agrees, product, 0), share + np.where(agrees, abs(weight), 0)
+                merged = x[0] + scale * (total / share if divides else total)
+                expected = np.where(elected == 0, x[0], np.where(np.isnan(elected), elected, merged))
+                settings = np.array([scale] + [number for pair in zip(weights, thresholds) for number in pair])
+                found = cases.run("ties_sum", [inputs[0], ("f64", settings.shape, settings.tobytes()), *inputs[1:]],
+                                  client.switch_attributes(0 if divides else 1))
+                equal(f"ties_sum {name} {count}", found[1], rounded("f32", expected))
+
+
+def magnitudes(cases):
+    for name in FLOATS:
+        for other in ("f32", "bf16"):
+            dims = cases.dims()
+            inputs = [(kind, dims, cases.mild(kind, dims)) for kind in (name, other)]
+            x, base = (decode(kind, data, dims) for kind, _, data in inputs)
+            bits = np.abs(differences(x, base).astype(np.float32)).view(np.uint32).ravel()
+            bits = np.where(np.isnan(bits.view(np.float32)), 0x7fc00000, bits)
+            upper = bits >> 15
+            equal(f"magnitudes {name}", cases.run("magnitudes", inputs, client.magnitudes_attributes())[1], np.bincount(upper, minlength=1 << 16))
+            for chosen in np.unique(upper)[:3]:
+                found = cases.run("magnitudes", inputs, client.magnitudes_attributes(1, int(chosen)))
+                equal(f"magnitudes {name} {chosen}", found[1], np.bincount(bits[upper == chosen] & 0x7fff, minlength=1 << 16))
+
+
 def to_integer(name, values):
     info = np.iinfo(NATIVE[name])
     clean = [0 if value != value else info.max if value >= info.max else info.min if value <= info.min else int(value)
@@ -492,7 +589,8 @@ def main():
     print(f"TM_TEST_SEED={seed} numpy {np.__version__}")
     cases = Cases(client.Runner(sys.argv[1]), seed)
     np.seterr(all="ignore")
-    for family in (binary, unary, ternary, cast, moves, reductions, products, scaled_products, normalizations, rotations, updates, attentions, against_ml_dtypes):
+    for family in (binary, unary, ternary, weighted_sums, dare_sums, ties_sums, magnitudes, cast, moves, reductions, products, scaled_products,
+                   normalizations, rotations, updates, attentions, against_ml_dtypes):
         before = cases.count
         family(cases)
         print(f"{family.__name__}: {cases.count - before} cases agree")

@@ -36,6 +36,9 @@ static inline tm_operand every_input(uint32_t op, uint32_t format, uint32_t inde
   if (op == TM_OP_WHERE && index == 0) input.format = TM_FORMAT_BOOL;
   if (op == TM_OP_MATMUL && index == 0 && format == TM_FORMAT_Q8_0) input.format = TM_FORMAT_F32;
   if (op == TM_OP_MATMUL_SCALED && index >= 2) input.format = TM_FORMAT_F32;
+  if (op == TM_OP_WEIGHTED_SUM && index == 1) return (tm_operand){ .format = TM_FORMAT_F64, .rank = 1, .dims = { 1 } };
+  if (op == TM_OP_DARE_SUM && index == 1) return (tm_operand){ .format = TM_FORMAT_U64, .rank = 1, .dims = { 1 + TM_DARE_WORDS } };
+  if (op == TM_OP_TIES_SUM && index == 1) return (tm_operand){ .format = TM_FORMAT_F64, .rank = 1, .dims = { 3 } };
   if (op == TM_OP_FILL || (op == TM_OP_MATMUL_SCALED && index >= 2)) input.rank = 0;
   if (is_norm && index >= 1) {
     input.rank = 1;

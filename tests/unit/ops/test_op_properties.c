@@ -28,6 +28,8 @@ typedef union any_attributes {
   tm_norm_attributes norm;
   tm_rope_attributes rope;
   tm_attention_attributes attention;
+  tm_ties_attributes ties;
+  tm_magnitudes_attributes magnitudes;
 } any_attributes;
 
 /* What an operation is asked to do, before memory is given to it. */
@@ -190,6 +192,28 @@ static void make_attention(random_source *random, recipe *r) {
     if (random_below(random, 3) == 0) r->dims[4][i] = 1;
 }
 
+static void same_shape(recipe *r, uint32_t input) {
+  r->ranks[input] = r->ranks[0];
+  memcpy(r->dims[input], r->dims[0], sizeof r->dims[0]);
+}
+
+/* Up to four inputs of formats of their own beside the settings. */
+static void make_merge(random_source *random, const tm_op_row *row, recipe *r) {
+  r->input_count = row->input_min + random_below(random, 3);
+  const uint64_t others = r->input_count - 2;
+  const uint64_t settings = r->op == TM_OP_DARE_SUM ? 1 + TM_DARE_WORDS * others : r->op == TM_OP_TIES_SUM ? 1 + 2 * others : 1 + others;
+  const bool has_whole_blocks = r->ranks[0] > 0 && r->dims[0][r->ranks[0] - 1] % 32 == 0;
+  for (uint32_t i = 2; i < r->input_count; i++) {
+    r->formats[i] = random_format(random, has_whole_blocks && random_below(random, 2) ? TM_SET_BLOCK : TM_SET_FLOAT);
+    if (r->formats[i] > TM_FORMAT_GGUF && r->formats[i] != TM_FORMAT_Q4_0) r->formats[i] = TM_FORMAT_Q8_0;
+    same_shape(r, i);
+  }
+  r->formats[1] = r->op == TM_OP_DARE_SUM ? TM_FORMAT_U64 : TM_FORMAT_F64;
+  set_dims(r, 1, 1, &settings);
+  r->output_format = random_format(random, TM_SET_FLOAT);
+  if (r->op == TM_OP_TIES_SUM) r->attributes.ties.sum = random_below(random, 2);
+}
+
 /* Shapes, attributes and formats that suit the operation if it takes `format` for its first (where: second) input. */
 static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t format) {
   recipe r = { .op = row->op, .input_count = row->input_min };
@@ -221,10 +245,15 @@ static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t 
       r.output_format = random_below(random, 2) ? TM_FORMAT_Q8_0 : TM_FORMAT_Q4_0;
       break;
     case TM_OP_COMPARE: r.attributes.compare.predicate = random_below(random, 6); break;
-    case TM_OP_COMPARE_TENSORS:
-      r.ranks[1] = r.ranks[0];
-      memcpy(r.dims[1], r.dims[0], sizeof r.dims[0]);
+    case TM_OP_MAGNITUDES:
+      r.attributes.magnitudes = random_below(random, 2) ? (tm_magnitudes_attributes){ 0, 0 }
+                                                        : (tm_magnitudes_attributes){ 1, random_below(random, 1u << 16) };
+      same_shape(&r, 1);
       break;
+    case TM_OP_COMPARE_TENSORS: same_shape(&r, 1); break;
+    case TM_OP_WEIGHTED_SUM:
+    case TM_OP_DARE_SUM:
+    case TM_OP_TIES_SUM: make_merge(random, row, &r); break;
     case TM_OP_GELU: r.attributes.gelu.tanh_form = random_below(random, 2); break;
     case TM_OP_SUM:
     case TM_OP_MEAN:

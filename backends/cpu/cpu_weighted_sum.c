@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TM_OP_WEIGHTED_SUM: products and sums in f64, each rounded, in order; never fused, since a product of arbitrary weights is
+ * not exact.  Two inputs and a result of one format, as most merges have it, pass through registers only; what else there is
+ * goes by way of a block of f64.
+ */
+#include "cpu_merge.h"
+#include "cpu_round_odd.h"
+
+CPU_INLINE __m256d product(__m256d x, __m256d weight) { return _mm256_mul_pd(weight, x); }
+CPU_INLINE __m256d sum(__m256d a, __m256d weight_a, __m256d b, __m256d weight_b) {
+  return _mm256_add_pd(product(a, weight_a), product(b, weight_b));
+}
+
+/* ---- two inputs of y's format ---- */
+
+#define PAIR(T, ROUND, STORE)                                                                                          \
+  static CPU_AVX2 void pair_##T(const cpu_merge *m, uint64_t first) {                                                  \
+    const unsigned char *a = cpu_merge_at(m, 0, first), *b = cpu_merge_at(m, 1, first);                                \
+    unsigned char *y = m->y + first * m->sources[0]->bytes;                                                            \
+    const __m256d wa = _mm256_set1_pd(m->settings.numbers[0]), wb = _mm256_set1_pd(m->settings.numbers[1]);            \
+    for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 8) {                                                                \
+      const __m256 va = load_##T(a, i), vb = load_##T(b, i);                                                           \
+      const __m256d low = sum(low_half(va), wa, low_half(vb), wb), high = sum(high_half(va), wa, high_half(vb), wb);   \
+      STORE(y, i, ROUND(low, high), m->store);                                                                         \
+    }                                                                                                                  \
+  }
+
+CPU_INLINE void put_32(unsigned char *y, uint32_t i, __m256 v, cpu_store_kind kind) { cpu_put((float *)(void *)(y + 4 * i), v, kind); }
+CPU_INLINE void put_16(unsigned char *y, uint32_t i, __m128i v, cpu_store_kind kind) {
+  if (kind == CPU_STORE_PLAIN) _mm_storeu_si128((__m128i_u *)(void *)(y + 2 * i), v);
+  else _mm_stream_si128((__m128i *)(void *)(y + 2 * i), v);
+}
+
+PAIR(f32, round_to_f32, put_32)
+PAIR(bf16, round_to_bf16, put_16)
+PAIR(f16, round_to_f16, put_16)
+
+typedef void (*pair_fn)(const cpu_merge *m, uint64_t first);
+
+static pair_fn find_pair(const cpu_merge *m) {
+  const uint32_t format = m->y_format;
+  if (m->input_count != 2 || m->sources[0]->format != format || m->sources[1]->format != format) return NULL;
+  return format == TM_FORMAT_F32 ? pair_f32 : format == TM_FORMAT_BF16 ? pair_bf16 : format == TM_FORMAT_F16 ? pair_f16 : NULL;
+}
+
+/* ---- any inputs ---- */
+
+static CPU_AVX2 void begin_sum(const float *x, double weight, double *total) {
+  const __m256d w = _mm256_set1_pd(weight);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4) _mm256_storeu_pd(total + i, product(_mm256_cvtps_pd(_mm_loadu_ps(x + i)), w));
+}
+
+static CPU_AVX2 void add_to_sum(const float *x, double weight, double *total) {
+  const __m256d w = _mm256_set1_pd(weight);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4)
+    _mm256_storeu_pd(total + i, _mm256_add_pd(cpu_load_pd(total + i), product(_mm256_cvtps_pd(_mm_loadu_ps(x + i)), w)));
+}
+
+static CPU_AVX2 void begin_wide_sum(const double *x, double weight, double *total) {
+  const __m256d w = _mm256_set1_pd(weight);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4) _mm256_storeu_pd(total + i, product(cpu_load_pd(x + i), w));
+}
+
+static CPU_AVX2 void add_to_wide_sum(const double *x, double weight, double *total) {
+  const __m256d w = _mm256_set1_pd(weight);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4)
+    _mm256_storeu_pd(total + i, _mm256_add_pd(cpu_load_pd(total + i), product(cpu_load_pd(x + i), w)));
+}
+
+static void add_wide_input(const cpu_merge *m, uint32_t input, uint64_t first, uint64_t count, double *total) {
+  double x[CPU_MERGE_BLOCK];
+  cpu_merge_load_wide(m, input, first, count, x);
+  (input == 0 ? begin_wide_sum : add_to_wide_sum)(x, m->settings.numbers[input], total);
+}
+
+static void add_input(const cpu_merge *m, uint32_t input, uint64_t first, uint64_t count, double *total) {
+  float room[CPU_MERGE_BLOCK];
+  const float *x = cpu_merge_load(m, input, first, count, room);
+  (input == 0 ? begin_sum : add_to_sum)(x, m->settings.numbers[input], total);
+}
+
+static void block(const cpu_merge *m, uint64_t first, uint64_t count) {
+  double total[CPU_MERGE_BLOCK];
+  const pair_fn pair = find_pair(m);
+  if (pair != NULL && count == CPU_MERGE_BLOCK) {
+    pair(m, first);
+    return;
+  }
+  for (uint32_t i = 0; i < m->input_count; ++i) (cpu_merge_is_wide(m, i) ? add_wide_input : add_input)(m, i, first, count, total);
+  cpu_merge_store(m, first, count, total);
+}
+
+static void run(const cpu_call *call) { cpu_merge_run(call, block); }
+
+#define ELEMENTS_PER_US 2500.0  /* of one core where memory does not limit it, of an input */
+
+static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) { return cpu_merge_cost_ns(operation, ELEMENTS_PER_US, lanes); }
+
+static const cpu_row rows[] = {
+  {
+    .op = TM_OP_WEIGHTED_SUM,
+    .isa = CPU_ISA_AVX2,
+    .level = TM_LEVEL_NATIVE,
+    .numerics = TM_NUMERICS_N0,
+    .numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE,
+    .alias_mask = CPU_MERGE_ALIASES,
+    .name = "cpu_weighted_sum__avx2",
+    .refuses = cpu_merge_refuses,
+    .cost_ns = cost_ns,
+    .run = run,
+  },
+};
+
+const kernel_row_table cpu_rows_weighted_sum = { rows, sizeof rows / sizeof rows[0] };

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/merge_lane.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "jobs/merge_tiles.h"
+#include "tensor/shape.h"
+
+#define SETTINGS_BYTES 512u
+#define WORDS_BYTES 2304u       /* of a comparison */
+
+_Static_assert(TM_MERGE_MOST_SETTINGS * sizeof(uint64_t) <= SETTINGS_BYTES, "settings have room");
+_Static_assert(TM_COMPARISON_WORDS * sizeof(uint64_t) <= WORDS_BYTES && WORDS_BYTES % TM_BEST_ALIGNMENT == 0, "words have room");
+
+/* What lies in a lane's room: settings, words, then what files that are not mapped are read into, then blocks. */
+typedef struct room_places {
+  unsigned char *settings, *words, *next;
+} room_places;
+
+static uint64_t padded(uint64_t bytes) { return (bytes + TM_BEST_ALIGNMENT - 1) & ~(uint64_t)(TM_BEST_ALIGNMENT - 1); }
+
+static const tm_archive *archive_of(const tm_merge_open *open, const tm_merge_input *input) {
+  return open->settings->sources[input->source].archive;
+}
+
+static bool is_blocks(const tm_merge_open *open) { return tm_merge_computed_format(open->item) != open->item->format; }
+
+static uint64_t room_bytes(const tm_merge_open *open, const tm_work_stream_piece *piece) {
+  const uint64_t elements = tm_merge_piece_elements(piece);
+  uint64_t bytes = SETTINGS_BYTES + WORDS_BYTES;
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
+    if (input != NULL && tm_archive_mapped(archive_of(open, input), input->tensor) == NULL)
+      bytes += padded(piece->request.operands[i].byte_count);
+  }
+  if (tm_merge_piece_computes(piece) && is_blocks(open)) bytes += padded(tm_merge_bytes_of(open->item->format, elements));
+  return bytes;
+}
+
+static room_places places_in(void *memory) {
+  unsigned char *start = memory;
+  return (room_places){ start, start + SETTINGS_BYTES, start + SETTINGS_BYTES + WORDS_BYTES };
+}
+
+/* ---------------------------------------------------------------------------------------------------------- loading ---- */
+
+/* Elements of a tile are numbered from the tensor's first one. */
+static void load_settings(const tm_merge_open *open, const tm_work_stream_piece *piece, void *settings) {
+  const double one = 1;
+  memcpy(settings, open->numbers, open->number_count * sizeof *open->numbers);
+  if (piece->begin >= open->item->common_count) memcpy(settings, &one, sizeof one);
+  else if (piece->request.op == TM_OP_DARE_SUM) memcpy(settings, &piece->begin, sizeof piece->begin);
+}
+
+tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
+                             void **out_pointers, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  const uint64_t bytes = room_bytes(open, piece);
+  void *memory = tm_work_stream_room_take(room, bytes);
+  (void)lanes;
+  if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)bytes);
+  room_places places = places_in(memory);
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    const tm_operand *operand = &piece->request.operands[i];
+    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
+    out_pointers[i] = places.settings;
+    if (input == NULL) {
+      load_settings(open, piece, places.settings);
+      continue;
+    }
+    const tm_archive *archive = archive_of(open, input);
+    const char *mapped = tm_archive_mapped(archive, input->tensor);
+    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin);
+    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next;
+    if (mapped != NULL) continue;
+    TM_TRY(tm_merge_name_tensor(open->item, tm_archive_read(archive, input->tensor, offset, places.next, operand->byte_count, error), error));
+    places.next += padded(operand->byte_count);
+  }
+  return TM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- measuring ---- */
+
+static tm_status run(tm_merge_lanes *lanes, const tm_request *request, void *const *pointers, uint64_t bytes, tm_error *error) {
+  tm_run_outcome outcome;
+  TM_TRY(tm_runner_run(&lanes->runner, request, pointers, &outcome, error));
+  tm_job_count_use(lanes->job, &outcome, bytes);
+  return TM_OK;
+}
+
+static void begin_request(uint32_t op, uint32_t input_count, tm_request *request) {
+  const tm_op_row *row = tm_op_find(op);
+  memset(request, 0, sizeof *request);
+  request->op = op;
+  request->version = row->version;
+  request->attribute_bytes = row->attribute_bytes;
+  request->worst_numerics = TM_NUMERICS_N0;
+  request->only_device = TM_ANY_DEVICE;
+  request->input_count = input_count;
+  request->output_count = 1;
+}
+
+static tm_status dense(uint32_t format, uint64_t elements, const void *data, tm_operand *operand, tm_error *error) {
+  TM_TRY(tm_operand_contiguous(format, 1, &elements, operand, error));
+  operand->alignment = tm_alignment_of(data);
+  return TM_OK;
+}
+
+/* Some elements in some format. */
+typedef struct values {
+  uint32_t    format;
+  const void *data;
+} values;
+
+/* Compares b with a, adding what comes of it to `words`, which the lock guards. */
+static tm_status compare(tm_merge_lanes *lanes, values a, values b, uint64_t elements, void *part, uint64_t *words, tm_error *error) {
+  tm_request request;
+  begin_request(TM_OP_COMPARE_TENSORS, 2, &request);
+  TM_TRY(dense(a.format, elements, a.data, &request.operands[0], error));
+  TM_TRY(dense(b.format, elements, b.data, &request.operands[1], error));
+  TM_TRY(dense(TM_FORMAT_U64, TM_COMPARISON_WORDS, part, &request.operands[2], error));
+  void *const pointers[] = { (void *)(uintptr_t)a.data, (void *)(uintptr_t)b.data, part };
+  TM_TRY(run(lanes, &request, pointers, 0, error));
+  tm_mutex_lock(&lanes->lock);
+  tm_op_find(TM_OP_COMPARE_TENSORS)->combine_words(words, part);
+  tm_mutex_unlock(&lanes->lock);
+  return TM_OK;
+}
+
+static tm_status make_blocks(tm_merge_lanes *lanes, values from, values to, uint64_t elements, tm_error *error) {
+  tm_request request;
+  begin_request(TM_OP_QUANTIZE, 1, &request);
+  TM_TRY(dense(from.format, elements, from.data, &request.operands[0], error));
+  TM_TRY(dense(to.format, elements, to.data, &request.operands[1], error));
+  void *const pointers[] = { (void *)(uintptr_t)from.data, (void *)(uintptr_t)to.data };
+  return run(lanes, &request, pointers, 0, error);
+}
+
+/* The operand that is the leading checkpoint's; UINT32_MAX: it takes no part. */
+static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece *piece) {
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
+    if (input != NULL && input->source == open->settings->lead) return i;
+  }
+  return UINT32_MAX;
+}
+
+/* --------------------------------------------------------------------------------------------------------- hashing ---- */
+
+void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t origin, uint64_t begin, const void *data, uint64_t elements,
+                       tm_content_hash *hash) {
+  const uint64_t name = XXH3_64bits(item->name.data, (size_t)item->name.length) + origin;
+  const unsigned char *bytes = data;
+  for (uint64_t done = 0; done < elements; done += TM_MERGE_UNIT_ELEMENTS) {
+    const uint64_t some = tm_min_u64(TM_MERGE_UNIT_ELEMENTS, elements - done);
+    tm_content_hash_add(hash, name + (begin - origin + done) / TM_MERGE_UNIT_ELEMENTS, bytes + tm_merge_bytes_of(format, done),
+                        tm_merge_bytes_of(format, some));
+  }
+}
+
+static void hash_inputs(tm_merge_lanes *lanes, const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers) {
+  const uint64_t origin = piece->begin < open->item->common_count ? 0 : open->item->common_count;
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
+    tm_content_hash hash = { 0, 0 };
+    if (input == NULL) continue;
+    tm_merge_hash_add(open->item, piece->request.operands[i].format, origin, piece->begin, pointers[i], tm_merge_piece_elements(piece), &hash);
+    tm_mutex_lock(&lanes->lock);
+    tm_content_hash_merge(&lanes->hashes[input->source], &hash);
+    tm_mutex_unlock(&lanes->lock);
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------------- delivering ---- */
+
+static tm_status measure(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers,
+                         values result, void *words, tm_error *error) {
+  const uint32_t lead = find_lead(open, piece);
+  if (lead == UINT32_MAX) return TM_OK;
+  const values before = { piece->request.operands[lead].format, pointers[lead] };
+  return compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error);
+}
+
+tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
+                                void *const *pointers, tm_error *error) {
+  tm_merge_open *open = piece->subject;
+  const tm_merge_item *item = open->item;
+  const uint64_t elements = tm_merge_piece_elements(piece), bytes = tm_merge_bytes_of(item->format, elements);
+  if (!tm_merge_piece_computes(piece)) return TM_OK;
+  const room_places places = places_in(room->block.memory);
+  const values computed = { tm_merge_computed_format(item), pointers[piece->request.input_count] };
+  values result = computed;
+  if (is_blocks(open)) {
+    result = (values){ item->format, places.settings + room_bytes(open, piece) - padded(bytes) };
+    TM_TRY(make_blocks(lanes, computed, result, elements, error));
+    TM_TRY(compare(lanes, computed, result, elements, places.words, open->loss, error));
+  }
+  TM_TRY(measure(lanes, open, piece, pointers, result, places.words, error));
+  hash_inputs(lanes, open, piece, pointers);
+  return tm_checkpoint_writer_write(lanes->plan->writer, open->index, tm_merge_bytes_of(item->format, piece->begin), result.data, bytes,
+                                    error);
+}
+
+tm_status tm_merge_name_tensor(const tm_merge_item *item, tm_status status, tm_error *error) {
+  char name[256];
+  if (status == TM_OK || status == TM_ERROR_CANCELLED) return status;
+  (void)tm_text_escape(item->name.data, item->name.length, name, sizeof name);
+  tm_error_prefix(error, "tensor '%s'", name);
+  return status;
+}

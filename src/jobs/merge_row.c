@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/merge_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tensormorph/canonical_sum.h"
+
+enum { NAME, ACTION, DTYPE, SHAPE, BYTES, MODELS, WEIGHTS, MISMATCH, MESSAGE };
+enum { CHANGE_MAX = MISMATCH, CHANGE_L2, CHANGE_REL, ERROR_REL };
+
+const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS] = {
+  [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
+  [ACTION] = { "action", TM_COLUMN_TEXT, 0, "merge, copy, skip (it is left out) or refuse (it stands in the way)" },
+  [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "the result's format" },
+  [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "the result's extents, outermost first" },
+  [BYTES] = { "bytes", TM_COLUMN_BYTES, 0, "the result's size" },
+  [MODELS] = { "models", TM_COLUMN_TEXT, 0, "what it is made of" },
+  [WEIGHTS] = { "weights", TM_COLUMN_TEXT, 0, "what they count; of slerp t" },
+  [MISMATCH] = { "mismatch", TM_COLUMN_TEXT, 0, "missing, rows, shape or type; nothing where all fits" },
+  [MESSAGE] = { "message", TM_COLUMN_TEXT, 0, "what does not match, and what is done" },
+};
+
+const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS] = {
+  [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
+  [ACTION] = { "action", TM_COLUMN_TEXT, 0, "merge or copy" },
+  [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "its format" },
+  [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "its extents, outermost first" },
+  [BYTES] = { "bytes", TM_COLUMN_BYTES, 0, "its size" },
+  [MODELS] = { "models", TM_COLUMN_TEXT, 0, "what it was made of" },
+  [WEIGHTS] = { "weights", TM_COLUMN_TEXT, 0, "what they counted" },
+  [CHANGE_MAX] = { "change_max", TM_COLUMN_NUMBER, 0, "largest distance of an element from the leading checkpoint's" },
+  [CHANGE_L2] = { "change_l2", TM_COLUMN_NUMBER, 0, "square root of the sum of squares of these distances" },
+  [CHANGE_REL] = { "change_rel", TM_COLUMN_NUMBER, 0, "change_l2 divided by the norm of the leading checkpoint's tensor" },
+  [ERROR_REL] = { "error_rel", TM_COLUMN_NUMBER, 0, "what blocks lost, divided by the norm of the values before" },
+};
+
+static const char *const actions[] = { "merge", "copy", "skip", "refuse" };
+static const char *const mismatches[] = { "", "missing", "rows", "shape", "type" };
+
+/* ------------------------------------------------------------------------------------------------------------ texts ---- */
+
+static const char *name_of(const tm_merge_settings *settings, uint32_t source) {
+  return source >= settings->model_count ? "base" : settings->names[source];
+}
+
+static const char *make_models_text(tm_merge_plan *plan, const tm_merge_item *item) {
+  char text[400];
+  size_t length = 0;
+  text[0] = '\0';
+  for (uint32_t i = 0; i < item->input_count && length < sizeof text; i++)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%.80s", i == 0 ? "" : ", ",
+                               name_of(&plan->settings, item->inputs[i].source));
+  return tm_arena_string(&plan->arena, text, strlen(text));
+}
+
+static size_t print_weight(const tm_merge_plan *plan, const tm_merge_input *input, char *out_text, size_t capacity) {
+  const bool is_base = input->source >= plan->settings.model_count;
+  if (is_base) return (size_t)snprintf(out_text, capacity, "-");
+  if (input->density < 1) return (size_t)snprintf(out_text, capacity, "%.9g at %.9g", input->weight, input->density);
+  return (size_t)snprintf(out_text, capacity, "%.9g", input->weight);
+}
+
+static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *item) {
+  char text[400];
+  size_t length = 0;
+  text[0] = '\0';
+  if (item->action == TM_MERGE_COMPUTE && item->method == TM_MERGE_SLERP) {
+    (void)snprintf(text, sizeof text, "t %.9g", item->t);
+    return tm_arena_string(&plan->arena, text, strlen(text));
+  }
+  for (uint32_t i = 0; i < item->input_count && length < sizeof text; i++) {
+    if (i != 0) length += (size_t)snprintf(text + length, sizeof text - length, ", ");
+    if (length < sizeof text) length += print_weight(plan, &item->inputs[i], text + length, sizeof text - length);
+  }
+  return tm_arena_string(&plan->arena, text, strlen(text));
+}
+
+static tm_status make_texts(tm_merge_plan *plan, tm_merge_item *item) {
+  tm_mutex_lock(&plan->lock);
+  if (item->models_text == NULL) item->models_text = make_models_text(plan, item);
+  if (item->weights_text == NULL) item->weights_text = make_weights_text(plan, item);
+  const bool are_there = item->models_text != NULL && item->weights_text != NULL;
+  tm_mutex_unlock(&plan->lock);
+  return are_there ? TM_OK : TM_ERROR_NO_MEMORY;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ cells ---- */
+
+static void put_text(tm_cell *cell, const char *text, uint64_t length) {
+  *cell = (tm_cell){ .type = TM_COLUMN_TEXT, .defined = 1, .text = text, .count = length };
+}
+
+static void put_number(tm_cell *cell, double number) {
+  *cell = (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = isfinite(number) != 0, .number = number };
+}
+
+static void fill_common(const tm_merge_item *item, tm_cell *cells) {
+  put_text(&cells[NAME], item->name.data, item->name.length);
+  put_text(&cells[ACTION], actions[item->action], strlen(actions[item->action]));
+  put_text(&cells[DTYPE], item->type_name, strlen(item->type_name));
+  cells[SHAPE] = (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = item->rank, .shape = item->dims };
+  cells[BYTES] = (tm_cell){ .type = TM_COLUMN_BYTES, .defined = 1, .count = item->bytes };
+  put_text(&cells[MODELS], item->models_text, strlen(item->models_text));
+  put_text(&cells[WEIGHTS], item->weights_text, strlen(item->weights_text));
+}
+
+tm_status tm_merge_plan_row_fill(tm_merge_plan *plan, uint64_t index, tm_cell *out_cells) {
+  tm_merge_item *item = &plan->items[index];
+  TM_TRY(make_texts(plan, item));
+  fill_common(item, out_cells);
+  const char *message = item->message == NULL ? "" : item->message;
+  put_text(&out_cells[MISMATCH], mismatches[item->mismatch], strlen(mismatches[item->mismatch]));
+  put_text(&out_cells[MESSAGE], message, strlen(message));
+  return TM_OK;
+}
+
+static double word_number(const uint64_t *words, uint32_t index) {
+  double number;
+  memcpy(&number, &words[index], sizeof number);
+  return number;
+}
+
+/* 0 / 0 is no change. */
+static double ratio(double part, double whole) { return part == 0 ? 0 : part / whole; }
+
+tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t index, const tm_merge_outcome *outcome, tm_cell *out_cells) {
+  tm_merge_item *item = &plan->items[index];
+  TM_TRY(make_texts(plan, item));
+  fill_common(item, out_cells);
+  for (uint32_t i = CHANGE_MAX; i <= ERROR_REL; i++) out_cells[i] = (tm_cell){ .type = TM_COLUMN_NUMBER };
+  if (outcome->weights_text != NULL) put_text(&out_cells[WEIGHTS], outcome->weights_text, strlen(outcome->weights_text));
+  if (outcome->change != NULL) {
+    const double distance = sqrt(tm_sum_read(outcome->change + TM_COMPARISON_SUM_SQUARED));
+    put_number(&out_cells[CHANGE_MAX], word_number(outcome->change, TM_COMPARISON_MAX_ABS));
+    put_number(&out_cells[CHANGE_L2], distance);
+    put_number(&out_cells[CHANGE_REL], ratio(distance, sqrt(tm_sum_read(outcome->change + TM_COMPARISON_NORM_A))));
+  }
+  if (outcome->loss != NULL)
+    put_number(&out_cells[ERROR_REL], ratio(sqrt(tm_sum_read(outcome->loss + TM_COMPARISON_SUM_SQUARED)),
+                                            sqrt(tm_sum_read(outcome->loss + TM_COMPARISON_NORM_A))));
+  return TM_OK;
+}
