@@ -238,7 +238,7 @@ const tm_command tm_command_merge = {
       "A MODEL goes by its file name, with or without extension, or by its number from 1. Without GLOB an option is for all tensors that no "
       "GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose paths begin at its folder.\n"
       "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and never an input. Which "
-      "devices take part changes no byte; neither does the order of models to the tensors. The metadata record the whole recipe (tensormorph.merge), "
+      "devices take part changes no byte, and neither does the order of models (but for dare). The metadata record the whole recipe (tensormorph.merge), "
       "with hashes of what was read: --recipe of a merged file merges again.\n"
       "The exit code is 0 if it was merged (or, with --dry-run, could be), 1 if the plan is refused, 2 for a wrong command line or "
       "recipe, 3 if a file, the disk or a device is in trouble.\n"

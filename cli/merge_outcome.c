@@ -22,11 +22,21 @@ static uint64_t count_changed(const tm_rows *rows, uint32_t column, uint64_t top
   return count;
 }
 
+/* Only results in blocks have an error of their own. */
+static bool has_any(const tm_rows *rows, uint32_t column) {
+  tm_cell cells[TM_MAX_COLUMNS];
+  for (uint64_t i = 0; i < rows->count && job_row(rows->source, rows->order[i], cells); i++)
+    if (cells[column].defined != 0) return true;
+  return false;
+}
+
+#define ERROR_STYLE 5
+
 static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_look *look, tm_output_stream *stream, tm_error *error) {
-  static const tm_column_style styles[] = {
+  tm_column_style styles[] = {
     { "name", NULL, 16, 0, false, TM_SHOWN_ALWAYS },       { "dtype", NULL, 0, 3, false, TM_SHOWN_ALWAYS },
     { "shape", NULL, 0, 4, false, TM_SHOWN_ALWAYS },       { "change_max", NULL, 0, 2, false, TM_SHOWN_ALWAYS },
-    { "change_rel", NULL, 0, 0, false, TM_SHOWN_ALWAYS },  { "error_rel", NULL, 0, 1, false, TM_SHOWN_IF_NONZERO } };
+    { "change_rel", NULL, 0, 0, false, TM_SHOWN_ALWAYS },  { "error_rel", NULL, 0, 1, false, TM_SHOWN_IF_WIDE } };
   uint32_t         column_count = 0;
   const tm_column *columns = tm_job_columns(job, &column_count);
   tm_row_selection selection = { .sort_column = tm_column_find(columns, column_count, "change_rel"), .top = UINT64_MAX };
@@ -35,6 +45,7 @@ static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_l
   const tm_status  status = tm_row_selection_apply(&selection, &rows, &order, error);
   if (status != TM_OK) return status;
   rows.count = count_changed(&rows, selection.sort_column, top);
+  if (has_any(&rows, tm_column_find(columns, column_count, "error_rel"))) styles[ERROR_STYLE].shown = TM_SHOWN_ALWAYS;
   if (rows.count > 0) {
     tm_output_format(stream, "\nlargest changes%s:\n", rows.count == top ? "" : " (all there are)");
     tm_row_selection_print(&selection, &rows, styles, sizeof styles / sizeof styles[0], *look, stream);
