@@ -32,6 +32,10 @@ static tm_merge_group *find_or_add(tm_merge_groups *groups, const tm_cell *found
   return last;
 }
 
+static bool is_written(const tm_cell *action) {
+  return action->defined != 0 && (strcmp(action->text, "merge") == 0 || strcmp(action->text, "copy") == 0);
+}
+
 void tm_merge_groups_make(tm_merge_groups *groups, const tm_merge_plan *plan) {
   uint32_t         count = 0, places[WORD_COUNT];
   const tm_column *plan_columns = tm_merge_plan_columns(plan, &count);
@@ -44,6 +48,7 @@ void tm_merge_groups_make(tm_merge_groups *groups, const tm_merge_plan *plan) {
     tm_merge_group *group = find_or_add(groups, found);
     group->tensor_count++;
     if (cells[bytes].defined != 0) group->bytes += cells[bytes].count;
+    group->is_written = group->is_written || is_written(&found[0]);
   }
 }
 
@@ -51,7 +56,8 @@ static bool group_row(const void *source, uint64_t row, tm_cell *cells) {
   const tm_merge_groups *groups = source;
   if (row >= groups->count) return false;
   cells[0] = tm_cell_count(groups->items[row].tensor_count);
-  cells[1] = tm_cell_bytes(groups->items[row].bytes);
+  /* Tensors that are left out or refused become no bytes. */
+  cells[1] = groups->items[row].is_written ? tm_cell_bytes(groups->items[row].bytes) : tm_cell_undefined(TM_COLUMN_BYTES);
   memcpy(cells + 2, groups->items[row].words, sizeof groups->items[row].words);
   return true;
 }

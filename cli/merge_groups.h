@@ -11,6 +11,7 @@ typedef struct tm_merge_group {
   tm_cell  words[4];            /* action, dtype, models, weights */
   uint64_t tensor_count;
   uint64_t bytes;
+  bool     is_written;
 } tm_merge_group;
 
 /* Further kinds are counted with the last one, whose words are undefined then. */

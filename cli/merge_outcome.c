@@ -50,7 +50,7 @@ static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_l
     tm_output_format(stream, "\nlargest changes%s:\n", rows.count == top ? "" : " (all there are)");
     tm_row_selection_print(&selection, &rows, styles, sizeof styles / sizeof styles[0], *look, stream);
   } else if (top > 0) {
-    tm_output_text(stream, "\nno tensor differs from where it was taken from\n");
+    tm_output_text(stream, "\nno tensor differs from that of the base or first model\n");
   }
   free(order);
   return TM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge_plan_text.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "merge_groups.h"
 #include "merge_words.h"
@@ -42,46 +42,67 @@ static void print_groups(const tm_merge_plan *plan, const tm_table_look *look, t
   tm_rows_print_table(&rows, views, sizeof views / sizeof views[0], look, stream);
 }
 
-/* The caller frees the row numbers. */
-static uint64_t *find_mismatches(const tm_merge_plan *plan, const tm_column *columns, uint32_t column_count, uint64_t *out_count) {
-  tm_cell        cells[TM_MAX_COLUMNS];
-  const uint64_t row_count = tm_merge_plan_row_count(plan);
-  const uint32_t mismatch = tm_column_find(columns, column_count, "mismatch");
-  uint64_t      *order = calloc(row_count + 1, sizeof *order);
-  *out_count = 0;
-  for (uint64_t row = 0; order != NULL && plan_row(plan, row, cells); row++)
-    if (cells[mismatch].defined != 0 && cells[mismatch].count != 0) order[(*out_count)++] = row;
-  return order;
+/* Where a plan's row has what. */
+typedef struct plan_places {
+  uint32_t name;
+  uint32_t action;
+  uint32_t mismatch;
+  uint32_t message;
+} plan_places;
+
+static plan_places find_places(const tm_merge_plan *plan) {
+  uint32_t         count = 0;
+  const tm_column *columns = tm_merge_plan_columns(plan, &count);
+  return (plan_places){ tm_column_find(columns, count, "name"), tm_column_find(columns, count, "action"),
+                        tm_column_find(columns, count, "mismatch"), tm_column_find(columns, count, "message") };
 }
 
-static void print_mismatches(const tm_merge_plan *plan, const tm_table_look *look, tm_output_stream *stream) {
-  uint32_t         column_count = 0;
-  const tm_column *columns = tm_merge_plan_columns(plan, &column_count);
-  tm_rows          rows = { columns, column_count, plan_row, plan, 0, NULL };
-  uint64_t        *order = find_mismatches(plan, columns, column_count, &rows.count);
-  const tm_column_view views[] = { { tm_column_find(columns, column_count, "name"), 16, 0, false, NULL },
-                                   { tm_column_find(columns, column_count, "mismatch"), 0, 1, false, NULL },
-                                   { tm_column_find(columns, column_count, "action"), 0, 0, false, NULL },
-                                   { tm_column_find(columns, column_count, "message"), 30, 0, false, NULL } };
-  rows.order = order;
-  if (order == NULL) tm_output_text(stream, "\nno memory for the table of what does not match\n");
-  if (rows.count > 0) {
-    tm_output_text(stream, "\nwhat does not match:\n");
-    tm_rows_print_table(&rows, views, sizeof views / sizeof views[0], look, stream);
+#define MISMATCH_FORMAT "  %-6s  %-8s  "
+#define MISMATCH_INDENT 20
+/* Where lines are this short a sentence gets lines of its own. */
+#define NARROW_WIDTH  72
+#define NARROW_INDENT 4
+
+/* What is done is a sentence, and the reason why the table is there: it is broken into lines, and never cut. */
+static void print_mismatch(const plan_places *places, const tm_cell *cells, uint32_t width, tm_output_stream *stream) {
+  char text[2048], name[1024];
+  tm_printable_escape(cells[places->name].text, (size_t)cells[places->name].count, name, sizeof name);
+  snprintf(text, sizeof text, "%s: %s", name, cells[places->message].defined != 0 ? cells[places->message].text : "");
+  const bool is_narrow = width != 0 && width < NARROW_WIDTH;
+  tm_output_format(stream, MISMATCH_FORMAT, cells[places->action].text, cells[places->mismatch].text);
+  if (is_narrow) tm_output_format(stream, "\n%*s", NARROW_INDENT, "");
+  tm_printable_wrap(stream, text, is_narrow ? NARROW_INDENT : MISMATCH_INDENT, width);
+}
+
+static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {
+  tm_cell           cells[TM_MAX_COLUMNS];
+  bool              has_begun = false;
+  const plan_places places = find_places(plan);
+  for (uint64_t row = 0; stream->error == 0 && plan_row(plan, row, cells); row++) {
+    if (cells[places.mismatch].defined == 0 || cells[places.mismatch].count == 0) continue;
+    if (!has_begun) tm_output_format(stream, "\nwhat does not match:\n" MISMATCH_FORMAT "tensor\n", "action", "mismatch");
+    has_begun = true;
+    print_mismatch(&places, cells, width, stream);
   }
-  free(order);
 }
 
-static void print_sizes(const tm_merge_description *plan, tm_output_stream *stream) {
+static void print_counts(const tm_merge_description *plan, tm_output_stream *stream) {
   tm_quantity a, b, c, d;
   tm_output_format(stream, "\n%s tensor%s: %s merged, %s copied", tm_quantity_count(plan->tensor_count, &a), plural(plan->tensor_count),
                    tm_quantity_count(plan->merged_count, &b), tm_quantity_count(plan->copied_count, &c));
   if (plan->skipped_count > 0) tm_output_format(stream, "; %s left out", tm_quantity_count(plan->skipped_count, &d));
   if (plan->refused_count > 0) tm_output_format(stream, "; %s refused", tm_quantity_count(plan->refused_count, &d));
-  tm_output_format(stream, "\nreads %s, writes %s", tm_quantity_bytes(plan->read_bytes, &a), tm_quantity_bytes(plan->written_bytes, &b));
-  if (plan->file_count > 1) tm_output_format(stream, " in %u files", plan->file_count);
-  if (plan->free_bytes != UINT64_MAX) tm_output_format(stream, " (%s of disk free)", tm_quantity_bytes(plan->free_bytes, &c));
-  tm_output_format(stream, ", takes about %s of memory\n", tm_quantity_bytes(plan->memory_bytes, &d));
+  tm_output_char(stream, '\n');
+}
+
+static void print_sizes(const tm_merge_description *plan, uint32_t width, tm_output_stream *stream) {
+  char        text[256], files[32] = "", room[64] = "";
+  tm_quantity a, b, c, d;
+  if (plan->file_count > 1) snprintf(files, sizeof files, " in %u files", plan->file_count);
+  if (plan->free_bytes != UINT64_MAX) snprintf(room, sizeof room, " (%s of disk free)", tm_quantity_bytes(plan->free_bytes, &c));
+  snprintf(text, sizeof text, "reads %s, writes %s%s%s, takes about %s of memory", tm_quantity_bytes(plan->read_bytes, &a),
+           tm_quantity_bytes(plan->written_bytes, &b), files, room, tm_quantity_bytes(plan->memory_bytes, &d));
+  tm_printable_wrap(stream, text, 0, width);
 }
 
 static void print_losses(const tm_merge_plan *plan, tm_output_stream *stream) {
@@ -106,8 +127,9 @@ void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *requ
   tm_merge_plan_describe(plan, &description);
   print_head(request, stream);
   print_groups(plan, &look, stream);
-  print_mismatches(plan, &look, stream);
-  print_sizes(&description, stream);
+  print_mismatches(plan, look.width, stream);
+  print_counts(&description, stream);
+  print_sizes(&description, look.width, stream);
   print_losses(plan, stream);
   for (uint64_t i = 0; tm_merge_plan_note(plan, i, &note) == TM_OK; i++) tm_printable_about(stream, "note", note, look.width);
 }
