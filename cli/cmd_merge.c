@@ -142,7 +142,8 @@ static int follow_plan(merge_run *merge) {
   const tm_preferences *preferences = &merge->invocation->preferences;
   if (!preferences->json && !preferences->quiet) {
     tm_merge_plan_print(merge->plan, &merge->request, look_of(merge), merge->invocation->output);
-    tm_output_flush(merge->invocation->output);
+    /* Whoever does not get to see the plan may not want it carried out. */
+    if (!tm_output_flush(merge->invocation->output)) return TM_EXIT_TROUBLE;
   }
   complain_refusals(merge);
   if (merge->refusal_count == 0 && !is_dry(merge)) return start_job(merge);
