@@ -151,6 +151,27 @@ u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *ker
   return 0;
 }
 
+/* ---- merges ---- */
+
+/* Dense inputs around their weights, which are binding 1; what is not there is bound to the first again. */
+u32 kernel_plan_merge(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand) {
+  kernel_parameters *p = &out_plan->parameters;
+  const u32 inputs = operation->input_count;
+  const u32 reasons = kernel_refuses_strided(operation, out_operand);
+  u32 buffers[KERNEL_MOST_BUFFERS] = { 0, 1, 0, 0, 0, inputs };
+  if (reasons != 0) return reasons;
+  begin(operation, out_plan);
+  for (u32 i = 2; i < inputs; i++) buffers[i] = i;
+  for (u32 i = 3; i < inputs; i++) p->sizes[i - 3] = operation->operands[i].format;
+  p->count = output_of(operation)->element_count;
+  p->detail = inputs - 1;
+  out_plan->slots[inputs] = 5;
+  settle(p);
+  out_plan->flops = 2 * (double)p->count * (inputs - 1);
+  add_dispatch(out_plan, kernels[0], parts_of(p->count, GROUP_SIZE), KERNEL_MOST_BUFFERS, buffers);
+  return 0;
+}
+
 /* ---- moves ---- */
 
 static u32 plan_units(const tm_operation *operation, kernel_plan *plan, u32 *out_operand) {

@@ -37,6 +37,7 @@ typedef u32 (*kernel_plan_fn)(const tm_operation *operation, const char *const *
 u32 kernel_plan_elementwise(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_move(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_gather(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
+u32 kernel_plan_merge(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_dequantize(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_reduce(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);
 u32 kernel_plan_one_pass(const tm_operation *operation, const char *const *kernels, kernel_plan *out_plan, u32 *out_operand);

@@ -22,6 +22,7 @@ const kernel_program_info kernel_programs[KERNEL_PROGRAM_COUNT] = {
   [KERNEL_MATMUL_INTEGER]     = { "matmul_integer", 0, 1, { COMMON, "kernel_block.inc", "kernel_matmul.inc" } },
   [KERNEL_TOKENS]             = { "tokens", 0, 0, { COMMON, "kernel_tokens.inc" } },
   [KERNEL_TOKENS_F64]         = { "tokens_f64", 1, 0, { COMMON, "kernel_tokens.inc" } },
+  [KERNEL_MERGE]              = { "merge", 1, 0, { COMMON, "kernel_block.inc", "kernel_merge.inc" } },
 };
 
 void kernel_options_print(kernel_program program, u32 has_f64, const kernel_parameters *special, char *out_text) {

@@ -98,6 +98,8 @@ static const kernel_row rows[] = {
   EXACT(RELU, NUMBERS, ELEMENTWISE, "sign_code", 0),
   EXACT(CLAMP, NUMBERS, ELEMENTWISE, "clamp_code", 0),
   EXACT(LERP, FLOATS, ELEMENTWISE_F64, "lerp_real", F64 | ROUNDS),
+  { RUNS(WEIGHTED_SUM, MERGE, "weighted_sum", NULL, merge), .needs = F64,
+    .formats = { FLOATS | BLOCKS, BIT(F64), FLOATS | BLOCKS, FLOATS | BLOCKS, FLOATS | BLOCKS, FLOATS } },
   { RUNS(COMPARE, ELEMENTWISE, "compare_code", NULL, elementwise), .formats = { PLAIN, SAME, BIT(BOOL) },
     .attribute_bytes = sizeof(tm_compare_attributes) },
   { RUNS(WHERE, ELEMENTWISE, "where_code", NULL, elementwise), .formats = { BIT(BOOL), WORDS, WORDS, WORDS } },

@@ -7,6 +7,7 @@ extern const kernel_row_table webgpu_rows_cast;
 extern const kernel_row_table webgpu_rows_arithmetic;
 extern const kernel_row_table webgpu_rows_select;
 extern const kernel_row_table webgpu_rows_lerp;
+extern const kernel_row_table webgpu_rows_merge;
 extern const kernel_row_table webgpu_rows_transcendental;
 extern const kernel_row_table webgpu_rows_reduce_sum;
 extern const kernel_row_table webgpu_rows_reduce_parts;
@@ -24,6 +25,7 @@ const kernel_row_table *const webgpu_row_tables[] = {
   &webgpu_rows_arithmetic,
   &webgpu_rows_select,
   &webgpu_rows_lerp,
+  &webgpu_rows_merge,
   &webgpu_rows_transcendental,
   &webgpu_rows_reduce_sum,
   &webgpu_rows_reduce_parts,

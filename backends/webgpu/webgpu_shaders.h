@@ -17,6 +17,7 @@ extern const char webgpu_wgsl_block[];
 extern const char webgpu_wgsl_compare_tensors[];
 extern const char webgpu_wgsl_dequantize[];
 extern const char webgpu_wgsl_digits[];
+extern const char webgpu_wgsl_double[];
 extern const char webgpu_wgsl_line[];
 extern const char webgpu_wgsl_matmul[];
 extern const char webgpu_wgsl_matmul_float[];
@@ -34,6 +35,7 @@ extern const char webgpu_wgsl_rope[];
 extern const char webgpu_wgsl_softmax[];
 extern const char webgpu_wgsl_stats[];
 extern const char webgpu_wgsl_update[];
+extern const char webgpu_wgsl_weighted_sum[];
 extern const char webgpu_wgsl_wide[];
 
 #endif

@@ -128,8 +128,9 @@ typedef struct tm_merge_plan tm_merge_plan;
  * that were read) of this merge.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
- * TM_ERROR_ARGUMENT (options, weights or densities out of range, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that
- * matches nothing, with a suggestion; no tensor that the models have in common; no such folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
+ * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in common,
+ * an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code ENOENT: no such
+ * folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
                                tm_error *error);

@@ -23,6 +23,7 @@
 #define MOST_OPEN 32u
 /* That are waited for at once when a file is brought to the disk. */
 #define SYNC_BYTES (UINT64_C(32) << 20)
+#define EARLY_BYTES (UINT64_C(1) << 20)
 #define MOST_IDS  16u           /* that are tried until nobody has it */
 
 typedef struct part {
@@ -243,6 +244,11 @@ static void give_back(const part *one, int descriptor) {
   if (descriptor != one->descriptor) (void)close(descriptor);
 }
 
+/* The disk may begin with what is large, so that less is left to wait for at the end.  Whether it does is of no concern here. */
+static void start_writing(int descriptor, uint64_t begin, uint64_t bytes) {
+  if (bytes >= EARLY_BYTES) (void)sync_file_range(descriptor, (off_t)begin, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offset, const void *data, uint64_t bytes,
                                tm_error *error) {
   const part *one = &set->parts[file];
@@ -255,6 +261,7 @@ tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offs
   if (descriptor < 0) return tm_pending_fail(&set->folder, one->part_name, "opened", errno, error);
   const bool is_written = tm_descriptor_write(descriptor, offset, data, bytes);
   const int number = errno;
+  if (is_written) start_writing(descriptor, offset, bytes);
   give_back(one, descriptor);
   return is_written ? TM_OK : tm_pending_fail(&set->folder, one->part_name, "written", number, error);
 }

@@ -11,8 +11,6 @@
 #include "jobs/merge_row.h"
 #include "jobs/merge_tiles.h"
 
-/* A tile of so many units, all inputs and results together, stays in the caches while it is worked on, and ends soon. */
-#define UNITS_IN_TILE 48u
 #define COPIED_BYTES (UINT64_C(4) << 20)
 
 typedef struct merge_state {
@@ -57,10 +55,6 @@ static tm_merge_open *find_unfinished(const merge_state *state, bool *out_may_co
   return NULL;
 }
 
-static uint64_t tile_units(const merge_state *state, const tm_merge_item *item) {
-  return tm_max_u64(1, tm_min_u64(state->most_units, UNITS_IN_TILE / (item->input_count + 1)));
-}
-
 static tm_status next_piece(void *context, tm_work_stream_piece *out_piece, tm_error *error) {
   merge_state *state = context;
   bool may_come = false;
@@ -71,7 +65,7 @@ static tm_status next_piece(void *context, tm_work_stream_piece *out_piece, tm_e
     if (status != TM_OK) return status;
     open = find_unfinished(state, &may_come);
   }
-  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, tile_units(state, open->item), out_piece, error), error);
+  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, tm_merge_tile_units(open->item, state->most_units), out_piece, error), error);
 }
 
 static tm_status piece_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
@@ -188,7 +182,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
   for (uint64_t i = 0; i < plan->totals.tensor_count; i++) {
     const tm_merge_item *item = &plan->items[i];
     if (item->action != TM_MERGE_COMPUTE) continue;
-    const uint64_t elements = tm_min_u64(item->element_count, tile_units(state, item) * TM_MERGE_UNIT_ELEMENTS);
+    const uint64_t elements = tm_min_u64(item->element_count, tm_merge_tile_units(item, state->most_units) * TM_MERGE_UNIT_ELEMENTS);
     result_bytes = tm_max_u64(result_bytes, tm_merge_bytes_of(tm_merge_computed_format(item), elements));
   }
   const tm_work_stream_source work = { .context = state,

@@ -87,7 +87,7 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
     for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
       any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
     if (any) continue;
-    return tm_fail(error, TM_ERROR_NOT_FOUND, "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
                    "same names?", settings->sources[0].path, settings->sources[source].path);
   }
   return TM_OK;
@@ -116,7 +116,9 @@ static tm_status add_up(tm_merge_plan *plan, tm_error *error) {
     if (item->action != TM_MERGE_COMPUTE && item->action != TM_MERGE_COPY) continue;
     fits = fits && tm_checked_add(totals->written_bytes, item->bytes, &totals->written_bytes) &&
            tm_checked_add(totals->read_bytes, tm_merge_read_bytes(&plan->settings, item), &totals->read_bytes);
-    plan->unit_bytes = tm_max_u64(plan->unit_bytes, tm_merge_unit_bytes(&plan->settings, item));
+    const uint64_t unit_bytes = tm_merge_unit_bytes(&plan->settings, item);
+    plan->unit_bytes = tm_max_u64(plan->unit_bytes, unit_bytes);
+    plan->tile_bytes = tm_max_u64(plan->tile_bytes, unit_bytes * tm_merge_tile_units(item, UINT64_MAX));
   }
   return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "merge: more bytes than 64 bits can count");
 }
@@ -125,7 +127,8 @@ static void plan_memory(tm_merge_plan *plan) {
   const uint64_t limit = plan->memory->limit_bytes, used = atomic_load(&plan->memory->used_bytes);
   const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes;
   char text[200];
-  plan->totals.memory_bytes = fixed + 2 * plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
+  const uint64_t most = plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
+  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
   (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64 " that are allowed only %" PRIu64
                  " are left", least, limit, limit - tm_min_u64(limit, used));

@@ -30,6 +30,7 @@ struct tm_merge_plan {
   uint32_t              problem_count, note_count;
   tm_merge_description  totals;
   uint64_t              unit_bytes;     /* memory for a unit of merge_tiles.h of the most demanding tensor */
+  uint64_t              tile_bytes;     /* and for its tiles, as far as memory allows */
   atomic_bool           is_used;
 };
 

@@ -4,8 +4,7 @@
 #include "base/checked.h"
 #include "tensor/format.h"
 
-/* A tile has about so many bytes at most, all inputs and results together. */
-#define MOST_TILE_BYTES (UINT64_C(32) << 20)
+#define UNITS_IN_TILE 48u
 /* Lanes of the stream and what devices take for themselves share what the application allows. */
 #define TILES_IN_MEMORY 6u
 /* Lanes, windows, notes, open tensors. */
@@ -43,9 +42,13 @@ uint64_t tm_merge_fixed_bytes(const tm_merge_settings *settings) {
 
 uint64_t tm_merge_most_units(const tm_memory *memory, uint64_t unit_bytes) {
   const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
-  uint64_t bytes = MOST_TILE_BYTES;
-  if (limit != 0) bytes = limit <= used ? 0 : tm_min_u64(bytes, (limit - used) / TILES_IN_MEMORY);
+  if (limit == 0) return UNITS_IN_TILE;
+  const uint64_t bytes = limit <= used ? 0 : (limit - used) / TILES_IN_MEMORY;
   return tm_max_u64(1, bytes / tm_max_u64(1, unit_bytes));
+}
+
+uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units) {
+  return tm_max_u64(1, tm_min_u64(most_units, UNITS_IN_TILE / (item->input_count + 1)));
 }
 
 static uint64_t common_bytes(const tm_merge_settings *settings, const tm_merge_item *item, const tm_merge_input *input) {

@@ -22,6 +22,8 @@ uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_i
 uint64_t tm_merge_fixed_bytes(const tm_merge_settings *settings);
 /* Units that a tile may have at most, by what the application allows; at least 1. */
 uint64_t tm_merge_most_units(const tm_memory *memory, uint64_t unit_bytes);
+/* Units of an item's tiles: all inputs and results together stay in the caches while they are worked on, and end soon. */
+uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units);
 
 /* What is read for an item, in all passes. */
 uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_item *item);

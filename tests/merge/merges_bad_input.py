@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does not match, what cannot be, and what goes wrong:  merges_bad_input.py RUNNER"""
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/make-venv)")
+    sys.exit(77)
+
+import merge_files as files
+
+RUNNER = sys.argv[1]
+MISSING = {"fail": 0, "available": 1, "copy": 2, "skip": 3}
+ROWS = {"fail": 0, "common": 1, "lead": 2, "longest": 3}
+OTHER = {"fail": 0, "copy": 1, "skip": 2}
+
+
+def values(shape, seed=0):
+    return numpy.random.default_rng(seed).standard_normal(shape)
+
+
+def write(folder, name, tensors):
+    return files.write_safetensors(folder / f"{name}.safetensors", {key: files.make(*given) for key, given in tensors.items()})
+
+
+def mean(*arrays):
+    return files.make("f32", sum(array.astype(numpy.float32).astype(float) / len(arrays) for array in arrays)).data
+
+
+def plan_of(run, name):
+    return run.rows("planned")[name]
+
+
+def refused(folder, method, models, message, **keys):
+    """The plan says no, and nothing is there."""
+    before = sorted(path.name for path in folder.iterdir())
+    run = files.merge(RUNNER, method, folder / "out.safetensors", models, **keys)
+    assert run.code == 1 and message in run.text(), (message, run.code, run.text())
+    assert sorted(path.name for path in folder.iterdir()) == before, "a refused plan left something"
+    return run
+
+
+def fails(folder, method, models, message, out=None, **keys):
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    run = files.merge(RUNNER, method, out or folder / "out.safetensors", models, **keys)
+    assert run.code == 3 and message in run.text(), (message, run.code, run.text())
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert before == after, "a merge that failed left something"
+    return run
+
+
+def works(folder, method, models, **keys):
+    out = folder / "out.safetensors"
+    run = files.merge(RUNNER, method, out, models, **keys)
+    assert run.code == 0, run.text()
+    tensors, _ = files.read_safetensors(out)
+    out.unlink()
+    return run, tensors
+
+
+# ---- what does not match ----
+
+def check_missing(folder):
+    a, b, c = values((3, 4), 1), values((3, 4), 2), values((3, 4), 3)
+    first = write(folder, "first", {"w": ("f32", a), "only.first": ("f32", c)})
+    second = write(folder, "second", {"w": ("f32", b), "only.second": ("f32", b)})
+    run = refused(folder, "linear", [first, second], "2 tensors are not in all models")
+    assert plan_of(run, "only.first")["action"] == "refuse" and plan_of(run, "only.first")["mismatch"] == "missing"
+    assert "not in second.safetensors" in plan_of(run, "only.first")["message"], run.text()
+    for policy in ("available", "copy"):
+        _, found = works(folder, "linear", [first, second], missing=MISSING[policy], sets=["w:0:3"])
+        assert list(found) == ["w", "only.first", "only.second"], list(found)
+        assert found["only.first"].data == files.make("f32", c).data and found["only.second"].data == files.make("f32", b).data
+    run, found = works(folder, "linear", [first, second], missing=MISSING["skip"])
+    assert list(found) == ["w"] and found["w"].data == mean(a, b)
+    assert list(run.rows("planned"))[-2:] == ["only.first", "only.second"] and plan_of(run, "only.first")["action"] == "skip"
+    base = write(folder, "base", {"w": ("f32", a), "only.first": ("f32", a)})
+    refused(folder, "task", [first, second], "not in second.safetensors", base=base)
+    _, found = works(folder, "task", [first, second], base=base, missing=MISSING["available"])
+    exact = files.make("f32", a).values() + (files.make("f32", c).values() - files.make("f32", a).values())
+    assert found["only.first"].data == files.make("f32", exact).data, "who lacks it adds no difference"
+    assert found["only.second"].data == files.make("f32", b).data
+    # a model of weight 0 takes no part, so nothing of it can be missing
+    _, found = works(folder, "linear", [first, second], sets=["w:1:0:only.first", "w:0:0:only.second"])
+    assert found["only.first"].data == files.make("f32", c).data
+
+
+def check_rows(folder):
+    a, b = values((6, 4), 1), values((8, 4), 2)
+    first, second = write(folder, "first", {"emb": ("f32", a)}), write(folder, "second", {"emb": ("f32", b)})
+    run = refused(folder, "linear", [first, second], "[6,4] in first.safetensors, [8,4] in second.safetensors")
+    assert plan_of(run, "emb")["mismatch"] == "rows"
+    common = mean(a, b[:6])
+    for policy, models, wanted in (("common", [first, second], common), ("lead", [first, second], common),
+                                   ("longest", [first, second], common + files.make("f32", b[6:]).data),
+                                   ("lead", [second, first], common + files.make("f32", b[6:]).data),
+                                   ("common", [second, first], common)):
+        _, found = works(folder, "linear", models, rows=ROWS[policy])
+        assert found["emb"].data == wanted and found["emb"].shape == (len(wanted) // 16, 4), (policy, found["emb"].shape)
+    base = write(folder, "base", {"emb": ("f32", values((5, 4), 3))})
+    for method in ("task", "ties", "dare"):
+        _, found = works(folder, method, [first, second], base=base, rows=ROWS["longest"], sets=["d:-:0.5"])
+        assert found["emb"].shape == (8, 4) and found["emb"].data[80:] == files.make("f32", b[5:]).data, method
+    _, found = works(folder, "slerp", [first, second], rows=ROWS["lead"])
+    assert found["emb"].shape == (6, 4)
+    large = [write(folder, f"large{i}", {"emb": ("f32", values((rows, 640), i))}) for i, rows in enumerate((300, 411))]
+    one, _ = works(folder, "linear", large, rows=ROWS["longest"])
+    assert one.rows()["emb"]["shape"] == "411,640"
+
+
+def check_shapes_and_types(folder):
+    first = write(folder, "first", {"w": ("f32", values((3, 4))), "ids": ("i64", numpy.arange(4)), "same": ("i64", numpy.arange(9))})
+    second = write(folder, "second", {"w": ("f32", values((4, 3))), "ids": ("i64", numpy.arange(4) + 1), "same": ("i64", numpy.arange(9))})
+    run = refused(folder, "linear", [first, second], "[3,4] in first.safetensors, [4,3] in second.safetensors")
+    assert plan_of(run, "w")["mismatch"] == "shape" and plan_of(run, "ids")["mismatch"] == "type"
+    assert plan_of(run, "same")["action"] == "copy" and plan_of(run, "same")["mismatch"] == ""
+    run, found = works(folder, "linear", [first, second], other=OTHER["copy"])
+    assert found["ids"].data == files.make("i64", numpy.arange(4)).data and found["w"].shape == (3, 4)
+    _, found = works(folder, "linear", [first, second], other=OTHER["skip"])
+    assert list(found) == ["same"]
+    # a format for results is none for integers
+    _, found = works(folder, "linear", [first], sets=["f:-:4"])
+    assert found["ids"].kind == "i64" and found["w"].kind == "bf16"
+
+
+def check_formats(folder):
+    blocks = files.write_gguf(folder / "blocks.gguf", {"w": files.make("q8_0", values((4, 64)))})
+    refused(folder, "linear", [blocks, blocks], "safetensors has no such type")
+    odd = write(folder, "odd", {"w": ("f32", values((4, 33)))})
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", [odd], sets=[f"f:-:{0x108}"])
+    assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
+    _, found = works(folder, "linear", [blocks, blocks], sets=["f:-:2"])
+    assert found["w"].kind == "f32" and numpy.array_equal(found["w"].values(), files.make("q8_0", values((4, 64))).values())
+    fails(folder, "linear", [odd], "results can be of any float format", sets=["f:-:24"])
+    fails(folder, "linear", [odd], "results can be of any float format", sets=[f"f:-:{0x10c}"])
+
+
+# ---- what cannot be ----
+
+def check_arguments(folder):
+    a = write(folder, "a", {"model.layers.0.weight": ("f32", values((3, 4), 1)), "model.norm": ("f32", values(4, 1))})
+    b = write(folder, "b", {"model.layers.0.weight": ("f32", values((3, 4), 2)), "model.norm": ("f32", values(4, 2))})
+    other = write(folder, "other", {"encoder.weight": ("f32", values((3, 4)))})
+    run = fails(folder, "linear", [a, b], "no tensor matches 'model.layer.0.weight'", sets=["w:0:2:model.layer.0.weight"])
+    assert "did you mean 'model.layers.0.weight'?" in run.text()
+    for rule, message in (("w:0:nan", "a weight must be a finite number"), ("w:0:inf", "a weight must be a finite number"),
+                          ("d:0:0", "a density of 0; it must be above 0 and at most 1"), ("d:-:1.5", "a density of 1.5"),
+                          ("d:0:nan", "a density of"), ("t:-:-0.1", "a t of -0.1; it must be from 0 to 1"), ("t:-:nan", "a t of"),
+                          ("s:-:inf", "a scale must be a finite number"), ("w:2:1", "a rule for a model that is not there"),
+                          ("w:0:nan:model.norm", "(for 'model.norm')")):
+        fails(folder, "linear", [a, b], message, sets=[rule])
+    fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:0:1", "w:1:-1"])
+    fails(folder, "linear", [a, b], "tensor 'model.norm': the weights sum to 0", sets=["w:0:1:model.norm", "w:1:-1:model.norm"])
+    fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:-:0"])
+    fails(folder, "linear", [a, b], "the weights sum to 0 (or nearly", sets=["w:0:1e9", "w:1:-999999999"])
+    _, found = works(folder, "linear", [a, b], sets=["w:0:1", "w:1:-1"], flags=1)
+    wanted = files.make("f32", values(4, 1)).values() - files.make("f32", values(4, 2)).values()
+    assert found["model.norm"].data == files.make("f32", wanted).data, "weights as they are"
+    fails(folder, "linear", [a, other], "have no tensor of the same name")
+    fails(folder, "slerp", [a], "slerp is between two models")
+    fails(folder, "slerp", [a, b, b], "slerp is between two models")
+    fails(folder, "task", [a, b], "adds up differences from a base, and none is given")
+    fails(folder, "linear", [a, b], "a base is given", base=a)
+    fails(folder, "linear", [], "0 models")
+    fails(folder, "linear", [a] * 14, "14 models, expected 1 to 13")
+    fails(folder, "nothing", [a, b], "there is no method 0")
+    fails(folder, "linear", [a, b], "policy", missing=9)
+    fails(folder, "linear", [a, folder / "missing.safetensors"], "cannot be opened")
+
+
+def check_targets(folder):
+    a, b = write(folder, "a", {"w": ("f32", values((3, 4), 1))}), write(folder, "b", {"w": ("f32", values((3, 4), 2))})
+    fails(folder, "linear", [a, b], "is an input too", out=a)
+    (folder / "link.safetensors").symlink_to(b)
+    fails(folder, "linear", [a, b], "is an input too", out=folder / "link.safetensors")
+    os.link(a, folder / "hard.safetensors")
+    fails(folder, "linear", [a, b], "is an input too", out=folder / "hard.safetensors")
+    fails(folder, "task", [b], "is an input too", out=a, base=a)
+    fails(folder, "linear", [a, b], "No such file or directory", out=folder / "nowhere" / "out.safetensors")
+    (folder / "folder").mkdir()
+    fails(folder, "linear", [a, b], "folder", out=folder / "folder")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as elsewhere:
+        out = pathlib.Path(elsewhere) / "out.safetensors"
+        tensors, _ = files.merged(RUNNER, "linear", out, [a, b])
+        assert tensors["w"].data == mean(values((3, 4), 1), values((3, 4), 2)), "on another file system"
+
+
+def check_sets(folder):
+    shapes = {f"layer.{i}": ("f32", values((16, 32), i)) for i in range(6)}
+    a = write(folder, "a", shapes)
+    b = write(folder, "b", {name: (kind, array + 1) for name, (kind, array) in shapes.items()})
+    single, metadata = files.merged(RUNNER, "linear", folder / "one.safetensors", [a, b])
+    run = files.merge(RUNNER, "linear", folder / "set.safetensors", [a, b], shard=6000)
+    assert run.code == 0 and run.of("plan")[0][8] == "files=4", run.text()
+    parts = {}
+    for path in sorted(folder.glob("set-*.safetensors")):
+        tensors, own = files.read_safetensors(path)
+        assert own == metadata, "every shard says how it was made"
+        parts.update(tensors)
+    assert parts == single
+    again, _ = files.merged(RUNNER, "linear", folder / "again.safetensors", [folder / "set.safetensors.index.json", a], sets=["w:1:0"])
+    assert again == single, "a set as an input"
+
+
+# ---- what goes wrong ----
+
+def check_little_memory(folder):
+    a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
+    refused(folder, "linear", [a, b], "memory: the merge takes", memory=1_100_000)
+
+
+def check_file_limit(folder):
+    a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
+    before = sorted(path.name for path in folder.iterdir())
+    result = subprocess.run([RUNNER, "linear", folder / "out.safetensors", "model", a, "model", b], capture_output=True, text=True,
+                            timeout=60, restore_signals=False, check=False,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+    assert result.returncode == 3 and "error\tinput/output error" in result.stdout, result.stdout
+    assert sorted(path.name for path in folder.iterdir()) == before, "a merge without room left something"
+
+
+def check_truncated(folder):
+    a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
+    b.write_bytes(b.read_bytes()[:-100])
+    fails(folder, "linear", [a, b], "corrupt")
+
+
+def main():
+    checks = [check_missing, check_rows, check_shapes_and_types, check_formats, check_arguments, check_targets, check_sets,
+              check_little_memory, check_file_limit, check_truncated]
+    for check in checks:
+        with tempfile.TemporaryDirectory() as folder:
+            check(pathlib.Path(folder))
+        print(f"{check.__name__}: as it should be")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A merge that is killed at any moment leaves the old file whole or the new one whole, and nothing in the way of the next merge:
+merges_killed.py RUNNER.  A few moments; with TM_NIGHTLY=1 two hundred."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/make-venv)")
+    sys.exit(77)
+
+import merge_files as files
+
+RUNNER = sys.argv[1]
+MOMENTS = 200 if os.environ.get("TM_NIGHTLY") == "1" else 14
+SHAPE = (512, 1024)
+
+
+def contents(folder, names):
+    return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
+
+
+def command(out, paths, shard):
+    arguments = [RUNNER, "linear", out, "model", paths[0], "model", paths[1]] + (["shard", shard] if shard else [])
+    return [str(argument) for argument in arguments]
+
+
+def kill_at(arguments, seconds):
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+
+
+def whole_outputs(folder, inputs):
+    return {path.name for path in folder.iterdir() if path not in inputs}
+
+
+def check(folder, shard):
+    generator = numpy.random.default_rng(5)
+    paths = [files.write_safetensors(folder / f"{name}.safetensors",
+                                     {f"w{i}": files.make("f32", generator.standard_normal(SHAPE)) for i in range(4)}) for name in "ab"]
+    out = folder / "out.safetensors"
+    begin = time.monotonic()
+    subprocess.run(command(out, paths, shard), check=True, stdout=subprocess.DEVNULL, timeout=60)
+    usual = time.monotonic() - begin
+    names = whole_outputs(folder, paths)
+    new = contents(folder, names)
+    old_model = {"w0": files.make("f32", numpy.zeros((4, 4)))}
+    randomness = random.Random(3)
+    replaced = 0
+    for moment in range(MOMENTS // 2):
+        for name in whole_outputs(folder, paths):
+            (folder / name).unlink()
+        files.write_safetensors(out, old_model)
+        old = {out.name: out.read_bytes()}
+        kill_at(command(out, paths, shard), randomness.uniform(0, usual * 1.1))
+        left = contents(folder, whole_outputs(folder, paths))
+        standing = {name: data for name, data in left.items() if not name.endswith((".part", ".whole"))}
+        if standing != old:
+            # of a set everything may be there but the index, which the next writer puts in its place
+            assert all(new[name] == data for name, data in standing.items()), f"moment {moment}: {sorted(standing)}"
+            assert shard or standing == new, f"moment {moment}: {sorted(standing)}"
+            replaced += 1
+        subprocess.run(command(out, paths, shard), check=True, stdout=subprocess.DEVNULL, timeout=60)
+        assert contents(folder, whole_outputs(folder, paths)) == new, f"moment {moment}: the merge after it is not what it would be"
+    print(f"{MOMENTS // 2} kills{' of a set' if shard else ''}, {replaced} of them after the new file was there")
+
+
+def main():
+    for shard in (0, 5_000_000):
+        with tempfile.TemporaryDirectory() as folder:
+            check(pathlib.Path(folder), shard)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Merges against numpy, bit for bit:  merges_numpy.py RUNNER
+
+Everything is computed in float64, in the order and with the factors that merge.h states, and rounded once.
+"""
+import itertools
+import json
+import math
+import pathlib
+import sys
+import tempfile
+
+try:
+    import numpy
+    import gguf  # noqa: F401  read_gguf wants it
+except ImportError as missing:
+    print(f"skipped: {missing} (scripts/make-venv)")
+    sys.exit(77)
+
+import merge_files as files
+
+RUNNER = sys.argv[1]
+UNIT = 2.0 ** 28
+SHAPES = {"wide": (130, 64), "long": (1100, 96), "bias": (32,), "one": (1, 32), "none": (0, 32)}
+
+
+def rounded(weight):
+    return numpy.rint(weight * UNIT) / UNIT
+
+
+def normalized(weights):
+    total = 0.0
+    for weight in weights:
+        total += weight
+    units = [rounded(weight / total) for weight in weights]
+    units[units.index(max(units))] += 1 - sum(units)
+    return units
+
+
+def weighted_sum(values, weights):
+    result = values[0] * weights[0]
+    for value, weight in zip(values[1:], weights[1:]):
+        result = result + value * weight
+    return result
+
+
+def difference(x, base):
+    return numpy.where(x == base, 0.0, x - base)
+
+
+# ---- made models ----
+
+def made(seed, kind, scale=1.0, shapes=None):
+    generator = numpy.random.default_rng(seed)
+    return {name: files.make(kind, generator.standard_normal(shape) * scale) for name, shape in (shapes or SHAPES).items()}
+
+
+def write(folder, name, tensors):
+    is_gguf = any(tensor.kind.startswith("q") for tensor in tensors.values())
+    return (files.write_gguf(folder / f"{name}.gguf", tensors) if is_gguf
+            else files.write_safetensors(folder / f"{name}.safetensors", tensors, {"made_by": "a test"}))
+
+
+def same(found, wanted, what):
+    assert list(found) == list(wanted), (what, list(found), list(wanted))
+    for name, tensor in wanted.items():
+        assert found[name].kind == tensor.kind and found[name].shape == tensor.shape, (what, name, found[name].kind, found[name].shape)
+        if found[name].data == tensor.data:
+            continue
+        a, b = found[name].values().ravel(), tensor.values().ravel()
+        differ = numpy.flatnonzero((a != b) & ~(numpy.isnan(a) & numpy.isnan(b)))
+        if len(differ) == 0:
+            continue
+        raise AssertionError(f"{what}, {name}: {len(differ)} of {a.size} differ, the first at {differ[0]}: {a[differ[0]]!r}, "
+                             f"expected {b[differ[0]]!r}")
+
+
+def result(kinds, function, *models):
+    """function over the values of tensors of one name, in the format of the first."""
+    return {name: files.make(kinds or tensor.kind, function(name, *(model[name].values() for model in models)))
+            for name, tensor in models[0].items()}
+
+
+# ---- methods ----
+
+def check_linear(folder):
+    for number, kinds in enumerate([("f32", "f32"), ("bf16", "bf16", "bf16"), ("f16", "f32"), ("f32", "bf16", "f16"), ("f64", "f32"),
+                                    ("q8_0", "q8_0"), ("f32", "q8_0")]):
+        models = [made(10 * number + i, kind) for i, kind in enumerate(kinds)]
+        if kinds[0] == "f32" and "q8_0" in kinds:
+            models[0] = {name: tensor for name, tensor in models[0].items()}
+        paths = [write(folder, f"linear{number}.{i}", model) for i, model in enumerate(models)]
+        weights = [0.5, 0.2, 0.9][:len(models)]
+        order = sorted(range(len(models)), key=lambda i: (weights[i], str(paths[i])))
+        factors = normalized([weights[i] for i in order])
+        out = folder / f"linear{number}.out{'.gguf' if kinds[0] == 'q8_0' else '.safetensors'}"
+        sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)]
+        found, metadata = files.merged(RUNNER, "linear", out, paths, sets=sets)
+        same(found, result(None, lambda _, *x: weighted_sum([x[i] for i in order], factors), *models), f"linear of {kinds}")
+        recipe = json.loads(metadata["tensormorph.merge"])
+        assert recipe["method"] == "linear" and [m["weight"] for m in recipe["models"]] == weights, recipe
+        assert all(int(m["hash"], 16) != 0 for m in recipe["models"]), recipe
+        for permuted in itertools.islice(itertools.permutations(range(len(models))), 1, 4):
+            again = folder / f"again{out.suffix}"
+            sets = [f"w:{place}:{weights[i]}" for place, i in enumerate(permuted)]
+            if kinds[permuted[0]] != kinds[0]:
+                sets.append(f"f:-:{ {'f32': 2, 'f16': 3, 'bf16': 4, 'f64': 1, 'q8_0': 0x108}[kinds[0]]}")
+            other, _ = files.merged(RUNNER, "linear", again, [paths[i] for i in permuted], sets=sets)
+            same(other, found, f"linear of {kinds}, in the order {permuted}")
+
+
+def check_equal_inputs(folder):
+    for kind in ("f32", "bf16", "f16"):
+        model = made(77, kind)
+        values = numpy.frombuffer(model["wide"].data, numpy.uint8).copy()
+        model["wide"] = files.Tensor(kind, model["wide"].shape, values.tobytes())
+        paths = [write(folder, f"equal.{kind}.{i}", model) for i in range(5)]
+        for count, weights in ((2, [0.5, 0.5]), (3, [1, 1, 1]), (5, [0.1, 0.3, 7, 0.2, 1e-3]), (2, [0.3, 0.7])):
+            sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)]
+            found, _ = files.merged(RUNNER, "linear", folder / "equal.out.safetensors", paths[:count], sets=sets)
+            assert all(found[name].data == model[name].data for name in model), f"{count} equal {kind} models are not what each is"
+        for t in (0, 0.25, 0.5, 1):
+            found, _ = files.merged(RUNNER, "slerp", folder / "equal.out.safetensors", paths[:2], sets=[f"t:-:{t}"])
+            assert all(found[name].data == model[name].data for name in model), f"slerp of {kind} with itself at {t}"
+        for method in ("task", "ties", "dare"):
+            found, _ = files.merged(RUNNER, method, folder / "equal.out.safetensors", paths[1:3], base=paths[0], sets=["d:-:0.4", "s:-:1.7"])
+            assert all(found[name].data == model[name].data for name in model), f"{method} of the base itself, {kind}"
+    found, _ = files.merged(RUNNER, "linear", folder / "equal.out.safetensors", [paths[0], paths[0]])
+    assert all(found[name].data == model[name].data for name in model), "a model with itself"
+
+
+def slerp(a, b, t):
+    squares = math.fsum((a * a).ravel()), math.fsum((b * b).ravel())
+    cosine = math.fsum((a * b).ravel()) / (math.sqrt(squares[0]) * math.sqrt(squares[1])) if squares[0] and squares[1] else math.nan
+    if abs(cosine) <= 0.9995:
+        angle = math.acos(cosine)
+        return weighted_sum([a, b], [rounded(math.sin((1 - t) * angle) / math.sin(angle)), rounded(math.sin(t * angle) / math.sin(angle))])
+    return weighted_sum([a, b], [1 - rounded(t), rounded(t)])
+
+
+def check_slerp(folder):
+    for kind in ("f32", "bf16"):
+        a, b = made(1, kind), made(2, kind, 3.0)
+        b["wide"] = files.make(kind, a["wide"].values() * 1.25)         # parallel
+        b["one"] = files.make(kind, numpy.zeros((1, 32)))               # without a direction
+        paths = write(folder, "slerp.a", a), write(folder, "slerp.b", b)
+        for t in (0.1, 0.5, 0.75):
+            found, _ = files.merged(RUNNER, "slerp", folder / "slerp.out.safetensors", paths, sets=[f"t:-:{t}"])
+            same(found, result(None, lambda _, x, y, t=t: slerp(x, y, t), a, b), f"slerp of {kind} at {t}")
+        for t, end in ((0, a), (1, b)):
+            found, _ = files.merged(RUNNER, "slerp", folder / "slerp.out.safetensors", paths, sets=[f"t:-:{t}"])
+            assert all(found[name].data == end[name].data for name in end), f"slerp of {kind} at {t}"
+
+
+def task(base, models, weights, scale):
+    y = base
+    for model, weight in zip(models, weights):
+        d = difference(model, base)
+        y = numpy.where(d == 0, y, y + (weight * scale) * d)
+    return y
+
+
+def check_task(folder):
+    for kind in ("f32", "bf16", "q8_0"):
+        base, models = made(20, kind), [made(21 + i, kind, 1.0 + i) for i in range(3)]
+        suffix = ".gguf" if kind == "q8_0" else ".safetensors"
+        paths = [write(folder, f"task.{i}", model) for i, model in enumerate([base, *models])]
+        weights = [0.7, -0.25, 1.1]
+        order = sorted(range(3), key=lambda i: weights[i])
+        sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)] + ["s:-:0.8"]
+        found, _ = files.merged(RUNNER, "task", folder / f"task.out{suffix}", paths[1:], base=paths[0], sets=sets)
+        wanted = result(None, lambda _, b, *x, order=order: task(b, [x[i] for i in order], [weights[i] for i in order], 0.8), base, *models)
+        same(found, wanted, f"task of {kind}")
+        dare, _ = files.merged(RUNNER, "dare", folder / f"dare.out{suffix}", paths[1:], base=paths[0], sets=sets + ["d:-:1"])
+        same(dare, found, "dare with a density of 1")
+        nothing, _ = files.merged(RUNNER, "task", folder / f"task.out{suffix}", paths[1:], base=paths[0], sets=["s:-:0"])
+        same(nothing, base, "task with a scale of 0")
+
+
+def threshold(d, density):
+    magnitudes = numpy.sort(numpy.abs(d.astype(numpy.float32)).ravel())[::-1]
+    if density == 1 or magnitudes.size == 0:
+        return 0.0
+    kept = max(1, math.ceil(density * magnitudes.size * (1 - 2.0 ** -50)))
+    return float(magnitudes[kept - 1])
+
+
+def ties(base, models, weights, densities, scale, is_sum):
+    products, weight_sum, total = [], 0, 0
+    for model, weight, density in zip(models, weights, densities):
+        d = difference(model, base)
+        d = numpy.where(numpy.abs(d.astype(numpy.float32)).astype(numpy.float64) < threshold(d, density), 0.0, d)
+        products.append(weight * d)
+    elected = products[0]
+    for product in products[1:]:
+        elected = elected + product
+    for product, weight in zip(products, weights):
+        agrees = (product != 0) & ((product > 0) == (elected > 0))
+        total = total + numpy.where(agrees, product, 0.0)
+        weight_sum = weight_sum + numpy.where(agrees, abs(weight), 0.0)
+    with numpy.errstate(invalid="ignore", divide="ignore"):
+        mean = total if is_sum else total / weight_sum
+    return numpy.where(elected == 0, base, base + scale * mean)
+
+
+def check_ties(folder):
+    for kind in ("f32", "bf16"):
+        base, models = made(30, kind), [made(31 + i, kind) for i in range(3)]
+        paths = [write(folder, f"ties.{i}", model) for i, model in enumerate([base, *models])]
+        weights, densities = [0.7, 0.25, 1.1], [0.3, 1, 0.55]
+        order = sorted(range(3), key=lambda i: weights[i])
+        sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)] + [f"d:{i}:{density}" for i, density in enumerate(densities)]
+        for flags in (0, 4):
+            found, _ = files.merged(RUNNER, "ties", folder / "ties.out.safetensors", paths[1:], base=paths[0], sets=sets + ["s:-:0.9"],
+                                    flags=flags)
+            pick = lambda items, order=order: [items[i] for i in order]
+            wanted = result(None, lambda _, b, *x, flags=flags: ties(b, pick(x), pick(weights), pick(densities), 0.9, flags != 0), base,
+                            *models)
+            same(found, wanted, f"ties of {kind}, flags {flags}")
+
+
+def check_dare(folder):
+    shapes = {"large": (700, 96), "small": (5, 32)}
+    base, model = made(40, "f32", shapes=shapes), made(41, "f32", shapes=shapes)
+    paths = [write(folder, f"dare.{i}", tensors) for i, tensors in enumerate((base, model))]
+    density = 0.3
+    for flags, factor in ((0, 1 / density), (2, 1.0)):
+        runs = {}
+        for seed in (1, 2):
+            found, _ = files.merged(RUNNER, "dare", folder / "dare.out.safetensors", [paths[1]], base=paths[0], sets=[f"d:-:{density}"],
+                                    seed=seed, flags=flags)
+            b, x, y = base["large"].values(), model["large"].values(), found["large"].values()
+            kept = (b + factor * (x - b)).astype(numpy.float32).astype(numpy.float64)
+            assert numpy.all((y == b) | (y == kept)), "an element that is neither the base's nor its kept difference"
+            runs[seed] = y != b
+            assert abs(runs[seed].mean() - density) < 0.01, runs[seed].mean()
+        agreeing = (runs[1] == runs[2]).mean()
+        assert abs(agreeing - (density ** 2 + (1 - density) ** 2)) < 0.02, "masks of two seeds are not independent"
+    two, _ = files.merged(RUNNER, "dare", folder / "dare.out.safetensors", [paths[1], write(folder, "dare.2", model)], base=paths[0],
+                          sets=["d:-:0.5"], flags=2)
+    y = two["large"].values()
+    counts = [float((numpy.abs(y - (b + n * (x - b))) < 1e-5).mean()) for n in range(3)]
+    assert all(abs(count - wanted) < 0.02 for count, wanted in zip(counts, (0.25, 0.5, 0.25))), f"masks of two models: {counts}"
+
+
+def check_formats(folder):
+    a, b = made(50, "f32"), made(51, "f32")
+    paths = write(folder, "formats.a", a), write(folder, "formats.b", b)
+    for kind, number in (("f64", 1), ("f16", 3), ("bf16", 4), ("q8_0", 0x108)):
+        out = folder / f"formats.out{'.gguf' if kind == 'q8_0' else '.safetensors'}"
+        run = files.merge(RUNNER, "linear", out, paths, sets=[f"f:-:{number}", "f:-:2:b*"])
+        assert run.code == 0, run.text()
+        found, _ = (files.read_gguf if kind == "q8_0" else files.read_safetensors)(out)
+        wanted = result(kind, lambda _, x, y: weighted_sum([x, y], [0.5, 0.5]), a, b)
+        wanted["bias"] = files.make("f32", weighted_sum([a["bias"].values(), b["bias"].values()], [0.5, 0.5]))
+        same(found, wanted, f"linear to {kind}")
+        rows = run.rows()
+        if kind == "q8_0":
+            exact = weighted_sum([a["wide"].values(), b["wide"].values()], [0.5, 0.5]).astype(numpy.float32).astype(numpy.float64)
+            error = numpy.linalg.norm(found["wide"].values() - exact) / numpy.linalg.norm(exact)
+            assert math.isclose(float(rows["wide"]["error_rel"]), error, rel_tol=1e-9), (rows["wide"], error)
+        assert rows["bias"]["error_rel"] == "", rows["bias"]
+        change = numpy.linalg.norm(found["long"].values() - a["long"].values())
+        assert math.isclose(float(rows["long"]["change_l2"]), change, rel_tol=1e-9), (rows["long"], change)
+
+
+def check_large(folder):
+    """More tiles than one, in every way to cut and run them."""
+    shapes = {"large": (3000, 640)}
+    base, models = made(60, "f32", shapes=shapes), [made(61 + i, "f32", shapes=shapes) for i in range(2)]
+    paths = [write(folder, f"large.{i}", model) for i, model in enumerate([base, *models])]
+    for method in ("linear", "slerp", "task", "ties", "dare"):
+        rest = {} if method in ("linear", "slerp") else {"base": paths[0]}
+        files_written = set()
+        for keys in ({}, {"map": 1}, {"threads": 1}, {"memory": 12_000_000}, {"without": "cpu", "map": 1}):
+            out = folder / "large.out.safetensors"
+            run = files.merge(RUNNER, method, out, paths[1:], sets=["d:-:0.2"], seed=9, **keys, **rest)
+            assert run.code == 0, run.text()
+            if "memory" in keys:
+                peak = int(dict(cell.split("=") for cell in run.of("end")[0])["peak"])
+                assert peak <= keys["memory"], (method, peak)
+            files_written.add(out.read_bytes())
+        assert len(files_written) == 1, f"{method}: {len(files_written)} different results"
+
+
+def main():
+    checks = [check_linear, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
+    for check in checks:
+        with tempfile.TemporaryDirectory() as folder:
+            check(pathlib.Path(folder))
+        print(f"{check.__name__}: as numpy has it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
