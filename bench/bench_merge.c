@@ -31,13 +31,14 @@ typedef struct subject {
   tm_context *context;
   tm_checkpoint *models[2];
   const char *output;
+  uint64_t    base_kilobytes;   /* what was there before the first merge: memory that one leaves behind counts, too */
 } subject;
 
 typedef struct result {
   uint64_t written_bytes;
   double   seconds;
   double   first_row_seconds;
-  uint64_t peak_kilobytes;      /* beyond what was there before */
+  uint64_t peak_kilobytes;
 } result;
 
 static uint64_t size_of(const char *path) {
@@ -46,12 +47,11 @@ static uint64_t size_of(const char *path) {
 }
 
 /* Until it has ended; what it takes meanwhile is looked at again and again. */
-static tm_status watch(tm_job *job, uint64_t start_ns, result *out, tm_error *error) {
-  const uint64_t before = anonymous_kilobytes();
+static tm_status watch(const subject *s, tm_job *job, uint64_t start_ns, result *out, tm_error *error) {
   tm_status status;
   while ((status = tm_job_wait(job, POLL_NS, error)) == TM_PENDING) {
     const uint64_t now = anonymous_kilobytes();
-    if (now > before && now - before > out->peak_kilobytes) out->peak_kilobytes = now - before;
+    if (now > s->base_kilobytes && now - s->base_kilobytes > out->peak_kilobytes) out->peak_kilobytes = now - s->base_kilobytes;
     if (out->first_row_seconds <= 0 && tm_job_row_count(job) > 0) out->first_row_seconds = (double)(tm_now_ns() - start_ns) / 1e9;
   }
   return status;
@@ -67,7 +67,7 @@ static int merge(const subject *s, result *out) {
   const uint64_t start_ns = tm_now_ns();
   tm_status status = tm_merge_plan_create(s->context, &options, s->output, &plan, &error);
   if (status == TM_OK) status = tm_job_start_merge(plan, NULL, &job, &error);
-  if (status == TM_OK) status = watch(job, start_ns, out, &error);
+  if (status == TM_OK) status = watch(s, job, start_ns, out, &error);
   out->seconds = (double)(tm_now_ns() - start_ns) / 1e9;
   tm_job_destroy(job);
   tm_merge_plan_destroy(plan);
@@ -130,6 +130,7 @@ int main(int argc, char **argv) {
   tm_status status = tm_context_create(&options, &s.context, &error);
   for (int i = 0; i < 2 && status == TM_OK; i++) status = tm_checkpoint_open(s.context, argv[1 + i], 0, &s.models[i], &error);
   void *piece = malloc(PIECE_BYTES);
+  s.base_kilobytes = anonymous_kilobytes();
   if (status != TM_OK) fprintf(stderr, "%s\n", error.text);
   const int code = status != TM_OK || piece == NULL ? 1 : compare(&s, argv[1], rounds, piece);
   free(piece);
