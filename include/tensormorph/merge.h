@@ -38,11 +38,12 @@ typedef struct tm_cell tm_cell;
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
- * For linear and slerp the factors that the inputs are multiplied with are multiples of 2^-28; where they have to sum to 1 they do so
- * exactly, the remainder going to the largest.  So equal inputs give their own bits (f32 and narrower).  A weight of 0 leaves the
- * model out; what has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their own
- * (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed by the
- * seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
+ * For linear and slerp the factors that the inputs are multiplied with are multiples of 2^-28; where they have to sum to 1 they do
+ * so exactly, the remainder going to the largest.  So equal inputs give their own bits (f32 and narrower).  A weight of 0 leaves
+ * the model out; what has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their
+ * own (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed
+ * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
+ * bit.
  */
 #define TM_MERGE_LINEAR 1u
 #define TM_MERGE_SLERP  2u
@@ -128,9 +129,9 @@ typedef struct tm_merge_plan tm_merge_plan;
  * that were read) of this merge.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
- * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in common,
- * an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code ENOENT: no such
- * folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
+ * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
+ * common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
+ * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
                                tm_error *error);

@@ -9,9 +9,12 @@
 
 /* ---------------------------------------------------------------------------------------------------------- planning ---- */
 
-static tm_status list_sources(const tm_merge_options *options, tm_job_source *sources, tm_merge_settings *settings, tm_error *error) {
-  if (options->models == NULL && options->model_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "models are counted but not given");
-  if (options->rules == NULL && options->rule_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT, "rules are counted but not given");
+static tm_status list_sources(const tm_merge_options *options, tm_job_source *sources, tm_merge_settings *settings,
+                              tm_error *error) {
+  if (options->models == NULL && options->model_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT,
+                                                                           "models are counted but not given");
+  if (options->rules == NULL && options->rule_count != 0) return tm_fail(error, TM_ERROR_ARGUMENT,
+                                                                         "rules are counted but not given");
   settings->model_count = options->model_count;
   if (options->model_count > TM_MERGE_MOST_MODELS) return TM_OK;        /* refused with the other settings */
   for (uint32_t i = 0; i < options->model_count; i++) {

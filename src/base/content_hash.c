@@ -15,3 +15,7 @@ void tm_content_hash_merge(tm_content_hash *hash, const tm_content_hash *part) {
   hash->low += part->low;
   hash->high += part->high;
 }
+
+uint64_t tm_hash_number(const void *data, uint64_t bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(data, (size_t)bytes, seed);
+}

@@ -19,4 +19,7 @@ void tm_content_hash_add(tm_content_hash *hash, uint64_t index, const void *data
 /* Adds what another one has of the same content. */
 void tm_content_hash_merge(tm_content_hash *hash, const tm_content_hash *part);
 
+/* A number that stands for some bytes and a seed: XXH3 of 64 bits. */
+uint64_t tm_hash_number(const void *data, uint64_t bytes, uint64_t seed);
+
 #endif

@@ -40,7 +40,7 @@ typedef struct tm_write_request {
   uint64_t               tensor_count;
   const tm_metadata     *metadata;      /* in order; of two with one key the later counts */
   uint64_t               metadata_count;
-  const tm_metadata     *late;          /* one of them, a string, of which only the length is known yet; NULL: none.  See replace_late */
+  const tm_metadata     *late;          /* one of them, a string of which only the length is known yet: replace_late; NULL: none */
   const char *const     *input_paths;   /* files that must not be written over; copied */
   uint64_t               input_count;
 } tm_write_request;

@@ -250,7 +250,8 @@ static tm_status find_linear_factors(decision *d) {
   } else if (!tm_merge_weights_normalize(weights, parts->count)) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
-    return tm_fail(d->error, TM_ERROR_ARGUMENT, "tensor '%s': the weights sum to 0 (or nearly, compared with the largest); keep them as "
+    return tm_fail(d->error, TM_ERROR_ARGUMENT,
+                   "tensor '%s': the weights sum to 0 (or nearly, compared with the largest); keep them as "
                    "they are, or give others", shown);
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
@@ -295,10 +296,12 @@ static tm_status choose_format(decision *d, const tm_archive_tensor *leading) {
     item->format = first->format;
     if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
     char what[160];
-    (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first), tm_format_find(wanted)->name);
+    (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
+                   tm_format_find(wanted)->name);
     return decide_other(d, TM_MERGE_TYPES_DIFFER, what);
   }
-  item->format = wanted != TM_FORMAT_NONE ? wanted : item->action == TM_MERGE_COPY || !is_number(leading) ? first->format : leading->format;
+  const bool leads = item->action != TM_MERGE_COPY && is_number(leading);
+  item->format = wanted != TM_FORMAT_NONE ? wanted : leads ? leading->format : first->format;
   item->action = is_single && item->format == first->format ? TM_MERGE_COPY : TM_MERGE_COMPUTE;
   return TM_OK;
 }
@@ -323,21 +326,23 @@ static tm_status find_bytes(decision *d) {
   tm_merge_item *item = d->item;
   const tm_archive_tensor *first = d->parts.items[0].tensor;
   const tm_format_info *info = tm_format_find(item->format);
+  const tm_archive *archive = d->settings->sources[d->parts.items[0].source].archive;
   item->type_name = info == NULL ? first->type_name : info->name;
-  item->has_own_type = info == NULL && strcmp(tm_archive_format_name(d->settings->sources[d->parts.items[0].source].archive), "safetensors") == 0;
+  item->has_own_type = info == NULL && strcmp(tm_archive_format_name(archive), "safetensors") == 0;
   item->bytes = first->bytes;
   const char *why = why_not(d->settings, item);
-  if (why == NULL && info != NULL && !tm_format_bytes(info, item->element_count, &item->bytes)) why = "it would need too many bytes";
+  const bool fits = why != NULL || info == NULL || tm_format_bytes(info, item->element_count, &item->bytes);
+  if (!fits) why = "it would need too many bytes";
   if (why == NULL) return TM_OK;
-  return say(d, item->mismatch == TM_MERGE_MATCHES ? TM_MERGE_TYPES_DIFFER : (tm_merge_mismatch)item->mismatch, TM_MERGE_REFUSE, "%s: %s",
-             item->type_name, why);
+  const tm_merge_mismatch before = (tm_merge_mismatch)item->mismatch;
+  return say(d, before == TM_MERGE_MATCHES ? TM_MERGE_TYPES_DIFFER : before, TM_MERGE_REFUSE, "%s: %s", item->type_name, why);
 }
 
 static tm_status refuse_incomplete(decision *d) {
   for (uint32_t i = 0; i < d->parts.count; i++) {
-    const tm_archive_tensor *tensor = d->parts.items[i].tensor;
-    if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0)
-      return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "in %.60s the file ends before the tensor does", source_name(d, &d->parts.items[i]));
+    const tm_merge_part *part = &d->parts.items[i];
+    if ((part->tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0) continue;
+    return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "in %.60s the file ends before the tensor does", source_name(d, part));
   }
   return TM_OK;
 }
@@ -399,7 +404,8 @@ static tm_status decide(decision *d) {
   return is_decided(d) ? TM_OK : keep_inputs(d);
 }
 
-tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item, tm_error *error) {
+tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item,
+                             tm_error *error) {
   *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_COMPUTE, .method = settings->method };
   decision d = { .settings = settings, .arena = arena, .item = out_item, .error = error };
   tm_merge_settings_apply(settings, name, &d.figures);

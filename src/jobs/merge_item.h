@@ -44,6 +44,7 @@ typedef struct tm_merge_item {
 
 /* The tensor of that name, which at least one source has.  What rules say is for all of `settings`; memory of the item is the
    arena's.   TM_ERROR_ARGUMENT (weights whose sum is nothing), TM_ERROR_NO_MEMORY, as tm_archive_read */
-tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item, tm_error *error);
+tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item,
+                             tm_error *error);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/merge_job.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "formats/byte_buffer.h"
 #include "jobs/merge_lane.h"
 #include "jobs/merge_provenance.h"
@@ -25,6 +28,8 @@ typedef struct merge_state {
   _Atomic uint64_t  opened;             /* items that have or had a place in it: changed under the stream's lock */
   _Atomic uint64_t  closed;             /* of these, those that are written: changed by the job's thread */
   uint64_t          most_units;
+  uint64_t          nonfinite_count, nonfinite_tensors;         /* of which, in how many tensors */
+  const tm_merge_item *nonfinite_first;
   tm_scratch_block  copy_room;          /* for files that are not mapped */
 } merge_state;
 
@@ -65,7 +70,8 @@ static tm_status next_piece(void *context, tm_work_stream_piece *out_piece, tm_e
     if (status != TM_OK) return status;
     open = find_unfinished(state, &may_come);
   }
-  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, tm_merge_tile_units(open->item, state->most_units), out_piece, error), error);
+  const uint64_t units = tm_merge_tile_units(open->item, state->most_units);
+  return tm_merge_name_tensor(open->item, tm_merge_open_next(open, units, out_piece, error), error);
 }
 
 static tm_status piece_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
@@ -146,6 +152,21 @@ static bool has_lead(const merge_state *state, const tm_merge_item *item) {
   return item->rest != NULL && item->rest->source == state->plan->settings.lead;
 }
 
+static void count_nonfinite(merge_state *state, const tm_merge_item *item, const uint64_t *change) {
+  if (change == NULL || change[TM_COMPARISON_NONFINITE] == 0) return;
+  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = item;
+  state->nonfinite_count += change[TM_COMPARISON_NONFINITE];
+}
+
+static void tell_nonfinite(const merge_state *state) {
+  char name[160], text[400];
+  if (state->nonfinite_tensors == 0) return;
+  (void)tm_text_escape(state->nonfinite_first->name.data, state->nonfinite_first->name.length, name, sizeof name);
+  (void)snprintf(text, sizeof text, "%" PRIu64 " elements in %" PRIu64 " tensors are NaN or infinite, in the result or in the "
+                 "checkpoint that leads; the first tensor is '%s'", state->nonfinite_count, state->nonfinite_tensors, name);
+  tm_job_add_note(state->lanes.job, text);
+}
+
 static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_item *item = open->item;
   tm_cell cells[TM_MERGE_JOB_COLUMNS];
@@ -155,6 +176,7 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
                                      has_blocks ? open->loss : NULL };
+  count_nonfinite(state, item, outcome.change);
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));
@@ -182,7 +204,8 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
   for (uint64_t i = 0; i < plan->totals.tensor_count; i++) {
     const tm_merge_item *item = &plan->items[i];
     if (item->action != TM_MERGE_COMPUTE) continue;
-    const uint64_t elements = tm_min_u64(item->element_count, tm_merge_tile_units(item, state->most_units) * TM_MERGE_UNIT_ELEMENTS);
+    const uint64_t units = tm_merge_tile_units(item, state->most_units);
+    const uint64_t elements = tm_min_u64(item->element_count, units * TM_MERGE_UNIT_ELEMENTS);
     result_bytes = tm_max_u64(result_bytes, tm_merge_bytes_of(tm_merge_computed_format(item), elements));
   }
   const tm_work_stream_source work = { .context = state,
@@ -218,6 +241,7 @@ static tm_status write_all(merge_state *state, tm_error *error) {
   TM_TRY(tm_checkpoint_writer_begin(state->plan->writer, error));
   TM_TRY(run_stream(state, error));
   TM_TRY(write_rows(state, error));     /* copies that came after the last piece */
+  tell_nonfinite(state);
   TM_TRY(check_sources(state, error));
   TM_TRY(tell_provenance(state, error));
   return tm_checkpoint_writer_finish(state->plan->writer, error);

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -79,7 +76,8 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
     const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin);
     out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next;
     if (mapped != NULL) continue;
-    TM_TRY(tm_merge_name_tensor(open->item, tm_archive_read(archive, input->tensor, offset, places.next, operand->byte_count, error), error));
+    const tm_status status = tm_archive_read(archive, input->tensor, offset, places.next, operand->byte_count, error);
+    TM_TRY(tm_merge_name_tensor(open->item, status, error));
     places.next += padded(operand->byte_count);
   }
   return TM_OK;
@@ -119,7 +117,8 @@ typedef struct values {
 } values;
 
 /* Compares b with a, adding what comes of it to `words`, which the lock guards. */
-static tm_status compare(tm_merge_lanes *lanes, values a, values b, uint64_t elements, void *part, uint64_t *words, tm_error *error) {
+static tm_status compare(tm_merge_lanes *lanes, values a, values b, uint64_t elements, void *part, uint64_t *words,
+                         tm_error *error) {
   tm_request request;
   begin_request(TM_OP_COMPARE_TENSORS, 2, &request);
   TM_TRY(dense(a.format, elements, a.data, &request.operands[0], error));
@@ -153,9 +152,9 @@ static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece 
 
 /* --------------------------------------------------------------------------------------------------------- hashing ---- */
 
-void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t origin, uint64_t begin, const void *data, uint64_t elements,
-                       tm_content_hash *hash) {
-  const uint64_t name = XXH3_64bits(item->name.data, (size_t)item->name.length) + origin;
+void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t origin, uint64_t begin, const void *data,
+                       uint64_t elements, tm_content_hash *hash) {
+  const uint64_t name = tm_hash_number(item->name.data, item->name.length, 0) + origin;
   const unsigned char *bytes = data;
   for (uint64_t done = 0; done < elements; done += TM_MERGE_UNIT_ELEMENTS) {
     const uint64_t some = tm_min_u64(TM_MERGE_UNIT_ELEMENTS, elements - done);
@@ -164,13 +163,15 @@ void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t orig
   }
 }
 
-static void hash_inputs(tm_merge_lanes *lanes, const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers) {
+static void hash_inputs(tm_merge_lanes *lanes, const tm_merge_open *open, const tm_work_stream_piece *piece,
+                        void *const *pointers) {
   const uint64_t origin = piece->begin < open->item->common_count ? 0 : open->item->common_count;
   for (uint32_t i = 0; i < piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
     tm_content_hash hash = { 0, 0 };
     if (input == NULL) continue;
-    tm_merge_hash_add(open->item, piece->request.operands[i].format, origin, piece->begin, pointers[i], tm_merge_piece_elements(piece), &hash);
+    tm_merge_hash_add(open->item, piece->request.operands[i].format, origin, piece->begin, pointers[i],
+                      tm_merge_piece_elements(piece), &hash);
     tm_mutex_lock(&lanes->lock);
     tm_content_hash_merge(&lanes->hashes[input->source], &hash);
     tm_mutex_unlock(&lanes->lock);
@@ -203,8 +204,8 @@ tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piec
   }
   TM_TRY(measure(lanes, open, piece, pointers, result, places.words, error));
   hash_inputs(lanes, open, piece, pointers);
-  return tm_checkpoint_writer_write(lanes->plan->writer, open->index, tm_merge_bytes_of(item->format, piece->begin), result.data, bytes,
-                                    error);
+  const uint64_t offset = tm_merge_bytes_of(item->format, piece->begin);
+  return tm_checkpoint_writer_write(lanes->plan->writer, open->index, offset, result.data, bytes, error);
 }
 
 tm_status tm_merge_name_tensor(const tm_merge_item *item, tm_status status, tm_error *error) {

@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/checked.h"
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "jobs/merge_tiles.h"
 #include "jobs/merge_weights.h"
@@ -40,8 +38,7 @@ static void set_linear(tm_merge_open *open) {
 static uint64_t dare_key(const tm_merge_open *open, uint32_t model) {
   const tm_string name = open->item->name;
   const unsigned char place[4] = { (unsigned char)model, (unsigned char)(model >> 8), 0, 0 };
-  const uint64_t seed = XXH3_64bits_withSeed(place, sizeof place, open->settings->seed);
-  return XXH3_64bits_withSeed(name.data, (size_t)name.length, seed);
+  return tm_hash_number(name.data, name.length, tm_hash_number(place, sizeof place, open->settings->seed));
 }
 
 /* Task arithmetic is dare that keeps everything. */
@@ -74,11 +71,12 @@ static double word_sum(const tm_merge_open *open, uint32_t word) { return tm_sum
 
 static void set_slerp(tm_merge_open *open) {
   double weights[2], angle;
-  tm_merge_weights_slerp(word_sum(open, TM_COMPARISON_DOT), word_sum(open, TM_COMPARISON_NORM_A), word_sum(open, TM_COMPARISON_NORM_B),
-                         open->item->t, weights, &angle);
+  const double dot = word_sum(open, TM_COMPARISON_DOT);
+  const double square_a = word_sum(open, TM_COMPARISON_NORM_A), square_b = word_sum(open, TM_COMPARISON_NORM_B);
+  tm_merge_weights_slerp(dot, square_a, square_b, open->item->t, weights, &angle);
   set_weights(open, weights);
-  if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.9g, %.9g (linear)", weights[0], weights[1]);
-  else (void)snprintf(open->text, sizeof open->text, "%.9g, %.9g (angle %.6g)", weights[0], weights[1], angle);
+  if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (linear)", weights[0], weights[1]);
+  else (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (angle %.6g)", weights[0], weights[1], angle);
   open->weights_text = open->text;
 }
 
@@ -233,7 +231,8 @@ static void set_attributes(const tm_merge_open *open, tm_request *request) {
   if (request->op == TM_OP_TIES_SUM) memcpy(request->attributes, &ties, sizeof ties);
 }
 
-static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t elements, tm_work_stream_piece *piece, tm_error *error) {
+static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t elements, tm_work_stream_piece *piece,
+                           tm_error *error) {
   tm_operand *operand = &piece->request.operands[input];
   const tm_merge_input *wanted = tm_merge_piece_input(open, piece, input);
   if (wanted == NULL) {

@@ -3,7 +3,8 @@
  * merge_open.h - a tensor that is being merged: passes over its elements, one after the other, each cut into pieces of a stream.
  *
  *     slerp   an arc pass (both tensors' lengths and angle), then the computing one
- *     ties    for each trimmed model two passes over its differences (upper, then lower bits of the threshold), then the computing one
+ *     ties    for each trimmed model two passes over its differences (upper, then lower bits of the threshold), then the
+ *             computing one
  *     others  the computing pass
  */
 #ifndef TM_JOBS_MERGE_OPEN_H
@@ -14,7 +15,9 @@
 #include "execute/work_stream.h"
 #include "jobs/merge_plan.h"
 
-typedef enum tm_merge_pass { TM_MERGE_PASS_NONE, TM_MERGE_PASS_ARC, TM_MERGE_PASS_UPPER, TM_MERGE_PASS_LOWER, TM_MERGE_PASS_COMPUTE } tm_merge_pass;
+typedef enum tm_merge_pass {
+  TM_MERGE_PASS_NONE, TM_MERGE_PASS_ARC, TM_MERGE_PASS_UPPER, TM_MERGE_PASS_LOWER, TM_MERGE_PASS_COMPUTE
+} tm_merge_pass;
 
 #define TM_MERGE_MOST_SETTINGS (1u + TM_DARE_WORDS * TM_MERGE_MOST_MODELS)
 

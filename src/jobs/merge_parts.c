@@ -29,7 +29,8 @@ static tm_merge_part *part_of(const tm_merge_settings *settings, tm_merge_parts 
   return NULL;
 }
 
-static void add(const tm_merge_settings *settings, tm_string name, uint32_t source, double weight, double density, tm_merge_parts *parts) {
+static void add(const tm_merge_settings *settings, tm_string name, uint32_t source, double weight, double density,
+                tm_merge_parts *parts) {
   const tm_archive *archive = settings->sources[source].archive;
   tm_merge_part part = { .source = source, .weight = weight, .density = density };
   if (tm_archive_find(archive, name.data, name.length, &part.index)) part.tensor = tm_archive_tensor_at(archive, part.index);
@@ -40,7 +41,8 @@ static void add(const tm_merge_settings *settings, tm_string name, uint32_t sour
 static void add_model(const tm_merge_settings *settings, tm_string name, uint32_t model, const tm_merge_figures *figures,
                       tm_merge_parts *parts) {
   const double weight = figures->weights[model];
-  tm_merge_part *same = settings->method == TM_MERGE_LINEAR || settings->method == TM_MERGE_TASK ? part_of(settings, parts, model) : NULL;
+  const bool adds_up = settings->method == TM_MERGE_LINEAR || settings->method == TM_MERGE_TASK;
+  tm_merge_part *same = adds_up ? part_of(settings, parts, model) : NULL;
   if (weight == 0 || (same != NULL && tm_merge_is_base(settings, same))) return;
   if (same != NULL) same->weight += weight;
   else add(settings, name, model, weight, figures->densities[model], parts);
@@ -51,7 +53,8 @@ static void drop_weightless(const tm_merge_settings *settings, tm_merge_parts *p
     if (parts->items[i].weight == 0 && !tm_merge_is_base(settings, &parts->items[i])) tm_merge_parts_drop(parts, i);
 }
 
-static void gather_slerp(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures, tm_merge_parts *parts) {
+static void gather_slerp(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures,
+                         tm_merge_parts *parts) {
   const bool is_one = settings->same_as[1] == 0;
   if (figures->t != 1 || is_one) add(settings, name, 0, 1 - figures->t, 1, parts);
   if (figures->t != 0 && !is_one) add(settings, name, 1, figures->t, 1, parts);
@@ -86,7 +89,8 @@ void tm_merge_parts_sort(const tm_merge_settings *settings, tm_merge_parts *part
   for (uint32_t i = first + 1; i < parts->count; i++) {
     const tm_merge_part moved = parts->items[i];
     uint32_t place = i;
-    for (; place > first && is_before(settings, &moved, &parts->items[place - 1]); place--) parts->items[place] = parts->items[place - 1];
+    for (; place > first && is_before(settings, &moved, &parts->items[place - 1]); place--)
+      parts->items[place] = parts->items[place - 1];
     parts->items[place] = moved;
   }
 }
@@ -131,8 +135,8 @@ static tm_status compare_two(const tm_merge_settings *settings, const tm_merge_p
   return TM_OK;
 }
 
-tm_status tm_merge_parts_compare(const tm_merge_settings *settings, tm_memory *memory, const tm_merge_parts *parts, bool *out_are_equal,
-                                 tm_error *error) {
+tm_status tm_merge_parts_compare(const tm_merge_settings *settings, tm_memory *memory, const tm_merge_parts *parts,
+                                 bool *out_are_equal, tm_error *error) {
   unsigned char *room = tm_memory_alloc(memory, 2 * COMPARED_BYTES, 0);
   if (room == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to compare tensors");
   tm_status status = TM_OK;

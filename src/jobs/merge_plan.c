@@ -87,7 +87,8 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
     for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
       any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
     if (any) continue;
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
                    "same names?", settings->sources[0].path, settings->sources[source].path);
   }
   return TM_OK;
@@ -130,14 +131,15 @@ static void plan_memory(tm_merge_plan *plan) {
   const uint64_t most = plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
   plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
-  (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64 " that are allowed only %" PRIu64
-                 " are left", least, limit, limit - tm_min_u64(limit, used));
+  (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64
+                 " that are allowed only %" PRIu64 " are left", least, limit, limit - tm_min_u64(limit, used));
   tm_merge_plan_add_problem(plan, text);
 }
 
 /* -------------------------------------------------------------------------------------------------------- obstacles ---- */
 
-static const char *const kinds[] = { "cannot be written", "are not in all models", "have other numbers of rows", "have other shapes",
+static const char *const kinds[] = { "cannot be written", "are not in all models", "have other numbers of rows",
+                                     "have other shapes",
                                      "are of types that do not go together" };
 
 /* One sentence for all of a kind, with the first as the example. */
@@ -153,15 +155,16 @@ static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
   if (first == NULL) return;
   (void)tm_text_escape(first->name.data, first->name.length, name, sizeof name);
   if (count == 1) (void)snprintf(text, sizeof text, "tensor '%s': %s", name, first->message);
-  else (void)snprintf(text, sizeof text, "%" PRIu64 " tensors %s; the first is '%s': %s", count, kinds[mismatch], name, first->message);
+  else (void)snprintf(text, sizeof text, "%" PRIu64 " tensors %s; the first is '%s': %s", count, kinds[mismatch], name,
+                      first->message);
   tm_merge_plan_add_problem(plan, text);
 }
 
 static void tell_disk(tm_merge_plan *plan) {
   char text[200];
   if (plan->totals.file_bytes <= plan->totals.free_bytes) return;
-  (void)snprintf(text, sizeof text, "disk: %" PRIu64 " bytes are to be written, and %" PRIu64 " are free; what is replaced goes last",
-                 plan->totals.file_bytes, plan->totals.free_bytes);
+  (void)snprintf(text, sizeof text, "disk: %" PRIu64 " bytes are to be written, and %" PRIu64
+                 " are free; what is replaced goes last", plan->totals.file_bytes, plan->totals.free_bytes);
   tm_merge_plan_add_problem(plan, text);
 }
 
@@ -216,7 +219,8 @@ static tm_status list_paths(const tm_merge_plan *plan, tm_arena *arena, writer_l
   if (lists->paths == NULL) return fail_memory(error);
   for (uint32_t i = 0; i < settings->source_count; i++) {
     lists->paths[lists->path_count++] = settings->sources[i].path;
-    for (uint32_t f = 0; tm_archive_file_at(settings->sources[i].archive, f, &file); f++) lists->paths[lists->path_count++] = file.path;
+    for (uint32_t f = 0; tm_archive_file_at(settings->sources[i].archive, f, &file); f++)
+      lists->paths[lists->path_count++] = file.path;
   }
   return TM_OK;
 }

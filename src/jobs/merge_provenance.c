@@ -32,8 +32,8 @@ static void add_number(printer *p, double number) {
 }
 
 static void add_key(printer *p, const char *key) {
-  const unsigned char last = p->buffer->length == 0 ? '{' : p->buffer->bytes == NULL ? '{' : p->buffer->bytes[p->buffer->length - 1];
-  if (last != '{') tm_byte_buffer_add(p->buffer, ",", 1);
+  const bool is_first = p->buffer->length == 0 || p->buffer->bytes[p->buffer->length - 1] == '{';
+  if (!is_first) tm_byte_buffer_add(p->buffer, ",", 1);
   tm_byte_buffer_add(p->buffer, "\"", 1);
   tm_byte_buffer_add_text(p->buffer, key);
   tm_byte_buffer_add(p->buffer, "\":", 2);

@@ -59,8 +59,8 @@ static const char *make_models_text(tm_merge_plan *plan, const tm_merge_item *it
 static size_t print_weight(const tm_merge_plan *plan, const tm_merge_input *input, char *out_text, size_t capacity) {
   const bool is_base = input->source >= plan->settings.model_count;
   if (is_base) return (size_t)snprintf(out_text, capacity, "-");
-  if (input->density < 1) return (size_t)snprintf(out_text, capacity, "%.9g at %.9g", input->weight, input->density);
-  return (size_t)snprintf(out_text, capacity, "%.9g", input->weight);
+  if (input->density < 1) return (size_t)snprintf(out_text, capacity, "%.6g at %.6g", input->weight, input->density);
+  return (size_t)snprintf(out_text, capacity, "%.6g", input->weight);
 }
 
 static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *item) {
@@ -68,7 +68,7 @@ static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *i
   size_t length = 0;
   text[0] = '\0';
   if (item->action == TM_MERGE_COMPUTE && item->method == TM_MERGE_SLERP) {
-    (void)snprintf(text, sizeof text, "t %.9g", item->t);
+    (void)snprintf(text, sizeof text, "t %.6g", item->t);
     return tm_arena_string(&plan->arena, text, strlen(text));
   }
   for (uint32_t i = 0; i < item->input_count && length < sizeof text; i++) {

@@ -27,7 +27,8 @@ static tm_status check_method(const tm_merge_settings *given, tm_error *error) {
   if (wants_base && !tm_merge_has_base(given))
     return tm_fail(error, TM_ERROR_ARGUMENT, "merge: this method adds up differences from a base, and none is given");
   if (!wants_base && tm_merge_has_base(given))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "merge: a base is given, but linear and slerp have no use for one; name it as a model");
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "merge: a base is given, but linear and slerp have no use for one; name it as a model");
   return TM_OK;
 }
 
@@ -36,7 +37,8 @@ static tm_status check_policies(const tm_merge_settings *given, tm_error *error)
   const bool is_known = (given->flags & ~known) == 0 && given->missing <= TM_MERGE_MISSING_SKIP &&
                         given->rows <= TM_MERGE_ROWS_LONGEST && given->other <= TM_MERGE_OTHER_SKIP &&
                         given->writer_format <= TM_WRITER_GGUF;
-  return is_known ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "merge: a flag, a policy or a file format that this version does not know");
+  return is_known ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT,
+                                    "merge: a flag, a policy or a file format that this version does not know");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ rules ---- */
@@ -139,7 +141,8 @@ static tm_status copy_sources(const tm_merge_settings *given, tm_arena *arena, t
   return TM_OK;
 }
 
-tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *out_settings, tm_error *error) {
+tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *out_settings,
+                                 tm_error *error) {
   TM_TRY(check_method(given, error));
   TM_TRY(check_policies(given, error));
   *out_settings = *given;

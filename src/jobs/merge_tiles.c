@@ -30,14 +30,15 @@ uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_i
   if (item->action != TM_MERGE_COMPUTE) return tm_merge_bytes_of(TM_FORMAT_F64, elements);
   uint64_t bytes = tm_merge_bytes_of(tm_merge_computed_format(item), elements), rest = 0;
   if (tm_merge_computed_format(item) != item->format) bytes += tm_merge_bytes_of(item->format, elements);
-  for (uint32_t i = 0; i < item->input_count; i++) bytes += unmapped_bytes(settings, &item->inputs[i], elements) + TM_BEST_ALIGNMENT;
+  for (uint32_t i = 0; i < item->input_count; i++)
+    bytes += unmapped_bytes(settings, &item->inputs[i], elements) + TM_BEST_ALIGNMENT;
   if (item->rest != NULL) rest = unmapped_bytes(settings, item->rest, elements);
   return bytes + rest;
 }
 
 uint64_t tm_merge_fixed_bytes(const tm_merge_settings *settings) {
-  const uint64_t histograms = settings->method == TM_MERGE_TIES ? (TM_MERGE_OPEN_HISTOGRAMS + 2) * TM_MAGNITUDE_BINS * sizeof(uint64_t) : 0;
-  return FIXED_BYTES + histograms;
+  if (settings->method != TM_MERGE_TIES) return FIXED_BYTES;
+  return FIXED_BYTES + (TM_MERGE_OPEN_HISTOGRAMS + 2) * TM_MAGNITUDE_BINS * sizeof(uint64_t);
 }
 
 uint64_t tm_merge_most_units(const tm_memory *memory, uint64_t unit_bytes) {

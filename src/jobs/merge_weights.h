@@ -13,8 +13,8 @@
 /* The nearest multiple of 2^-28; a number too large to have one stays what it is. */
 double tm_merge_weight_round(double weight);
 
-/* Divides by the sum and rounds; what is left of 1 goes to the largest, the first of those.  false: the sum is 0, or so much smaller than
-   the weights that dividing by it means nothing. */
+/* Divides by the sum and rounds; what is left of 1 goes to the largest, the first of those.  false: the sum is 0, or so much
+   smaller than the weights that dividing by it means nothing. */
 bool tm_merge_weights_normalize(double *weights, uint32_t count);
 
 /* Two vectors more parallel than this, or one of them without length, are mixed linearly: the arc has no direction there. */

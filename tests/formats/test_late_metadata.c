@@ -56,7 +56,8 @@ static void expect_texts(const char *path, const char *late) {
   assert_true(tm_metadata_as_string(&tm_archive_metadata_find(archive, "late")->value, &text));
   assert_int_equal(text.length, strlen(late));
   assert_memory_equal(text.data, late, text.length);
-  assert_true(tm_metadata_as_string(&tm_archive_metadata_find(archive, "before")->value, &text) && strcmp(text.data, "\"one\"") == 0);
+  assert_true(tm_metadata_as_string(&tm_archive_metadata_find(archive, "before")->value, &text));
+  assert_string_equal(text.data, "\"one\"");
   assert_true(tm_metadata_as_string(&tm_archive_metadata_find(archive, "after")->value, &text) && strcmp(text.data, "two") == 0);
   tm_archive_close(archive);
 }
@@ -64,12 +65,14 @@ static void expect_texts(const char *path, const char *late) {
 static void it_stands_in_every_file(void **state) {
   static const char first[] = "{\"hash\":\"0000\"}", second[] = "{\"hash\":\"1f9c\"}";
   static const char *const names[][3] = { { "m.safetensors" }, { "m.gguf" },
-                                          { "s-00001-of-00003.safetensors", "s-00002-of-00003.safetensors", "s-00003-of-00003.safetensors" } };
+                                          { "s-00001-of-00003.safetensors", "s-00002-of-00003.safetensors",
+                                            "s-00003-of-00003.safetensors" } };
   (void)state;
   for (uint32_t i = 0; i < 3; i++) {
     char path[1024];
     (void)snprintf(path, sizeof path, "%s", scratch_path(&files, i == 2 ? "s.safetensors" : names[i][0]));
-    tm_checkpoint_writer *writer = plan(i == 1 ? TM_WRITE_GGUF : TM_WRITE_SAFETENSORS, path, i == 2 ? SHARDS_OF_TWO + 200 : 0, first);
+    tm_checkpoint_writer *writer = plan(i == 1 ? TM_WRITE_GGUF : TM_WRITE_SAFETENSORS, path, i == 2 ? SHARDS_OF_TWO + 200 : 0,
+                                        first);
     assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_OK);
     assert_int_equal(model_fill(writer, 7, &error), TM_OK);
     if (tm_checkpoint_writer_replace_late(writer, text_of(second), &error) != TM_OK) fail_msg("%s", error.text);
@@ -84,7 +87,8 @@ static void it_stands_in_every_file(void **state) {
 static void only_as_long_as_it_was(void **state) {
   (void)state;
   for (uint32_t format = TM_WRITE_SAFETENSORS; format <= TM_WRITE_GGUF; format++) {
-    tm_checkpoint_writer *writer = plan(format, scratch_path(&files, format == TM_WRITE_GGUF ? "m.gguf" : "m.safetensors"), 0, "12345");
+    tm_checkpoint_writer *writer = plan(format, scratch_path(&files, format == TM_WRITE_GGUF ? "m.gguf" : "m.safetensors"), 0,
+                                        "12345");
     assert_int_equal(tm_checkpoint_writer_replace_late(writer, text_of("54321"), &error), TM_ERROR_ARGUMENT);
     assert_int_equal(tm_checkpoint_writer_begin(writer, &error), TM_OK);
     assert_int_equal(tm_checkpoint_writer_replace_late(writer, text_of("1234"), &error), TM_ERROR_ARGUMENT);

@@ -2,8 +2,10 @@
 """Checkpoints for tests of merging, made and read with numpy alone, and one run of merge_runner."""
 import dataclasses
 import json
+import os
 import struct
 import subprocess
+import tempfile
 
 import numpy
 
@@ -35,7 +37,7 @@ def to_bf16(values):
 
 
 def to_q8_0(values):
-    """Blocks of 32: the scale is the largest magnitude / 127, in f32 and kept as f16; quotients are rounded half away from zero."""
+    """Blocks of 32: the scale is the largest magnitude / 127, in f32 and kept as f16; quotients are rounded, half away from 0."""
     blocks = numpy.asarray(values, numpy.float32).reshape(-1, 32)
     scales = numpy.abs(blocks).max(axis=1) / numpy.float32(127)
     inverse = numpy.where(scales != 0, numpy.float32(1) / numpy.where(scales != 0, scales, 1), numpy.float32(0)).astype(numpy.float32)
@@ -76,7 +78,8 @@ def write_safetensors(path, tensors, metadata=None):
     if metadata:
         header["__metadata__"] = metadata
     for name, tensor in tensors.items():
-        header[name] = {"dtype": SAFETENSORS[tensor.kind], "shape": list(tensor.shape), "data_offsets": [at, at + len(tensor.data)]}
+        header[name] = {"dtype": SAFETENSORS[tensor.kind], "shape": list(tensor.shape),
+                        "data_offsets": [at, at + len(tensor.data)]}
         at += len(tensor.data)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -121,10 +124,19 @@ def read_gguf(path):
     import gguf
     kinds = {number: kind for kind, (number, _, _) in GGUF.items()}
     reader = gguf.GGUFReader(path)
-    tensors = {tensor.name: Tensor(kinds[int(tensor.tensor_type)], tuple(int(n) for n in reversed(tensor.shape)), tensor.data.tobytes())
-               for tensor in reader.tensors}
-    metadata = {key: bytes(field.parts[-1]).decode() for key, field in reader.fields.items() if field.types == [gguf.GGUFValueType.STRING]}
+    tensors = {}
+    for tensor in reader.tensors:
+        shape = tuple(int(extent) for extent in reversed(tensor.shape))
+        tensors[tensor.name] = Tensor(kinds[int(tensor.tensor_type)], shape, tensor.data.tobytes())
+    metadata = {key: bytes(field.parts[-1]).decode() for key, field in reader.fields.items()
+                if field.types == [gguf.GGUFValueType.STRING]}
     return tensors, metadata
+
+
+def folder():
+    """One that vanishes; in memory where that can be, since a merge waits for the disk."""
+    memory = "/dev/shm"
+    return tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) and "TMPDIR" not in os.environ else None)
 
 
 @dataclasses.dataclass

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * merge_runner METHOD OUT [KEY VALUE]...: plans a merge, prints the plan, carries it out and prints the rows, tab-separated.  Keys:
- *   model, base PATH      set WHAT:MODEL:NUMBER or WHAT:MODEL:NUMBER:PATTERN (model - for every one; WHAT: w d t s, f with a format's number)
+ *   model, base PATH      set WHAT:MODEL:NUMBER or WHAT:MODEL:NUMBER:PATTERN (model - for every one; WHAT: w d t s, f with a
+ *   format's number)
  *   seed, flags, missing, rows, other, shard, writer NUMBER         only, without DEVICE
  *   memory, threads, map NUMBER                                     stop 1: only the plan
+ *   setting BACKEND:NAME:VALUE
  * Exit status: 0, 1 the plan has problems, 3 anything failed.
  */
 #include <inttypes.h>
@@ -22,6 +24,7 @@ typedef struct wanted {
   uint32_t           path_count;
   tm_merge_rule      rules[MOST];
   const char        *only[MOST], *without[MOST];
+  tm_setting         settings[MOST];
   uint32_t           stops;
 } wanted;
 
@@ -34,6 +37,13 @@ static void add_rule(wanted *w, char *text) {
   rule->model = model[0] == '-' ? TM_MERGE_EVERY_MODEL : (uint32_t)atoi(model);
   if (rule->what == TM_MERGE_SET_FORMAT) rule->format = (uint32_t)strtoul(number, NULL, 0);
   else rule->value = strtod(number, NULL);
+}
+
+static void add_setting(wanted *w, char *text) {
+  tm_setting *setting = &w->settings[w->context.setting_count++];
+  setting->backend = strtok(text, ":");
+  setting->name = strtok(NULL, ":");
+  setting->value = strtok(NULL, "");
 }
 
 static int set_number(wanted *w, const char *key, uint64_t number) {
@@ -62,10 +72,12 @@ static int read_arguments(int argc, char **argv, wanted *w) {
     if (strcmp(argv[i], "model") == 0) w->paths[w->path_count++] = argv[i + 1];
     else if (strcmp(argv[i], "base") == 0) w->base = argv[i + 1];
     else if (strcmp(argv[i], "set") == 0) add_rule(w, argv[i + 1]);
+    else if (strcmp(argv[i], "setting") == 0) add_setting(w, argv[i + 1]);
     else if (strcmp(argv[i], "only") == 0) w->only[w->context.device_count++] = argv[i + 1];
     else if (strcmp(argv[i], "without") == 0) w->without[w->context.excluded_device_count++] = argv[i + 1];
     else if (!set_number(w, argv[i], strtoull(argv[i + 1], NULL, 0))) return 0;
   }
+  w->context.settings = w->settings;
   w->context.devices = w->only;
   w->context.excluded_devices = w->without;
   w->options.rules = w->rules;
@@ -96,9 +108,9 @@ static uint32_t print_plan(const tm_merge_plan *plan) {
   const char *text;
   uint32_t count;
   tm_merge_plan_describe(plan, &d);
-  printf("plan\ttensors=%" PRIu64 "\tmerged=%" PRIu64 "\tcopied=%" PRIu64 "\tskipped=%" PRIu64 "\tmismatches=%" PRIu64 "\trefused=%" PRIu64
-         "\tread=%" PRIu64 "\twritten=%" PRIu64 "\tfiles=%" PRIu32 "\tmemory=%" PRIu64 "\n", d.tensor_count, d.merged_count, d.copied_count,
-         d.skipped_count, d.mismatch_count, d.refused_count, d.read_bytes, d.written_bytes, d.file_count, d.memory_bytes);
+  printf("plan\ttensors=%" PRIu64 "\tmerged=%" PRIu64 "\tcopied=%" PRIu64 "\tskipped=%" PRIu64 "\tmismatches=%" PRIu64
+         "\trefused=%" PRIu64 "\tread=%" PRIu64 "\twritten=%" PRIu64 "\tfiles=%" PRIu32 "\tmemory=%" PRIu64 "\n", d.tensor_count,
+         d.merged_count, d.copied_count, d.skipped_count, d.mismatch_count, d.refused_count, d.read_bytes, d.written_bytes, d.file_count, d.memory_bytes);
   const tm_column *columns = tm_merge_plan_columns(plan, &count);
   for (uint64_t row = 0; tm_merge_plan_row(plan, row, cells) == TM_OK; row++) print_cells("planned", cells, columns, count);
   for (uint64_t i = 0; tm_merge_plan_problem(plan, i, &text) == TM_OK; i++) printf("problem\t%s\n", text);
@@ -119,14 +131,16 @@ static int carry_out(tm_context *context, tm_merge_plan *plan) {
   tm_cell cells[32];
   for (uint64_t row = 0; tm_job_row(job, row, cells) == TM_OK; row++) print_cells("row", cells, columns, count);
   tm_device_usage usage = { .struct_size = sizeof usage };
-  for (uint32_t i = 0; tm_job_device_usage(job, i, &usage) == TM_OK; i++) printf("device\t%s\t%" PRIu64 "\n", usage.device_name, usage.bytes);
+  for (uint32_t i = 0; tm_job_device_usage(job, i, &usage) == TM_OK; i++) printf("device\t%s\t%" PRIu64 "\n", usage.device_name,
+                                                                                 usage.bytes);
   const char *text;
   for (uint32_t i = 0; tm_job_note(job, i, &text) == TM_OK; i++) printf("jobnote\t%s\n", text);
   tm_progress progress = { .struct_size = sizeof progress };
   tm_job_progress(job, &progress);
   tm_memory_usage memory = { .struct_size = sizeof memory };
   tm_context_memory_usage(context, &memory);
-  printf("end\tdone=%" PRIu64 "\ttotal=%" PRIu64 "\titems=%" PRIu64 "\tpeak=%" PRIu64 "\n", progress.bytes_done, progress.bytes_total,
+  printf("end\tdone=%" PRIu64 "\ttotal=%" PRIu64 "\titems=%" PRIu64 "\tpeak=%" PRIu64 "\n", progress.bytes_done,
+         progress.bytes_total,
          progress.items_done, memory.peak_bytes);
   tm_job_destroy(job);
   return status == TM_OK ? 0 : complain(&error, status);

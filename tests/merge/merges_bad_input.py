@@ -215,6 +215,18 @@ def check_little_memory(folder):
     refused(folder, "linear", [a, b], "memory: the merge takes", memory=1_100_000)
 
 
+def check_nonfinite(folder):
+    array = values((8, 8))
+    array[1, 2], array[3, 3] = numpy.nan, numpy.inf
+    a, b = write(folder, "a", {"w": ("f32", array)}), write(folder, "b", {"w": ("f32", values((8, 8), 1))})
+    run, found = works(folder, "linear", [a, b])
+    assert numpy.isnan(found["w"].values()[1, 2]) and numpy.isinf(found["w"].values()[3, 3])
+    assert "2 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+    large = write(folder, "large", {"w": ("f32", numpy.full((8, 8), 3e38))})
+    run, _ = works(folder, "linear", [large, large, b], sets=["f:-:3"])
+    assert "64 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+
+
 def check_file_limit(folder):
     a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
     before = sorted(path.name for path in folder.iterdir())
@@ -233,9 +245,9 @@ def check_truncated(folder):
 
 def main():
     checks = [check_missing, check_rows, check_shapes_and_types, check_formats, check_arguments, check_targets, check_sets,
-              check_little_memory, check_file_limit, check_truncated]
+              check_little_memory, check_nonfinite, check_file_limit, check_truncated]
     for check in checks:
-        with tempfile.TemporaryDirectory() as folder:
+        with files.folder() as folder:
             check(pathlib.Path(folder))
         print(f"{check.__name__}: as it should be")
     return 0

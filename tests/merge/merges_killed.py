@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 try:
@@ -76,7 +75,7 @@ def check(folder, shard):
 
 def main():
     for shard in (0, 5_000_000):
-        with tempfile.TemporaryDirectory() as folder:
+        with files.folder() as folder:
             check(pathlib.Path(folder), shard)
     return 0
 

@@ -8,7 +8,6 @@ import json
 import math
 import pathlib
 import sys
-import tempfile
 
 try:
     import numpy
@@ -286,7 +285,7 @@ def check_large(folder):
 def main():
     checks = [check_linear, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
     for check in checks:
-        with tempfile.TemporaryDirectory() as folder:
+        with files.folder() as folder:
             check(pathlib.Path(folder))
         print(f"{check.__name__}: as numpy has it")
     return 0

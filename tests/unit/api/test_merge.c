@@ -65,7 +65,8 @@ static uint32_t others(const fixture *f) {
 }
 
 static tm_merge_options options_of(const fixture *f, uint32_t method) {
-  return (tm_merge_options){ .struct_size = sizeof(tm_merge_options), .method = method, .models = f->models, .model_count = MODELS };
+  return (tm_merge_options){ .struct_size = sizeof(tm_merge_options), .method = method, .models = f->models,
+                             .model_count = MODELS };
 }
 
 static tm_merge_plan *plan_of(const fixture *f, uint32_t method) {
@@ -269,7 +270,8 @@ static void it_ends_soon_when_cancelled(void **state) {
   }
   close_fixture(&f);
   qsort(taken, 5, sizeof taken[0], by_number);
-  print_message("cancelling takes %llu us, at most %llu\n", (unsigned long long)(taken[2] / 1000), (unsigned long long)(taken[4] / 1000));
+  print_message("cancelling takes %llu us, at most %llu\n", (unsigned long long)(taken[2] / 1000),
+                (unsigned long long)(taken[4] / 1000));
 }
 
 int main(void) {
