@@ -251,12 +251,24 @@ static tm_status check_models(const tm_merge_request *request, tm_error *error) 
   return TM_OK;
 }
 
+/* A name that says something else, or nothing, would be believed by whoever opens the file by its name. */
+static tm_status check_output(const tm_merge_request *request, tm_error *error) {
+  static const char *const endings[] = { ".safetensors", ".gguf" };
+  if (request->output == NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "where to? -o FILE.safetensors or -o FILE.gguf");
+  const size_t length = strlen(request->output);
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+    const size_t ending = strlen(endings[i]);
+    if (length > ending && strcmp(request->output + length - ending, endings[i]) == 0) return TM_OK;
+  }
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: what is written is FILE.safetensors or FILE.gguf", request->output);
+}
+
 tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *error) {
   tm_status status = TM_OK;
   if (request->method == 0)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "which method? --linear, --slerp, --task, --ties or --dare, or a recipe that names one");
-  if (request->output == NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "where to? -o FILE.safetensors or -o FILE.gguf");
-  status = check_models(request, error);
+  status = check_output(request, error);
+  if (status == TM_OK) status = check_models(request, error);
   if (status == TM_OK) status = check_rules(request, &request->usual, error);
   if (status == TM_OK) status = check_rules(request, &request->special, error);
   return status != TM_OK ? status : check_switches(request, error);

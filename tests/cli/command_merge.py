@@ -451,9 +451,13 @@ class Merge(harness.CommandTest):
         self.random_models(2)
         models = ["--linear", "a.safetensors", "b.safetensors"]
         (self.folder / "folder").mkdir()
-        for output, code in (("none/out.safetensors", 3), ("folder", 2), ("out.bin", None), ("folder/", 2)):
-            if code is not None:
-                self.assert_one_line(self.run_command("merge", "-o", output, *models, code=code)[1])
+        (self.folder / "d.safetensors").mkdir()
+        for output, code, said in (("none/out.safetensors", 3, "none"), ("folder", 2, "FILE.safetensors or FILE.gguf"), ("d.safetensors", 2, "folder"),
+                                   ("out.onnx", 2, "FILE.safetensors or FILE.gguf"), ("folder/", 2, "FILE.safetensors or FILE.gguf"),
+                                   ("/dev/null", 2, "FILE.safetensors"), ("out.safetensors/x.gguf", 3, "out.safetensors")):
+            _, err = self.run_command("merge", "-o", output, *models, code=code)
+            self.assert_one_line(err)
+            self.assertIn(said, err)
         self.assertEqual(list((self.folder / "folder").iterdir()), [])
 
     def test_another_file_system(self):
@@ -508,23 +512,21 @@ class Merge(harness.CommandTest):
         seconds = time.monotonic() - begun
         new = hashlib.sha256((self.folder / "out.safetensors").read_bytes()).hexdigest()
         old = hashlib.sha256(b"old").hexdigest()
-        draw, seen = random.Random(3), set()
+        draw = random.Random(3)
         for _ in range(rounds):
             (self.folder / "out.safetensors").write_bytes(b"old")
             process = self.start("--force")
             time.sleep(draw.random() * 1.1 * seconds)
             process.send_signal(number)
-            out, err = process.communicate(timeout=120)
+            _, err = process.communicate(timeout=120)
             found = hashlib.sha256((self.folder / "out.safetensors").read_bytes()).hexdigest()
             self.assertIn(found, (old, new))
-            seen.add((process.returncode, found == new))
             if number == signal.SIGINT:
                 self.assertEqual(self.parts(), [])
-                self.assertIn(process.returncode, (0, 130, -signal.SIGINT), err)
-                self.assertEqual(process.returncode == 0, found == new, (process.returncode, out, err))
+                # Before the job and behind it a signal ends the process as it ends any.
+                self.assertIn((process.returncode, found), ((0, new), (130, old), (-signal.SIGINT, old), (-signal.SIGINT, new)), err)
         self.merge("--linear", "--force", "a.safetensors", "b.safetensors")
         self.assertEqual(self.parts(), [])
-        return seen
 
     def test_interrupted(self):
         self.stop_at_random(signal.SIGINT, 200 if NIGHTLY else 6, 16)
@@ -540,7 +542,7 @@ class Merge(harness.CommandTest):
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
-        out, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=120)
         if process.returncode == 0:
             self.skipTest("the merge was faster than the signal")
         self.assertEqual(process.returncode, 130)
