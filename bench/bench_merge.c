@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_merge A B OUT [--rounds=5] [--threads=2] [--max-memory=0]: merge --linear of two warm checkpoints of equal tensors, half and
- * half, through the public API, in turns with a plain copy of A to OUT by the system's calls, brought to the disk likewise.  Prints medians
- * of both, by the bytes written (a merge reads twice as many), the most anonymous memory that the merge took, and the time to its first row.
+ * bench_merge A B OUT [--rounds=5] [--threads=2] [--max-memory=0]: merge --linear of two warm checkpoints of equal tensors, half
+ * and half, through the public API, in turns with a plain copy of A to OUT by the system's calls, brought to the disk likewise.
+ * Prints medians of both, by the bytes written (a merge reads twice as many), the most anonymous memory that the merge took, and
+ * the time to its first row.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -111,7 +112,8 @@ static int compare(const subject *s, const char *first, uint32_t rounds, void *p
     rows[i] = r.first_row_seconds > 0 ? r.first_row_seconds : r.seconds;
     if (r.peak_kilobytes > peak) peak = r.peak_kilobytes;
   }
-  printf("copy %5.2f GB/s  merge %5.2f GB/s written (%5.2f read)  %5.1f %% of a copy  first row after %.0f ms  at most %llu kB of memory\n",
+  printf("copy %5.2f GB/s  merge %5.2f GB/s written (%5.2f read)  %5.1f %% of a copy  first row after %.0f ms  at most %llu kB of "
+         "memory\n",
          bench_median(copy_gbs, rounds), bench_median(merge_gbs, rounds), 2 * bench_median(merge_gbs, rounds),
          100 * bench_median(ratios, rounds), 1e3 * bench_median(rows, rounds), (unsigned long long)peak);
   return 0;

@@ -105,7 +105,8 @@ static int run_job(merge_run *merge) {
   merge->status = tm_job_watch_wait(&watch, &merge->error);
   merge->signal_number = watch.signal_number;
   tm_interrupt_watch_begin(&merge->invocation->interrupt);
-  tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices, TM_OP_WEIGHTED_SUM, merge->job);
+  tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices, TM_OP_WEIGHTED_SUM,
+                          merge->job);
   const tm_status printed = print_outcome(merge);
   const int       exit_code = judge(merge);
   return exit_code == TM_EXIT_OK && printed != TM_OK ? TM_EXIT_TROUBLE : exit_code;
@@ -176,7 +177,8 @@ static int make_plan(merge_run *merge) {
      .other = request->other,
      .shard_bytes = request->shard_bytes,
   };
-  if (tm_merge_plan_create(merge->context, &options, request->output, &merge->plan, &merge->error) != TM_OK) return complain_plan(merge);
+  if (tm_merge_plan_create(merge->context, &options, request->output, &merge->plan, &merge->error) != TM_OK)
+    return complain_plan(merge);
   const int exit_code = follow_plan(merge);
   tm_merge_plan_destroy(merge->plan);
   return exit_code;
@@ -188,10 +190,11 @@ static int make_plan(merge_run *merge) {
 static bool open_inputs(merge_run *merge) {
   bool all = true;
   for (uint32_t i = 0; i <= merge->request.model_count; i++) {
-    const bool   is_base = i == merge->request.model_count;
-    const char  *path = is_base ? merge->request.base : merge->request.models[i].path;
-    tm_error     error = TM_CLI_ERROR_INIT;
-    if (path == NULL || tm_checkpoint_open(merge->context, path, 0, is_base ? &merge->base : &merge->models[i], &error) == TM_OK) continue;
+    const bool      is_base = i == merge->request.model_count;
+    const char     *path = is_base ? merge->request.base : merge->request.models[i].path;
+    tm_checkpoint **place = is_base ? &merge->base : &merge->models[i];
+    tm_error        error = TM_CLI_ERROR_INIT;
+    if (path == NULL || tm_checkpoint_open(merge->context, path, 0, place, &error) == TM_OK) continue;
     tm_complain(&error);
     all = false;
   }
@@ -232,15 +235,16 @@ const tm_command tm_command_merge = {
   .operand_max = UINT32_MAX,
   .summary = "one checkpoint of several: linear, slerp, task, ties, dare",
   .notes =
-      "MODEL is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a folder with one "
-      "of them. Before anything is read in bulk or written the plan is printed: what is done with which tensors, every mismatch with "
-      "what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or --other say "
+      "MODEL is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a folder "
+      "with one of them. Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
+      "mismatch with what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or --other say "
       "otherwise; nothing is left out unsaid.\n"
-      "A MODEL goes by its file name, with or without extension, or by its number from 1. Without GLOB an option is for all tensors that no "
-      "GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose paths begin at its folder.\n"
-      "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and never an input. Which "
-      "devices take part changes no byte, and neither does the order of models (but for dare). The metadata record the whole recipe (tensormorph.merge), "
-      "with hashes of what was read: --recipe of a merged file merges again.\n"
+      "A MODEL goes by its file name, with or without extension, or by its number from 1. Without GLOB an option is for all "
+      "tensors that no GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose paths "
+      "begin at its folder.\n"
+      "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and "
+      "never an input. Which devices take part changes no byte, and neither does the order of models (but for dare). The metadata "
+      "record the whole recipe (tensormorph.merge), with hashes of what was read: --recipe of a merged file merges again.\n"
       "The exit code is 0 if it was merged (or, with --dry-run, could be), 1 if the plan is refused, 2 for a wrong command line or "
       "recipe, 3 if a file, the disk or a device is in trouble.\n"
       "Ctrl-C ends the job in order, nothing is written then, and the exit code is 130. A second one ends it at once.",

@@ -32,7 +32,8 @@ static bool has_any(const tm_rows *rows, uint32_t column) {
 
 #define ERROR_STYLE 5
 
-static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_look *look, tm_output_stream *stream, tm_error *error) {
+static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_look *look, tm_output_stream *stream,
+                               tm_error *error) {
   tm_column_style styles[] = {
     { "name", NULL, 16, 0, false, TM_SHOWN_ALWAYS },       { "dtype", NULL, 0, 3, false, TM_SHOWN_ALWAYS },
     { "shape", NULL, 0, 4, false, TM_SHOWN_ALWAYS },       { "change_max", NULL, 0, 2, false, TM_SHOWN_ALWAYS },

@@ -88,8 +88,9 @@ static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_outpu
 
 static void print_counts(const tm_merge_description *plan, tm_output_stream *stream) {
   tm_quantity a, b, c, d;
-  tm_output_format(stream, "\n%s tensor%s: %s merged, %s copied", tm_quantity_count(plan->tensor_count, &a), plural(plan->tensor_count),
-                   tm_quantity_count(plan->merged_count, &b), tm_quantity_count(plan->copied_count, &c));
+  tm_output_format(stream, "\n%s tensor%s: %s merged, %s copied", tm_quantity_count(plan->tensor_count, &a),
+                   plural(plan->tensor_count), tm_quantity_count(plan->merged_count, &b),
+                   tm_quantity_count(plan->copied_count, &c));
   if (plan->skipped_count > 0) tm_output_format(stream, "; %s left out", tm_quantity_count(plan->skipped_count, &d));
   if (plan->refused_count > 0) tm_output_format(stream, "; %s refused", tm_quantity_count(plan->refused_count, &d));
   tm_output_char(stream, '\n');

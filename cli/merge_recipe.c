@@ -158,7 +158,8 @@ static tm_status take_rescale(recipe *r, const key_row *row, const scope *where,
   return status;
 }
 
-static tm_status take_word(recipe *r, const key_row *row, const tm_merge_word *words, const yaml_node_t *value, uint32_t *out_value) {
+static tm_status take_word(recipe *r, const key_row *row, const tm_merge_word *words, const yaml_node_t *value,
+                           uint32_t *out_value) {
   char        place[PLACE_BYTES];
   const char *text = text_of(value);
   return tm_merge_word_find(words, place_of(r, value, row->name, place), text != NULL ? text : "", out_value, r->error);
@@ -194,8 +195,8 @@ static tm_status take_seed(recipe *r, const key_row *row, const scope *where, co
 static tm_status take_shard_size(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
   const char *text = text_of(value);
   (void)where;
-  return text != NULL && tm_quantity_parse_size(text, &r->request->shard_bytes) ? TM_OK
-                                                                                 : refuse(r, value, row->name, "a size such as 5GB");
+  if (text != NULL && tm_quantity_parse_size(text, &r->request->shard_bytes)) return TM_OK;
+  return refuse(r, value, row->name, "a size such as 5GB");
 }
 
 static tm_status take_output(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
@@ -234,7 +235,8 @@ static tm_status take_list(recipe *r, const key_row *row, const scope *where, co
                      place_of(r, list, row->name, place), count, r->request->model_count);
   for (uint32_t model = 0; model < r->request->model_count && status == TM_OK; model++) {
     const yaml_node_t *value = node_at(r, list->data.sequence.items.start[model]);
-    if (!is_null(value)) status = add_rule(r, row, value, (tm_merge_rule){ .pattern = where->pattern, .what = row->what, .model = model });
+    const tm_merge_rule rule = { .pattern = where->pattern, .what = row->what, .model = model };
+    if (!is_null(value)) status = add_rule(r, row, value, rule);
   }
   return status;
 }
@@ -309,11 +311,12 @@ static tm_status take_models(recipe *r, const key_row *row, const scope *where, 
   tm_status status = TM_OK;
   (void)where;
   if (value->type != YAML_SEQUENCE_NODE) return refuse(r, value, row->name, "a list of files");
-  for (const yaml_node_item_t *item = value->data.sequence.items.start; item < value->data.sequence.items.top && status == TM_OK; item++)
+  const yaml_node_item_t *end = value->data.sequence.items.top;
+  for (const yaml_node_item_t *item = value->data.sequence.items.start; item < end && status == TM_OK; item++)
     status = take_model(r, node_at(r, *item), count++);
   if (status != TM_OK || count == r->request->model_count) return status;
-  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: %u models, but the command line names %u", place_of(r, value, row->name, place),
-                   count, r->request->model_count);
+  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: %u models, but the command line names %u",
+                   place_of(r, value, row->name, place), count, r->request->model_count);
 }
 
 static const key_row base_keys[] = {
@@ -355,7 +358,8 @@ static tm_status take_tensors(recipe *r, const key_row *row, const scope *where,
   tm_status status = TM_OK;
   (void)where;
   if (value->type != YAML_SEQUENCE_NODE) return refuse(r, value, row->name, "a list of entries");
-  for (const yaml_node_item_t *item = value->data.sequence.items.start; item < value->data.sequence.items.top && status == TM_OK; item++)
+  const yaml_node_item_t *end = value->data.sequence.items.top;
+  for (const yaml_node_item_t *item = value->data.sequence.items.start; item < end && status == TM_OK; item++)
     status = take_tensor(r, node_at(r, *item));
   return status;
 }

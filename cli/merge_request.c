@@ -33,7 +33,8 @@ const char *tm_merge_request_keep(tm_merge_request *request, const char *text, s
 
 /* ------------------------------------------------------------------------------------------------------ models ---- */
 
-tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name, tm_error *error) {
+tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name,
+                                     tm_error *error) {
   if (request->model_count == TM_MERGE_MOST_MODELS)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: at most %u models can be merged at once", where, TM_MERGE_MOST_MODELS);
   request->models[request->model_count++] = (tm_merge_model){ path, name };
@@ -79,8 +80,9 @@ static tm_status refuse_model(const tm_merge_request *request, const char *where
   }
   if (nearest.best != NULL)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no model is called \"%s\"; did you mean \"%s\"?", where, name, nearest.best);
-  return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no model is called \"%s\"; there are %u, which go by their file names, or by numbers from 1",
-                   where, name, request->model_count);
+  return tm_refuse(error, TM_ERROR_ARGUMENT,
+                   "%s: no model is called \"%s\"; there are %u, which go by their file names, or by numbers from 1", where, name,
+                   request->model_count);
 }
 
 tm_status tm_merge_request_find_model(const tm_merge_request *request, const char *where, const char *name, uint32_t *out_model,
@@ -94,7 +96,8 @@ tm_status tm_merge_request_find_model(const tm_merge_request *request, const cha
     }
   if (found == 1) return TM_OK;
   if (found > 1)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: %u models are called \"%s\"; call them by their numbers from 1", where, found, name);
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: %u models are called \"%s\"; call them by their numbers from 1", where, found,
+                     name);
   if (!tm_quantity_parse_count(name, &number) || number < 1 || number > request->model_count)
     return refuse_model(request, where, name, error);
   *out_model = (uint32_t)number - 1;
@@ -185,8 +188,8 @@ static tm_status add_format(tm_merge_request *request, const char *where, const 
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: unknown format \"%s\"; tensormorph ops lists all", where, name);
 }
 
-tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where, const char *pattern, uint32_t what, const char *text,
-                                    tm_error *error) {
+tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where, const char *pattern, uint32_t what,
+                                    const char *text, tm_error *error) {
   char        part[256];
   double      values[TM_MERGE_MOST_MODELS];
   uint32_t    count = 0;
@@ -221,7 +224,8 @@ tm_status tm_merge_request_rules(tm_merge_request *request, const tm_merge_rule 
 static tm_status check_rules(const tm_merge_request *request, const tm_merge_rule_list *list, tm_error *error) {
   for (uint32_t i = 0; i < list->count; i++)
     if (!tm_merge_method_takes(request->method, list->items[i].what))
-      return tm_refuse(error, TM_ERROR_ARGUMENT, "%s has no %s; that is for %s", tm_merge_word_text(tm_merge_methods, request->method),
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "%s has no %s; that is for %s",
+                       tm_merge_word_text(tm_merge_methods, request->method),
                        tm_merge_word_text(tm_merge_setting_words, list->items[i].what), tm_merge_methods_with(list->items[i].what));
   return TM_OK;
 }
@@ -266,7 +270,8 @@ static tm_status check_output(const tm_merge_request *request, tm_error *error) 
 tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *error) {
   tm_status status = TM_OK;
   if (request->method == 0)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "which method? --linear, --slerp, --task, --ties or --dare, or a recipe that names one");
+    return tm_refuse(error, TM_ERROR_ARGUMENT,
+                     "which method? --linear, --slerp, --task, --ties or --dare, or a recipe that names one");
   status = check_output(request, error);
   if (status == TM_OK) status = check_models(request, error);
   if (status == TM_OK) status = check_rules(request, &request->usual, error);

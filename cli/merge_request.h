@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge_request.h - what the user wants merged, gathered from a recipe and the command line.  A later word wins: what is said without a
- * pattern replaces what was said without one, what is said for a pattern comes behind all that was said before.
+ * merge_request.h - what the user wants merged, gathered from a recipe and the command line.  A later word wins: what is said
+ * without a pattern replaces what was said without one, what is said for a pattern comes behind all that was said before.
  */
 #ifndef TM_CLI_MERGE_REQUEST_H
 #define TM_CLI_MERGE_REQUEST_H
@@ -49,7 +49,8 @@ void tm_merge_request_deinit(tm_merge_request *request);
 const char *tm_merge_request_keep(tm_merge_request *request, const char *text, size_t length);
 
 /* TM_ERROR_ARGUMENT (too many); `where` begins the message, here as below. */
-tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name, tm_error *error);
+tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name,
+                                     tm_error *error);
 /* By its path, the path's last component, that without its extension, its other name, or its number from 1.
    TM_ERROR_ARGUMENT (none, with a suggestion, or several) */
 tm_status tm_merge_request_find_model(const tm_merge_request *request, const char *where, const char *name, uint32_t *out_model,
@@ -60,8 +61,8 @@ tm_status tm_merge_request_add_rule(tm_merge_request *request, const tm_merge_ru
 /* Looks whether the value is in the setting's range before.   Also TM_ERROR_ARGUMENT */
 tm_status tm_merge_request_add_number(tm_merge_request *request, const char *where, const tm_merge_rule *rule, tm_error *error);
 /* "0.5" for all models, "0.3,0.7" for each, "NAME=0.3,OTHER=0.7", the name of a format.   TM_ERROR_ARGUMENT */
-tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where, const char *pattern, uint32_t what, const char *text,
-                                    tm_error *error);
+tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where, const char *pattern, uint32_t what,
+                                    const char *text, tm_error *error);
 
 /* All of them in the order in which the library wants them; they live as long as the request.   TM_ERROR_NO_MEMORY */
 tm_status tm_merge_request_rules(tm_merge_request *request, const tm_merge_rule **out_rules, tm_error *error);

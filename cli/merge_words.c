@@ -28,7 +28,8 @@ const tm_merge_word tm_merge_setting_words[] = {
   { "scale", TM_MERGE_SET_SCALE },   { "dtype", TM_MERGE_SET_FORMAT },    { NULL, 0 },
 };
 
-tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, const char *text, uint32_t *out_value, tm_error *error) {
+tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, const char *text, uint32_t *out_value,
+                             tm_error *error) {
   char   all[160] = "";
   size_t used = 0;
   for (const tm_merge_word *word = words; word->text != NULL; word++) {
@@ -36,7 +37,8 @@ tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, cons
       *out_value = word->value;
       return TM_OK;
     }
-    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", word == words ? "" : word[1].text == NULL ? " or " : ", ", word->text);
+    const char *between = word == words ? "" : word[1].text == NULL ? " or " : ", ";
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", between, word->text);
   }
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants %s, not \"%s\"", where, all, text);
 }

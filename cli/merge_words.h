@@ -20,7 +20,8 @@ extern const tm_merge_word tm_merge_other_words[];
 extern const tm_merge_word tm_merge_setting_words[];
 
 /* TM_ERROR_ARGUMENT, with all of the words; `where` begins the message. */
-tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, const char *text, uint32_t *out_value, tm_error *error);
+tm_status tm_merge_word_find(const tm_merge_word *words, const char *where, const char *text, uint32_t *out_value,
+                             tm_error *error);
 /* "?" if there is none. */
 const char *tm_merge_word_text(const tm_merge_word *words, uint32_t value);
 

@@ -35,7 +35,8 @@ static void everything_is_read(void **state) {
   tm_merge_request_init(&request);
   const tm_status status = parse(&request,
                                  "# what, from what\nmethod: ties\nbase: base.gguf\n" HEAD
-                                 "output: out/o.gguf\nscale: 0.5\ndensity: [0.25, null]\nnormalize: no\nmissing: copy\nrows: longest\n"
+                                 "output: out/o.gguf\nscale: 0.5\ndensity: [0.25, null]\nnormalize: no\nmissing: copy\n"
+                                 "rows: longest\n"
                                  "other: skip\nshard_size: 5GB\ntensors:\n"
                                  "  - {match: 'l.*', weight: {a: 1, other: -2}, dtype: bf16}\n  - {match: '*:b', scale: 3}\n",
                                  &error);
