@@ -29,7 +29,8 @@ typedef struct tm_cell tm_cell;
 
 /*
  * x_i: the tensor of model i, b: that of the base; w_i, density_i, t and scale: see rules.  Inputs of any float format or a block
- * format with a decoder, each its own; all is computed in f64 and rounded once, to the format of the result.
+ * format with a decoder, each its own; all is computed in f64 and rounded once, to the format of the result, or to f32 before that
+ * becomes blocks.
  *
  *   linear  sum w_i x_i, the weights divided by their sum unless told otherwise
  *   slerp   of two models: the point at t on the arc between both, each tensor taken as one vector (Shoemake 1985)
@@ -125,8 +126,9 @@ typedef struct tm_merge_plan tm_merge_plan;
 /*
  * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model: the
  * result has the order of its tensors (those that only others have come behind) and its metadata, and beside them the key
- * "tensormorph.merge": JSON with the version, method, settings, seed, models (file names without folders, and hashes of the tensors
- * that were read) of this merge.
+ * "tensormorph.merge": JSON with the version, method, settings, seed and models of this merge.  Models have file names without
+ * folders, and the hash of what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64
+ * bits) of the tensor's name plus the piece's number as seed.  It is the same whatever was done with the tensors.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in

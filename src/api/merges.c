@@ -100,5 +100,7 @@ tm_status tm_job_start_merge(tm_merge_plan *plan, const tm_merge_job_options *gi
   if (plan->problem_count != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "the plan cannot be carried out: %.400s", plan->problems[0]);
   if (atomic_exchange(&plan->is_used, true)) return tm_fail(error, TM_ERROR_ARGUMENT, "the plan was carried out before");
-  return tm_merge_job_start(plan, options.complete, options.complete_context, out_job, error);
+  const tm_status status = tm_merge_job_start(plan, options.complete, options.complete_context, out_job, error);
+  if (status != TM_OK) atomic_store(&plan->is_used, false);     /* nothing was done */
+  return status;
 }

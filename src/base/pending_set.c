@@ -23,7 +23,7 @@
 #define MOST_OPEN 32u
 /* That are waited for at once when a file is brought to the disk. */
 #define SYNC_BYTES (UINT64_C(32) << 20)
-#define EARLY_BYTES (UINT64_C(1) << 20)
+#define EARLY_BYTES (UINT64_C(1) << 18)
 #define MOST_IDS  16u           /* that are tried until nobody has it */
 
 typedef struct part {

@@ -2,6 +2,7 @@
 #include "jobs/merge_item.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -251,7 +252,7 @@ static tm_status find_linear_factors(decision *d) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
     return tm_fail(d->error, TM_ERROR_ARGUMENT,
-                   "tensor '%s': the weights sum to 0 (or nearly, compared with the largest); keep them as "
+                   "tensor '%s': the weights sum to 0 (or nearly, beside the largest; or to infinity); keep them as "
                    "they are, or give others", shown);
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
@@ -267,6 +268,10 @@ static tm_status find_factors(decision *d) {
   item->method = d->settings->method;
   item->t = d->figures.t;
   item->scale = d->figures.scale;
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    if (!isfinite(d->parts.items[i].weight * item->scale))
+      return tm_fail(d->error, TM_ERROR_ARGUMENT, "merge: a weight of %g times a scale of %g is no finite number",
+                     d->parts.items[i].weight, item->scale);
   if (item->method != TM_MERGE_SLERP) tm_merge_parts_sort(d->settings, &d->parts);
   if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
   else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));

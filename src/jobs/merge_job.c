@@ -116,21 +116,26 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
   return state->copy_room.memory;
 }
 
-/* What has no units is hashed by bytes: the format of a byte stands for all. */
+static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t offset, const void *data, uint64_t bytes) {
+  const tm_merge_item *item = open->item;
+  tm_content_hash hash = { 0, 0 };
+  tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
+  tm_mutex_lock(&state->lanes.lock);
+  tm_content_hash_merge(&state->lanes.hashes[item->inputs[0].source], &hash);
+  tm_mutex_unlock(&state->lanes.lock);
+}
+
 static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_input *input = &open->item->inputs[0];
   const tm_archive *archive = state->plan->settings.sources[input->source].archive;
+  const uint64_t unit_bytes = tm_merge_unit_of(open->item->format), step = COPIED_BYTES / unit_bytes * unit_bytes;
   tm_status status = TM_OK;
-  for (uint64_t offset = 0; offset < open->item->bytes; offset += COPIED_BYTES) {
-    const uint64_t bytes = tm_min_u64(COPIED_BYTES, open->item->bytes - offset);
+  for (uint64_t offset = 0; offset < open->item->bytes; offset += step) {
+    const uint64_t bytes = tm_min_u64(step, open->item->bytes - offset);
     if (tm_job_is_cancelled(state->lanes.job)) return TM_ERROR_CANCELLED;
     const void *data = copy_source(state, archive, input->tensor, offset, bytes, &status, error);
     TM_TRY(status);
-    tm_content_hash hash = { 0, 0 };
-    tm_merge_hash_add(open->item, TM_FORMAT_U8, 0, offset, data, bytes, &hash);
-    tm_mutex_lock(&state->lanes.lock);
-    tm_content_hash_merge(&state->lanes.hashes[input->source], &hash);
-    tm_mutex_unlock(&state->lanes.lock);
+    hash_copied(state, open, offset, data, bytes);
     TM_TRY(tm_checkpoint_writer_write(state->plan->writer, open->index, offset, data, bytes, error));
     tm_job_advance(state->lanes.job, bytes, 0);
   }

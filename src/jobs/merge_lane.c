@@ -152,30 +152,78 @@ static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece 
 
 /* --------------------------------------------------------------------------------------------------------- hashing ---- */
 
-void tm_merge_hash_add(const tm_merge_item *item, uint32_t format, uint64_t origin, uint64_t begin, const void *data,
-                       uint64_t elements, tm_content_hash *hash) {
-  const uint64_t name = tm_hash_number(item->name.data, item->name.length, 0) + origin;
-  const unsigned char *bytes = data;
-  for (uint64_t done = 0; done < elements; done += TM_MERGE_UNIT_ELEMENTS) {
-    const uint64_t some = tm_min_u64(TM_MERGE_UNIT_ELEMENTS, elements - done);
-    tm_content_hash_add(hash, name + (begin - origin + done) / TM_MERGE_UNIT_ELEMENTS, bytes + tm_merge_bytes_of(format, done),
-                        tm_merge_bytes_of(format, some));
+void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t origin, uint64_t unit, const void *data, uint64_t bytes,
+                       tm_content_hash *hash) {
+  const uint64_t first = tm_hash_number(name.data, name.length, 0) + origin + unit, unit_bytes = tm_merge_unit_of(format);
+  const unsigned char *next = data;
+  for (uint64_t done = 0, index = first; done < bytes; done += unit_bytes, index++)
+    tm_content_hash_add(hash, index, next + done, tm_min_u64(unit_bytes, bytes - done));
+}
+
+/* ------------------------------------------------------------------------------------------------------- finishing ---- */
+
+/* So many units at once, of what the threads of the pool share. */
+#define UNITS_TOGETHER 4u
+
+/* A computed piece: its inputs are hashed, its result is written. */
+typedef struct finishing {
+  tm_merge_lanes             *lanes;
+  const tm_merge_open        *open;
+  const tm_work_stream_piece *piece;
+  void *const                *pointers;
+  const void                 *result;
+  tm_status                   status;   /* these two under the lock: the first failure */
+  tm_error                    error;
+} finishing;
+
+static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
+  const tm_merge_open *open = f->open;
+  const uint64_t origin = f->piece->begin < open->item->common_count ? 0 : open->item->common_count;
+  const uint64_t unit = (f->piece->begin - origin + first) / TM_MERGE_UNIT_ELEMENTS;
+  for (uint32_t i = 0; i < f->piece->request.input_count; i++) {
+    const tm_merge_input *input = tm_merge_piece_input(open, f->piece, i);
+    const uint32_t format = f->piece->request.operands[i].format;
+    tm_content_hash hash = { 0, 0 };
+    if (input == NULL) continue;
+    const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
+    tm_merge_hash_add(open->item->name, format, origin, unit, data, tm_merge_bytes_of(format, elements), &hash);
+    tm_mutex_lock(&f->lanes->lock);
+    tm_content_hash_merge(&f->lanes->hashes[input->source], &hash);
+    tm_mutex_unlock(&f->lanes->lock);
   }
 }
 
-static void hash_inputs(tm_merge_lanes *lanes, const tm_merge_open *open, const tm_work_stream_piece *piece,
-                        void *const *pointers) {
-  const uint64_t origin = piece->begin < open->item->common_count ? 0 : open->item->common_count;
-  for (uint32_t i = 0; i < piece->request.input_count; i++) {
-    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
-    tm_content_hash hash = { 0, 0 };
-    if (input == NULL) continue;
-    tm_merge_hash_add(open->item, piece->request.operands[i].format, origin, piece->begin, pointers[i],
-                      tm_merge_piece_elements(piece), &hash);
-    tm_mutex_lock(&lanes->lock);
-    tm_content_hash_merge(&lanes->hashes[input->source], &hash);
-    tm_mutex_unlock(&lanes->lock);
+static void write_range(finishing *f, uint64_t first, uint64_t elements) {
+  const uint32_t format = f->open->item->format;
+  const unsigned char *data = (const unsigned char *)f->result + tm_merge_bytes_of(format, first);
+  const uint64_t offset = tm_merge_bytes_of(format, f->piece->begin + first);
+  tm_error error = TM_ERROR_INIT;
+  const tm_status status = tm_checkpoint_writer_write(f->lanes->plan->writer, f->open->index, offset, data,
+                                                      tm_merge_bytes_of(format, elements), &error);
+  if (status == TM_OK) return;
+  tm_mutex_lock(&f->lanes->lock);
+  if (f->status == TM_OK) {
+    f->status = status;
+    f->error = error;
   }
+  tm_mutex_unlock(&f->lanes->lock);
+}
+
+static void finish_units(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  finishing *f = argument;
+  const uint64_t all = tm_merge_piece_elements(f->piece), first = begin * TM_MERGE_UNIT_ELEMENTS;
+  const uint64_t elements = tm_min_u64(all, end * TM_MERGE_UNIT_ELEMENTS) - first;
+  (void)lane;
+  hash_range(f, first, elements);
+  write_range(f, first, elements);
+}
+
+static tm_status finish(finishing *f, tm_error *error) {
+  tm_pool *pool = atomic_load(&f->lanes->plan->inventory->pool);
+  const uint64_t units = tm_divide_up(tm_merge_piece_elements(f->piece), TM_MERGE_UNIT_ELEMENTS);
+  f->error = (tm_error)TM_ERROR_INIT;
+  tm_pool_run(pool, units, UNITS_TOGETHER, finish_units, f);
+  return f->status == TM_OK ? TM_OK : tm_fail_native(error, f->status, f->error.native_code, "%s", f->error.text);
 }
 
 /* ------------------------------------------------------------------------------------------------------- delivering ---- */
@@ -203,9 +251,8 @@ tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piec
     TM_TRY(compare(lanes, computed, result, elements, places.words, open->loss, error));
   }
   TM_TRY(measure(lanes, open, piece, pointers, result, places.words, error));
-  hash_inputs(lanes, open, piece, pointers);
-  const uint64_t offset = tm_merge_bytes_of(item->format, piece->begin);
-  return tm_checkpoint_writer_write(lanes->plan->writer, open->index, offset, result.data, bytes, error);
+  finishing rest = { .lanes = lanes, .open = open, .piece = piece, .pointers = pointers, .result = result.data };
+  return finish(&rest, error);
 }
 
 tm_status tm_merge_name_tensor(const tm_merge_item *item, tm_status status, tm_error *error) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define COMPARED_BYTES (UINT64_C(1) << 20)
+#define COMPARED_BYTES (UINT64_C(1) << 16)
 
 /* -------------------------------------------------------------------------------------------------------- gathering ---- */
 

@@ -15,6 +15,10 @@ uint64_t tm_merge_bytes_of(uint32_t format, uint64_t elements) {
   return elements / info->block_elements * info->block_bytes;
 }
 
+uint64_t tm_merge_unit_of(uint32_t format) {
+  return tm_format_find(format) == NULL ? TM_MERGE_UNIT_ELEMENTS : tm_merge_bytes_of(format, TM_MERGE_UNIT_ELEMENTS);
+}
+
 uint32_t tm_merge_computed_format(const tm_merge_item *item) {
   return tm_format_find(item->format)->kind == TM_KIND_BLOCK ? TM_FORMAT_F32 : item->format;
 }

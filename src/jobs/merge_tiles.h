@@ -28,6 +28,8 @@ uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units);
 /* What is read for an item, in all passes. */
 uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_item *item);
 
+/* Bytes of a unit; of a type that this version does not know, of as many bytes. */
+uint64_t tm_merge_unit_of(uint32_t format);
 /* Bytes of so many elements, which are whole blocks. */
 uint64_t tm_merge_bytes_of(uint32_t format, uint64_t elements);
 

@@ -159,6 +159,8 @@ def check_arguments(folder):
     fails(folder, "linear", [a, b], "tensor 'model.norm': the weights sum to 0", sets=["w:0:1:model.norm", "w:1:-1:model.norm"])
     fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:-:0"])
     fails(folder, "linear", [a, b], "the weights sum to 0 (or nearly", sets=["w:0:1e9", "w:1:-999999999"])
+    fails(folder, "linear", [a, b], "or to infinity", sets=["w:-:1.5e308"])
+    fails(folder, "task", [b], "is no finite number", base=a, sets=["w:-:1e300", "s:-:1e300"])
     _, found = works(folder, "linear", [a, b], sets=["w:0:1", "w:1:-1"], flags=1)
     wanted = files.make("f32", values(4, 1)).values() - files.make("f32", values(4, 2)).values()
     assert found["model.norm"].data == files.make("f32", wanted).data, "weights as they are"

@@ -124,8 +124,11 @@ def check_equal_inputs(folder):
         for method in ("task", "ties", "dare"):
             found, _ = files.merged(RUNNER, method, folder / "equal.out.safetensors", paths[1:3], base=paths[0], sets=["d:-:0.4", "s:-:1.7"])
             assert all(found[name].data == model[name].data for name in model), f"{method} of the base itself, {kind}"
-    found, _ = files.merged(RUNNER, "linear", folder / "equal.out.safetensors", [paths[0], paths[0]])
+    found, metadata = files.merged(RUNNER, "linear", folder / "equal.out.safetensors", [paths[0], paths[0]])
     assert all(found[name].data == model[name].data for name in model), "a model with itself"
+    _, computed = files.merged(RUNNER, "linear", folder / "equal.out.safetensors", paths[:2])
+    hashes = [json.loads(one["tensormorph.merge"])["models"][0]["hash"] for one in (metadata, computed)]
+    assert hashes[0] == hashes[1], "the hash of a model depends on what is done with it"
 
 
 def slerp(a, b, t):
