@@ -389,14 +389,19 @@ static const key_row recipe_keys[] = {
 
 /* -------------------------------------------------------------------------------------------------------- file ---- */
 
+/* A pattern that begins with '*' is a reference to YAML. */
+static const char *hint_for(const char *problem, const char *context) {
+  return strstr(problem, "alias") != NULL || strstr(context, "alias") != NULL ? "; a pattern that begins with * needs quotes" : "";
+}
+
 static tm_status refuse_text(const recipe *r, const yaml_parser_t *parser) {
   const char *problem = parser->problem != NULL ? parser->problem : "it cannot be read";
+  const char *context = parser->context != NULL ? parser->context : "";
   if (parser->error == YAML_MEMORY_ERROR) return tm_refuse(r->error, TM_ERROR_NO_MEMORY, "out of memory");
   if (parser->error == YAML_READER_ERROR)
     return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: byte %zu: %s", r->path, parser->problem_offset, problem);
-  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s:%zu:%zu: %s%s%s", r->path, parser->problem_mark.line + 1,
-                   parser->problem_mark.column + 1, problem, parser->context != NULL ? " " : "",
-                   parser->context != NULL ? parser->context : "");
+  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s:%zu:%zu: %s%s%s%s", r->path, parser->problem_mark.line + 1,
+                   parser->problem_mark.column + 1, problem, context[0] != '\0' ? " " : "", context, hint_for(problem, context));
 }
 
 static tm_status take_document(recipe *r) {

@@ -141,6 +141,9 @@ static void mistakes_have_places(void **state) {
     { "method: linear\n---\nmethod: task\n", ":3:1: a second document" },
     { "method: \"linear\n", "r.yaml:2:1: found unexpected end of stream while scanning a quoted scalar" },
     { "method: [linear\nbase: x", "r.yaml:" },
+    { "tensors:\n  - match: *norm*\n", "r.yaml:2:17: did not find expected alphabetic" },
+    { "tensors:\n  - match: *norm*\n", "a pattern that begins with * needs quotes" },
+    { "tensors:\n  - match: *norm\n", "undefined alias; a pattern that begins with * needs quotes" },
     { "method: \xff\n", "r.yaml: byte 8: " },
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
