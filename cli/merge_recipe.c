@@ -294,15 +294,13 @@ static tm_status place_model(recipe *r, const yaml_node_t *entry, uint32_t index
 static tm_status take_model(recipe *r, const yaml_node_t *entry, uint32_t index) {
   const char        *path = NULL, *name = NULL;
   const bool         is_map = entry->type == YAML_MAPPING_NODE;
-  const scope        where = { NULL, index };
   const yaml_node_t *path_node = is_map ? find_value(r, entry, "path", entry->data.mapping.pairs.top) : entry;
   const yaml_node_t *name_node = is_map ? find_value(r, entry, "name", entry->data.mapping.pairs.top) : NULL;
   tm_status          status = is_map ? check_keys(r, model_keys, entry) : TM_OK;
   if (status == TM_OK && path_node == NULL) return refuse(r, entry, "model", "a path");
   if (status == TM_OK) status = keep_path(r, path_node, "path", &path);
   if (status == TM_OK && name_node != NULL) status = keep_text(r, name_node, "name", &name);
-  if (status == TM_OK) status = place_model(r, entry, index, path, name);
-  return status == TM_OK && is_map ? take_map(r, model_keys, &where, entry) : status;
+  return status == TM_OK ? place_model(r, entry, index, path, name) : status;
 }
 
 static tm_status take_models(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
@@ -317,6 +315,18 @@ static tm_status take_models(recipe *r, const key_row *row, const scope *where, 
   if (status != TM_OK || count == r->request->model_count) return status;
   return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: %u models, but the command line names %u",
                    place_of(r, value, row->name, place), count, r->request->model_count);
+}
+
+/* What is said of one model counts more than what is said of all. */
+static tm_status take_model_settings(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
+  tm_status status = TM_OK;
+  (void)row, (void)where;
+  for (uint32_t model = 0; model < r->request->model_count && status == TM_OK; model++) {
+    const yaml_node_t *entry = node_at(r, value->data.sequence.items.start[model]);
+    const scope        own = { NULL, model };
+    if (entry->type == YAML_MAPPING_NODE) status = take_map(r, model_keys, &own, entry);
+  }
+  return status;
 }
 
 static const key_row base_keys[] = {
@@ -364,7 +374,7 @@ static tm_status take_tensors(recipe *r, const key_row *row, const scope *where,
   return status;
 }
 
-/* Models come first: what is said of them by number or name needs them. */
+/* Models come first, since what is said of them by number or name needs them; what they say of themselves comes later. */
 static const key_row recipe_keys[] = {
   { "models", take_models, 0 },
   { "method", take_method, 0 },
@@ -372,6 +382,7 @@ static const key_row recipe_keys[] = {
   { "output", take_output, 0 },
   { "weight", take_numbers, TM_MERGE_SET_WEIGHT },
   { "density", take_numbers, TM_MERGE_SET_DENSITY },
+  { "models", take_model_settings, 0 },
   { "t", take_setting, TM_MERGE_SET_T },
   { "scale", take_setting, TM_MERGE_SET_SCALE },
   { "dtype", take_setting, TM_MERGE_SET_FORMAT },

@@ -36,6 +36,13 @@ class JobsPage(harness.CommandTest):
                 self.assertEqual(lasting(done.stdout), lasting(expected))
                 self.assertEqual(done.returncode, 0)
 
+    def test_the_recipe_is_one(self):
+        """All that is wrong with it is that its models are not there."""
+        (self.folder / "recipe.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)[1])
+        _, err = self.run_command("merge", "--recipe", "recipe.yaml", code=3)
+        for line, name in zip(err.splitlines(), ("code.safetensors", "chat.gguf", "base.safetensors"), strict=True):
+            self.assertIn(f"{name}: ", line)
+
 
 if __name__ == "__main__":
     harness.main()

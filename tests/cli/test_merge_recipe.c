@@ -48,8 +48,8 @@ static void everything_is_read(void **state) {
   assert_string_equal(request.models[0].path, "dir/a.safetensors");
   assert_string_equal(request.models[1].path, "/x/b.gguf");
   assert_string_equal(request.models[1].name, "other");
-  assert_string_equal(rule_text(&request.usual, 0, text), "1 - 1 0.25");
-  assert_string_equal(rule_text(&request.usual, 1, text), "2 - 0 0.25");
+  assert_string_equal(rule_text(&request.usual, 0, text), "2 - 0 0.25");
+  assert_string_equal(rule_text(&request.usual, 1, text), "1 - 1 0.25");
   assert_string_equal(rule_text(&request.usual, 2, text), "4 - 0 0.5");
   assert_int_equal(request.usual.count, 3);
   assert_string_equal(rule_text(&request.special, 0, text), "1 l.* 0 1");
@@ -87,6 +87,20 @@ static void json_is_a_recipe(void **state) {
   tm_merge_request_deinit(&request);
 }
 
+/* Wherever it stands in the text. */
+static void a_model_s_own_number_counts_more(void **state) {
+  (void)state;
+  char             text[128];
+  tm_error         error;
+  tm_merge_request request;
+  tm_merge_request_init(&request);
+  assert_int_equal(parse(&request, HEAD "weight: 0.5\n", &error), TM_OK);
+  assert_string_equal(rule_text(&request.usual, 0, text), "1 - -1 0.5");
+  assert_string_equal(rule_text(&request.usual, 1, text), "1 - 1 0.25");
+  assert_int_equal(request.usual.count, 2);
+  tm_merge_request_deinit(&request);
+}
+
 /* The command line says where models are, the recipe what they are called. */
 static void operands_take_the_place_of_models(void **state) {
   (void)state;
@@ -99,8 +113,8 @@ static void operands_take_the_place_of_models(void **state) {
   assert_int_equal(tm_merge_request_add_model(&request, "", "p/y.npy", NULL, &error), TM_OK);
   assert_int_equal(parse(&request, HEAD "weight: {a: 3, y: 4}\n", &error), TM_OK);
   assert_string_equal(request.models[0].path, "p/x.npy");
-  assert_string_equal(rule_text(&request.usual, 1, text), "1 - 0 3");
-  assert_string_equal(rule_text(&request.usual, 2, text), "1 - 1 4");
+  assert_string_equal(rule_text(&request.usual, 0, text), "1 - 0 3");
+  assert_string_equal(rule_text(&request.usual, 1, text), "1 - 1 4");
   assert_int_equal(parse(&request, "models: [a]\n", &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "r.yaml:1:9: models: 1 models, but the command line names 2"));
   tm_merge_request_deinit(&request);
@@ -207,6 +221,7 @@ static void words_of_the_command_line(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(everything_is_read), cmocka_unit_test(json_is_a_recipe),
+                                      cmocka_unit_test(a_model_s_own_number_counts_more),
                                       cmocka_unit_test(operands_take_the_place_of_models), cmocka_unit_test(mistakes_have_places),
                                       cmocka_unit_test(references_stay_small), cmocka_unit_test(words_of_the_command_line) };
   return cmocka_run_group_tests(tests, NULL, NULL);
