@@ -28,21 +28,34 @@ CPU_INLINE_AVX2 __m128 round_normal_to_odd(__m256d v) {
   return _mm256_cvtpd_ps(_mm256_castsi256_pd(_mm256_andnot_si256(rest_mask, odd)));
 }
 
-CPU_INLINE_AVX2 __m256d is_f32_subnormal(__m256d v) {
-  const __m256d magnitude = _mm256_andnot_pd(_mm256_set1_pd(-0.0), v);
-  return _mm256_and_pd(_mm256_cmp_pd(magnitude, _mm256_set1_pd(0x1p-126), _CMP_LT_OQ),
-                       _mm256_cmp_pd(v, _mm256_setzero_pd(), _CMP_NEQ_OQ));
-}
-
 /* Eight f64 to each format that a kernel may have to write, one rounding. */
 CPU_INLINE_AVX2 __m256 round_to_f32(__m256d low, __m256d high) {
   return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
 }
+
+#define LEAST_NORMAL 0x38100000 /* upper words of f64: the smallest normal number of bf16, and 2^128 */
+#define TOO_LARGE    0x47f00000
+
+/* On the upper words of the f64, with a bit for what the lower ones hold: rounding is a carry, and changing the bias a
+   subtraction.  What is not a normal number or zero takes the long way. */
 CPU_INLINE_AVX2 __m128i round_to_bf16(__m256d low, __m256d high) {
-  const __m256d subnormal = _mm256_or_pd(is_f32_subnormal(low), is_f32_subnormal(high));
-  if (_mm256_movemask_pd(subnormal) != 0) return narrow_bf16(_mm256_set_m128(round_to_odd(high), round_to_odd(low)));
-  return narrow_bf16(_mm256_set_m128(round_normal_to_odd(high), round_normal_to_odd(low)));
+  const __m256 a = _mm256_castpd_ps(low), b = _mm256_castpd_ps(high);
+  const __m256i rest = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88)), upper = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+  const __m256i nothing = _mm256_setzero_si256(), one = _mm256_set1_epi32(1);
+  const __m256i bits = _mm256_or_si256(upper, _mm256_andnot_si256(_mm256_cmpeq_epi32(rest, nothing), one));
+  const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff)), is_zero = _mm256_cmpeq_epi32(magnitude, nothing);
+  const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(LEAST_NORMAL), magnitude);
+  const __m256i is_other = _mm256_or_si256(_mm256_andnot_si256(is_zero, is_small), _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(TOO_LARGE - 1)));
+  if (!_mm256_testz_si256(is_other, is_other)) return narrow_bf16(_mm256_set_m128(round_to_odd(high), round_to_odd(low)));
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(magnitude, 13), one);
+  const __m256i raised = _mm256_add_epi32(_mm256_add_epi32(magnitude, _mm256_set1_epi32(0xfff)), odd);
+  const __m256i biased = _mm256_sub_epi32(_mm256_srli_epi32(raised, 13), _mm256_set1_epi32((1023 - 127) << 7));
+  const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(0x8000));
+  const __m256i words = _mm256_or_si256(_mm256_andnot_si256(is_zero, biased), sign);
+  const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  return _mm_shuffle_epi32(packed, 0xd8);
 }
+
 /* What is subnormal in f32 is far below all of f16. */
 CPU_INLINE_AVX2 __m128i round_to_f16(__m256d low, __m256d high) {
   return narrow_f16(_mm256_set_m128(round_normal_to_odd(high), round_normal_to_odd(low)));

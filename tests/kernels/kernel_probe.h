@@ -22,8 +22,8 @@
 
 typedef struct probe {
   tm_operation operation;
-  tm_operand   operands[CASE_MAX_OPERANDS];
-  void        *pointers[CASE_MAX_OPERANDS];     /* inputs, then the backend's output */
+  tm_operand   operands[TM_MAX_OPERANDS];
+  void        *pointers[TM_MAX_OPERANDS];     /* inputs, then the backend's output */
   void        *expected;                        /* the reference's output */
 } probe;
 
@@ -91,7 +91,7 @@ static inline tm_answer probe_run(probe *p, kernel_host *host, const char *row) 
 
 static inline void probe_reference(probe *p) {
   const tm_op_row *row = tm_op_find(p->operation.op);
-  void *pointers[CASE_MAX_OPERANDS];
+  void *pointers[TM_MAX_OPERANDS];
   memcpy(pointers, p->pointers, sizeof pointers);
   pointers[p->operation.input_count] = p->expected;
   p->operation.operands = p->operands;

@@ -314,7 +314,14 @@ static void compare_figures(const picky_rule *rule, uint64_t rows, uint64_t colu
                        .input_count = 2,
                        .inputs = { picky_tensor(&one, TM_FORMAT_F32, 2, dims, 1), picky_tensor(&one, TM_FORMAT_F16, 2, dims, 2) } };
   compare_and_destroy(&one, &call);
-  assert_true(atomic_load(&one.control.launches) > 2);
+  const tm_magnitudes_attributes upper = { 0, 0 };
+  call = (picky_call){ .op = TM_OP_MAGNITUDES,
+                       .attributes = &upper,
+                       .attribute_bytes = sizeof upper,
+                       .input_count = 2,
+                       .inputs = { picky_tensor(&one, TM_FORMAT_F32, 2, dims, 3), picky_tensor(&one, TM_FORMAT_BF16, 2, dims, 4) } };
+  compare_and_destroy(&one, &call);
+  assert_true(atomic_load(&one.control.launches) > 3);
   picky_case_close(&one);
 }
 
@@ -326,6 +333,29 @@ static void figures_of_parts_combine_exactly(void **state) {
   compare_figures(&few_columns, 3, 60001);
   compare_figures(&few_rows, 200, 777);
   compare_figures(&few_rows, 64, 4096);
+}
+
+/* The settings of a merge go with every part; what numbers its elements is one part or none. */
+static void merges_are_split_where_they_may_be(void **state) {
+  (void)state;
+  picky_case one = { .control = { .rules = { { .kind = TM_CHANGE_SPLIT_ABOVE, .axis_from_last = 0, .value = 40 } } } };
+  picky_case_open(&one);
+  const uint64_t dims[] = { 100 }, weights[] = { 2 }, settings[] = { 1 + TM_DARE_WORDS };
+  picky_call call = { .op = TM_OP_WEIGHTED_SUM,
+                      .input_count = 3,
+                      .inputs = { picky_tensor(&one, TM_FORMAT_F32, 1, dims, 1), picky_tensor(&one, TM_FORMAT_F64, 1, weights, 2),
+                                  picky_tensor(&one, TM_FORMAT_BF16, 1, dims, 3) } };
+  compare_and_destroy(&one, &call);
+  assert_int_equal(atomic_load(&one.control.launches), 3);
+  call = (picky_call){ .op = TM_OP_DARE_SUM,
+                       .input_count = 3,
+                       .inputs = { picky_tensor(&one, TM_FORMAT_F32, 1, dims, 1), picky_tensor(&one, TM_FORMAT_U64, 1, settings, 2),
+                                   picky_tensor(&one, TM_FORMAT_F32, 1, dims, 3) } };
+  tm_tensor *y = picky_output(&one, &call);
+  assert_int_equal(picky_try(&one, &call, one.device + 1, y), TM_ERROR_NO_DEVICE);
+  tm_tensor_destroy(y);
+  destroy_inputs(&call);
+  picky_case_close(&one);
 }
 
 /* Parts that do not end where partial figures combine would change them. */
@@ -619,6 +649,7 @@ int main(void) {
     cmocka_unit_test(blocks_are_not_cut),
     cmocka_unit_test(figures_of_parts_combine_exactly),
     cmocka_unit_test(figures_of_odd_parts_are_not_combined),
+    cmocka_unit_test(merges_are_split_where_they_may_be),
     cmocka_unit_test(batches_become_rows_or_a_loop),
     cmocka_unit_test(neighbouring_axes_merge),
     cmocka_unit_test(strided_axes_merge_after_a_copy),

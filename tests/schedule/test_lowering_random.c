@@ -110,13 +110,42 @@ static void make_other(picky_case *one, random_call *r, const uint64_t *dims, ui
   if (r->call.op == TM_OP_RMS_NORM) add_input(one, r, TM_FORMAT_F32, 1, &dims[RANK - 1], state);
 }
 
+/* Settings are small numbers; of dare_sum thresholds and keys that keep about half. */
+static void add_settings(picky_case *one, random_call *r, uint32_t format, uint64_t count, uint64_t *state) {
+  const uint32_t index = r->call.input_count++;
+  r->call.inputs[index] = picky_tensor(one, format, 1, &count, picky_random(state));
+  uint64_t *words = tm_tensor_data(r->call.inputs[index]);
+  for (uint64_t i = 0; i < count && format == TM_FORMAT_U64; i++) {
+    const double weight = 0.5 + (double)pick(state, 4);
+    memcpy(&words[i], &weight, sizeof weight);
+    if (i == 0 || (i - 1) % TM_DARE_WORDS == TM_DARE_KEY) words[i] = pick(state, 1000);
+    if (i > 0 && (i - 1) % TM_DARE_WORDS == TM_DARE_THRESHOLD) words[i] = UINT64_C(1) << 31;
+  }
+}
+
+static void make_merge(picky_case *one, random_call *r, const uint64_t *dims, uint64_t *state) {
+  static const uint32_t ops[] = { TM_OP_WEIGHTED_SUM, TM_OP_DARE_SUM, TM_OP_TIES_SUM };
+  static const uint32_t formats[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F64 };
+  const tm_ties_attributes ties = { (uint32_t)pick(state, 2), 0 };
+  const uint64_t others = 1 + pick(state, 2);
+  r->call.op = ops[pick(state, 3)];
+  r->call.worst_numerics = TM_NUMERICS_N0;
+  if (r->call.op == TM_OP_TIES_SUM) set_attributes(r, &ties, sizeof ties);
+  add_input(one, r, formats[pick(state, 3)], RANK, dims, state);
+  if (r->call.op == TM_OP_DARE_SUM) add_settings(one, r, TM_FORMAT_U64, 1 + TM_DARE_WORDS * others, state);
+  else add_settings(one, r, TM_FORMAT_F64, r->call.op == TM_OP_TIES_SUM ? 1 + 2 * others : 1 + others, state);
+  for (uint64_t i = 0; i < others; i++) add_input(one, r, formats[pick(state, 3)], RANK, dims, state);
+}
+
 /* 1: it ran on the picky one. */
 static int compare_random(picky_case *one, uint64_t *state) {
-  static void (*const makers[])(picky_case *, random_call *, const uint64_t *, uint64_t *) = { make_elementwise, make_along_axis, make_product, make_other };
+  static void (*const makers[])(picky_case *, random_call *, const uint64_t *, uint64_t *) = {
+    make_elementwise, make_along_axis, make_product, make_other, make_merge,
+  };
   uint64_t dims[RANK];
   random_call r = { .call = { .worst_numerics = TM_NUMERICS_N2 } };
   for (uint32_t i = 0; i < RANK; i++) dims[i] = pick(state, 12) == 0 ? 0 : 1 + pick(state, 9);
-  makers[pick(state, 4)](one, &r, dims, state);
+  makers[pick(state, sizeof makers / sizeof makers[0])](one, &r, dims, state);
   tm_tensor *expected = picky_output(one, &r.call), *found = picky_output(one, &r.call);
   const uint64_t bytes = tm_tensor_operand(expected)->byte_count;
   if (picky_try(one, &r.call, one->reference + 1, expected) != TM_OK) fail_msg("%s", one->error.text);

@@ -246,8 +246,7 @@ static recipe make_recipe(random_source *random, const tm_op_row *row, uint32_t 
       break;
     case TM_OP_COMPARE: r.attributes.compare.predicate = random_below(random, 6); break;
     case TM_OP_MAGNITUDES:
-      r.attributes.magnitudes = random_below(random, 2) ? (tm_magnitudes_attributes){ 0, 0 }
-                                                        : (tm_magnitudes_attributes){ 1, random_below(random, 1u << 16) };
+      if (random_below(random, 2)) r.attributes.magnitudes = (tm_magnitudes_attributes){ 1, random_below(random, 1u << 16) };
       same_shape(&r, 1);
       break;
     case TM_OP_COMPARE_TENSORS: same_shape(&r, 1); break;

@@ -17,7 +17,7 @@ static void finds_rows(void **state) {
     assert_true((row->reference == NULL) == (row->op == TM_OP_CONVERT));
     assert_true((row->combine_words != NULL) == (row->combine == TM_COMBINE_WORDS));
   }
-  assert_int_equal(count, 42);
+  assert_int_equal(count, 46);
   assert_null(tm_op_find(TM_OP_NONE));
   assert_null(tm_op_find(TM_OP_FOREIGN));
   assert_null(tm_op_by_name("ad", 2));
