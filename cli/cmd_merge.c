@@ -99,14 +99,20 @@ static tm_status print_outcome(merge_run *merge) {
   return status;
 }
 
+/* The operation that most of the work is. */
+static uint32_t operation_of(uint32_t method) {
+  if (method == TM_MERGE_DARE) return TM_OP_DARE_SUM;
+  return method == TM_MERGE_TIES ? TM_OP_TIES_SUM : TM_OP_WEIGHTED_SUM;
+}
+
 static int run_job(merge_run *merge) {
   tm_job_watch watch = {
       .invocation = merge->invocation, .job = merge->job, .shows_progress = !merge->invocation->preferences.quiet };
   merge->status = tm_job_watch_wait(&watch, &merge->error);
   merge->signal_number = watch.signal_number;
   tm_interrupt_watch_begin(&merge->invocation->interrupt);
-  tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices, TM_OP_WEIGHTED_SUM,
-                          merge->job);
+  tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices,
+                          operation_of(merge->request.method), merge->job);
   const tm_status printed = print_outcome(merge);
   const int       exit_code = judge(merge);
   return exit_code == TM_EXIT_OK && printed != TM_OK ? TM_EXIT_TROUBLE : exit_code;

@@ -76,16 +76,28 @@ static void add_note(tm_elsewhere_notes *notes, const dtype_use *use, const tm_c
              candidate->reason[0] != '\0' ? ": " : "", candidate->reason);
 }
 
+/* What an operation over one tensor takes; of those that merge, two of them and the numbers between.  Returns how many. */
+static uint32_t fill_inputs(uint32_t op, const tm_operand *tensor, tm_operand out_inputs[3]) {
+  tm_operand numbers = { .format = op == TM_OP_DARE_SUM ? TM_FORMAT_U64 : TM_FORMAT_F64, .rank = 1, .dims = { 2 } };
+  out_inputs[0] = out_inputs[2] = *tensor;
+  if (op == TM_OP_DARE_SUM) numbers.dims[0] = 1 + TM_DARE_WORDS;
+  if (op == TM_OP_TIES_SUM) numbers.dims[0] = 3;
+  out_inputs[1] = numbers;
+  return op == TM_OP_WEIGHTED_SUM || op == TM_OP_DARE_SUM || op == TM_OP_TIES_SUM ? 3 : 1;
+}
+
 static void explain_one(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const dtype_use *use) {
   const tm_operand       input = { .format = tm_format_lookup(use->name),
                                    .rank = 1,
                                    .dims = { use->element_count < SAMPLE_ELEMENTS ? use->element_count : SAMPLE_ELEMENTS } };
   const tm_operand       output = { .format = TM_FORMAT_NONE };
+  tm_operand             inputs[3];
+  const uint32_t         input_count = fill_inputs(op, &input, inputs);
   const tm_run_options   options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation        *explanation = NULL;
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   tm_candidate           chosen = { .struct_size = sizeof chosen }, candidate = { .struct_size = sizeof candidate };
-  if (tm_explain(context, op, NULL, 0, &input, 1, &output, 1, &options, &explanation, NULL) != TM_OK) return;
+  if (tm_explain(context, op, NULL, 0, inputs, input_count, &output, 1, &options, &explanation, NULL) != TM_OK) return;
   tm_explanation_summarize(explanation, &summary);
   if (tm_explanation_candidate(explanation, summary.chosen, &chosen) == TM_OK && !is_asked(asked, chosen.device_name))
     for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)

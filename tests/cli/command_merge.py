@@ -329,6 +329,15 @@ class Merge(harness.CommandTest):
         self.assertRegex(out, r"largest changes:\n +name.*\n(.*\n){2}\nwrote out.safetensors \(\d")
         self.assertRegex(out, r"3 tensors, 14.4 kB in .*/s\n")
 
+    def test_why_not_on_the_device_that_was_asked_for(self):
+        plugin = pathlib.Path(os.environ.get("TM_ZOO", "/nonexistent")) / "honest.so"
+        if not plugin.is_file():
+            self.skipTest("the zoo is not built")
+        self.random_models(2)
+        for method in (["--linear"], ["--ties", "--base", "a.safetensors"], ["--dare", "--base", "a.safetensors"]):
+            out, _ = self.merge("-f", *method, "a.safetensors", "b.safetensors", "--plugin", plugin, "--device", "zoo_honest")
+            self.assertIn("note: f32 tensors went to reference:0: zoo_honest:0 refuses them", out)
+
     # ---- formats
 
     def test_types_of_the_result(self):
