@@ -92,17 +92,27 @@ static const key_row *find_row(const key_row *rows, const char *name) {
   return NULL;
 }
 
+/* "path, name, weight"; a name that has two rows is told once. */
+static void list_keys(const key_row *rows, char *out, size_t capacity) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (const key_row *row = rows; row->name != NULL && used < capacity; row++)
+    if (find_row(rows, row->name) == row)
+      used += (size_t)snprintf(out + used, capacity - used, "%s%s", used == 0 ? "" : ", ", row->name);
+}
+
 static tm_status refuse_key(const recipe *r, const key_row *rows, const yaml_node_t *key) {
-  char            place[PLACE_BYTES];
+  char            place[PLACE_BYTES], all[256];
   const char     *name = text_of(key);
   tm_nearest_name nearest;
   if (name == NULL) return refuse(r, key, "", "a key that is a text");
   tm_nearest_name_init(&nearest, name);
-  for (; rows->name != NULL; rows++) tm_nearest_name_offer(&nearest, rows->name);
+  for (const key_row *row = rows; row->name != NULL; row++) tm_nearest_name_offer(&nearest, row->name);
   if (nearest.best != NULL)
     return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: unknown key \"%s\"; did you mean \"%s\"?", place_of(r, key, "", place), name,
                      nearest.best);
-  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: unknown key \"%s\"", place_of(r, key, "", place), name);
+  list_keys(rows, all, sizeof all);
+  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: unknown key \"%s\"; there are: %s", place_of(r, key, "", place), name, all);
 }
 
 static const yaml_node_t *find_value(recipe *r, const yaml_node_t *map, const char *name, const yaml_node_pair_t *before) {

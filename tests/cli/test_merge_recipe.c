@@ -128,6 +128,7 @@ static void mistakes_have_places(void **state) {
     { "linear\n", ":1:1: a recipe wants keys and values" },
     { "method: linear\nwieght: 1\n", ":2:1: unknown key \"wieght\"; did you mean \"weight\"?" },
     { "tensors:\n  - match: x\n    densty: 1\n", ":3:5: unknown key \"densty\"; did you mean \"density\"?" },
+    { "merge_method: ties\n", ":1:1: unknown key \"merge_method\"; there are: models, method, base, output, weight, density, t, " },
     { HEAD "  - {path: c, wight: 1}\n", ":4:15: unknown key \"wight\"" },
     { "t: 0\nscale: 1\nt: 0.5\n", ":3:1: \"t\" is there twice" },
     { "method: lerp\n", ":1:9: method wants linear, slerp, task, ties or dare, not \"lerp\"" },
