@@ -165,9 +165,10 @@ u32 kernel_plan_merge(const tm_operation *operation, const char *const *kernels,
   for (u32 i = 3; i < inputs; i++) p->sizes[i - 3] = operation->operands[i].format;
   p->count = output_of(operation)->element_count;
   p->detail = inputs - 1;
+  if (operation->op == TM_OP_TIES_SUM) p->steps[0] = ((const tm_ties_attributes *)operation->attributes)->sum;
   out_plan->slots[inputs] = 5;
   settle(p);
-  out_plan->flops = 2 * (double)p->count * (inputs - 1);
+  out_plan->flops = (operation->op == TM_OP_DARE_SUM ? 40 : 4) * (double)p->count * (inputs - 1);
   add_dispatch(out_plan, kernels[0], parts_of(p->count, GROUP_SIZE), KERNEL_MOST_BUFFERS, buffers);
   return 0;
 }

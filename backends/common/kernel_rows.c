@@ -65,6 +65,11 @@
   { RUNS(COMPARE_TENSORS, STATS, "comparison_parts", "comparison_whole", one_pass),                                    \
     .formats = { set, set, BIT(U64) }, .needs = F64 | DENORMALS }
 
+#define MERGED (FLOATS | BLOCKS)
+#define MERGE(id, kernel, numbers, bytes)                                                                              \
+  { RUNS(id, MERGE, kernel, NULL, merge), .needs = F64, .attribute_bytes = bytes,                                      \
+    .formats = { MERGED, numbers, MERGED, MERGED, MERGED, FLOATS } }
+
 /* In class N2: `limit` times growth times the epsilon of the accumulator. */
 #define SUMMED(id, where, a, b, c, d, what, kernel, how, grows, sum, limit, type)                                      \
   { RUNS(id, where, kernel, NULL, how), .formats = { a, b, c, d }, .needs = what, .numerics = TM_NUMERICS_N2,          \
@@ -98,8 +103,9 @@ static const kernel_row rows[] = {
   EXACT(RELU, NUMBERS, ELEMENTWISE, "sign_code", 0),
   EXACT(CLAMP, NUMBERS, ELEMENTWISE, "clamp_code", 0),
   EXACT(LERP, FLOATS, ELEMENTWISE_F64, "lerp_real", F64 | ROUNDS),
-  { RUNS(WEIGHTED_SUM, MERGE, "weighted_sum", NULL, merge), .needs = F64,
-    .formats = { FLOATS | BLOCKS, BIT(F64), FLOATS | BLOCKS, FLOATS | BLOCKS, FLOATS | BLOCKS, FLOATS } },
+  MERGE(WEIGHTED_SUM, "weighted_sum", BIT(F64), 0),
+  MERGE(DARE_SUM, "dare_sum", BIT(U64), 0),
+  MERGE(TIES_SUM, "ties_sum", BIT(F64), sizeof(tm_ties_attributes)),
   { RUNS(COMPARE, ELEMENTWISE, "compare_code", NULL, elementwise), .formats = { PLAIN, SAME, BIT(BOOL) },
     .attribute_bytes = sizeof(tm_compare_attributes) },
   { RUNS(WHERE, ELEMENTWISE, "where_code", NULL, elementwise), .formats = { BIT(BOOL), WORDS, WORDS, WORDS } },

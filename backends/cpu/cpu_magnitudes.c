@@ -73,7 +73,7 @@ static void run(const cpu_call *call) {
 /* ---- the row ---- */
 
 #define PAIRS_PER_US 500.0      /* of one core */
-#define BINS_NS 60000.0         /* to clear and to write them, and as long again for each thread's */
+#define BINS_NS 8000.0          /* to clear them, for each thread, and as long again to write them */
 
 static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   for (uint32_t i = 0; i < 2; ++i) {

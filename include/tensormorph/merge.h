@@ -163,16 +163,15 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
  * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type"), message ("" or a sentence: what does not match and what
- * is done).
+ * is done, or a weight that is too small to count).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
 uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan);
-/* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last */
+/* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last, TM_ERROR_NO_MEMORY */
 tm_status tm_merge_plan_row(const tm_merge_plan *plan, uint64_t row, tm_cell *out_cells);
 /* What stands in the way: one sentence each, of refused tensors one for all of a kind.   TM_OK, TM_END past the last */
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem);
-/* What is worth knowing: weights that were rounded to nothing, metadata that the format cannot hold ...
-   TM_OK, TM_END past the last */
+/* What is worth knowing: what is odd about the inputs, metadata that the format cannot hold ...   TM_OK, TM_END past the last */
 tm_status tm_merge_plan_note(const tm_merge_plan *plan, uint64_t index, const char **out_note);
 /* As tm_writer_file and tm_writer_removal.   TM_OK, TM_END past the last, and where the result cannot be arranged */
 tm_status tm_merge_plan_file(const tm_merge_plan *plan, uint64_t file, tm_writer_file_description *out_description);

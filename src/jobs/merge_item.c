@@ -236,9 +236,17 @@ static tm_status decide_types(decision *d) {
 
 /* ---------------------------------------------------------------------------------------------------------- factors ---- */
 
-static void drop_weightless(decision *d) {
-  for (uint32_t i = d->parts.count; i-- > 0;)
-    if (d->parts.items[i].weight == 0) tm_merge_parts_drop(&d->parts, i);
+/* Those whose share of 1 is less than half of the grid that factors lie on. */
+static tm_status drop_weightless(decision *d) {
+  for (uint32_t i = d->parts.count; i-- > 0;) {
+    const tm_merge_part *part = &d->parts.items[i];
+    if (part->weight != 0) continue;
+    if (d->item->message == NULL)
+      TM_TRY(say(d, TM_MERGE_MATCHES, TM_MERGE_COMPUTE, "the weight of %.60s is too small beside the others to count",
+                 source_name(d, part)));
+    tm_merge_parts_drop(&d->parts, i);
+  }
+  return TM_OK;
 }
 
 static tm_status find_linear_factors(decision *d) {
@@ -257,7 +265,7 @@ static tm_status find_linear_factors(decision *d) {
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
   const tm_merge_part first = parts->items[0];
-  drop_weightless(d);
+  TM_TRY(drop_weightless(d));
   if (parts->count == 0) parts->items[parts->count++] = first;          /* all 0: kept as they are, times 0 */
   return TM_OK;
 }

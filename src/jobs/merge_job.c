@@ -135,6 +135,7 @@ static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_e
     if (tm_job_is_cancelled(state->lanes.job)) return TM_ERROR_CANCELLED;
     const void *data = copy_source(state, archive, input->tensor, offset, bytes, &status, error);
     TM_TRY(status);
+    TM_TRY(tm_archive_check_tensor(archive, input->tensor, error));
     hash_copied(state, open, offset, data, bytes);
     TM_TRY(tm_checkpoint_writer_write(state->plan->writer, open->index, offset, data, bytes, error));
     tm_job_advance(state->lanes.job, bytes, 0);
@@ -143,13 +144,6 @@ static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_e
 }
 
 /* ------------------------------------------------------------------------------------------ rows, on the job's thread ---- */
-
-static tm_status check_inputs(const merge_state *state, const tm_merge_item *item, tm_error *error) {
-  for (uint32_t i = 0; i < item->input_count; i++)
-    TM_TRY(tm_archive_check_tensor(state->plan->settings.sources[item->inputs[i].source].archive, item->inputs[i].tensor, error));
-  if (item->rest == NULL) return TM_OK;
-  return tm_archive_check_tensor(state->plan->settings.sources[item->rest->source].archive, item->rest->tensor, error);
-}
 
 static bool has_lead(const merge_state *state, const tm_merge_item *item) {
   for (uint32_t i = 0; i < item->input_count; i++)
@@ -177,7 +171,6 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
   tm_cell cells[TM_MERGE_JOB_COLUMNS];
   const bool is_computed = item->action == TM_MERGE_COMPUTE;
   if (!is_computed) TM_TRY(copy_tensor(state, open, error));
-  TM_TRY(check_inputs(state, item, error));
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
                                      has_blocks ? open->loss : NULL };

@@ -236,11 +236,22 @@ static tm_status measure(tm_merge_lanes *lanes, tm_merge_open *open, const tm_wo
   return compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error);
 }
 
+/* A mapped file that shrank is zeros from there on: that is noticed before more is made of them. */
+static tm_status check_inputs(const tm_merge_open *open, const tm_work_stream_piece *piece, tm_error *error) {
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
+    if (input == NULL) continue;
+    TM_TRY(tm_merge_name_tensor(open->item, tm_archive_check_tensor(archive_of(open, input), input->tensor, error), error));
+  }
+  return TM_OK;
+}
+
 tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                                 void *const *pointers, tm_error *error) {
   tm_merge_open *open = piece->subject;
   const tm_merge_item *item = open->item;
   const uint64_t elements = tm_merge_piece_elements(piece), bytes = tm_merge_bytes_of(item->format, elements);
+  TM_TRY(check_inputs(open, piece, error));
   if (!tm_merge_piece_computes(piece)) return TM_OK;
   const room_places places = places_in(room->block.memory);
   const values computed = { tm_merge_computed_format(item), pointers[piece->request.input_count] };

@@ -276,9 +276,19 @@ static void note_sources(tm_merge_plan *plan) {
       tm_merge_plan_add_note(plan, tm_archive_note_at(plan->settings.sources[s].archive, i));
 }
 
+/* A key of that format tells of what most tensors are; metadata are kept as they are. */
+static void note_file_type(tm_merge_plan *plan) {
+  const tm_archive *lead = plan->settings.sources[plan->settings.lead].archive;
+  bool changes = false;
+  for (uint32_t i = 0; i < plan->settings.rule_count; i++) changes = changes || plan->settings.rules[i].what == TM_MERGE_SET_FORMAT;
+  if (changes && plan->settings.writer_format == TM_WRITER_GGUF && tm_archive_metadata_find(lead, "general.file_type") != NULL)
+    tm_merge_plan_add_note(plan, "general.file_type among the metadata still says what the checkpoint that leads is made of");
+}
+
 static tm_status fill(tm_merge_plan *plan, const tm_merge_settings *given, tm_error *error) {
   TM_TRY(tm_merge_settings_make(given, &plan->arena, &plan->settings, error));
   note_sources(plan);
+  note_file_type(plan);
   TM_TRY(list_items(plan, error));
   TM_TRY(add_up(plan, error));
   TM_TRY(make_provenance(plan, error));

@@ -137,6 +137,9 @@ def check_formats(folder):
     assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
     _, found = works(folder, "linear", [blocks, blocks], sets=["f:-:2"])
     assert found["w"].kind == "f32" and numpy.array_equal(found["w"].values(), files.make("q8_0", values((4, 64))).values())
+    typed = files.write_gguf(folder / "typed.gguf", {"w": files.make("f32", values((4, 64)))}, {"general.file_type": "0"})
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", [typed], sets=["f:-:3"])
+    assert run.code == 0 and "general.file_type among the metadata" in run.text(), run.text()
     fails(folder, "linear", [odd], "results can be of any float format", sets=["f:-:24"])
     fails(folder, "linear", [odd], "results can be of any float format", sets=[f"f:-:{0x10c}"])
 
@@ -159,6 +162,9 @@ def check_arguments(folder):
     fails(folder, "linear", [a, b], "tensor 'model.norm': the weights sum to 0", sets=["w:0:1:model.norm", "w:1:-1:model.norm"])
     fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:-:0"])
     fails(folder, "linear", [a, b], "the weights sum to 0 (or nearly", sets=["w:0:1e9", "w:1:-999999999"])
+    run, found = works(folder, "linear", [a, b], sets=["w:0:1e-12"])
+    assert "the weight of a.safetensors is too small" in plan_of(run, "model.norm")["message"], run.text()
+    assert found["model.norm"].data == files.make("f32", values(4, 2)).data
     fails(folder, "linear", [a, b], "or to infinity", sets=["w:-:1.5e308"])
     fails(folder, "task", [b], "is no finite number", base=a, sets=["w:-:1e300", "s:-:1e300"])
     _, found = works(folder, "linear", [a, b], sets=["w:0:1", "w:1:-1"], flags=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same file, byte for byte, by the cores, by the reference, and by a backend: linear merges by it alone, others with the reference:
+"""The same file, byte for byte, by the cores, by the reference, and by a backend: linear and slerp by it alone, others with the reference:
 
 merges_devices.py RUNNER BACKEND [SETTING]...       SETTING: BACKEND:NAME:VALUE
 """
@@ -41,7 +41,7 @@ def main():
                 _, wanted = run(method, paths, folder / "cores.safetensors", only="cpu")
                 _, found = run(method, paths, folder / "reference.safetensors", without="cpu")
                 assert found == wanted, f"{method} of {kind}: the reference differs"
-                alone = {"without": "reference"} if method == "linear" else {}
+                alone = {"without": "reference"} if method in ("linear", "slerp") else {}
                 result, found = run(method, paths, folder / "backend.safetensors", only=BACKEND, setting=SETTINGS, **alone)
                 assert found == wanted, f"{method} of {kind}: {BACKEND} differs"
                 used += sum(line[0].startswith(BACKEND) for line in result.of("device"))

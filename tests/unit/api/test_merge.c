@@ -274,6 +274,32 @@ static void it_ends_soon_when_cancelled(void **state) {
                 (unsigned long long)(taken[4] / 1000));
 }
 
+/* While it is read, mapped or not, and looked at first or computed at once. */
+static void an_input_that_shrinks_meanwhile_ends_it(void **state) {
+  (void)state;
+  for (uint32_t i = 0; i < 4; i++) {
+    fixture f;
+    open_fixture(&f, HUGE_HEADER, 0, 8 + strlen(HUGE_HEADER) + HUGE_BYTES, i < 2 ? 0 : TM_CONTEXT_MAP_FILES, true);
+    tm_merge_plan *plan = plan_of(&f, i % 2 == 0 ? TM_MERGE_LINEAR : TM_MERGE_SLERP);
+    tm_job *job = start(plan);
+    tm_progress progress = { .struct_size = sizeof progress };
+    do {
+      tm_job_progress(job, &progress);
+    } while (progress.bytes_done == 0 && !progress.finished);
+    assert_int_equal(progress.finished, 0);
+    assert_int_equal(truncate(f.paths[1], 10000), 0);
+    tm_error error = { .struct_size = sizeof error };
+    assert_int_equal(tm_job_wait(job, FOREVER, &error), TM_ERROR_CHANGED);
+    assert_non_null(strstr(error.text, "model1.safetensors"));
+    tm_job_progress(job, &progress);
+    assert_true(progress.bytes_done < progress.bytes_total);
+    assert_int_equal(others(&f), 0);
+    tm_job_destroy(job);
+    tm_merge_plan_destroy(plan);
+    close_fixture(&f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_plan_says_what_will_be),
@@ -282,6 +308,7 @@ int main(void) {
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(an_input_that_changes_ends_it),
     cmocka_unit_test(it_ends_soon_when_cancelled),
+    cmocka_unit_test(an_input_that_shrinks_meanwhile_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
