@@ -108,19 +108,23 @@ static void end_graph(graph_maker *m, uint32_t result) {
   p->size_class_count = SIZE_CLASSES;
 }
 
-/* What many layers read: nothing, values that are there from the start, or values that an operation makes. */
-typedef enum sharing { NOTHING, GIVEN, MADE } sharing;
+/* What many layers read: nothing, values that are there from the start, or values that an operation makes: the same for all
+   layers, or for each 40 of them. */
+typedef enum sharing { NOTHING, GIVEN, MADE, MADE_FOR_GROUPS } sharing;
+
+#define GROUP_LAYERS 40u
 
 static uint32_t add_common(graph_maker *m, sharing what, uint32_t size_class) {
   const uint32_t given = add_value(m, TM_SOLVER_NONE, size_class);
-  return what == MADE ? add_op(m, 9000, (uint32_t[]){ given, TM_SOLVER_NONE }, size_class) : given;
+  return what >= MADE ? add_op(m, 9000, (uint32_t[]){ given, TM_SOLVER_NONE }, size_class) : given;
 }
 
 static bool make_layers(graph_maker *m, uint32_t ops, uint32_t devices, sharing what) {
   if (!begin_graph(m, ops, devices)) return false;
   uint32_t mask = add_common(m, what, 2), positions = add_common(m, what, 1), stream = add_value(m, TM_SOLVER_NONE, 2);
-  while (m->problem.op_count < ops) {
-    if (what == NOTHING) mask = add_common(m, what, 2), positions = add_common(m, what, 1);
+  for (uint32_t layer = 0; m->problem.op_count < ops; layer++) {
+    const bool is_new_group = what == MADE_FOR_GROUPS && layer != 0 && layer % GROUP_LAYERS == 0;
+    if (what == NOTHING || is_new_group) mask = add_common(m, what, 2), positions = add_common(m, what, 1);
     stream = add_layer(m, stream, mask, positions);
   }
   end_graph(m, stream);
@@ -192,7 +196,8 @@ static void print_row(const char *name, const tm_solver_problem *problem, uint32
 
 #define RANDOM_OPS 100000u
 
-static const char *const layer_names[] = { "layers", "layers with shared masks", "layers with shared masks that are made" };
+static const char *const layer_names[] = { "layers", "layers with shared masks", "layers with shared masks that are made",
+                                          "40 layers each with masks of their own" };
 
 static const struct {
   uint32_t    ops;
@@ -206,7 +211,7 @@ int main(int argc, char **argv) {
   const uint64_t only = bench_option(argc, argv, "ops", 0);
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     if (only != 0 && only != sizes[i].ops) continue;
-    for (sharing what = NOTHING; what <= MADE; what++) {
+    for (sharing what = NOTHING; what <= MADE_FOR_GROUPS; what++) {
       graph_maker maker;
       if (!make_layers(&maker, sizes[i].ops, devices, what)) return 1;
       print_row(layer_names[what], &maker.problem, rounds, sizes[i].goal);

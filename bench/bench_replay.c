@@ -9,65 +9,20 @@
 
 #include "base/clock.h"
 #include "bench.h"
-#include "execute/plan.h"
+#include "chain.h"
 #include "task_peer.h"
 
 #define ROUNDS 101u
 #define WARM_UP 80u
 
-typedef struct problem {
-  tm_context *context;
-  tm_graph   *graph;
-  tm_plan    *plan;
-  tm_tensor  *x;
-  tm_tensor  *y;
-  uint32_t    node_count;
-  uint64_t    planned_ns;
-} problem;
-
-static bool make_graph(problem *p, uint64_t elements, tm_error *error) {
-  const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 1, .dims = { elements } };
-  uint32_t first, value;
-  if (tm_graph_create(p->context, &p->graph, error) != TM_OK || tm_graph_input(p->graph, "x", &layout, &first, error) != TM_OK)
-    return false;
-  value = first;
-  for (uint32_t i = 0; i < p->node_count; i++) {
-    const uint32_t inputs[2] = { value, first };
-    if (tm_graph_node(p->graph, NULL, TM_OP_ADD, NULL, 0, inputs, 2, NULL, 1, &value, error) != TM_OK) return false;
-  }
-  return tm_graph_output(p->graph, "y", value, error) == TM_OK;
-}
-
-static bool open_problem(problem *p, uint64_t elements) {
-  tm_error error = { .struct_size = sizeof error };
-  const tm_plan_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .wait_for_prepare = 1 };
-  const bool is_open = tm_tensor_create(p->context, TM_FORMAT_F32, 1, &elements, &p->x, &error) == TM_OK &&
-                       tm_tensor_create(p->context, TM_FORMAT_F32, 1, &elements, &p->y, &error) == TM_OK &&
-                       make_graph(p, elements, &error);
-  const uint64_t begin = tm_now_ns();
-  const bool is_planned = is_open && tm_plan_create(p->graph, &options, &p->plan, &error) == TM_OK;
-  p->planned_ns = tm_now_ns() - begin;
-  if (!is_planned) fprintf(stderr, "%s\n", error.text);
-  return is_planned;
-}
-
-static void close_problem(problem *p) {
-  tm_plan_destroy(p->plan);
-  tm_graph_destroy(p->graph);
-  tm_tensor_destroy(p->y);
-  tm_tensor_destroy(p->x);
-}
-
-static bool run_plan(const problem *p) { return tm_plan_run(p->plan, &p->x, 1, &p->y, 1, NULL, NULL) == TM_OK; }
-
-static double replay(const problem *p, uint32_t times) {
+static double replay(const bench_chain *p, uint32_t times) {
   const uint64_t begin = tm_now_ns();
   for (uint32_t i = 0; i < times; i++)
-    if (!run_plan(p)) return 0;
+    if (!bench_chain_run(p)) return 0;
   return (double)(tm_now_ns() - begin) / times / p->node_count;
 }
 
-static double bare(const problem *p, uint32_t times) {
+static double bare(const bench_chain *p, uint32_t times) {
   const tm_plan_program *program = &p->plan->program;
   const tm_plan_queue *queue = &program->queues[program->actions[0].place];
   const uint64_t begin = tm_now_ns();
@@ -79,7 +34,7 @@ static double bare(const problem *p, uint32_t times) {
   return (double)(tm_now_ns() - begin) / times / p->node_count;
 }
 
-static double single(const problem *p, uint32_t times) {
+static double single(const bench_chain *p, uint32_t times) {
   tm_tensor *const inputs[2] = { p->x, p->x };
   const uint64_t begin = tm_now_ns();
   for (uint32_t i = 0; i < times; i++)
@@ -108,11 +63,12 @@ int main(int argc, char **argv) {
   const uint64_t elements = bench_option(argc, argv, "elements", 8);
   const tm_context_options options = { .struct_size = sizeof options,
                                        .thread_count = (uint32_t)bench_option(argc, argv, "threads", 1) };
-  problem many = { .node_count = (uint32_t)bench_option(argc, argv, "nodes", 1000) }, one = { .node_count = 1 };
+  bench_chain many = { .node_count = (uint32_t)bench_option(argc, argv, "nodes", 1000) }, one = { .node_count = 1 };
   if (tm_context_create(&options, &many.context, NULL) != TM_OK) return 1;
   one.context = many.context;
-  if (!open_problem(&many, elements) || !open_problem(&one, elements)) return 1;
-  for (uint32_t i = 0; i < WARM_UP; i++) (void)(run_plan(&many) && run_plan(&one) && single(&one, 1) > 0);
+  const tm_plan_options any = { .struct_size = sizeof any, .worst_numerics = TM_NUMERICS_DEFAULT, .wait_for_prepare = 1 };
+  if (!bench_chain_open(&many, elements, &any) || !bench_chain_open(&one, elements, &any)) return 1;
+  for (uint32_t i = 0; i < WARM_UP; i++) (void)(bench_chain_run(&many) && bench_chain_run(&one) && single(&one, 1) > 0);
   double whole[ROUNDS], loop[ROUNDS], added[ROUNDS], alone[ROUNDS], run[ROUNDS];
   for (uint32_t i = 0; i < ROUNDS; i++) {
     whole[i] = replay(&many, 5);
@@ -130,8 +86,8 @@ int main(int argc, char **argv) {
          bench_median(alone, ROUNDS));
   printf("%-32s %8.1f\n", "planning", (double)many.planned_ns / many.node_count);
   printf("%-32s %8.1f   goal: 256 at most\n", "bytes of plan a node", (double)plan_bytes(program) / many.node_count);
-  close_problem(&one);
-  close_problem(&many);
+  bench_chain_close(&one);
+  bench_chain_close(&many);
   tm_context_destroy(many.context);
   show_peer(many.node_count, elements, options.thread_count);
   return 0;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10]: the statistics job over a checkpoint, again
- * and again, with the devices that there are but those named, and small operations in between as somebody at a keyboard wants
- * them.  Prints what each device did, how near that is to the least time that they could have taken together (bound /
- * achieved), and how long the small operations took while the job ran.
+ * bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10] [--pin=1]: the statistics job over a
+ * checkpoint, again and again, with the devices that there are but those named, and small operations in between as somebody at
+ * a keyboard wants them.  Prints what each device did, how near that is to the least time that they could have taken together
+ * (bound / achieved), and how long the small operations took while the job ran.
+ *
+ * --pin=1: one core for the library and its lanes, another for PoCL's device, so that the two are as different silicon: a core
+ * each, and none takes the other's time.  What each thread was allowed at the end is printed.
  */
+#define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +34,8 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The least time in which devices as fast as these are could have done what they did, beside what it took. */
+/* The least time in which devices as fast as these are could have done what they did, beside what it took.  Two lanes of one device
+   share its silicon: it was not busy for longer than the job took, so the least time is no more than that either. */
 static void show_job(const tm_job *job) {
   tm_progress progress = { .struct_size = sizeof progress };
   tm_device_usage usage = { .struct_size = sizeof usage };
@@ -36,10 +43,11 @@ static void show_job(const tm_job *job) {
   tm_job_progress(job, &progress);
   for (uint32_t i = 0; tm_job_device_usage(job, i, &usage) == TM_OK; i++) {
     if (usage.busy_ns == 0 || usage.bytes == 0) continue;
+    const uint64_t busy_ns = usage.busy_ns < progress.elapsed_ns ? usage.busy_ns : progress.elapsed_ns;
     bytes += (double)usage.bytes;
-    rate += (double)usage.bytes / (double)usage.busy_ns;
+    rate += (double)usage.bytes / (double)busy_ns;
     printf("  %-12s %8" PRIu64 " operations  %8.1f MB  %6.2f GB/s while busy\n", usage.device_name, usage.operation_count,
-           (double)usage.bytes / 1e6, (double)usage.bytes / (double)usage.busy_ns);
+           (double)usage.bytes / 1e6, (double)usage.bytes / (double)busy_ns);
   }
   if (rate > 0)
     printf("  %.3f s: %.2f GB/s, bound / achieved %.3f\n", (double)progress.elapsed_ns / 1e9, bytes / (double)progress.elapsed_ns,
@@ -97,9 +105,46 @@ static int bench(tm_context *context, tm_checkpoint *checkpoint, uint64_t second
   return whole;
 }
 
+/* ---- a core each ---- */
+
+#define OTHERS_CORE 0           /* where PoCL puts the only thread that it is allowed */
+#define OWN_CORE    1
+
+/* Before any thread is made: those that are made later inherit it, and PoCL moves its own. */
+static int pin_all(void) {
+  cpu_set_t both, own;
+  CPU_ZERO(&own);
+  CPU_SET(OWN_CORE, &own);
+  if (sched_getaffinity(0, sizeof both, &both) != 0 || !CPU_ISSET(OTHERS_CORE, &both) || !CPU_ISSET(OWN_CORE, &both)) return 0;
+  if (setenv("POCL_CPU_MAX_CU_COUNT", "1", 1) != 0 || setenv("POCL_AFFINITY", "1", 1) != 0) return 0;
+  return sched_setaffinity(0, sizeof own, &own) == 0;
+}
+
+/* How many threads may run on each of the two, and how many on anything else. */
+static void show_pins(void) {
+  DIR *threads = opendir("/proc/self/task");
+  uint32_t counts[3] = { 0 };
+  for (struct dirent *one = threads == NULL ? NULL : readdir(threads); one != NULL; one = readdir(threads)) {
+    cpu_set_t allowed;
+    const pid_t thread = (pid_t)strtol(one->d_name, NULL, 10);
+    if (thread <= 0 || sched_getaffinity(thread, sizeof allowed, &allowed) != 0) continue;
+    const int is_single = CPU_COUNT(&allowed) == 1;
+    counts[is_single && CPU_ISSET(OTHERS_CORE, &allowed) ? 0 : is_single && CPU_ISSET(OWN_CORE, &allowed) ? 1 : 2]++;
+  }
+  if (threads != NULL) (void)closedir(threads);
+  printf("threads: %u on core %d (the other device's), %u on core %d (the library's), %u not on one of these\n", counts[0],
+         OTHERS_CORE, counts[1], OWN_CORE, counts[2]);
+}
+
+static int say_usage(void) {
+  fprintf(stderr, "usage: bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10] [--pin=1]\n");
+  return 2;
+}
+
 int main(int argc, char **argv) {
-  if (argc < 2)
-    return fprintf(stderr, "usage: bench_stream FILE [--plugin=PATH] [--without=NAME]... [--threads=N] [--seconds=10]\n"), 2;
+  if (argc < 2) return say_usage();
+  const int is_pinned = bench_option(argc, argv, "pin", 0) != 0;
+  if (is_pinned && !pin_all()) return fprintf(stderr, "bench_stream: there are no two cores to pin to\n"), 1;
   const char *plugin = NULL, *without[MOST_WITHOUT];
   uint32_t without_count = 0;
   for (int i = 2; i < argc; i++) {
@@ -108,7 +153,7 @@ int main(int argc, char **argv) {
   }
   tm_error error = { .struct_size = sizeof error };
   const tm_context_options options = { .struct_size = sizeof options, .flags = TM_CONTEXT_MAP_FILES,
-                                       .thread_count = (uint32_t)bench_option(argc, argv, "threads", 0),
+                                       .thread_count = (uint32_t)bench_option(argc, argv, "threads", (uint64_t)is_pinned),
                                        .plugin_paths = &plugin, .plugin_path_count = plugin != NULL,
                                        .excluded_devices = without, .excluded_device_count = without_count };
   tm_context *context = NULL;
@@ -117,6 +162,7 @@ int main(int argc, char **argv) {
   if (status == TM_OK) status = tm_checkpoint_open(context, argv[1], 0, &checkpoint, &error);
   if (status != TM_OK) fprintf(stderr, "%s\n", error.text);
   const int whole = status == TM_OK && bench(context, checkpoint, bench_option(argc, argv, "seconds", 10));
+  if (whole && is_pinned) show_pins();
   tm_checkpoint_close(checkpoint);
   tm_context_destroy(context);
   return whole ? 0 : 1;

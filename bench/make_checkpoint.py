@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file for the benchmarks: random normal values, the same megabyte over and over, in each tensor from another place on.
-Floats become safetensors, blocks GGUF.
+Floats become safetensors, blocks GGUF.  With PERCENT so many of the tensors, the last ones, hold values that are a little off those
+that they hold without.
 
-usage: make_checkpoint.py F32|BF16|Q8_0 MEGABYTES TENSORS FILE
+usage: make_checkpoint.py F32|BF16|Q8_0 MEGABYTES TENSORS FILE [PERCENT]
 """
 import array
 import json
@@ -14,11 +15,14 @@ import sys
 ELEMENT_BYTES = {"F32": 4, "BF16": 2, "Q8_0": 34}       # of a block: 32 elements
 
 
-def megabyte(dtype):
+def megabyte(dtype, is_off=False):
     rng = random.Random(1)
     if dtype == "Q8_0":
-        return b"".join(struct.pack("<e", rng.uniform(0.001, 0.01)) + rng.randbytes(32) for _ in range((1 << 20) // 34))
+        scale = 1.01 if is_off else 1.0
+        return b"".join(struct.pack("<e", scale * rng.uniform(0.001, 0.01)) + rng.randbytes(32) for _ in range((1 << 20) // 34))
     values = array.array("f", (rng.gauss(0, 0.02) for _ in range(1 << (18 if dtype == "F32" else 19))))
+    if is_off:
+        values = array.array("f", (1.01 * value for value in values))
     data = values.tobytes()
     return data if dtype == "F32" else b"".join(data[i + 2 : i + 4] for i in range(0, len(data), 4))
 
@@ -51,14 +55,16 @@ def tensor(body, size, begin):
 
 def main():
     dtype, megabytes, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    off_count = count * (int(sys.argv[5]) if len(sys.argv) > 5 else 0) // 100
     width = ELEMENT_BYTES[dtype]
     granule = width * 16 if dtype == "Q8_0" else width   # data of GGUF is aligned
     size = max(granule, (megabytes << 20) // count // granule * granule)
     body = megabyte(dtype)
+    off_body = megabyte(dtype, is_off=True) if off_count else body
     with open(path, "wb") as file:
         file.write(gguf_header(size, count) if dtype == "Q8_0" else safetensors_header(dtype, size, count))
         for i in range(count):
-            file.writelines(tensor(body, size, i * 997 * width % len(body)))
+            file.writelines(tensor(body if i < count - off_count else off_body, size, i * 997 * width % len(body)))
 
 
 main()

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "complain.h"
 #include "json_writer.h"
+#include "named_devices.h"
 #include "nearest_name.h"
 #include "numerics_text.h"
 #include "printable_text.h"
@@ -59,6 +60,7 @@ typedef struct bench_run {
   uint64_t               *outside;
   measurement             results[MAX_DEVICES];
   uint32_t                result_count;
+  uint32_t                absent_count; /* devices that were asked for by name and are not there */
 } bench_run;
 
 static int by_value(const void *left, const void *right) {
@@ -138,14 +140,9 @@ static void measure(bench_run *bench, uint32_t device, measurement *result) {
   summarize(bench, result);
 }
 
-static bool is_device_of(const char *device, const char *name) {
-  const size_t length = strlen(name);
-  return strncmp(name, device, length) == 0 && (device[length] == '\0' || device[length] == ':');
-}
-
 static bool is_named(const tm_name_list *names, const char *device) {
   for (uint32_t i = 0; i < names->count; i++)
-    if (is_device_of(device, names->names[i])) return true;
+    if (tm_named_devices_is(device, names->names[i])) return true;
   return false;
 }
 
@@ -153,7 +150,7 @@ static bool is_named(const tm_name_list *names, const char *device) {
 static void compare(bench_run *bench) {
   const measurement *reference = NULL;
   for (uint32_t i = 0; i < bench->result_count; i++)
-    if (is_device_of(bench->results[i].device, REFERENCE) && bench->results[i].status == TM_OK)
+    if (tm_named_devices_is(bench->results[i].device, REFERENCE) && bench->results[i].status == TM_OK)
       reference = &bench->results[i];
   for (uint32_t i = 0; reference != NULL && i < bench->result_count; i++)
     if (bench->results[i].median_ns > 0)
@@ -358,10 +355,10 @@ static void print_json(const bench_run *bench) {
   tm_json_finish(&json);
 }
 
-/* A device that was asked for by name and could not do it is trouble; one of many that cannot is an answer. */
+/* A device that was asked for by name and is not there, or could not do it, is trouble; one of many that cannot is an answer. */
 static int judge(const bench_run *bench) {
   const tm_name_list *names = &bench->invocation->preferences.devices;
-  uint32_t            done = 0, failed = 0;
+  uint32_t            done = 0, failed = bench->absent_count;
   for (uint32_t i = 0; i < bench->result_count; i++) {
     done += bench->results[i].status == TM_OK;
     failed += bench->results[i].status < 0 && is_named(names, bench->results[i].device);
@@ -375,6 +372,7 @@ static int bench_all(bench_run *bench, tm_error *error) {
   if (count_work(bench, error) != TM_OK) return tm_complain(error);
   if (tm_bench_inputs_create(bench->context, &bench->request, &bench->operands, error) != TM_OK)
     return tm_complain(error);
+  bench->absent_count = tm_named_devices_complain(bench->context, &bench->invocation->preferences.devices);
   measure_all(bench);
   tm_bench_inputs_destroy(&bench->operands);
   if (bench->invocation->preferences.json)

@@ -34,7 +34,8 @@ typedef struct merge_run {
 static bool is_dry(const merge_run *merge) { return tm_arguments_has(&merge->invocation->arguments, "dry-run"); }
 
 static tm_table_look look_of(const merge_run *merge) {
-  return (tm_table_look){ merge->invocation->terminal.width, 2, merge->invocation->terminal.color };
+  const tm_terminal *terminal = &merge->invocation->terminal;
+  return (tm_table_look){ .width = terminal->width, .indent = 2, .color = terminal->color };
 }
 
 /* -------------------------------------------------------------------------------------------------------- json ---- */

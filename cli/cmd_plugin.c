@@ -69,7 +69,7 @@ static const tm_flag flags[] = {
   { "seed", 0, TM_FLAG_COUNT, false, "N", "check: of all random numbers (1)" },
   { "cases", 0, TM_FLAG_COUNT, false, "N", "check: for each claimed combination of formats (48)" },
   { "only", 0, TM_FLAG_TEXT, false, "WHAT", "check: only this operation, or this check of manners" },
-  { "leave-out", 0, TM_FLAG_TEXT, false, "CHECK", "check: not this check of manners, where a driver is known to fail it" },
+  { "leave-out", 0, TM_FLAG_TEXT, false, "CHECK", "check: not this check of manners" },
   { "formats", 0, TM_FLAG_TEXT, false, "A,B...", "check: with --only OPERATION, only these formats of its operands" },
   { "case", 0, TM_FLAG_COUNT, false, "N", "check: only this case" },
   { "deadline", 0, TM_FLAG_COUNT, false, "SECONDS", "check: what a case may take before it counts as hanging (60)" },

@@ -50,6 +50,7 @@ extern const tm_command tm_command_ops;
 extern const tm_command tm_command_inspect;
 extern const tm_command tm_command_stats;
 extern const tm_command tm_command_check;
+extern const tm_command tm_command_diff;
 extern const tm_command tm_command_merge;
 extern const tm_command tm_command_explain;
 extern const tm_command tm_command_bench;

@@ -12,7 +12,7 @@
 /* Longest cell text that a table keeps; names beyond are shortened before anything else. */
 #define CELL_BYTES 4096
 
-static size_t shape_text(const tm_cell *cell, char *out, size_t capacity) {
+size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity) {
   if (cell->count == 0) return (size_t)snprintf(out, capacity, "scalar");
   size_t used = 0;
   for (uint64_t i = 0; i < cell->count && used + 24 < capacity; i++) {
@@ -29,6 +29,15 @@ static size_t shape_text(const tm_cell *cell, char *out, size_t capacity) {
   }
   out[used] = '\0';
   return used;
+}
+
+/* "100 %" is all of it, and nothing less. */
+static void share_text(double share, char *out, size_t capacity) {
+  const double percent = 100 * share;
+  if (percent >= 99.95 && percent < 100)
+    snprintf(out, capacity, "> 99.9 %%");
+  else
+    snprintf(out, capacity, "%.3g %%", percent);
 }
 
 /* What a person reads, in out[CELL_BYTES]. */
@@ -53,7 +62,8 @@ static void cell_text(const tm_cell *cell, char *out) {
     case TM_COLUMN_COUNT: strcpy(out, tm_quantity_count(cell->count, &quantity)); break;
     case TM_COLUMN_BYTES: strcpy(out, tm_quantity_bytes(cell->count, &quantity)); break;
     case TM_COLUMN_NUMBER: snprintf(out, CELL_BYTES, "%.4g", cell->number); break;
-    case TM_COLUMN_SHAPE: shape_text(cell, out, CELL_BYTES); break;
+    case TM_COLUMN_SHAPE: tm_cell_shape_text(cell, out, CELL_BYTES); break;
+    case TM_CELL_SHARE: share_text(cell->number, out, CELL_BYTES); break;
     default: memcpy(out, "?", 2);
   }
 }
@@ -124,8 +134,9 @@ static void print_heading(const tm_rows *rows, const tm_column_view *views, uint
 static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t view_count,
                       const tm_layout_column *layout, const tm_table_look *look, const tm_cell *cells,
                       tm_output_stream *stream) {
-  line_state line = { stream, look->indent };
-  char       text[CELL_BYTES];
+  line_state  line = { stream, look->indent };
+  char        text[CELL_BYTES];
+  const char *paint = look->color && look->paint != NULL ? look->paint(rows->source, cells) : NULL;
   for (uint32_t i = 0; i < view_count; i++) {
     if (layout[i].width == 0) continue;
     const tm_cell *cell = &cells[views[i].column];
@@ -133,7 +144,7 @@ static void print_row(const tm_rows *rows, const tm_column_view *views, uint32_t
     cell_text(cell, text);
     if (layout[i].width < layout[i].wanted) tm_printable_shorten(text, layout[i].width);
     print_cell(&line, text, layout[i].width, is_left_aligned(&rows->columns[views[i].column]),
-               alert ? "\x1b[31m" : NULL);
+               alert ? "\x1b[31m" : paint);
   }
   tm_output_char(stream, '\n');
 }
@@ -185,7 +196,7 @@ static void print_csv_cell(const tm_cell *cell, tm_output_stream *stream) {
     case TM_COLUMN_NUMBER:
       if (isfinite(cell->number)) tm_output_format(stream, "%.17g", cell->number);
       break;
-    case TM_COLUMN_SHAPE: tm_output_bytes(stream, text, shape_text(cell, text, sizeof text)); break;
+    case TM_COLUMN_SHAPE: tm_output_bytes(stream, text, tm_cell_shape_text(cell, text, sizeof text)); break;
     default: tm_output_format(stream, "%llu", (unsigned long long)cell->count);
   }
 }
@@ -237,6 +248,8 @@ tm_cell tm_cell_count(uint64_t count) { return (tm_cell){ .type = TM_COLUMN_COUN
 tm_cell tm_cell_bytes(uint64_t bytes) { return (tm_cell){ .type = TM_COLUMN_BYTES, .defined = 1, .count = bytes }; }
 
 tm_cell tm_cell_number(double number) { return (tm_cell){ .type = TM_COLUMN_NUMBER, .defined = 1, .number = number }; }
+
+tm_cell tm_cell_share(double share) { return (tm_cell){ .type = TM_CELL_SHARE, .defined = 1, .number = share }; }
 
 tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank) {
   return (tm_cell){ .type = TM_COLUMN_SHAPE, .defined = 1, .count = rank, .shape = dims };

@@ -15,6 +15,9 @@
 
 #define TM_MAX_COLUMNS 32
 
+/* Beside TM_COLUMN_*, in tables only: a number from 0 to 1, shown as a percentage. */
+#define TM_CELL_SHARE 0x100u
+
 /* Fills one cell a column.  false: there is no such row, which ends the table. */
 typedef bool (*tm_row_fn)(const void *source, uint64_t row, tm_cell *out_cells);
 
@@ -36,10 +39,14 @@ typedef struct tm_column_view {
   const char *heading;                  /* NULL: the column's name */
 } tm_column_view;
 
+/* How a row is painted where there is colour: a terminal's sequence; NULL: as it comes. */
+typedef const char *(*tm_row_paint_fn)(const void *source, const tm_cell *cells);
+
 typedef struct tm_table_look {
   uint32_t width;                       /* 0: no limit */
   uint32_t indent;
   bool     color;
+  tm_row_paint_fn paint;                /* NULL: none but alerts */
 } tm_table_look;
 
 /* The table with its heading line.  Returns how many columns had no room. */
@@ -58,7 +65,10 @@ tm_cell tm_cell_text_of(const char *text, uint64_t length);
 tm_cell tm_cell_count(uint64_t count);
 tm_cell tm_cell_bytes(uint64_t bytes);
 tm_cell tm_cell_number(double number);
+tm_cell tm_cell_share(double share);
 tm_cell tm_cell_shape(const uint64_t *dims, uint64_t rank);
 tm_cell tm_cell_undefined(uint32_t type);
+/* "3x4", "scalar"; returns the bytes written besides the NUL. */
+size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity);
 
 #endif

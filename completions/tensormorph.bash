@@ -15,6 +15,7 @@ _tensormorph_options() {
     inspect) echo "$names $rows --metadata-only --max-header" ;;
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
     check) echo "$names --max-header" ;;
+    diff) echo "$names $rows --all --by --exact --tolerance --names-only --reproducible --max-header" ;;
     merge)
       echo "--output --linear --slerp --task --ties --dare --base --weight --density --t --scale --dtype --seed --normalize" \
         "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --force --top --max-header" ;;
@@ -28,18 +29,19 @@ _tensormorph_options() {
 _tensormorph_columns() {
   case $1 in
     inspect) echo "name dtype shape count bytes offset file type state" ;;
+    diff) echo "verdict name other_name paired dtype other_dtype shape other_shape count equal changed nonfinite max_abs max_rel rel_l2 cosine distance norm other_norm bytes other_bytes layer kind tensors same differing removed added" ;;
     *) echo "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2" ;;
   esac
 }
 
 _tensormorph() {
   local word previous command="" item words=""
-  local commands="backends ops inspect stats check merge explain bench plugin profile calibrate help"
+  local commands="backends ops inspect stats check diff merge explain bench plugin profile calibrate help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | check | merge | explain | bench | plugin | profile | calibrate | help)
+      backends | ops | inspect | stats | check | diff | merge | explain | bench | plugin | profile | calibrate | help)
         command=$item
         break ;;
     esac
@@ -54,6 +56,7 @@ _tensormorph() {
 
   case $previous in
     --accept) words="N0 N1 N2 N3" ;;
+    --by) words="layer kind" ;;
     --sort) words=$(_tensormorph_columns "$command") ;;
     --device | --no-device | --require-backend) words=$(_tensormorph_names backends) ;;
     --missing) words="fail available copy skip" ;;
@@ -63,7 +66,7 @@ _tensormorph() {
     --plugin | --folder | --graph | --output | -o | --base | --recipe)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
-    --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header) return ;;
+    --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header | --tolerance) return ;;
     --dtype | --shape | --output-dtype | --attr | --axis | --constant | --repeat | --min-time | --node | --repeats) return ;;
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;
@@ -86,7 +89,7 @@ _tensormorph() {
   if [[ -z $words ]]; then
     if [[ -z $command ]]; then
       words="$commands $options"
-    elif [[ $word == -* || $command != inspect && $command != stats && $command != check && $command != merge ]]; then
+    elif [[ $word == -* || $command != inspect && $command != stats && $command != check && $command != diff && $command != merge ]]; then
       words=$options
     else
       mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -4,7 +4,7 @@ function __tensormorph_names
     tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
 end
 
-set -l commands backends ops inspect stats check merge explain bench plugin profile calibrate help
+set -l commands backends ops inspect stats check diff merge explain bench plugin profile calibrate help
 set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
@@ -13,6 +13,7 @@ complete -c tensormorph -n $none -a ops -d "operations, and what each device mak
 complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkpoint"
 complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
 complete -c tensormorph -n $none -a check -d "what is wrong with files"
+complete -c tensormorph -n $none -a diff -d "whether two checkpoints are the same"
 complete -c tensormorph -n $none -a merge -d "one checkpoint of several"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
@@ -76,22 +77,27 @@ complete -c tensormorph -n $merged -s f -l force -d "replace what is there"
 complete -c tensormorph -n $merged -l top -x -d "how many of the largest changes to print"
 complete -c tensormorph -n $merged -l max-header -x -d "accept headers up to this size"
 
-set -l files "__fish_seen_subcommand_from inspect stats"
+set -l files "__fish_seen_subcommand_from inspect stats diff"
 complete -c tensormorph -n $files -F
 complete -c tensormorph -n $files -l tensor -x -d "only tensors that match"
 complete -c tensormorph -n $files -l exclude -x -d "no tensors that match"
 complete -c tensormorph -n $files -l sort -x -d "order by a column" \
-    -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2 bytes offset type state"
+    -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2 bytes offset type state verdict other_name changed max_abs rel_l2 cosine"
 complete -c tensormorph -n $files -l top -x -d "only the first rows"
 complete -c tensormorph -n $files -l columns -x -d "columns of the table"
 complete -c tensormorph -n $files -l wide -d "all columns, as wide as they need to be"
 complete -c tensormorph -n $files -l csv -d "print comma-separated values"
 complete -c tensormorph -n $files -l max-header -x -d "accept headers up to this size"
 complete -c tensormorph -n "__fish_seen_subcommand_from inspect" -l metadata-only -d "print no tensors"
-complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l reproducible -d "bit-equal results only"
+complete -c tensormorph -n "__fish_seen_subcommand_from stats diff" -l reproducible -d "bit-equal results only"
 complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l require-backend -x -a "(__tensormorph_names backends)" \
     -d "exit with 1 if work ran elsewhere"
 complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l fail-on-nonfinite -d "exit with 1 if there is a NaN or an infinity"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l all -d "list what is the same, too"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l by -x -a "layer kind" -d "add tensors up"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l exact -d "another name or form is a difference, too"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l tolerance -x -d "largest difference that is none"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l names-only -d "look for nothing by content"
 
 set -l operation "__fish_seen_subcommand_from explain bench"
 complete -c tensormorph -n $operation -l dtype -x -d "formats of the inputs"

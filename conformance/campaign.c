@@ -24,6 +24,7 @@
 #define MOST_DEATHS 400u
 #define MOST_DEVICES 256u
 #define LEAST_PERCENT 5u
+#define SETUP_SHARERS 8u                /* of an operation's claims, that are tried where the first of them is */
 #define SHORT_ROUNDS 64u
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
@@ -39,6 +40,7 @@ static void keep_report(void *context, const report *from) {
   r->refusal_count += from->refusal_count;
   r->unchecked_change_count += from->unchecked_change_count;
   r->way_count += from->way_count;
+  r->withdrawn_count += from->withdrawn_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
 }
@@ -291,12 +293,18 @@ static bool make_list(const campaign *c, combination_list *list) {
   return true;
 }
 
-/* A claim's place: each operation's first before any operation's second, and equal set-ups next to each other. */
+/* A claim's place: each operation's first before any operation's second, and equal set-ups next to each other.  A few that share
+   the set-up of the one before them come along, as they cost next to nothing. */
 typedef struct place {
   uint32_t index;
   uint32_t pass;
   uint64_t setup_key;
 } place;
+
+/* Whether it goes with the place before it, which so many of the operation share already. */
+static bool shares_setup(const place *before, const journal_entry *entry, uint32_t sharers) {
+  return entry->setup_key != 0 && entry->setup_key == before->setup_key && sharers < SETUP_SHARERS;
+}
 
 static int by_place(const void *left, const void *right) {
   const place *a = left, *b = right;
@@ -307,15 +315,18 @@ static int by_place(const void *left, const void *right) {
 
 static bool make_order(const combination_list *list, const journal *j, uint32_t *order, uint32_t *out_count) {
   place *places = calloc((size_t)list->count + 1, sizeof *places);
-  uint32_t count = 0, pass = 0;
+  uint32_t count = 0, pass = 0, sharers = 0;
   if (places == NULL) return false;
   for (uint32_t i = 0; i < list->count; i++) {
-    if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = 0;
+    if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = sharers = 0;
     const journal_entry *entry = &j->entries[i];
     if (entry->state == JOURNAL_REFUSED) continue;
+    const bool comes_along = sharers != 0 && shares_setup(&places[count - 1], entry, sharers);
+    if (sharers != 0 && !comes_along) pass++;
+    sharers = comes_along ? sharers + 1 : 1;
     /* What leads on only through changes comes behind what is claimed outright. */
     const uint32_t behind = entry->state == JOURNAL_LEADS_ON ? list->count : 0;
-    places[count++] = (place){ i, pass++ + behind, entry->setup_key };
+    places[count++] = (place){ i, pass + behind, entry->setup_key };
   }
   qsort(places, count, sizeof *places, by_place);
   for (uint32_t i = 0; i < count; i++) order[i] = places[i].index;
@@ -454,6 +465,7 @@ static void note_nothing(const campaign *c, report *r) {
   } else if (r->case_count == 0 && r->way_count == 0 && r->given_up[0] == '\0') {
     why = c->only_case_plus_one != 0 ? "it refuses this case, or there is no such case"
           : r->claimed_count != 0    ? "no time was left; a larger --budget gives more"
+          : r->withdrawn_count != 0  ? "it took back all that it claimed when it was prepared"
           : r->out_of_time           ? "no time was left to find out what it claims; a larger --budget gives more"
                                      : "it refuses everything that was asked";
   }

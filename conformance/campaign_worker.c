@@ -13,6 +13,7 @@
 #define THREADS 2u
 #define MOST_DEVICES 256u
 #define LONGEST_NAME 200u
+#define MOST_EPOCHS 4u                  /* that one case may use up */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
 
 /* ---- one case ---- */
@@ -47,10 +48,14 @@ typedef struct attempt {
   uint32_t *ways_run;
   journal_entry *entry;
   uint64_t  end_ns;             /* of what need not be done; 0: none */
+  uint32_t  epochs;             /* used up */
   trial     t;
 } attempt;
 
+/* What went stale is tried again, as often as a host would. */
 static void write_down(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
+  if (a->t.went_stale && !a->t.failed && a->epochs < MOST_EPOCHS) return;
+  if (a->t.went_stale) trial_fail(&a->t, "its epoch moved with each of %u prepares", MOST_EPOCHS);
   report_claim *claim = report_row(a->r, which, answer);
   if (claim == NULL) return;
   claim->case_count++;
@@ -76,20 +81,22 @@ static void try_way_out(attempt *a, const combination *which, const question *q,
   const combination reached = combination_of(which, &way.changed);
   promises_check_answer(&a->t, a->s, &way.changed, &way.answer);
   if (!a->t.failed) trial_run(&a->t, a->s, &way.changed, &way.answer, a->seed);
-  if (a->t.failed || question_is_packed(&way.changed)) write_down(a, &reached, &way.changed, &way.answer);
+  if (a->t.failed || a->t.went_stale || question_is_packed(&way.changed)) write_down(a, &reached, &way.changed, &way.answer);
 }
 
 static void try_claim(attempt *a, const combination *which, const question *q, const tm_answer *answer) {
   if (a->is_first && !a->t.failed) promises_check_strangers(&a->t, a->s, q, answer, a->seed);
   if (a->is_first && !a->t.failed) promises_check_scale(&a->t, a->s, which, q, answer, a->seed);
   if (a->is_first && !a->t.failed) trial_run_out_of_memory(&a->t, a->s, q, answer, a->end_ns);
-  if (!a->t.failed) trial_run(&a->t, a->s, q, answer, a->seed);
+  if (!a->t.failed && !a->t.went_stale) trial_run(&a->t, a->s, q, answer, a->seed);
   write_down(a, which, q, answer);
 }
 
 /* True if it was accepted, at once or after changes. */
-static bool test_case(attempt *a, const combination *which) {
+static bool test_once(attempt *a, const combination *which) {
   question q;
+  a->t = (trial){ .failed = false };
+  a->epochs++;
   if (!question_make(&q, which, a->number, a->seed)) return false;
   const uint32_t ways_before = *a->ways_run;
   const tm_answer answer = subject_ask_question(a->s, &q);
@@ -104,6 +111,17 @@ static bool test_case(attempt *a, const combination *which) {
   if (a->t.failed) write_down(a, which, &q, &answer);
   else try_way_out(a, which, &q, &answer);
   return *a->ways_run != ways_before;
+}
+
+/* Where the epoch moved meanwhile it is asked again: the answer may be no. */
+static bool test_case(attempt *a, const combination *which) {
+  bool is_accepted = test_once(a, which);
+  const bool was_accepted = is_accepted;
+  while (a->t.went_stale && !a->t.failed && a->epochs < MOST_EPOCHS) is_accepted = test_once(a, which);
+  if (!was_accepted || is_accepted) return is_accepted;
+  a->r->withdrawn_count++;
+  a->entry->state = JOURNAL_REFUSED;
+  return false;
 }
 
 /* ---- items ---- */
@@ -192,6 +210,7 @@ static void mind_manners(const worker *w, uint32_t item, report *r) {
   check.failed = run.t.failed;
   check.skipped = !run.t.failed && run.skipped[0] != '\0';
   snprintf(check.text, sizeof check.text, "%s", check.failed ? run.t.text : check.skipped ? run.skipped : run.in_part);
+  snprintf(check.note, sizeof check.note, "%s", check.failed || check.skipped ? "" : run.note);
   (void)report_add_check(r, &check);
 }
 

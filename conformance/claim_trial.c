@@ -70,9 +70,16 @@ static bool may_fail_with(tm_status status) {
   return status == TM_ERROR_NO_MEMORY || status == TM_BUSY || status == TM_ERROR_DEVICE_LOST;
 }
 
+/* An answer holds until the epoch moves, which it may do at any time. */
+static bool is_stale(trial *t, subject *s, const tm_answer *answer, tm_status status) {
+  t->went_stale |= status == TM_STALE && subject_has_moved(s, answer);
+  return t->went_stale;
+}
+
 static bool prepare(bench *b) {
   const tm_status status = SUBJECT_CALL(b->s, prepare)(b->s->device, &b->asked.operation, b->answer, &b->kernel);
   if (status == TM_OK) return true;
+  if (is_stale(b->t, b->s, b->answer, status)) return false;
   return trial_fail(b->t, "prepare gave %d after query said yes (%s)", status, may_fail_with(status) ? "no resources" : b->s->text);
 }
 
@@ -104,6 +111,7 @@ static bool convert(bench *b, const asked_operation *packing, const tm_answer *a
   tm_kernel *kernel = NULL;
   image workspace = { .bytes = NULL };
   tm_status status = SUBJECT_CALL(b->s, prepare)(b->s->device, &packing->operation, answer, &kernel);
+  if (is_stale(b->t, b->s, answer, status)) return false;
   if (status != TM_OK) return trial_fail(b->t, "prepare of the conversion to its private format gave %d (%s)", status, b->s->text);
   bool good = make_workspace(b, answer, &workspace);
   const tm_binding bindings[] = { bind(from), bind(to), { workspace.buffer, workspace.first, answer->workspace_bytes } };
@@ -391,9 +399,10 @@ void trial_run_out_of_memory(trial *t, subject *s, const question *q, const tm_a
   tm_status status = TM_ERROR_NO_MEMORY;
   for (uint64_t left = 0; left < MOST_ALLOCATIONS && status == TM_ERROR_NO_MEMORY && !t->failed; left++) {
     if (end_ns != 0 && tm_now_ns() >= end_ns) return;
-    (void)prepare_with(s, q, answer, left);
+    if (is_stale(t, s, answer, prepare_with(s, q, answer, left))) return;
     const uint64_t used = atomic_load(&s->memory.used_bytes);
     status = prepare_with(s, q, answer, left);
+    if (is_stale(t, s, answer, status)) return;
     if (status != TM_OK && status != TM_ERROR_NO_MEMORY) trial_fail(t, "prepare gave %d when the host had no memory", status);
     if (status == TM_ERROR_NO_MEMORY && atomic_load(&s->memory.used_bytes) > used)
       trial_fail(t, "loses memory in a prepare that runs out of it");

@@ -10,6 +10,7 @@
 
 typedef struct trial {
   bool   failed;
+  bool   went_stale;            /* the device's epoch moved when it was prepared: nothing is known, and it is to be asked again */
   char   text[TRIAL_TEXT];      /* the first thing that was wrong */
   double worst;                 /* see closeness.h */
 } trial;

@@ -60,25 +60,6 @@ static bool make_memory(errand *e, uint64_t seed, trial *t) {
   return subject_buffer(s, e->workspace.bytes, e->workspace.size, &e->workspace.buffer) == TM_OK || trial_fail(t, "no workspace");
 }
 
-static bool make(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
-  memset(e, 0, sizeof *e);
-  e->s = s;
-  question q;
-  if (!find(s, which, elements, seed, &q, &e->answer)) return false;
-  question_copy(&q, &e->q);
-  if (!make_memory(e, seed, t)) return false;
-  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &e->q.c.operation, &e->answer, &e->kernel);
-  return status == TM_OK || trial_fail(t, "prepare gave %d after query said yes (%s)", status, s->text);
-}
-
-bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
-  return make(e, s, which, ELEMENTS, seed, t);
-}
-
-bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, trial *t) {
-  return make(e, s, 0, elements, seed, t);
-}
-
 static void release_image(errand *e, image *one) {
   subject_buffer_free(e->s, one->buffer, one->size);
   free(one->bytes);
@@ -91,6 +72,37 @@ void errand_free(errand *e) {
   for (uint32_t i = 0; i < CASE_MAX_OPERANDS; i++) release_image(e, &e->operands[i]);
   release_image(e, &e->expected);
   release_image(e, &e->workspace);
+}
+
+/* Once; *out_is_stale if its epoch moved meanwhile. */
+static bool make_once(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t, bool *out_is_stale) {
+  memset(e, 0, sizeof *e);
+  e->s = s;
+  question q;
+  if (!find(s, which, elements, seed, &q, &e->answer)) return false;
+  question_copy(&q, &e->q);
+  if (!make_memory(e, seed, t)) return false;
+  const tm_status status = SUBJECT_CALL(s, prepare)(s->device, &e->q.c.operation, &e->answer, &e->kernel);
+  *out_is_stale = status == TM_STALE && subject_has_moved(s, &e->answer);
+  return status == TM_OK || *out_is_stale || trial_fail(t, "prepare gave %d after query said yes (%s)", status, s->text);
+}
+
+static bool make(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
+  for (uint32_t i = 0; i < TRIES; i++) {
+    bool is_stale = false;
+    const bool made = make_once(e, s, which, elements, seed, t, &is_stale);
+    if (!is_stale) return made;
+    errand_free(e);
+  }
+  return trial_fail(t, "its epoch moved with each of %u prepares", TRIES);
+}
+
+bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
+  return make(e, s, which, ELEMENTS, seed, t);
+}
+
+bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, trial *t) {
+  return make(e, s, 0, elements, seed, t);
 }
 
 static tm_status launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, uint32_t tries, tm_ticket *out_ticket) {

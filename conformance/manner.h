@@ -17,6 +17,7 @@ typedef struct manner_run {
   trial    t;
   char     skipped[120];        /* why it could not be tried here; "" if it was */
   char     in_part[120];        /* how far it came before its time was over; "" if to the end */
+  char     note[160];           /* what a driver does that is no fault of the backend's; "" if nothing */
 } manner_run;
 
 typedef struct manner {

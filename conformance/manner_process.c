@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "conformance/environment_watch.h"
 #include "conformance/errand.h"
 #include "conformance/manner.h"
 #include "conformance/process_state.h"
 
-/* A driver may keep something for the life of the process; what grows with each life of the backend is a leak. */
+/* A driver may keep something for the life of the process, and add to the environment when it is first loaded; what grows or
+   changes with each life of the backend, or while it works, is not its to take. */
 #define ROUNDS 3
 
 typedef struct moment {
@@ -20,7 +22,7 @@ static void tell(void *context, const char *what) {
 static void compare(manner_run *run, const process_state *before, const char *when) {
   process_state after;
   moment m = { run, when };
-  process_state_read(&after);
+  process_state_read(&after, environment_watch_excuses);
   if (after.printed_bytes > before->printed_bytes)
     trial_fail(&run->t, "prints %llu bytes %s", (unsigned long long)(after.printed_bytes - before->printed_bytes), when);
   process_state_compare(before, &after, tell, &m);
@@ -56,7 +58,7 @@ static void live(manner_run *run) {
   subject_options options = *run->options;
   options.after_init = look_after_init;
   options.context = &o;
-  process_state_read(&o.before);
+  process_state_read(&o.before, environment_watch_excuses);
   const process_state before = o.before;
   const tm_status status = subject_open(&s, &options);
   if (status != TM_OK) {
@@ -64,6 +66,7 @@ static void live(manner_run *run) {
     return;
   }
   compare(run, &before, "when it opens");
+  environment_watch_end();
   if (!run->t.failed) work(run, &s, &before);
   subject_close(&s);
   compare(run, &before, "when it closes");
@@ -75,6 +78,7 @@ void manner_check_process(manner_run *run) {
     manner_skip(run, "it needs a process of its own");
     return;
   }
+  environment_watch_begin();
   for (int i = 0; i < ROUNDS && !run->t.failed && !manner_ends_early(run, (uint64_t)i, ROUNDS, "lives"); i++) {
     live(run);
     const uint32_t now_threads = process_thread_count(i == 0 ? 1 : threads), now_descriptors = process_descriptor_count();
@@ -85,4 +89,5 @@ void manner_check_process(manner_run *run) {
     threads = now_threads;
     descriptors = now_descriptors;
   }
+  environment_watch_describe(run->note, sizeof run->note);
 }

@@ -133,6 +133,7 @@ static void print_checks(const report *r, const printout_heading *heading, FILE 
     if (check->skipped) print_text(heading, to, "%-16s not tried: %s", check->name, check->text);
     else if (!check->failed && check->text[0] != '\0') print_text(heading, to, "%-16s ok, in part: %s", check->name, check->text);
     else fprintf(to, "%-16s %s\n", check->name, check->failed ? "FAILED" : "ok");
+    if (check->note[0] != '\0') print_text(heading, to, "%-16s note: %s", "", check->note);
   }
 }
 
@@ -146,6 +147,9 @@ static void print_coverage(const report *r, const printout_heading *heading, FIL
   if (r->reached_count < r->claimed_count)
     print_text(heading, to, "not reached: %s%s%s", r->unreached, r->unreached[0] != '\0' ? ", ..." : "",
                heading->budget_ns != 0 ? " (--full reaches all)" : "");
+  if (r->withdrawn_count != 0)
+    print_text(heading, to, "taken back when prepared, as the device's epoch moved: %llu",
+               (unsigned long long)r->withdrawn_count);
   if (r->unchecked_change_count != 0)
     print_text(heading, to, "%llu proposed changes are of a kind that is not tried on such an operation",
                (unsigned long long)r->unchecked_change_count);

@@ -54,6 +54,9 @@ static void print_json_check(const report_check *check, FILE *to) {
                            : "ok");
   if (check->text[0] == '\0') fputs("null", to);
   else printout_json_text(check->text, to);
+  fputs(",\"note\":", to);
+  if (check->note[0] == '\0') fputs("null", to);
+  else printout_json_text(check->note, to);
   fputc('}', to);
 }
 
@@ -73,8 +76,8 @@ void printout_json(const report *r, const printout_heading *heading, FILE *to) {
   fprintf(to, "\"seed\":%llu,\"cases\":%u,\"budget_ns\":%llu,\"questions\":%llu,\"refusals\":%llu,",
           (unsigned long long)heading->seed, heading->cases, (unsigned long long)heading->budget_ns,
           (unsigned long long)r->question_count, (unsigned long long)r->refusal_count);
-  fprintf(to, "\"unchecked_changes\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count,
-          r->claimed_count, r->reached_count);
+  fprintf(to, "\"unchecked_changes\":%llu,\"withdrawn\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count,
+          (unsigned long long)r->withdrawn_count, r->claimed_count, r->reached_count);
   print_member("given_up", r->given_up, to);
   print_member("nothing_checked", r->nothing_checked, to);
   fprintf(to, "\"failures\":%llu,\"checks\":[\n", (unsigned long long)r->failure_count);

@@ -74,13 +74,13 @@ static float_habits read_habits(void) {
   return (float_habits){ fegetround(), fegetexcept(), least, subnormal * 1024 };
 }
 
-void process_state_read(process_state *out) {
+void process_state_read(process_state *out, process_excuse_fn is_excused) {
   memset(out, 0, sizeof *out);
   for (int i = 1; i < PROCESS_SIGNALS; i++) (void)sigaction(i, NULL, &out->actions[i]);
   (void)sigprocmask(SIG_SETMASK, NULL, &out->mask);
   out->environment = 1;
   for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
-    out->environment = hash(out->environment, *variable, strlen(*variable) + 1);
+    if (is_excused == NULL || !is_excused(*variable)) out->environment = hash(out->environment, *variable, strlen(*variable) + 1);
   out->streams = hash_streams();
   if (getcwd(out->folder, sizeof out->folder) == NULL) out->folder[0] = '\0';
   const char *locale = setlocale(LC_ALL, NULL);

@@ -20,7 +20,7 @@ typedef struct float_habits {
 typedef struct process_state {
   struct sigaction actions[PROCESS_SIGNALS];
   sigset_t mask;
-  uint64_t environment;         /* a hash of names and values */
+  uint64_t environment;         /* a hash of names and values, but for what is excused */
   uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
   char     folder[4096];
   char     locale[256];
@@ -31,7 +31,10 @@ typedef struct process_state {
   float_habits habits;
 } process_state;
 
-void process_state_read(process_state *out_state);
+/* Entries of the environment, "NAME=VALUE", that are not looked at. */
+typedef bool (*process_excuse_fn)(const char *entry);
+/* `is_excused` may be NULL. */
+void process_state_read(process_state *out_state, process_excuse_fn is_excused);
 typedef void (*process_difference_fn)(void *context, const char *what);
 /* Visits what differs, in words.  Descriptors and threads are not looked at. */
 void process_state_compare(const process_state *before, const process_state *after, process_difference_fn visit, void *context);

@@ -33,6 +33,7 @@ typedef struct report_check {
   bool failed;
   bool skipped;
   char text[REPORT_TEXT];               /* what was wrong, or why it was not tried */
+  char note[160];                       /* what is no fault of the backend's, but worth knowing; "" if nothing */
 } report_check;
 
 typedef struct report {
@@ -46,6 +47,7 @@ typedef struct report {
   uint64_t      refusal_count;
   uint64_t      unchecked_change_count;
   uint64_t      way_count;              /* refusals whose proposed changes were made, and the result run */
+  uint64_t      withdrawn_count;        /* a yes that became a no when it was prepared, as the epoch moved */
   uint64_t      failure_count;          /* checks included */
   uint64_t      case_count;             /* that were accepted and run */
   uint32_t      claimed_count;          /* combinations that are claimed, or lead to something that is */

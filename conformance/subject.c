@@ -217,6 +217,10 @@ tm_answer subject_ask(subject *s, const tm_operation *operation) {
   return answer;
 }
 
+bool subject_has_moved(subject *s, const tm_answer *answer) {
+  return atomic_load(&s->announced_epoch) > (answer->epoch != 0 ? answer->epoch : s->info.epoch);
+}
+
 tm_answer subject_ask_question(subject *s, const question *q) {
   asked_operation asked;
   subject_work_on(s, q);

@@ -68,6 +68,8 @@ void subject_work_on(subject *s, const question *q);
 
 /* One question.  A query that fails refuses for lack of resources. */
 tm_answer subject_ask(subject *s, const tm_operation *operation);
+/* Whether it announced a later epoch than the answer's: prepare may then say that the answer is stale. */
+bool subject_has_moved(subject *s, const tm_answer *answer);
 tm_answer subject_ask_question(subject *s, const question *q);
 /* The status that query returns, and the answer. */
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer);

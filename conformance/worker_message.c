@@ -39,8 +39,9 @@ void worker_message_send_report(void *context, const report *r) {
   m.refusal_count = r->refusal_count;
   m.unchecked_change_count = r->unchecked_change_count;
   m.way_count = r->way_count;
+  m.withdrawn_count = r->withdrawn_count;
   if (r->question_count != 0 && !send_message(to, &m)) return;
-  m.question_count = m.refusal_count = m.unchecked_change_count = m.way_count = 0;
+  m.question_count = m.refusal_count = m.unchecked_change_count = m.way_count = m.withdrawn_count = 0;
   for (uint32_t i = 0; i < r->count; i++)
     if (!send_claim(to, &m, &r->claims[i])) return;
   for (uint32_t i = 0; i < r->check_count; i++) {
@@ -68,7 +69,8 @@ static bool is_claim(worker_message *m) {
 }
 
 static bool is_check(const report_check *check) {
-  return is_text(check->name, sizeof check->name) && is_text(check->text, sizeof check->text);
+  return is_text(check->name, sizeof check->name) && is_text(check->text, sizeof check->text) &&
+         is_text(check->note, sizeof check->note);
 }
 
 bool worker_message_take(report *r, worker_message *m) {
@@ -79,6 +81,7 @@ bool worker_message_take(report *r, worker_message *m) {
   r->refusal_count += m->refusal_count;
   r->unchecked_change_count += m->unchecked_change_count;
   r->way_count += m->way_count;
+  r->withdrawn_count += m->withdrawn_count;
   if (m->kind == MESSAGE_CLAIM) (void)report_add(r, &m->of.claim);
   if (m->kind == MESSAGE_CHECK) (void)report_add_check(r, &m->of.check);
   return true;

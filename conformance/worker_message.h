@@ -18,6 +18,7 @@ typedef struct worker_message {
   uint64_t refusal_count;
   uint64_t unchecked_change_count;
   uint64_t way_count;
+  uint64_t withdrawn_count;
   union {
     report_claim claim;
     report_check check;

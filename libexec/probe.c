@@ -141,7 +141,7 @@ static void take_note(probe *p, tm_backend_slot *slot) {
   process_state after;
   char text[NOTE_BYTES] = "", threads[64];
   const uint32_t count = process_thread_count(p->thread_count);
-  process_state_read(&after);
+  process_state_read(&after, NULL);
   (void)snprintf(threads, sizeof threads, "left %u thread%s behind", count - p->thread_count, count - p->thread_count == 1 ? "" : "s");
   if (count > p->thread_count) add_note(text, threads);
   process_state_compare(&p->before, &after, add_change, text);
@@ -154,7 +154,7 @@ static void take_note(probe *p, tm_backend_slot *slot) {
 static int run(probe *p, const char *depth) {
   tm_error error = TM_ERROR_INIT;
   tm_memory_init(&p->memory, 0);
-  process_state_read(&p->before);
+  process_state_read(&p->before, NULL);
   p->thread_count = process_thread_count(1);
   tm_status status = p->path[0] == '\0' ? TM_OK : load(p->path, &error);
   if (status != TM_OK) return say(p, status == TM_ERROR_NO_MEMORY ? TM_PROBE_TROUBLE : TM_PROBE_REFUSAL, error.text);

@@ -7,7 +7,8 @@
  * The build defines
  *   HAS_F64     1 if the device computes with f64
  *   REAL_IS_F64 1 if `real`, the type that float kernels compute with, is f64
- * and, if it wants a kernel for one case only, KERNEL_OP and KERNEL_FORMAT_0 .. KERNEL_FORMAT_3 as constants.
+ * and, if it wants a kernel for one case only, KERNEL_OP and KERNEL_FORMAT_0 .. KERNEL_FORMAT_3 as constants, and KERNEL_ONLY with
+ * KERNEL_ONLY_<name> for each kernel of the program that the case needs: others take time to compile.
  *
  * A kernel is written as
  *

@@ -25,13 +25,17 @@ const kernel_program_info kernel_programs[KERNEL_PROGRAM_COUNT] = {
   [KERNEL_MERGE]              = { "merge", 1, 0, { COMMON, "kernel_block.inc", "kernel_merge.inc" } },
 };
 
-void kernel_options_print(kernel_program program, u32 has_f64, const kernel_parameters *special, char *out_text) {
+void kernel_options_print(kernel_program program, u32 has_f64, const kernel_special *special, char *out_text) {
   const kernel_program_info *info = &kernel_programs[program];
-  const int length = snprintf(out_text, KERNEL_OPTIONS_LENGTH, "-DHAS_F64=%u -DREAL_IS_F64=%u -DPRODUCT_IS_INTEGER=%u",
+  int length = snprintf(out_text, KERNEL_OPTIONS_LENGTH, "-DHAS_F64=%u -DREAL_IS_F64=%u -DPRODUCT_IS_INTEGER=%u",
                               (unsigned)has_f64, (unsigned)info->real_is_f64, (unsigned)info->product_is_integer);
   if (special == NULL || length < 0) return;
-  const u32 *formats = special->formats;
-  (void)snprintf(out_text + length, KERNEL_OPTIONS_LENGTH - (size_t)length,
-                 " -DKERNEL_OP=%uu -DKERNEL_FORMAT_0=%uu -DKERNEL_FORMAT_1=%uu -DKERNEL_FORMAT_2=%uu -DKERNEL_FORMAT_3=%uu",
-                 (unsigned)special->op, (unsigned)formats[0], (unsigned)formats[1], (unsigned)formats[2], (unsigned)formats[3]);
+  const u32 *formats = special->parameters->formats;
+  length += snprintf(out_text + length, KERNEL_OPTIONS_LENGTH - (size_t)length,
+                     " -DKERNEL_OP=%uu -DKERNEL_FORMAT_0=%uu -DKERNEL_FORMAT_1=%uu -DKERNEL_FORMAT_2=%uu -DKERNEL_FORMAT_3=%uu"
+                     " -DKERNEL_ONLY",
+                     (unsigned)special->parameters->op, (unsigned)formats[0], (unsigned)formats[1], (unsigned)formats[2],
+                     (unsigned)formats[3]);
+  for (u32 i = 0; i < special->count && length < KERNEL_OPTIONS_LENGTH; i++)
+    length += snprintf(out_text + length, KERNEL_OPTIONS_LENGTH - (size_t)length, " -DKERNEL_ONLY_%s", special->kernels[i]);
 }

@@ -9,7 +9,7 @@
 #include "kernel_types.h"
 
 #define KERNEL_PROGRAM_PARTS 8
-#define KERNEL_OPTIONS_LENGTH 256
+#define KERNEL_OPTIONS_LENGTH 384
 
 typedef enum kernel_program {
   KERNEL_ELEMENTWISE, KERNEL_ELEMENTWISE_F64, KERNEL_TRANSCENDENTAL, KERNEL_TRANSCENDENTAL_F64, KERNEL_MOVE, KERNEL_CAST,
@@ -26,7 +26,14 @@ typedef struct kernel_program_info {
 
 extern const kernel_program_info kernel_programs[KERNEL_PROGRAM_COUNT];
 
-/* The compiler's -D options.  If `special` is not NULL, the program is made for its operation and formats only. */
-void kernel_options_print(kernel_program program, u32 has_f64, const kernel_parameters *special, char *out_text);
+/* The one case that a program is made for: an operation, its formats, and the kernels that it needs, `count` of them. */
+typedef struct kernel_special {
+  const kernel_parameters *parameters;
+  const char *const       *kernels;
+  u32                      count;
+} kernel_special;
+
+/* The compiler's -D options.  `special` may be NULL. */
+void kernel_options_print(kernel_program program, u32 has_f64, const kernel_special *special, char *out_text);
 
 #endif

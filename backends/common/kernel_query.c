@@ -80,6 +80,16 @@ static int split(const void *context, const void *row, const tm_operation *opera
 
 static u64 nanoseconds(double ns) { return ns < 9e14 ? (u64)ns : UINT64_C(900000000000000); }
 
+/* Equal where one compiled program serves both, as kernel_options_print makes them. */
+static u64 setup_key(const kernel_device *device, const kernel_row *row, const kernel_plan *plan, u32 op) {
+  const u32 words[] = { row->program, op, plan->parameters.op, plan->parameters.formats[0], plan->parameters.formats[1],
+                        plan->parameters.formats[2], plan->parameters.formats[3] };
+  u64 hash = UINT64_C(0xcbf29ce484222325);
+  if (!kernel_row_is_special(device, row)) return row->program + 1u;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
+  return hash | UINT64_C(1) << 63;
+}
+
 static void price(const void *context, const void *row, const tm_operation *operation, tm_answer *answer) {
   const kernel_device *device = ((const question *)context)->device;
   const kernel_plan *plan = ((const question *)context)->plan;
@@ -92,7 +102,7 @@ static void price(const void *context, const void *row, const tm_operation *oper
   answer->cost_ns = answer->launch_ns + nanoseconds(compute > memory ? compute : memory);
   answer->spread_ns = answer->cost_ns / 2;
   answer->setup_ns = device->setup_ns;
-  answer->setup_key = program + 1u;
+  answer->setup_key = setup_key(device, row, plan, operation->op);
   answer->moved_bytes = (u64)bytes;
   answer->workspace_bytes = plan->workspace_bytes;
 }

@@ -20,6 +20,8 @@ typedef struct kernel_device {
   u64    epoch;
   u32    launch_ns;
   u32    setup_ns;              /* of a program: compilation */
+  u32    specializes;           /* a program is compiled for each operation and its formats; see kernel_row_is_special */
+  u32    reserved;
   double flops_per_ns;          /* f32 */
   double f64_flops_per_ns;
   double bytes_per_ns;
@@ -43,6 +45,11 @@ typedef struct kernel_row {
 
 /* All tables of kernel_row, ended by NULL. */
 extern const kernel_row_table *const kernel_row_tables[];
+
+/* Whether the device compiles the row's program for one case alone.  What only moves bytes gains nothing by it. */
+static inline int kernel_row_is_special(const kernel_device *device, const kernel_row *row) {
+  return device->specializes != 0 && row->program != KERNEL_MOVE;
+}
 
 /* The row that runs the operation on the device, and its plan; NULL if none does. */
 const kernel_row *kernel_row_find(const kernel_device *device, const tm_operation *operation, kernel_plan *out_plan);

@@ -28,7 +28,7 @@ static const tm_option isa_option = {
   .type = TM_OPTION_TEXT,
   .name = TM_STRING("isa"),
   .default_value = TM_STRING("auto"),
-  .help = TM_STRING("Instruction set of the kernels: auto, avx2 (AVX2 with FMA and F16C) or none."),
+  .help = TM_STRING("Instruction sets of the kernels: auto, avx512 (AVX-512 F, BW, DQ and VL beside AVX2), avx2 (AVX2 with FMA and F16C) or none."),
 };
 static const tm_option *const options[] = { &isa_option };
 
@@ -60,8 +60,12 @@ static tm_status choose_isa(const tm_host *host, uint32_t *out_isa) {
     *out_isa = machine;
   } else if (string_is(value, "none")) {
     *out_isa = 0;
+  } else if (string_is(value, "avx512") && (machine & CPU_ISA_AVX512) == 0) {
+    return fail(host, TM_ERROR_NO_DEVICE, "option isa: this processor has no AVX-512 F, BW, DQ and VL");
+  } else if (string_is(value, "avx512")) {
+    *out_isa = CPU_ISA_AVX2 | CPU_ISA_AVX512;
   } else if (!string_is(value, "avx2")) {
-    return fail(host, TM_ERROR_ARGUMENT, "option isa: expected auto, avx2 or none");
+    return fail(host, TM_ERROR_ARGUMENT, "option isa: expected auto, avx512, avx2 or none");
   } else if ((machine & CPU_ISA_AVX2) == 0) {
     return fail(host, TM_ERROR_NO_DEVICE, "option isa: this processor has no AVX2 with FMA and F16C");
   } else {

@@ -63,20 +63,10 @@ CPU_INLINE void f8_e5m2_to_f32(const unsigned char *from, unsigned char *to, cpu
   put_two(to, _mm256_cvtph_ps(_mm256_castsi256_si128(wide)), _mm256_cvtph_ps(_mm256_extracti128_si256(wide, 1)), kind);
 }
 
-/* The bits of e4m3 moved to those of an f16 give the value times 2^-8, subnormals included; 0x7f is NaN. */
-CPU_INLINE __m256 widen_e4m3(__m128i bytes) {
-  const __m256i v = _mm256_cvtepu8_epi32(bytes), magnitude = _mm256_and_si256(v, _mm256_set1_epi32(0x7f));
-  const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_xor_si256(v, magnitude), 24));
-  const __m256i halves = _mm256_packus_epi32(_mm256_slli_epi32(magnitude, 7), _mm256_setzero_si256());
-  const __m128i f16 = _mm_unpacklo_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-  const __m256 value = _mm256_mul_ps(_mm256_cvtph_ps(f16), _mm256_set1_ps(256.0f));
-  const __m256 is_nan = _mm256_castsi256_ps(_mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f)));
-  return _mm256_or_ps(_mm256_blendv_ps(value, _mm256_castsi256_ps(_mm256_set1_epi32(0x7ff00000)), is_nan), sign);
-}
 CPU_INLINE void f8_e4m3fn_to_f32(const unsigned char *from, unsigned char *to, cpu_store_kind kind, int saturate) {
   (void)saturate;
   const __m128i bytes = cpu_load128(from);
-  put_two(to, widen_e4m3(bytes), widen_e4m3(_mm_unpackhi_epi64(bytes, bytes)), kind);
+  put_two(to, cpu_widen_e4m3(bytes), cpu_widen_e4m3(_mm_unpackhi_epi64(bytes, bytes)), kind);
 }
 
 CPU_INLINE void i8_to_f32(const unsigned char *from, unsigned char *to, cpu_store_kind kind, int saturate) {

@@ -11,6 +11,7 @@
 #include "cpu_simd.h"
 
 #define CPU_QUANT_ELEMENTS 32u  /* of a block of q8_0 or q4_0 */
+#define CPU_SCALE_BYTES    2u
 #define CPU_Q8_0_BYTES     34u
 #define CPU_Q4_0_BYTES     18u
 
@@ -29,6 +30,17 @@ CPU_INLINE void cpu_put(float *to, __m256 x, cpu_store_kind kind) {
 
 CPU_INLINE __m256 cpu_widen_bf16(__m128i v) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+
+/* The bits of e4m3 moved to those of an f16 give the value times 2^-8, subnormals included; 0x7f is NaN. */
+CPU_INLINE __m256 cpu_widen_e4m3(__m128i bytes) {
+  const __m256i v = _mm256_cvtepu8_epi32(bytes), magnitude = _mm256_and_si256(v, _mm256_set1_epi32(0x7f));
+  const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_xor_si256(v, magnitude), 24));
+  const __m256i halves = _mm256_packus_epi32(_mm256_slli_epi32(magnitude, 7), _mm256_setzero_si256());
+  const __m128i f16 = _mm_unpacklo_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+  const __m256 value = _mm256_mul_ps(_mm256_cvtph_ps(f16), _mm256_set1_ps(256.0f));
+  const __m256 is_nan = _mm256_castsi256_ps(_mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f)));
+  return _mm256_or_ps(_mm256_blendv_ps(value, _mm256_castsi256_ps(_mm256_set1_epi32(0x7ff00000)), is_nan), sign);
 }
 
 /* Sixteen values rounded to bf16, to nearest, ties to even, by carrying; the carry makes infinity of what is too large. */

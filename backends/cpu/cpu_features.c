@@ -15,7 +15,9 @@ static int has_f16c(void) {
 uint32_t cpu_features_detect(void) {
   __builtin_cpu_init();
   const int all = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-  return all ? CPU_ISA_AVX2 : 0;
+  const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                   __builtin_cpu_supports("avx512vl");
+  return all ? CPU_ISA_AVX2 | (wide ? CPU_ISA_AVX512 : 0) : 0;
 }
 #else
 uint32_t cpu_features_detect(void) { return 0; }

@@ -10,10 +10,12 @@
 
 #include "kernel_judge.h"
 
-#define CPU_ISA_AVX2 0x1u       /* AVX2 + FMA + F16C */
+#define CPU_ISA_AVX2   0x1u     /* AVX2 + FMA + F16C */
+#define CPU_ISA_AVX512 0x2u     /* AVX-512 F, BW, DQ and VL, beside the above */
 
 /* In front of every function that uses the instruction set; the rest of the backend is compiled for any machine. */
-#define CPU_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define CPU_AVX2   __attribute__((target("avx2,fma,f16c")))
+#define CPU_AVX512 __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")))
 
 #define CPU_WORKSPACE_ALIGNMENT 64u
 

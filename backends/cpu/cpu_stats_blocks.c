@@ -3,11 +3,11 @@
  * Statistics of q8_0 and q4_0 without decoding: a block's sum is its scale times a sum of small integers, exactly.  Eight
  * blocks go together, one a lane.  Extremes are looked for only in blocks whose scale could hold a new one: soon none.
  */
-#include "cpu_simd.h"
+#include "cpu_block_sums.h"
 #include "cpu_stats.h"
 
 #define ELEMENTS 32u
-#define GROUP 8                 /* blocks that go together */
+#define GROUP CPU_BLOCK_GROUP
 #define SCALE_BYTES 2
 
 typedef enum layout { Q8_0, Q4_0 } layout;
@@ -35,29 +35,6 @@ CPU_INLINE __m256i partial_squares(layout l, __m256i q) {
   return _mm256_add_epi32(_mm256_madd_epi16(low, low), _mm256_madd_epi16(high, high));
 }
 
-/* Sums of neighbours in a and b, interleaved: cheaper than the instruction that adds horizontally. */
-CPU_INLINE __m256i fold_32(__m256i a, __m256i b) { return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)); }
-CPU_INLINE __m256i fold_64(__m256i a, __m256i b) { return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)); }
-
-/* The sum of each of eight vectors. */
-CPU_INLINE __m256i sum_each(const __m256i v[GROUP]) {
-  const __m256i a = fold_64(fold_32(v[0], v[1]), fold_32(v[2], v[3]));
-  const __m256i b = fold_64(fold_32(v[4], v[5]), fold_32(v[6], v[7]));
-  return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-}
-
-CPU_INLINE int16_t scale_bits(const unsigned char *block) {
-  int16_t bits;
-  memcpy(&bits, block, sizeof bits);
-  return bits;
-}
-
-CPU_INLINE __m128i load_scales(layout l, const unsigned char *data) {
-  const uint64_t n = block_bytes(l);
-  return _mm_setr_epi16(scale_bits(data), scale_bits(data + n), scale_bits(data + 2 * n), scale_bits(data + 3 * n),
-                        scale_bits(data + 4 * n), scale_bits(data + 5 * n), scale_bits(data + 6 * n), scale_bits(data + 7 * n));
-}
-
 static CPU_AVX2 void count_nonfinite(float scale, const int8_t *q, cpu_stats_state *state) {
   for (uint64_t i = 0; i < ELEMENTS; ++i) {
     const float value = scale * (float)q[i];
@@ -77,7 +54,7 @@ static CPU_AVX2 void block_extremes(float scale, const int8_t *q, cpu_stats_stat
   cpu_stats_extreme(state, (double)scale * high);
 }
 
-CPU_INLINE float scale_of(const unsigned char *block) { return _cvtsh_ss((unsigned short)scale_bits(block)); }
+CPU_INLINE float scale_of(const unsigned char *block) { return _cvtsh_ss((unsigned short)cpu_scale_bits(block)); }
 
 /* Any block whatever, alone; `lane` is its number mod 16. */
 static __attribute__((noinline)) CPU_AVX2 void single_block(layout l, const unsigned char *block, uint64_t lane, cpu_stats_state *state) {
@@ -130,7 +107,7 @@ CPU_INLINE void group_of_blocks(layout l, const unsigned char *data, __m128i bit
     squares[b] = partial_squares(l, q);
     zero = _mm256_sub_epi8(zero, _mm256_cmpeq_epi8(q, _mm256_setzero_si256()));
   }
-  const __m256i sum = sum_each(sums), square = sum_each(squares);
+  const __m256i sum = cpu_sum_each(sums), square = cpu_sum_each(squares);
   const __m256 scales = _mm256_cvtph_ps(bits);
   const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(scales)), high = _mm256_cvtps_pd(_mm256_extractf128_ps(scales, 1));
   add_terms(state->sum + lane, low, _mm256_castsi256_si128(sum));
@@ -153,7 +130,7 @@ CPU_INLINE void superblock(layout l, const unsigned char *data, uint64_t count, 
   uint64_t b = 0;
   for (; b + GROUP <= blocks; b += GROUP, data += GROUP * bytes) {
     for (uint64_t line = 0; line < GROUP * bytes; line += 64) CPU_PREFETCH(data + line);
-    const __m128i bits = load_scales(l, data);
+    const __m128i bits = cpu_load_scales(data, block_bytes(l));
     if (plain_scales(bits)) {
       group_of_blocks(l, data, bits, b % TM_SUM_LANES, state);
     } else {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native_drivers.h"
 #include "webgpu_device.h"
 #include "webgpu_query.h"
 
@@ -52,21 +53,29 @@ static tm_status binding_limit(const tm_host *host, uint64_t *out_bytes) {
 
 /* ---- init ---- */
 
+static tm_status list_adapters(tm_backend *backend, const webgpu_selection *selection) {
+  const tm_host *host = backend->host;
+  const webgpu_api *api = &backend->library.api;
+  native_drivers *drivers = native_drivers_begin(host);
+  backend->instance = api->CreateInstance(NULL);
+  if (backend->instance != NULL) webgpu_adapters_list(host, api, backend->instance, selection, &backend->adapters);
+  native_drivers_keep(host, drivers);
+  if (backend->instance != NULL) return TM_OK;
+  return webgpu_fail(host, TM_ERROR_NO_DEVICE, "the implementation of WebGPU gives no instance");
+}
+
 static tm_status find_adapters(tm_backend *backend) {
   const tm_host *host = backend->host;
   webgpu_selection selection = { .name = option_value(host, &adapter_option) };
   tm_status status = binding_limit(host, &selection.max_binding_bytes);
   if (status == TM_OK) status = webgpu_library_find(host, option_value(host, &library_option), &backend->library);
+  if (status == TM_OK) status = list_adapters(backend, &selection);
   if (status != TM_OK) return status;
-  const webgpu_api *api = &backend->library.api;
-  backend->instance = api->CreateInstance(NULL);
-  if (backend->instance == NULL) return webgpu_fail(host, TM_ERROR_NO_DEVICE, "the implementation of WebGPU gives no instance");
-  webgpu_adapters_list(host, api, backend->instance, &selection, &backend->adapters);
   if (backend->adapters.count != 0) return TM_OK;
   const char *why = selection.name.length == 0 ? "the implementation of WebGPU finds no adapter here"
                                                : "no adapter has the name that the option adapter asks for";
   status = webgpu_fail(host, TM_ERROR_NO_DEVICE, why);
-  api->InstanceRelease(backend->instance);
+  backend->library.api.InstanceRelease(backend->instance);
   return status;
 }
 

@@ -50,7 +50,7 @@ typedef struct tm_progress {
   uint32_t finished;                    /* 1: no more will happen; tm_job_wait tells how it ended */
   uint64_t bytes_done;                  /* never more than the total; less at the end of a check that could not read all of it */
   uint64_t bytes_total;                 /* 0 until the job has found out, like items_total; fixed from then on */
-  uint64_t items_done;                  /* tensors; of a check those that were examined whole */
+  uint64_t items_done;                  /* tensors, of a diff those of both sides; of a check those that were examined whole */
   uint64_t items_total;
   uint64_t elapsed_ns;
 } tm_progress;
@@ -123,6 +123,54 @@ typedef struct tm_check_options {
  */
 tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint32_t path_count, const tm_check_options *options,
                              tm_job **out_job, tm_error *error);
+
+#define TM_DIFF_BY_NAME 0x1u            /* nothing is paired by content */
+
+typedef struct tm_diff_options {
+  uint32_t struct_size;
+  uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
+  uint32_t flags;                       /* TM_DIFF_* */
+  uint32_t reserved;
+  const char *const *include;           /* glob patterns over names; none: all.  A pair counts if one of its names does */
+  const char *const *exclude;
+  uint32_t include_count;
+  uint32_t exclude_count;
+  tm_job_complete_fn complete;          /* NULL: none */
+  void    *complete_context;
+} tm_diff_options;
+
+/*
+ * Where two checkpoints, of whatever formats, differ: a row each pair of tensors and each that has no counterpart.  Columns:
+ * verdict, name and other_name (in a and in b), paired, dtype and other_dtype, shape and other_shape, count, equal, changed,
+ * nonfinite, max_abs, max_rel, rel_l2, cosine, distance, norm, other_norm, bytes and other_bytes.  What there is not is undefined:
+ * the name and the rest in a of what was added, figures of what was not compared, a quotient by 0.
+ *
+ * Tensors of one name are a pair, and so are those of two files with one tensor each if one of them is npy, which has no names
+ * ("single").  What is left over is paired by content, unless TM_DIFF_BY_NAME: where bytes are equal; where they are in another
+ * format and decode to the same; where one is the transpose of the other (all axes in reverse order).  Of several that would do the
+ * one with the nearest name is taken; a few elements or a constant are paired only where there is no choice, or where names that
+ * end alike leave none, and never tied.  `paired` says how: "name", "single", "content", "decoded", "transposed".  `verdict` is one of
+ *   identical         all bits equal (in a block format: all values), as are name, format and shape
+ *   renamed           the same under another name
+ *   tied              equal to a tensor that has another counterpart, which has a row of its own: one tensor stored several times
+ *   retyped           another format, and every element decodes to the same value
+ *   transposed        the elements of the other one with its axes in reverse order; all equal, or at least much nearer to them than
+ *                     to the same elements in its own order
+ *   reshaped          another shape, axes of 1 included.  Where the number of elements is the same they are compared in order of
+ *                     index; all equal or not is what `equal` says
+ *   changed           the same shape, and some elements differ
+ *   added, removed    in b only, in a only
+ *   unexamined        not known to be equal: of two types of which this version cannot decode one, or cut off by the end of its file
+ * Of a format that cannot be decoded bytes are compared, and `equal` counts elements of blocks with equal bytes.
+ *
+ * Pairs of one name come first, in a's order, then those paired by content, then what was removed and what was added; the rows are
+ * the same whatever devices and threads there are, as far as worst_numerics leaves them no choice.  options may be NULL; options
+ * and patterns are copied, the checkpoints outlive the job and may be the same.  Returns at once.  A pattern that matches nothing in
+ * either ends it as it ends statistics.  After an incomplete tensor it goes on and ends with TM_ERROR_CORRUPT.
+ * TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY
+ */
+tm_status tm_job_start_diff(tm_context *context, tm_checkpoint *a, tm_checkpoint *b, const tm_diff_options *options, tm_job **out_job,
+                            tm_error *error);
 
 /* TM_PENDING while it runs (timeout_ns 0 polls, UINT64_MAX waits for ever), then how it ended, however often it is asked:
    TM_OK, TM_ERROR_CANCELLED, TM_ERROR_NOT_FOUND (a pattern that matches nothing), TM_ERROR_CHANGED, TM_ERROR_IO,

@@ -60,8 +60,8 @@
  * is cheap, and do not count on their effect.  Functions: buffer_import, copy, flush, memory_stats, get_extension.
  * Flags: TM_MEMORY_IMPORT and its two neighbours, TM_DEVICE_EXCLUSIVE_PROCESS,
  * TM_ANSWER_USES_UNIT, TM_ANSWER_GUESSED.  Of a memory: all spaces but space 0.  Of an answer: spread_ns, launch_ns,
- * moved_bytes, energy_nj.  Of an operand: TM_OPERAND_IN_PLACE (plans do bind outputs where alias_mask allows it, but a kernel is
- * not told beforehand).  Of a launch or transfer: the host sends no waits.
+ * moved_bytes, energy_nj.
+ * Of a launch or transfer: the host sends no waits.
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,

@@ -7,6 +7,7 @@
  *                                 -> tm_job_start_stats -> rows     long work, in the background
  *                -> tm_job_start_check -> rows                      what is wrong with checkpoints
  *                -> tm_merge_plan -> tm_job_start_merge -> rows     one checkpoint of several
+ *                -> tm_job_start_diff -> rows                       where two checkpoints differ
  *                -> tm_graph                                        operations that belong together, checked as they are added
  *                     -> tm_plan -> tm_plan_run                     placed once, run any number of times
  *                -> tm_explain                                      every candidate, its cost, and the reason

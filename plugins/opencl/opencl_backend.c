@@ -60,8 +60,7 @@ static uint32_t switch_option(const tm_host *host, const tm_option *option) {
 static tm_status find_devices(tm_backend *backend) {
   const tm_host *host = backend->host;
   opencl_filter filter = { .platform = text_option(host, &platform_option), .device = text_option(host, &device_option),
-                           .ignores_f64 = !switch_option(host, &f64_option) };
-  backend->specializes = switch_option(host, &special_option);
+                           .ignores_f64 = !switch_option(host, &f64_option), .specializes = switch_option(host, &special_option) };
   tm_status status = integer_option(host, &allocation_option, &filter.max_allocation_bytes);
   if (status == TM_OK) status = opencl_library_open(host, text_option(host, &library_option), &backend->api);
   return status == TM_OK ? opencl_discover(backend, &filter) : status;

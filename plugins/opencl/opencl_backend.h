@@ -35,7 +35,6 @@ struct tm_backend {
   const tm_host *host;
   opencl_api     api;
   uint32_t       device_count;
-  uint32_t       specializes;
   opencl_found   devices[OPENCL_MOST_DEVICES];
 };
 

@@ -154,6 +154,7 @@ static void describe(const search *s, opencl_found *found) {
   text_of(api, found->id, OPENCL_DRIVER_VERSION, found->driver);
   found->facts.has_f64 = (wide & wanted) == wanted && !s->filter->ignores_f64;
   found->facts.has_denormals = (single & OPENCL_FP_DENORM) != 0;
+  found->facts.specializes = (u32)s->filter->specializes;
   found->facts.has_exact_divide = (single & OPENCL_FP_EXACT_DIVIDE_SQRT) != 0;
   found->facts.largest_buffer_bytes = largest;
   estimate(api, found);

@@ -10,6 +10,7 @@ typedef struct opencl_filter {
   tm_string device;
   uint64_t  max_allocation_bytes;       /* 0: the device's own limit */
   uint32_t  ignores_f64;
+  uint32_t  specializes;
 } opencl_filter;
 
 /* Fills backend->devices.  TM_ERROR_NO_DEVICE, with the reason, if there is none. */

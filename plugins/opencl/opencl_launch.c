@@ -19,10 +19,11 @@ kernel_device opencl_facts(opencl_found *found) {
 
 static tm_status make_handles(tm_device *device, const kernel_row *row, tm_kernel *kernel) {
   const opencl_api *api = &device->backend->api;
-  const int is_special = device->backend->specializes && row->program != KERNEL_MOVE;
+  const int is_special = kernel_row_is_special(&device->found->facts, row);
+  const kernel_special special = { &kernel->plan.parameters, row->kernels, row->kernels[1] != NULL ? 2 : 1 };
   opencl_program_handle program = NULL;
   if (kernel->plan.dispatch_count == 0) return TM_OK;
-  const tm_status status = opencl_program_get(device, row->program, is_special ? &kernel->plan.parameters : NULL, &program);
+  const tm_status status = opencl_program_get(device, row->program, is_special ? &special : NULL, &program);
   if (status != TM_OK) return status;
   for (uint32_t i = 0; i < kernel->plan.dispatch_count; i++) {
     int32_t error = OPENCL_SUCCESS;

@@ -85,7 +85,7 @@ static tm_status refuse(tm_device *device, kernel_program kind, opencl_program_h
 }
 
 /* Without correct rounding by itself, the compiler is asked for it where the device can. */
-static void print_options(const tm_device *device, kernel_program kind, const kernel_parameters *special, char *out_text) {
+static void print_options(const tm_device *device, kernel_program kind, const kernel_special *special, char *out_text) {
   kernel_options_print(kind, device->found->facts.has_f64, special, out_text);
   const size_t length = strlen(out_text);
   if (device->found->facts.has_exact_divide)
@@ -147,7 +147,7 @@ static tm_status add(tm_device *device, kernel_program kind, const char *options
   return TM_OK;
 }
 
-tm_status opencl_program_get(tm_device *device, kernel_program kind, const kernel_parameters *special,
+tm_status opencl_program_get(tm_device *device, kernel_program kind, const kernel_special *special,
                              opencl_program_handle *out_program) {
   char options[KERNEL_OPTIONS_LENGTH];
   tm_status status = TM_OK;

@@ -3,6 +3,7 @@
 #include "api/checkpoint.h"
 #include "base/error.h"
 #include "jobs/check_job.h"
+#include "jobs/diff_job.h"
 #include "jobs/stats_job.h"
 
 #define MOST_CHECKPOINTS 100000u
@@ -75,4 +76,35 @@ tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint
     .complete_context = options.complete_context,
   };
   return tm_check_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+}
+
+#define KNOWN_DIFF_FLAGS TM_DIFF_BY_NAME
+
+static tm_status read_diff_options(const tm_diff_options *given, tm_diff_options *out_options, tm_error *error) {
+  *out_options = (tm_diff_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
+  if (given == NULL) return TM_OK;
+  TM_TRY(tm_copy_in(given, "diff options", out_options, sizeof *out_options, error));
+  if ((out_options->flags & ~KNOWN_DIFF_FLAGS) != 0)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "diff options: unknown flags 0x%x", out_options->flags & ~KNOWN_DIFF_FLAGS);
+  if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "diff options: unknown numerics class %u; set it to TM_NUMERICS_DEFAULT",
+                   out_options->worst_numerics);
+  TM_TRY(check_patterns(out_options->include, out_options->include_count, "diff", error));
+  return check_patterns(out_options->exclude, out_options->exclude_count, "diff", error);
+}
+
+tm_status tm_job_start_diff(tm_context *context, tm_checkpoint *a, tm_checkpoint *b, const tm_diff_options *given, tm_job **out_job,
+                            tm_error *error) {
+  tm_diff_options options;
+  TM_TRY(read_diff_options(given, &options, error));
+  if (a == NULL || b == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "the %s checkpoint is none", a == NULL ? "first" : "second");
+  const tm_diff_request request = {
+    .sources = { { a->archive, a->path }, { b->archive, b->path } },
+    .worst_numerics = tm_context_accepts(context, tm_op_find(TM_OP_COMPARE_TENSORS), options.worst_numerics),
+    .flags = options.flags,
+    .rules = { options.include, options.exclude, options.include_count, options.exclude_count },
+    .complete = options.complete,
+    .complete_context = options.complete_context,
+  };
+  return tm_diff_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
 }

@@ -76,7 +76,9 @@ tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explana
                                           .policy = plan->policy,
                                           .pins = pins,
                                           .order = order,
-                                          .state_memory = plan->program.state_memory};
+                                          .state_memory = plan->program.state_memory,
+                                          .budget_count = plan->program.problem.solver.memory_count,
+                                          .budgets = plan->program.problem.solver.budgets};
   tm_plan_explanation *explanation = NULL;
   if (status == TM_OK) status = tm_graph_explanation_make(&request, &explanation, error);
   tm_memory_free(memory, pins, node_count * sizeof *pins);

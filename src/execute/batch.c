@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "plugin/answer.h"
 #include "plugin/device.h"
 
 void tm_batch_init(tm_batch *batch, const tm_runner *runner) {
@@ -250,6 +251,39 @@ static void note_failure(const flight *f, tm_status status) {
   tm_runner_note_failure(f->batch->runner, f->batch->items[f->blamed].candidate, status, f->error, note);
 }
 
+static bool was_learned(const tm_batch *batch, uint32_t index) {
+  for (uint32_t i = 0; i < index; i++)
+    if (batch->items[i].candidate == batch->items[index].candidate) return true;
+  return false;
+}
+
+/* What a run of it took as its part of them all, if that is news; 0: it is not. */
+static uint64_t news_of(tm_plan_candidate *candidate, uint64_t expected_ns, double slower) {
+  const double part_ns = (double)expected_ns * slower;
+  const uint64_t taken_ns = part_ns < (double)TM_LARGEST_COST_NS ? (uint64_t)part_ns : TM_LARGEST_COST_NS;
+  uint64_t alone_ns = atomic_load(&candidate->alone_ns);
+  if (alone_ns == 0 && slower <= 1) return 0;
+  if (alone_ns == 0) atomic_store(&candidate->alone_ns, alone_ns = expected_ns);
+  return tm_max_u64(taken_ns, alone_ns);
+}
+
+/* Together they should take less than one by one, and that says little of either alone.  If they take more, the device has become
+   slower than it was known to be, by as much for each kind of run as for all; until they take less again. */
+static void learn(const tm_batch *batch) {
+  uint64_t expected_ns = 0;
+  for (uint32_t i = 0; i < batch->count; i++)
+    expected_ns = tm_cost_add(expected_ns, tm_placement_expect(batch->items[i].placement, batch->items[i].candidate));
+  if (expected_ns == 0) return;
+  const double slower = (double)batch->taken_ns / (double)expected_ns;
+  for (uint32_t i = 0; i < batch->count; i++) {
+    const tm_batch_item *item = &batch->items[i];
+    if (was_learned(batch, i)) continue;
+    const uint64_t taken_ns = news_of(item->candidate, tm_placement_expect(item->placement, item->candidate), slower);
+    if (taken_ns <= item->candidate->copy_ns) continue;
+    tm_placement_learn(batch->runner->table, item->placement, item->candidate, taken_ns - item->candidate->copy_ns, 1);
+  }
+}
+
 tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
   tm_device_use use = tm_device_use_begin(batch->device, batch->runner->cancelled);
   use.has_own_operands = true;
@@ -266,7 +300,8 @@ tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
   if (use.is_abandoned || use.queue_is_left) leave_memory(&f);
   drop_buffers(&f);
   tm_device_use_end(&use);
-  if (status != TM_OK) note_failure(&f, status);
+  if (status == TM_OK) learn(batch);
+  else note_failure(&f, status);
   return status;
 }
 

@@ -54,7 +54,8 @@ bool tm_batch_is_wanted(const tm_inventory *inventory);
 bool tm_batch_add(tm_batch *batch, const tm_request *request);
 /* Copies the inputs of the item at `index` into it. */
 void tm_batch_put(tm_batch *batch, uint32_t index, void *const *pointers);
-/* Runs all.  After a failure nothing is to be used of it; it was told of (tm_runner_note_failure).
+/* Runs all.  If that takes longer than they would one by one, as far as is known, their prices learn of it.  After a failure
+   nothing is to be used of it; it was told of (tm_runner_note_failure).
    TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY, what the device fails with */
 tm_status tm_batch_run(tm_batch *batch, tm_error *error);
 /* Of an item that ran: its outputs, and what is to be said of it. */

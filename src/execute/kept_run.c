@@ -44,7 +44,8 @@ static tm_status convert(const tm_lowered_run *run, tm_device_use *use, const tm
   TM_TRY(tm_device_prepare(copy->device, &what, &kernel, run->error));
   void *const pointers[2] = { dense, NULL };
   const tm_resident residents[2] = { { NULL, 0 }, { copy->buffer, copy->bytes } };
-  const tm_launch_site site = { copy->device, kernel, operation, answer->workspace_bytes, pointers, residents };
+  const tm_launch_site site = { .device = copy->device, .kernel = kernel, .operation = operation, .pointers = pointers,
+                                .workspace_bytes = answer->workspace_bytes, .residents = residents };
   const tm_status status = tm_launcher_run(run->runner->scratch, &site, use, &copies, run->error);
   if (!use->is_abandoned) tm_device_release(copy->device, kernel);
   return status;

@@ -68,6 +68,7 @@ void tm_kernel_run_learn(const tm_runner *runner, tm_placement *placement, tm_pl
   if (atomic_load_explicit(&candidate->runs, memory_order_relaxed) > MEASURE_ALL_RUNS)
     note_surprise(candidate, run->taken_ns, expected_ns);
   tm_placement_learn(runner->table, placement, candidate, kernel_ns, is_news ? 1 : run->run_count);
+  atomic_store_explicit(&candidate->alone_ns, 0, memory_order_relaxed);
   if (is_news) return;
   tm_correction_learn_copy(correction, candidate->basis.link_in, run->copies.in_bytes, run->copies.in_ns);
   tm_correction_learn_copy(correction, candidate->basis.link_out, run->copies.out_bytes, run->copies.out_ns);
@@ -89,7 +90,8 @@ typedef struct launching {
 
 static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
   const tm_launch_site site = { .device = l->candidate->device, .kernel = l->kernel, .operation = &l->candidate->operation,
-                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers, .residents = l->residents };
+                                .workspace_bytes = l->candidate->answer.workspace_bytes, .pointers = pointers,
+                                .residents = l->residents, .alias_mask = l->candidate->promise.alias_mask };
   tm_device_use use = tm_device_use_begin(l->candidate->device, l->runner->cancelled);
   use.trial = l->candidate->trial;
   use.expected_ns = l->candidate->answer.cost_ns;

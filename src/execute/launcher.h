@@ -19,7 +19,12 @@ typedef struct tm_launch_site {
   uint64_t            workspace_bytes;
   void *const        *pointers; /* host addresses of the operands' first elements */
   const tm_resident  *residents;/* one an operand; NULL: none is */
+  uint64_t            alias_mask;/* of the device's answer */
 } tm_launch_site;
+
+/* The input in whose memory the kernel expects that output, which it was prepared for (TM_OPERAND_IN_PLACE); TM_NO_OPERAND: it
+   expects them apart. */
+uint32_t tm_launch_place_of(const tm_launch_site *site, uint32_t output);
 
 /* What of the time went into copies. */
 typedef struct tm_copy_times {
@@ -29,7 +34,8 @@ typedef struct tm_copy_times {
   uint64_t out_bytes;
 } tm_copy_times;
 
-/* `use` is one of the device's.  Returns when the outputs are there.  As tm_device_run, TM_ERROR_NO_MEMORY */
+/* `use` is one of the device's.  Returns when the outputs are there; what is read stays as it is, whatever the kernel expects.
+   As tm_device_run, TM_ERROR_NO_MEMORY */
 tm_status tm_launcher_run(tm_scratch *scratch, const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error);
 
 #endif

@@ -123,6 +123,12 @@ static tm_status need(writer *w, uint32_t value, uint32_t memory, uint32_t reade
   return TM_OK;
 }
 
+/* All that has to be uploaded is waited for before the first upload, as timelines have it (event_model.h). */
+static tm_status await_for_upload(writer *w, uint32_t value, uint32_t memory) {
+  if (*there(w, value, memory) || w->graph->values[value].kind == TM_GRAPH_CONSTANT) return TM_OK;
+  return need_in_host(w, value, w->place_of_memory[memory]);
+}
+
 /* ---- nodes ---- */
 
 static bool is_plain(const tm_device_slot *device) {
@@ -181,6 +187,8 @@ static tm_status write_node(writer *w, uint32_t step) {
   tm_plan_action action = { .place = place, .step = step, .value = TM_PLAN_NONE, .to = TM_PLAN_NONE, .target = TM_PLAN_NONE,
                             .output = TM_PLAN_NONE };
   action.kind = !what->is_direct ? TM_ACTION_CAREFUL : is_async ? TM_ACTION_ENQUEUE : TM_ACTION_LAUNCH;
+  for (uint32_t i = 0; i < node->input_count && memory != TM_HOST_SPACE; i++)
+    TM_TRY(await_for_upload(w, w->graph->values[node->inputs[i]].base, memory));
   for (uint32_t i = 0; i < node->input_count; i++)
     TM_TRY(need(w, w->graph->values[node->inputs[i]].base, memory, is_async ? place : TM_PLAN_NONE));
   if (!what->is_direct) TM_TRY(wait_for_all(w));        /* whoever runs it takes queues of its own */

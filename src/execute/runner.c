@@ -32,6 +32,7 @@ static tm_status run_lowered(const call *c, tm_plan_candidate *candidate, tm_ker
                                                                       [TM_LOWERING_QUANTIZED] = tm_lowered_run_quantized,
                                                                       [TM_LOWERING_SPLIT] = tm_lowered_run_split };
   tm_request whole = c->placement->request;
+  tm_request_set_apart(&whole);
   tm_operation operation = tm_request_operation(&whole);
   tm_op_normalize(&operation, whole.operands);
   const tm_lowered_run run = { c->runner, &whole, candidate, kernel, c->pointers, c->origins == NULL ? no_origins : c->origins,
@@ -305,7 +306,9 @@ tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placeme
   const tm_status status = run_first(&c, index, true, error);
   if (status == TM_STALE) {             /* what was answered holds no more: whoever placed it has to ask again */
     atomic_fetch_add(&runner->table->market.inventory->generation, 1);
-    TM_TRY(tm_runner_run_from(runner, &placement->request, pointers, origins, &outcome, error));
+    tm_request again = placement->request;
+    tm_request_set_apart(&again);
+    TM_TRY(tm_runner_run_from(runner, &again, pointers, origins, &outcome, error));
     outcome.retries++;
   } else if (status != TM_OK) {
     return status;

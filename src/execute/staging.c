@@ -14,7 +14,7 @@ typedef struct staged {
   uint64_t   start;             /* offset of the lowest byte */
   uint64_t   first;             /* offset of the first element */
   char      *host;              /* address of the lowest byte */
-  bool       is_resident;       /* it was there before, and stays */
+  bool       is_resident;       /* it was there before, and stays; or it is another operand's */
 } staged;
 
 typedef struct stage {
@@ -78,8 +78,20 @@ static bool use_resident(stage *s, uint32_t index) {
   return true;
 }
 
+/* An output that the kernel expects where an input lies: the buffer is the input's. */
+static bool share_place(stage *s, uint32_t index, void *pointer) {
+  const uint32_t inputs = s->site->operation->input_count;
+  const uint32_t input = index < inputs ? TM_NO_OPERAND : tm_launch_place_of(s->site, index - inputs);
+  if (input == TM_NO_OPERAND) return false;
+  s->operands[index] = s->operands[input];
+  s->operands[index].is_resident = true;
+  s->operands[index].host = (char *)pointer - tm_operand_bytes_below(&s->site->operation->operands[index]);
+  s->count = index + 1;
+  return true;
+}
+
 static tm_status stage_operand(stage *s, uint32_t index, void *pointer, tm_error *error) {
-  if (use_resident(s, index)) return TM_OK;
+  if (use_resident(s, index) || share_place(s, index, pointer)) return TM_OK;
   const tm_operand *operand = &s->site->operation->operands[index];
   staged *one = &s->operands[index];
   const uint64_t below = tm_operand_bytes_below(operand);

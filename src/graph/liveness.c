@@ -115,14 +115,16 @@ static uint32_t step_back(const survey *all, uint32_t value, uint32_t state) {
   return found;
 }
 
-/* Marks the values from a state to its next content, if operations lead there in place.  A value leads to one state only. */
+/* Marks the values from a state to its next content, if operations lead there in place.  A value leads to one state only.  What
+   one operation leads to is marked in any case: devices were told so (in_place.h). */
 static void mark_chain(survey *all, uint32_t state) {
   const uint32_t last = all->graph->values[state].carry;
   uint32_t value = last;
-  while (value != TM_GRAPH_NONE && value != state && all->chains[value] == TM_GRAPH_NONE && all->steps_left > 0) {
+  while (value != TM_GRAPH_NONE && value != state && all->chains[value] == TM_GRAPH_NONE &&
+         (value == last || all->steps_left > 0)) {
     all->chains[value] = state;
     value = step_back(all, value, state);
-    all->steps_left--;
+    if (all->steps_left > 0) all->steps_left--;
   }
   if (value == state) return;
   const uint32_t end = value;   /* it leads elsewhere: the marks are taken back, up to where it ended */

@@ -8,7 +8,7 @@
 #include "jobs/stats_tiles.h"
 #include "tensor/shape.h"
 
-#define TILE_ELEMENTS (8 * TM_STATS_SUPERBLOCK_ELEMENTS)
+#define TILE_ELEMENTS (8 * TM_TILE_SUPERBLOCK_ELEMENTS)
 
 /* One operation with one input and one more, 0-d, operand if `point` is not NULL; exact, like everything that bytes of a
    result depend on. */
@@ -67,10 +67,10 @@ static tm_status run_tiles(const tm_centred_pass *pass, tm_centred_count_fn coun
   const uint64_t tile_bytes = TILE_ELEMENTS / pass->info->block_elements * pass->info->block_bytes;
   for (uint64_t begin = 0; begin < elements;) {
     if (is_cancelled(pass->runner)) return TM_ERROR_CANCELLED;
-    const tm_stats_tile tile = tm_stats_tile_at(pass->info, begin, elements, tile_bytes);
+    const tm_tensor_tile tile = tm_tensor_tile_at(pass->info, begin, elements, tile_bytes);
     const void *data = NULL;
     tm_run_outcome outcome;
-    TM_TRY(tm_stats_tile_load(pass->archive, pass->tensor, &tile, pass->room, &data, error));
+    TM_TRY(tm_tensor_tile_load(pass->archive, pass->tensor, &tile, pass->room, &data, error));
     TM_TRY(take_distances(pass, data, tile.element_count, wide, distances, error));
     TM_TRY(add_statistics(pass, distances, tile.element_count, words, &outcome, error));
     count(count_context, &outcome);

@@ -129,11 +129,11 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     open = unfinished(state);
   }
   const uint64_t begin = state->next_element;
-  const tm_stats_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
+  const tm_tensor_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
   const tm_status status = tm_stats_tile_next(open->source->archive, open->item->tensor, begin, &limits, out_piece, error);
   out_piece->subject = open;
   if (status == TM_OK) state->next_element += tm_stats_piece_elements(out_piece);
-  return tm_stats_name_tensor(open->tensor, status, error);
+  return tm_tensor_name_failure(open->tensor, status, error);
 }
 
 static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
@@ -144,7 +144,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   const uint64_t examined_bytes = atomic_load(&open->has_failed) == 0 ? piece->bytes : 0;
   tm_job_count_use(state->job, outcome, examined_bytes);
-  tm_stats_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
+  tm_tensor_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, examined_bytes, 0);
   atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));
   return TM_OK;
@@ -226,7 +226,7 @@ static tm_status scan_some(check_state *state, tm_error *error) {
   for (; state->scanned < atomic_load(&state->opened); state->scanned++) {
     open_tensor *open = open_at(state, state->scanned);
     if (open->road != ROAD_HOST || atomic_load(&open->elements_left) == 0) continue;
-    return tm_stats_name_tensor(open->tensor, step_tensor(state, open, error), error);
+    return tm_tensor_name_failure(open->tensor, step_tensor(state, open, error), error);
   }
   return TM_OK;
 }
@@ -314,7 +314,7 @@ static tm_status write_rows(check_state *state, tm_error *error) {
     open_tensor *open = open_at(state, closed);
     if (atomic_load(&open->elements_left) != 0) break;
     const tm_status status = write_rows_of(state, open, error);
-    if (status != TM_OK) return tm_stats_name_tensor(open->tensor, status, error);
+    if (status != TM_OK) return tm_tensor_name_failure(open->tensor, status, error);
     if (was_examined(open)) tm_job_advance(state->job, 0, 1);
     atomic_store(&state->closed, closed + 1);
   }
@@ -375,7 +375,7 @@ static tm_status examine(check_state *state, tm_error *error) {
   const tm_work_stream_source work = { .context = state,
                                       .bytes_total = bytes_of_tiles(state),
                                       .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
-                                      .small_bytes = TM_STATS_SMALL_TILE_BYTES,
+                                      .small_bytes = TM_TILE_SMALL_BYTES,
                                       .next = next_tile,
                                       .load = load_tile,
                                       .done = tile_done,
@@ -427,7 +427,7 @@ static tm_status run_check(tm_job *job, void *state_pointer, tm_error *error) {
   check_state *state = state_pointer;
   state->job = job;
   state->runner.cancelled = tm_job_cancel_flag(job);
-  state->read_tile_bytes = tm_stats_tile_share(state->memory, TM_STATS_SMALLEST_TILE_BYTES, TM_STATS_LARGEST_TILE_BYTES);
+  state->read_tile_bytes = tm_tensor_tile_share(state->memory, TM_TILE_SMALLEST_BYTES, TM_TILE_LARGEST_BYTES);
   TM_TRY(tm_host_scanner_init(&state->scanner, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch, error));
   for (uint32_t i = 0; i < state->path_count; i++)
     TM_TRY(tm_check_files_open(&state->files, job, &state->archive_options, state->paths[i], error));
@@ -484,7 +484,7 @@ tm_status tm_check_job_start(tm_memory *memory, tm_inventory *inventory, const t
   if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   *state = (check_state){ .runner = *runner, .memory = memory, .inventory = inventory, .path_count = request->path_count,
                           .worst_numerics = request->worst_numerics, .archive_options = request->archive_options,
-                          .selection = { .memory = memory }, .ties = { .memory = memory }, .tile_bytes = TM_STATS_FIRST_TILE_BYTES };
+                          .selection = { .memory = memory }, .ties = { .memory = memory }, .tile_bytes = TM_TILE_FIRST_BYTES };
   state->archive_options.allow_incomplete = true;
   tm_arena_init(&state->arena, memory);
   tm_check_files_init(&state->files, memory);

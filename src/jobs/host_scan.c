@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "jobs/stats_tiles.h"
+#include "jobs/tensor_tiles.h"
 
 /* A piece fits into a core's own cache, so that looking at it and hashing it read memory once.  Its size depends on the format
    alone: contents of one format are cut, and so hashed, alike. */
@@ -36,7 +36,7 @@ typedef struct host_step {
 tm_status tm_host_scanner_init(tm_host_scanner *scanner, tm_memory *memory, tm_pool *pool, tm_scratch *scratch, tm_error *error) {
   const uint64_t bytes = tm_pool_lane_count(pool) * sizeof *scanner->parts;
   *scanner = (tm_host_scanner){ .memory = memory, .pool = pool, .scratch = scratch, .step_pieces = FIRST_PIECES };
-  const uint64_t room_bytes = tm_stats_tile_share(memory, PIECE_BYTES, MOST_PIECES_IN_ROOM * PIECE_BYTES);
+  const uint64_t room_bytes = tm_tensor_tile_share(memory, PIECE_BYTES, MOST_PIECES_IN_ROOM * PIECE_BYTES);
   scanner->room_pieces = (uint32_t)(room_bytes / PIECE_BYTES);
   scanner->parts = tm_memory_alloc(memory, bytes, _Alignof(tm_host_part));
   return scanner->parts == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job") : TM_OK;

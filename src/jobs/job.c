@@ -10,9 +10,21 @@
 #define MOST_NOTES 1000u
 #define ROWS_PER_CHUNK 256u
 
+/* A cell without what its column says: of a million rows each word counts. */
+typedef struct kept_cell {
+  union {
+    double          number;
+    const char     *text;
+    const uint64_t *shape;
+  } value;
+  uint64_t count;               /* of an undefined one UNDEFINED */
+} kept_cell;
+
+#define UNDEFINED UINT64_MAX
+
 /* Rows live in chunks that never move, so that a reader's texts stay where they are. */
 typedef struct row_chunk {
-  tm_cell *cells;               /* ROWS_PER_CHUNK * column_count */
+  kept_cell *cells;             /* ROWS_PER_CHUNK * column_count */
 } row_chunk;
 
 struct tm_job {
@@ -183,24 +195,35 @@ static bool add_chunk(tm_job *job) {
   row_chunk *grown = tm_memory_grow(job->memory, job->chunks, job->chunk_count, job->chunk_count + 1, sizeof *grown);
   if (grown == NULL) return false;
   job->chunks = grown;
-  tm_cell *cells = tm_arena_calloc(&job->arena, (uint64_t)ROWS_PER_CHUNK * job->plan.work->column_count, sizeof *cells);
+  kept_cell *cells = tm_arena_calloc(&job->arena, (uint64_t)ROWS_PER_CHUNK * job->plan.work->column_count, sizeof *cells);
   job->chunks[job->chunk_count++].cells = cells;
   return cells != NULL;
 }
 
-static bool keep_cell(tm_job *job, const tm_cell *given, tm_cell *out_cell) {
-  *out_cell = *given;
+static bool keep_cell(tm_job *job, const tm_cell *given, kept_cell *out_cell) {
+  out_cell->count = given->defined == 0 ? UNDEFINED : given->count;
+  if (given->type == TM_COLUMN_NUMBER) out_cell->value.number = given->number;
   if (given->type == TM_COLUMN_TEXT && given->text != NULL) {
-    out_cell->text = tm_arena_string(&job->arena, given->text, given->count);
-    return out_cell->text != NULL;
+    out_cell->value.text = tm_arena_string(&job->arena, given->text, given->count);
+    return out_cell->value.text != NULL;
   }
   if (given->type == TM_COLUMN_SHAPE && given->count != 0) {
     uint64_t *shape = tm_arena_alloc(&job->arena, given->count * sizeof *shape);
     if (shape == NULL) return false;
     memcpy(shape, given->shape, given->count * sizeof *shape);
-    out_cell->shape = shape;
+    out_cell->value.shape = shape;
   }
   return true;
+}
+
+static tm_cell show_cell(const kept_cell *kept, uint32_t type) {
+  tm_cell cell = { .type = type, .defined = kept->count != UNDEFINED };
+  if (cell.defined == 0) return cell;
+  cell.count = kept->count;
+  if (type == TM_COLUMN_NUMBER) cell.number = kept->value.number;
+  if (type == TM_COLUMN_TEXT) cell.text = kept->value.text;
+  if (type == TM_COLUMN_SHAPE) cell.shape = kept->value.shape;
+  return cell;
 }
 
 tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error) {
@@ -221,8 +244,9 @@ tm_status tm_job_row(const tm_job *const_job, uint64_t row, tm_cell *out_cells) 
   if (row >= tm_job_row_count(job)) return TM_END;
   const uint32_t columns = job->plan.work->column_count;
   tm_mutex_lock(&job->lock);
-  memcpy(out_cells, &job->chunks[row / ROWS_PER_CHUNK].cells[row % ROWS_PER_CHUNK * columns], columns * sizeof *out_cells);
+  const kept_cell *kept = &job->chunks[row / ROWS_PER_CHUNK].cells[row % ROWS_PER_CHUNK * columns];
   tm_mutex_unlock(&job->lock);
+  for (uint32_t i = 0; i < columns; i++) out_cells[i] = show_cell(&kept[i], job->plan.work->columns[i].type);
   return TM_OK;
 }
 

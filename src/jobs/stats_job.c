@@ -83,11 +83,11 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
     open = unfinished(state);
   }
   const uint64_t begin = state->next_element;
-  const tm_stats_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
+  const tm_tensor_tile_limits limits = { state->tile_bytes, state->read_tile_bytes, state->worst_numerics };
   const tm_status status = tm_stats_tile_next(open->archive, open->item->tensor, begin, &limits, out_piece, error);
   out_piece->subject = open;
   if (status == TM_OK) state->next_element += tm_stats_piece_elements(out_piece);
-  return tm_stats_name_tensor(open->tensor, status, error);
+  return tm_tensor_name_failure(open->tensor, status, error);
 }
 
 static tm_status tile_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
@@ -96,7 +96,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   (void)error;
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   tm_job_count_use(state->job, outcome, piece->bytes);
-  tm_stats_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
+  tm_tensor_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, piece->bytes, 0);
   atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));
   return TM_OK;
@@ -113,11 +113,11 @@ static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_
   const open_tensor *open = piece->subject;
   const tm_format_info *info = open->info;
   (void)context;
-  const tm_stats_tile tile = { piece->begin, tm_stats_piece_elements(piece), piece->begin / info->block_elements * info->block_bytes, piece->bytes };
+  const tm_tensor_tile tile = { piece->begin, tm_stats_piece_elements(piece), piece->begin / info->block_elements * info->block_bytes, piece->bytes };
   const void *data = NULL;
-  const tm_status status = tm_stats_tile_load(open->archive, open->item->tensor, &tile, room, &data, error);
+  const tm_status status = tm_tensor_tile_load(open->archive, open->item->tensor, &tile, room, &data, error);
   out_pointers[0] = (void *)(uintptr_t)data;
-  return tm_stats_name_tensor(open->tensor, status, error);
+  return tm_tensor_name_failure(open->tensor, status, error);
 }
 
 /* ---- rows, on the job's thread ---- */
@@ -162,7 +162,7 @@ static tm_status write_rows(void *context, tm_error *error) {
     const open_tensor *open = open_at(state, closed);
     if (atomic_load(&open->elements_left) != 0) break;
     const tm_status status = write_row(state, open, error);
-    if (status != TM_OK) return tm_stats_name_tensor(open->tensor, status, error);
+    if (status != TM_OK) return tm_tensor_name_failure(open->tensor, status, error);
     atomic_store(&state->closed, closed + 1);
   }
   return TM_OK;
@@ -191,7 +191,7 @@ static void note_sources(const stats_state *state) {
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
-  state->read_tile_bytes = tm_stats_tile_share(state->memory, TM_STATS_SMALLEST_TILE_BYTES, TM_STATS_LARGEST_TILE_BYTES);
+  state->read_tile_bytes = tm_tensor_tile_share(state->memory, TM_TILE_SMALLEST_BYTES, TM_TILE_LARGEST_BYTES);
   state->runner.cancelled = tm_job_cancel_flag(job);
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
@@ -199,7 +199,7 @@ static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   const tm_work_stream_source work = { .context = state,
                                       .bytes_total = bytes_of_tiles(state),
                                       .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
-                                      .small_bytes = TM_STATS_SMALL_TILE_BYTES,
+                                      .small_bytes = TM_TILE_SMALL_BYTES,
                                       .next = next_tile,
                                       .load = load_tile,
                                       .done = tile_done,
@@ -238,7 +238,7 @@ tm_status tm_stats_job_start(tm_memory *memory, tm_inventory *inventory, const t
   stats_state *state = tm_memory_calloc(memory, 1, sizeof *state);
   if (state == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
   *state = (stats_state){ .runner = *runner, .memory = memory, .selection = { .memory = memory }, .source_count = request->source_count,
-                          .worst_numerics = request->worst_numerics, .tile_bytes = TM_STATS_FIRST_TILE_BYTES,
+                          .worst_numerics = request->worst_numerics, .tile_bytes = TM_TILE_FIRST_BYTES,
                           .room = { .scratch = runner->scratch } };
   tm_arena_init(&state->arena, memory);
   const tm_status status = fill_state(state, memory, request, error);

@@ -1,62 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_tiles.h - tensors cut into tiles, and each tile's statistics as an operation. */
+/* stats_tiles.h - the statistics of each tile of a tensor, as an operation. */
 #ifndef TM_JOBS_STATS_TILES_H
 #define TM_JOBS_STATS_TILES_H
 
-#include "execute/work_stream.h"
-#include "formats/archive.h"
-#include "tensor/format.h"
-
-/* Tiles are whole superblocks, so that sums do not depend on their size (canonical_sum.h). */
-#define TM_STATS_SUPERBLOCK_ELEMENTS UINT64_C(32768)
-
-/* Tensors up to this size run many at once on devices that take long to be told of each. */
-#define TM_STATS_SMALL_TILE_BYTES (UINT64_C(1) << 16)
-
-/* A part of a tensor. */
-typedef struct tm_stats_tile {
-  uint64_t first_element;       /* a multiple of the superblock */
-  uint64_t element_count;
-  uint64_t offset;              /* of its first byte in the tensor */
-  uint64_t bytes;
-} tm_stats_tile;
-
-/* The tile from `begin` on, of about `bytes`. */
-tm_stats_tile tm_stats_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes);
-
-/* What a tile may be, and be computed with. */
-typedef struct tm_stats_tile_limits {
-  uint64_t bytes;               /* about, as tiles are whole superblocks */
-  uint64_t read_bytes;          /* at most, of a file that is not mapped */
-  uint32_t worst_numerics;
-} tm_stats_tile_limits;
-
-/* A job begins with tiles of TM_STATS_FIRST_TILE_BYTES ... */
-#define TM_STATS_SMALLEST_TILE_BYTES (UINT64_C(1) << 17)
-#define TM_STATS_FIRST_TILE_BYTES (UINT64_C(1) << 20)
-#define TM_STATS_LARGEST_TILE_BYTES (UINT64_C(32) << 20)
-/* ... and goes on by what they take: large enough that a device's start does not count, small enough that whoever is in a hurry,
-   or cancels, waits for no more than one. */
-void tm_stats_tile_adapt(uint64_t *tile_bytes, uint64_t done_bytes, uint64_t taken_ns);
-
-/* The most bytes of a tile that needs memory, since its file is not mapped: a share of what the application allows, as tiles that
-   grow into the limit would make a larger one worse than a smaller one.  Between `least` and `most`. */
-uint64_t tm_stats_tile_share(const tm_memory *memory, uint64_t least, uint64_t most);
+#include "jobs/tensor_tiles.h"
 
 /* The tensor's next tile from element `begin` on as a piece of a stream; `subject` is left alone.   As tm_operand_contiguous */
-tm_status tm_stats_tile_next(const tm_archive *archive, uint64_t tensor, uint64_t begin, const tm_stats_tile_limits *limits,
+tm_status tm_stats_tile_next(const tm_archive *archive, uint64_t tensor, uint64_t begin, const tm_tensor_tile_limits *limits,
                              tm_work_stream_piece *out_piece, tm_error *error);
 uint64_t  tm_stats_piece_elements(const tm_work_stream_piece *piece);
-
-/* Puts the tensor's name in front of what is wrong with it; returns the status. */
-tm_status tm_stats_name_tensor(const tm_archive_tensor *tensor, tm_status status, tm_error *error);
 
 /* The statistics of dense elements at an address of that alignment. */
 tm_status tm_stats_tile_request(uint32_t format, uint64_t elements, uint32_t alignment, uint32_t worst_numerics, tm_request *out_request,
                                 tm_error *error);
-
-/* The tile's bytes: where they lie, or read into the room.   TM_ERROR_NO_MEMORY, as tm_archive_read */
-tm_status tm_stats_tile_load(const tm_archive *archive, uint64_t tensor, const tm_stats_tile *tile, tm_work_stream_room *room,
-                             const void **out_data, tm_error *error);
 
 #endif

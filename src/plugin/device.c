@@ -389,21 +389,32 @@ static tm_status collect(tm_device_use *use, tm_device_call *call) {
   return clear_failed(use, call, outcome);
 }
 
-/* Some devices get on only while somebody waits for them. */
-static void await_room(tm_device_use *use, uint64_t pause_ns) {
+static tm_status cancelled_while_full(const tm_device_use *use, tm_error *error) {
+  return tm_fail(error, TM_ERROR_CANCELLED, "cancelled while a queue of %s was full", use->device->name);
+}
+
+/* Some devices get on only while somebody waits for them.  What failed before is told of when it is collected. */
+static tm_status await_room(tm_device_use *use, uint64_t pause_ns, tm_error *error) {
   if (use->pending.value == 0) {
     tm_sleep_ns(pause_ns);
-    return;
+    return TM_OK;
   }
   const uint64_t begin = tm_now_ns();
   tm_device_call call = { .device = use->device, .queue = use->queue, .kind = TM_CALL_WAIT, .ticket = use->pending, .trial = use->trial,
-                          .timeout_ns = pause_ns };
-  const tm_status outcome = tm_device_call_make(&call);         /* what failed is told of when it is collected */
+                          .timeout_ns = pause_ns, .cancelled = use->has_own_operands ? use->cancelled : NULL };
+  const tm_status outcome = tm_device_call_make(&call);
+  if (call.is_hung) {
+    use->is_abandoned = true;
+    return tm_fail(error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
+  }
+  if (call.is_left) (void)leave_call(use, &call);
+  if (call.is_left || call.is_unmade) return cancelled_while_full(use, error);
   if (outcome == TM_OK) {
     use->pending = (tm_ticket){ 0, 0, 0 };
     use->pending_ns = 0;
   }
   if (outcome != TM_OK && tm_now_ns() - begin < pause_ns) tm_sleep_ns(pause_ns);
+  return TM_OK;
 }
 
 /* Nothing of this call was enqueued, but what was before may never end. */
@@ -422,10 +433,10 @@ static tm_status make_patiently(tm_device_use *use, tm_device_call *call) {
   while (tm_device_call_make(call) == TM_BUSY) {
     const uint64_t now = tm_now_ns();
     if (give_up == 0) give_up = now + limit;
-    if (is_cancelled(use->cancelled)) return tm_fail(call->error, TM_ERROR_CANCELLED, "cancelled while a queue of %s was full", use->device->name);
+    if (is_cancelled(use->cancelled)) return cancelled_while_full(use, call->error);
     if (atomic_load(&use->device->is_stuck)) return tm_fail(call->error, TM_ERROR_DEVICE_LOST, "it was given up meanwhile");
     if (now >= give_up) return give_up_full(use, limit, call->error);
-    await_room(use, pause_ns);
+    TM_TRY(await_room(use, pause_ns, call->error));
     pause_ns = tm_min_u64(2 * pause_ns, LONGEST_PAUSE_NS);
   }
   return call->status;

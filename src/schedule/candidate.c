@@ -289,9 +289,11 @@ uint32_t tm_candidates_evaluate_device(const tm_market *market, const tm_request
     tm_candidate_take_price(market, candidate);
   }
   if (!may_lower(whole, candidate)) return 1;
+  tm_request apart = *whole;            /* what is done to operands first makes others of them */
+  tm_request_set_apart(&apart);
   memset(&candidates[1], 0, sizeof candidates[1]);
   candidates[1].device = device;
-  return tm_candidate_lower(market, whole, &candidate->answer, &candidates[1]) ? 2 : 1;
+  return tm_candidate_lower(market, &apart, &candidate->answer, &candidates[1]) ? 2 : 1;
 }
 
 /* The one form in which everybody sees a request. */

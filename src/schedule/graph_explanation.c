@@ -9,6 +9,7 @@
 #include "schedule/explained_question.h"
 #include "schedule/explained_schedule.h"
 #include "schedule/graph_budget.h"
+#include "schedule/graph_overlap.h"
 #include "schedule/requirement_change.h"
 #include "solver/portfolio.h"
 
@@ -161,6 +162,8 @@ static tm_status list_rejected(tm_plan_explanation *explanation, const uint32_t 
 
 /* What was chosen against all else: each label forced, then whole plans. */
 static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
+  const bool has_thread = explanation->choice.overlaps != 0 && explanation->policy.one_resource == 0;
+  if (has_thread) TM_TRY(tm_graph_overlap_add_thread(&explanation->problem, error));
   const tm_solver_label *all = explanation->problem.solver.labels;
   const uint64_t memory_count = explanation->problem.solver.memory_count;
   tm_assignment_within within;
@@ -251,9 +254,17 @@ static tm_status put_in_order(tm_plan_explanation *explanation, tm_error *error)
 
 /* ---- all ---- */
 
+/* What was chosen anew with less room is explained with that. */
+static void take_budgets(tm_plan_explanation *explanation, const tm_explanation_request *request) {
+  tm_solver_problem *solver = &explanation->problem.solver;
+  if (request->budgets == NULL || solver->budgets == NULL || request->budget_count != solver->memory_count) return;
+  memcpy((uint64_t *)(uintptr_t)solver->budgets, request->budgets, solver->memory_count * sizeof *solver->budgets);
+}
+
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
                                error));
+  take_budgets(explanation, request);
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));

@@ -97,6 +97,9 @@ typedef struct tm_explanation_request {
   const tm_explained_pin *pins;         /* [node]; NULL: what would be chosen */
   const uint32_t         *order;        /* with pins: in which nodes run */
   uint32_t                state_memory; /* with pins */
+  uint32_t                budget_count; /* memories that the plan was chosen for */
+  const uint64_t         *budgets;      /* with pins: bytes of each that were left to choose for, once all had its place
+                                           (plan.c); NULL: what the policy says */
 } tm_explanation_request;
 
 struct tm_plan_explanation {

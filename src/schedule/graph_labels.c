@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "graph/in_place.h"
 #include "plugin/device.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
@@ -66,9 +67,11 @@ tm_status tm_graph_labels_ask(tm_graph_problem *problem, const tm_plan_policy *p
   set.hashes = tm_arena_calloc(&problem->arena, node_count, sizeof *set.hashes);
   if (problem->placements == NULL || problem->node_placements == NULL || set.slots == NULL || set.hashes == NULL)
     return no_memory(error);
+  uint8_t *is_in_place;
+  TM_TRY(tm_graph_in_place_find(problem->graph, &problem->arena, &is_in_place, error));
   tm_request request;
   for (uint32_t i = 0; i < node_count; i++) {
-    tm_graph_request_make(problem->graph, i, policy, &request);
+    tm_graph_request_make(problem->graph, i, is_in_place[i] != 0, policy, &request);
     TM_TRY(ask_node(&set, i, &request, error));
   }
   return TM_OK;
@@ -106,6 +109,20 @@ static void number_place(tm_graph_problem *problem, uint32_t index) {
   place->resource = problem->solver.resource_count++;
 }
 
+/* A replay gives a device its copies in the queue in which it gives it its work.  What works within its calls has none. */
+static tm_status queue_copies(tm_graph_problem *problem, tm_error *error) {
+  uint32_t *queues = tm_arena_alloc(&problem->arena, problem->solver.memory_count * sizeof *queues);
+  if (queues == NULL) return no_memory(error);
+  queues[TM_HOST_SPACE] = TM_SOLVER_NONE;
+  for (uint32_t i = 0; i < problem->place_count; i++) {
+    const tm_graph_place *place = &problem->places[i];
+    const bool is_enqueued = (place->device->info.flags & TM_DEVICE_SYNCHRONOUS) == 0;
+    if (place->memory != TM_HOST_SPACE) queues[place->memory] = is_enqueued ? place->resource : TM_SOLVER_NONE;
+  }
+  problem->solver.copy_queues = queues;
+  return TM_OK;
+}
+
 tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
   const tm_inventory *inventory = problem->table->market.inventory;
   const uint32_t count = inventory->device_count;
@@ -132,7 +149,7 @@ tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
     problem->place_of_device[problem->places[i].device->index] = i;
   }
   problem->solver.link_count = problem->solver.memory_count - 1;
-  return TM_OK;
+  return queue_copies(problem, error);
 }
 
 /* ---- labels ---- */

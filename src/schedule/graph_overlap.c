@@ -23,7 +23,7 @@ bool tm_graph_may_overlap(const tm_graph_problem *problem) {
 /* ---- the thread as a resource ---- */
 
 /* What computes within its calls keeps the thread that makes them, whatever silicon it is of. */
-static tm_status add_thread(tm_graph_problem *problem, tm_error *error) {
+tm_status tm_graph_overlap_add_thread(tm_graph_problem *problem, tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   tm_solver_label *labels = tm_arena_calloc(&problem->arena, problem->solver.label_count, sizeof *labels);
   if (labels == NULL) return no_memory(error);
@@ -150,7 +150,7 @@ static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   tm_arena arena;
-  TM_TRY(add_thread(problem, error));
+  TM_TRY(tm_graph_overlap_add_thread(problem, error));
   tm_arena_init(&arena, memory);
   const tm_status status = improve(problem, memory, &arena, choice, error);
   tm_arena_deinit(&arena);
@@ -162,7 +162,7 @@ tm_status tm_graph_overlap_judge(tm_graph_problem *problem, tm_memory *memory, t
   const tm_solver_label *all = problem->solver.labels;
   arrangement one = { .labels = choice->labels, .order = choice->order };
   tm_timeline timeline;
-  TM_TRY(add_thread(problem, error));
+  TM_TRY(tm_graph_overlap_add_thread(problem, error));
   const tm_status status = judge(problem, memory, &one, &timeline, error);
   remove_thread(problem, all);
   TM_TRY(status);

@@ -8,6 +8,10 @@
 /* Whether anything could run while something else does. */
 bool tm_graph_may_overlap(const tm_graph_problem *problem);
 
+/* Gives the problem one more resource, the thread that makes the calls: whoever computes within them, or runs from and to host
+   memory, keeps it.  Stays so; for problems that are not changed any more.   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_overlap_add_thread(tm_graph_problem *problem, tm_error *error);
+
 /* What is over sooner than `choice`, the cheapest sum, if there is any: labels and an order in which one thread can hand them
    out (solver/issue_order.h).  Nodes keep their order where no other is over sooner.   TM_ERROR_NO_MEMORY */
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);

@@ -16,7 +16,8 @@ static uint32_t alignment_of(const tm_graph *graph, const tm_value *value) {
   return alignment;
 }
 
-void tm_graph_request_make(const tm_graph *graph, uint32_t node, const tm_plan_policy *policy, tm_request *out_request) {
+void tm_graph_request_make(const tm_graph *graph, uint32_t node, bool is_in_place, const tm_plan_policy *policy,
+                           tm_request *out_request) {
   const tm_node *what = &graph->nodes[node];
   const tm_op_row *row = what->row;
   memset(out_request, 0, offsetof(tm_request, operands));
@@ -34,6 +35,7 @@ void tm_graph_request_make(const tm_graph *graph, uint32_t node, const tm_plan_p
     out_request->operands[i] = graph->values[number].operand;
     out_request->operands[i].alignment = alignment_of(graph, &graph->values[number]);
   }
+  if (is_in_place) out_request->operands[what->input_count].flags |= TM_OPERAND_IN_PLACE;
 }
 
 /* ---- where operands can lie ---- */

@@ -6,8 +6,10 @@
 #include "graph/graph.h"
 #include "schedule/graph_problem.h"
 
-/* The request, padding zeroed as far as its key goes. */
-void tm_graph_request_make(const tm_graph *graph, uint32_t node, const tm_plan_policy *policy, tm_request *out_request);
+/* The request, padding zeroed as far as its key goes.  `is_in_place`: the result goes over what the node reads (in_place.h), and
+   devices are told. */
+void tm_graph_request_make(const tm_graph *graph, uint32_t node, bool is_in_place, const tm_plan_policy *policy,
+                           tm_request *out_request);
 
 /* Whether the device can be given the node's operands where a plan has them: in host memory at multiples of `host_alignment`, or in
    buffers of the device's own. */

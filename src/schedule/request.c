@@ -19,6 +19,11 @@ tm_operation tm_request_operation(const tm_request *request) {
   };
 }
 
+void tm_request_set_apart(tm_request *request) {
+  for (uint32_t i = request->input_count; i < request->input_count + request->output_count; i++)
+    request->operands[i].flags &= ~TM_OPERAND_IN_PLACE;
+}
+
 uint64_t tm_request_constants_key(const tm_request *request, void *const *pointers, const uint64_t *origins) {
   uint64_t key = 0;
   for (uint32_t i = 0; i < request->input_count; i++) {

@@ -44,6 +44,9 @@ static inline uint64_t tm_request_key_bytes(const tm_request *request) {
 /* The operation that a request stands for; it points into the request. */
 tm_operation tm_request_operation(const tm_request *request);
 
+/* The same operation with a result of its own: what it reads stays as it is. */
+void tm_request_set_apart(tm_request *request);
+
 /* Which constants this is about, as one number: their origins (see execute/runner.h), addresses and
    layouts.  0: there is none, or not all of them are known. */
 uint64_t tm_request_constants_key(const tm_request *request, void *const *pointers, const uint64_t *origins);

@@ -20,6 +20,7 @@ static const tm_elimination_limits relaxations[] = {
 #define MOST_LISTED_ANYHOW  65536u      /* factors: they take no time */
 #define MOST_OVERDRAFT      8u          /* times the budget, for what is as coarse as it gets */
 #define MOST_COARSE_ENTRIES 4096u       /* of a table where values are shared out */
+#define GOOD_ENOUGH_PARTS   1000u       /* a plan within that part of its bound, where tables over all of the graph do not fit */
 #define MOST_TRIED_ANYHOW 4096u         /* variables that are left: it takes no time to try everything then */
 
 typedef struct solving {
@@ -139,13 +140,16 @@ static tm_status order_shared_out(solving *s, tm_error *error) {
   return s->order.table_entries / MOST_OVERDRAFT <= s->most_entries ? TM_OK : order_alone(s, error);
 }
 
-/* What everything together takes: an exact order if one fits without dead ends, or else the finest relaxation that fits. */
-static tm_status find_order(solving *s, tm_error *error) {
-  const bool was_tried = s->with_marginals;
-  if (was_tried) TM_TRY(prune(s, error));
-  if (was_tried && s->is_pruned) s->proof.chosen = NULL;        /* choices have other numbers now */
-  if (!was_tried || s->is_pruned || s->common.value_count != 0) TM_TRY(order_together(s, error));
-  if (has_exact_order(s)) return TM_OK;
+/* An exact order of everything, if one fits without dead ends. */
+static tm_status order_pruned(solving *s, tm_error *error) {
+  if (!s->with_marginals) return order_together(s, error);
+  TM_TRY(prune(s, error));
+  if (s->is_pruned) s->proof.chosen = NULL;     /* choices have other numbers now */
+  return s->is_pruned || s->common.value_count != 0 ? order_together(s, error) : TM_OK;
+}
+
+/* Or else the finest relaxation that fits. */
+static tm_status order_coarsely(solving *s, tm_error *error) {
   const tm_elimination_order exact = s->order;
   for (size_t i = 0; i < RELAXATIONS; i++) {
     if (!is_promising(s, &exact, &relaxations[i])) continue;
@@ -267,6 +271,25 @@ static void fill_proven(const solving *s, tm_assignment *out) {
   if (s->with_marginals) spread_marginals(s, proof->marginals, out);
 }
 
+/* Coarser tables over everything would take long, and be no better: the proof's bound is of tables that are exact but for how
+   the copies of common values are shared. */
+static bool is_good_enough(const solving *s) {
+  if (s->with_marginals || s->proof.chosen == NULL || s->proof.price.nevers != 0) return false;
+  return s->proof.price.ns - s->proof.bound_ns <= s->proof.price.ns / GOOD_ENOUGH_PARTS;
+}
+
+static tm_status take_good_enough(solving *s, tm_assignment *out, tm_error *error) {
+  tm_common_proof *proof = &s->proof;
+  TM_TRY(tm_descent_run(s->problem, &s->choices, &s->flow, proof->chosen, s->arena, &proof->price, error));
+  for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[proof->chosen[op]].label;
+  out->total_ns = proof->price.ns;
+  out->bound_ns = proof->bound_ns;
+  out->table_entries = s->proof_entries;
+  out->width = s->proof_width;
+  out->is_exact = out->total_ns == out->bound_ns;
+  return TM_OK;
+}
+
 /* With marginals everything together goes first: only that has them all.  Otherwise common values apart, which takes less. */
 static tm_status solve(solving *s, tm_assignment *out, tm_error *error) {
   tm_plan_price price;
@@ -279,7 +302,9 @@ static tm_status solve(solving *s, tm_assignment *out, tm_error *error) {
       fill_proven(s, out);
       return TM_OK;
     }
-    TM_TRY(find_order(s, error));
+    TM_TRY(order_pruned(s, error));
+    if (!has_exact_order(s) && is_good_enough(s)) return take_good_enough(s, out, error);
+    if (!has_exact_order(s)) TM_TRY(order_coarsely(s, error));
   }
   TM_TRY(tm_elimination_init(&s->elimination, &s->graph, &s->order, s->arena, error));
   TM_TRY(choose(s, &price, error));

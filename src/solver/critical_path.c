@@ -15,6 +15,31 @@ static tm_timeline_step find_last(const tm_event_model *model) {
   return nothing;
 }
 
+/* Who had the queue right before. */
+static tm_timeline_step cause_in_queue(const tm_event_model *model, uint32_t job, uint64_t start_ns) {
+  const uint32_t op_count = model->index->problem->op_count, before = model->job_before[job];
+  if (before == TM_SOLVER_NONE) return nothing;
+  const bool is_copy = before >= op_count;
+  const uint64_t end_ns = is_copy ? model->copies[before - op_count].end_ns : model->op_end_ns[before];
+  return end_ns == start_ns ? (tm_timeline_step){ is_copy, is_copy ? before - op_count : before } : nothing;
+}
+
+/* What an operation needs from elsewhere and was there no sooner than that. */
+static tm_timeline_step cause_among_inputs(const tm_event_model *model, uint32_t o, uint64_t start_ns) {
+  const tm_solver_problem *problem = model->index->problem;
+  const tm_solver_op *op = &problem->ops[o];
+  const uint32_t memory = problem->labels[model->labels[o]].input_memory;
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const uint32_t value = problem->inputs[i], producer = problem->values[value].producer;
+    const uint32_t copy = tm_event_model_copy(model, value, memory);
+    if (copy != TM_SOLVER_NONE && model->copies[copy].is_gated == 0 && model->copies[copy].end_ns == start_ns)
+      return (tm_timeline_step){ true, copy };
+    if (producer != TM_SOLVER_NONE && model->op_end_ns[producer] == start_ns && producer != o)
+      return (tm_timeline_step){ false, producer };
+  }
+  return nothing;
+}
+
 static tm_timeline_step cause_of_op(const tm_event_model *model, uint32_t o) {
   const tm_solver_problem *problem = model->index->problem;
   const tm_solver_op *op = &problem->ops[o];
@@ -30,14 +55,18 @@ static tm_timeline_step cause_of_op(const tm_event_model *model, uint32_t o) {
       return (tm_timeline_step){ false, producer };
     }
   }
-  const uint32_t before = model->op_before[o];
-  return before != TM_SOLVER_NONE && model->op_end_ns[before] == start_ns ? (tm_timeline_step){ false, before } : nothing;
+  return cause_in_queue(model, o, start_ns);
 }
 
 static tm_timeline_step cause_of_copy(const tm_event_model *model, uint32_t c) {
   const tm_event_copy *copy = &model->copies[c];
   const uint32_t producer = model->index->problem->values[copy->value].producer;
   if (producer != TM_SOLVER_NONE && model->op_end_ns[producer] == copy->start_ns) return (tm_timeline_step){ false, producer };
+  if (copy->queue != TM_SOLVER_NONE) {
+    const tm_timeline_step before = cause_in_queue(model, model->index->problem->op_count + c, copy->start_ns);
+    const bool may_wait = before.number == TM_SOLVER_NONE && copy->is_gated != 0;
+    return may_wait ? cause_among_inputs(model, copy->owner, copy->start_ns) : before;
+  }
   const bool is_due_to_link = copy->before != TM_SOLVER_NONE && model->copies[copy->before].end_ns == copy->start_ns;
   return is_due_to_link ? (tm_timeline_step){ true, copy->before } : nothing;
 }

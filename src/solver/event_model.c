@@ -14,12 +14,13 @@
 tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
   const uint64_t ops = problem->op_count, values = problem->value_count, edges = index->edge_count;
+  const uint64_t jobs = problem->copy_queues == NULL ? ops : ops + edges + values;
   memset(model, 0, sizeof *model);
   model->index = index;
-  uint32_t **const numbers[] = { &model->op_before, &model->op_next, &model->op_missing, &model->edge_op, &model->edge_next,
-                                 &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
+  uint32_t **const numbers[] = { &model->op_before, &model->job_before, &model->job_next, &model->op_missing, &model->edge_op,
+                                 &model->edge_next, &model->value_first_copy, &model->value_first_waiter, &model->resource_head,
                                  &model->resource_tail, &model->link_waiting, &model->link_last, &model->links_due };
-  const uint64_t counts[] = { ops, ops, ops, edges, edges, values, values, problem->resource_count,
+  const uint64_t counts[] = { ops, jobs, jobs, ops, edges, edges, values, values, problem->resource_count,
                               problem->resource_count, problem->link_count, problem->link_count, problem->link_count };
   bool is_complete = true;
   for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -117,20 +118,57 @@ uint32_t tm_event_model_copy(const tm_event_model *model, uint32_t value, uint32
   return copy;
 }
 
-static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, uint32_t to) {
+static uint32_t queue_of(const tm_solver_problem *problem, uint32_t memory) {
+  return problem->copy_queues == NULL ? TM_SOLVER_NONE : problem->copy_queues[memory];
+}
+
+static uint32_t resource_of(const tm_event_model *model, uint32_t o) {
+  return model->index->problem->labels[model->labels[o]].resource;
+}
+
+/* Only where whoever makes or reads it has that very queue is there a place for it; `reader` TM_SOLVER_NONE: the end. */
+static void give_queue(tm_event_model *model, tm_event_copy *copy, uint32_t reader) {
+  const tm_solver_problem *problem = model->index->problem;
+  const uint32_t producer = problem->values[copy->value].producer;
+  const uint32_t leaves = queue_of(problem, copy->from), enters = queue_of(problem, copy->to);
+  if (tm_solver_is_kept(problem, copy->value)) return;
+  if (leaves != TM_SOLVER_NONE) {
+    if (producer != TM_SOLVER_NONE && resource_of(model, producer) != leaves) return;
+    copy->queue = leaves;
+    copy->owner = producer == TM_SOLVER_NONE ? reader : TM_SOLVER_NONE;
+  } else if (enters != TM_SOLVER_NONE && reader != TM_SOLVER_NONE && resource_of(model, reader) == enters) {
+    copy->queue = enters;
+    copy->owner = reader;
+    copy->is_gated = 1;
+  }
+}
+
+static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, uint32_t to, uint32_t reader) {
   const tm_solver_problem *problem = model->index->problem;
   const uint32_t known = tm_event_model_copy(model, value, to);
   if (known != TM_SOLVER_NONE) return known;
   const uint32_t number = model->copy_count++;
   const uint32_t link = tm_problem_link(problem, from, to);
   model->copies[number] = (tm_event_copy){ 0, 0, value, from, to, link, TM_SOLVER_NONE, model->value_first_copy[value],
-                                           TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE, 1 };
+                                           TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE, 1, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 };
+  give_queue(model, &model->copies[number], reader);
   model->value_first_copy[value] = number;
   model->additive_ns = tm_solver_add(model->additive_ns, tm_solver_copy_ns(problem, value, from, to));
   if (!tm_checked_add(model->copied_bytes, problem->values[value].bytes, &model->copied_bytes)) {
     model->copied_bytes = UINT64_MAX;
   }
   return number;
+}
+
+/* What an input of a reader waits for: the value where it is made, or its copy.  What comes in the reader's own queue is there
+   in turn; only for the first reader something has to be there before it can set out. */
+static uint32_t *list_to_join(tm_event_model *model, uint32_t o, uint32_t value, uint32_t from, uint32_t to) {
+  const uint32_t producer = model->index->problem->values[value].producer;
+  uint32_t *at_source = producer == TM_SOLVER_NONE ? NULL : &model->value_first_waiter[value];
+  if (from == to) return at_source;
+  tm_event_copy *copy = &model->copies[need_copy(model, value, from, to, o)];
+  if (copy->is_gated == 0 || copy->queue != resource_of(model, o)) return &copy->first_waiter;
+  return copy->owner == o ? at_source : NULL;
 }
 
 static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
@@ -140,26 +178,69 @@ static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
   const uint32_t producer = problem->values[value].producer;
   const uint32_t from = tm_problem_source(problem, model->labels, value);
   if (producer != TM_SOLVER_NONE && problem->labels[model->labels[producer]].rank != label->rank) model->switch_count++;
-  if (from == label->input_memory && producer == TM_SOLVER_NONE) return;
-  uint32_t *list = from == label->input_memory ? &model->value_first_waiter[value]
-                                               : &model->copies[need_copy(model, value, from, label->input_memory)].first_waiter;
+  uint32_t *list = list_to_join(model, o, value, from, label->input_memory);
+  if (list == NULL) return;
   model->edge_next[edge] = *list;
   *list = edge;
   model->op_missing[o]++;
 }
 
-static void join_queue(tm_event_model *model, uint32_t o) {
-  const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
-  const uint32_t tail = model->resource_tail[label->resource];
-  model->op_before[o] = tail;
-  model->op_next[o] = TM_SOLVER_NONE;
+/* ---- queues ---- */
+
+static void join_queue(tm_event_model *model, uint32_t resource, uint32_t job) {
+  const uint32_t tail = model->resource_tail[resource];
+  model->job_before[job] = tail;
+  model->job_next[job] = TM_SOLVER_NONE;
   if (tail == TM_SOLVER_NONE) {
-    model->resource_head[label->resource] = o;
+    model->resource_head[resource] = job;
   } else {
-    model->op_next[tail] = o;
+    model->job_next[tail] = job;
   }
-  model->resource_tail[label->resource] = o;
+  model->resource_tail[resource] = job;
+}
+
+static void join_copy(tm_event_model *model, uint32_t copy) {
+  join_queue(model, model->copies[copy].queue, model->index->problem->op_count + copy);
+}
+
+static void join_op(tm_event_model *model, uint32_t o) {
+  const uint32_t op_count = model->index->problem->op_count;
+  const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
+  join_queue(model, label->resource, o);
+  uint32_t before = model->job_before[o];
+  while (before != TM_SOLVER_NONE && before >= op_count) before = model->job_before[before];
+  model->op_before[o] = before;
   model->additive_ns = tm_solver_add(model->additive_ns, label->cost_ns);
+}
+
+/* What was made elsewhere first, for all of it is waited before anything sets out. */
+static void join_arrivals(tm_event_model *model, uint32_t o) {
+  const tm_solver_problem *problem = model->index->problem;
+  const tm_solver_op *op = &problem->ops[o];
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const uint32_t copy = tm_event_model_copy(model, problem->inputs[i], problem->labels[model->labels[o]].input_memory);
+    if (copy != TM_SOLVER_NONE && model->copies[copy].queue != TM_SOLVER_NONE && model->copies[copy].owner == o)
+      join_copy(model, copy);
+  }
+}
+
+static void join_departures(tm_event_model *model, uint32_t value) {
+  for (uint32_t c = model->value_first_copy[value]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value)
+    if (model->copies[c].queue != TM_SOLVER_NONE && model->copies[c].owner == TM_SOLVER_NONE) join_copy(model, c);
+}
+
+static void join_all(tm_event_model *model) {
+  const tm_problem_index *index = model->index;
+  const bool has_queues = index->problem->copy_queues != NULL;
+  for (uint32_t place = 0; place < index->problem->op_count; place++) {
+    const uint32_t o = model->order[place];
+    if (has_queues) join_arrivals(model, o);
+    join_op(model, o);
+    for (uint32_t i = index->flow.first_output[o]; has_queues && i < index->flow.first_output[o + 1]; i++)
+      join_departures(model, index->flow.outputs[i]);
+  }
+  for (uint32_t v = 0; has_queues && v < index->problem->value_count; v++)
+    if (index->problem->values[v].producer == TM_SOLVER_NONE) join_departures(model, v);
 }
 
 static void prepare(tm_event_model *model) {
@@ -167,15 +248,15 @@ static void prepare(tm_event_model *model) {
   clear(model);
   for (uint32_t place = 0; place < problem->op_count; place++) {
     const uint32_t o = model->order[place];
-    join_queue(model, o);
     model->op_missing[o] = 0;
     for (uint32_t i = 0; i < problem->ops[o].input_count; i++) await_input(model, o, i);
   }
   for (uint32_t v = 0; v < problem->value_count; v++) {
     const uint32_t wanted = problem->values[v].wanted;
     const uint32_t from = wanted == TM_SOLVER_NONE ? wanted : tm_problem_source(problem, model->labels, v);
-    if (from != wanted) (void)need_copy(model, v, from, wanted);
+    if (from != wanted) (void)need_copy(model, v, from, wanted, TM_SOLVER_NONE);
   }
+  join_all(model);
 }
 
 /* ---- while it runs ---- */
@@ -194,6 +275,31 @@ static void start_copy(tm_event_model *model, uint32_t number, uint64_t now_ns) 
   push_event(model, copy->end_ns, (uint64_t)problem->op_count + number);
 }
 
+/* Whoever is first in a queue, if nothing keeps it; called once for each reason that goes. */
+static void start_head(tm_event_model *model, uint32_t resource, uint64_t now_ns) {
+  const uint32_t op_count = model->index->problem->op_count, head = model->resource_head[resource];
+  if (head == TM_SOLVER_NONE) return;
+  const tm_event_copy *copy = head < op_count ? NULL : &model->copies[head - op_count];
+  if (copy == NULL) {
+    if (model->op_missing[head] == 0) start_op(model, head, now_ns);
+  } else if (copy->is_gated == 0 || model->op_missing[copy->owner] == 0) {
+    start_copy(model, head - op_count, now_ns);
+  }
+}
+
+/* Is the first of the queue what waits for the operation's inputs? */
+static bool is_head_of(const tm_event_model *model, uint32_t o, uint32_t resource) {
+  const uint32_t op_count = model->index->problem->op_count, head = model->resource_head[resource];
+  if (head == o) return true;
+  return head != TM_SOLVER_NONE && head >= op_count && model->copies[head - op_count].is_gated != 0 &&
+         model->copies[head - op_count].owner == o;
+}
+
+static void leave_queue(tm_event_model *model, uint32_t resource, uint32_t job, uint64_t now_ns) {
+  model->resource_head[resource] = model->job_next[job];
+  start_head(model, resource, now_ns);
+}
+
 /* The links choose only when all that happens at one time has happened. */
 static void call_link(tm_event_model *model, uint32_t link) {
   if ((model->link_state[link] & LINK_IS_DUE) != 0) return;
@@ -204,6 +310,7 @@ static void call_link(tm_event_model *model, uint32_t link) {
 static void request_copies(tm_event_model *model, uint32_t value, uint64_t now_ns) {
   for (uint32_t c = model->value_first_copy[value]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
     const uint32_t link = model->copies[c].link;
+    if (model->copies[c].queue != TM_SOLVER_NONE) continue;
     if (link == TM_SOLVER_NONE) {
       start_copy(model, c, now_ns);
     } else {
@@ -216,16 +323,14 @@ static void request_copies(tm_event_model *model, uint32_t value, uint64_t now_n
 static void release_waiters(tm_event_model *model, uint32_t first, uint64_t now_ns) {
   for (uint32_t edge = first; edge != TM_SOLVER_NONE; edge = model->edge_next[edge]) {
     const uint32_t o = model->edge_op[edge];
-    const uint32_t resource = model->index->problem->labels[model->labels[o]].resource;
-    if (--model->op_missing[o] == 0 && model->resource_head[resource] == o) start_op(model, o, now_ns);
+    const uint32_t resource = resource_of(model, o);
+    if (--model->op_missing[o] == 0 && is_head_of(model, o, resource)) start_head(model, resource, now_ns);
   }
 }
 
 static void finish_op(tm_event_model *model, uint32_t o, uint64_t now_ns) {
   const tm_problem_index *index = model->index;
-  const uint32_t next = model->op_next[o];
-  model->resource_head[index->problem->labels[model->labels[o]].resource] = next;
-  if (next != TM_SOLVER_NONE && model->op_missing[next] == 0) start_op(model, next, now_ns);
+  leave_queue(model, resource_of(model, o), o, now_ns);
   for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
     release_waiters(model, model->value_first_waiter[index->flow.outputs[i]], now_ns);
     request_copies(model, index->flow.outputs[i], now_ns);
@@ -234,7 +339,9 @@ static void finish_op(tm_event_model *model, uint32_t o, uint64_t now_ns) {
 
 static void finish_copy(tm_event_model *model, uint32_t number, uint64_t now_ns) {
   const tm_event_copy *copy = &model->copies[number];
-  if (copy->link != TM_SOLVER_NONE) {
+  if (copy->queue != TM_SOLVER_NONE) {
+    leave_queue(model, copy->queue, model->index->problem->op_count + number, now_ns);
+  } else if (copy->link != TM_SOLVER_NONE) {
     model->link_state[copy->link] &= (uint8_t)~LINK_IS_BUSY;
     call_link(model, copy->link);
   }
@@ -259,10 +366,7 @@ static void serve_links(tm_event_model *model, uint64_t now_ns) {
 
 static void start_all(tm_event_model *model) {
   const tm_solver_problem *problem = model->index->problem;
-  for (uint32_t r = 0; r < problem->resource_count; r++) {
-    const uint32_t head = model->resource_head[r];
-    if (head != TM_SOLVER_NONE && model->op_missing[head] == 0) start_op(model, head, 0);
-  }
+  for (uint32_t r = 0; r < problem->resource_count; r++) start_head(model, r, 0);
   for (uint32_t v = 0; v < problem->value_count; v++) {
     if (problem->values[v].producer == TM_SOLVER_NONE) request_copies(model, v, 0);
   }

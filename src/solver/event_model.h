@@ -6,6 +6,9 @@
  *   - A value is copied to each memory that needs it once, from where it was made, as soon as it is made.
  *   - A link carries one copy at a time.  Of the copies that wait, the one whose first reader comes first in the order goes
  *     first; those for the end come last.
+ *   - A memory whose copies have a resource's queue (tm_solver_problem.copy_queues) gets them in turn with its operations, as
+ *     one thread hands them out: what is made there leaves right behind its maker, what is missing comes right before its
+ *     first reader, once all is there that the reader needs from elsewhere.
  *
  * Made for judging many plans of one problem: after the first nothing is allocated.  timeline.h is the same for everybody.
  */
@@ -28,6 +31,9 @@ typedef struct tm_event_copy {
   uint32_t heap_near;           /* children among those that wait for the link; `near` has the shorter way to a gap */
   uint32_t heap_far;
   uint32_t heap_distance;
+  uint32_t queue;               /* the resource in whose queue it is; TM_SOLVER_NONE: its link carries it */
+  uint32_t owner;               /* in a queue: whom it comes right before; TM_SOLVER_NONE: behind its maker, or at the end */
+  uint32_t is_gated;            /* it waits until all is there that its owner needs from elsewhere */
 } tm_event_copy;
 
 typedef struct tm_event {
@@ -48,11 +54,12 @@ typedef struct tm_event_model {
   uint32_t  copy_count;
   uint64_t *op_start_ns;
   uint64_t *op_end_ns;
-  uint32_t *op_before;          /* who had the resource before, or TM_SOLVER_NONE */
+  uint32_t *op_before;          /* the operation that had the resource before, or TM_SOLVER_NONE */
+  uint32_t *job_before;         /* [operation, or op_count + copy in a queue]: the same of either kind */
   tm_event_copy *copies;
 
   /* at work */
-  uint32_t *op_next;            /* who has the resource next */
+  uint32_t *job_next;           /* who has the resource next */
   uint32_t *op_missing;         /* inputs that are not there yet */
   uint32_t *edge_op;            /* [edge]: whose it is */
   uint32_t *edge_next;          /* the next one that waits for the same */

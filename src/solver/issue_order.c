@@ -23,6 +23,8 @@ typedef struct issue {
   turn     *turn_of;            /* [op] */
   turn     *last;               /* [resource]: of what comes last there so far */
   uint8_t  *is_out;             /* [op] */
+  uint32_t *first_copy;         /* [value]: of the timeline's */
+  uint32_t *next_copy;          /* [copy]: of the same value */
   uint32_t *next_before;        /* [op]: of befores, what was not found handed out yet */
   uint32_t *stack;
   uint32_t *out;
@@ -43,6 +45,24 @@ static turn end_of(const issue *s, uint32_t op) {
   return (turn){ .at_ns = s->timeline->op_end_ns[op] };
 }
 
+static void list_copies(issue *s) {
+  for (uint32_t v = 0; v < s->problem->value_count; v++) s->first_copy[v] = TM_SOLVER_NONE;
+  for (uint32_t c = 0; c < s->timeline->copy_count; c++) {
+    s->next_copy[c] = s->first_copy[s->timeline->copies[c].value];
+    s->first_copy[s->timeline->copies[c].value] = c;
+  }
+}
+
+/* The copy that leaves a queue of its own before the operation can be handed out; NULL: there is none.  What enters one comes in
+   its turn there. */
+static const tm_timeline_copy *awaited_copy(const issue *s, uint32_t value, uint32_t op) {
+  if (s->problem->copy_queues == NULL) return NULL;
+  uint32_t c = s->first_copy[value];
+  while (c != TM_SOLVER_NONE && s->timeline->copies[c].to != s->problem->labels[s->labels[op]].input_memory) c = s->next_copy[c];
+  if (c == TM_SOLVER_NONE || s->problem->copy_queues[s->timeline->copies[c].from] == TM_SOLVER_NONE) return NULL;
+  return &s->timeline->copies[c];
+}
+
 /* What the own resource makes need not be there: it comes to its turn there, too. */
 static turn find_turn(const issue *s, uint32_t op) {
   const tm_solver_op *one = &s->problem->ops[op];
@@ -52,7 +72,10 @@ static turn find_turn(const issue *s, uint32_t op) {
   for (uint32_t i = one->first_input; i < one->first_input + one->input_count; i++) {
     const uint32_t producer = s->problem->values[s->problem->inputs[i]].producer;
     if (producer == TM_SOLVER_NONE) continue;
-    found = later(found, resource_of(s, producer) == resource ? s->turn_of[producer] : end_of(s, producer));
+    const tm_timeline_copy *copy = awaited_copy(s, s->problem->inputs[i], op);
+    turn there = resource_of(s, producer) == resource ? s->turn_of[producer] : end_of(s, producer);
+    if (copy != NULL) there = (turn){ .at_ns = copy->end_ns };
+    found = later(found, there);
   }
   return found;
 }
@@ -124,9 +147,12 @@ tm_status tm_issue_order_make(const tm_solver_problem *problem, const uint32_t *
   s.is_out = tm_arena_calloc(&arena, ops, sizeof *s.is_out);
   s.next_before = tm_arena_calloc(&arena, ops, sizeof *s.next_before);
   s.last = tm_arena_calloc(&arena, problem->resource_count, sizeof *s.last);
+  s.first_copy = tm_arena_alloc(&arena, problem->value_count * sizeof *s.first_copy);
+  s.next_copy = tm_arena_alloc(&arena, timeline->copy_count * sizeof *s.next_copy);
   const bool has_memory = s.turns != NULL && s.turn_of != NULL && s.stack != NULL && s.is_out != NULL && s.next_before != NULL &&
-                          s.last != NULL;
+                          s.last != NULL && s.first_copy != NULL && s.next_copy != NULL;
   if (has_memory) {
+    list_copies(&s);
     find_turns(&s, order);
     for (uint32_t i = 0; i < problem->op_count; i++)
       if (!s.is_out[s.turns[i].op]) hand_out(&s, s.turns[i].op);

@@ -54,6 +54,8 @@ typedef struct tm_solver_problem {
   const uint32_t        *inputs;
   const uint64_t        *copy_ns;       /* [size_class][from][to]; 0 where from == to; TM_SOLVER_NEVER: no way */
   const uint32_t        *links;         /* [from][to]: the queue that copies share, TM_SOLVER_NONE: they wait for nobody */
+  const uint32_t        *copy_queues;   /* [memory]: the resource in whose queue copies from and to it wait their turn, among its
+                                           operations (event_model.h); TM_SOLVER_NONE, or NULL for all: links carry them */
   const uint64_t        *budgets;       /* [memory]: bytes that may be there at once; NULL: no limits */
   const uint8_t         *kept;          /* [value]: 1: given, and the same for many runs; NULL: none */
   uint32_t op_count;

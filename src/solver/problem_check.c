@@ -33,6 +33,10 @@ static tm_status check_copies(const tm_solver_problem *p, tm_error *error) {
     if (p->links[i] != TM_SOLVER_NONE && p->links[i] >= p->link_count)
       return tm_fail(error, TM_ERROR_ARGUMENT, "there is no link %u", p->links[i]);
   }
+  for (uint64_t i = 0; p->copy_queues != NULL && i < memories; i++) {
+    if (p->copy_queues[i] != TM_SOLVER_NONE && p->copy_queues[i] >= p->resource_count)
+      return tm_fail(error, TM_ERROR_ARGUMENT, "copies of memory %u wait for a resource that does not exist", (unsigned)i);
+  }
   return TM_OK;
 }
 

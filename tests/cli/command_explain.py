@@ -136,6 +136,16 @@ class Bench(harness.CommandTest):
     def test_a_device_that_is_not_there(self):
         self.run_command("bench", "add", "--device", "refrence", "--dtype", "f32", "--shape", "4", code=2)
 
+    def test_a_backend_without_devices_says_why(self):
+        """It is the user's choice, so the reference's figures alone are no answer."""
+        null = ZOO / "null.so"
+        arguments = ("add", "--plugin", null, "--dtype", "f32", "--shape", "4", "--repeat", "3")
+        _, err = self.run_command("bench", *arguments, "--device", "zoo_null", code=3)
+        self.assertRegex(err, r"\Atensormorph: zoo_null is not here: .+\n\Z")
+        _, err = self.run_command("bench", *arguments, "--device", "zoo_null,reference", code=3)
+        self.assertIn("zoo_null is not here: ", err)
+        self.run_command("bench", *arguments, "--device", "reference")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -9,7 +9,8 @@ import subprocess
 import harness
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "jobs.md"
-MODEL = "silero_vad_16k.safetensors"
+MODELS = (("silero-vad", "silero_vad_16k.safetensors"), ("silero-vad", "silero_vad_16k_op15.onnx"),
+          ("silero-vad", "silero_vad_op18_ifless.onnx"), ("magika", "standard_v3_0.onnx"), ("magika", "standard_v3_1.onnx"))
 
 
 def lasting(text):
@@ -21,10 +22,11 @@ def lasting(text):
 
 class JobsPage(harness.CommandTest):
     def test_what_is_printed(self):
-        shutil.copy(self.data_file("silero-vad", MODEL), self.folder / MODEL)
-        (self.folder / MODEL).chmod(0o644)
+        for folder, name in MODELS:
+            shutil.copy(self.data_file(folder, name), self.folder / name)
+            (self.folder / name).chmod(0o644)
         blocks = re.findall(r"```sh\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
-        self.assertGreaterEqual(len(blocks), 3)
+        self.assertGreaterEqual(len(blocks), 7)
         (self.folder / "bin").mkdir()
         (self.folder / "bin" / "tensormorph").symlink_to(harness.COMMAND)
         environment = self.environment(COLUMNS="100")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """plugin check on the zoo: each animal that misbehaves fails for its own reason, and who keeps their word passes."""
 
+import concurrent.futures
 import json
 import re
 import subprocess
@@ -26,6 +27,8 @@ MISBEHAVING = {
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
     "careless/environment": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
+    "careless/opens_driver_late": (1, r"FAILED process: changes the environment when it prepares\n", ("--only", "process")),
+    "careless/opens_rude_driver": (1, r"FAILED process: changes the environment in init\n", ("--only", "process")),
     "careless/folder": (1, r"FAILED process: changes the working directory in init\n", ("--only", "process")),
     "careless/signal": (1, r"FAILED process: changes the handler of signal 10 in init\n", ("--only", "process")),
     "careless/prints_in_init": (1, r"FAILED process: prints 9 bytes in init\n", ("--only", "process")),
@@ -44,6 +47,8 @@ MISBEHAVING = {
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", ("--only", "waiting")),
     "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", ("--only", "abandoned-work")),
     "hasty/blocks": (1, r"FAILED full-queue: launch number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
+    "hasty/blocks_uploads": (1, r"FAILED full-queue: upload number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
+    "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_near": (1, r"FAILED full-queue: launch number \d+ behind others waits for the device", ("--only", "full-queue")),
     "careless/any_format": (1, r"FAILED overclaims: says yes to neg with an operand of format 0x[0-9a-f]+, which it cannot know", ("--only", "overclaims")),
     "careless/argues_late": (
@@ -51,6 +56,8 @@ MISBEHAVING = {
         r"FAILED longer-structs: prepare of a longer struct whose tail is not zero gave -1",
         ("--only", "longer-structs"),
     ),
+    "stale/always": (1, r"FAILED neg f32,f32 .*its epoch moved with each of 4 prepares; case", NEG),
+    "stale/unannounced": (1, r"FAILED neg f32,f32 .*prepare gave 4 ", NEG),
     "careless/argues": (1, r"FAILED neg f32,f32 .*prepare gave -1 ", NEG),
     "hasty/boundless": (1, r"FAILED overclaims: says yes to an operand of \d+ bytes, which is more than its largest buffer", ("--only", "overclaims")),
     "culprits/aborts_at_the_end": (1, r"FAILED process: crashes when the process ends: signal 6", ("--only", "process")),
@@ -97,7 +104,7 @@ MISBEHAVING = {
     "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
     "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
 }
-HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts")
+HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
 
 
 class Zoo(zoo.ZooTest):
@@ -110,12 +117,24 @@ class Zoo(zoo.ZooTest):
                 self.assertEqual(got, code, said)
 
     def test_who_keeps_their_word_passes(self):
-        for name in HONEST:
+        # They mostly wait.
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            found = pool.map(lambda name: self.check(self.animal(name), "--budget", 5), HONEST)
+        for name, (code, out, err) in zip(HONEST, found):
             with self.subTest(animal=name):
-                code, out, err = self.check(self.animal(name), "--budget", 5)
                 self.assertEqual((code, err), (0, ""), out)
                 self.assertRegex(out, r"\d+ of \d+ claims checked, 0 failures\n\Z")
                 self.assertRegex(out, r"reached \d+ of the \d+ combinations")
+
+    def test_what_was_taken_back_is_told(self):
+        """Its epoch moves when neg is prepared: from then on it says no."""
+        code, out, _ = self.check(self.animal("stale/withdraws"), "--only", "neg")
+        self.assertEqual(code, 3, out)
+        self.assertRegex(out, r"\ntaken back when prepared, as the device's epoch moved: [12]\n")
+        self.assertIn("NOTHING WAS CHECKED: it took back all that it claimed when it was prepared\n", out)
+        code, out, _ = self.check(self.animal("stale/recovers"), "--only", "neg")
+        self.assertEqual(code, 0, out)
+        self.assertNotIn("taken back", out)
 
     def test_nothing_checked_is_no_success(self):
         honest = self.animal("honest")
@@ -135,6 +154,16 @@ class Zoo(zoo.ZooTest):
         code, out, _ = self.check(self.animal("careless/environment"), "--leave-out", "process", "--only", "process")
         self.assertEqual(code, 3, out)
         self.assertRegex(out, r"process +not tried: left out\n")
+
+    def test_what_a_driver_adds_once_is_a_note(self):
+        animal = self.animal("careless/opens_driver")
+        code, out, _ = self.check(animal, "--only", "process")
+        said = "driver.so, which it opens, sets ZOO_DRIVER_WAS_HERE once"
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, rf"process +ok\n +note: {said}\n")
+        code, out, _ = self.check(animal, "--only", "process", "--json")
+        check = json.loads(out)["devices"][0]["checks"][0]
+        self.assertEqual((code, check["result"], check["text"], check["note"]), (0, "ok", None, said))
 
     def test_claims_keep_their_share_of_the_budget(self):
         """Each call of its manners takes so long that they use up the time of all."""

@@ -44,7 +44,7 @@ static const tm_column_view views[] = { { 0, 10, 0, false, NULL },
 
 static const char *table(uint32_t width, bool color, uint32_t *out_dropped) {
   static output_buffer buffer;
-  const tm_table_look  look = { width, 0, color };
+  const tm_table_look  look = { .width = width, .color = color };
   output_buffer_init(&buffer);
   *out_dropped = tm_rows_print_table(&sample, views, 5, &look, &buffer.stream);
   return output_buffer_text(&buffer);
@@ -162,7 +162,7 @@ static void selects_columns(void **state) {
   uint64_t *order = NULL;
   assert_int_equal(tm_row_selection_apply(&selection, &rows, &order, &error), TM_OK);
   output_buffer_init(&buffer);
-  tm_row_selection_print(&selection, &rows, NULL, 0, (tm_table_look){ 0, 0, false }, &buffer.stream);
+  tm_row_selection_print(&selection, &rows, NULL, 0, (tm_table_look){ .width = 0 }, &buffer.stream);
   assert_string_equal(output_buffer_text(&buffer), "count  name\n    0  layers.0.attention.weight\n");
   free(order);
   tm_arguments_deinit(&arguments);
@@ -190,8 +190,37 @@ static void progress_fits_its_line(void **state) {
   assert_string_equal(text, "  0%  0 B of 0 B");
 }
 
+static const char *paint_odd(const void *source, const tm_cell *cells) {
+  (void)source;
+  return cells[0].number > 0.5 ? "\x1b[33m" : NULL;
+}
+
+static bool share_row(const void *source, uint64_t row, tm_cell *cells) {
+  static const double shares[] = { 0, 0.5, 0.9999, 1, 0.0000123 };
+  (void)source;
+  cells[0] = tm_cell_share(shares[row % 5]);
+  return true;
+}
+
+static void shows_shares_and_paints_rows(void **state) {
+  (void)state;
+  static output_buffer buffer;
+  static const tm_column      column = { "share", TM_CELL_SHARE, 0, "" };
+  static const tm_column_view view = { 0, 0, 0, false, NULL };
+  const tm_rows               rows = { &column, 1, share_row, NULL, 5, NULL };
+  tm_table_look               look = { .paint = paint_odd };
+  output_buffer_init(&buffer);
+  tm_rows_print_table(&rows, &view, 1, &look, &buffer.stream);
+  assert_string_equal(output_buffer_text(&buffer), "    share\n      0 %\n     50 %\n > 99.9 %\n    100 %\n0.00123 %\n");
+  look.color = true;
+  output_buffer_init(&buffer);
+  tm_rows_print_table(&rows, &view, 1, &look, &buffer.stream);
+  assert_non_null(strstr(output_buffer_text(&buffer), "\n     50 %\n \x1b[33m> 99.9 %\x1b[0m\n"));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(aligns_columns),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(shows_shares_and_paints_rows),
+                                      cmocka_unit_test(aligns_columns),
                                       cmocka_unit_test(fits_the_width),
                                       cmocka_unit_test(colours_only_when_asked),
                                       cmocka_unit_test(writes_csv),

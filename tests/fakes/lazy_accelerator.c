@@ -29,7 +29,8 @@ typedef struct task {
   void      *to;
   void      *from;
   uint64_t   bytes;
-  uint64_t   given_ns;                  /* on the virtual clock */
+  uint64_t   copy_ns;                   /* on the virtual clock */
+  uint64_t   given_ns;
   uint64_t   end_ns;
 } task;
 
@@ -123,7 +124,7 @@ static void move_clock(const tm_backend *backend, uint64_t to_ns) {
 /* One after the other, from when it was given on. */
 static void take_time(tm_backend *backend, task *one) {
   if (backend->control->clock_ns == NULL) return;
-  const uint64_t free_ns = backend->control->free_ns, cost_ns = one->kernel == NULL ? 0 : one->kernel->cost_ns;
+  const uint64_t free_ns = backend->control->free_ns, cost_ns = one->kernel == NULL ? one->copy_ns : one->kernel->cost_ns;
   one->end_ns = (free_ns < one->given_ns ? one->given_ns : free_ns) + cost_ns;
   backend->control->free_ns = one->end_ns;
 }
@@ -269,12 +270,17 @@ static tm_status enqueue(tm_backend *backend, uint32_t number, const task *what,
   return TM_OK;
 }
 
+static uint64_t copy_ns(const tm_backend *backend, uint64_t bytes, uint32_t is_upload) {
+  const lazy_control *control = backend->control;
+  return control->copy_ns == NULL ? 0 : control->copy_ns(control->copy_context, bytes, is_upload);
+}
+
 static tm_status lazy_upload(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
   const tm_status fate = fate_of(backend, LAZY_UPLOAD);
   if (fate != TM_OK) return fate;
   const task one = { .to = address_in(backend, transfer->destination, transfer->destination_offset, transfer->bytes),
-                     .from = transfer->host, .bytes = transfer->bytes };
+                     .from = transfer->host, .bytes = transfer->bytes, .copy_ns = copy_ns(backend, transfer->bytes, 1) };
   return enqueue(backend, transfer->queue, &one, out_ticket);
 }
 
@@ -283,7 +289,8 @@ static tm_status lazy_download(tm_device *device, const tm_transfer *transfer, t
   const tm_status fate = fate_of(backend, LAZY_DOWNLOAD);
   if (fate != TM_OK) return fate;
   const task one = { .to = transfer->host, .bytes = transfer->bytes,
-                     .from = address_in(backend, transfer->source, transfer->source_offset, transfer->bytes) };
+                     .from = address_in(backend, transfer->source, transfer->source_offset, transfer->bytes),
+                     .copy_ns = copy_ns(backend, transfer->bytes, 0) };
   return enqueue(backend, transfer->queue, &one, out_ticket);
 }
 
@@ -297,6 +304,10 @@ static void check_buffers(tm_backend *backend, const tm_launch *launch, const tm
   }
 }
 
+static int is_told_of_place(const tm_backend *backend, const tm_operation *operation) {
+  return backend->control->aliases != 0 && (operation->operands[operation->input_count].flags & TM_OPERAND_IN_PLACE) != 0;
+}
+
 static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
   const tm_status fate = fate_of(backend, LAZY_LAUNCH);
@@ -307,6 +318,10 @@ static tm_status lazy_launch(tm_device *device, const tm_launch *launch, tm_tick
   for (uint32_t i = 0; i < operand_count(operation); i++)
     one.pointers[i] =
         address_in(backend, launch->bindings[i].buffer, launch->bindings[i].offset, operation->operands[i].byte_count);
+  if (is_told_of_place(backend, operation)) {
+    atomic_fetch_add(&backend->control->places, 1);
+    if (one.pointers[operation->input_count] != one.pointers[0]) complain(backend);
+  }
   return enqueue(backend, launch->queue, &one, out_ticket);
 }
 

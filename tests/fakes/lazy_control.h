@@ -42,9 +42,12 @@ typedef struct lazy_control {
   _Atomic uint64_t complaints;          /* what no plan may do */
   _Atomic uint64_t buffers;             /* that there are now */
   _Atomic uint64_t queries;
-  /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take none.
-     One thread at a time then. */
+  _Atomic uint64_t places;              /* launches of kernels that were told that their output lies where input 0 does */
+  /* Not NULL: work takes what was declared on this clock, shared by all; who waits is there when it is done.  Copies take what
+     copy_ns says, or nothing.  One thread at a time then. */
   _Atomic uint64_t *clock_ns;
+  uint64_t  (*copy_ns)(const void *context, uint64_t bytes, uint32_t is_upload);
+  const void *copy_context;
   uint64_t    free_ns;                  /* since when nothing is to be done */
   const tm_host   *host;                /* set by init */
 } lazy_control;

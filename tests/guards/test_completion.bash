@@ -23,6 +23,11 @@ expect "N0 N1 N2 N3" --accept N
 expect "abs_max" stats --sort ab
 expect "README.md" stats READ
 expect "--max-memory --max-header" inspect --max
+expect "diff" di
+expect "README.md" diff LICENSE READ
+expect "layer kind" diff --by ""
+expect "rel_l2" diff --sort rel
+expect "--exclude --exact" diff --ex
 expect "--shape" explain matmul --sh
 expect "check" plugin ch
 expect "--formats --folder" plugin check --fo

@@ -21,6 +21,7 @@
 #define CASES_PER_CLAIM 24
 #define CASES_PER_CLAIM_STATS 100       /* its order of additions depends on content */
 #define CASES_PER_CLAIM_BINS 4          /* results of half a megabyte */
+#define CASES_PER_CLAIM_MIXED 3         /* comparisons of two formats: there are hundreds, and each format is read the same way in all */
 #define TEST_ELEMENTS 8000u
 #define TEST_ELEMENTS_ONE_PASS 150000u
 #define TEST_ELEMENTS_REDUCE 270000u    /* beyond where threads begin to share a row */
@@ -40,6 +41,7 @@ static const uint32_t lane_counts[] = { 1, 2, 3, 7 };
 typedef struct options {
   tm_plugin_query_fn query;
   const char        *only;
+  const char        *isa;               /* of which the kernels are tested */
   uint64_t           seed;
   bool               bench;
 } options;
@@ -243,10 +245,16 @@ static uint64_t test_elements(const tm_op_row *row) {
   return row->combine == TM_COMBINE_WORDS ? TEST_ELEMENTS_ONE_PASS : TEST_ELEMENTS;
 }
 
+static int cases_of(const tm_op_row *row, const uint32_t *formats) {
+  if (row->op == TM_OP_COMPARE_TENSORS && formats[0] != formats[1]) return CASES_PER_CLAIM_MIXED;
+  if (row->op == TM_OP_MAGNITUDES) return CASES_PER_CLAIM_BINS;
+  return row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : CASES_PER_CLAIM;
+}
+
 /* Large enough for every part of a kernel once, then at random; every third is spread out in memory. */
 static void test_claim(session *s, const tm_op_row *row, uint32_t inputs, const uint32_t *formats) {
   uint64_t state = s->options.seed ^ ((uint64_t)row->op << 32) ^ (formats[0] << 16) ^ formats[inputs];
-  const int cases = row->op == TM_OP_STATS ? CASES_PER_CLAIM_STATS : row->op == TM_OP_MAGNITUDES ? CASES_PER_CLAIM_BINS : CASES_PER_CLAIM;
+  const int cases = cases_of(row, formats);
   for (int i = 0; i < cases && s->failures < MAX_FAILURES; ++i) {
     kernel_case c;
     if (!case_make(&c, row, inputs, formats, test_elements(row), &state)) continue;
@@ -367,6 +375,7 @@ static void try_formats(session *s, const tm_op_row *row, uint32_t inputs, const
   const tm_answer answer = ask(s, row, inputs, formats, &is_valid);
   if (!is_valid || answer.level == TM_LEVEL_REFUSED) return;
   if (s->options.only != NULL && strstr(answer.text.data, s->options.only) == NULL) return;
+  if (strstr(answer.text.data, s->options.isa) == NULL) return;
   s->claims++;
   if (s->options.bench) bench_claim(s, row, inputs, formats);
   else test_claim(s, row, inputs, formats);
@@ -438,21 +447,30 @@ static bool read_options(int argc, char **argv, options *out) {
   return out->query != NULL;
 }
 
+/* Rows of other instruction sets than this one have their turn with those.  Returns 0 if the machine has no such set. */
+static bool test_isa(session *s, const char *isa) {
+  s->options.isa = isa;
+  for (size_t h = 0; h < LANE_COUNTS; ++h) kernel_host_open(&s->hosts[h], s->options.query, isa, lane_counts[h], 0);
+  kernel_host_open(&s->threads, s->options.query, isa, 0, 3);
+  const bool is_there = s->hosts[0].status == TM_OK;
+  if (is_there) for (uint32_t i = 0; tm_op_at(i) != NULL; ++i) try_operation(s, tm_op_at(i));
+  else printf("not tested: %s\n", s->hosts[0].text);
+  for (size_t h = 0; h < LANE_COUNTS; ++h) kernel_host_close(&s->hosts[h]);
+  kernel_host_close(&s->threads);
+  return is_there;
+}
+
 int main(int argc, char **argv) {
   session s = { 0 };
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (!read_options(argc, argv, &s.options)) return 1;
   printf("seed %llu\n", (unsigned long long)s.options.seed);
-  for (size_t h = 0; h < LANE_COUNTS; ++h) kernel_host_open(&s.hosts[h], s.options.query, "avx2", lane_counts[h], 0);
-  kernel_host_open(&s.threads, s.options.query, "avx2", 0, 3);
-  if (s.hosts[0].status == TM_ERROR_NO_DEVICE) {
-    printf("skipped: %s\n", s.hosts[0].text);
+  if (!test_isa(&s, "avx2")) {
+    printf("skipped: there is nothing to test\n");
     return 77;
   }
-  for (uint32_t i = 0; tm_op_at(i) != NULL; ++i) try_operation(&s, tm_op_at(i));
+  test_isa(&s, "avx512");
   test_forced_variants(&s);
-  for (size_t h = 0; h < LANE_COUNTS; ++h) kernel_host_close(&s.hosts[h]);
-  kernel_host_close(&s.threads);
   printf("%u claims, %u runs, %u refused layouts, %u failures\n", s.claims, s.runs, s.refused_layouts, s.failures);
   return s.failures > 0 || s.claims == 0;
 }

@@ -11,6 +11,7 @@
 #define MOST_ELEMENTS 16384u
 #define SIZES 4
 #define OPERATIONS 5000
+#define FIRST_CALL_NS 5e8       /* beyond what later ones take */
 
 typedef enum manner { STEADY, BY_SIZE, LARGE_ONLY, RANDOM, DRIFTING, THROTTLED, SLOW_FIRST, NOISY } manner;
 
@@ -41,7 +42,7 @@ static uint64_t virtual_ns(const fake_control *control, uint32_t op, uint64_t el
   double ns = true_ns(t, elements);
   if (t->how == DRIFTING) ns *= 1 + 2.0 * (double)launch / OPERATIONS;
   if (t->how == THROTTLED && launch > OPERATIONS / 2) ns *= 3;
-  if (t->how == SLOW_FIRST && launch == 0) ns += 5e8;
+  if (t->how == SLOW_FIRST && launch == 0) ns += FIRST_CALL_NS;
   if (t->how == NOISY) ns *= 0.7 + 0.6 * (double)(scramble(launch) % 1000) / 1000;
   return (uint64_t)ns;
 }
@@ -118,7 +119,7 @@ static double sequence_ratio(const truth truths[2], bool goes_back) {
   world w;
   open_world(&w, truths, 2, NULL);
   w.goes_back = goes_back;
-  double oracle_ns = 0;
+  double oracle_ns = 0, honest_ns = 0;
   const uint64_t begin = atomic_load(&w.clock_ns);
   uint64_t launched[2] = { 0, 0 };
   for (uint64_t i = 0; i < OPERATIONS; i++) {
@@ -134,7 +135,10 @@ static double sequence_ratio(const truth truths[2], bool goes_back) {
       if (ns < best) best = ns;
     }
     oracle_ns += best;
+    honest_ns += true_ns(&truths[0], w.elements[size]);
   }
+  /* A slow first call is slow for whoever knows of it, too: it is made, or the device is never used. */
+  if (truths[1].how == SLOW_FIRST) oracle_ns = oracle_ns + FIRST_CALL_NS < honest_ns ? oracle_ns + FIRST_CALL_NS : honest_ns;
   const double total_ns = (double)(atomic_load(&w.clock_ns) - begin);
   close_world(&w);
   return total_ns / oracle_ns;
@@ -184,7 +188,8 @@ static void other_lies(void **state) {
   assert_at_most(worst_of(1, RANDOM, false, "random, x0.01 to x100"), 1.05);
   assert_at_most(worst_of(1, DRIFTING, false, "drifting to 3x"), 1.05);
   assert_at_most(worst_of(1, THROTTLED, false, "throttled 3x in mid-run"), 1.05);
-  assert_at_most(worst_of(0.1, SLOW_FIRST, false, "10x optimist, slow first call"), 1.20);
+  assert_at_most(worst_of(0.1, SLOW_FIRST, false, "10x optimist, slow first call"), 1.05);
+  assert_at_most(worst_of(1, SLOW_FIRST, false, "honest, slow first call"), 1.05);
 }
 
 static void numbers_without_sense(void **state) {

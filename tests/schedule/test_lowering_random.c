@@ -3,7 +3,7 @@
 #include "fakes/picky_case.h"
 
 #ifdef __SANITIZE_THREAD__      /* each call on a watched thread: ten times as slow */
-#define RULE_SETS 50
+#define RULE_SETS 20
 #else
 #define RULE_SETS 250
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics and the check of one checkpoint by the reference alone, by the host's cores alone, and by both of two silicons at once: the
+/* The statistics and the check of one checkpoint, and its comparison with another, by the reference alone, by the host's cores alone, and by both of two silicons at once: the
    same rows, in the same order, bit for bit. */
 #include <stdbool.h>
 
@@ -13,10 +13,10 @@ static const struct { const char *name, *type; uint64_t elements; uint32_t bytes
 };
 #define TENSORS (sizeof tensors / sizeof tensors[0])
 
-static void write_checkpoint(const char *path) {
+static void write_checkpoint(const char *path, uint64_t seed) {
   char header[2048] = "{";
   size_t length = 1;
-  uint64_t offset = 0, random = 3;
+  uint64_t offset = 0, random = seed;
   for (size_t i = 0; i < TENSORS; i++) {
     const uint64_t end = offset + tensors[i].elements * tensors[i].bytes;
     length += (size_t)snprintf(header + length, sizeof header - length, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%llu],\"data_offsets\":[%llu,%llu]}",
@@ -87,6 +87,36 @@ static uint64_t findings_of(tm_context *context, const char *path, uint64_t *out
   return count;
 }
 
+#define OTHER_PATH "test_stream_job_b.safetensors"
+
+/* The same of a comparison, without what would take the reference longest. */
+static uint64_t differences_of(tm_context *context, const char *path, uint64_t *out_values) {
+  static const char *const exclude[] = { "half", "wide" };
+  const tm_diff_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .exclude = exclude, .exclude_count = 2 };
+  tm_error error = { .struct_size = sizeof error };
+  tm_checkpoint *a = NULL, *b = NULL;
+  tm_job *job = NULL;
+  if (tm_checkpoint_open(context, path, 0, &a, &error) != TM_OK || tm_checkpoint_open(context, OTHER_PATH, 0, &b, &error) != TM_OK ||
+      tm_job_start_diff(context, a, b, &options, &job, &error) != TM_OK || tm_job_wait(job, UINT64_MAX, &error) != TM_OK)
+    fail_msg("%s", error.text);
+  uint32_t columns = 0;
+  (void)tm_job_columns(job, &columns);
+  tm_cell cells[32];
+  uint64_t count = 0;
+  assert_int_equal(tm_job_row_count(job), TENSORS - 2);
+  for (uint64_t row = 0; tm_job_row(job, row, cells) == TM_OK; row++) {
+    assert_string_equal(cells[0].text, cells[8].count == 0 ? "identical" : "changed");
+    for (uint32_t i = 0; i < columns; i++, count++) {
+      out_values[count] = cells[i].count;
+      if (cells[i].type == TM_COLUMN_NUMBER && cells[i].defined) memcpy(&out_values[count], &cells[i].number, sizeof(double));
+    }
+  }
+  tm_job_destroy(job);
+  tm_checkpoint_close(b);
+  tm_checkpoint_close(a);
+  return count;
+}
+
 typedef uint64_t (*rows_fn)(tm_context *context, const char *path, uint64_t *out_values);
 
 static uint64_t rows_with(rows_fn rows, const char *path, bool with_cpu, bool is_mapped, picky_control *helper,
@@ -123,7 +153,7 @@ static uint64_t launches_of(rows_fn rows, const char *path, bool with_cpu, bool 
 static void compare_everybody(rows_fn rows) {
   static uint64_t expected[MOST_CELLS], found[MOST_CELLS];
   const char *path = "test_stream_job.safetensors";
-  write_checkpoint(path);
+  write_checkpoint(path, 3);
   const uint64_t count = rows_with(rows, path, false, true, NULL, expected);
   for (int mapped = 0; mapped < 2; mapped++) {
     assert_int_equal(rows_with(rows, path, true, mapped, NULL, found), count);
@@ -148,6 +178,13 @@ static void findings_do_not_depend_on_who_computed(void **state) {
   compare_everybody(findings_of);
 }
 
+static void differences_do_not_depend_on_who_computed(void **state) {
+  (void)state;
+  write_checkpoint(OTHER_PATH, 5);
+  compare_everybody(differences_of);
+  remove(OTHER_PATH);
+}
+
 static tm_status start_stats(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job,
                              tm_error *error) {
   const tm_status status = tm_checkpoint_open(context, path, 0, out_checkpoint, error);
@@ -160,6 +197,14 @@ static tm_status start_check(tm_context *context, const char *path, tm_checkpoin
   return tm_job_start_check(context, &path, 1, NULL, out_job, error);
 }
 
+/* With itself, as far as the cores are quick at it. */
+static tm_status start_diff(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job, tm_error *error) {
+  static const char *const include[] = { "large", "short" };
+  const tm_diff_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT, .include = include, .include_count = 2 };
+  const tm_status status = tm_checkpoint_open(context, path, 0, out_checkpoint, error);
+  return status == TM_OK ? tm_job_start_diff(context, *out_checkpoint, *out_checkpoint, &options, out_job, error) : status;
+}
+
 typedef tm_status (*start_fn)(tm_context *context, const char *path, tm_checkpoint **out_checkpoint, tm_job **out_job,
                               tm_error *error);
 
@@ -167,7 +212,7 @@ typedef tm_status (*start_fn)(tm_context *context, const char *path, tm_checkpoi
 static void grow_memory(start_fn start) {
   const char *path = "test_stream_job.safetensors";
   bool was_enough = false;
-  write_checkpoint(path);
+  write_checkpoint(path, 3);
   for (uint64_t limit = UINT64_C(1) << 19; limit < UINT64_C(64) << 20; limit += limit / 8) {
     const tm_context_options options = { .struct_size = sizeof options, .thread_count = 2, .max_memory_bytes = limit };
     tm_error error = { .struct_size = sizeof error };
@@ -191,11 +236,13 @@ static void more_memory_is_never_worse(void **state) {
   (void)state;
   grow_memory(start_stats);
   grow_memory(start_check);
+  grow_memory(start_diff);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(rows_do_not_depend_on_who_computed),
                                       cmocka_unit_test(findings_do_not_depend_on_who_computed),
+                                      cmocka_unit_test(differences_do_not_depend_on_who_computed),
                                       cmocka_unit_test(more_memory_is_never_worse) };
   return cmocka_run_group_tests_name("stream_job", tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@
 #define SHUTDOWN 15
 #define POOL 17                 /* a part of a launch, in every thread of the host's pool */
 #define FULL 18                 /* its queues take nothing, for ever */
+#define FULL_WAIT 19            /* the same, and then no wait for what is on them comes back */
 #define WORK 16                 /* every wait is answered as it should be, but the work never ends */
 
 #ifndef ZOO_FLAGS
@@ -59,7 +60,7 @@ static const tm_memory_space *const far_memories[] = { &far_memory };
 #endif
 
 static _Atomic(const tm_host *) known_host;
-static _Atomic int calls_that_go_well = ZOO_AFTER;
+static _Atomic int calls_that_go_well = ZOO_AFTER, is_full;
 
 static int is_here(int here) {
   if (here != ZOO_HANGS || zoo_is_on_trial()) return 0;
@@ -167,6 +168,10 @@ static tm_status hang_launch(tm_device *device, const tm_launch *launch, tm_tick
   const tm_host *host = zoo_backend_of(device)->host;
   may_hang(LAUNCH);
   if (is_here(FULL)) return TM_BUSY;
+  if (is_here(FULL_WAIT)) {
+    atomic_store(&is_full, 1);
+    return TM_BUSY;
+  }
   host->parallel_for(host->context, 64, 1, hang_part, NULL);
   if (ZOO_FAR) *out_ticket = (tm_ticket){ .queue = launch->queue, .value = atomic_fetch_add(&zoo_backend_of(device)->calls, 1) + 1 };
   return ZOO_GREEDY && !zoo_is_on_trial() ? TM_OK : zoo_launch(device, launch, out_ticket);
@@ -176,6 +181,7 @@ static tm_status hang_launch(tm_device *device, const tm_launch *launch, tm_tick
 static tm_status hang_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
   (void)device, (void)tickets, (void)count;
   may_hang(WAIT);
+  while (atomic_load(&is_full) != 0) (void)pause();
   if (zoo_is_on_trial()) return TM_OK;
   if (ZOO_HANGS == CANCEL) return TM_ERROR_NO_MEMORY;
   if (!is_here(WORK)) return TM_OK;

@@ -19,6 +19,8 @@
 #define IDLE_CANCEL 3
 #define BOUNDLESS 4
 #define BLOCKS 5
+#define BLOCKS_UPLOADS 6
+#define BLOCKS_DOWNLOADS 7
 
 #ifndef ZOO_NEAR
 #define ZOO_NEAR 0
@@ -193,12 +195,13 @@ static void hasty_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, 
 
 /* ---- the queue ---- */
 
-static tm_status enqueue(tm_device *device, const work *item, const tm_ticket *waits, uint32_t wait_count, tm_ticket *out_ticket) {
+static tm_status enqueue(tm_device *device, const work *item, int blocks, const tm_ticket *waits, uint32_t wait_count,
+                         tm_ticket *out_ticket) {
   tm_status status = TM_OK;
   pthread_mutex_lock(&device->lock);
   for (uint32_t i = 0; i < wait_count; i++)
     if (waits[i].queue != 0 || waits[i].value > device->issued) status = TM_ERROR_ARGUMENT;
-  while (ZOO_SLIP == BLOCKS && device->issued - device->done == ROOM) pthread_cond_wait(&device->changed, &device->lock);
+  while (blocks && device->issued - device->done == ROOM) pthread_cond_wait(&device->changed, &device->lock);
   if (status == TM_OK && device->issued - device->done == ROOM) status = TM_BUSY;
   if (status == TM_OK) {
     device->items[device->issued++ % ROOM] = *item;
@@ -214,13 +217,13 @@ static tm_status hasty_upload(tm_device *device, const tm_transfer *transfer, tm
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->destination->content + transfer->destination_offset, .from = transfer->host,
                       .bytes = transfer->bytes };
-  return enqueue(device, &item, transfer->waits, transfer->wait_count, out_ticket);
+  return enqueue(device, &item, ZOO_SLIP == BLOCKS_UPLOADS, transfer->waits, transfer->wait_count, out_ticket);
 }
 
 static tm_status hasty_download(tm_device *device, const tm_transfer *transfer, tm_ticket *out_ticket) {
   if (is_strange(transfer, sizeof *transfer, transfer->struct_size)) return TM_UNSUPPORTED;
   const work item = { .to = transfer->host, .from = transfer->source->content + transfer->source_offset, .bytes = transfer->bytes };
-  return enqueue(device, &item, transfer->waits, transfer->wait_count, out_ticket);
+  return enqueue(device, &item, ZOO_SLIP == BLOCKS_DOWNLOADS, transfer->waits, transfer->wait_count, out_ticket);
 }
 #endif
 
@@ -228,7 +231,7 @@ static tm_status hasty_launch(tm_device *device, const tm_launch *launch, tm_tic
   if (is_strange(launch, sizeof *launch, launch->struct_size)) return TM_UNSUPPORTED;
   work item = { .kernel = *launch->kernel, .binding_count = launch->binding_count };
   memcpy(item.bindings, launch->bindings, launch->binding_count * sizeof(tm_binding));
-  return enqueue(device, &item, launch->waits, launch->wait_count, out_ticket);
+  return enqueue(device, &item, ZOO_SLIP == BLOCKS, launch->waits, launch->wait_count, out_ticket);
 }
 
 /* Under the lock. */

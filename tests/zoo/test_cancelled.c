@@ -98,10 +98,11 @@ static void make_small_model(scratch *folder) {
   free(made.bytes);
 }
 
-/* Behind the trial: neither work that never ends, nor a wait that never comes back, keeps whoever wants to go. */
+/* Behind the trial: neither work that never ends, nor a wait that never comes back, be it for work or for room on a full queue,
+   keeps whoever wants to go. */
 static void a_job_can_be_cancelled_in_a_batch(void **state) {
   (void)state;
-  static const char *const paths[] = { GREEDY("work_later"), GREEDY("wait_later") };
+  static const char *const paths[] = { GREEDY("work_later"), GREEDY("wait_later"), GREEDY("full_wait_later") };
   scratch folder;
   make_small_model(&folder);
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {

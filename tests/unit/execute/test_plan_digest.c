@@ -11,7 +11,7 @@
 
 /* It is another one when a method changes, or the version: then take the one that is printed, after a look that builds of two
    compilers print the same. */
-static const char expected[] = "d4ef7bd835b7aa802e9381762b38cd6a8bad4327df2caddff93468c55218d738";
+static const char expected[] = "0a76225ff3c332a3950603259a6e432afe36f3218bc815157a5301c310b22ea7";
 
 static void open_machine(lazy_case *machine, uint32_t order) {
   memset(machine, 0, sizeof *machine);

@@ -504,6 +504,32 @@ static void a_plan_is_explained_as_it_is(void **state) {
   lazy_case_close(&machine);
 }
 
+/* Two work within their calls, and keep the thread meanwhile: whatever silicon they are of, they never work at the same time. */
+static void who_keeps_the_thread_is_known(void **state) {
+  (void)state;
+  lazy_case machine;
+  const tm_plan_options options = LAZY_OPTIONS;
+  const lazy_control controls[] = { { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 1, .is_host = 1 },
+                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 2, .is_host = 1, .is_prompt = 1 },
+                                    { .cost_ns = 20000, .cost_spread_ns = 60000, .cost_seed = 3, .is_host = 1, .is_prompt = 1 } };
+  open_machine(&machine, controls);
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    plan_case one;
+    plan_case_build(&one, machine.context, seed, 16);
+    one.plan = lazy_plan(one.graph, &options);
+    tm_plan_explanation *explanation = NULL;
+    tm_plan_description plan = { .struct_size = sizeof plan };
+    assert_int_equal(tm_plan_explain(one.plan, &explanation, NULL), TM_OK);
+    tm_plan_describe(one.plan, &plan);
+    assert_int_equal(summary_of(explanation).total_ns, plan.predicted_ns);
+    expect_plan_adds_up(explanation);
+    expect_moves(explanation);
+    tm_plan_explanation_destroy(explanation);
+    plan_case_destroy(&one);
+  }
+  lazy_case_close(&machine);
+}
+
 static void a_graph_without_bytes_is_explained_alike(void **state) {
   (void)state;
   const tm_context_options any = { .struct_size = sizeof any, .thread_count = 1 };
@@ -602,6 +628,7 @@ int main(void) {
     cmocka_unit_test(one_resource_is_kept_to),
     cmocka_unit_test(weights_are_told_of),
     cmocka_unit_test(a_plan_is_explained_as_it_is),
+    cmocka_unit_test(who_keeps_the_thread_is_known),
     cmocka_unit_test(a_graph_without_bytes_is_explained_alike),
     cmocka_unit_test(odd_requests_are_errors),
   };

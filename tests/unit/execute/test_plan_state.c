@@ -106,6 +106,7 @@ static void in_a_device_they_stay_there(void **state) {
   const uint64_t uploads = atomic_load(&machine.controls[0].calls[LAZY_UPLOAD]);
   try_runs(&one, 8, 10);
   assert_int_equal(atomic_load(&machine.controls[0].calls[LAZY_UPLOAD]) - uploads, 20);   /* row and place, ten times */
+  assert_int_equal(atomic_load(&machine.controls[0].places), 18);       /* each write was told of where it goes, and went there */
   rows_close(&one);
   lazy_case_close(&machine);
 }

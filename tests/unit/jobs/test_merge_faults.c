@@ -33,7 +33,7 @@ static bool expect_result(const fault_plan *plan, uint32_t method, const unsigne
 static void failures_change_no_byte(void **state) {
   static const uint32_t methods[] = { TM_MERGE_LINEAR, TM_MERGE_SLERP, TM_MERGE_TIES, TM_MERGE_DARE };
   static const fault_kind kinds[] = { FAULT_STATUS, FAULT_STATUS_AFTER };
-  const uint64_t calls = getenv("TM_NIGHTLY") != NULL ? 12 : 3;
+  const uint64_t calls = getenv("TM_NIGHTLY") != NULL ? 12 : 2;
   uint32_t failures = 0;
   (void)state;
   for (uint32_t i = 0; i < 4; i++) {
@@ -51,7 +51,7 @@ static void failures_change_no_byte(void **state) {
     free(wanted);
   }
   print_message("%u failures made good\n", failures);
-  assert_true(failures > 8);
+  assert_true(failures > 6);
 }
 
 int main(void) {

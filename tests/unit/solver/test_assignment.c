@@ -323,6 +323,35 @@ static void what_is_made_for_everybody_stays_exact(void **state) {
   assert_int_equal(atomic_load(&memory.used_bytes), 0);
 }
 
+/* Neither is there room for tables over all of it, nor can a search decide: a plan near its bound comes without more ado. */
+static void a_plan_near_its_bound_is_good_enough(void **state) {
+  (void)state;
+  static chain one;
+  static solver_case random;
+  random.random = 44;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  uint32_t near = 0;
+  for (uint32_t i = 0; i < CHAINS; i++) {
+    tm_assignment whole, found;
+    draw_chain(&one, &random, 2, true);
+    for (uint32_t l = 0; l < one.problem.label_count; l++) one.labels[l].cost_ns += 1000;
+    const tm_assignment_options together = { .common_readers = UINT32_MAX, .without_marginals = true };
+    assert_int_equal(tm_assignment_solve(&one.problem, &together, &memory, &whole, NULL), TM_OK);
+    const tm_assignment_options tight = { .without_marginals = true, .most_nodes = 1, .most_entries = whole.table_entries / 2 };
+    assert_int_equal(tm_assignment_solve(&one.problem, &tight, &memory, &found, NULL), TM_OK);
+    assert_int_equal(found.total_ns, plan_total(&one.problem, found.labels));
+    assert_true(found.bound_ns <= whole.total_ns && whole.total_ns <= found.total_ns);
+    assert_true(found.is_exact == (found.bound_ns == found.total_ns));
+    near += !found.is_exact && found.total_ns - found.bound_ns <= found.total_ns / 1000 && found.table_entries < tight.most_entries;
+    tm_assignment_deinit(&whole);
+    tm_assignment_deinit(&found);
+  }
+  printf("%u of %u chains near their bounds\n", near, CHAINS);
+  assert_true(near != 0);
+  assert_int_equal(atomic_load(&memory.used_bytes), 0);
+}
+
 /* ---- Thousands of operations that read from anywhere before them. ---- */
 
 #define TANGLE 5000u
@@ -597,6 +626,7 @@ int main(void) {
     cmocka_unit_test(more_memory_never_costs),
     cmocka_unit_test(what_everybody_reads_stays_exact),
     cmocka_unit_test(what_is_made_for_everybody_stays_exact),
+    cmocka_unit_test(a_plan_near_its_bound_is_good_enough),
     cmocka_unit_test(a_tangle_is_given_a_plan_and_a_bound),
     cmocka_unit_test(the_guides_example_is_true),
     cmocka_unit_test(sums_stop_at_the_limit),

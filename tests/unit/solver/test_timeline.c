@@ -66,6 +66,51 @@ static void test_link_serves_need(void **state) {
   close_timeline(&timeline, &memory, &builder);
 }
 
+/* The first device gets its copies in turn: y comes no sooner than what the first operation made has left, though the link is
+   free; and the second operation's other input must be there before y sets out. */
+static void test_copies_wait_their_turn(void **state) {
+  (void)state;
+  problem_builder builder;
+  tm_memory memory;
+  tm_timeline timeline;
+  const uint32_t queues[] = { NONE, 0 };
+  builder_init(&builder, 2, 2, 1, 16);
+  builder_copies(&builder, 0, 3);
+  builder_link(&builder, 0, 1, 0);
+  builder_link(&builder, 1, 0, 0);
+  builder.problem.copy_queues = queues;
+  const uint32_t x = builder_value(&builder, 8, NONE, 0, NONE, 0), y = builder_value(&builder, 8, NONE, 0, NONE, 0);
+  builder_op(&builder);
+  builder_label(&builder, (tm_solver_label){ 10, 1, 1, 0, 0, 0 });
+  builder_input(&builder, x);
+  const uint32_t a = builder_value(&builder, 8, 0, NONE, NONE, 0);
+  builder_op(&builder);
+  builder_label(&builder, (tm_solver_label){ 5, 0, 0, 1, 1, 0 });
+  builder_input(&builder, a);
+  const uint32_t b = builder_value(&builder, 8, 1, NONE, NONE, 0);
+  builder_op(&builder);
+  builder_label(&builder, (tm_solver_label){ 4, 1, 1, 0, 0, 0 });
+  builder_input(&builder, y);
+  builder_op(&builder);
+  builder_label(&builder, (tm_solver_label){ 2, 1, 1, 0, 0, 0 });
+  builder_input(&builder, y);
+  builder_input(&builder, b);
+  static const uint32_t labels[] = { 0, 1, 2, 3 }, order[] = { 0, 1, 2, 3 }, last_first[] = { 0, 1, 3, 2 };
+  assert_int_equal(simulate(&builder, labels, order, &memory, &timeline, NULL), TM_OK);
+  assert_int_equal(timeline.op_start_ns[0], 3);         /* x came */
+  assert_int_equal(timeline.op_start_ns[1], 16);        /* a left */
+  assert_int_equal(timeline.op_start_ns[2], 19);        /* y came */
+  assert_int_equal(timeline.op_start_ns[3], 26);        /* b came; from 21 on it had to wait for the operation before */
+  assert_int_equal(timeline.makespan_ns, 28);
+  assert_int_equal(timeline.additive_ns, 10 + 5 + 4 + 2 + 4 * 3);
+  assert_int_equal(timeline.critical_count, 7);
+  tm_timeline_deinit(&timeline);
+  assert_int_equal(tm_timeline_simulate(&builder.problem, labels, last_first, &memory, &timeline, NULL), TM_OK);
+  assert_int_equal(timeline.op_start_ns[3], 27);        /* from 21 on y, then b */
+  assert_int_equal(timeline.makespan_ns, 33);
+  close_timeline(&timeline, &memory, &builder);
+}
+
 /* A value from the start is copied from time 0, once for both readers; what is wanted elsewhere counts for the end. */
 static void test_home_and_wanted(void **state) {
   (void)state;
@@ -474,7 +519,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_home_and_wanted), cmocka_unit_test(test_equal_resources),
+    cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_copies_wait_their_turn), cmocka_unit_test(test_home_and_wanted),
+    cmocka_unit_test(test_equal_resources),
     cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation),
     cmocka_unit_test(test_random_plans), cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
   };

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_compare.h - what the kernels of TM_OP_COMPARE_TENSORS share.  Pairs come in blocks of the canonical order
+ * (canonical_sum.h), decoded to f32 where both formats fit it and to f64 otherwise; an instruction set gives the functions
+ * that add a decoded block to a state.  A block with the same bytes on both sides is decoded once, and added once as long
+ * as all blocks of its superblock before it were so too.
+ *
+ *   the same bytes:  decode one side  -> add_equal_*  -> norm_a, which is dot and norm_b as well
+ *   others:          decode both      -> add_*        -> four sums, largest differences
+ */
+#ifndef CPU_COMPARE_H
+#define CPU_COMPARE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "tensormorph/canonical_sum.h"
+
+/* Nearer than a single stream is asked for (cpu_simd.h): measured to be better for two. */
+#define CPU_COMPARE_AHEAD 2048
+#define CPU_COMPARE_PREFETCH(pointer) _mm_prefetch((const char *)(pointer) + CPU_COMPARE_AHEAD, _MM_HINT_T0)
+
+typedef struct cpu_compare_lanes {
+  double squared[TM_SUM_LANES], dot[TM_SUM_LANES], norm_a[TM_SUM_LANES], norm_b[TM_SUM_LANES];
+} cpu_compare_lanes;
+
+typedef struct cpu_compare_state {
+  uint64_t          equal, nonfinite;
+  double            max_abs, max_rel;
+  uint64_t          is_alike;   /* 1: all pairs of the superblock so far had equal bits; dot and norm_b are not kept */
+  cpu_compare_lanes lanes;      /* of one superblock, +0 when it starts */
+} cpu_compare_state;
+
+/* 512 elements of blocks with scales. */
+#define CPU_COMPARE_QUANTS 16
+typedef struct cpu_compare_quants {
+  const unsigned char *integers;        /* signed bytes: 32 at each multiple of `stride` */
+  uint64_t             stride;
+  uint16_t             bits[CPU_COMPARE_QUANTS];        /* of the scales */
+  float                scales[CPU_COMPARE_QUANTS];
+  unsigned char        unpacked[TM_SUM_BLOCK];          /* the integers, where the format has them in another form */
+} cpu_compare_quants;
+
+/* Sums of one superblock in no particular order (cpu_compare_blocks.c), in eight parts each. */
+typedef struct cpu_compare_totals {
+  double   dot[8], norm_a[8], norm_b[8];
+  double   same[8];                     /* of blocks with equal bytes: belongs to all three */
+  uint16_t smallest_a[CPU_COMPARE_QUANTS], smallest_b[CPU_COMPARE_QUANTS];      /* scales, as bits less 1 */
+} cpu_compare_totals;
+
+/* Functions over whole blocks, at any address.  Those of a type `add` return 0 if some value is not finite, or a sum of f64
+   became so: then only equal pairs have been counted, and the caller replaces what is not finite by zeros and calls again
+   with `is_masked` set, which counts no equal pairs and always adds. */
+typedef struct cpu_compare_kernels {
+  int (*add_f32)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+  int (*add_f64)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+  /* Of blocks as they lie, which are not masked: 0 leaves the state as it was.  NULL: there is no such short cut. */
+  int (*add_bf16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+  int (*add_f16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+  /* Of pairs of which both sides are `a`. */
+  int (*add_equal_f32)(const void *a, int is_masked, cpu_compare_state *state);
+  int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
+  /* Whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of equal pairs. */
+  int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
+  /* Whether all bytes are the same; stops early. */
+  int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
+} cpu_compare_kernels;
+
+/* Kernels find a larger quotient |a - b| / max(|a|, |b|) without dividing: a rounded quotient is above the largest so far, `best`,
+   only where |a - b| - best * max, one fused operation, is half a unit of best's last place times max, or more.  The margin is
+   a trifle less than that half unit, for the rounding of the difference; so a quotient that is as large as the best one, which
+   is common where there are few bits, is not taken for a larger one because the best one was rounded down. */
+static inline double cpu_compare_margin(double best) {
+  const uint64_t half_unit = UINT64_C(53) << 52;        /* of the exponent */
+  uint64_t bits;
+  memcpy(&bits, &best, sizeof bits);
+  bits &= UINT64_C(0x7ff) << 52;
+  return bits > half_unit ? tm_sum_from_bits(bits - half_unit) * (1 - 0x1p-40) : 0;
+}
+
+extern const cpu_compare_kernels cpu_compare_avx2;
+extern const cpu_compare_kernels cpu_compare_avx512;
+
+/* Of AVX2, for both. */
+void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* the maxima, by a finite block of f32 */
+int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state);
+int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state);
+int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *state);
+
+/* Copies of two blocks with zeros in place of pairs that are not finite; returns the number of these. */
+uint64_t cpu_compare_mask_f32(const void *a, const void *b, float *out_a, float *out_b);
+uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out_a, double *out_b);
+
+/* 512 elements in blocks of q8_0 or q4_0.  0: they cannot be summed so, and the superblock must be done by lanes from its start. */
+int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
+                           uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals);
+int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals);
+void cpu_compare_start_totals(cpu_compare_totals *totals);
+/* Gives sums in the order of cpu_compare_lanes; 0 if some may have been rounded. */
+int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]);
+int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
+                            uint64_t *equal);
+
+/* How a block of a format is read. */
+typedef struct cpu_compare_format {
+  uint32_t format;
+  uint32_t bytes;               /* of so many elements: */
+  uint32_t elements;
+  uint32_t decode_ps;           /* picoseconds an element, for estimates */
+  uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
+  uint8_t  is_wide_integer;     /* its f64 may be equal where its bits are not */
+  void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
+  void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
+} cpu_compare_format;
+
+/* NULL if it is none of those that can be read. */
+const cpu_compare_format *cpu_compare_format_find(uint32_t format);
+
+/* A block of f32 as f64; bits of NaN are kept. */
+void cpu_compare_widen(const void *from, double *to);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * content_digest.h - what a tensor holds, in a few words: of a sample, or of all of it; as the bytes that are stored, or as the
+ * values that they decode to, which are the same in every format that holds them exactly.
+ */
+#ifndef TM_JOBS_CONTENT_DIGEST_H
+#define TM_JOBS_CONTENT_DIGEST_H
+
+#include "base/content_hash.h"
+#include "base/pool.h"
+#include "execute/scratch.h"
+#include "formats/archive.h"
+
+typedef enum tm_content_view {
+  TM_CONTENT_BYTES,             /* of a format that is known */
+  TM_CONTENT_VALUES             /* of one with arithmetic */
+} tm_content_view;
+
+typedef struct tm_content_digest {
+  tm_content_hash hash;
+  bool            is_constant;  /* one block, or value, over and over */
+} tm_content_digest;
+
+/* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor has elements, and its size is
+   known.   As tm_archive_read */
+tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error);
+
+/* What digests share: belongs to one thread. */
+typedef struct tm_content_digester {
+  const tm_memory        *memory;
+  tm_pool                *pool;
+  tm_scratch             *scratch;
+  tm_scratch_block        room;         /* for bytes of files that are not mapped */
+  const _Atomic uint32_t *cancelled;
+} tm_content_digester;
+
+void tm_content_digester_deinit(tm_content_digester *digester);
+/* Of all of it.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED, TM_ERROR_CHANGED, as tm_archive_read */
+tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive *archive, uint64_t tensor, tm_content_view view,
+                                 tm_content_digest *out_digest, tm_error *error);
+
+#endif

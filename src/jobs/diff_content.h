@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * diff_content.h - counterparts of tensors whose names have none: by what they hold.  Those that could be equal (by format and size,
+ * or by shape) are sampled; where samples agree and more than two do, all is read; what is equal then is told apart by names.
+ * So a tensor that nobody resembles costs a kilobyte, and most renamed ones no more.
+ */
+#ifndef TM_JOBS_DIFF_CONTENT_H
+#define TM_JOBS_DIFF_CONTENT_H
+
+#include "jobs/content_digest.h"
+#include "jobs/diff_pairing.h"
+
+typedef enum tm_diff_likeness {
+  TM_DIFF_LIKE_BYTES,           /* one format, equal bytes */
+  TM_DIFF_LIKE_VALUES,          /* one shape, equal values in whatever format */
+  TM_DIFF_LIKE_TRANSPOSE        /* the shape reversed, equal values */
+} tm_diff_likeness;
+
+/* Tentative pairs for the selected tensors without a counterpart, in a's order.  flipped: of TRANSPOSE the side whose axes are
+   reversed; 1 comes first, and leaves to 0 what cannot be.  out_ambiguous_count counts tensors that have equal ones
+   on the other side but cannot be told apart.
+   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED; with the tensor's name as tm_archive_read */
+tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness,
+                               uint32_t flipped, tm_diff_pairs *pairs, uint64_t *out_ambiguous_count, tm_error *error);
+
+#endif

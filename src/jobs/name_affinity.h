@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * name_affinity.h - of many names on two sides, which belong together: those with the same numbers first (the layer), and of them
+ * those that end alike, component by component ("attn.q.weight").
+ */
+#ifndef TM_JOBS_NAME_AFFINITY_H
+#define TM_JOBS_NAME_AFFINITY_H
+
+#include <stdbool.h>
+
+#include "base/memory.h"
+#include "tensormorph/types.h"
+
+#define TM_NO_PARTNER UINT64_MAX
+
+typedef struct tm_named_item {
+  tm_string name;
+  uint64_t  item;               /* the caller's number; those of a side stand for its order */
+  uint32_t  side;               /* 0 or 1 */
+  uint32_t  reserved;
+  uint64_t  numbers;            /* set here: a hash of the numbers in the name */
+  uint64_t  partner;            /* set here: an item of the other side, or TM_NO_PARTNER */
+} tm_named_item;
+
+/* Fills in partners, and changes the order of the items.  All of the smaller side get one; with `only_close` a pair has the same
+   numbers and the last two components in common, and nobody else of either side does.   TM_ERROR_NO_MEMORY */
+tm_status tm_name_affinity_match(tm_memory *memory, tm_named_item *items, uint64_t count, bool only_close);
+
+#endif

@@ -1,0 +1,582 @@
+# SPDX-License-Identifier: Apache-2.0
+"""diff: what it says of files that were built for it, in each form, its exit codes, and what happens meanwhile."""
+
+import csv
+import io
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import time
+
+import harness
+
+
+def floats(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def ramp(count, start=1.0):
+    return [start + i / 8 for i in range(count)]
+
+
+def f32(values, shape=None):
+    return ("F32", tuple(shape or (len(values),)), floats(values))
+
+
+def bf16(values, shape=None):
+    halves = b"".join(struct.pack("<f", value)[2:] for value in values)
+    return ("BF16", tuple(shape or (len(values),)), halves)
+
+
+class Diff(harness.CommandTest):
+    def pair(self, a, b, names=("a.safetensors", "b.safetensors")):
+        return [self.safetensors(name, tensors).name for name, tensors in zip(names, (a, b))]
+
+    def document(self, *arguments, code):
+        document = self.json_of("diff", *arguments, code=code)
+        self.assertEqual(document["schema"], "tensormorph.diff/1")
+        self.assertEqual(document["verdict"], {0: "same", 1: "different", 3: "trouble"}[code])
+        self.assertEqual(document["complete"], code != 3)
+        return document
+
+    def rows(self, *arguments, code=1):
+        """The rows of tensors without what is undefined; the summary must count just them."""
+        document = self.document(*arguments, code=code)
+        counts = {word: 0 for word in document["summary"] if word not in ("close", "different")}
+        for row in document["tensors"]:
+            counts[row["verdict"]] += 1
+        self.assertEqual(counts, {word: document["summary"][word] for word in counts})
+        return [{key: value for key, value in row.items() if value is not None} for row in document["tensors"]]
+
+    # ---- what it says
+
+    def test_the_same(self):
+        a, b = self.pair(
+            {"x": f32(ramp(4)), "n": ("I64", (), struct.pack("<q", 7))}, {"n": ("I64", (), struct.pack("<q", 7)), "x": f32(ramp(4))}
+        )
+        out, err = self.run_command("diff", a, b)
+        self.assertIn("A: a.safetensors, safetensors, 2 tensors, 24 B\nB: b.safetensors, safetensors, 2 tensors, 24 B\n", out)
+        self.assertIn("\nsame weights: 2 identical\n", out)
+        self.assertNotIn("verdict", out)
+        self.assertEqual(err, "")
+        self.assertEqual([row["verdict"] for row in self.rows(a, b, code=0)], ["identical"] * 2)
+        self.assertEqual(self.run_command("diff", a, b, "--quiet"), ("", ""))
+        self.assertIn("identical  x     f32    4", self.run_command("diff", a, b, "--all")[0])
+
+    def test_one_file_twice(self):
+        path = self.small_model()
+        (self.folder / "link.safetensors").symlink_to(path)
+        os.link(path, self.folder / "hard.safetensors")
+        for other in (path.name, "link.safetensors", "hard.safetensors", "./model.safetensors"):
+            out = self.run_command("diff", path.name, other)[0]
+            self.assertIn("\nA and B are the same file\nsame weights: 3 identical\n", out)
+            self.assertTrue(self.document(path, other, code=0)["same_files"])
+        copy = self.small_model("copy.safetensors")
+        self.assertNotIn("same file", self.run_command("diff", path, copy)[0])
+        self.assertFalse(self.document(path, copy, code=0)["same_files"])
+
+    def test_figures(self):
+        a, b = [1.0, -2.0, 3.0, 4.0, 0.0], [1.0, -2.5, 3.0, 4.25, 0.0]
+        (row,) = self.rows(*self.pair({"w": f32(a)}, {"w": f32(b)}))
+        distance, norm = math.hypot(0.5, 0.25), math.sqrt(sum(x * x for x in a))
+        self.assertEqual(
+            (row["verdict"], row["paired"], row["count"], row["equal"], row["changed"]), ("changed", "name", 5, 3, 0.4)
+        )
+        self.assertEqual((row["max_abs"], row["nonfinite"]), (0.5, 0))
+        self.assertAlmostEqual(row["distance"], distance)
+        self.assertAlmostEqual(row["rel_l2"], distance / norm)
+        self.assertAlmostEqual(row["cosine"], sum(x * y for x, y in zip(a, b)) / norm / math.sqrt(sum(y * y for y in b)))
+        out = self.run_command("diff", "a.safetensors", "b.safetensors", code=1)[0]
+        self.assertIn("\ndifferent: 1 changed\n\nverdict  name  dtype  shape  changed  max_abs  rel_l2  cosine\n", out)
+        self.assertRegex(out, r"\nchanged  w     f32    5         40 %      0\.5  0\.1021  0\.99\d+\n")
+
+    def test_what_is_on_one_side_only(self):
+        paths = self.pair({"x": f32(ramp(4)), "gone": f32(ramp(2, 5))}, {"x": f32(ramp(4)), "new": f32(ramp(3, 9))})
+        removed, added = self.rows(*paths)[1:]
+        self.assertEqual((removed["verdict"], removed["name"], removed["shape"]), ("removed", "gone", [2]))
+        self.assertEqual((added["verdict"], added["other_name"], added["other_shape"]), ("added", "new", [3]))
+        self.assertNotIn("name", added)
+        out = self.run_command("diff", *paths, code=1)[0]
+        self.assertIn("\ndifferent: 1 removed, 1 added; the same: 1 identical\n", out)
+        self.assertRegex(out, r"\nverdict  name  dtype  shape\nremoved  gone  f32    2\nadded    new   f32    3\n")
+
+    def test_another_format(self):
+        values = [1.0, 0.5, -2.0, 384.0]
+        same = self.pair({"w": f32(values), "v": f32(values)}, {"w": bf16(values), "v": f32(values)})
+        self.assertEqual([row["verdict"] for row in self.rows(*same, code=0)], ["retyped", "identical"])
+        self.assertIn("same weights: 1 identical, 1 retyped\n", self.run_command("diff", *same)[0])
+        self.assertIn("\ndifferent: 1 retyped; the same: 1 identical\n", self.run_command("diff", *same, "--exact", code=1)[0])
+        self.assertRegex(self.run_command("diff", *same, "--exact", code=1)[0], r"\nretyped  w +f32 -> bf16  4 +0 % +0 +0 +1\n")
+        odd = self.pair({"w": f32([1.0, 1.001, 3.0])}, {"w": bf16([1.0, 1.001, 3.0])})
+        (row,) = self.rows(*odd)
+        self.assertEqual((row["verdict"], row["dtype"], row["other_dtype"], row["equal"]), ("changed", "f32", "bf16", 2))
+
+    def test_another_shape(self):
+        same = self.pair({"w": f32(ramp(6), (2, 3))}, {"w": f32(ramp(6), (1, 6))})
+        (row,) = self.rows(*same, code=0)
+        self.assertEqual((row["verdict"], row["shape"], row["other_shape"], row["equal"]), ("reshaped", [2, 3], [1, 6], 6))
+        self.assertIn("same weights: 1 reshaped\n", self.run_command("diff", *same)[0])
+        self.run_command("diff", *same, "--exact", code=1)
+        self.assertIn("2x3 -> 1x6", self.run_command("diff", *same, "--all")[0])
+        other = self.pair({"w": f32(ramp(6), (2, 3))}, {"w": f32(ramp(6, 2), (6,))})
+        self.assertEqual(self.rows(*other)[0]["equal"], 0)
+        longer = self.pair({"w": f32(ramp(6), (2, 3))}, {"w": f32(ramp(8), (2, 4))})
+        self.assertRegex(self.run_command("diff", *longer, code=1)[0], r"\nreshaped  w     f32    2x3 -> 2x4\n")
+
+    def test_tolerance(self):
+        paths = self.pair({"w": f32([1.0, 2.0]), "v": f32([1.0])}, {"w": f32([1.0, 2.25]), "v": f32([1.0])})
+        self.run_command("diff", *paths, "--tolerance", "0.2", code=1)
+        for tolerance in ("0.25", "1", "1e9"):
+            out = self.run_command("diff", *paths, "--tolerance", tolerance)[0]
+            self.assertIn("same weights: 1 identical, 1 within the tolerance\n", out)
+        summary = self.document(*paths, "--tolerance", "0.25", code=0)["summary"]
+        self.assertEqual((summary["changed"], summary["close"], summary["different"]), (1, 1, 0))
+        zeros = self.pair({"w": f32([0.0])}, {"w": f32([-0.0])})
+        self.run_command("diff", *zeros, code=1)
+        self.run_command("diff", *zeros, "--tolerance", "0")
+        odd = self.pair({"w": f32([1.0, math.nan])}, {"w": f32([1.0, 5.0])})
+        self.run_command("diff", *odd, "--tolerance", "1e9", code=1)
+        for wrong in ("", "x", "-1", "1e999", "nan", "0.1x"):
+            self.assert_one_line(self.run_command("diff", *paths, "--tolerance", wrong, code=2)[1])
+        self.assert_one_line(self.run_command("diff", *paths, "--tolerance", "1", "--exact", code=2)[1])
+
+    def test_not_finite(self):
+        nan = self.pair({"w": f32([1.0, math.nan, math.inf])}, {"w": f32([1.0, math.nan, math.inf])})
+        self.assertEqual(self.rows(*nan, code=0)[0]["nonfinite"], 2)
+        other = self.pair({"w": f32([1.0, math.nan])}, {"w": f32([1.0, -math.inf])})
+        (row,) = self.rows(*other)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"]), ("changed", 1, 0))
+        self.assertIn("nonfinite", self.run_command("diff", *other, code=1)[0])
+
+    def test_names_of_any_kind(self):
+        names = ["a\n\x1b[31msame weights: 1 identical", 'quo"te,comma', "naïve.重み", "tab\there", "same weights:"]
+        a, b = self.pair({name: f32([1.0]) for name in names}, {name: f32([2.0]) for name in names})
+        out = self.run_command("diff", a, b, code=1)[0]
+        self.assertNotIn("\x1b", out)
+        self.assertEqual([line for line in out.splitlines() if line.startswith("same weights")], [])
+        self.assertIn("naïve.重み", out)
+        self.assertEqual([row["name"] for row in self.rows(a, b)], names)
+        table = list(csv.DictReader(io.StringIO(self.run_command("diff", a, b, "--csv", code=1)[0], newline="")))
+        self.assertEqual([row["name"] for row in table], names)
+        self.assertEqual({row["max_abs"] for row in table}, {"1"})
+
+    # ---- pairs by content
+
+    def test_renamed(self):
+        a = {"conv.weight": f32(ramp(40), (4, 10)), "conv.bias": f32(ramp(40, 9)), "fc": f32(ramp(40, 77))}
+        b = {"encoder.weight": a["conv.weight"], "encoder.bias": a["conv.bias"], "fc": a["fc"]}
+        paths = self.pair(a, b)
+        pairs = {row["name"]: (row["verdict"], row["other_name"]) for row in self.rows(*paths, code=0)}
+        self.assertEqual(
+            pairs,
+            {"conv.weight": ("renamed", "encoder.weight"), "conv.bias": ("renamed", "encoder.bias"), "fc": ("identical", "fc")},
+        )
+        self.assertIn("same weights: 1 identical, 2 renamed\n", self.run_command("diff", *paths)[0])
+        out = self.run_command("diff", *paths, "--all")[0]
+        self.assertRegex(out, r"\nverdict    name +name in B +dtype")
+        self.assertRegex(out, r"\nrenamed    conv\.weight  encoder\.weight  f32")
+        self.assertRegex(out, r"\nidentical  fc           -               f32")
+        self.run_command("diff", *paths, "--exact", code=1)
+        out = self.run_command("diff", *paths, "--names-only", code=1)[0]
+        self.assertIn("\ndifferent: 2 removed, 2 added; the same: 1 identical\n", out)
+
+    def test_a_few_that_are_renamed_are_listed(self):
+        for count, is_listed in ((20, True), (21, False)):
+            a = {f"old.{i}": f32(ramp(30, 10 * i)) for i in range(count)}
+            paths = self.pair(
+                {**a, "x": f32([1.0])}, {**{f"new.{i}": tensor for i, tensor in enumerate(a.values())}, "x": f32([2.0])}
+            )
+            out = self.run_command("diff", *paths, code=1)[0]
+            self.assertIn(f"\ndifferent: 1 changed; the same: {count} renamed\n", out)
+            self.assertEqual(len([line for line in out.splitlines() if line.startswith("renamed")]), count if is_listed else 0)
+            self.assertNotIn(" more", out)
+            self.assertEqual(self.run_command("diff", *paths, "--all", code=1)[0].count("\nrenamed"), count)
+
+    def gguf(self, name, tensors):
+        """Writes {name: (type number, shape outermost first, bytes)}."""
+        infos, data = b"", b""
+        for key, (number, shape, content) in tensors.items():
+            text = key.encode()
+            infos += (
+                struct.pack("<Q", len(text))
+                + text
+                + struct.pack("<I", len(shape))
+                + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+            )
+            infos += struct.pack("<IQ", number, len(data))
+            data += content + bytes(-len(content) % 32)
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0) + infos
+        (self.folder / name).write_bytes(head + bytes(-len(head) % 32) + data)
+        return name
+
+    def test_across_formats(self):
+        """Blocks of GGUF and what they decode to, by content since the two name tensors differently."""
+        quants = [(i * 37 + j * 11) % 251 - 125 for i in range(8) for j in range(32)]
+        blocks = b"".join(struct.pack("<e32b", 0.5, *quants[i : i + 32]) for i in range(0, 256, 32))
+        a = self.gguf("a.gguf", {"blk.3.attn_q.weight": (8, (2, 128), blocks)})
+        b = self.safetensors(
+            "b.safetensors", {"model.layers.3.self_attn.q_proj.weight": f32([0.5 * quant for quant in quants], (2, 128))}
+        ).name
+        (row,) = self.rows(a, b, code=0)
+        self.assertEqual((row["verdict"], row["paired"], row["dtype"], row["other_dtype"]), ("retyped", "decoded", "q8_0", "f32"))
+        out = self.run_command("diff", a, b, "--exact", code=1)[0]
+        self.assertRegex(out, r"\nretyped  blk\.3\.attn_q\.weight  model\.layers\.3\.self_attn\.q_proj\.weight  q8_0 -> f32  2x128")
+        self.assertIn("blk.*.         3\nattn_q.weight  .\n", self.run_command("diff", a, b, "--by", "layer", "--all")[0])
+
+    def test_transposed_and_tied(self):
+        columns = [math.sin(i) for i in range(600)]
+        turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
+        paths = self.pair(
+            {"w": f32(columns, (30, 20)), "e": f32(ramp(50))},
+            {"w": f32(turned, (20, 30)), "e": f32(ramp(50)), "head": f32(ramp(50))},
+        )
+        words = {row["other_name"]: (row["name"], row["verdict"]) for row in self.rows(*paths, code=0)}
+        self.assertEqual(words, {"w": ("w", "transposed"), "e": ("e", "identical"), "head": ("e", "tied")})
+        self.assertIn("same weights: 1 identical, 1 tied, 1 transposed\n", self.run_command("diff", *paths)[0])
+        self.assertIn(
+            "\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0]
+        )
+
+    def test_transposed_and_changed(self):
+        columns = [math.sin(i) for i in range(600)]
+        turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
+        paths = self.pair({"w": f32(columns, (30, 20))}, {"w": f32([turned[0] + 0.25, *turned[1:]], (20, 30))})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"]), ("transposed", 599, 0.25))
+        self.assertIn("\ndifferent: 1 transposed\n", self.run_command("diff", *paths, code=1)[0])
+        self.assertIn("same weights: 1 within the tolerance\n", self.run_command("diff", *paths, "--tolerance", "0.25")[0])
+
+    def test_arrays_without_names(self):
+        for name, values in (("old.npy", [1.0, 2.0]), ("new.npy", [1.0, 2.5])):
+            header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+            header += b" " * (-(len(header) + 11) % 64) + b"\n"
+            (self.folder / name).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + floats(values))
+        (row,) = self.rows("old.npy", "new.npy")
+        self.assertEqual((row["name"], row["other_name"], row["verdict"], row["equal"]), ("old", "new", "changed", 1))
+
+    def test_types_without_arithmetic(self):
+        paths = self.pair(
+            {"c": ("C64", (2,), floats([1, 2, 3, 4])), "m": ("BOOL", (2,), b"\1\0")},
+            {"c": ("C64", (2,), floats([1, 2, 3, 5])), "m": ("BOOL", (2,), b"\1\0")},
+        )
+        row = self.rows(*paths)[0]
+        self.assertEqual((row["verdict"], row["equal"]), ("changed", 1))
+        self.assertNotIn("max_abs", row)
+        self.assertIn(
+            "verdict  name  dtype  shape  changed\nchanged  c     c64    2         50 %\n",
+            self.run_command("diff", *paths, code=1)[0],
+        )
+
+    def test_real_exports(self):
+        """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""
+        old, new = (self.data_file("silero-vad", f"silero_vad_{name}.onnx") for name in ("16k_op15", "op18_ifless"))
+        plain = self.data_file("silero-vad", "silero_vad_16k.safetensors")
+        same = [row["name"] for row in self.rows(old, new) if row["verdict"] == "identical"]
+        self.assertEqual(len(same), 15)
+        self.assertIn("model.encoder.0.reparam_conv.weight", same)
+        for export in (old, new):
+            pairs = {
+                (row["name"], row["other_name"]) for row in self.rows(plain, export) if row["verdict"] not in ("removed", "added")
+            }
+            self.assertEqual(pairs, {("stft_conv.weight", "model.stft.forward_basis_buffer")})
+
+    def test_real_releases(self):
+        old, new = (self.data_file("magika", f"standard_v3_{i}.onnx") for i in (0, 1))
+        rows = self.rows(old, new)
+        counts = {word: sum(row["verdict"] == word for row in rows) for word in ("changed", "identical", "renamed")}
+        self.assertEqual((counts["changed"], counts["identical"]), (9, 14))
+        self.assertIn(("const_fold_opt__156", "const_fold_opt__152"), [(row.get("name"), row.get("other_name")) for row in rows])
+        self.assertGreaterEqual(counts["renamed"], 10)
+
+    # ---- which rows, in which order
+
+    def many(self):
+        base = ramp(8)
+        a = {"same": base, "small": base, "large": base, "zero": [0.0] * 8, "old": base + [9.0], "older": ramp(30, 3)}
+        b = {
+            "same": base,
+            "small": [x * 1.001 for x in base],
+            "large": [x * 3 for x in base],
+            "zero": [5.0] + [0.0] * 7,
+            "new": ramp(5, 50),
+        }
+        return self.pair({name: f32(values) for name, values in a.items()}, {name: f32(values) for name, values in b.items()})
+
+    def names(self, *arguments, code=1):
+        """The first two columns of the table."""
+        lines = self.run_command("diff", *arguments, code=code)[0].split("\n\n")[1].splitlines()[1:]
+        return [line.split()[1] for line in lines if line.split()[0].isalpha() and line.split()[0] != "and"]
+
+    def test_order(self):
+        paths = self.many()
+        self.assertEqual(self.names(*paths), ["zero", "large", "small", "older", "old", "new"])
+        self.assertEqual(self.names(*paths, "--top", "2"), ["zero", "large"])
+        self.assertIn("\nand 4 more\n", self.run_command("diff", *paths, "--top", "2", code=1)[0])
+        self.assertEqual(self.names(*paths, "--all"), ["zero", "large", "small", "older", "old", "new", "same"])
+        self.assertEqual(self.names(*paths, "--sort", "-name")[:2], ["zero", "small"])
+        self.assertEqual(self.names(*paths, "--sort", "-rel_l2")[:2], ["small", "large"])
+        self.assertEqual(
+            self.names(*paths, "--sort", "max_abs", "--columns", "verdict,name,max_abs", "--top", "2"), ["zero", "large"]
+        )
+        top = [row["name"] for row in self.document(*paths, "--top", "3", code=1)["tensors"]]
+        self.assertEqual(top, ["zero", "large", "small"])
+        self.assertEqual([row["name"] for row in self.document(*paths, code=1)["tensors"]][:4], ["same", "small", "large", "zero"])
+        err = self.run_command("diff", *paths, "--sort", "relative", code=2)[1]
+        self.assert_one_line(err)
+        self.assertIn("rel_l2", self.run_command("diff", *paths, "--sort", "rel_l3", code=2)[1])
+
+    def test_what_comes_before_all_numbers(self):
+        a = {
+            "zero": f32([0.0, 0.0]),
+            "sign": f32([0.0, 0.0]),
+            "large": f32([1.0, 1.0]),
+            "nan": f32([1.0, 1.0]),
+            "type": ("C64", (1,), floats([1, 2])),
+        }
+        b = {
+            "zero": f32([0.0, 9.0]),
+            "sign": f32([0.0, -0.0]),
+            "large": f32([9.0, 9.0]),
+            "nan": f32([1.0, math.nan]),
+            "type": ("C64", (1,), floats([1, 3])),
+        }
+        self.assertEqual(self.names(*self.pair(a, b)), ["zero", "nan", "large", "sign", "type"])
+
+    def test_what_is_on_one_side_only_is_cut_for_people(self):
+        base = {f"t{i}": f32(ramp(i + 2, i)) for i in range(30)}
+        paths = self.pair({"x": f32([1.0]), **base}, {"x": f32([2.0])})
+        self.assertEqual(len(self.names(*paths)), 21)
+        self.assertEqual(self.names(*paths)[:3], ["x", "t29", "t28"])
+        self.assertIn(
+            "\nand 10 more that are on one side only; --all lists everything\n", self.run_command("diff", *paths, code=1)[0]
+        )
+        for arguments in (("--all",), ("--top", "99"), ("--sort", "name")):
+            self.assertEqual(len(self.names(*paths, *arguments)), 31)
+        self.assertEqual(len(self.rows(*paths)), 31)
+
+    def test_selection(self):
+        paths = self.many()
+        self.assertEqual(self.names(*paths, "--tensor", "*l*", "--exclude", "la*"), ["small", "older", "old"])
+        self.assertEqual([row["verdict"] for row in self.rows(*paths, "--tensor", "same", code=0)], ["identical"])
+        for patterns in (("--tensor", "smal"), ("--exclude", "*")):
+            out, err = self.run_command("diff", *paths, *patterns, code=2)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+
+    def test_widths(self):
+        layers = {f"model.layers.{i}.self_attn.q_proj.weight": f32(ramp(4, i)) for i in range(120)}
+        other = {name: f32(ramp(4, i + (i > 60))) for i, name in enumerate(layers)}
+        paths = self.pair(layers, {**other, "model.a_name_that_is_quite_long_and_differs.weight": f32(ramp(7))})
+        for width in (40, 60, 80, 120):
+            for arguments in ((), ("--all",), ("--by", "layer"), ("--by", "kind")):
+                out = self.run_command("diff", *paths, *arguments, code=1, COLUMNS=str(width))[0]
+                for line in out.splitlines():
+                    self.assertTrue(
+                        len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line)
+                    )
+
+    def test_colours(self):
+        paths = self.many()
+        for color in ((), ("--no-color",)):
+            self.assertNotIn("\x1b", self.run_command("diff", *paths, *color, code=1)[0])
+        out = self.run_command("diff", *paths, "--color", code=1, NO_COLOR="1")[0]
+        self.assertRegex(out, "\x1b\\[31mremoved\x1b\\[0m  \x1b\\[31molder\x1b\\[0m")
+        self.assertRegex(out, "\x1b\\[32madded\x1b\\[0m")
+
+    # ---- layers
+
+    def layered(self):
+        a, b = {"embed": f32(ramp(6))}, {"embed": f32(ramp(6))}
+        for i in range(12):
+            for kind in ("attn.q.weight", "mlp.experts.0.w", "mlp.experts.1.w", "norm"):
+                values = ramp(8, i)
+                a[f"model.layers.{i}.{kind}"] = f32(values)
+                scale = 1 + (0 if i < 3 or kind == "norm" else 0.5 if kind.startswith("mlp") else 0.0005)
+                b[f"model.layers.{i}.{kind}"] = f32([x * scale for x in values])
+        del b["model.layers.11.attn.q.weight"]
+        b["model.layers.12.attn.q.weight"] = f32(ramp(5, 900))
+        return self.pair(a, b)
+
+    def test_grid(self):
+        out = self.run_command("diff", *self.layered(), "--by", "layer", code=1)[0]
+        grid = out.split("\n\n")[1].splitlines()
+        self.assertEqual(
+            grid[:3], ["model.layers.*.  0         10", "attn.q.weight    ...--------<>", "mlp.experts.*.w  ...#########"]
+        )
+        self.assertEqual(grid[3], ". the same, - rel_l2 below 0.001, # 0.1 or more, < in A only, > in B only")
+        self.assertEqual(grid[4], "2 kinds are the same everywhere; --all shows them")
+        table = out.split("\n\n")[2].splitlines()
+        self.assertEqual(
+            table[0].split(), ["layer", "tensors", "same", "differing", "removed", "added", "changed", "max_abs", "rel_l2"]
+        )
+        self.assertEqual([line.split()[0] for line in table[1:]], [str(i) for i in range(3, 13)])
+        self.assertIn("norm", self.run_command("diff", *self.layered(), "--by", "layer", "--all", code=1)[0])
+
+    def test_marks_of_what_has_no_figures(self):
+        complex_ = ("C64", (1,), floats([1, 2]))
+        a = {"l.0.x": complex_, "l.1.x": f32([0.0]), "l.2.e.0.x": f32([1.0]), "l.2.e.1.x": f32([2.0]), "l.3.x": f32([0.0])}
+        b = {
+            "l.0.x": ("C64", (1,), floats([1, 3])),
+            "l.1.x": f32([5.0]),
+            "l.2.e.0.x": f32([1.0]),
+            "l.2.e.2.x": f32([3.0]),
+            "l.3.x": f32([-0.0]),
+        }
+        out = self.run_command("diff", *self.pair(a, b), "--by", "layer", "--names-only", code=1)[0]
+        self.assertIn("\nx      !# -\ne.*.x    !\n- rel_l2 below 0.001, # 0.1 or more, ! different without figures\n", out)
+
+    def test_groups(self):
+        paths = self.layered()
+        document = self.document(*paths, "--by", "layer", code=1)
+        tensors = self.document(*paths, code=1)["tensors"]
+        layers = {layer["layer"]: layer for layer in document["layers"]}
+        self.assertEqual(list(layers), [*range(13), None])
+        self.assertEqual((layers[None]["tensors"], layers[None]["same"]), (1, 1))
+        self.assertEqual((layers[11]["tensors"], layers[11]["removed"], layers[12]["added"]), (4, 1, 1))
+        members = [row for row in tensors if ".7." in (row["name"] or "")]
+        self.assertEqual(layers[7]["tensors"], len(members))
+        self.assertEqual(layers[7]["differing"], sum(row["verdict"] == "changed" for row in members))
+        self.assertEqual(layers[7]["max_abs"], max(row["max_abs"] for row in members))
+        self.assertAlmostEqual(
+            layers[7]["changed"], sum(row["count"] - row["equal"] for row in members) / sum(row["count"] for row in members)
+        )
+        distance, norm = (math.sqrt(sum(row[key] ** 2 for row in members)) for key in ("distance", "norm"))
+        self.assertAlmostEqual(layers[7]["rel_l2"], distance / norm)
+        cells = [(cell["kind"], cell["layer"], cell["tensors"]) for cell in document["cells"] if cell["layer"] == 7]
+        self.assertEqual(
+            cells, [("model.layers.*.attn.q.weight", 7, 1), ("model.layers.*.mlp.experts.*.w", 7, 2), ("model.layers.*.norm", 7, 1)]
+        )
+        kinds = self.document(*paths, "--by", "kind", "--sort", "rel_l2", code=1)["kinds"]
+        self.assertEqual([kind["kind"] for kind in kinds][0], "model.layers.*.mlp.experts.*.w")
+        self.assertEqual(sum(kind["tensors"] for kind in kinds), len(tensors))
+        table = list(csv.DictReader(io.StringIO(self.run_command("diff", *paths, "--by", "layer", "--csv", code=1)[0], newline="")))
+        self.assertEqual([row["layer"] for row in table], [str(i) for i in range(13)] + [""])
+        self.assert_one_line(self.run_command("diff", *paths, "--by", "tensor", code=2)[1])
+        self.assert_one_line(self.run_command("diff", *paths, "--by", "layer", "--sort", "name", code=2)[1])
+
+    def test_layers_without_a_difference(self):
+        a, _ = self.layered()
+        out = self.run_command("diff", a, a, "--by", "layer")[0]
+        self.assertIn("same weights: 49 identical\n", out)
+        self.assertNotIn("layer  ", out)
+        self.assertIn("mlp.experts.*.w  ............\n", self.run_command("diff", a, a, "--by", "layer", "--all")[0])
+
+    # ---- what it is told, and how it ends
+
+    def test_command_line(self):
+        path = self.small_model()
+        for arguments in ((), (path,), (path, path, path), (path, path, "--json", "--csv"), (path, path, "--nams-only")):
+            out, err = self.run_command("diff", *arguments, code=2)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+        self.assertIn("--names-only", err)
+        self.assertIn("tensormorph diff", self.run_command("diff", "--help")[0])
+
+    def test_trouble(self):
+        good = self.small_model()
+        (self.folder / "lfs.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+        several = self.folder / "several"
+        several.mkdir()
+        for name in "ab":
+            self.small_model(f"several/{name}.safetensors")
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        for bad, words in (
+            ("nowhere", "nowhere"),
+            ("lfs.safetensors", "Git LFS pointer"),
+            ("several", "a.safetensors"),
+            ("fifo", "fifo"),
+        ):
+            for arguments in ((good, bad), (bad, good), (bad, good, "--json"), (bad, good, "--quiet")):
+                out, err = self.run_command("diff", *arguments, code=3)
+                self.assertEqual(out, "")
+                self.assert_one_line(err)
+                self.assertIn(words, err)
+        self.assertEqual(self.run_command("diff", "nowhere", "lfs.safetensors", code=3)[1].count("\n"), 2)
+        self.run_command("diff", good, good, "--max-header", "16", code=3)
+
+    def test_truncated(self):
+        paths = self.pair(
+            {name: f32(ramp(40, i)) for i, name in enumerate("abc")}, {name: f32(ramp(40, i)) for i, name in enumerate("abc")}
+        )
+        os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
+        out, err = self.run_command("diff", *paths, code=3)
+        self.assertIn("1 unexamined; the same: 2 identical", out)
+        self.assert_one_line(err)
+        self.assertIn("c", err)
+        self.assertEqual([row["verdict"] for row in self.rows(*paths, code=3)], ["identical", "identical", "unexamined"])
+
+    def test_quiet_ends_at_the_first_difference(self):
+        paths = self.pair(
+            {name: f32(ramp(40, i)) for i, name in enumerate("abc")},
+            {name: f32(ramp(40, i + (i == 0))) for i, name in enumerate("abc")},
+        )
+        self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
+        os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
+        self.run_command("diff", *paths, code=3)
+        self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
+        self.assertEqual(self.document(*paths, "--quiet", code=3)["summary"]["changed"], 1)
+
+    def test_sets_and_folders(self):
+        tensors = {"a": f32(ramp(40)), "b": f32(ramp(40, 7))}
+        whole = self.safetensors("whole.safetensors", tensors)
+        folder = self.folder / "set"
+        folder.mkdir()
+        for i, (name, tensor) in enumerate(tensors.items(), 1):
+            self.safetensors(f"set/m-{i}.safetensors", {name: tensor})
+        index = folder / "model.safetensors.index.json"
+        index.write_text(json.dumps({"metadata": {}, "weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}))
+        for other in (folder, index, folder / "m-2.safetensors"):
+            self.assertEqual([row["verdict"] for row in self.rows(whole, other, code=0)], ["identical"] * 2)
+        self.assertIn("A and B are the same files", self.run_command("diff", folder, index)[0])
+
+    def test_every_thread_count_and_device_says_the_same(self):
+        paths = self.layered()
+        wanted = self.document(*paths, code=1)["tensors"]
+        for extra in (["--threads", "1"], ["--device", "reference"], ["--max-memory", "64M"], ["--reproducible"]):
+            self.assertEqual(self.document(*paths, *extra, code=1)["tensors"], wanted, extra)
+
+    def start(self, *arguments):
+        paths = [
+            self.safetensors(name, {f"t{i}": ("F32", (1 << 24,), None) for i in range(1024)})
+            for name in ("a.safetensors", "b.safetensors")
+        ]
+        process = subprocess.Popen(
+            [harness.COMMAND, "diff", *paths, *arguments],
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        time.sleep(0.5)
+        self.assertIsNone(process.poll(), "it ended before anything could happen to it")
+        return process, paths
+
+    def test_interrupt(self):
+        for arguments in (("--by", "layer", "--json"), ()):
+            process, _ = self.start(*arguments)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130)
+            self.assertIn("interrupted", err.decode())
+            if arguments:
+                self.assertFalse(json.loads(out)["complete"])
+            else:
+                self.assertIn("(cancelled after", out.decode())
+                self.assertNotIn("same weights", out.decode())
+
+    def test_file_that_shrinks_meanwhile(self):
+        process, paths = self.start("--json")
+        os.truncate(paths[1], 1 << 20)
+        out, err = process.communicate(timeout=60)
+        document = json.loads(out)
+        self.assertEqual((process.returncode, document["verdict"], document["complete"]), (3, "trouble", False), err)
+        self.assert_one_line(err.decode())
+        self.assertIn("b.safetensors", err.decode())
+
+
+if __name__ == "__main__":
+    harness.main()

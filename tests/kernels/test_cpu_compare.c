@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * compare_tensors of the CPU backend, bit for bit, for each instruction set: two tensors that are mostly the same, because
+ * runs of equal blocks, blocks with one difference, and what follows them take different ways through the kernels.
+ */
+#include "conformance/kernel_cases.h"
+#include "kernel_probe.h"
+#include "tensormorph/canonical_sum.h"
+
+#define SEED UINT64_C(20241130)
+#define ELEMENTS (2 * TM_SUM_SUPERBLOCK + 7 * TM_SUM_BLOCK + 96)
+#define MISALIGNED 3
+
+static const char *const sets[] = { "avx2", "avx512" };
+#define SETS (sizeof sets / sizeof sets[0])
+
+typedef struct pair {
+  uint32_t       format;
+  uint64_t       elements, bytes;
+  unsigned char *memory[2];             /* misaligned; `data` is in them */
+  unsigned char *data[2];
+} pair;
+
+static pair pair_make(uint32_t format, uint64_t elements) {
+  const tm_format_info *info = tm_format_find(format);
+  pair p = { .format = format, .elements = elements, .bytes = elements / info->block_elements * info->block_bytes };
+  for (int i = 0; i < 2; ++i) {
+    assert_non_null(p.memory[i] = malloc(p.bytes + MISALIGNED));
+    p.data[i] = p.memory[i] + (i == 0 ? MISALIGNED : 0);
+  }
+  return p;
+}
+
+static void pair_free(pair *p) {
+  for (int i = 0; i < 2; ++i) free(p->memory[i]);
+}
+
+static void expect_same(const pair *p, const char *what) {
+  static const uint32_t lanes[] = { 1, 3 };
+  probe r = probe_of(TM_OP_COMPARE_TENSORS, NULL, 0);
+  for (int i = 0; i < 2; ++i) probe_input(&r, p->format, 1, &p->elements, p->data[i]);
+  probe_finish(&r, TM_FORMAT_U64);
+  probe_reference(&r);
+  for (size_t s = 0; s < SETS; ++s) {
+    for (size_t l = 0; l < sizeof lanes / sizeof lanes[0]; ++l) {
+      kernel_host host;
+      char row[64];
+      kernel_host_open(&host, probe_entry(), sets[s], lanes[l], 0);
+      if (host.status != TM_ERROR_NO_DEVICE) {
+        snprintf(row, sizeof row, "cpu_compare_tensors__%s", sets[s]);
+        probe_run(&r, &host, row);
+        const uint64_t *actual = probe_result(&r), *expected = r.expected;
+        for (uint64_t w = 0; w < TM_COMPARISON_WORDS; ++w) {
+          if (actual[w] != expected[w]) {
+            fail_msg("%s %s, %s: word %llu is %llx, expected %llx", sets[s], tm_format_find(p->format)->name, what,
+                     (unsigned long long)w, (unsigned long long)actual[w], (unsigned long long)expected[w]);
+          }
+        }
+      }
+      kernel_host_close(&host);
+    }
+  }
+  probe_free(&r);
+}
+
+/* ---- formats of single elements ---- */
+
+static const uint32_t plain_formats[] = {
+  TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2, TM_FORMAT_I8, TM_FORMAT_U8,
+  TM_FORMAT_I16, TM_FORMAT_U16, TM_FORMAT_I32, TM_FORMAT_U32, TM_FORMAT_I64, TM_FORMAT_U64, TM_FORMAT_BOOL,
+};
+#define PLAIN_FORMATS (sizeof plain_formats / sizeof plain_formats[0])
+
+static void fill_values(const pair *p, double scale, uint64_t *random) {
+  const tm_codec *codec = tm_codec_find(p->format);
+  const uint32_t step = tm_format_find(p->format)->block_bytes;
+  for (uint64_t i = 0; i < p->elements; ++i) {
+    const double value = scale * plain_value(random);
+    codec->encode(&value, 1, p->data[0] + i * step);
+  }
+  memcpy(p->data[1], p->data[0], p->bytes);
+}
+
+/* Flips the lowest bit of one element. */
+static void change(const pair *p, uint64_t element) { p->data[1][element * tm_format_find(p->format)->block_bytes] ^= 1; }
+
+static void set_both(const pair *p, uint64_t element, double a, double b) {
+  const tm_codec *codec = tm_codec_find(p->format);
+  const uint32_t step = tm_format_find(p->format)->block_bytes;
+  codec->encode(&a, 1, p->data[0] + element * step);
+  codec->encode(&b, 1, p->data[1] + element * step);
+}
+
+static void test_few_differences(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  for (size_t f = 0; f < PLAIN_FORMATS; ++f) {
+    pair p = pair_make(plain_formats[f], ELEMENTS);
+    fill_values(&p, 30, &random);
+    expect_same(&p, "all equal");
+    change(&p, TM_SUM_SUPERBLOCK + 5 * TM_SUM_BLOCK + 77);
+    expect_same(&p, "one element differs");
+    change(&p, TM_SUM_SUPERBLOCK - 1);
+    change(&p, TM_SUM_SUPERBLOCK);
+    change(&p, ELEMENTS - 1);
+    expect_same(&p, "the ends of superblocks and the last element differ");
+    for (uint64_t i = 3 * TM_SUM_BLOCK; i < ELEMENTS; i += 2 * TM_SUM_BLOCK + 1) change(&p, i);
+    expect_same(&p, "every other block differs");
+    for (uint64_t i = 0; i < ELEMENTS; i += 3) change(&p, i);
+    expect_same(&p, "a third differs");
+    pair_free(&p);
+  }
+}
+
+static void test_lengths(void **state) {
+  (void)state;
+  static const uint64_t lengths[] = { 1, 2, 15, 16, 17, 31, 511, 512, 513, 1023, TM_SUM_SUPERBLOCK - 1, TM_SUM_SUPERBLOCK + 1 };
+  uint64_t random = SEED;
+  for (size_t f = 0; f < PLAIN_FORMATS; ++f) {
+    for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; ++n) {
+      pair p = pair_make(plain_formats[f], lengths[n]);
+      fill_values(&p, 30, &random);
+      expect_same(&p, "a length, equal");
+      change(&p, lengths[n] / 2);
+      expect_same(&p, "a length, one differs");
+      pair_free(&p);
+    }
+  }
+}
+
+/* Values of which sums, differences or quotients are special, on either side and on both. */
+static void test_special_values(void **state) {
+  (void)state;
+  static const uint32_t floats[] = {
+    TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2,
+  };
+  static const double specials[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, -NAN, 0x1p-149, 0x1p-133, 0x1p-24, 0x1p-1074, 0x1.8p-1073,
+                                     0x1p-126, 3.4e38, -3.4e38, 65504, 1.7e308, -1.7e308, 1, 0x1.000002p0 };
+  const uint64_t count = sizeof specials / sizeof specials[0];
+  uint64_t random = SEED;
+  for (size_t f = 0; f < sizeof floats / sizeof floats[0]; ++f) {
+    for (uint64_t a = 0; a < count; ++a) {
+      pair p = pair_make(floats[f], 3 * TM_SUM_BLOCK + 40);
+      fill_values(&p, 1, &random);
+      set_both(&p, 100, specials[a], specials[a]);
+      expect_same(&p, "a special value on both sides");
+      for (uint64_t b = 0; b < count; ++b) set_both(&p, TM_SUM_BLOCK * (b % 4) + b, specials[a], specials[b]);
+      expect_same(&p, "special values against each other");
+      pair_free(&p);
+    }
+  }
+}
+
+/* NaN that differ in payload, sign or quietness only: not equal, and not finite. */
+static void test_nan_payloads(void **state) {
+  (void)state;
+  static const struct { uint32_t format; uint64_t bits[4]; } nans[] = {
+    { TM_FORMAT_F32, { 0x7fc00000, 0x7fc00001, 0xffc00000, 0x7f800001 } },
+    { TM_FORMAT_BF16, { 0x7fc0, 0x7fc1, 0xffc0, 0x7f81 } },
+    { TM_FORMAT_F16, { 0x7e00, 0x7e01, 0xfe00, 0x7c01 } },
+    { TM_FORMAT_F64,
+      { UINT64_C(0x7ff8) << 48, UINT64_C(0x7ff8000000000001), UINT64_C(0xfff8) << 48, UINT64_C(0x7ff0000000000001) } },
+    { TM_FORMAT_F8_E5M2, { 0x7e, 0x7f, 0xfe, 0x7d } },
+  };
+  uint64_t random = SEED;
+  for (size_t f = 0; f < sizeof nans / sizeof nans[0]; ++f) {
+    pair p = pair_make(nans[f].format, 5 * TM_SUM_BLOCK);
+    const uint32_t step = tm_format_find(p.format)->block_bytes;
+    fill_values(&p, 1, &random);
+    for (uint64_t i = 0; i < 16; ++i) {
+      memcpy(p.data[0] + (i * 97 + 512) * step, &nans[f].bits[i / 4], step);
+      memcpy(p.data[1] + (i * 97 + 512) * step, &nans[f].bits[i % 4], step);
+    }
+    expect_same(&p, "payloads of NaN");
+    memcpy(p.data[1], p.data[0], p.bytes);
+    expect_same(&p, "equal bits of NaN");
+    pair_free(&p);
+  }
+}
+
+/* Every pair one unit apart: quotients that come again and again, and differ in the last place only. */
+static void test_units_apart(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  for (size_t f = 0; f < PLAIN_FORMATS; ++f) {
+    pair p = pair_make(plain_formats[f], 20 * TM_SUM_BLOCK);
+    fill_values(&p, 100, &random);
+    for (uint64_t i = 0; i < p.elements; ++i) change(&p, i);
+    expect_same(&p, "one unit apart");
+    pair_free(&p);
+  }
+}
+
+/* A largest quotient that grows by one unit of its last place from block to block: a test of it that is off by one misses some. */
+static void test_close_quotients(void **state) {
+  (void)state;
+  static const double larger[] = { 1, 1.5, 0x1.fffffep0, 3 };
+  uint64_t random = SEED;
+  for (size_t k = 0; k < sizeof larger / sizeof larger[0]; ++k) {
+    pair p = pair_make(TM_FORMAT_F32, 64 * TM_SUM_BLOCK);
+    fill_values(&p, 1, &random);
+    set_both(&p, 1, 1e6, 1e6 - 100);            /* no other difference is larger, so that only the quotient shows */
+    for (uint64_t i = 0; i < 64; ++i) set_both(&p, i * TM_SUM_BLOCK + 5 * i + 2, larger[k], -ldexp((double)(i + 1), -52));
+    expect_same(&p, "close quotients");
+    pair_free(&p);
+  }
+}
+
+/* ---- blocks with scales ---- */
+
+static uint16_t f16_bits(double value) {
+  uint16_t bits;
+  tm_codec_find(TM_FORMAT_F16)->encode(&value, 1, &bits);
+  return bits;
+}
+
+typedef enum scales { ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SCALES_COUNT } scales;
+
+static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) {
+  const double usual = 0.01 * (1 + (double)random_below(random, 1000) / 1000);
+  switch (kind) {
+  case ALIKE: return 0.0123;
+  case SLIGHTLY_OFF: return 0.0123 + (side == 1 ? 0.00001 * (double)random_below(random, 3) : 0);
+  case WIDE: return ldexp(usual, (int)random_below(random, 14) - 7);
+  case FAR_APART: return side == 0 ? usual : usual / 100;
+  case NEGATIVE: return random_below(random, 2) ? -usual : usual;
+  case SOME_ZERO: return random_below(random, 3) ? usual : random_below(random, 2) ? -0.0 : 0.0;
+  case SUBNORMAL: return ldexp((double)random_below(random, 9), -24);
+  default: return block % 200 == 150 ? (side == 0 ? NAN : INFINITY) : usual;
+  }
+}
+
+static void fill_quants(const pair *p, scales kind, int has_lowest, uint64_t *random) {
+  const uint32_t step = tm_format_find(p->format)->block_bytes;
+  for (uint64_t b = 0; b * step < p->bytes; ++b) {
+    unsigned char *first = p->data[0] + b * step, *second = p->data[1] + b * step;
+    for (int side = 0; side < 2; ++side) {
+      const uint16_t bits = f16_bits(scale_of(kind, b, side, random));
+      memcpy(side == 0 ? first : second, &bits, sizeof bits);
+    }
+    if (random_below(random, 2) != 0) memcpy(second, first, 2);
+    for (uint32_t i = 2; i < step; ++i) {
+      first[i] = (unsigned char)random_u64(random);
+      if (p->format == TM_FORMAT_Q8_0 && first[i] == 0x80 && !has_lowest) first[i] = 0;
+      second[i] = random_below(random, 4) ? first[i] : (unsigned char)(first[i] ^ (first[i] == 0x81 ? 2 : 1));
+      if (random_below(random, 8) == 0) second[i] = first[i] = p->format == TM_FORMAT_Q8_0 ? 0 : 0x88;
+    }
+    if (b / 20 % 3 == 0) memcpy(second, first, step);
+  }
+}
+
+static void test_quants(void **state) {
+  (void)state;
+  static const uint32_t formats[] = { TM_FORMAT_Q8_0, TM_FORMAT_Q4_0 };
+  uint64_t random = SEED;
+  for (size_t f = 0; f < 2; ++f) {
+    for (scales kind = 0; kind < SCALES_COUNT; ++kind) {
+      for (int has_lowest = 0; has_lowest < 2; ++has_lowest) {
+        pair p = pair_make(formats[f], ELEMENTS);
+        fill_quants(&p, kind, has_lowest, &random);
+        expect_same(&p, "scales and integers");
+        memcpy(p.data[1], p.data[0], p.bytes);
+        expect_same(&p, "equal scales and integers");
+        pair_free(&p);
+      }
+    }
+  }
+}
+
+/* One superblock of many cannot be summed without lanes: the ones after it are right whichever way they are done. */
+static void test_one_odd_superblock(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_Q8_0, 20 * TM_SUM_SUPERBLOCK);
+  fill_quants(&p, SLIGHTLY_OFF, 0, &random);
+  const uint64_t block = TM_SUM_SUPERBLOCK / 32 + 900;
+  const uint16_t large = f16_bits(30000);
+  memcpy(p.data[1] + block * 34, &large, 2);
+  expect_same(&p, "one large scale");
+  p.data[0][block * 34 + 2] = 0x80;
+  expect_same(&p, "one lowest integer");
+  pair_free(&p);
+}
+
+/* Scales so far apart that a difference has more bits than f32, in superblocks with so little in them that no sum rounds. */
+static void test_far_scales(void **state) {
+  (void)state;
+  const uint16_t large = f16_bits(0x1.ffcp0), small = f16_bits(-0x1p-24);
+  pair p = pair_make(TM_FORMAT_Q8_0, 2 * TM_SUM_SUPERBLOCK);
+  memset(p.data[0], 0, p.bytes);
+  memset(p.data[1], 0, p.bytes);
+  for (uint64_t i = 0; i < 2; ++i) {
+    unsigned char *first = p.data[0] + i * p.bytes / 2, *second = p.data[1] + i * p.bytes / 2;
+    memcpy(first, &large, 2);
+    memcpy(second, &small, 2);
+    first[7] = 1;
+    second[7] = i == 0;                 /* the test's host begins with the last superblock */
+  }
+  expect_same(&p, "far scales");
+  pair_free(&p);
+}
+
+/* Integers beyond 2^53 have equal f64 where they differ. */
+static void test_wide_integers(void **state) {
+  (void)state;
+  static const uint32_t formats[] = { TM_FORMAT_I64, TM_FORMAT_U64 };
+  uint64_t random = SEED;
+  for (size_t f = 0; f < 2; ++f) {
+    pair p = pair_make(formats[f], 3 * TM_SUM_BLOCK + 5);
+    for (uint64_t i = 0; i < p.elements; ++i) {
+      const uint64_t a = random_u64(&random) >> (i % 3 * 5), b = a + random_below(&random, 3);
+      memcpy(p.data[0] + 8 * i, &a, 8);
+      memcpy(p.data[1] + 8 * i, &b, 8);
+    }
+    expect_same(&p, "wide integers");
+    pair_free(&p);
+  }
+}
+
+int main(void) {
+  kernel_host host;
+  if (!probe_open(&host, 1, 0)) return 77;
+  kernel_host_close(&host);
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
+    cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
+    cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
+    cmocka_unit_test(test_far_scales),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
