@@ -78,31 +78,36 @@ static tm_status add(reader *r, const tm_flag *flag, const char *value) {
   return TM_OK;
 }
 
+/* `value` NULL: it is the next word. */
+static tm_status read_value(reader *r, const tm_flag *flag, const char *where, const char *value) {
+  if (value == NULL) {
+    if (r->next == r->argc) return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s wants a value (%s)", where, flag->value);
+    value = r->argv[r->next++];
+  }
+  const tm_status status = tm_flag_check(flag, where, value, r->error);
+  return status != TM_OK ? status : add(r, flag, value);
+}
+
 static tm_status read_long(reader *r, const char *text) {
   const size_t   length = strcspn(text, "=");
   bool           negated = false;
+  char           where[64];
   const tm_flag *flag = find_name(r, text, length, &negated);
   if (flag == NULL) return refuse_unknown(r, text, length);
-  if (flag->kind == TM_FLAG_SWITCH) {
-    if (text[length] == '=') return tm_refuse(r->error, TM_ERROR_ARGUMENT, "--%s takes no value", flag->name);
-    return add(r, flag, negated ? "0" : "1");
-  }
-  const char *value = text + length + 1;
-  if (text[length] == '\0') {
-    if (r->next == r->argc)
-      return tm_refuse(r->error, TM_ERROR_ARGUMENT, "--%s wants a value (%s)", flag->name, flag->value);
-    value = r->argv[r->next++];
-  }
-  char where[64];
   snprintf(where, sizeof where, "--%s", flag->name);
-  const tm_status status = tm_flag_check(flag, where, value, r->error);
-  return status != TM_OK ? status : add(r, flag, value);
+  if (flag->kind != TM_FLAG_SWITCH) return read_value(r, flag, where, text[length] == '\0' ? NULL : text + length + 1);
+  if (text[length] == '=') return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s takes no value", where);
+  return add(r, flag, negated ? "0" : "1");
 }
 
 static tm_status read_letters(reader *r, const char *letters) {
   for (; *letters != '\0'; letters++) {
     const tm_flag *flag = find_letter(r, *letters);
     if (flag == NULL) return tm_refuse(r->error, TM_ERROR_ARGUMENT, "unknown option -%c; --help lists all", *letters);
+    if (flag->kind != TM_FLAG_SWITCH) {
+      const char where[] = { '-', *letters, '\0' };
+      return read_value(r, flag, where, letters[1] == '\0' ? NULL : letters + 1);
+    }
     const tm_status status = add(r, flag, "1");
     if (status != TM_OK) return status;
   }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * arguments.h - the command line, sorted into options and operands.  Options may stand anywhere; "--" ends them.
- * Values come as "--name value" or "--name=value"; letters without a value may be joined ("-qh").
+ * Values come as "--name value" or "--name=value", of a letter as "-o value" or "-ovalue"; letters without a value may be
+ * joined ("-qh").
  */
 #ifndef TM_CLI_ARGUMENTS_H
 #define TM_CLI_ARGUMENTS_H

@@ -51,6 +51,7 @@ extern const tm_command tm_command_inspect;
 extern const tm_command tm_command_stats;
 extern const tm_command tm_command_check;
 extern const tm_command tm_command_diff;
+extern const tm_command tm_command_merge;
 extern const tm_command tm_command_explain;
 extern const tm_command tm_command_bench;
 extern const tm_command tm_command_plugin;

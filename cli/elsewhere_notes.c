@@ -8,7 +8,7 @@
 #include "row_selection.h"
 
 #define MOST_DTYPES 16u
-#define MOST_INPUTS 2u          /* all alike: what two sides of one format have in common */
+#define MOST_INPUTS 3u
 #define SAMPLE_ELEMENTS (UINT64_C(1) << 20)     /* what is asked about; jobs cut large tensors, too */
 
 typedef struct dtype_use {
@@ -77,24 +77,37 @@ static void add_note(tm_elsewhere_notes *notes, const dtype_use *use, const tm_c
              candidate->reason[0] != '\0' ? ": " : "", candidate->reason);
 }
 
-static uint32_t input_count(uint32_t op) {
+static bool is_merging(uint32_t op) { return op == TM_OP_WEIGHTED_SUM || op == TM_OP_DARE_SUM || op == TM_OP_TIES_SUM; }
+
+static uint32_t count_inputs(uint32_t op) {
   tm_op_description about = { .struct_size = sizeof about };
   for (uint32_t i = 0; tm_op_describe(i, &about) == TM_OK; i++)
-    if (about.op == op) return about.input_min < MOST_INPUTS ? about.input_min : MOST_INPUTS;
+    if (about.op == op) return about.input_min < 2 ? about.input_min : 2;
   return 1;
+}
+
+/* As many tensors as it takes at least; of what merges, two of them and the numbers between.  Returns how many. */
+static uint32_t fill_inputs(uint32_t op, const tm_operand *tensor, tm_operand out_inputs[MOST_INPUTS]) {
+  tm_operand numbers = { .format = op == TM_OP_DARE_SUM ? TM_FORMAT_U64 : TM_FORMAT_F64, .rank = 1, .dims = { 2 } };
+  if (op == TM_OP_DARE_SUM) numbers.dims[0] = 1 + TM_DARE_WORDS;
+  if (op == TM_OP_TIES_SUM) numbers.dims[0] = 3;
+  out_inputs[0] = out_inputs[2] = *tensor;
+  out_inputs[1] = is_merging(op) ? numbers : *tensor;
+  return is_merging(op) ? 3 : count_inputs(op);
 }
 
 static void explain_one(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const dtype_use *use) {
   const tm_operand       input = { .format = tm_format_lookup(use->name),
                                    .rank = 1,
                                    .dims = { use->element_count < SAMPLE_ELEMENTS ? use->element_count : SAMPLE_ELEMENTS } };
-  const tm_operand       inputs[MOST_INPUTS] = { input, input };
   const tm_operand       output = { .format = TM_FORMAT_NONE };
+  tm_operand             inputs[MOST_INPUTS];
+  const uint32_t         input_count = fill_inputs(op, &input, inputs);
   const tm_run_options   options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation        *explanation = NULL;
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   tm_candidate           chosen = { .struct_size = sizeof chosen }, candidate = { .struct_size = sizeof candidate };
-  if (tm_explain(context, op, NULL, 0, inputs, input_count(op), &output, 1, &options, &explanation, NULL) != TM_OK) return;
+  if (tm_explain(context, op, NULL, 0, inputs, input_count, &output, 1, &options, &explanation, NULL) != TM_OK) return;
   tm_explanation_summarize(explanation, &summary);
   if (tm_explanation_candidate(explanation, summary.chosen, &chosen) == TM_OK && !is_asked(asked, chosen.device_name))
     for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)

@@ -106,6 +106,10 @@ typedef struct line_state {
 static void print_cell(line_state *line, const char *text, uint32_t width, bool left, const char *paint) {
   const uint32_t used = (uint32_t)tm_printable_width(text, strlen(text));
   const uint32_t padding = width > used ? width - used : 0;
+  if (text[0] == '\0') {
+    line->owed += width + TM_TABLE_GAP;
+    return;
+  }
   tm_output_repeat(line->stream, ' ', line->owed + (left ? 0 : padding));
   if (paint != NULL) tm_output_text(line->stream, paint);
   tm_output_text(line->stream, text);

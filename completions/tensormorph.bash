@@ -16,6 +16,9 @@ _tensormorph_options() {
     stats) echo "$names $rows --reproducible --require-backend --fail-on-nonfinite --max-header" ;;
     check) echo "$names --max-header" ;;
     diff) echo "$names $rows --all --by --exact --tolerance --names-only --reproducible --max-header" ;;
+    merge)
+      echo "--output --linear --slerp --task --ties --dare --base --weight --density --t --scale --dtype --seed --normalize" \
+        "--no-normalize --rescale --no-rescale --missing --rows --other --recipe --shard-size --dry-run --force --top --max-header" ;;
     explain) echo "$operation --graph --node --repeats" ;;
     bench) echo "$operation --repeat --min-time" ;;
     calibrate) echo "--seconds" ;;
@@ -33,12 +36,12 @@ _tensormorph_columns() {
 
 _tensormorph() {
   local word previous command="" item words=""
-  local commands="backends ops inspect stats check diff explain bench plugin profile calibrate help"
+  local commands="backends ops inspect stats check diff merge explain bench plugin profile calibrate help"
   word=${COMP_WORDS[COMP_CWORD]}
   previous=${COMP_WORDS[COMP_CWORD - 1]}
   for item in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $item in
-      backends | ops | inspect | stats | check | diff | explain | bench | plugin | profile | calibrate | help)
+      backends | ops | inspect | stats | check | diff | merge | explain | bench | plugin | profile | calibrate | help)
         command=$item
         break ;;
     esac
@@ -56,7 +59,11 @@ _tensormorph() {
     --by) words="layer kind" ;;
     --sort) words=$(_tensormorph_columns "$command") ;;
     --device | --no-device | --require-backend) words=$(_tensormorph_names backends) ;;
-    --plugin | --folder | --graph)
+    --missing) words="fail available copy skip" ;;
+    --rows) words="fail common lead longest" ;;
+    --other) words="fail copy skip" ;;
+    --weight | --density | --t | --scale | --shard-size) return ;;
+    --plugin | --folder | --graph | --output | -o | --base | --recipe)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return ;;
     --threads | --max-memory | --patience | --set | --top | --columns | --tensor | --exclude | --max-header | --tolerance) return ;;
@@ -64,7 +71,7 @@ _tensormorph() {
     ops | explain | bench) [[ $word == -* ]] || words=$(_tensormorph_names ops) ;;
     --only) words=$(_tensormorph_names ops) ;;
     --seconds | --budget | --seed | --cases | --leave-out | --formats | --case | --deadline) return ;;
-    check)
+    check | merge)
       if [[ $word != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -82,7 +89,7 @@ _tensormorph() {
   if [[ -z $words ]]; then
     if [[ -z $command ]]; then
       words="$commands $options"
-    elif [[ $word == -* || $command != inspect && $command != stats && $command != check && $command != diff ]]; then
+    elif [[ $word == -* || $command != inspect && $command != stats && $command != check && $command != diff && $command != merge ]]; then
       words=$options
     else
       mapfile -t COMPREPLY < <(compgen -f -- "$word")

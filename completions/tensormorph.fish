@@ -4,7 +4,7 @@ function __tensormorph_names
     tensormorph $argv[1] --json 2>/dev/null | string replace -rf '^ *"name": "([^"]*)".*' '$1' | sort -u
 end
 
-set -l commands backends ops inspect stats check diff explain bench plugin profile calibrate help
+set -l commands backends ops inspect stats check diff merge explain bench plugin profile calibrate help
 set -l none "not __fish_seen_subcommand_from $commands"
 
 complete -c tensormorph -f
@@ -14,6 +14,7 @@ complete -c tensormorph -n $none -a inspect -d "metadata and tensors of a checkp
 complete -c tensormorph -n $none -a stats -d "statistics of every tensor"
 complete -c tensormorph -n $none -a check -d "what is wrong with files"
 complete -c tensormorph -n $none -a diff -d "whether two checkpoints are the same"
+complete -c tensormorph -n $none -a merge -d "one checkpoint of several"
 complete -c tensormorph -n $none -a explain -d "where an operation would run, and why"
 complete -c tensormorph -n $none -a bench -d "time an operation on a device"
 complete -c tensormorph -n $none -a plugin -d "check a backend, begin one, list plugins"
@@ -46,6 +47,35 @@ complete -c tensormorph -n $checked -F
 complete -c tensormorph -n $checked -l tensor -x -d "only values of tensors that match"
 complete -c tensormorph -n $checked -l exclude -x -d "no values of tensors that match"
 complete -c tensormorph -n $checked -l max-header -x -d "accept headers up to this size"
+
+set -l merged "__fish_seen_subcommand_from merge"
+complete -c tensormorph -n $merged -F
+complete -c tensormorph -n $merged -s o -l output -r -F -d "where to"
+complete -c tensormorph -n $merged -l linear -d "the weighted mean"
+complete -c tensormorph -n $merged -l slerp -d "along the arc"
+complete -c tensormorph -n $merged -l task -d "sum of differences"
+complete -c tensormorph -n $merged -l ties -d "trimmed, of one sign"
+complete -c tensormorph -n $merged -l dare -d "dropped at random"
+complete -c tensormorph -n $merged -l base -r -F -d "differences are taken from"
+complete -c tensormorph -n $merged -s w -l weight -x -d "of every model, each, or by name"
+complete -c tensormorph -n $merged -l density -x -d "share of a difference that stays"
+complete -c tensormorph -n $merged -l t -x -d "0 is the first model, 1 the second"
+complete -c tensormorph -n $merged -l scale -x -d "of the sum of differences"
+complete -c tensormorph -n $merged -l dtype -x -d "format of the result"
+complete -c tensormorph -n $merged -l seed -x -d "drops other elements"
+complete -c tensormorph -n $merged -l normalize -d "divide by the sum of weights"
+complete -c tensormorph -n $merged -l no-normalize -d "weights as they are"
+complete -c tensormorph -n $merged -l rescale -d "divide by the density"
+complete -c tensormorph -n $merged -l no-rescale -d "what stays as it is"
+complete -c tensormorph -n $merged -l missing -x -a "fail available copy skip" -d "tensors that not all have"
+complete -c tensormorph -n $merged -l rows -x -a "fail common lead longest" -d "of different outermost extent"
+complete -c tensormorph -n $merged -l other -x -a "fail copy skip" -d "other shapes and types"
+complete -c tensormorph -n $merged -l recipe -r -F -d "all of this from a file"
+complete -c tensormorph -n $merged -l shard-size -x -d "write files of at most"
+complete -c tensormorph -n $merged -s n -l dry-run -d "print the plan and stop"
+complete -c tensormorph -n $merged -s f -l force -d "replace what is there"
+complete -c tensormorph -n $merged -l top -x -d "how many of the largest changes to print"
+complete -c tensormorph -n $merged -l max-header -x -d "accept headers up to this size"
 
 set -l files "__fish_seen_subcommand_from inspect stats diff"
 complete -c tensormorph -n $files -F

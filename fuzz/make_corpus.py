@@ -758,6 +758,33 @@ def make_plans():
     write("plan", "length", valid.replace(b"3:100", b"99999999999999999999:100"))
 
 
+def make_recipes():
+    head = "method: ties\nbase: base.safetensors\nmodels:\n  - a.safetensors\n  - {path: b/b.gguf, name: other, weight: 0.5, density: 0.25}\n"
+    whole = head + ("output: out.safetensors\nweight: [1, 2]\nscale: 0.75\ndtype: bf16\nnormalize: no\nmissing: copy\nrows: longest\n"
+                    "other: skip\nshard_size: 5GB\ntensors:\n  - {match: 'layers.1*', weight: {a: 0.3, other: 0.7}, dtype: f32}\n"
+                    "  - match: '*.bias'\n    weight: [0.5, null]\n    density: 1\n    scale: 0\n")
+    recipes = {
+        "whole": whole,
+        "json": json.dumps({"version": "0.1.0", "method": "slerp", "t": 0.25,
+                            "models": [{"path": "a.safetensors", "hash": "00", "bytes": 7}, {"path": "b.safetensors"}],
+                            "tensors": [{"match": "x*", "t": 1}]}),
+        "dare": "method: dare\nrescale: false\nseed: 18446744073709551615\nbase: {path: b.npy, hash: x}\nmodels: [a]\ndensity: 1\n",
+        "empty": "", "comment": "# nothing\n", "scalar": "linear", "list": "[method, linear]", "two": "method: task\n---\nmethod: dare\n",
+        "unknown-key": "metod: linear\n", "twice": "t: 0\nt: 1\n", "null": "method:\n", "null-key": "~: 1\n", "map-key": "{[a]: 1}\n",
+        "nul": 'method: "li\\0near"\n', "nan": "t: .nan\n", "infinite": "weight: inf\n", "huge": "scale: 1e999\n", "density": "density: 0\n",
+        "weights": head + "weight: [1, 2, 3]\n", "nobody": head + "weight: {c: 1}\n", "number": head + "weight: {2: 1}\n",
+        "models-map": "models: {a: b}\n", "models-none": "models: []\n", "model-list": "models: [[a]]\n", "model-bare": "models: [{weight: 1}]\n",
+        "models-many": "models: [" + "a, " * 40 + "]\n", "base-bare": "base: {hash: 1}\n", "tensors-bare": "tensors: [{weight: 1}]\n",
+        "tensors-text": "tensors: [a]\n", "alias": "models: [&a x, *a, *a]\nweight: &w [1, 2, 3]\ndensity: *w\n",
+        "itself": "tensors: &a [*a]\n", "itself-map": "tensors: [&a {match: x, weight: *a}]\n", "merge-key": "<<: {method: task}\n",
+        "bomb": "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "tag": "method: !!binary linear\n", "deep": "[" * 3000,
+        "tab": "method:\tlinear\n\tt: 1\n", "latin": b"method: \xe9\n", "utf16": "\ufeffmethod: linear\n".encode("utf-16-le"),
+        "quote": 'method: "linear\n', "path": "output: " + "x" * 3000 + "\n", "size": "shard_size: 5Q\n", "crlf": "method: linear\r\nt: 0.5\r\n",
+    }
+    for name, recipe in recipes.items():
+        write("merge_recipe", name, recipe if isinstance(recipe, bytes) else recipe.encode())
+
+
 make_gguf()
 make_safetensors()
 make_onnx()
@@ -769,3 +796,4 @@ make_shared_objects()
 make_profiles()
 make_graphs()
 make_plans()
+make_recipes()

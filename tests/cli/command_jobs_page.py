@@ -14,7 +14,8 @@ MODELS = (("silero-vad", "silero_vad_16k.safetensors"), ("silero-vad", "silero_v
 
 
 def lasting(text):
-    """The lines without those about devices; times and rates as ..."""
+    """The lines without those about devices; times, rates, and what of memory and disk there is as ..."""
+    text = re.sub(r" \([\d.]+ .?B of disk free\), takes about [\d.]+ .?B of memory", " ...", text)
     text = re.sub(r"^  \S+:\d+: [\d,]+ operations?, .*\n", "", text, flags=re.MULTILINE)
     return re.sub(r" in [\d.:]+ (ns|us|ms|s|min|h): [\d.]+ .?B/s$", " in ...", text, flags=re.MULTILINE)
 
@@ -36,6 +37,13 @@ class JobsPage(harness.CommandTest):
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120, text=True)
                 self.assertEqual(lasting(done.stdout), lasting(expected))
                 self.assertEqual(done.returncode, 0)
+
+    def test_the_recipe_is_one(self):
+        """All that is wrong with it is that its models are not there."""
+        (self.folder / "recipe.yaml").write_text(re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)[1])
+        _, err = self.run_command("merge", "--recipe", "recipe.yaml", code=3)
+        for line, name in zip(err.splitlines(), ("code.safetensors", "chat.gguf", "base.safetensors"), strict=True):
+            self.assertIn(f"{name}: ", line)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 static const tm_flag own[] = {
   { "sort", 0, TM_FLAG_TEXT, false, "COLUMN", "" }, { "top", 0, TM_FLAG_COUNT, false, "N", "" },
   { "size", 0, TM_FLAG_SIZE, false, "SIZE", "" },   { "csv", 'c', TM_FLAG_SWITCH, false, NULL, "" },
+  { "output", 'o', TM_FLAG_TEXT, false, "FILE", "" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL } };
 
 typedef struct parsed {
@@ -62,6 +63,20 @@ static void repeats_and_negations(void **state) {
   tm_arguments_deinit(&p.arguments);
 }
 
+static void letters_take_values(void **state) {
+  (void)state;
+  const char *values[8];
+  parsed p = PARSE("-o", "a", "x", "-ob", "-co", "-d", "-c");
+  assert_int_equal(p.status, TM_OK);
+  assert_int_equal(tm_arguments_all(&p.arguments, "output", values), 3);
+  assert_string_equal(values[0], "a");
+  assert_string_equal(values[1], "b");
+  assert_string_equal(values[2], "-d");
+  assert_int_equal(p.arguments.operand_count, 1);
+  assert_true(tm_arguments_has(&p.arguments, "csv"));
+  tm_arguments_deinit(&p.arguments);
+}
+
 static void stops_at_the_command(void **state) {
   (void)state;
   char *words[] = { "--json", "--threads", "2", "stats", "--top", "1", NULL };
@@ -85,7 +100,9 @@ static void complains_and_suggests(void **state) {
                { "--size", "1Q", "a size" },
                { "-z", NULL, "unknown option -z" },
                { "--top", "4294967296", "a whole number" },
-               { "--sort=", NULL, "a value" } };
+               { "--sort=", NULL, "a value" },
+               { "-o", NULL, "-o wants a value (FILE)" },
+               { "-o", "", "-o wants a value" } };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     char *words[] = { (char *)(uintptr_t)rows[i].word, (char *)(uintptr_t)rows[i].value, NULL };
     parsed p = parse(words, false);
@@ -115,6 +132,7 @@ static void finds_the_nearest_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(options_stand_anywhere), cmocka_unit_test(repeats_and_negations),
+                                      cmocka_unit_test(letters_take_values),
                                       cmocka_unit_test(stops_at_the_command), cmocka_unit_test(complains_and_suggests),
                                       cmocka_unit_test(finds_the_nearest_name) };
   return cmocka_run_group_tests(tests, NULL, NULL);

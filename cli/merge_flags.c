@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge_flags.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "complain.h"
+#include "merge_recipe.h"
+#include "merge_words.h"
+#include "quantity.h"
+
+const tm_flag tm_merge_flags[] = {
+  { "output", 'o', TM_FLAG_TEXT, false, "FILE", "where to: FILE.safetensors or FILE.gguf" },
+  { "linear", 0, TM_FLAG_SWITCH, false, NULL, "the weighted mean of the models" },
+  { "slerp", 0, TM_FLAG_SWITCH, false, NULL, "of two models the point at --t on the arc between them, tensor by tensor" },
+  { "task", 0, TM_FLAG_SWITCH, false, NULL, "the base and the weighted sum of the models' differences from it" },
+  { "ties", 0, TM_FLAG_SWITCH, false, NULL,
+    "as --task, but of each difference only the largest elements, and of these those that agree in sign" },
+  { "dare", 0, TM_FLAG_SWITCH, false, NULL,
+    "as --task, but elements of the differences are dropped at random and the others scaled up" },
+  { "base", 0, TM_FLAG_TEXT, false, "FILE", "of --task, --ties and --dare: the model that differences are taken from" },
+  { "weight", 'w', TM_FLAG_TEXT, false, "[GLOB:]W",
+    "one number for every model, one for each (0.3,0.7), or by name (a=0.3); with GLOB: for tensors whose name matches; "
+    "repeatable" },
+  { "density", 0, TM_FLAG_TEXT, false, "[GLOB:]D",
+    "of --ties and --dare: the share of a difference that stays, above 0 and up to 1, written as --weight; repeatable" },
+  { "t", 0, TM_FLAG_TEXT, false, "[GLOB:]T", "of --slerp: 0 is the first model, 1 the second (usually 0.5); repeatable" },
+  { "scale", 0, TM_FLAG_TEXT, false, "[GLOB:]S",
+    "of --task, --ties and --dare: what the sum of differences is multiplied with; repeatable" },
+  { "dtype", 0, TM_FLAG_TEXT, false, "[GLOB:]FORMAT", "format of the result (usually as in the base or first model); repeatable" },
+  { "seed", 0, TM_FLAG_TEXT, false, "N", "of --dare: another number drops other elements (usually 0)" },
+  { "normalize", 0, TM_FLAG_SWITCH, true, NULL,
+    "divide by what the weights add up to (linear and ties do unless told --no-normalize)" },
+  { "rescale", 0, TM_FLAG_SWITCH, true, NULL, "divide what stays by the density (dare does unless told --no-rescale)" },
+  { "missing", 0, TM_FLAG_TEXT, false, "HOW",
+    "tensors that not all have: fail (usual), available (merge those there are), copy (from the first that has it), skip" },
+  { "rows", 0, TM_FLAG_TEXT, false, "HOW",
+    "tensors of different outermost extent: fail (usual), common (the rows all have), lead (as many as the base or first model), "
+    "longest" },
+  { "other", 0, TM_FLAG_TEXT, false, "HOW",
+    "other shapes, and types without arithmetic that differ: fail (usual), copy (from the base or first model), skip" },
+  { "recipe", 0, TM_FLAG_TEXT, false, "FILE",
+    "all of this from a file (YAML or JSON), or as a merged checkpoint records it; options win over it" },
+  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", "write safetensors in files of at most SIZE, with an index" },
+  { "dry-run", 'n', TM_FLAG_SWITCH, false, NULL, "print the plan and stop" },
+  { "force", 'f', TM_FLAG_SWITCH, false, NULL, "replace what is there" },
+  { "top", 0, TM_FLAG_COUNT, false, "N", "how many of the tensors that changed most to print (usually 5)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
+};
+
+static tm_status read_method(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  const char *chosen = NULL;
+  for (const tm_merge_word *method = tm_merge_methods; method->text != NULL; method++) {
+    if (!tm_arguments_has(arguments, method->text)) continue;
+    if (chosen != NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "--%s and --%s: a merge has one method", chosen, method->text);
+    chosen = method->text;
+    request->method = method->value;
+  }
+  return TM_OK;
+}
+
+/* "GLOB:VALUE"; a pattern may hold a colon, a value does not. */
+static tm_status read_setting(const tm_merge_word *setting, const char *text, tm_merge_request *request, tm_error *error) {
+  char        where[64];
+  const char *colon = strrchr(text, ':'), *pattern = NULL;
+  snprintf(where, sizeof where, "--%s", setting->text);
+  if (colon == text) return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no pattern before \":\" in \"%s\"", where, text);
+  if (colon != NULL) {
+    pattern = tm_merge_request_keep(request, text, (size_t)(colon - text));
+    if (pattern == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
+  }
+  return tm_merge_request_add_text(request, where, pattern, setting->value, colon != NULL ? colon + 1 : text, error);
+}
+
+static tm_status read_settings(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  tm_status status = TM_OK;
+  for (uint32_t i = 0; i < arguments->count && status == TM_OK; i++)
+    for (const tm_merge_word *setting = tm_merge_setting_words; setting->text != NULL && status == TM_OK; setting++)
+      if (strcmp(arguments->items[i].flag->name, setting->text) == 0)
+        status = read_setting(setting, arguments->items[i].value, request, error);
+  return status;
+}
+
+static tm_status read_word(const tm_arguments *arguments, const char *name, const tm_merge_word *words, uint32_t *out_value,
+                           tm_error *error) {
+  char        where[64];
+  const char *text = tm_arguments_value(arguments, name);
+  snprintf(where, sizeof where, "--%s", name);
+  return text == NULL ? TM_OK : tm_merge_word_find(words, where, text, out_value, error);
+}
+
+static tm_status read_policies(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  tm_status status = read_word(arguments, "missing", tm_merge_missing_words, &request->missing, error);
+  if (status == TM_OK) status = read_word(arguments, "rows", tm_merge_rows_words, &request->rows, error);
+  return status != TM_OK ? status : read_word(arguments, "other", tm_merge_other_words, &request->other, error);
+}
+
+static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  const char *seed = tm_arguments_value(arguments, "seed"), *base = tm_arguments_value(arguments, "base");
+  const char *output = tm_arguments_value(arguments, "output");
+  if (seed != NULL) {
+    request->has_seed = true;
+    if (!tm_quantity_parse_count(seed, &request->seed))
+      return tm_refuse(error, TM_ERROR_ARGUMENT, "--seed wants a whole number, not \"%s\"", seed);
+  }
+  if (base != NULL) request->base = base;
+  if (output != NULL) request->output = output;
+  if (tm_arguments_value(arguments, "normalize") != NULL) request->keeps_sum = !tm_arguments_has(arguments, "normalize");
+  if (tm_arguments_value(arguments, "rescale") != NULL) request->keeps_scale = !tm_arguments_has(arguments, "rescale");
+  request->shard_bytes = tm_arguments_size(arguments, "shard-size", request->shard_bytes);
+  return TM_OK;
+}
+
+static tm_status read_operands(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  tm_status status = TM_OK;
+  for (uint32_t i = 0; i < arguments->operand_count && status == TM_OK; i++)
+    status = tm_merge_request_add_model(request, "merge", arguments->operands[i], NULL, error);
+  request->has_operands = arguments->operand_count > 0;
+  return status;
+}
+
+tm_status tm_merge_flags_read(tm_context *context, const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
+  const char *recipe = tm_arguments_value(arguments, "recipe");
+  tm_status   status = read_operands(arguments, request, error);
+  if (status == TM_OK && recipe != NULL) status = tm_merge_recipe_load(context, recipe, request, error);
+  if (status == TM_OK) status = read_method(arguments, request, error);
+  if (status == TM_OK) status = read_settings(arguments, request, error);
+  if (status == TM_OK) status = read_policies(arguments, request, error);
+  return status != TM_OK ? status : read_rest(arguments, request, error);
+}

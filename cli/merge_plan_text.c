@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge_plan_text.h"
+
+#include <stdio.h>
+
+#include "merge_groups.h"
+#include "merge_words.h"
+#include "printable_text.h"
+#include "quantity.h"
+#include "row_selection.h"
+
+static bool plan_row(const void *source, uint64_t row, tm_cell *cells) {
+  return tm_merge_plan_row((const tm_merge_plan *)source, row, cells) == TM_OK;
+}
+
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
+uint64_t tm_merge_plan_loss_count(const tm_merge_plan *plan) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *path = NULL;
+  uint64_t    count = 0;
+  for (uint64_t i = 0; tm_merge_plan_file(plan, i, &file) == TM_OK; i++) count += file.replaces;
+  for (uint64_t i = 0; tm_merge_plan_removal(plan, i, &path) == TM_OK; i++) count++;
+  return count;
+}
+
+/* -------------------------------------------------------------------------------------------------- for people ---- */
+
+static void print_head(const tm_merge_request *request, tm_output_stream *stream) {
+  tm_output_format(stream, "%s of %u model%s%s into ", tm_merge_word_text(tm_merge_methods, request->method), request->model_count,
+                   plural(request->model_count), request->base != NULL ? " and a base" : "");
+  tm_printable_print(stream, request->output);
+  tm_output_text(stream, "\n\n");
+}
+
+static void print_groups(const tm_merge_plan *plan, const tm_table_look *look, tm_output_stream *stream) {
+  static const tm_column_view views[] = { { 0, 0, 0, false, NULL }, { 1, 0, 3, false, NULL },  { 2, 0, 0, false, NULL },
+                                          { 3, 0, 0, false, NULL }, { 4, 12, 2, false, NULL }, { 5, 12, 0, false, NULL } };
+  tm_merge_groups groups;
+  tm_merge_groups_make(&groups, plan);
+  const tm_rows rows = tm_merge_groups_rows(&groups);
+  tm_rows_print_table(&rows, views, sizeof views / sizeof views[0], look, stream);
+}
+
+/* Where a plan's row has what. */
+typedef struct plan_places {
+  uint32_t name;
+  uint32_t action;
+  uint32_t mismatch;
+  uint32_t message;
+} plan_places;
+
+static plan_places find_places(const tm_merge_plan *plan) {
+  uint32_t         count = 0;
+  const tm_column *columns = tm_merge_plan_columns(plan, &count);
+  return (plan_places){ tm_column_find(columns, count, "name"), tm_column_find(columns, count, "action"),
+                        tm_column_find(columns, count, "mismatch"), tm_column_find(columns, count, "message") };
+}
+
+#define MISMATCH_FORMAT "  %-6s  %-8s  "
+#define MISMATCH_INDENT 20
+/* Where lines are this short a sentence gets lines of its own. */
+#define NARROW_WIDTH  72
+#define NARROW_INDENT 4
+
+/* What is done is a sentence, and the reason why the table is there: it is broken into lines, and never cut. */
+static void print_mismatch(const plan_places *places, const tm_cell *cells, uint32_t width, tm_output_stream *stream) {
+  char text[2048], name[1024];
+  tm_printable_escape(cells[places->name].text, (size_t)cells[places->name].count, name, sizeof name);
+  snprintf(text, sizeof text, "%s: %s", name, cells[places->message].defined != 0 ? cells[places->message].text : "");
+  const bool is_narrow = width != 0 && width < NARROW_WIDTH;
+  tm_output_format(stream, MISMATCH_FORMAT, cells[places->action].text, cells[places->mismatch].text);
+  if (is_narrow) tm_output_format(stream, "\n%*s", NARROW_INDENT, "");
+  tm_printable_wrap(stream, text, is_narrow ? NARROW_INDENT : MISMATCH_INDENT, width);
+}
+
+static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {
+  tm_cell           cells[TM_MAX_COLUMNS];
+  bool              has_begun = false;
+  const plan_places places = find_places(plan);
+  for (uint64_t row = 0; stream->error == 0 && plan_row(plan, row, cells); row++) {
+    if (cells[places.mismatch].defined == 0 || cells[places.mismatch].count == 0) continue;
+    if (!has_begun) tm_output_format(stream, "\nwhat does not match:\n" MISMATCH_FORMAT "tensor\n", "action", "mismatch");
+    has_begun = true;
+    print_mismatch(&places, cells, width, stream);
+  }
+}
+
+static void print_counts(const tm_merge_description *plan, tm_output_stream *stream) {
+  tm_quantity a, b, c, d;
+  tm_output_format(stream, "\n%s tensor%s: %s merged, %s copied", tm_quantity_count(plan->tensor_count, &a),
+                   plural(plan->tensor_count), tm_quantity_count(plan->merged_count, &b),
+                   tm_quantity_count(plan->copied_count, &c));
+  if (plan->skipped_count > 0) tm_output_format(stream, "; %s left out", tm_quantity_count(plan->skipped_count, &d));
+  if (plan->refused_count > 0) tm_output_format(stream, "; %s refused", tm_quantity_count(plan->refused_count, &d));
+  tm_output_char(stream, '\n');
+}
+
+static void print_sizes(const tm_merge_description *plan, uint32_t width, tm_output_stream *stream) {
+  char        text[256], files[32] = "", room[64] = "";
+  tm_quantity a, b, c, d;
+  if (plan->file_count > 1) snprintf(files, sizeof files, " in %u files", plan->file_count);
+  if (plan->free_bytes != UINT64_MAX) snprintf(room, sizeof room, " (%s of disk free)", tm_quantity_bytes(plan->free_bytes, &c));
+  snprintf(text, sizeof text, "reads %s, writes %s%s%s, takes about %s of memory", tm_quantity_bytes(plan->read_bytes, &a),
+           tm_quantity_bytes(plan->written_bytes, &b), files, room, tm_quantity_bytes(plan->memory_bytes, &d));
+  tm_printable_wrap(stream, text, 0, width);
+}
+
+static void print_losses(const tm_merge_plan *plan, tm_output_stream *stream) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *path = NULL;
+  for (uint64_t i = 0; tm_merge_plan_file(plan, i, &file) == TM_OK; i++) {
+    if (file.replaces == 0) continue;
+    tm_output_text(stream, "replaces ");
+    tm_printable_print(stream, file.path);
+    tm_output_char(stream, '\n');
+  }
+  for (uint64_t i = 0; tm_merge_plan_removal(plan, i, &path) == TM_OK; i++) {
+    tm_output_text(stream, "removes ");
+    tm_printable_print(stream, path);
+    tm_output_char(stream, '\n');
+  }
+}
+
+void tm_merge_plan_print(const tm_merge_plan *plan, const tm_merge_request *request, tm_table_look look, tm_output_stream *stream) {
+  tm_merge_description description = { .struct_size = sizeof description };
+  const char *note = NULL;
+  tm_merge_plan_describe(plan, &description);
+  print_head(request, stream);
+  print_groups(plan, &look, stream);
+  print_mismatches(plan, look.width, stream);
+  print_counts(&description, stream);
+  print_sizes(&description, look.width, stream);
+  print_losses(plan, stream);
+  for (uint64_t i = 0; tm_merge_plan_note(plan, i, &note) == TM_OK; i++) tm_printable_about(stream, "note", note, look.width);
+}
+
+/* ------------------------------------------------------------------------------------------------ for programs ---- */
+
+static void print_counts_json(const tm_merge_description *plan, tm_json_writer *json) {
+  tm_json_count(json, "tensors", plan->tensor_count);
+  tm_json_count(json, "merged", plan->merged_count);
+  tm_json_count(json, "copied", plan->copied_count);
+  tm_json_count(json, "skipped", plan->skipped_count);
+  tm_json_count(json, "mismatches", plan->mismatch_count);
+  tm_json_count(json, "refused", plan->refused_count);
+  tm_json_count(json, "read_bytes", plan->read_bytes);
+  tm_json_count(json, "written_bytes", plan->written_bytes);
+  tm_json_count(json, "file_bytes", plan->file_bytes);
+  if (plan->free_bytes == UINT64_MAX)
+    tm_json_null(json, "free_bytes");
+  else
+    tm_json_count(json, "free_bytes", plan->free_bytes);
+  tm_json_count(json, "memory_bytes", plan->memory_bytes);
+}
+
+static void print_files_json(const tm_merge_plan *plan, tm_json_writer *json) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *path = NULL;
+  tm_json_begin_array(json, "files", false);
+  for (uint64_t i = 0; tm_merge_plan_file(plan, i, &file) == TM_OK; i++) {
+    tm_json_begin_object(json, NULL, true);
+    tm_json_text(json, "path", file.path);
+    tm_json_count(json, "bytes", file.bytes);
+    tm_json_bool(json, "replaces", file.replaces != 0);
+    tm_json_end_object(json);
+  }
+  tm_json_end_array(json);
+  tm_json_begin_array(json, "removes", false);
+  for (uint64_t i = 0; tm_merge_plan_removal(plan, i, &path) == TM_OK; i++) tm_json_text(json, NULL, path);
+  tm_json_end_array(json);
+}
+
+static void print_sentences_json(const tm_merge_plan *plan, tm_json_writer *json) {
+  const char *text = NULL;
+  tm_json_begin_array(json, "problems", false);
+  for (uint64_t i = 0; tm_merge_plan_problem(plan, i, &text) == TM_OK; i++) tm_json_text(json, NULL, text);
+  tm_json_end_array(json);
+  tm_json_begin_array(json, "notes", false);
+  for (uint64_t i = 0; tm_merge_plan_note(plan, i, &text) == TM_OK; i++) tm_json_text(json, NULL, text);
+  tm_json_end_array(json);
+}
+
+void tm_merge_plan_print_json(const tm_merge_plan *plan, tm_json_writer *json) {
+  tm_merge_description description = { .struct_size = sizeof description };
+  tm_cell          cells[TM_MAX_COLUMNS];
+  uint32_t         count = 0;
+  const tm_column *columns = tm_merge_plan_columns(plan, &count);
+  tm_merge_plan_describe(plan, &description);
+  tm_json_begin_object(json, "plan", false);
+  print_counts_json(&description, json);
+  print_files_json(plan, json);
+  print_sentences_json(plan, json);
+  tm_json_begin_array(json, "rows", false);
+  for (uint64_t row = 0; plan_row(plan, row, cells); row++) tm_row_print_json(columns, count, cells, 0, json);
+  tm_json_end_array(json);
+  tm_json_end_object(json);
+}
