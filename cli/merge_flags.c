@@ -73,12 +73,29 @@ static tm_status read_setting(const tm_merge_word *setting, const char *text, tm
   return tm_merge_request_add_text(request, where, pattern, setting->value, colon != NULL ? colon + 1 : text, error);
 }
 
+static bool is_for_all(const char *value) { return strpbrk(value, ":=") == NULL; }
+
+/* Who gives one number each in options of their own would get the last one for all. */
+static tm_status refuse_repeated(const tm_arguments *arguments, uint32_t index, tm_error *error) {
+  const char *name = arguments->items[index].flag->name, *value = arguments->items[index].value;
+  for (uint32_t i = 0; i < index && is_for_all(value); i++) {
+    const char *earlier = arguments->items[i].value;
+    if (strcmp(arguments->items[i].flag->name, name) != 0 || !is_for_all(earlier)) continue;
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "--%s %s and --%s %s are both for everything; %s", name, earlier, name, value,
+                     strcmp(name, "weight") == 0 || strcmp(name, "density") == 0 ? "for one number each put commas between them"
+                                                                                  : "put GLOB: before those that are not");
+  }
+  return TM_OK;
+}
+
 static tm_status read_settings(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   tm_status status = TM_OK;
   for (uint32_t i = 0; i < arguments->count && status == TM_OK; i++)
     for (const tm_merge_word *setting = tm_merge_setting_words; setting->text != NULL && status == TM_OK; setting++)
-      if (strcmp(arguments->items[i].flag->name, setting->text) == 0)
-        status = read_setting(setting, arguments->items[i].value, request, error);
+      if (strcmp(arguments->items[i].flag->name, setting->text) == 0) {
+        status = refuse_repeated(arguments, i, error);
+        if (status == TM_OK) status = read_setting(setting, arguments->items[i].value, request, error);
+      }
   return status;
 }
 

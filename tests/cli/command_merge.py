@@ -412,6 +412,8 @@ class Merge(harness.CommandTest):
             (["--linear", "-w", "1,-1", a, b], "sum to 0"),
             (["--linear", "-w", "1,2,3", a, b], "--weight has 3 numbers for 2 models; give one for each, or one for all"),
             (["--linear", "-w", "c=1", a, b], '--weight: no model is called "c"'),
+            (["--linear", "-w", "0.3", "-w", "0.7", a, b], "both for everything; for one number each put commas between them"),
+            (["--slerp", "--t", "0.3", "--t", "0.7", a, b], "both for everything; put GLOB: before"),
             (["--linear", "-w", ":1", a, b], 'no pattern before ":"'),
             (["--linear", "-w", "l9*:1", a, b], "l9*"),
             (["--linear", "-w", "l0.v:1", a, b], "l0.w"),
