@@ -289,7 +289,8 @@ static inline bool shape_merge(kernel_case *c, uint64_t *state, uint64_t limit) 
 static inline bool shape_magnitudes(kernel_case *c, uint64_t *state, uint64_t limit) {
   if (!shape_same(c, state, limit)) return false;
   const uint32_t near_one = UINT32_C(0x3f800000) >> TM_MAGNITUDE_LOW_BITS;
-  if (random_below(state, 2)) c->attributes.magnitudes = (tm_magnitudes_attributes){ 1, near_one - 256 + (uint32_t)random_below(state, 512) };
+  if (random_below(state, 2)) return true;
+  c->attributes.magnitudes = (tm_magnitudes_attributes){ 1, near_one - 256 + (uint32_t)random_below(state, 512) };
   return true;
 }
 

@@ -81,12 +81,14 @@ CPU_INLINE __m256d add_difference(__m256d total, __m256d x, __m256d base, __m256
   return _mm256_blendv_pd(total, sum, _mm256_and_pd(differs, is_kept));
 }
 
-static CPU_AVX2 void add_some(const double *x, const double *base, double weight, double factor, const uint32_t *words, uint32_t threshold,
-                              double *total) {
+static CPU_AVX2 void add_some(const double *x, const double *base, double weight, double factor, const uint32_t *words,
+                              uint32_t threshold, double *total) {
   const __m256d w = _mm256_set1_pd(weight), f = _mm256_set1_pd(factor);
   const __m128i t = _mm_set1_epi32((int)threshold);
-  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4)
-    _mm256_storeu_pd(total + i, add_difference(cpu_load_pd(total + i), cpu_load_pd(x + i), cpu_load_pd(base + i), w, f, kept(words + i, t)));
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4) {
+    const __m256d is_kept = kept(words + i, t);
+    _mm256_storeu_pd(total + i, add_difference(cpu_load_pd(total + i), cpu_load_pd(x + i), cpu_load_pd(base + i), w, f, is_kept));
+  }
 }
 
 static CPU_AVX2 void add_all(const double *x, const double *base, double weight, double factor, double *total) {
@@ -122,7 +124,9 @@ static void run(const cpu_call *call) { cpu_merge_run(call, block); }
 
 #define ELEMENTS_PER_US 700.0   /* of one core, of an input */
 
-static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) { return cpu_merge_cost_ns(operation, ELEMENTS_PER_US, lanes); }
+static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
+  return cpu_merge_cost_ns(operation, ELEMENTS_PER_US, lanes);
+}
 
 static const cpu_row rows[] = {
   {

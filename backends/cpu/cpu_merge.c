@@ -38,7 +38,10 @@ typedef struct target {
 } target;
 
 static const target targets[] = {
-  { TM_FORMAT_F32, 4, block_to_f32 }, { TM_FORMAT_BF16, 2, block_to_bf16 }, { TM_FORMAT_F16, 2, block_to_f16 }, { TM_FORMAT_F64, 8, block_to_f64 },
+  { TM_FORMAT_F32, 4, block_to_f32 },
+  { TM_FORMAT_BF16, 2, block_to_bf16 },
+  { TM_FORMAT_F16, 2, block_to_f16 },
+  { TM_FORMAT_F64, 8, block_to_f64 },
 };
 
 static const target *find_target(uint32_t format) {
@@ -118,5 +121,6 @@ uint32_t cpu_merge_refuses(const tm_operation *operation, uint32_t *out_operand)
 uint64_t cpu_merge_cost_ns(const tm_operation *operation, double elements_per_us, uint32_t lanes) {
   const uint64_t count = operation->operands[0].element_count;
   const double work = (double)count * (operation->input_count - 1);
-  return 100 + cpu_cost_ns(work, elements_per_us, kernel_operand_bytes(operation), count <= PART_BLOCKS * CPU_MERGE_BLOCK ? 1 : lanes);
+  const uint32_t busy = count <= PART_BLOCKS * CPU_MERGE_BLOCK ? 1 : lanes;
+  return 100 + cpu_cost_ns(work, elements_per_us, kernel_operand_bytes(operation), busy);
 }

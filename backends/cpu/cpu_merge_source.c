@@ -28,17 +28,20 @@ static CPU_AVX2 void decode_e4m3fn(const unsigned char *data, float *to) {
     const __m128i v = load_eight_bytes(data + i), magnitude = _mm_and_si128(v, _mm_set1_epi16(0x7f));
     const __m128i sign = _mm_slli_epi16(_mm_xor_si128(v, magnitude), 8);
     const __m128i is_nan = _mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7f));
-    const __m128i half = _mm_or_si128(_mm_or_si128(_mm_slli_epi16(magnitude, 7), sign), _mm_and_si128(is_nan, _mm_set1_epi16(0x7e00)));
+    const __m128i finite = _mm_or_si128(_mm_slli_epi16(magnitude, 7), sign);
+    const __m128i half = _mm_or_si128(finite, _mm_and_si128(is_nan, _mm_set1_epi16(0x7e00)));
     _mm256_storeu_ps(to + i, _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256)));
   }
 }
 
 static CPU_AVX2 void decode_q8_0(const unsigned char *data, float *to) {
-  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q8_0_BYTES) cpu_decode_q8_0(data, to + i, CPU_STORE_PLAIN);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q8_0_BYTES)
+    cpu_decode_q8_0(data, to + i, CPU_STORE_PLAIN);
 }
 
 static CPU_AVX2 void decode_q4_0(const unsigned char *data, float *to) {
-  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q4_0_BYTES) cpu_decode_q4_0(data, to + i, CPU_STORE_PLAIN);
+  for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q4_0_BYTES)
+    cpu_decode_q4_0(data, to + i, CPU_STORE_PLAIN);
 }
 
 static const cpu_merge_source sources[] = {

@@ -40,12 +40,14 @@ CPU_INLINE_AVX2 __m256 round_to_f32(__m256d low, __m256d high) {
    subtraction.  What is not a normal number or zero takes the long way. */
 CPU_INLINE_AVX2 __m128i round_to_bf16(__m256d low, __m256d high) {
   const __m256 a = _mm256_castpd_ps(low), b = _mm256_castpd_ps(high);
-  const __m256i rest = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88)), upper = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+  const __m256i rest = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+  const __m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
   const __m256i nothing = _mm256_setzero_si256(), one = _mm256_set1_epi32(1);
   const __m256i bits = _mm256_or_si256(upper, _mm256_andnot_si256(_mm256_cmpeq_epi32(rest, nothing), one));
   const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff)), is_zero = _mm256_cmpeq_epi32(magnitude, nothing);
   const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(LEAST_NORMAL), magnitude);
-  const __m256i is_other = _mm256_or_si256(_mm256_andnot_si256(is_zero, is_small), _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(TOO_LARGE - 1)));
+  const __m256i is_large = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(TOO_LARGE - 1));
+  const __m256i is_other = _mm256_or_si256(_mm256_andnot_si256(is_zero, is_small), is_large);
   if (!_mm256_testz_si256(is_other, is_other)) return narrow_bf16(_mm256_set_m128(round_to_odd(high), round_to_odd(low)));
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(magnitude, 13), one);
   const __m256i raised = _mm256_add_epi32(_mm256_add_epi32(magnitude, _mm256_set1_epi32(0xfff)), odd);

@@ -16,7 +16,8 @@ static CPU_AVX2 void make_products(const double *base, double weight, double thr
   for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4) {
     const __m256d x = cpu_load_pd(inout_x + i), b = cpu_load_pd(base + i), d = _mm256_sub_pd(x, b);
     const __m256d magnitude = absolute(_mm256_cvtps_pd(_mm256_cvtpd_ps(d)));
-    const __m256d differs = _mm256_cmp_pd(x, b, _CMP_NEQ_UQ), is_zero = _mm256_cmp_pd(_mm256_and_pd(magnitude, differs), t, _CMP_LT_OQ);
+    const __m256d differs = _mm256_cmp_pd(x, b, _CMP_NEQ_UQ);
+    const __m256d is_zero = _mm256_cmp_pd(_mm256_and_pd(magnitude, differs), t, _CMP_LT_OQ);
     _mm256_storeu_pd(inout_x + i, _mm256_mul_pd(w, _mm256_andnot_pd(is_zero, _mm256_and_pd(d, differs))));
   }
 }
@@ -62,7 +63,9 @@ static void run(const cpu_call *call) { cpu_merge_run(call, block); }
 
 #define ELEMENTS_PER_US 900.0   /* of one core, of an input */
 
-static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) { return cpu_merge_cost_ns(operation, ELEMENTS_PER_US, lanes); }
+static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
+  return cpu_merge_cost_ns(operation, ELEMENTS_PER_US, lanes);
+}
 
 static const cpu_row rows[] = {
   {

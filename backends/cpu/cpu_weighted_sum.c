@@ -26,7 +26,9 @@ CPU_INLINE __m256d sum(__m256d a, __m256d weight_a, __m256d b, __m256d weight_b)
     }                                                                                                                  \
   }
 
-CPU_INLINE void put_32(unsigned char *y, uint32_t i, __m256 v, cpu_store_kind kind) { cpu_put((float *)(void *)(y + 4 * i), v, kind); }
+CPU_INLINE void put_32(unsigned char *y, uint32_t i, __m256 v, cpu_store_kind kind) {
+  cpu_put((float *)(void *)(y + 4 * i), v, kind);
+}
 CPU_INLINE void put_16(unsigned char *y, uint32_t i, __m128i v, cpu_store_kind kind) {
   if (kind == CPU_STORE_PLAIN) _mm_storeu_si128((__m128i_u *)(void *)(y + 2 * i), v);
   else _mm_stream_si128((__m128i *)(void *)(y + 2 * i), v);

@@ -205,8 +205,8 @@ typedef struct tm_operand {
 /* merging: many tensors of equal dims become one.  Each input is of any float or block format of its own; y: f32 or any float.
    The second input holds the numbers that go with the others.  Arithmetic is f64 in the order written, each step rounded, and
    y one rounding of the last one.  13 inputs beside these two at most, as TM_MAX_OPERANDS has it */
-#define TM_OP_WEIGHTED_SUM      56u  /* x_0, weights(f64[n]), x_1 .. x_(n-1) -> y = ((w_0*x_0) + w_1*x_1) + ...: n products, n - 1 sums */
-#define TM_OP_DARE_SUM          57u  /* base, settings(u64[1 + 4n]), x_1 .. x_n -> y: base plus differences of which some are dropped */
+#define TM_OP_WEIGHTED_SUM      56u  /* x_0, weights(f64[n]), x_1 .. x_(n-1) -> y = ((w_0*x_0) + w_1*x_1) + ... */
+#define TM_OP_DARE_SUM          57u  /* base, settings(u64[1 + 4n]), x_1 .. x_n -> y: base plus differences, some dropped */
 #define TM_OP_TIES_SUM          58u  /* base, settings(f64[1 + 2n]), x_1 .. x_n -> y: base plus the differences that agree;
                                          tm_ties_attributes */
 /* reductions over axes: x -> y, of x's format unless said otherwise; tm_reduce_attributes */

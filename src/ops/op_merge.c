@@ -165,7 +165,8 @@ static void reference(const tm_operation *operation, void *const *pointers, uint
 
 static uint64_t setting_count(const tm_operation *operation) {
   const uint64_t others = other_count(operation);
-  return operation->op == TM_OP_WEIGHTED_SUM ? 1 + others : operation->op == TM_OP_DARE_SUM ? 1 + TM_DARE_WORDS * others : 1 + 2 * others;
+  const uint64_t each = operation->op == TM_OP_WEIGHTED_SUM ? 1 : operation->op == TM_OP_DARE_SUM ? TM_DARE_WORDS : 2;
+  return 1 + each * others;
 }
 
 static tm_status require_settings(const tm_operation *operation, tm_error *error) {
@@ -199,8 +200,8 @@ static tm_status infer(const tm_operation *operation, tm_operand *out_outputs, t
 /* Four words of the generator cost about 70 operations; a sign is elected and then looked at again. */
 static void work(const tm_operation *operation, tm_work *out_work) {
   const uint64_t inputs = operation->input_count - 1;
-  const uint64_t each = operation->op == TM_OP_WEIGHTED_SUM ? 2 * inputs : operation->op == TM_OP_DARE_SUM ? 20 * inputs : 8 * inputs;
-  tm_work_of(operation, tm_saturating_mul(tm_output_of(operation)->element_count, each), out_work);
+  const uint64_t each = operation->op == TM_OP_WEIGHTED_SUM ? 2 : operation->op == TM_OP_DARE_SUM ? 20 : 8;
+  tm_work_of(operation, tm_saturating_mul(tm_output_of(operation)->element_count, each * inputs), out_work);
 }
 
 /* Of a part the number of the first element would differ. */

@@ -319,7 +319,8 @@ static void compare_figures(const picky_rule *rule, uint64_t rows, uint64_t colu
                        .attributes = &upper,
                        .attribute_bytes = sizeof upper,
                        .input_count = 2,
-                       .inputs = { picky_tensor(&one, TM_FORMAT_F32, 2, dims, 3), picky_tensor(&one, TM_FORMAT_BF16, 2, dims, 4) } };
+                       .inputs = { picky_tensor(&one, TM_FORMAT_F32, 2, dims, 3),
+                                   picky_tensor(&one, TM_FORMAT_BF16, 2, dims, 4) } };
   compare_and_destroy(&one, &call);
   assert_true(atomic_load(&one.control.launches) > 3);
   picky_case_close(&one);

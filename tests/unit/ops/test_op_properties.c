@@ -201,7 +201,7 @@ static void same_shape(recipe *r, uint32_t input) {
 static void make_merge(random_source *random, const tm_op_row *row, recipe *r) {
   r->input_count = row->input_min + random_below(random, 3);
   const uint64_t others = r->input_count - 2;
-  const uint64_t settings = r->op == TM_OP_DARE_SUM ? 1 + TM_DARE_WORDS * others : r->op == TM_OP_TIES_SUM ? 1 + 2 * others : 1 + others;
+  const uint64_t each = r->op == TM_OP_DARE_SUM ? TM_DARE_WORDS : r->op == TM_OP_TIES_SUM ? 2 : 1, settings = 1 + each * others;
   const bool has_whole_blocks = r->ranks[0] > 0 && r->dims[0][r->ranks[0] - 1] % 32 == 0;
   for (uint32_t i = 2; i < r->input_count; i++) {
     r->formats[i] = random_format(random, has_whole_blocks && random_below(random, 2) ? TM_SET_BLOCK : TM_SET_FLOAT);
