@@ -492,7 +492,7 @@ class Merge(harness.CommandTest):
         self.assertEqual(self.tensor_bytes(), self.tensor_bytes("a.safetensors"))
 
     def test_no_room(self):
-        self.random_models(2, size=20000)
+        self.large_models(1)
         before = self.folder_state()
         done = subprocess.run([harness.COMMAND, "merge", "--linear", "-o", "out.safetensors", "a.safetensors", "b.safetensors"],
                               cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -502,7 +502,7 @@ class Merge(harness.CommandTest):
         self.assertEqual(self.folder_state(), before)
 
     def test_memory(self):
-        self.random_models(2, size=200000)
+        self.large_models(4)
         self.merge("--linear", "a.safetensors", "b.safetensors", "--max-memory", "64M")
         whole = self.tensor_bytes()
         _, err = self.merge("-f", "--linear", "a.safetensors", "b.safetensors", "--max-memory", "1M", code=1)
@@ -550,13 +550,13 @@ class Merge(harness.CommandTest):
         self.assertEqual(self.parts(), [])
 
     def test_interrupted(self):
-        self.stop_at_random(signal.SIGINT, 200 if NIGHTLY else 6, 16)
+        self.stop_at_random(signal.SIGINT, 200 if NIGHTLY else 4, 8)
 
     def test_killed(self):
-        self.stop_at_random(signal.SIGKILL, 200 if NIGHTLY else 6, 16)
+        self.stop_at_random(signal.SIGKILL, 200 if NIGHTLY else 4, 8)
 
     def test_interrupted_in_the_middle(self):
-        self.large_models(48)
+        self.large_models(24)
         process = self.start()
         while process.poll() is None and not self.parts():
             time.sleep(0.001)
@@ -571,7 +571,7 @@ class Merge(harness.CommandTest):
         self.assertEqual(sorted(path.name for path in self.folder.iterdir() if path.is_file()), ["a.safetensors", "b.safetensors"])
 
     def test_an_input_that_changes_meanwhile(self):
-        self.large_models(48)
+        self.large_models(24)
         self.merge("--linear", "a.safetensors", "b.safetensors")
         unchanged = self.tensor_bytes()
         (self.folder / "out.safetensors").unlink()
