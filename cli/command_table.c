@@ -7,7 +7,8 @@
 
 const tm_command *const tm_commands[] = {
   &tm_command_backends, &tm_command_ops, &tm_command_inspect, &tm_command_stats, &tm_command_check, &tm_command_diff,
-  &tm_command_merge, &tm_command_explain, &tm_command_bench, &tm_command_plugin, &tm_command_profile, &tm_command_calibrate, &tm_command_help, NULL };
+  &tm_command_merge, &tm_command_explain, &tm_command_bench, &tm_command_plugin, &tm_command_profile, &tm_command_calibrate,
+  &tm_command_help, NULL };
 
 const tm_command *tm_command_find(const char *name) {
   for (const tm_command *const *command = tm_commands; *command != NULL; command++)

@@ -43,7 +43,8 @@ class Every(harness.CommandTest):
             "stats": [["stats", model]],
             "check": [["check", model]],
             "diff": [["diff", model, model], ["diff", model, model, "--all", "--by", "layer"]],
-            "merge": [["merge", "--linear", "-f", "-o", "merged.safetensors", model, model], ["merge", "--linear", "-n", "-o", "new.gguf", model]],
+            "merge": [["merge", "--linear", "-f", "-o", "merged.safetensors", model, model],
+                      ["merge", "--linear", "-n", "-o", "new.gguf", model]],
             "explain": [["explain", *OPERATION], ["explain", "--graph", graph], ["explain", "--graph", graph, "--node", "0"]],
             "bench": [["bench", *OPERATION, "--repeat", "3"]],
             "calibrate": [["calibrate", "--seconds", "1"]],
@@ -67,7 +68,8 @@ class Every(harness.CommandTest):
 
     def odd_model(self):
         """One that does not go together with the others, in a tensor whose name a terminal would obey."""
-        return self.safetensors("odd\x1b.safetensors", {"layers.0.weight": ("F32", (3, 4), bytes(48)), "w\x1b[2J\u202e": ("F32", (1,), bytes(4))})
+        tensors = {"layers.0.weight": ("F32", (3, 4), bytes(48)), "w\x1b[2J\u202e": ("F32", (1,), bytes(4))}
+        return self.safetensors("odd\x1b.safetensors", tensors)
 
     def run_into(self, arguments, shell_redirection):
         shutil.rmtree(self.folder / "shiny", ignore_errors=True)
@@ -146,7 +148,8 @@ class Every(harness.CommandTest):
             "stats": [["stats", model], ["stats", "no\x1bne"]],
             "check": [["check", model], ["check", "no\x1bne"]],
             "diff": [["diff", model, model, "--all"], ["diff", model, "no\x1bne"]],
-            "merge": [["merge", "--linear", "-f", "-o", f"{evil}.safetensors", model, self.odd_model()], ["merge", "--linear", "-o", evil, model],
+            "merge": [["merge", "--linear", "-f", "-o", f"{evil}.safetensors", model, self.odd_model()],
+                      ["merge", "--linear", "-o", evil, model],
                       ["merge", "--linear", "-o", "x.safetensors", model, "-w", f"{evil}=1"], ["merge", "--recipe", f"no{evil}"]],
             "explain": [["explain", *OPERATION]],
             "bench": [["bench", *OPERATION, "--repeat", "3"]],
