@@ -60,19 +60,6 @@ static tm_status read_method(const tm_arguments *arguments, tm_merge_request *re
   return TM_OK;
 }
 
-/* "GLOB:VALUE"; a pattern may hold a colon, a value does not. */
-static tm_status read_setting(const tm_merge_word *setting, const char *text, tm_merge_request *request, tm_error *error) {
-  char        where[64];
-  const char *colon = strrchr(text, ':'), *pattern = NULL;
-  snprintf(where, sizeof where, "--%s", setting->text);
-  if (colon == text) return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no pattern before \":\" in \"%s\"", where, text);
-  if (colon != NULL) {
-    pattern = tm_merge_request_keep(request, text, (size_t)(colon - text));
-    if (pattern == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
-  }
-  return tm_merge_request_add_text(request, where, pattern, setting->value, colon != NULL ? colon + 1 : text, error);
-}
-
 static bool is_for_all(const char *value) { return strpbrk(value, ":=") == NULL; }
 
 /* Who gives one number each in options of their own would get the last one for all. */
@@ -88,14 +75,28 @@ static tm_status refuse_repeated(const tm_arguments *arguments, uint32_t index, 
   return TM_OK;
 }
 
+/* "GLOB:VALUE"; a pattern may hold a colon, a value does not. */
+static tm_status read_setting(const tm_merge_word *setting, const tm_arguments *arguments, uint32_t index, tm_merge_request *request,
+                              tm_error *error) {
+  char            where[64];
+  const char     *text = arguments->items[index].value, *colon = strrchr(text, ':'), *pattern = NULL;
+  const tm_status status = refuse_repeated(arguments, index, error);
+  if (status != TM_OK) return status;
+  snprintf(where, sizeof where, "--%s", setting->text);
+  if (colon == text) return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no pattern before \":\" in \"%s\"", where, text);
+  if (colon != NULL) {
+    pattern = tm_merge_request_keep(request, text, (size_t)(colon - text));
+    if (pattern == NULL) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
+  }
+  return tm_merge_request_add_text(request, where, pattern, setting->value, colon != NULL ? colon + 1 : text, error);
+}
+
 static tm_status read_settings(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   tm_status status = TM_OK;
   for (uint32_t i = 0; i < arguments->count && status == TM_OK; i++)
     for (const tm_merge_word *setting = tm_merge_setting_words; setting->text != NULL && status == TM_OK; setting++)
-      if (strcmp(arguments->items[i].flag->name, setting->text) == 0) {
-        status = refuse_repeated(arguments, i, error);
-        if (status == TM_OK) status = read_setting(setting, arguments->items[i].value, request, error);
-      }
+      if (strcmp(arguments->items[i].flag->name, setting->text) == 0)
+        status = read_setting(setting, arguments, i, request, error);
   return status;
 }
 

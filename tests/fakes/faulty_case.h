@@ -22,6 +22,7 @@ typedef struct faulty_case {
   uint32_t    flags;
   uint32_t    builtin;          /* which one has the fault */
   const char *also_excluded;    /* beside it; NULL: nobody */
+  uint64_t    patience_ns;      /* 0: FAULTY_PATIENCE_NS */
 } faulty_case;
 
 static inline void faulty_case_open(faulty_case *one) {
@@ -38,7 +39,7 @@ static inline void faulty_case_open(faulty_case *one) {
   options.excluded_device_count = one->also_excluded == NULL ? 1 : 2;
   options.pointers = &pointer;
   options.pointer_count = 1;
-  options.patience_ns = FAULTY_PATIENCE_NS;
+  options.patience_ns = one->patience_ns != 0 ? one->patience_ns : FAULTY_PATIENCE_NS;
   options.state_folder = one->state_folder;
   options.log = keep_line;
   options.log_context = &one->lines;

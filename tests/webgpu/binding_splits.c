@@ -7,9 +7,9 @@
 #include "webgpu/webgpu_scheduled.h"
 
 #define BINDING_BYTES "1048576"
-#define LEAST_BYTES (UINT64_C(2) << 20)         /* of the largest operand */
+#define LEAST_BYTES (UINT64_C(5) << 18)         /* of the largest operand */
 #define MOST_BYTES (UINT64_C(12) << 20)
-#define ELEMENTS 1500000u
+#define ELEMENTS 800000u
 #define SHAPES 4000             /* to try, until one is large enough */
 #define PROBES 6
 #define LEAST_CASES 60          /* that the test is about anything */
@@ -150,7 +150,7 @@ static void try_combination(tally *all, const tm_op_row *row, uint32_t inputs, c
 
 /* ---- all of them ---- */
 
-/* Further inputs are of the first one's format, but for indices; outputs are what the operation makes of them. */
+/* Further inputs are of the first one's format, but for indices and weights; outputs are what the operation makes of them. */
 static void try_formats(tally *all, const tm_op_row *row, uint32_t inputs, uint32_t format) {
   static const uint32_t outputs[] = { TM_FORMAT_NONE, TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_I32 };
   const size_t count = row->op == TM_OP_CAST ? sizeof outputs / sizeof outputs[0] : 1;
@@ -159,6 +159,7 @@ static void try_formats(tally *all, const tm_op_row *row, uint32_t inputs, uint3
     kernel_case k;
     uint64_t state = 5;
     for (uint32_t i = 1; i < inputs; i++) which[i] = row->op == TM_OP_GATHER ? TM_FORMAT_I64 : format;
+    if (row->op == TM_OP_WEIGHTED_SUM) which[1] = TM_FORMAT_F64;
     which[inputs] = outputs[y];
     if (case_make(&k, row, inputs, which, 300, &state)) try_combination(all, row, inputs, which);
   }
@@ -170,7 +171,7 @@ int main(void) {
   for (uint32_t op = 1; op < 256; op++) {
     const tm_op_row *row = tm_op_find(op);
     if (row == NULL || row->reference == NULL) continue;
-    for (uint32_t inputs = row->input_min; inputs <= row->input_max; inputs++)
+    for (uint32_t inputs = row->input_min; inputs <= case_most_inputs(row); inputs++)
       for (size_t i = 0; i < FORMATS; i++) try_formats(&all, row, inputs, formats[i]);
   }
   scheduled_describe(&all.c);

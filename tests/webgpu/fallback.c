@@ -31,7 +31,7 @@ static uint32_t find_builtin(const char *name) {
 
 static faulty_case far_case(const fault_plan *plan) {
   faulty_case one = { .plan = *plan, .file = TM_BINARY_DIR "/tests/fakes/faulty_far.so", .builtin = find_builtin("webgpu"),
-                      .also_excluded = "cpu" };
+                      .also_excluded = "cpu", .patience_ns = UINT64_C(20000000000) };     /* drivers take their time to begin */
   one.plan.config_get = tell_library;
   return one;
 }
