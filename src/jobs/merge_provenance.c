@@ -57,7 +57,7 @@ static bool has_densities(const printer *p) { return p->settings->method == TM_M
 
 static void add_source(printer *p, uint32_t source, const tm_merge_figures *figures) {
   const tm_content_hash none = { 0, 0 };
-  const tm_content_hash *hash = p->hashes == NULL ? &none : &p->hashes[source];
+  const tm_content_hash *hash = p->hashes == NULL ? &none : &p->hashes[p->settings->same_as[source]];
   char digits[33];
   tm_byte_buffer_add(p->buffer, "{", 1);
   add_text(p, "path", p->settings->names[source]);
