@@ -100,6 +100,21 @@ typedef struct tm_merge_rule {
 #define TM_MERGE_NO_RESCALE   0x2u      /* dare: kept elements of a difference are not divided by the density */
 #define TM_MERGE_TIES_SUM     0x4u      /* ties: the agreeing differences are added up, not averaged */
 
+/* The key of the metadata under which a result tells how it was made, and what methods and policies are called there. */
+#define TM_MERGE_RECORD_KEY "tensormorph.merge"
+#define TM_MERGE_FORMAT_OF_LEAD "lead"  /* as a format: that of the checkpoint that leads */
+#define TM_MERGE_EACH_METHOD(ROW)                                                                                                  \
+  ROW("linear", TM_MERGE_LINEAR) ROW("slerp", TM_MERGE_SLERP) ROW("task", TM_MERGE_TASK) ROW("ties", TM_MERGE_TIES)                 \
+  ROW("dare", TM_MERGE_DARE)
+#define TM_MERGE_EACH_MISSING(ROW)                                                                                                 \
+  ROW("fail", TM_MERGE_MISSING_FAIL) ROW("available", TM_MERGE_MISSING_AVAILABLE) ROW("copy", TM_MERGE_MISSING_COPY)                \
+  ROW("skip", TM_MERGE_MISSING_SKIP)
+#define TM_MERGE_EACH_ROWS(ROW)                                                                                                    \
+  ROW("fail", TM_MERGE_ROWS_FAIL) ROW("common", TM_MERGE_ROWS_COMMON) ROW("lead", TM_MERGE_ROWS_LEAD)                               \
+  ROW("longest", TM_MERGE_ROWS_LONGEST)
+#define TM_MERGE_EACH_OTHER(ROW)                                                                                                   \
+  ROW("fail", TM_MERGE_OTHER_FAIL) ROW("copy", TM_MERGE_OTHER_COPY) ROW("skip", TM_MERGE_OTHER_SKIP)
+
 /* Zero-initialise, then set struct_size, method and models.  Needed during tm_merge_plan_create only; the checkpoints outlive the
    plan. */
 typedef struct tm_merge_options {
@@ -128,7 +143,7 @@ typedef struct tm_merge_plan tm_merge_plan;
 /*
  * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model: the
  * result has the order of its tensors (those that only others have come behind) and its metadata, and beside them the key
- * "tensormorph.merge": JSON with the version, method, settings, seed and models of this merge.  Models have file names, with as
+ * TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed and models of this merge.  Models have file names, with as
  * many folders before as it takes to tell them apart, and the hash of what was read of them: the sum of XXH3 (128 bits) of each
  * 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name plus the piece's number as seed.  So it is the same for
  * every way to compute, and whether tensors were merged or copied.  Where rows differ, those that all have and the further ones are

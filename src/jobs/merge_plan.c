@@ -199,12 +199,12 @@ static tm_status list_metadata(tm_merge_plan *plan, tm_arena *arena, writer_list
   if (lists->metadata == NULL) return fail_memory(error);
   for (uint64_t i = 0; i < kept; i++) {
     const tm_metadata *entry = tm_archive_metadata_at(lead, i);
-    const bool is_own = entry->key.length == strlen(TM_MERGE_PROVENANCE_KEY) &&
-                        memcmp(entry->key.data, TM_MERGE_PROVENANCE_KEY, entry->key.length) == 0;
+    const bool is_own = entry->key.length == strlen(TM_MERGE_RECORD_KEY) &&
+                        memcmp(entry->key.data, TM_MERGE_RECORD_KEY, entry->key.length) == 0;
     if (!is_own) lists->metadata[lists->metadata_count++] = *entry;     /* how an input was made is told by its own file */
   }
   lists->metadata[lists->metadata_count++] = (tm_metadata){
-    .key = { TM_MERGE_PROVENANCE_KEY, strlen(TM_MERGE_PROVENANCE_KEY) },
+    .key = { TM_MERGE_RECORD_KEY, strlen(TM_MERGE_RECORD_KEY) },
     .value = { .type = TM_METADATA_STRING, .count = 1, .data = provenance, .bytes = strlen(provenance) },
   };
   return TM_OK;
