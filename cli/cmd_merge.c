@@ -11,10 +11,13 @@
 #include "merge_hashes.h"
 #include "merge_outcome.h"
 #include "merge_plan_text.h"
+#include "merge_recipe.h"
 #include "merge_words.h"
 #include "session.h"
 
 #define USUAL_TOP 5
+#define MOST_MODELS_TEXT "13"
+_Static_assert(TM_MERGE_MOST_MODELS == 13, "the help tells how many models there may be");
 
 typedef struct merge_run {
   tm_invocation    *invocation;
@@ -28,6 +31,7 @@ typedef struct merge_run {
   const char       *changed[TM_MERGE_MOST_HASHES];      /* paths of models that are not what the recipe has the hash of */
   uint32_t          changed_count;
   uint64_t          refusal_count;
+  bool              has_told;   /* the document is printed */
   int               signal_number;
   tm_status         status;     /* how the job ended */
   tm_error          error;
@@ -60,15 +64,32 @@ static void print_job_json(const merge_run *merge, tm_json_writer *json) {
   tm_job_report_print_json(&report, json);
 }
 
-static void print_json(const merge_run *merge) {
+static void begin_json(const merge_run *merge, const char *verdict, tm_json_writer *json) {
+  const uint32_t method = merge->request.method;
+  tm_json_init(json, merge->invocation->output);
+  tm_json_begin_object(json, NULL, false);
+  tm_json_text(json, "schema", "tensormorph.merge/1");
+  tm_json_text(json, "verdict", verdict);
+  tm_json_text(json, "method", method == 0 ? NULL : tm_merge_word_text(tm_merge_methods, method));
+  tm_json_text(json, "output", merge->request.output);
+}
+
+/* What there is to say where there is no plan. */
+static void print_trouble_json(const merge_run *merge) {
   tm_json_writer json;
-  tm_json_init(&json, merge->invocation->output);
-  tm_json_begin_object(&json, NULL, false);
-  tm_json_text(&json, "schema", "tensormorph.merge/1");
-  tm_json_text(&json, "verdict", verdict_of(merge));
-  tm_json_text(&json, "method", tm_merge_word_text(tm_merge_methods, merge->request.method));
-  tm_json_text(&json, "output", merge->request.output);
-  tm_json_text(&json, "recipe", tm_merge_plan_provenance(merge->plan));
+  begin_json(merge, "trouble", &json);
+  tm_json_bool(&json, "complete", false);
+  tm_json_text(&json, "error", merge->error.text);
+  tm_json_end_object(&json);
+  tm_json_finish(&json);
+  tm_output_flush(merge->invocation->output);
+}
+
+static void print_json(merge_run *merge) {
+  tm_json_writer json;
+  merge->has_told = true;
+  begin_json(merge, verdict_of(merge), &json);
+  tm_json_raw(&json, "recipe", tm_merge_plan_provenance(merge->plan));
   tm_json_begin_array(&json, "changed_models", false);
   for (uint32_t i = 0; i < merge->changed_count; i++) tm_json_text(&json, NULL, merge->changed[i]);
   tm_json_end_array(&json);
@@ -158,6 +179,18 @@ static void complain_refusals(merge_run *merge) {
   merge->refusal_count++;
 }
 
+/* Whoever merges by a recipe wants it still to be there. */
+static const char *find_lost_recipe(const merge_run *merge) {
+  tm_writer_file_description file = { .struct_size = sizeof file };
+  const char *recipe = merge->request.recipe, *path = NULL;
+  if (recipe == NULL) return NULL;
+  for (uint64_t i = 0; tm_merge_plan_file(merge->plan, i, &file) == TM_OK; i++)
+    if (tm_merge_recipe_holds(recipe, file.path)) return file.path;
+  for (uint64_t i = 0; tm_merge_plan_removal(merge->plan, i, &path) == TM_OK; i++)
+    if (tm_merge_recipe_holds(recipe, path)) return path;
+  return NULL;
+}
+
 static int follow_plan(merge_run *merge) {
   const tm_preferences *preferences = &merge->invocation->preferences;
   if (!preferences->json && !preferences->quiet) {
@@ -198,7 +231,9 @@ static int make_plan(merge_run *merge) {
   };
   if (tm_merge_plan_create(merge->context, &options, request->output, &merge->plan, &merge->error) != TM_OK)
     return complain_plan(merge);
-  const int exit_code = follow_plan(merge);
+  const char *lost = find_lost_recipe(merge);
+  const int   exit_code = lost == NULL ? follow_plan(merge)
+                                       : tm_complain_as(TM_EXIT_USAGE, "%.900s is the recipe; write the result elsewhere", lost);
   tm_merge_plan_destroy(merge->plan);
   return exit_code;
 }
@@ -215,6 +250,7 @@ static bool open_inputs(merge_run *merge) {
     tm_error        error = TM_CLI_ERROR_INIT;
     if (path == NULL || tm_checkpoint_open(merge->context, path, 0, place, &error) == TM_OK) continue;
     tm_complain(&error);
+    if (all) merge->error = error;
     all = false;
   }
   return all;
@@ -243,6 +279,7 @@ static int run(tm_invocation *invocation) {
   tm_merge_request_init(&merge.request);
   const int exit_code =
       tm_session_require_device(merge.context, &merge.error) != TM_OK ? tm_complain(&merge.error) : open_and_plan(&merge);
+  if (exit_code == TM_EXIT_TROUBLE && invocation->preferences.json && !merge.has_told) print_trouble_json(&merge);
   tm_merge_request_deinit(&merge.request);
   tm_context_destroy(merge.context);
   return exit_code;
@@ -255,7 +292,7 @@ const tm_command tm_command_merge = {
   .summary = "one checkpoint of several: linear, slerp, task, ties, dare",
   .notes =
       "MODEL is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a folder "
-      "with one of them. Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
+      "with one of them; there are at most " MOST_MODELS_TEXT ". Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
       "mismatch with what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or "
       "--other say otherwise; nothing is left out unsaid.\n"
       "A MODEL goes by its file name or a longer end of its path, with or without extension, or by its number from 1. Without GLOB an option is for all "

@@ -101,6 +101,23 @@ void tm_json_string(tm_json_writer *json, const char *key, const char *text, siz
   write_escaped(json, text, length);
 }
 
+/* What a terminal obeys stands in strings only, so it may be escaped wherever it is. */
+void tm_json_raw(tm_json_writer *json, const char *key, const char *text) {
+  const size_t length = strlen(text);
+  begin_item(json, key);
+  for (size_t i = 0; i < length;) {
+    const size_t bytes = tm_printable_character(text + i, length - i);
+    uint32_t     code = 0;
+    if (bytes > 1 && tm_printable_is_hidden(text + i, bytes, &code))
+      write_code(json->stream, code);
+    else if (bytes == 0)
+      tm_output_text(json->stream, "\xef\xbf\xbd");
+    else
+      tm_output_bytes(json->stream, text + i, bytes);
+    i += bytes == 0 ? 1 : bytes;
+  }
+}
+
 void tm_json_text(tm_json_writer *json, const char *key, const char *text) {
   if (text == NULL)
     tm_json_null(json, key);

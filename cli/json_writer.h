@@ -31,6 +31,8 @@ void tm_json_end_array(tm_json_writer *json);
 
 /* Bytes that are no UTF-8 become U+FFFD: a JSON text cannot hold them. */
 void tm_json_string(tm_json_writer *json, const char *key, const char *text, size_t length);
+/* A JSON text as it is, on one line. */
+void tm_json_raw(tm_json_writer *json, const char *key, const char *text);
 /* NULL is null. */
 void tm_json_text(tm_json_writer *json, const char *key, const char *text);
 void tm_json_count(tm_json_writer *json, const char *key, uint64_t value);

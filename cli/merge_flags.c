@@ -115,6 +115,22 @@ static tm_status read_policies(const tm_arguments *arguments, tm_merge_request *
   return status != TM_OK ? status : read_word(arguments, "other", tm_merge_other_words, &request->other, error);
 }
 
+/* Of these a merge has one: of two one would be ignored. */
+static tm_status refuse_second(const tm_arguments *arguments, tm_error *error) {
+  static const char *const names[] = { "output", "recipe", "base", "seed", "missing", "rows", "other" };
+  for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+    const char *first = NULL;
+    for (uint32_t i = 0; i < arguments->count; i++) {
+      if (strcmp(arguments->items[i].flag->name, names[n]) != 0) continue;
+      if (first != NULL && strcmp(first, arguments->items[i].value) != 0)
+        return tm_refuse(error, TM_ERROR_ARGUMENT, "--%s %.200s and --%s %.200s: a merge has one", names[n], first, names[n],
+                         arguments->items[i].value);
+      first = arguments->items[i].value;
+    }
+  }
+  return TM_OK;
+}
+
 static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   const char *seed = tm_arguments_value(arguments, "seed"), *base = tm_arguments_value(arguments, "base");
   const char *output = tm_arguments_value(arguments, "output");
@@ -125,8 +141,14 @@ static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *requ
   }
   if (base != NULL) request->base = base;
   if (output != NULL) request->output = output;
-  if (tm_arguments_value(arguments, "normalize") != NULL) request->keeps_sum = !tm_arguments_has(arguments, "normalize");
-  if (tm_arguments_value(arguments, "rescale") != NULL) request->keeps_scale = !tm_arguments_has(arguments, "rescale");
+  if (tm_arguments_value(arguments, "normalize") != NULL) {
+    request->has_normalize = true;
+    request->keeps_sum = !tm_arguments_has(arguments, "normalize");
+  }
+  if (tm_arguments_value(arguments, "rescale") != NULL) {
+    request->has_rescale = true;
+    request->keeps_scale = !tm_arguments_has(arguments, "rescale");
+  }
   request->shard_bytes = tm_arguments_size(arguments, "shard-size", request->shard_bytes);
   return TM_OK;
 }
@@ -154,7 +176,10 @@ static bool changes_inputs(const tm_arguments *arguments) {
 
 tm_status tm_merge_flags_read(tm_context *context, const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   const char *recipe = tm_arguments_value(arguments, "recipe");
-  tm_status   status = read_operands(arguments, request, error);
+  tm_status   status = refuse_second(arguments, error);
+  if (status == TM_OK) status = read_operands(arguments, request, error);
+  request->recipe = recipe;
+  request->output = tm_arguments_value(arguments, "output");    /* trouble is told of it, too */
   if (status == TM_OK && recipe != NULL) status = tm_merge_recipe_load(context, recipe, request, error);
   if (changes_inputs(arguments)) tm_merge_hashes_forget(request);
   if (status == TM_OK) status = tm_merge_hashes_check(request, error);

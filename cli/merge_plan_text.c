@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge_plan_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "merge_groups.h"
@@ -30,7 +31,9 @@ static void print_head(const tm_merge_request *request, tm_output_stream *stream
   tm_output_format(stream, "%s of %u model%s%s into ", tm_merge_word_text(tm_merge_methods, request->method), request->model_count,
                    plural(request->model_count), request->base != NULL ? " and a base" : "");
   tm_printable_print(stream, request->output);
-  tm_output_text(stream, "\n\n");
+  if (request->method == TM_MERGE_DARE)
+    tm_output_format(stream, "; seed %" PRIu64 "%s", request->seed, request->keeps_scale ? ", not rescaled" : "");
+  tm_output_text(stream, request->keeps_sum ? "; not normalized\n\n" : "\n\n");
 }
 
 static void print_groups(const tm_merge_plan *plan, const tm_table_look *look, tm_output_stream *stream) {
@@ -67,7 +70,7 @@ static plan_places find_places(const tm_merge_plan *plan) {
 static void print_mismatch(const plan_places *places, const tm_cell *cells, uint32_t width, tm_output_stream *stream) {
   char text[2048], name[1024];
   tm_printable_escape(cells[places->name].text, (size_t)cells[places->name].count, name, sizeof name);
-  snprintf(text, sizeof text, "%s: %s", name, cells[places->message].defined != 0 ? cells[places->message].text : "");
+  snprintf(text, sizeof text, "%s: %s", name[0] != '\0' ? name : "''", cells[places->message].defined != 0 ? cells[places->message].text : "");
   const bool is_narrow = width != 0 && width < NARROW_WIDTH;
   tm_output_format(stream, MISMATCH_FORMAT, cells[places->action].text, cells[places->mismatch].text);
   if (is_narrow) tm_output_format(stream, "\n%*s", NARROW_INDENT, "");

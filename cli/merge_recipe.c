@@ -14,6 +14,11 @@
 /* Far more than anybody writes: a short text that refers to itself must not become a long list. */
 #define MOST_RULES 65536u
 
+/* What a reader of YAML looks through again and again: open brackets, names of nodes, directives.  A recipe is four deep. */
+#define MOST_DEPTH      32u
+#define MOST_ANCHORS    1024u
+#define MOST_DIRECTIVES 16u
+
 #define PLACE_BYTES 512
 
 typedef struct recipe {
@@ -156,6 +161,7 @@ static tm_status take_normalize(recipe *r, const key_row *row, const scope *wher
   bool            normalizes = true;
   const tm_status status = take_switch(r, row, value, &normalizes);
   (void)where;
+  r->request->has_normalize = true;
   r->request->keeps_sum = !normalizes;
   return status;
 }
@@ -164,6 +170,7 @@ static tm_status take_rescale(recipe *r, const key_row *row, const scope *where,
   bool            rescales = true;
   const tm_status status = take_switch(r, row, value, &rescales);
   (void)where;
+  r->request->has_rescale = true;
   r->request->keeps_scale = !rescales;
   return status;
 }
@@ -454,17 +461,67 @@ static tm_status expect_end(recipe *r, yaml_parser_t *parser) {
   return status;
 }
 
+typedef struct bulk {
+  uint32_t depth;
+  uint32_t anchors;
+} bulk;
+
+static void count_event(const yaml_event_t *event, bulk *found) {
+  const yaml_char_t *anchor = NULL;
+  switch (event->type) {
+    case YAML_SEQUENCE_START_EVENT: anchor = event->data.sequence_start.anchor; found->depth++; break;
+    case YAML_MAPPING_START_EVENT: anchor = event->data.mapping_start.anchor; found->depth++; break;
+    case YAML_SCALAR_EVENT: anchor = event->data.scalar.anchor; break;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: found->depth--; break;
+    default: break;
+  }
+  found->anchors += anchor != NULL;
+}
+
+/* Lines that begin with '%'. */
+static uint32_t count_directives(const char *text, size_t length) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < length; i++) count += text[i] == '%' && (i == 0 || text[i - 1] == '\n');
+  return count;
+}
+
+/* The text is read once for this alone: a document that is made of it takes time that grows with the square of any of them. */
+static tm_status check_bulk(const char *path, const char *text, size_t length, tm_error *error) {
+  yaml_parser_t parser;
+  yaml_event_t  event;
+  tm_status     status = TM_OK;
+  bulk          found = { 0, 0 };
+  if (count_directives(text, length) > MOST_DIRECTIVES)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%.300s: more than %u directives (lines that begin with %%); this is no recipe", path,
+                     MOST_DIRECTIVES);
+  if (yaml_parser_initialize(&parser) == 0) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+  for (bool goes_on = true; goes_on && status == TM_OK && yaml_parser_parse(&parser, &event) != 0;) {
+    count_event(&event, &found);
+    goes_on = event.type != YAML_STREAM_END_EVENT;
+    if (found.depth > MOST_DEPTH || found.anchors > MOST_ANCHORS)
+      status = tm_refuse(error, TM_ERROR_ARGUMENT, "%.300s:%zu:%zu: %s; this is no recipe", path, event.start_mark.line + 1,
+                         event.start_mark.column + 1, found.depth > MOST_DEPTH ? "nested too deep" : "too many names of nodes");
+    yaml_event_delete(&event);
+  }
+  yaml_parser_delete(&parser);
+  return status;        /* what cannot be read is told by who makes the document */
+}
+
 tm_status tm_merge_recipe_parse(const char *path, const char *text, size_t length, tm_merge_request *request, tm_error *error) {
   recipe        r = { .path = path, .request = request, .error = error };
   yaml_parser_t parser;
+  tm_status     status = check_bulk(path, text, length, error);
+  if (status != TM_OK) return status;
   if (yaml_parser_initialize(&parser) == 0) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
   if (yaml_parser_load(&parser, &r.document) == 0) {
-    const tm_status status = refuse_text(&r, &parser);
+    status = refuse_text(&r, &parser);
     yaml_parser_delete(&parser);
     return status;
   }
-  tm_status status = take_document(&r);
+  status = take_document(&r);
   if (status == TM_OK) status = expect_end(&r, &parser);
   yaml_document_delete(&r.document);
   yaml_parser_delete(&parser);

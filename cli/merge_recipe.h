@@ -20,4 +20,7 @@ tm_status tm_merge_recipe_parse(const char *path, const char *text, size_t lengt
    Besides: TM_ERROR_NOT_FOUND, TM_ERROR_IO, and what opening a checkpoint may return */
 tm_status tm_merge_recipe_load(tm_context *context, const char *path, tm_merge_request *request, tm_error *error);
 
+/* Whether who writes to the path writes over the recipe, or over something in the folder that it is. */
+bool tm_merge_recipe_holds(const char *recipe, const char *path);
+
 #endif

@@ -250,10 +250,10 @@ static tm_status check_rules(const tm_merge_request *request, const tm_merge_rul
 static tm_status check_switches(const tm_merge_request *request, tm_error *error) {
   const uint32_t method = request->method;
   const char    *name = tm_merge_word_text(tm_merge_methods, method);
-  if (request->keeps_sum && method != TM_MERGE_LINEAR && method != TM_MERGE_TIES)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s normalizes nothing; --no-normalize is for linear and ties", name);
-  if (request->keeps_scale && method != TM_MERGE_DARE)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s rescales nothing; --no-rescale is for dare", name);
+  if ((request->has_normalize || request->keeps_sum) && method != TM_MERGE_LINEAR && method != TM_MERGE_TIES)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s normalizes nothing; --[no-]normalize is for linear and ties", name);
+  if ((request->has_rescale || request->keeps_scale) && method != TM_MERGE_DARE)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s rescales nothing; --[no-]rescale is for dare", name);
   if (request->has_seed && method != TM_MERGE_DARE)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s draws nothing at random; --seed is for dare", name);
   return TM_OK;

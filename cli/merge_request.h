@@ -30,11 +30,14 @@ typedef struct tm_merge_request {
   uint64_t       seed;
   uint64_t       shard_bytes;
   bool           has_seed;
+  bool           has_normalize; /* something is said of it, whatever */
+  bool           has_rescale;
   bool           keeps_sum;     /* weights, or agreeing differences, are not divided by what they add up to */
   bool           keeps_scale;   /* kept elements of a difference are not divided by the density */
   const char    *base;          /* NULL: none */
   const char    *base_hash;     /* as of a model */
   const char    *output;
+  const char    *recipe;        /* the file that it is from; NULL: none */
   tm_merge_model models[TM_MERGE_MOST_MODELS];
   uint32_t       model_count;
   bool           has_operands;  /* the models are those of the command line; a recipe's list gives them other names */

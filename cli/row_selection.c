@@ -168,6 +168,6 @@ void tm_row_selection_print(const tm_row_selection *selection, const tm_rows *ro
   for (uint32_t i = 0; selection->columns != NULL && i < count; i++) views[i].drop_rank = 0;
   const uint32_t dropped = tm_rows_print_table(rows, views, count, &look, stream);
   if (dropped == 0) return;
-  tm_output_format(stream, "(%u column%s had no room; --wide, --columns, --csv and --json show all)\n", dropped,
-                   dropped == 1 ? "" : "s");
+  tm_output_format(stream, "(%u column%s had no room; %s all)\n", dropped, dropped == 1 ? "" : "s",
+                   selection->has_no_flags ? "--json shows" : "--wide, --columns, --csv and --json show");
 }

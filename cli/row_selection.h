@@ -41,6 +41,7 @@ typedef struct tm_row_selection {
   bool        is_reversed;
   bool        is_wide;
   bool        is_csv;
+  bool        has_no_flags;     /* the command has none of TM_ROW_SELECTION_FLAGS: what has no room is in --json only */
   uint64_t    top;
   const char *columns;          /* NULL: the usual ones */
 } tm_row_selection;

@@ -182,7 +182,7 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
 /*
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
- * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type"), message ("" or a sentence: what does not match and what
+ * as text, and a scale that is not 1; of slerp t), mismatch ("", "missing", "rows", "shape", "type"), message ("" or a sentence: what does not match and what
  * is done, or a weight that is too small to count).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
@@ -210,9 +210,11 @@ typedef struct tm_merge_job_options {
 
 /*
  * Carries the plan out, once.  Rows come as tensors are written, in the result's order.  Columns: name, action ("merge", "copy"),
- * dtype, shape, bytes, models, weights (the factors, slerp's too), then of what was computed: change_max (largest distance of an
- * element from the checkpoint that leads), change_l2, change_rel (divided by the norm there), error_rel (norm of what the result's
- * block format lost, divided by the norm of the result; undefined for other formats).  Figures are over finite values.
+ * dtype, shape, bytes, models, weights (the factors, slerp's too), then: change_max (largest distance of an element from the
+ * checkpoint that leads), change_l2, change_rel (divided by the norm there; undefined if that is 0 and something changed), error_rel
+ * (norm of what the result's block format lost, divided by the norm of the result; undefined for other formats), nonfinite (elements
+ * that are NaN or infinite, and finite in the checkpoint that leads).  The other figures are over finite values.  Changes are
+ * undefined where the checkpoint that leads takes no part: what is copied from another is not compared with it.
  * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  Nothing stands under the result's
  * name before all is there; a job that ends otherwise leaves everything as it was.  options may be NULL.
  * TM_ERROR_ARGUMENT (the plan has problems, or was carried out before), TM_ERROR_NO_MEMORY; the job itself: TM_ERROR_CHANGED (an

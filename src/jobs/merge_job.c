@@ -28,6 +28,8 @@ typedef struct merge_state {
   _Atomic uint64_t  opened;             /* items that have or had a place in it: changed under the stream's lock */
   _Atomic uint64_t  closed;             /* of these, those that are written: changed by the job's thread */
   uint64_t          most_units;
+  uint64_t          broken_count;       /* elements that are finite in the leading checkpoint, and not in the result */
+  const tm_merge_item *broken_first;
   uint64_t          nonfinite_count, nonfinite_tensors;         /* of which, in how many tensors */
   const tm_merge_item *nonfinite_first;
   tm_scratch_block  copy_room;          /* for files that are not mapped */
@@ -157,6 +159,20 @@ static void count_nonfinite(merge_state *state, const tm_merge_item *item, const
   state->nonfinite_count += change[TM_COMPARISON_NONFINITE];
 }
 
+static void count_broken(merge_state *state, const tm_merge_open *open) {
+  if (open->broken_count != 0 && state->broken_first == NULL) state->broken_first = open->item;
+  state->broken_count += open->broken_count;
+}
+
+static void tell_broken(const merge_state *state) {
+  char name[160], text[400];
+  if (state->broken_first == NULL) return;
+  (void)tm_text_escape(state->broken_first->name.data, state->broken_first->name.length, name, sizeof name);
+  (void)snprintf(text, sizeof text, "%" PRIu64 " of these elements %s finite in the checkpoint that leads; the first tensor with "
+                 "such is '%s'", state->broken_count, state->broken_count == 1 ? "is" : "are", name);
+  tm_job_add_note(state->lanes.job, text);
+}
+
 static void tell_nonfinite(const merge_state *state) {
   char name[160], text[400];
   if (state->nonfinite_tensors == 0) return;
@@ -172,8 +188,9 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
   const bool is_computed = item->action == TM_MERGE_COMPUTE;
   if (!is_computed) TM_TRY(copy_tensor(state, open, error));
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
-  const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
-                                     has_blocks ? open->loss : NULL };
+  const tm_merge_outcome outcome = { open->weights_text, has_lead(state, item) ? open->change : NULL,
+                                     has_blocks ? open->loss : NULL, open->broken_count };
+  count_broken(state, open);
   count_nonfinite(state, item, outcome.change);
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
@@ -244,6 +261,7 @@ static tm_status write_all(merge_state *state, tm_error *error) {
   TM_TRY(run_stream(state, error));
   TM_TRY(write_rows(state, error));     /* copies that came after the last piece */
   tell_nonfinite(state);
+  tell_broken(state);
   TM_TRY(check_sources(state, error));
   TM_TRY(tell_provenance(state, error));
   return tm_checkpoint_writer_finish(state->plan->writer, error);
@@ -255,7 +273,6 @@ static tm_status run_merge(tm_job *job, void *state_pointer, tm_error *error) {
   state->lanes.job = job;
   state->lanes.runner.cancelled = tm_job_cancel_flag(job);
   tm_job_set_totals(job, plan->totals.read_bytes, plan->totals.tensor_count);
-  for (uint32_t i = 0; i < plan->note_count; i++) tm_job_add_note(job, plan->notes[i]);
   if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
   const tm_status status = write_all(state, error);
   if (status != TM_OK) tm_checkpoint_writer_abandon(plan->writer);

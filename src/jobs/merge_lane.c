@@ -239,12 +239,26 @@ static tm_status finish(finishing *f, tm_error *error) {
 
 /* ------------------------------------------------------------------------------------------------------- delivering ---- */
 
+/* Of the pairs that words tell of, those that were not broken before. */
+static tm_status count_broken(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, values before,
+                              void *words, tm_error *error) {
+  const uint64_t *part = words, pairs = part[TM_COMPARISON_NONFINITE];
+  uint64_t own[TM_COMPARISON_WORDS] = { 0 };
+  if (pairs == 0) return TM_OK;
+  TM_TRY(compare(lanes, before, before, tm_merge_piece_elements(piece), words, own, error));
+  tm_mutex_lock(&lanes->lock);
+  open->broken_count += pairs - own[TM_COMPARISON_NONFINITE];
+  tm_mutex_unlock(&lanes->lock);
+  return TM_OK;
+}
+
 static tm_status measure(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers,
                          values result, void *words, tm_error *error) {
   const uint32_t lead = find_lead(open, piece);
   if (lead == UINT32_MAX) return TM_OK;
   const values before = { piece->request.operands[lead].format, pointers[lead] };
-  return compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error);
+  TM_TRY(compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error));
+  return count_broken(lanes, open, piece, before, words, error);
 }
 
 /* A mapped file that shrank is zeros from there on: that is noticed before more is made of them. */

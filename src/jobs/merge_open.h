@@ -35,6 +35,7 @@ typedef struct tm_merge_open {
   uint32_t                 upper;
   uint64_t                *words;       /* what looking found: TM_MAGNITUDE_BINS or TM_COMPARISON_WORDS */
   uint64_t                 change[TM_COMPARISON_WORDS], loss[TM_COMPARISON_WORDS];
+  uint64_t                 broken_count;        /* elements that are finite in the leading checkpoint, and not here */
   const char              *weights_text;        /* NULL: the plan's */
   char                     text[96];
   _Atomic bool             is_done;     /* all passes */

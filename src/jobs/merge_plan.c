@@ -17,6 +17,8 @@ _Static_assert(TM_WRITER_SAFETENSORS == TM_WRITE_SAFETENSORS && TM_WRITER_GGUF =
 static tm_status fail_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge"); }
 
 static void add_sentence(tm_merge_plan *plan, const char **sentences, uint32_t *count, uint32_t most, const char *text) {
+  for (uint32_t i = 0; i < *count; i++)
+    if (strcmp(sentences[i], text) == 0) return;        /* of a file that is named twice, say */
   if (*count == most) return;
   const char *kept = tm_arena_string(&plan->arena, text, strlen(text));
   if (kept != NULL) sentences[(*count)++] = kept;

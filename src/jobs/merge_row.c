@@ -9,7 +9,7 @@
 #include "tensormorph/canonical_sum.h"
 
 enum { NAME, ACTION, DTYPE, SHAPE, BYTES, MODELS, WEIGHTS, MISMATCH, MESSAGE };
-enum { CHANGE_MAX = MISMATCH, CHANGE_L2, CHANGE_REL, ERROR_REL };
+enum { CHANGE_MAX = MISMATCH, CHANGE_L2, CHANGE_REL, ERROR_REL, NONFINITE };
 
 const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS] = {
   [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name" },
@@ -35,6 +35,7 @@ const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS] = {
   [CHANGE_L2] = { "change_l2", TM_COLUMN_NUMBER, 0, "square root of the sum of squares of these distances" },
   [CHANGE_REL] = { "change_rel", TM_COLUMN_NUMBER, 0, "change_l2 divided by the norm of the leading checkpoint's tensor" },
   [ERROR_REL] = { "error_rel", TM_COLUMN_NUMBER, 0, "what blocks lost, divided by the norm of the values before" },
+  [NONFINITE] = { "nonfinite", TM_COLUMN_COUNT, 0, "elements that are NaN or infinite, and finite in the leading checkpoint" },
 };
 
 static const char *const actions[] = { "merge", "copy", "skip", "refuse" };
@@ -63,6 +64,10 @@ static size_t print_weight(const tm_merge_plan *plan, const tm_merge_input *inpu
   return (size_t)snprintf(out_text, capacity, "%.6g", input->weight);
 }
 
+static bool is_scaled(const tm_merge_plan *plan, const tm_merge_item *item) {
+  return tm_merge_has_base(&plan->settings) && item->action == TM_MERGE_COMPUTE && item->scale != 1;
+}
+
 static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *item) {
   char text[400];
   size_t length = 0;
@@ -75,6 +80,7 @@ static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *i
     if (i != 0) length += (size_t)snprintf(text + length, sizeof text - length, ", ");
     if (length < sizeof text) length += print_weight(plan, &item->inputs[i], text + length, sizeof text - length);
   }
+  if (is_scaled(plan, item) && length < sizeof text) (void)snprintf(text + length, sizeof text - length, "; scale %.6g", item->scale);
   return tm_arena_string(&plan->arena, text, strlen(text));
 }
 
@@ -131,6 +137,7 @@ tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t index, const tm_me
   TM_TRY(make_texts(plan, item));
   fill_common(item, out_cells);
   for (uint32_t i = CHANGE_MAX; i <= ERROR_REL; i++) out_cells[i] = (tm_cell){ .type = TM_COLUMN_NUMBER };
+  out_cells[NONFINITE] = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = outcome->change != NULL, .count = outcome->broken_count };
   if (outcome->weights_text != NULL) put_text(&out_cells[WEIGHTS], outcome->weights_text, strlen(outcome->weights_text));
   if (outcome->change != NULL) {
     const double distance = sqrt(tm_sum_read(outcome->change + TM_COMPARISON_SUM_SQUARED));

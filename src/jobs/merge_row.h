@@ -7,7 +7,7 @@
 
 #define TM_MERGE_PLAN_COLUMNS 9u
 extern const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS];
-#define TM_MERGE_JOB_COLUMNS 11u
+#define TM_MERGE_JOB_COLUMNS 12u
 extern const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS];
 
 /* [any thread] Texts are made when first asked for and stay the plan's.   TM_ERROR_NO_MEMORY */
@@ -18,6 +18,7 @@ typedef struct tm_merge_outcome {
   const char     *weights_text;         /* NULL: as the plan has it */
   const uint64_t *change;               /* words of a comparison of the leading tensor with the result; NULL: there was none */
   const uint64_t *loss;                 /* of the computed values with what they became in blocks; NULL: no blocks */
+  uint64_t        broken_count;         /* elements that are finite in the leading tensor, and not in the result */
 } tm_merge_outcome;
 tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t item, const tm_merge_outcome *outcome, tm_cell *out_cells);
 

@@ -73,7 +73,7 @@ class Merge(harness.CommandTest):
         for i in range(count):
             self.model("abcd"[i] + ".safetensors", **{f"l{j}__w": [f32(draw.gauss(0, 1)) for _ in range(size)] for j in range(3)})
 
-    def gguf(self, name, tensors):
+    def gguf(self, name, tensors, key_count=1):
         """Writes {name: (type number, shape outermost first, bytes)}."""
         infos, data = b"", b""
         for key, (number, shape, content) in tensors.items():
@@ -81,8 +81,8 @@ class Merge(harness.CommandTest):
             infos += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", number, len(data))
             data += content + bytes(-len(content) % 32)
         key = b"general.architecture"
-        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 1) + struct.pack("<Q", len(key)) + key
-        head += struct.pack("<IQ", 8, 4) + b"test" + infos
+        entry = struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, 4) + b"test"
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), key_count) + entry * key_count + infos
         (self.folder / name).write_bytes(head + bytes(-len(head) % 32) + data)
 
     def folder_state(self):
@@ -286,7 +286,7 @@ class Merge(harness.CommandTest):
         self.assertIn("is not what the recipe has the hash of", err)
         document = self.json_of("merge", "-f", "-o", "out.safetensors", "--recipe", made, code=1)
         self.assertEqual((document["verdict"], len(document["changed_models"])), ("merged", 2))
-        self.assertNotIn("0" * 32, document["recipe"])
+        self.assertNotIn("0" * 32, json.dumps(document["recipe"]))
         # who asks for something else is not told that it is
         self.merge("-f", "--recipe", made, "-w", "0.5,0.25")
         self.merge("-f", "--recipe", made, "--base", "a.safetensors", "a.safetensors", "b.safetensors")
@@ -381,7 +381,7 @@ class Merge(harness.CommandTest):
         self.assertEqual(document["verdict"], "planned")
         self.assertEqual((document["plan"]["read_bytes"], document["plan"]["written_bytes"]), (14400, 7200))
         self.assertEqual([row["action"] for row in document["plan"]["rows"]], ["merge"] * 3)
-        self.assertEqual(json.loads(document["recipe"])["method"], "linear")
+        self.assertEqual(document["recipe"]["method"], "linear")
         self.assertEqual(self.folder_state(), before)
 
     def test_the_plan_shows_weights_and_widths(self):
@@ -406,22 +406,58 @@ class Merge(harness.CommandTest):
 
     # ---- what is told
 
-    def test_document_and_silence(self):
+    def test_what_differs_is_said_to(self):
+        self.model("a.safetensors", b=[0, 0], w=[1, 2], h=("F16", (2,), [6e4, 1]))
+        self.model("b.safetensors", b=[5, 5], w=[1, 2.5], h=("F16", (2,), [6e4, 1]))
+        out, _ = self.merge("--linear", "a.safetensors", "b.safetensors")
+        self.assertRegex(out, r"largest changes \(all there are\):\n.*\n +b .*2\.5 +-\n +w ")
+        out, _ = self.merge("-f", "--linear", "-w", "0.5", "-wb:0,1", "-ww:1,0", "-wh:1,0", "a.safetensors", "b.safetensors")
+        self.assertIn("no other tensor differs from that of the base or first model\n", out)
+        self.assertIn("1 tensor is not made of the base or first model; how much it differs from it is not measured\n", out)
+        out, _ = self.merge("-f", "--slerp", "--t", "1", "a.safetensors", "b.safetensors")
+        self.assertNotIn("differs from that", out)
+        self.assertIn("no tensor is made of the base or first model", out)
+        document = self.json_of("merge", "-f", "-o", "out.safetensors", "--linear", "-w", "1", "--no-normalize", "-wb:0,1",
+                                "-ww:1,0", "a.safetensors", "b.safetensors")
+        rows = {row["name"]: (row["change_max"], row["change_rel"], row["nonfinite"]) for row in document["rows"]}
+        self.assertEqual((rows["b"], rows["w"], rows["h"][2]), ((None, None, None), (0, 0, 0), 1))
+        self.assertEqual(self.values()["h"], [math.inf, 2])
+        out, _ = self.merge("-f", "--linear", "--no-normalize", "-wb:1,0", "-ww:1,0", "a.safetensors", "b.safetensors")
+        self.assertRegex(out, r"nonfinite\n +h .* 1\n\n")
+        self.assertIn("note: 1 of these elements is finite in the checkpoint that leads", out)
+        out, _ = self.merge("-f", "--linear", "a.safetensors", "a.safetensors")
+        self.assertIn("\nno tensor differs from that of the base or first model\n", out)
+
+    def test_trouble_is_a_document(self):
+        self.random_models(1)
+        for words in (["a.safetensors", "none.safetensors"], ["--recipe", "none.yaml"]):
+            document = self.json_of("merge", "-o", "out.safetensors", "--linear", *words, code=3)
+            self.assertEqual((document["verdict"], document["output"], document["complete"]), ("trouble", "out.safetensors", False))
+            self.assertIn("none.", document["error"])
+
+    def test_the_plan_shows_all_settings(self):
         self.random_models(2)
-        document = self.json_of("merge", "-o", "out.safetensors", "--linear", "a.safetensors", "b.safetensors")
-        self.assertEqual((document["verdict"], document["complete"], document["error"]), ("merged", True, None))
-        self.assertEqual([row["name"] for row in document["rows"]], ["l0.w", "l1.w", "l2.w"])
-        a, merged = self.values("a.safetensors"), self.values()
-        for row in document["rows"]:
-            change = [x - y for x, y in zip(a[row["name"]], merged[row["name"]])]
-            self.assertAlmostEqual(row["change_max"], max(map(abs, change)), places=6)
-            self.assertAlmostEqual(row["change_l2"], math.sqrt(sum(x * x for x in change)), places=5)
-        self.assertTrue(document["devices"])
-        self.assertEqual(self.merge("-f", "-q", "--linear", "a.safetensors", "b.safetensors"), ("", ""))
-        out, err = self.merge("-f", "--linear", "a.safetensors", "b.safetensors", "--top", "2")
-        self.assertEqual(err, "")
-        self.assertRegex(out, r"largest changes:\n +name.*\n(.*\n){2}\nwrote out.safetensors \(\d")
-        self.assertRegex(out, r"3 tensors, 14.4 kB in .*/s\n")
+        words = ["--dare", "-n", "--base", "a.safetensors", "--density", "0.5", "b.safetensors"]
+        out, _ = self.merge("--seed", "7", "--no-rescale", "--scale", "l1*:0.25", *words)
+        self.assertIn("into out.safetensors; seed 7, not rescaled\n", out)
+        self.assertRegex(out, r"\n +2 .*, 1 at 0.5\n +1 .*, 1 at 0.5; scale 0.25\n")
+        out, _ = self.merge("--linear", "-n", "--no-normalize", "a.safetensors", "b.safetensors")
+        self.assertIn("into out.safetensors; not normalized\n", out)
+
+    def test_names_and_notes_are_readable(self):
+        self.safetensors("a.safetensors", {"": ("F32", (1,), packed("F32", [1])), "x": ("F32", (1,), packed("F32", [1]))})
+        self.model("b.safetensors", x=[2])
+        out, _ = self.merge("--linear", "a.safetensors", "b.safetensors", code=1)
+        self.assertIn("missing   '': not in b.safetensors", out)
+        self.gguf("a.gguf", {"n": (0, (2,), packed("F32", [1, 2]))}, key_count=2)
+        for words in ([], ["--force", "--slerp"]):
+            out, _ = self.merge(*(words or ["--linear", "-w", "0.5,0.5"]), "a.gguf", "a.gguf")
+            self.assertEqual(out.count("occurs twice"), 1, out)
+        document = self.json_of("merge", "-f", "-o", "out.safetensors", "--linear", "a.gguf", "a.gguf")
+        self.assertEqual((len(document["plan"]["notes"]), document["notes"]), (1, []))
+        self.random_models(2)
+        out, _ = self.merge("-f", "--linear", "a.safetensors", "b.safetensors", COLUMNS="24")
+        self.assertIn("had no room; --json shows all)", out)
 
     def test_why_not_on_the_device_that_was_asked_for(self):
         plugin = pathlib.Path(os.environ.get("TM_ZOO", "/nonexistent")) / "honest.so"
@@ -499,8 +535,8 @@ class Merge(harness.CommandTest):
             (["--linear", "--density", "0.5", a, b], "linear has no density; that is for ties and dare"),
             (["--slerp", "-w", "1", a, b], "slerp has no weight"),
             (["--linear", "--seed", "1", a, b], "--seed is for dare"),
-            (["--slerp", "--no-normalize", a, b], "--no-normalize is for linear and ties"),
-            (["--linear", "--no-rescale", a, b], "--no-rescale is for dare"),
+            (["--slerp", "--no-normalize", a, b], "slerp normalizes nothing; --[no-]normalize is for linear and ties"),
+            (["--linear", "--no-rescale", a, b], "linear rescales nothing; --[no-]rescale is for dare"),
             (["--linear", "-w", "nan", a, b], '--weight: "nan" is no finite number'),
             (["--linear", "-w", "0.5,1e400", a, b], '--weight: "1e400" is no finite number'),
             (["--linear", "-w", "1,-1", a, b], "sum to 0"),
@@ -513,6 +549,11 @@ class Merge(harness.CommandTest):
             (["--linear", "-w", "l9*:1", a, b], "l9*"),
             (["--linear", "-w", "l0.v:1", a, b], "l0.w"),
             (["--linear", "--dtype", "f31", a, b], 'unknown format "f31"'),
+            (["--linear", "-o", "other.safetensors", a, b], "--output out.safetensors and --output other.safetensors: a merge has one"),
+            (["--recipe", "r.yaml", "--recipe", "s.yaml"], "--recipe r.yaml and --recipe s.yaml: a merge has one"),
+            (["--slerp", "--normalize", a, b], "slerp normalizes nothing"),
+            (["--dare", "--base", a, "--normalize", b], "dare normalizes nothing"),
+            (["--linear", "--rescale", a, b], "linear rescales nothing"),
             (["--linear", "--missing", "ignore", a, b], "--missing wants fail, available, copy or skip"),
             (["--linear", "--rows", "all", a, b], "--rows wants fail, common, lead or longest"),
             (["--linear", "--other", "x", a, b], "--other wants fail, copy or skip"),
@@ -552,6 +593,25 @@ class Merge(harness.CommandTest):
             self.assert_one_line(err)
             self.assertIn("input", err)
         self.assertEqual({name: self.folder_state()[name] for name in before}, before)
+
+    def test_an_output_that_is_the_recipe(self):
+        self.random_models(2)
+        (self.folder / "r.yaml").write_text("method: linear\nmodels: [a.safetensors, b.safetensors]\n")
+        (self.folder / "soft.safetensors").symlink_to("r.yaml")
+        self.merge("--recipe", "r.yaml")
+        (self.folder / "set").mkdir()
+        for name in "ab":
+            (self.folder / "set" / f"{name}.safetensors").symlink_to(f"../{name}.safetensors")
+        self.run_command("merge", "--recipe", "r.yaml", "-o", "set/m.safetensors", "--shard-size", "4kB")
+        before = self.folder_state()
+        for recipe, output in (("r.yaml", "soft.safetensors"), ("out.safetensors", "./out.safetensors"),
+                               ("set/m.safetensors.index.json", "set/m.safetensors")):
+            sizes = ["--shard-size", "4kB"] if "index" in recipe else []
+            _, err = self.run_command("merge", "-f", "--recipe", recipe, "-o", output, *sizes, "a.safetensors", "b.safetensors",
+                                      code=2)
+            self.assert_one_line(err)
+            self.assertIn("is the recipe", err)
+        self.assertEqual(self.folder_state(), before)
 
     def test_outputs_that_cannot_be(self):
         self.random_models(2)

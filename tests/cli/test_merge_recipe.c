@@ -191,6 +191,28 @@ static void references_stay_small(void **state) {
   tm_merge_request_deinit(&request);
 }
 
+/* What a reader of YAML takes the square of a count for: a second here would be minutes with the largest recipe. */
+static void bulk_is_refused_at_once(void **state) {
+  (void)state;
+  static const struct { const char *head, *part, *said;
+  } rows[] = {
+    { "models: ", "[", "r.yaml:1:40: nested too deep" },        { "", "{a: ", "nested too deep" },
+    { "", "- ", "nested too deep" },                            { "models: [", "&a x, ", "too many names of nodes" },
+    { "%YAML 1.1\n", "%TAG !a! x\n", "more than 16 directives" },
+  };
+  static char text[120000];
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    tm_error         error;
+    tm_merge_request request;
+    char            *end = text + sprintf(text, "%s", rows[i].head);
+    while (end < text + sizeof text - 32) end += sprintf(end, "%s", rows[i].part);
+    tm_merge_request_init(&request);
+    assert_int_equal(parse(&request, text, &error), TM_ERROR_ARGUMENT);
+    if (strstr(error.text, rows[i].said) == NULL) fail_msg("\"%s\" lacks \"%s\"", error.text, rows[i].said);
+    tm_merge_request_deinit(&request);
+  }
+}
+
 static void words_of_the_command_line(void **state) {
   (void)state;
   static const struct { uint32_t what; const char *text, *said;
@@ -228,6 +250,7 @@ int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(everything_is_read), cmocka_unit_test(json_is_a_recipe),
                                       cmocka_unit_test(a_model_s_own_number_counts_more),
                                       cmocka_unit_test(operands_take_the_place_of_models), cmocka_unit_test(mistakes_have_places),
-                                      cmocka_unit_test(references_stay_small), cmocka_unit_test(words_of_the_command_line) };
+                                      cmocka_unit_test(references_stay_small), cmocka_unit_test(bulk_is_refused_at_once),
+                                      cmocka_unit_test(words_of_the_command_line) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
