@@ -84,6 +84,12 @@ static tm_status piece_done(void *context, const tm_work_stream_piece *piece, co
   return TM_OK;
 }
 
+static void name_piece(void *context, const tm_work_stream_piece *piece, tm_status status, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  (void)context;
+  (void)tm_merge_name_tensor(open->item, status, error);
+}
+
 static void note_stream(void *context, const char *text) {
   const merge_state *state = context;
   tm_job_add_note(state->lanes.job, text);
@@ -145,16 +151,17 @@ static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_e
 
 /* ------------------------------------------------------------------------------------------ rows, on the job's thread ---- */
 
+/* Rows that are only taken over from it are no change, and nothing to measure one by. */
 static bool has_lead(const merge_state *state, const tm_merge_item *item) {
   for (uint32_t i = 0; i < item->input_count; i++)
     if (item->inputs[i].source == state->plan->settings.lead) return true;
-  return item->rest != NULL && item->rest->source == state->plan->settings.lead;
+  return false;
 }
 
-static void count_nonfinite(merge_state *state, const tm_merge_item *item, const uint64_t *change) {
-  if (change == NULL || change[TM_COMPARISON_NONFINITE] == 0) return;
-  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = item;
-  state->nonfinite_count += change[TM_COMPARISON_NONFINITE];
+static void count_nonfinite(merge_state *state, const tm_merge_open *open) {
+  if (open->change[TM_COMPARISON_NONFINITE] == 0) return;
+  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = open->item;
+  state->nonfinite_count += open->change[TM_COMPARISON_NONFINITE];
 }
 
 static void tell_nonfinite(const merge_state *state) {
@@ -174,7 +181,7 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
                                      has_blocks ? open->loss : NULL };
-  count_nonfinite(state, item, outcome.change);
+  if (is_computed) count_nonfinite(state, open);
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));
@@ -212,6 +219,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
                                        .next = next_piece,
                                        .load = load_piece,
                                        .deliver = deliver_piece,
+                                       .blame = name_piece,
                                        .done = piece_done,
                                        .advance = write_rows,
                                        .note = note_stream };
