@@ -14,8 +14,6 @@
 #include "jobs/merge_row.h"
 #include "jobs/merge_tiles.h"
 
-#define COPIED_BYTES (UINT64_C(4) << 20)
-
 typedef struct merge_state {
   tm_merge_lanes    lanes;
   tm_memory        *memory;
@@ -30,7 +28,8 @@ typedef struct merge_state {
   uint64_t          most_units;
   uint64_t          nonfinite_count, nonfinite_tensors;         /* of which, in how many tensors */
   const tm_merge_item *nonfinite_first;
-  tm_scratch_block  copy_room;          /* for files that are not mapped */
+  tm_scratch_block  copy_room;          /* for files that are not mapped: copied_bytes, taken before tiles share what is left */
+  uint64_t          copied_bytes;
 } merge_state;
 
 static tm_merge_open *open_at(const merge_state *state, uint64_t index) { return &state->open[index % state->open_capacity]; }
@@ -116,9 +115,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
   const char *mapped = tm_archive_mapped(archive, tensor);
   *out_status = TM_OK;
   if (mapped != NULL) return mapped + offset;
-  if (state->copy_room.memory == NULL) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, COPIED_BYTES);
-  if (state->copy_room.memory == NULL) *out_status = tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to copy a tensor");
-  else *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
+  *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
   return state->copy_room.memory;
 }
 
@@ -134,7 +131,8 @@ static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t 
 static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_input *input = &open->item->inputs[0];
   const tm_archive *archive = state->plan->settings.sources[input->source].archive;
-  const uint64_t unit_bytes = tm_merge_unit_of(open->item->format), step = COPIED_BYTES / unit_bytes * unit_bytes;
+  const bool is_mapped = tm_archive_mapped(archive, input->tensor) != NULL;
+  const uint64_t step = tm_merge_copy_step(is_mapped ? 0 : state->copied_bytes, tm_merge_unit_of(open->item->format));
   tm_status status = TM_OK;
   for (uint64_t offset = 0; offset < open->item->bytes; offset += step) {
     const uint64_t bytes = tm_min_u64(step, open->item->bytes - offset);
@@ -305,9 +303,12 @@ static tm_status fill_state(merge_state *state, tm_error *error) {
   if (state->looked_words != 0)
     state->words = tm_memory_calloc(state->memory, state->open_capacity * state->looked_words, sizeof *state->words);
   state->has_lock = tm_mutex_init(&state->lanes.lock) == TM_OK;
+  state->copied_bytes = tm_merge_copy_bytes(state->memory, state->plan->copy_unit_bytes);
+  if (state->copied_bytes != 0) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, state->copied_bytes);
+  const bool has_room = state->copied_bytes == 0 || state->copy_room.memory != NULL;
   state->most_units = tm_merge_most_units(state->memory, state->plan->unit_bytes);
   const bool has_words = state->looked_words == 0 || state->words != NULL;
-  return state->open != NULL && has_words && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
 }
 
 tm_status tm_merge_job_start(tm_merge_plan *plan, tm_job_complete_fn complete, void *complete_context, tm_job **out_job,

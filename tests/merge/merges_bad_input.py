@@ -312,6 +312,19 @@ def check_sets(folder):
 def check_little_memory(folder):
     a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
     refused(folder, "linear", [a, b], "memory: the merge takes", memory=1_100_000)
+    # a plan that is accepted is carried out, also where much is copied from files that are not mapped
+    large = {f"t{i}": ("i64", numpy.arange(200_000) + i) for i in range(2)}
+    mixed = write(folder, "mixed", {**large, "w": ("f32", values((64, 1024))), "bytes": ("u8", numpy.ones(50_000))})
+    for method, models in (("linear", [mixed]), ("linear", [mixed, mixed]), ("linear", [mixed, write(folder, "same", {**large,
+                           "w": ("f32", values((64, 1024), 1)), "bytes": ("u8", numpy.ones(50_000))})])):
+        codes = set()
+        for memory in range(1_000_000, 5_000_000, 250_000):
+            run = files.merge(RUNNER, method, folder / "out.safetensors", models, memory=memory)
+            codes.add(run.code)
+            assert run.code == 0 or (run.code == 1 and "memory: the merge takes" in run.text()), (memory, run.text())
+            if run.code == 0:
+                assert int(dict(cell.split("=") for cell in run.of("end")[0])["peak"]) <= memory
+        assert codes == {0, 1}, codes
 
 
 def check_nonfinite(folder):
