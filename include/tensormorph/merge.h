@@ -40,11 +40,12 @@ typedef struct tm_cell tm_cell;
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
- * For linear and slerp the factors that the inputs are multiplied with are multiples of 2^-28; where they have to sum to 1 they do
- * so exactly, the remainder going to the largest.  So equal inputs give their own bits (f32 and narrower).  A weight of 0 leaves
- * the model out; what has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their
- * own (weight, then density, then what the checkpoints hold), so neither their paths nor the order in which they are named change a
- * byte of a tensor; but for dare, whose masks are keyed
+ * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
+ * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too; weights
+ * that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
+ * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are
+ * taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor the order in which
+ * they are named change a byte of a tensor; but for dare, whose masks are keyed
  * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
  * bit.
  */
@@ -79,21 +80,21 @@ typedef struct tm_merge_rule {
 #define TM_MERGE_MISSING_FAIL 0u
 #define TM_MERGE_MISSING_AVAILABLE 1u   /* merged of those that have it: for linear with their weights, for slerp copied from the
                                            one; who has none differs from the base in nothing; without a base tensor as COPY */
-#define TM_MERGE_MISSING_COPY 2u        /* copied from the first that has it: the base, then the models in their order */
+#define TM_MERGE_MISSING_COPY 2u        /* copied from the first that has it and takes part: the base, then models in their order */
 #define TM_MERGE_MISSING_SKIP 3u        /* left out of the result */
 
 /* A tensor whose outermost extents differ, the others being equal: rows of a vocabulary. */
 #define TM_MERGE_ROWS_FAIL   0u
 #define TM_MERGE_ROWS_COMMON 1u         /* the rows that all have; the rest is left out of the result */
-#define TM_MERGE_ROWS_LEAD   2u         /* as many rows as the checkpoint that leads has: common ones merged, its further ones
-                                           taken over */
+#define TM_MERGE_ROWS_LEAD   2u         /* as many rows as the checkpoint that leads has, whatever its weight: common ones merged,
+                                           its further ones taken over */
 #define TM_MERGE_ROWS_LONGEST 3u        /* as many as the longest has: common ones merged, further ones taken over from the first
                                            that has the most */
 
 /* A tensor whose shapes differ otherwise, or which cannot be computed with (integers, formats without arithmetic) and is not
-   equal, bits and format, in all.  Equal ones are copied. */
+   equal, bits and format, in all.  Equal ones are copied, whatever the weights. */
 #define TM_MERGE_OTHER_FAIL 0u
-#define TM_MERGE_OTHER_COPY 1u          /* copied from the checkpoint that leads */
+#define TM_MERGE_OTHER_COPY 1u          /* copied from the checkpoint that leads, whatever its weight */
 #define TM_MERGE_OTHER_SKIP 2u          /* left out of the result */
 
 #define TM_MERGE_KEEP_WEIGHTS 0x1u      /* linear: weights as they are, whatever their sum */
@@ -141,14 +142,14 @@ typedef struct tm_merge_options {
 typedef struct tm_merge_plan tm_merge_plan;
 
 /*
- * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model: the
- * result has the order of its tensors (those that only others have come behind) and its metadata, and beside them the key
- * TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed and models of this merge.  Models have file names, with as
- * many folders before as it takes to tell them apart, and the hash of what was read of them: the sum of XXH3 (128 bits) of each
- * 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name plus the piece's number as seed.  So it is the same for
- * every way to compute, and whether tensors were merged or copied.  Where rows differ, those that all have and the further ones are
- * cut apart, and the number of the first further element is added to the seeds of the latter.  A checkpoint that is named twice has
- * one hash.
+ * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model; for
+ * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others have
+ * come behind) and its metadata, and beside them the key TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed and models
+ * of this merge.  Models have file names, with as many folders before as it takes to tell them apart, and the hash of what was read of
+ * them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name plus the piece's
+ * number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied.  Where rows differ, those
+ * that all have and the further ones are cut apart, and the number of the first further element is added to the seeds of the latter.
+ * A checkpoint that is named twice has one hash.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
@@ -212,9 +213,12 @@ typedef struct tm_merge_job_options {
  * Carries the plan out, once.  Rows come as tensors are written, in the result's order.  Columns: name, action ("merge", "copy"),
  * dtype, shape, bytes, models, weights (the factors, slerp's too), then of what was computed: change_max (largest distance of an
  * element from the checkpoint that leads), change_l2, change_rel (divided by the norm there), error_rel (norm of what the result's
- * block format lost, divided by the norm of the result; undefined for other formats).  Figures are over finite values.
- * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  Nothing stands under the result's
- * name before all is there; a job that ends otherwise leaves everything as it was.  options may be NULL.
+ * block format lost, divided by the norm of the result; undefined for other formats).  Figures are over finite values; changes are
+ * undefined where the checkpoint that leads takes no part.
+ * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  A device that fails is left out.
+ * One that hangs is given up where its calls are watched, which the first few of each kind are; later one that works in the calling
+ * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is there;
+ * a job that ends otherwise leaves everything as it was.  options may be NULL.
  * TM_ERROR_ARGUMENT (the plan has problems, or was carried out before), TM_ERROR_NO_MEMORY; the job itself: TM_ERROR_CHANGED (an
  * input changed meanwhile), TM_ERROR_IO, TM_BUSY (somebody else writes the same), TM_ERROR_CANCELLED, ...
  */

@@ -14,8 +14,6 @@
 #include "jobs/merge_row.h"
 #include "jobs/merge_tiles.h"
 
-#define COPIED_BYTES (UINT64_C(4) << 20)
-
 typedef struct merge_state {
   tm_merge_lanes    lanes;
   tm_memory        *memory;
@@ -30,7 +28,8 @@ typedef struct merge_state {
   uint64_t          most_units;
   uint64_t          nonfinite_count, nonfinite_tensors;         /* of which, in how many tensors */
   const tm_merge_item *nonfinite_first;
-  tm_scratch_block  copy_room;          /* for files that are not mapped */
+  tm_scratch_block  copy_room;          /* for files that are not mapped: copied_bytes, taken before tiles share what is left */
+  uint64_t          copied_bytes;
 } merge_state;
 
 static tm_merge_open *open_at(const merge_state *state, uint64_t index) { return &state->open[index % state->open_capacity]; }
@@ -84,6 +83,12 @@ static tm_status piece_done(void *context, const tm_work_stream_piece *piece, co
   return TM_OK;
 }
 
+static void name_piece(void *context, const tm_work_stream_piece *piece, tm_status status, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  (void)context;
+  (void)tm_merge_name_tensor(open->item, status, error);
+}
+
 static void note_stream(void *context, const char *text) {
   const merge_state *state = context;
   tm_job_add_note(state->lanes.job, text);
@@ -110,9 +115,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
   const char *mapped = tm_archive_mapped(archive, tensor);
   *out_status = TM_OK;
   if (mapped != NULL) return mapped + offset;
-  if (state->copy_room.memory == NULL) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, COPIED_BYTES);
-  if (state->copy_room.memory == NULL) *out_status = tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to copy a tensor");
-  else *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
+  *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
   return state->copy_room.memory;
 }
 
@@ -128,7 +131,8 @@ static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t 
 static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_input *input = &open->item->inputs[0];
   const tm_archive *archive = state->plan->settings.sources[input->source].archive;
-  const uint64_t unit_bytes = tm_merge_unit_of(open->item->format), step = COPIED_BYTES / unit_bytes * unit_bytes;
+  const bool is_mapped = tm_archive_mapped(archive, input->tensor) != NULL;
+  const uint64_t step = tm_merge_copy_step(is_mapped ? 0 : state->copied_bytes, tm_merge_unit_of(open->item->format));
   tm_status status = TM_OK;
   for (uint64_t offset = 0; offset < open->item->bytes; offset += step) {
     const uint64_t bytes = tm_min_u64(step, open->item->bytes - offset);
@@ -145,16 +149,17 @@ static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_e
 
 /* ------------------------------------------------------------------------------------------ rows, on the job's thread ---- */
 
+/* Rows that are only taken over from it are no change, and nothing to measure one by. */
 static bool has_lead(const merge_state *state, const tm_merge_item *item) {
   for (uint32_t i = 0; i < item->input_count; i++)
     if (item->inputs[i].source == state->plan->settings.lead) return true;
-  return item->rest != NULL && item->rest->source == state->plan->settings.lead;
+  return false;
 }
 
-static void count_nonfinite(merge_state *state, const tm_merge_item *item, const uint64_t *change) {
-  if (change == NULL || change[TM_COMPARISON_NONFINITE] == 0) return;
-  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = item;
-  state->nonfinite_count += change[TM_COMPARISON_NONFINITE];
+static void count_nonfinite(merge_state *state, const tm_merge_open *open) {
+  if (open->change[TM_COMPARISON_NONFINITE] == 0) return;
+  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = open->item;
+  state->nonfinite_count += open->change[TM_COMPARISON_NONFINITE];
 }
 
 static void tell_nonfinite(const merge_state *state) {
@@ -174,7 +179,7 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
                                      has_blocks ? open->loss : NULL };
-  count_nonfinite(state, item, outcome.change);
+  if (is_computed) count_nonfinite(state, open);
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));
@@ -212,6 +217,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
                                        .next = next_piece,
                                        .load = load_piece,
                                        .deliver = deliver_piece,
+                                       .blame = name_piece,
                                        .done = piece_done,
                                        .advance = write_rows,
                                        .note = note_stream };
@@ -301,9 +307,12 @@ static tm_status fill_state(merge_state *state, tm_error *error) {
   if (state->looked_words != 0)
     state->words = tm_memory_calloc(state->memory, state->open_capacity * state->looked_words, sizeof *state->words);
   state->has_lock = tm_mutex_init(&state->lanes.lock) == TM_OK;
+  state->copied_bytes = tm_merge_copy_bytes(state->memory, state->plan->copy_unit_bytes);
+  if (state->copied_bytes != 0) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, state->copied_bytes);
+  const bool has_room = state->copied_bytes == 0 || state->copy_room.memory != NULL;
   state->most_units = tm_merge_most_units(state->memory, state->plan->unit_bytes);
   const bool has_words = state->looked_words == 0 || state->words != NULL;
-  return state->open != NULL && has_words && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
 }
 
 tm_status tm_merge_job_start(tm_merge_plan *plan, tm_job_complete_fn complete, void *complete_context, tm_job **out_job,

@@ -120,16 +120,18 @@ static tm_status add_up(tm_merge_plan *plan, tm_error *error) {
     const uint64_t unit_bytes = tm_merge_unit_bytes(&plan->settings, item);
     plan->unit_bytes = tm_max_u64(plan->unit_bytes, unit_bytes);
     plan->tile_bytes = tm_max_u64(plan->tile_bytes, unit_bytes * tm_merge_tile_units(item, UINT64_MAX));
+    plan->copy_unit_bytes = tm_max_u64(plan->copy_unit_bytes, tm_merge_copy_unit(&plan->settings, item));
   }
   return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "merge: more bytes than 64 bits can count");
 }
 
 static void plan_memory(tm_merge_plan *plan) {
   const uint64_t limit = plan->memory->limit_bytes, used = atomic_load(&plan->memory->used_bytes);
-  const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes;
+  const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes + plan->copy_unit_bytes;
   char text[200];
   const uint64_t most = plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
-  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most);
+  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most) +
+                              tm_merge_copy_bytes(plan->memory, plan->copy_unit_bytes);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
   (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64
                  " that are allowed only %" PRIu64 " are left", least, limit, limit - tm_min_u64(limit, used));
