@@ -183,7 +183,7 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
 /*
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
- * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type"), message ("" or a sentence: what does not match and what
+ * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type", "format": the file cannot hold the result), message ("" or a sentence: what does not match and what
  * is done, or a weight that is too small to count).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
