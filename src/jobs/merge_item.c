@@ -51,7 +51,9 @@ static const char *source_name(const decision *d, const tm_merge_part *part) {
   return tm_merge_is_base(d->settings, part) ? "the base" : d->settings->names[part->source];
 }
 
-static bool is_decided(const decision *d) { return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE; }
+static bool is_decided(const decision *d) {
+  return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE;
+}
 
 /* Nothing but this part is left, as it is. */
 static void copy_part(decision *d, tm_merge_part part) {
@@ -363,7 +365,8 @@ static const char *why_not_cut(const decision *d) {
   const uint64_t common = d->item->common_count;
   bool fits = is_whole_blocks(common, tm_format_find(d->item->format));
   if (d->item->action != TM_MERGE_ACTION_COMPUTE) return NULL;
-  for (uint32_t i = 0; i < d->parts.count; i++) fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
   if (d->has_rest) fits = fits && is_whole_blocks(common, tm_format_find(d->rest.tensor->format));
   return fits ? NULL : "the rows that all have are no whole number of blocks";
 }
@@ -382,7 +385,8 @@ static tm_status find_bytes(decision *d) {
   if (!fits) why = "it would need too many bytes";
   if (why == NULL) return TM_OK;
   const bool has_rows = item->mismatch == TM_MERGE_MISMATCH_ROWS;       /* which may be why */
-  return say(d, has_rows ? TM_MERGE_MISMATCH_ROWS : TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_REFUSE, "%s: %s", item->type_name, why);
+  return say(d, has_rows ? TM_MERGE_MISMATCH_ROWS : TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_REFUSE, "%s: %s",
+             item->type_name, why);
 }
 
 static tm_status refuse_incomplete(decision *d) {

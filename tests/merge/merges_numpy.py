@@ -391,7 +391,8 @@ def check_large(folder):
 
 
 def main():
-    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_generator, check_dare_masks, check_dare, check_formats, check_large]
+    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_generator,
+              check_dare_masks, check_dare, check_formats, check_large]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))
