@@ -150,8 +150,8 @@ typedef struct tm_merge_plan tm_merge_plan;
  * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied.  Where
  * rows differ, those that all have and the further ones are cut apart, and the number of the first further element is added to the
  * seeds of the latter.  A checkpoint that is named twice has one hash.
- * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling thread:
- * where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each other.
+ * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
+ * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each other.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
@@ -172,7 +172,7 @@ typedef struct tm_merge_description {
   uint64_t mismatch_count;              /* tensors about which something did not match, whatever is done */
   uint64_t refused_count;               /* tensors that stand in the way */
   uint64_t problem_count;               /* of tm_merge_plan_problem; 0: it can be carried out */
-  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp, ties, which look at a tensor before) */
+  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp and ties look at a tensor before) */
   uint64_t written_bytes;               /* of the result's tensors */
   uint64_t file_bytes;                  /* of all files of the result; 0 if it cannot be arranged */
   uint64_t free_bytes;                  /* of the file system; UINT64_MAX: nobody can tell */
