@@ -31,6 +31,7 @@ struct tm_merge_plan {
   tm_merge_description  totals;
   uint64_t              unit_bytes;     /* memory for a unit of merge_tiles.h of the most demanding tensor */
   uint64_t              tile_bytes;     /* and for its tiles, as far as memory allows */
+  uint64_t              copy_unit_bytes;        /* tm_merge_copy_unit of the most demanding tensor */
   atomic_bool           is_used;
 };
 
