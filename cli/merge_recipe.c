@@ -425,8 +425,9 @@ static const key_row recipe_keys[] = {
 
 /* -------------------------------------------------------------------------------------------------------- file ---- */
 
-/* A pattern that begins with '*' is a reference to YAML. */
+/* A pattern that begins with '*' is a reference to YAML, and two escapes are two characters. */
 static const char *hint_for(const char *problem, const char *context) {
+  if (strstr(problem, "Unicode character escape") != NULL) return "; write a character beyond \\uffff itself, or as \\U and 8 digits";
   return strstr(problem, "alias") != NULL || strstr(context, "alias") != NULL ? "; a pattern that begins with * needs quotes" : "";
 }
 

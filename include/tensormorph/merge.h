@@ -34,7 +34,8 @@ typedef struct tm_cell tm_cell;
  * becomes blocks.
  *
  *   linear  sum w_i x_i, the weights divided by their sum unless told otherwise
- *   slerp   of two models: the point at t on the arc between both, each tensor taken as one vector (Shoemake 1985)
+ *   slerp   of two models: the point at t on the arc between both, each tensor taken as one vector (Shoemake 1985), whose norms and
+ *           angle are those of its finite elements
  *   task    b + scale * sum w_i (x_i - b)  (Ilharco et al., arXiv 2212.04089)
  *   ties    b + scale * what is left of the differences after trimming and electing signs  (Yadav et al., arXiv 2306.01708)
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by

@@ -194,15 +194,19 @@ static uint32_t least_of(uint32_t a, uint32_t b, uint32_t c) {
   return ab < c ? ab : c;
 }
 
-/* Levenshtein distance, one row of the table at a time. */
+/* Levenshtein distance, one row of the table at a time; a '*' in a stands for anything, a '?' for one character. */
 static uint32_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
   uint32_t row[LONGEST_NAME + 1];
   for (uint32_t j = 0; j <= b_length; j++) row[j] = j;
   for (uint32_t i = 1; i <= a_length; i++) {
     uint32_t diagonal = row[0];
-    row[0] = i;
+    if (a[i - 1] == '*') {
+      for (uint32_t j = 1; j <= b_length; j++) row[j] = row[j - 1] < row[j] ? row[j - 1] : row[j];
+      continue;
+    }
+    row[0]++;
     for (uint32_t j = 1; j <= b_length; j++) {
-      const uint32_t substituted = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+      const uint32_t substituted = diagonal + (a[i - 1] != '?' && lower(a[i - 1]) != lower(b[j - 1]));
       diagonal = row[j];
       row[j] = least_of(row[j] + 1, row[j - 1] + 1, substituted);
     }
@@ -217,11 +221,13 @@ static size_t bounded_length(const char *name) {
 
 const char *tm_suggest(const char *name, const char *const *candidates, uint64_t count) {
   const size_t length = bounded_length(name);
+  size_t letters = length;
   const char *best = NULL;
-  uint32_t best_distance = length < 4 ? 2 : (uint32_t)length / 3 + 2;   /* a slip changes about a third at most */
+  for (size_t i = 0; i < length; i++) letters -= name[i] == '*' || name[i] == '?';
+  uint32_t best_distance = letters < 4 ? 2 : (uint32_t)letters / 3 + 2;   /* a slip changes about a third at most */
   for (uint64_t i = 0; i < count; i++) {
     const uint32_t distance = edit_distance(name, length, candidates[i], bounded_length(candidates[i]));
-    if (distance >= best_distance || distance >= length) continue;
+    if (distance >= best_distance || distance >= letters) continue;
     best = candidates[i];
     best_distance = distance;
   }

@@ -570,6 +570,13 @@ class Merge(harness.CommandTest):
         self.assertIn("where to?", self.run_command("merge", "--linear", a, b, code=2)[1])
         self.assertEqual(self.folder_state(), before)
 
+    def test_a_pattern_that_matches_nothing_has_a_suggestion(self):
+        self.model("a.safetensors", layer__0__w=[1], norm=[1])
+        for pattern, said in (("lyaer.*", "did you mean 'layer.0.w'?"), ("layr.?.w", "did you mean 'layer.0.w'?"),
+                              ("*.0.v", "did you mean 'layer.0.w'?"), ("qqqq*", "patterns use")):
+            _, err = self.merge("--linear", "-w", f"{pattern}:1", "a.safetensors", "a.safetensors", code=2)
+            self.assertIn(said, err)
+
     def test_inputs_that_are_not_there_or_not_whole(self):
         self.random_models(2)
         _, err = self.merge("--linear", "a.safetensors", "none.safetensors", "nope.safetensors", code=3)

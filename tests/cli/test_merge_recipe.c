@@ -164,6 +164,7 @@ static void mistakes_have_places(void **state) {
     { "tensors:\n  - match: *norm*\n", "a pattern that begins with * needs quotes" },
     { "tensors:\n  - match: *norm\n", "undefined alias; a pattern that begins with * needs quotes" },
     { "method: \xff\n", "r.yaml: byte 8: " },
+    { "{\"base\": \"\\ud83d\\ude00\"}", "write a character beyond \\uffff itself, or as \\U and 8 digits" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     tm_error         error;

@@ -131,6 +131,10 @@ static void suggestions(void **state) {
   assert_string_equal(tm_suggest("insepct", names, count), "inspect");
   assert_string_equal(tm_suggest("op", names, count), "ops");
   assert_null(tm_suggest("quantize", names, count));
+  assert_string_equal(tm_suggest("isn*", names, count), "inspect");
+  assert_string_equal(tm_suggest("sta?z", names, count), "stats");
+  assert_null(tm_suggest("xyz*", names, count));
+  assert_null(tm_suggest("*", names, count));
   assert_null(tm_suggest("", names, count));
   assert_null(tm_suggest("x", names, count));
   assert_null(tm_suggest("stats", names, 0));
