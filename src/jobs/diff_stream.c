@@ -267,7 +267,8 @@ static tm_status read_part(const diff_stream *stream, const open_pair *open, uin
                            tm_error *error) {
   const tm_archive *archive = archive_of(stream, side);
   const uint64_t tensor = tensor_of(open->pair, side), elements = piece_elements(piece);
-  if (side == open->flipped) return tm_transposed_read(archive, tensor, piece->begin, elements, memory, error);
+  if (side == open->flipped)
+    return tm_transposed_read(archive, tensor, piece->begin, elements, stream->setting->runner->cancelled, memory, error);
   const tm_format_info *info = open->infos[side];
   return tm_archive_read(archive, tensor, bytes_of(info, piece->begin), memory, bytes_of(info, elements), error);
 }
