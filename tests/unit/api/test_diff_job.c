@@ -126,6 +126,46 @@ static void one_of_each_kind(void **state) {
   }
 }
 
+/* ---- axes in reverse order ---- */
+
+#define LINES 150000u
+#define EQUAL 9                 /* the column */
+
+/* [2, LINES, 2] against its reverse: each tile takes a part of the lines only. */
+static void many_lines_in_reverse_order(void **state) {
+  (void)state;
+  char header[128], found[256];
+  unsigned char *a = malloc(4 * LINES), *b = malloc(4 * LINES);
+  assert_non_null(a);
+  assert_non_null(b);
+  for (uint32_t i = 0; i < 4 * LINES; i++) a[i] = (unsigned char)(i * UINT32_C(2654435761) >> 24);
+  for (uint32_t i = 0; i < 4 * LINES; i++) b[(i % 2 * LINES + i / 2 % LINES) * 2 + i / 2 / LINES] = a[i];
+  snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"U8\",\"shape\":[2,%u,2],\"data_offsets\":[0,%u]}}", LINES, 4 * LINES);
+  for (int differs = 0; differs < 2; differs++) {
+    for (uint32_t flags = 0; flags <= TM_CONTEXT_MAP_FILES; flags += TM_CONTEXT_MAP_FILES) {
+      fixture f;
+      open_fixture(&f, 2, flags);
+      b[3 * LINES] ^= (unsigned char)differs;
+      write_file(&f, "a.safetensors", header, a, 4 * LINES);
+      write_file(&f, "b.safetensors", header, b, 4 * LINES);
+      b[3 * LINES] ^= (unsigned char)differs;
+      f.a = open_checkpoint(&f, "a.safetensors");
+      f.b = open_checkpoint(&f, "b.safetensors");
+      tm_job *job = start(&f);
+      assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+      list_rows(job, found, sizeof found);
+      assert_string_equal(found, "transposed t t");
+      tm_cell cells[32];
+      assert_int_equal(tm_job_row(job, 0, cells), TM_OK);
+      assert_int_equal(cells[EQUAL].count, 4 * LINES - (unsigned)differs);
+      tm_job_destroy(job);
+      close_fixture(&f);
+    }
+  }
+  free(a);
+  free(b);
+}
+
 /* ---- what does not go well ---- */
 
 static void no_memory_at_any_moment(void **state) {
@@ -166,6 +206,7 @@ static void wrong_calls_are_refused(void **state) {
     { .struct_size = 0 },
     { .struct_size = sizeof wrong[0], .flags = 2 },
     { .struct_size = sizeof wrong[0], .worst_numerics = 77 },
+    { .struct_size = sizeof wrong[0], .reserved = 1 },
     { .struct_size = sizeof wrong[0], .include_count = 1 },
     { .struct_size = sizeof wrong[0], .exclude = hole, .exclude_count = 2 },
   };
@@ -214,6 +255,15 @@ static void wait_for_work(const tm_job *job, const long_case *one) {
   assert_int_equal(progress.finished, 0);
 }
 
+static uint64_t bytes_done(const tm_job *job) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_job_progress(job, &progress);
+  return progress.bytes_done;
+}
+
+/* What is under way is brought to an end, and nothing is begun: a few tiles of 32 MiB at most. */
+#define MOST_BYTES_AFTER_CANCEL (UINT64_C(16) << 25)
+
 static void it_can_be_cancelled(void **state) {
   (void)state;
   for (size_t i = 0; i < 2 * LONG_CASES; i++) {
@@ -223,7 +273,9 @@ static void it_can_be_cancelled(void **state) {
     tm_job *job = start(&f);
     wait_for_work(job, &long_cases[i % LONG_CASES]);
     tm_job_cancel(job);
+    const uint64_t before = bytes_done(job);
     assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_ERROR_CANCELLED);
+    assert_true(bytes_done(job) - before <= MOST_BYTES_AFTER_CANCEL);
     tm_job_destroy(job);
     close_fixture(&f);
   }
@@ -254,6 +306,7 @@ static void a_file_that_shrinks_ends_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_of_each_kind),
+    cmocka_unit_test(many_lines_in_reverse_order),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(it_can_be_cancelled),
