@@ -22,7 +22,6 @@ typedef struct search {
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
-  uint64_t               ambiguous_count;
 } search;
 
 static const tm_archive_tensor *tensor_at(const search *s, uint32_t side, uint64_t tensor) {
@@ -174,7 +173,7 @@ static equals look_at(const search *s, const tm_content_group *group) {
 static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
-  s->ambiguous_count += lone_counts[other] != 0;
+  if (lone_counts[other] != 0) tm_diff_pairing_mark_ambiguous(s->pairing, item->side, item->item);
   return TM_OK;
 }
 
@@ -278,12 +277,11 @@ static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
 }
 
 tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness, uint32_t flipped,
-                               tm_diff_pairs *pairs, uint64_t *out_ambiguous_count, tm_error *error) {
+                               tm_diff_pairs *pairs, tm_error *error) {
   search s = { .pairing = pairing, .digester = digester, .likeness = likeness, .flipped = flipped };
   s.groups.memory = pairing->memory;
   tm_diff_pairs_init(&s.pairs, pairing->memory);
   const tm_status status = find(&s, pairs, error);
-  *out_ambiguous_count = s.ambiguous_count;
   tm_diff_pairs_deinit(&s.pairs);
   tm_content_groups_deinit(&s.groups);
   return status;

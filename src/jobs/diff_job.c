@@ -23,7 +23,6 @@ typedef struct diff_state {
   tm_diff_pairing    pairing;
   tm_diff_setting    setting;
   tm_content_digester digester;
-  uint64_t           ambiguous_count;
 } diff_state;
 
 /* What is odd about the files, such as that a part of a set was opened alone. */
@@ -53,14 +52,14 @@ static tm_status compare_by_name(diff_state *state, tm_error *error) {
 static bool is_any_left(const diff_state *state, uint32_t side) {
   const tm_diff_side *one = &state->pairing.sides[side];
   for (uint64_t i = 0; i < one->count; i++)
-    if (one->marks[i] == TM_DIFF_SELECTED) return true;
+    if (tm_diff_pairing_has(&state->pairing, side, i, TM_DIFF_SELECTED) && tm_diff_pairing_is_left(&state->pairing, side, i)) return true;
   return false;
 }
 
 static tm_status compare_alike(diff_state *state, tm_diff_likeness likeness, uint32_t flipped, tm_error *error) {
   tm_diff_pairs pairs;
   tm_diff_pairs_init(&pairs, state->memory);
-  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, likeness, flipped, &pairs, &state->ambiguous_count, error);
+  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, likeness, flipped, &pairs, error);
   if (status == TM_OK) status = tm_diff_stream_run(&state->setting, pairs.items, pairs.count, error);
   for (uint64_t i = 0; i < pairs.count && status == TM_OK; i++)
     if (pairs.items[i].is_confirmed) tm_diff_pairing_mark(&state->pairing, &pairs.items[i]);
@@ -70,10 +69,10 @@ static tm_status compare_alike(diff_state *state, tm_diff_likeness likeness, uin
 
 static void note_ambiguous(const diff_state *state) {
   char text[200];
-  if (state->ambiguous_count == 0) return;
+  const uint64_t count = tm_diff_pairing_ambiguous_count(&state->pairing);
+  if (count == 0) return;
   (void)snprintf(text, sizeof text,
-                 "%" PRIu64 " tensors under other names, each a constant or very small, are equal to several and were not paired",
-                 state->ambiguous_count);
+                 "%" PRIu64 " tensors under other names, each a constant or very small, are equal to several and were not paired", count);
   tm_job_add_note(state->setting.job, text);
 }
 
@@ -81,13 +80,10 @@ static tm_status compare_by_content(diff_state *state, tm_error *error) {
   static const struct { tm_diff_likeness likeness; uint32_t flipped; } rounds[] = {
     { TM_DIFF_LIKE_BYTES, 0 }, { TM_DIFF_LIKE_VALUES, 0 }, { TM_DIFF_LIKE_TRANSPOSE, 1 }, { TM_DIFF_LIKE_TRANSPOSE, 0 },
   };
-  uint64_t ambiguous = 0;
   for (uint32_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
     if (!is_any_left(state, 0) && !is_any_left(state, 1)) break;
     TM_TRY(compare_alike(state, rounds[i].likeness, rounds[i].flipped, error));
-    if (state->ambiguous_count > ambiguous) ambiguous = state->ambiguous_count;
   }
-  state->ambiguous_count = ambiguous;
   note_ambiguous(state);
   return TM_OK;
 }

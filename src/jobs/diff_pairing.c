@@ -53,6 +53,18 @@ void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
   mark(pairing, 1, pair->b);
 }
 
+void tm_diff_pairing_mark_ambiguous(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
+  pairing->sides[side].marks[tensor] |= TM_DIFF_AMBIGUOUS;
+}
+
+uint64_t tm_diff_pairing_ambiguous_count(const tm_diff_pairing *pairing) {
+  uint64_t count = 0;
+  for (uint32_t side = 0; side < 2; side++)
+    for (uint64_t i = 0; i < pairing->sides[side].count; i++)
+      count += tm_diff_pairing_has(pairing, side, i, TM_DIFF_AMBIGUOUS) && tm_diff_pairing_is_left(pairing, side, i);
+  return count;
+}
+
 /* A tensor counts once: with its first counterpart. */
 static bool counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
   if (tensor == TM_DIFF_NO_TENSOR) return false;

@@ -10,6 +10,9 @@
 #define TM_DIFF_SELECTED 0x1u           /* the patterns choose it */
 #define TM_DIFF_MATCHED  0x2u           /* it has a counterpart */
 
+/* Of one that may still find its counterpart: when it was looked for, there were several. */
+#define TM_DIFF_AMBIGUOUS 0x8u
+
 typedef struct tm_diff_side {
   const tm_archive *archive;
   uint64_t          count;              /* of tensors */
@@ -43,6 +46,10 @@ static inline bool tm_diff_pairing_is_left(const tm_diff_pairing *pairing, uint3
 
 /* Both have a counterpart from now on. */
 void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair);
+/* It stays without a counterpart for now, as there are several. */
+void tm_diff_pairing_mark_ambiguous(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor);
+/* Of those, the ones that have none to this day. */
+uint64_t tm_diff_pairing_ambiguous_count(const tm_diff_pairing *pairing);
 /* Adds a pair; which sides count follows from what is known of the tensors.   TM_ERROR_NO_MEMORY */
 tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error);
 

@@ -126,6 +126,32 @@ static void one_of_each_kind(void **state) {
   }
 }
 
+/* ---- what is told of those that stay alone ---- */
+
+/* `t` could be u or v, until it turns out to be the transpose of w. */
+static void who_found_a_counterpart_is_not_ambiguous(void **state) {
+  (void)state;
+  fixture f;
+  char found[256];
+  const char *note = NULL;
+  static const float a[6] = { 1, 2, 3, 4, 5, 6 }, b[18] = { 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 4, 2, 5, 3, 6 };
+  open_fixture(&f, 2, 0);
+  write_file(&f, "a.safetensors", "{\"t\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", a, sizeof a);
+  write_file(&f, "b.safetensors", "{\"u\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                                  "\"v\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]},"
+                                  "\"w\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[48,72]}}", b, sizeof b);
+  f.a = open_checkpoint(&f, "a.safetensors");
+  f.b = open_checkpoint(&f, "b.safetensors");
+  tm_job *job = start(&f);
+  assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+  list_rows(job, found, sizeof found);
+  assert_string_equal(found, "transposed t w, added - u, added - v");
+  assert_int_equal(tm_job_note(job, 0, &note), TM_OK);
+  assert_non_null(strstr(note, "2 tensors under other names"));
+  tm_job_destroy(job);
+  close_fixture(&f);
+}
+
 /* ---- axes in reverse order ---- */
 
 #define LINES 150000u
@@ -306,6 +332,7 @@ static void a_file_that_shrinks_ends_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_of_each_kind),
+    cmocka_unit_test(who_found_a_counterpart_is_not_ambiguous),
     cmocka_unit_test(many_lines_in_reverse_order),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(wrong_calls_are_refused),
