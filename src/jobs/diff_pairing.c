@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/diff_pairing.h"
 
-#include <string.h>
-
 #include "base/error.h"
 
 #define TENSORS_BETWEEN_LOOKS 1024u
@@ -91,12 +89,9 @@ tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pai
 
 /* ---- by name ---- */
 
-static bool has_no_names(const tm_archive *archive) { return strncmp(tm_archive_format_name(archive), "npy", 3) == 0; }
-
-/* What npy files call an array is the name of the file. */
 static bool are_singles(const tm_diff_pairing *pairing) {
   const tm_diff_side *sides = pairing->sides;
-  return sides[0].count == 1 && sides[1].count == 1 && (has_no_names(sides[0].archive) || has_no_names(sides[1].archive));
+  return sides[0].count == 1 && sides[1].count == 1 && (tm_archive_is_nameless(sides[0].archive) || tm_archive_is_nameless(sides[1].archive));
 }
 
 /* Of several tensors of one name in one file the first has its counterpart by name. */
