@@ -12,7 +12,6 @@
 /* So few elements are equal by chance. */
 #define FEW_ELEMENTS 8u
 #define FIRST_SAMPLES 4u
-#define TENSORS_BETWEEN_LOOKS 256u
 
 typedef struct search {
   const tm_diff_pairing *pairing;
@@ -72,7 +71,7 @@ static tm_status list_all(search *s, tm_error *error) {
   TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, s->digester->cancelled, error));
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
-      if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+      if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
       if (!is_eligible(s, side, tensor_at(s, side, i))) continue;
       const bool is_left = tm_diff_pairing_is_left(s->pairing, side, i);
       s->groups.entries[s->groups.count++] = (tm_content_entry){
@@ -241,7 +240,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
 static tm_status pair_groups(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
   for (uint64_t i = 0; tm_content_groups_next(&s->groups, &group); i++) {
-    if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+    if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
     const bool is_constant = tm_content_groups_entry(&s->groups, group.begin)->is_constant;
     if (s->likeness == TM_DIFF_LIKE_TRANSPOSE && is_constant) continue;         /* whatever its order, it says nothing */
     TM_TRY(pair_equals(s, &group, error));

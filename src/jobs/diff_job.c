@@ -25,13 +25,6 @@ typedef struct diff_state {
   tm_content_digester digester;
 } diff_state;
 
-/* What is odd about the files, such as that a part of a set was opened alone. */
-static void note_sources(const diff_state *state) {
-  for (uint32_t s = 0; s < 2; s++)
-    for (uint64_t i = 0; tm_archive_note_at(state->sources[s].archive, i) != NULL; i++)
-      tm_job_add_note(state->setting.job, tm_archive_note_at(state->sources[s].archive, i));
-}
-
 static void note_bytes(const diff_state *state) {
   char text[160];
   if (state->setting.byte_compared_bytes == 0) return;
@@ -106,7 +99,7 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   tm_byte_comparer_init(&setting->comparer, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch);
   state->digester = (tm_content_digester){ .memory = state->memory, .pool = atomic_load(&state->inventory->pool),
                                            .scratch = state->runner.scratch, .cancelled = state->runner.cancelled };
-  note_sources(state);
+  tm_job_sources_note(job, state->sources, 2);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
   TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, error));

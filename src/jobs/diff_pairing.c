@@ -3,10 +3,8 @@
 
 #include "base/error.h"
 
-#define TENSORS_BETWEEN_LOOKS 1024u
-
 static bool shall_end(const tm_diff_pairing *pairing, uint64_t tensor) {
-  return tensor % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(pairing->job);
+  return tensor % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(pairing->job);
 }
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors"); }

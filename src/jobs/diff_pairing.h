@@ -11,7 +11,7 @@
 #define TM_DIFF_MATCHED  0x2u           /* it has a counterpart */
 
 /* Of one that may still find its counterpart: when it was looked for, there were several. */
-#define TM_DIFF_AMBIGUOUS 0x8u
+#define TM_DIFF_AMBIGUOUS 0x10u
 
 typedef struct tm_diff_side {
   const tm_archive *archive;

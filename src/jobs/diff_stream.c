@@ -189,14 +189,12 @@ static const char *mapped_at(const diff_stream *stream, const open_pair *open, u
   return mapped == NULL ? NULL : mapped + bytes_of(open->infos[side], begin);
 }
 
-/* Whole superblocks, so that sums do not depend on a tile's size. */
 static uint64_t tile_elements(const diff_stream *stream, const open_pair *open, uint64_t begin) {
   const tm_diff_setting *setting = stream->setting;
   const bool is_mapped = mapped_at(stream, open, 0, 0) != NULL && mapped_at(stream, open, 1, 0) != NULL;
   const uint64_t bytes = is_mapped ? setting->tile_bytes : tm_min_u64(setting->tile_bytes, setting->read_tile_bytes);
   const uint64_t superblock_bytes = bytes_of(open->infos[0], TM_TILE_SUPERBLOCK_ELEMENTS) + bytes_of(open->infos[1], TM_TILE_SUPERBLOCK_ELEMENTS);
-  const uint64_t most = tm_max_u64(1, bytes / superblock_bytes) * TM_TILE_SUPERBLOCK_ELEMENTS;
-  return tm_min_u64(most, open->tensors[0]->element_count - begin);
+  return tm_tensor_tile_elements(superblock_bytes, bytes, open->tensors[0]->element_count - begin);
 }
 
 static tm_status fill_request(const diff_stream *stream, const open_pair *open, uint64_t begin, uint64_t elements, tm_request *out_request,
