@@ -240,6 +240,20 @@ class Diff(harness.CommandTest):
             "\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0]
         )
 
+    def test_a_square_that_is_transposed_under_its_name_is_a_difference(self):
+        square = [math.sin(i * i) for i in range(400)]
+        turned = [square[20 * j + i] for i in range(20) for j in range(20)]
+        for shape in ((20, 20), (1, 20, 20)):
+            paths = self.pair({"w": f32(square, (20, 20))}, {"w": f32(turned, shape)})
+            for arguments in ((), ("--names-only",), ("--tolerance", "0"), ("--tolerance", "9")):
+                self.assertEqual([row["verdict"] for row in self.rows(*paths, *arguments)], ["transposed"])
+                out = self.run_command("diff", *paths, *arguments, code=1)[0]
+                self.assertIn("\ndifferent: 1 transposed\n", out)
+                self.assertIn("\ntransposed  w ", out)
+            self.run_command("diff", *paths, "--quiet", code=1)
+        paths = self.pair({"w": f32(square, (20, 20))}, {"v": f32(turned, (20, 20))})
+        self.assertEqual([row["verdict"] for row in self.rows(*paths, code=0)], ["transposed"])
+
     def test_transposed_and_changed(self):
         columns = [math.sin(i) for i in range(600)]
         turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
