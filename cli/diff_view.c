@@ -94,3 +94,7 @@ tm_diff_meaning tm_diff_view_meaning(const tm_diff_view *view, const tm_cell *ce
     default: return TM_MEANS_DIFFERENT;
   }
 }
+
+bool tm_diff_view_is_seen(const tm_diff_view *view, const tm_cell *cells) {
+  return tm_diff_view_word(view, cells) == TM_WORD_CHANGED || tm_diff_view_cell(view, cells, TM_FIELD_EQUAL).defined;
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "jobs/diff_content.h"
 #include "jobs/diff_pairing.h"
 #include "jobs/diff_stream.h"
@@ -101,6 +102,14 @@ static tm_status list_rest(diff_state *state, tm_error *error) {
   return status;
 }
 
+static bool are_same_files(const tm_archive *a, const tm_archive *b) {
+  tm_archive_file left, right;
+  uint32_t i = 0;
+  if (tm_archive_file_count(a) != tm_archive_file_count(b)) return false;
+  while (tm_archive_file_at(a, i, &left) && tm_archive_file_at(b, i, &right) && tm_path_is_same(left.path, right.path)) i++;
+  return i == tm_archive_file_count(a);
+}
+
 static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   diff_state *state = state_pointer;
   tm_diff_setting *setting = &state->setting;
@@ -110,6 +119,7 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   tm_byte_comparer_init(&setting->comparer, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch);
   state->digester = (tm_content_digester){ .memory = state->memory, .pool = atomic_load(&state->inventory->pool),
                                            .scratch = state->runner.scratch, .cancelled = state->runner.cancelled };
+  setting->are_same_files = are_same_files(state->sources[0].archive, state->sources[1].archive);
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);

@@ -16,6 +16,7 @@ typedef struct tm_diff_setting {
   const tm_runner     *runner;
   tm_memory           *memory;
   const tm_job_source *sources;         /* a and b */
+  bool                 are_same_files;  /* what cannot be read is equal there, too */
   uint32_t             worst_numerics;
   tm_byte_comparer     comparer;
   uint64_t             byte_compared_bytes;

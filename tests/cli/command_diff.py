@@ -78,6 +78,14 @@ class Diff(harness.CommandTest):
         self.assertNotIn("same file", self.run_command("diff", path, copy)[0])
         self.assertFalse(self.document(path, copy, code=0)["same_files"])
 
+    def test_one_file_twice_with_a_type_of_unknown_size(self):
+        a, b = (self.gguf(name, {"w": (0, (2,), floats([1, 2])), "odd": (77, (3,), b"")}) for name in ("a.gguf", "b.gguf"))
+        (self.folder / "link.gguf").symlink_to(self.folder / a)
+        for other in (a, "link.gguf"):
+            self.assertEqual([row["verdict"] for row in self.rows(a, other, code=0)], ["identical"] * 2)
+            self.run_command("diff", a, other, "--exact", "--quiet")
+        self.assertEqual([row["verdict"] for row in self.rows(a, b)], ["identical", "unexamined"])
+
     def test_figures(self):
         a, b = [1.0, -2.0, 3.0, 4.0, 0.0], [1.0, -2.5, 3.0, 4.25, 0.0]
         (row,) = self.rows(*self.pair({"w": f32(a)}, {"w": f32(b)}))
@@ -533,6 +541,18 @@ class Diff(harness.CommandTest):
         self.run_command("diff", *paths, code=3)
         self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
         self.assertEqual(self.document(*paths, "--quiet", code=3)["summary"]["changed"], 1)
+
+    def test_quiet_and_nothing_wrong_but_the_end_of_a_file(self):
+        whole = {name: f32(ramp(40, i)) for i, name in enumerate("abc")}
+        for other in ("c", "d"):
+            for shape in ((40,), (8, 5)):
+                paths = self.pair(whole, {"a": whole["a"], "b": whole["b"], other: f32(ramp(40, 2), shape)})
+                os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
+                out, err = self.run_command("diff", *paths, "--quiet", code=3)
+                self.assertEqual(out, "")
+                self.assert_one_line(err)
+        paths = self.pair(whole, {"a": whole["a"], "c": whole["c"]})
+        self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
 
     def test_sets_and_folders(self):
         tensors = {"a": f32(ramp(40)), "b": f32(ramp(40, 7))}
