@@ -79,7 +79,7 @@ class Diff(harness.CommandTest):
         self.assertFalse(self.document(path, copy, code=0)["same_files"])
 
     def test_one_file_twice_with_a_type_of_unknown_size(self):
-        a, b = (self.gguf(name, {"w": (0, (2,), floats([1, 2])), "odd": (77, (3,), b"")}) for name in ("a.gguf", "b.gguf"))
+        a, b = (self.gguf(name, {"w": (0, (2,), floats([1, 2])), "odd": (77, (3,), bytes(32))}) for name in ("a.gguf", "b.gguf"))
         (self.folder / "link.gguf").symlink_to(self.folder / a)
         for other in (a, "link.gguf"):
             self.assertEqual([row["verdict"] for row in self.rows(a, other, code=0)], ["identical"] * 2)
