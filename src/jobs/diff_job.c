@@ -42,6 +42,18 @@ static void note_bytes(const diff_state *state) {
   tm_job_add_note(state->setting.job, text);
 }
 
+/* A gate that looks at nothing would let everything pass. */
+static tm_status check_hidden(const diff_state *state, tm_error *error) {
+  char text[160];
+  const uint64_t count = state->setting.hidden_count;
+  if (count == 0) return TM_OK;
+  if (tm_job_row_count(state->setting.job) == 0)
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "nothing is left to compare: of every pair one name or both are excluded");
+  (void)snprintf(text, sizeof text, "%" PRIu64 " pair%s left out: one of the two names is excluded", count, count == 1 ? " is" : "s are");
+  tm_job_add_note(state->setting.job, text);
+  return TM_OK;
+}
+
 static tm_status compare_by_name(diff_state *state, tm_error *error) {
   tm_diff_pairs pairs;
   tm_diff_pairs_init(&pairs, state->memory);
@@ -123,11 +135,12 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, error));
+  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, &state->rules, error));
   TM_TRY(compare_by_name(state, error));
   if ((state->flags & TM_DIFF_BY_NAME) == 0) TM_TRY(compare_by_content(state, error));
   TM_TRY(list_rest(state, error));
   note_bytes(state);
+  TM_TRY(check_hidden(state, error));
   if (setting->incomplete.code != TM_OK) return tm_fail(error, setting->incomplete.code, "%s", setting->incomplete.text);
   return TM_OK;
 }

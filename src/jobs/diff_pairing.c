@@ -15,8 +15,19 @@ static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_
 
 /* ---- life ---- */
 
+static tm_status mark_excluded(tm_diff_pairing *pairing, const tm_selection_rules *rules) {
+  for (uint32_t side = 0; side < 2 && rules->exclude_count != 0; side++) {
+    tm_diff_side *one = &pairing->sides[side];
+    for (uint64_t i = 0; i < one->count; i++) {
+      if (shall_end(pairing, i)) return TM_ERROR_CANCELLED;
+      if (tm_selection_excludes(rules, tm_archive_tensor_at(one->archive, i)->name)) one->marks[i] |= TM_DIFF_EXCLUDED;
+    }
+  }
+  return TM_OK;
+}
+
 tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, const tm_job *job, const tm_job_source *sources,
-                               const tm_selection *selection, tm_error *error) {
+                               const tm_selection *selection, const tm_selection_rules *rules, tm_error *error) {
   *pairing = (tm_diff_pairing){ .memory = memory, .job = job };
   for (uint32_t side = 0; side < 2; side++) {
     tm_diff_side *one = &pairing->sides[side];
@@ -27,7 +38,7 @@ tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, cons
   }
   for (uint64_t i = 0; i < selection->count; i++)
     pairing->sides[selection->items[i].source].marks[selection->items[i].tensor] |= TM_DIFF_SELECTED;
-  return TM_OK;
+  return mark_excluded(pairing, rules);
 }
 
 void tm_diff_pairing_deinit(tm_diff_pairing *pairing) {
@@ -59,6 +70,10 @@ static bool counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tenso
   return tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_SELECTED) && tm_diff_pairing_is_left(pairing, side, tensor);
 }
 
+static bool is_excluded(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
+  return tensor != TM_DIFF_NO_TENSOR && tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_EXCLUDED);
+}
+
 tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
   if (pairs->count == pairs->capacity) {
     const uint64_t capacity = pairs->capacity == 0 ? 256 : pairs->capacity * 2;
@@ -74,6 +89,7 @@ tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error
 tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
   pair.counts_a = counts(pairing, 0, pair.a);
   pair.counts_b = counts(pairing, 1, pair.b);
+  pair.is_hidden = is_excluded(pairing, 0, pair.a) || is_excluded(pairing, 1, pair.b);
   return tm_diff_pairs_append(pairs, pair, error);
 }
 

@@ -403,8 +403,11 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
     note_unequal(stream, open);
     return TM_OK;
   }
-  note_gaps(stream, open);
-  TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  if (!pair->is_hidden) {
+    note_gaps(stream, open);
+    TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  }
+  stream->setting->hidden_count += pair->is_hidden;
   pair->is_confirmed = true;
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {

@@ -388,6 +388,20 @@ class Diff(harness.CommandTest):
             self.assertEqual(out, "")
             self.assert_one_line(err)
 
+    def test_a_pair_is_excluded_by_either_name(self):
+        a = {"old.a": f32(ramp(30)), "old.b": f32(ramp(30, 7)), "x": f32([1.0])}
+        paths = self.pair(a, {"new.a": a["old.a"], "mine.b": a["old.b"], "x": f32([1.0])})
+        for pattern in ("new*", "*.a", "old.a"):
+            document = self.document(*paths, "--exclude", pattern, code=0)
+            self.assertEqual([row["other_name"] for row in document["tensors"]], ["x", "mine.b"])
+            note = "1 pair is left out: one of the two names is excluded"
+            self.assertEqual(note in document["notes"], pattern != "*.a")
+        names = [row["name"] for row in self.rows(*paths, "--tensor", "old*", "--exclude", "new*", code=0)]
+        self.assertEqual(names, ["old.b"])
+        out, err = self.run_command("diff", *paths, "--tensor", "old.a", "--exclude", "new*", code=3)
+        self.assertIn("nothing is left to compare", err)
+        self.assertNotIn("same weights", out)
+
     def test_widths(self):
         layers = {f"model.layers.{i}.self_attn.q_proj.weight": f32(ramp(4, i)) for i in range(120)}
         other = {name: f32(ramp(4, i + (i > 60))) for i, name in enumerate(layers)}
