@@ -568,6 +568,18 @@ class Diff(harness.CommandTest):
         paths = self.pair(whole, {"a": whole["a"], "c": whole["c"]})
         self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
 
+    def test_notes_of_many_tensors_are_cut_for_people(self):
+        tensors = {f"t{i}": f32(ramp(40, i)) for i in range(30)}
+        paths = self.pair({"x": f32([1.0]), **tensors}, {"x": f32([1.0]), **tensors})
+        os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 160 * 25)
+        out, err = self.run_command("diff", *paths, code=3)
+        self.assertEqual(out.count("the file ends before the tensor does"), 5)
+        self.assertIn("\nnote: and 20 more notes; --json lists all\n", out)
+        err = self.run_command("diff", *paths, "--csv", code=3)[1]
+        self.assertEqual(err.count("the file ends before the tensor does"), 5)
+        self.assertIn("and 20 more notes", err)
+        self.assertEqual(len(self.document(*paths, code=3)["notes"]), 25)
+
     def test_sets_and_folders(self):
         tensors = {"a": f32(ramp(40)), "b": f32(ramp(40, 7))}
         whole = self.safetensors("whole.safetensors", tensors)
