@@ -414,6 +414,15 @@ class Diff(harness.CommandTest):
                         len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line)
                     )
 
+    def test_what_a_narrow_table_of_layers_keeps(self):
+        paths = self.layered()
+        for width, kept in ((18, ["layer", "differing"]), (20, ["layer", "differing"]), (30, ["layer", "differing", "rel_l2"])):
+            lines = self.run_command("diff", *paths, "--by", "layer", code=1, COLUMNS=str(width))[0].splitlines()
+            self.assertIn(kept, [line.split() for line in lines], width)
+        paths = self.pair({"l.0.x": f32([1.0]), "l.1.x": f32([1.0])}, {"l.0.x": f32([1.0]), "l.1.x": f32([1.0]), "l.1.y": f32([9.0])})
+        lines = self.run_command("diff", *paths, "--by", "layer", code=1, COLUMNS="18")[0].splitlines()
+        self.assertIn(["layer", "added"], [line.split() for line in lines])
+
     def test_colours(self):
         paths = self.many()
         for color in ((), ("--no-color",)):
