@@ -147,7 +147,7 @@ class Diff(harness.CommandTest):
         self.run_command("diff", *zeros, "--tolerance", "0")
         odd = self.pair({"w": f32([1.0, math.nan])}, {"w": f32([1.0, 5.0])})
         self.run_command("diff", *odd, "--tolerance", "1e9", code=1)
-        for wrong in ("", "x", "-1", "1e999", "nan", "0.1x"):
+        for wrong in ("", "x", "-1", "1e999", "nan", "0.1x", "0x1"):
             self.assert_one_line(self.run_command("diff", *paths, "--tolerance", wrong, code=2)[1])
         self.assert_one_line(self.run_command("diff", *paths, "--tolerance", "1", "--exact", code=2)[1])
 
@@ -500,7 +500,11 @@ class Diff(harness.CommandTest):
         table = list(csv.DictReader(io.StringIO(self.run_command("diff", *paths, "--by", "layer", "--csv", code=1)[0], newline="")))
         self.assertEqual([row["layer"] for row in table], [str(i) for i in range(13)] + [""])
         self.assert_one_line(self.run_command("diff", *paths, "--by", "tensor", code=2)[1])
-        self.assert_one_line(self.run_command("diff", *paths, "--by", "layer", "--sort", "name", code=2)[1])
+        for extra in (("--sort", "-name"), ("--columns", "layer,name"), ("--columns", "name")):
+            err = self.run_command("diff", *paths, "--by", "layer", *extra, code=2)[1]
+            self.assert_one_line(err)
+            self.assertIn('"name" is a column of tensors; with --by there are layer, tensors, ', err)
+        self.assertIn('did you mean "same"', self.run_command("diff", *paths, "--by", "layer", "--sort", "sme", code=2)[1])
 
     def test_layers_without_a_difference(self):
         a, _ = self.layered()
