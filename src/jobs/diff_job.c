@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/folder.h"
 #include "jobs/diff_content.h"
@@ -135,6 +136,7 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
+  TM_TRY(tm_job_reserve_rows(job, tm_divide_up(state->selection.count, 2), error));     /* so many at least */
   TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, &state->rules, error));
   TM_TRY(compare_by_name(state, error));
   if ((state->flags & TM_DIFF_BY_NAME) == 0) TM_TRY(compare_by_content(state, error));

@@ -612,6 +612,22 @@ class Diff(harness.CommandTest):
         for extra in (["--threads", "1"], ["--device", "reference"], ["--max-memory", "64M"], ["--reproducible"]):
             self.assertEqual(self.document(*paths, *extra, code=1)["tensors"], wanted, extra)
 
+    def test_too_little_memory_is_told_before_anything_is_read(self):
+        hole = ("F32", (1 << 20,), None)
+        paths = [self.safetensors(name, {"t": hole}) for name in ("a.safetensors", "b.safetensors")]
+        failures = 0
+        for kibibytes in range(400, 1400, 100):
+            arguments = ["diff", *paths, "--threads", "1", "--max-memory", f"{kibibytes}K", "--json"]
+            done = subprocess.run([harness.COMMAND, *arguments], env=self.environment(), capture_output=True, timeout=60)
+            if done.returncode == 0 or not done.stdout:
+                continue
+            document = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 3, kibibytes)
+            self.assertTrue(document["bytes"] == 0 or "results" not in document["error"], kibibytes)
+            self.assertIn(f"; {1024 * kibibytes} bytes are allowed in all (--max-memory)", document["error"])
+            failures += 1
+        self.assertGreater(failures, 0)
+
     def start(self, *arguments):
         paths = [
             self.safetensors(name, {f"t{i}": ("F32", (1 << 24,), None) for i in range(1024)})
