@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "jobs/content_group.h"
 #include "jobs/name_affinity.h"
@@ -101,9 +102,36 @@ static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_
   return tm_content_sample(s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
 }
 
+/* Reading all of a tensor is half of what is left to do with it: it may be read once more, and compared then. */
+typedef struct counting {
+  tm_job  *job;
+  uint64_t whole_bytes, read_bytes;
+  uint64_t most_bytes;          /* that this reading counts */
+  uint64_t *searched_bytes;     /* of the tensor */
+  uint64_t counted_bytes;       /* of these now */
+} counting;
+
+static void count_reading(void *context, uint64_t bytes) {
+  counting *count = context;
+  count->read_bytes += bytes;
+  const uint64_t due = (uint64_t)((double)count->most_bytes * ((double)count->read_bytes / (double)count->whole_bytes));
+  const uint64_t more = tm_min_u64(due, count->most_bytes) - count->counted_bytes;
+  count->counted_bytes += more;
+  *count->searched_bytes += more;
+  tm_job_advance(count->job, more, 0);
+}
+
 static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
-  return tm_content_digest_take(s->digester, s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
+  const tm_diff_side *side = &s->pairing->sides[entry->side];
+  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes, .searched_bytes = &side->searched_bytes[entry->tensor] };
+  const bool counts = tm_diff_pairing_counts(s->pairing, entry->side, entry->tensor);
+  count.most_bytes = counts ? (count.whole_bytes - *count.searched_bytes) / 2 : 0;
+  s->digester->advanced = count_reading;
+  s->digester->advanced_context = &count;
+  const tm_status status = tm_content_digest_take(s->digester, side->archive, entry->tensor, view, out_digest, error);
+  s->digester->advanced = NULL;
+  return status;
 }
 
 static void add_to_key(tm_content_entry *entry, const tm_content_digest *digest) {

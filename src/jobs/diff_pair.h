@@ -28,6 +28,7 @@ typedef struct tm_diff_pair {
   bool     is_confirmed;        /* its row is written, if it gets one */
   bool     counts_a;            /* a, b is done with this pair */
   bool     counts_b;
+  uint64_t searched_bytes[2];   /* of a and b, counted already while they were looked for */
 } tm_diff_pair;
 
 #endif

@@ -15,6 +15,7 @@ typedef struct tm_diff_side {
   const tm_archive *archive;
   uint64_t          count;              /* of tensors */
   uint8_t          *marks;              /* by tensor: TM_DIFF_SELECTED, TM_DIFF_MATCHED, TM_DIFF_EXCLUDED */
+  uint64_t         *searched_bytes;     /* by tensor: counted as done while its counterpart was looked for */
 } tm_diff_side;
 
 typedef struct tm_diff_pairs {
@@ -26,12 +27,12 @@ typedef struct tm_diff_pairs {
 
 typedef struct tm_diff_pairing {
   tm_memory   *memory;
-  const tm_job *job;
+  tm_job      *job;
   tm_diff_side sides[2];
 } tm_diff_pairing;
 
 /* sources: a and b; rules: what was selected by.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED.  Whatever comes back, it must be deinitialised. */
-tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, const tm_job *job, const tm_job_source *sources,
+tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, tm_job *job, const tm_job_source *sources,
                                const tm_selection *selection, const tm_selection_rules *rules, tm_error *error);
 void      tm_diff_pairing_deinit(tm_diff_pairing *pairing);
 
@@ -42,6 +43,8 @@ static inline bool tm_diff_pairing_is_left(const tm_diff_pairing *pairing, uint3
   return !tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_MATCHED);
 }
 
+/* Whether the job is done with a tensor when it has a counterpart, and not before. */
+bool tm_diff_pairing_counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor);
 /* Both have a counterpart from now on. */
 void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair);
 /* Adds a pair; which sides count, and whether it is hidden, follows from what is known of the tensors.   TM_ERROR_NO_MEMORY */

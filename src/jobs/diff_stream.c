@@ -412,7 +412,7 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL || !counts(pair, side)) continue;
-    bytes += open->tensors[side]->bytes;
+    bytes += open->tensors[side]->bytes - pair->searched_bytes[side];
     items++;
   }
   tm_job_advance(stream->setting->job, bytes - open->counted_bytes, items);
