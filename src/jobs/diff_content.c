@@ -102,6 +102,29 @@ static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_
   return tm_content_sample(s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
 }
 
+static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
+  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
+  return tm_content_digest_take(s->digester, s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
+}
+
+static void add_to_key(tm_content_entry *entry, const tm_content_digest *digest) {
+  entry->key = hash_words((const uint64_t[]){ entry->key, digest->hash.low, digest->hash.high }, 3);
+  entry->is_constant = digest->is_constant;
+}
+
+/* In the order of the files. */
+static tm_status take_samples(search *s, tm_error *error) {
+  for (uint64_t i = 0; i < s->groups.count; i++) {
+    tm_content_entry *entry = &s->groups.entries[i];
+    tm_content_digest digest;
+    if (tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+    const tm_status status = take_sample(s, entry, &digest, error);
+    if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
+    add_to_key(entry, &digest);
+  }
+  return tm_content_groups_drop(&s->groups);
+}
+
 /* Reading all of a tensor is half of what is left to do with it: it may be read once more, and compared then. */
 typedef struct counting {
   tm_job  *job;
@@ -121,35 +144,16 @@ static void count_reading(void *context, uint64_t bytes) {
   tm_job_advance(count->job, more, 0);
 }
 
-static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
-  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
-  const tm_diff_side *side = &s->pairing->sides[entry->side];
-  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes, .searched_bytes = &side->searched_bytes[entry->tensor] };
+static tm_status read_whole(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
+  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes,
+                     .searched_bytes = &s->pairing->sides[entry->side].searched_bytes[entry->tensor] };
   const bool counts = tm_diff_pairing_counts(s->pairing, entry->side, entry->tensor);
   count.most_bytes = counts ? (count.whole_bytes - *count.searched_bytes) / 2 : 0;
   s->digester->advanced = count_reading;
   s->digester->advanced_context = &count;
-  const tm_status status = tm_content_digest_take(s->digester, side->archive, entry->tensor, view, out_digest, error);
+  const tm_status status = take_digest(s, entry, out_digest, error);
   s->digester->advanced = NULL;
   return status;
-}
-
-static void add_to_key(tm_content_entry *entry, const tm_content_digest *digest) {
-  entry->key = hash_words((const uint64_t[]){ entry->key, digest->hash.low, digest->hash.high }, 3);
-  entry->is_constant = digest->is_constant;
-}
-
-/* In the order of the files. */
-static tm_status take_samples(search *s, tm_error *error) {
-  for (uint64_t i = 0; i < s->groups.count; i++) {
-    tm_content_entry *entry = &s->groups.entries[i];
-    tm_content_digest digest;
-    if (tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
-    const tm_status status = take_sample(s, entry, &digest, error);
-    if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
-    add_to_key(entry, &digest);
-  }
-  return tm_content_groups_drop(&s->groups);
 }
 
 /* ---- pairs ---- */
@@ -260,7 +264,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;
-    const tm_status status = take_digest(s, entry, &digest, error);
+    const tm_status status = read_whole(s, entry, &digest, error);
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }
