@@ -171,7 +171,7 @@ typedef struct tm_operand {
 /* moving: bits are kept */
 #define TM_OP_COPY               1u  /* x -> y, same format and dims, any strides */
 #define TM_OP_TRANSPOSE          2u  /* x -> y, attributes tm_transpose_attributes */
-#define TM_OP_GATHER             3u  /* x, indices(i32|i64) -> y: x's axis replaced by the indices' axes; an index outside gives zero bits; tm_axis_attributes */
+#define TM_OP_GATHER             3u  /* x, indices(i32|i64) -> y: x's axis replaced by the indices' axes; one outside gives zero bits; tm_axis_attributes */
 #define TM_OP_FILL               4u  /* value (0-d) -> y, same format */
 #define TM_OP_CONVERT            5u  /* x -> y: between a public format and a backend's private one, same dims */
 /* changing format */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "jobs/content_group.h"
 #include "jobs/name_affinity.h"
@@ -12,7 +13,6 @@
 /* So few elements are equal by chance. */
 #define FEW_ELEMENTS 8u
 #define FIRST_SAMPLES 4u
-#define TENSORS_BETWEEN_LOOKS 256u
 
 typedef struct search {
   const tm_diff_pairing *pairing;
@@ -22,7 +22,6 @@ typedef struct search {
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
-  uint64_t               ambiguous_count;
 } search;
 
 static const tm_archive_tensor *tensor_at(const search *s, uint32_t side, uint64_t tensor) {
@@ -73,7 +72,7 @@ static tm_status list_all(search *s, tm_error *error) {
   TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, s->digester->cancelled, error));
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
-      if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+      if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
       if (!is_eligible(s, side, tensor_at(s, side, i))) continue;
       const bool is_left = tm_diff_pairing_is_left(s->pairing, side, i);
       s->groups.entries[s->groups.count++] = (tm_content_entry){
@@ -122,6 +121,37 @@ static tm_status take_samples(search *s, tm_error *error) {
     add_to_key(entry, &digest);
   }
   return tm_content_groups_drop(&s->groups);
+}
+
+/* Reading all of a tensor is half of what is left to do with it: it may be read once more, and compared then. */
+typedef struct counting {
+  tm_job  *job;
+  uint64_t whole_bytes, read_bytes;
+  uint64_t most_bytes;          /* that this reading counts */
+  uint64_t *searched_bytes;     /* of the tensor */
+  uint64_t counted_bytes;       /* of these now */
+} counting;
+
+static void count_reading(void *context, uint64_t bytes) {
+  counting *count = context;
+  count->read_bytes += bytes;
+  const uint64_t due = (uint64_t)((double)count->most_bytes * ((double)count->read_bytes / (double)count->whole_bytes));
+  const uint64_t more = tm_min_u64(due, count->most_bytes) - count->counted_bytes;
+  count->counted_bytes += more;
+  *count->searched_bytes += more;
+  tm_job_advance(count->job, more, 0);
+}
+
+static tm_status read_whole(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
+  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes,
+                     .searched_bytes = &s->pairing->sides[entry->side].searched_bytes[entry->tensor] };
+  const bool counts = tm_diff_pairing_counts(s->pairing, entry->side, entry->tensor);
+  count.most_bytes = counts ? (count.whole_bytes - *count.searched_bytes) / 2 : 0;
+  s->digester->advanced = count_reading;
+  s->digester->advanced_context = &count;
+  const tm_status status = take_digest(s, entry, out_digest, error);
+  s->digester->advanced = NULL;
+  return status;
 }
 
 /* ---- pairs ---- */
@@ -174,7 +204,7 @@ static equals look_at(const search *s, const tm_content_group *group) {
 static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
-  s->ambiguous_count += lone_counts[other] != 0;
+  if (lone_counts[other] != 0) tm_diff_pairing_mark_ambiguous(s->pairing, item->side, item->item);
   return TM_OK;
 }
 
@@ -232,7 +262,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;
-    const tm_status status = take_digest(s, entry, &digest, error);
+    const tm_status status = read_whole(s, entry, &digest, error);
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }
@@ -242,7 +272,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
 static tm_status pair_groups(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
   for (uint64_t i = 0; tm_content_groups_next(&s->groups, &group); i++) {
-    if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+    if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
     const bool is_constant = tm_content_groups_entry(&s->groups, group.begin)->is_constant;
     if (s->likeness == TM_DIFF_LIKE_TRANSPOSE && is_constant) continue;         /* whatever its order, it says nothing */
     TM_TRY(pair_equals(s, &group, error));
@@ -278,12 +308,11 @@ static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
 }
 
 tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness, uint32_t flipped,
-                               tm_diff_pairs *pairs, uint64_t *out_ambiguous_count, tm_error *error) {
+                               tm_diff_pairs *pairs, tm_error *error) {
   search s = { .pairing = pairing, .digester = digester, .likeness = likeness, .flipped = flipped };
   s.groups.memory = pairing->memory;
   tm_diff_pairs_init(&s.pairs, pairing->memory);
   const tm_status status = find(&s, pairs, error);
-  *out_ambiguous_count = s.ambiguous_count;
   tm_diff_pairs_deinit(&s.pairs);
   tm_content_groups_deinit(&s.groups);
   return status;

@@ -14,13 +14,15 @@ const tm_column tm_diff_columns[TM_DIFF_COLUMNS] = {
   [VERDICT] = { "verdict", TM_COLUMN_TEXT, 0, "identical, renamed, tied, retyped, transposed, reshaped, changed, added, removed or unexamined" },
   [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name in the first checkpoint" },
   [OTHER_NAME] = { "other_name", TM_COLUMN_TEXT, 0, "its counterpart's name in the second one" },
-  [PAIRED] = { "paired", TM_COLUMN_TEXT, 0, "why they are a pair: name, single (there is no other), content, decoded (content in another format) or transposed" },
+  [PAIRED] = { "paired", TM_COLUMN_TEXT, 0, "why they are a pair: name, single (there is no other), content, decoded (content in another "
+                                           "format) or transposed" },
   [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "format in the first checkpoint" },
   [OTHER_DTYPE] = { "other_dtype", TM_COLUMN_TEXT, 0, "format in the second one" },
   [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "extents in the first checkpoint, outermost first" },
   [OTHER_SHAPE] = { "other_shape", TM_COLUMN_SHAPE, 0, "extents in the second one" },
   [COUNT] = { "count", TM_COLUMN_COUNT, 0, "elements; of a reshaped tensor those in the first checkpoint" },
-  [EQUAL] = { "equal", TM_COLUMN_COUNT, 0, "elements with equal bits, across formats with equal values; where values cannot be decoded, elements of equal blocks" },
+  [EQUAL] = { "equal", TM_COLUMN_COUNT, 0, "elements with equal bits, across formats with equal values; where values cannot be decoded, "
+                                          "elements of equal blocks" },
   [CHANGED] = { "changed", TM_COLUMN_NUMBER, 0, "share of the elements that are not equal" },
   [NONFINITE] = { "nonfinite", TM_COLUMN_COUNT, 0, "elements that are NaN or infinite on either side; they are in no figure that follows" },
   [MAX_ABS] = { "max_abs", TM_COLUMN_NUMBER, 0, "largest difference" },

@@ -6,7 +6,8 @@
 #ifndef TM_JOBS_TRANSPOSED_VIEW_H
 #define TM_JOBS_TRANSPOSED_VIEW_H
 
-#include "execute/work_stream.h"
+#include <stdatomic.h>
+
 #include "formats/archive.h"
 #include "tensor/format.h"
 
@@ -32,7 +33,9 @@ uint32_t tm_transposed_choose(const tm_archive_tensor *a, const tm_archive_tenso
 tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, uint32_t count, double *out_values,
                                tm_error *error);
 
-/* Elements [begin, begin + elements) of the transpose, in its order of index, as they are stored.   As tm_archive_read */
-tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, void *out_data, tm_error *error);
+/* Elements [begin, begin + elements) of the transpose, in its order of index, as they are stored.   TM_ERROR_CANCELLED (soon after
+   *cancelled is no longer 0; `cancelled` may be NULL), as tm_archive_read */
+tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, const _Atomic uint32_t *cancelled,
+                             void *out_data, tm_error *error);
 
 #endif

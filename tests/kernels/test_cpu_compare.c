@@ -13,6 +13,7 @@
 
 static const char *const sets[] = { "avx2", "avx512" };
 #define SETS (sizeof sets / sizeof sets[0])
+static uint64_t runs[SETS];             /* of each set's kernels, by all tests; none where the processor lacks it */
 
 typedef struct pair {
   uint32_t       format;
@@ -49,6 +50,7 @@ static void expect_same(const pair *p, const char *what) {
       if (host.status != TM_ERROR_NO_DEVICE) {
         snprintf(row, sizeof row, "cpu_compare_tensors__%s", sets[s]);
         probe_run(&r, &host, row);
+        ++runs[s];
         const uint64_t *actual = probe_result(&r), *expected = r.expected;
         for (uint64_t w = 0; w < TM_COMPARISON_WORDS; ++w) {
           if (actual[w] != expected[w]) {
@@ -317,6 +319,32 @@ static void test_wide_integers(void **state) {
   }
 }
 
+/* ---- what was tested ---- */
+
+/* After all others. */
+static void expect_runs(size_t set) {
+  kernel_host host;
+  kernel_host_open(&host, probe_entry(), sets[set], 1, 0);
+  const bool is_absent = host.status == TM_ERROR_NO_DEVICE;
+  kernel_host_close(&host);
+  if (is_absent) {
+    assert_int_equal(runs[set], 0);
+    print_message("skipped: this processor has no %s\n", sets[set]);
+    skip();
+  }
+  assert_true(runs[set] > 0);
+}
+
+static void test_avx2_was_tested(void **state) {
+  (void)state;
+  expect_runs(0);
+}
+
+static void test_avx512_was_tested(void **state) {
+  (void)state;
+  expect_runs(1);
+}
+
 int main(void) {
   kernel_host host;
   if (!probe_open(&host, 1, 0)) return 77;
@@ -325,7 +353,7 @@ int main(void) {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
-    cmocka_unit_test(test_far_scales),
+    cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_avx2_was_tested), cmocka_unit_test(test_avx512_was_tested),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

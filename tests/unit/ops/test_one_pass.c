@@ -340,7 +340,8 @@ static void test_wrong_operands_are_refused(void **state) {
   (void)state;
   tm_error error = TM_ERROR_INIT;
   tm_operand operands[3] = { dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 }), dense(TM_FORMAT_F32, 1, (uint64_t[]){ 5 }), { 0 } };
-  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1, .operands = operands };
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
+                             .operands = operands };
   assert_int_equal(row_of(TM_OP_COMPARE_TENSORS)->infer(&operation, &operands[2], &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "[5]"));
   operation.op = TM_OP_STATS;
@@ -356,7 +357,8 @@ static void test_wrong_operands_are_refused(void **state) {
 static void test_work_and_split(void **state) {
   (void)state;
   tm_operand operands[2] = { dense(TM_FORMAT_Q8_0, 3, (uint64_t[]){ 1, 3, 64 }), dense(TM_FORMAT_U64, 1, (uint64_t[]){ TM_STATS_WORDS }) };
-  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1, .operands = operands };
+  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1,
+                                   .operands = operands };
   tm_work work;
   row_of(TM_OP_STATS)->work(&operation, &work);
   assert_true(work.read_bytes == 6 * 34 && work.written_bytes == TM_STATS_WORDS * 8 && work.flops == 7 * 192);
