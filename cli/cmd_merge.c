@@ -292,12 +292,11 @@ const tm_command tm_command_merge = {
   .summary = "one checkpoint of several: linear, slerp, task, ties, dare",
   .notes =
       "MODEL is a safetensors, GGUF, ONNX or npy file, any file of a model in several, the index of a sharded set, or a folder "
-      "with one of them; there are at most " MOST_MODELS_TEXT ". Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
-      "mismatch with what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or "
-      "--other say otherwise; nothing is left out unsaid.\n"
+      "with one of them; there are at most " MOST_MODELS_TEXT ". Before anything is read in bulk or written the plan is printed: "
+      "what is done with which tensors, every mismatch with what is done about it, sizes, memory, disk. What does not match "
+      "is refused unless --missing, --rows or --other say otherwise; nothing is left out unsaid.\n"
       "A MODEL goes by its file name or a longer end of its path, with or without extension, or by its number from 1. Without "
-      "GLOB an option is for all "
-      "tensors that no GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose "
+      "GLOB an option is for all tensors that no GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose "
       "paths begin at its folder.\n"
       "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and "
       "never an input. Which devices take part changes no byte, and neither does the order of models (but for dare). The metadata "

@@ -115,7 +115,8 @@ static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_l
     tm_output_format(stream, "\nlargest changes%s:\n", rows.count == list.count ? " (all there are)" : "");
     print_rows(&rows, &list, order, look, stream);
   } else if (top > 0 && list.unmeasured_count < row_count) {
-    tm_output_format(stream, "\nno %stensor differs from that of the base or first model\n", list.unmeasured_count > 0 ? "other " : "");
+    tm_output_format(stream, "\nno %stensor differs from that of the base or first model\n",
+                     list.unmeasured_count > 0 ? "other " : "");
   }
   if (status == TM_OK && top > 0) print_unmeasured(list.unmeasured_count, list.unmeasured_count == row_count, look->width, stream);
   free(order);

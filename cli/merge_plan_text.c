@@ -70,7 +70,8 @@ static plan_places find_places(const tm_merge_plan *plan) {
 static void print_mismatch(const plan_places *places, const tm_cell *cells, uint32_t width, tm_output_stream *stream) {
   char text[2048], name[1024];
   tm_printable_escape(cells[places->name].text, (size_t)cells[places->name].count, name, sizeof name);
-  snprintf(text, sizeof text, "%s: %s", name[0] != '\0' ? name : "''", cells[places->message].defined != 0 ? cells[places->message].text : "");
+  snprintf(text, sizeof text, "%s: %s", name[0] != '\0' ? name : "''",
+           cells[places->message].defined != 0 ? cells[places->message].text : "");
   const bool is_narrow = width != 0 && width < NARROW_WIDTH;
   tm_output_format(stream, MISMATCH_FORMAT, cells[places->action].text, cells[places->mismatch].text);
   if (is_narrow) tm_output_format(stream, "\n%*s", NARROW_INDENT, "");

@@ -427,7 +427,8 @@ static const key_row recipe_keys[] = {
 
 /* A pattern that begins with '*' is a reference to YAML, and two escapes are two characters. */
 static const char *hint_for(const char *problem, const char *context) {
-  if (strstr(problem, "Unicode character escape") != NULL) return "; write a character beyond \\uffff itself, or as \\U and 8 digits";
+  if (strstr(problem, "Unicode character escape") != NULL)
+    return "; write a character beyond \\uffff itself, or as \\U and 8 digits";
   return strstr(problem, "alias") != NULL || strstr(context, "alias") != NULL ? "; a pattern that begins with * needs quotes" : "";
 }
 
@@ -494,8 +495,8 @@ static tm_status check_bulk(const char *path, const char *text, size_t length, t
   tm_status     status = TM_OK;
   bulk          found = { 0, 0 };
   if (count_directives(text, length) > MOST_DIRECTIVES)
-    return tm_refuse(error, TM_ERROR_ARGUMENT, "%.300s: more than %u directives (lines that begin with %%); this is no recipe", path,
-                     MOST_DIRECTIVES);
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%.300s: more than %u directives (lines that begin with %%); this is no recipe",
+                     path, MOST_DIRECTIVES);
   if (yaml_parser_initialize(&parser) == 0) return tm_refuse(error, TM_ERROR_NO_MEMORY, "out of memory");
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
   for (bool goes_on = true; goes_on && status == TM_OK && yaml_parser_parse(&parser, &event) != 0;) {

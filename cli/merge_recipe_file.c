@@ -72,7 +72,8 @@ bool tm_merge_recipe_holds(const char *recipe, const char *path) {
   if (stat(recipe, &own) != 0 || stat(path, &other) != 0) return false;
   if (!S_ISDIR(own.st_mode)) return is_same(&own, &other);
   const char *slash = strrchr(path, '/');
-  const int   length = snprintf(parent, sizeof parent, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1), slash == NULL ? "." : path);
+  const int   kept = slash == NULL ? 1 : (int)(slash - path + 1);
+  const int   length = snprintf(parent, sizeof parent, "%.*s", kept, slash == NULL ? "." : path);
   return length > 0 && (size_t)length < sizeof parent && stat(parent, &folder) == 0 && is_same(&own, &folder);
 }
 

@@ -21,9 +21,12 @@ void tm_merge_request_deinit(tm_merge_request *request) {
 }
 
 const char *tm_merge_request_keep(tm_merge_request *request, const char *text, size_t length) {
-  char **grown = realloc(request->owned, (request->owned_count + (size_t)1) * sizeof *grown);
-  if (grown == NULL) return NULL;
-  request->owned = grown;
+  const uint32_t count = request->owned_count;
+  if ((count & (count - 1)) == 0) {     /* full at every power of two */
+    char **grown = realloc(request->owned, (count == 0 ? 1 : 2 * (size_t)count) * sizeof *grown);
+    if (grown == NULL) return NULL;
+    request->owned = grown;
+  }
   char *copy = malloc(length + 1);
   if (copy == NULL) return NULL;
   memcpy(copy, text, length);
