@@ -19,6 +19,12 @@
 #define PIECE_RUNS 32u
 #define STEP_PIECES 32u
 
+/* Equal values get equal bits: of several formats one has no -0, and another no other NaN. */
+static void decode(const tm_format_info *info, const void *data, uint64_t count, double *out_values) {
+  tm_codec_find(info->format)->decode(data, count, out_values);
+  for (uint64_t i = 0; i < count; i++) out_values[i] = tm_f64_unified(out_values[i]);
+}
+
 static uint64_t bytes_of(const tm_format_info *info, uint64_t elements) { return elements / info->block_elements * info->block_bytes; }
 
 /* Whether it is its first `unit` bytes over and over. */
@@ -46,7 +52,7 @@ static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->element_count;
   const uint64_t count = tm_min_u64(all, SAMPLE_VALUES), first = (all - count) / 2 / SAMPLE_VALUES * SAMPLE_VALUES;
   TM_TRY(tm_archive_read(archive, tensor, bytes_of(info, first), data, bytes_of(info, count), error));
-  tm_codec_find(info->format)->decode(data, count, values);
+  decode(info, data, count, values);
   *out_digest = (tm_content_digest){ .is_constant = repeats(values, count * sizeof *values, sizeof *values) };
   tm_content_hash_add(&out_digest->hash, 0, values, count * sizeof *values);
   return TM_OK;
@@ -83,7 +89,7 @@ static bool add_values(const digest_step *step, uint64_t piece, const unsigned c
   bool is_constant = true;
   for (uint64_t begin = 0, run = 0; begin < bytes; begin += run_bytes, run++) {
     const uint64_t count = tm_min_u64(run_bytes, bytes - begin) / step->info->block_bytes * step->info->block_elements;
-    tm_codec_find(step->info->format)->decode(data + begin, count, values);
+    decode(step->info, data + begin, count, values);
     tm_content_hash_add(hash, piece * PIECE_RUNS + run, values, count * sizeof *values);
     is_constant = is_constant && memcmp(values, step->first_unit, sizeof *values) == 0 && repeats(values, count * sizeof *values, sizeof *values);
   }
@@ -134,7 +140,7 @@ static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, con
   unsigned char block[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];
   TM_TRY(tm_archive_read(archive, tensor, 0, block, info->block_bytes, error));
-  if (view == TM_CONTENT_VALUES) tm_codec_find(info->format)->decode(block, info->block_elements, values);
+  if (view == TM_CONTENT_VALUES) decode(info, block, info->block_elements, values);
   memcpy(out_unit, view == TM_CONTENT_VALUES ? (const void *)values : block, view == TM_CONTENT_VALUES ? sizeof *values : info->block_bytes);
   return TM_OK;
 }

@@ -76,7 +76,7 @@ static const char *verdict_on_equal(const tm_diff_result *result) {
   if (result->pair->is_tied) return "tied";
   if (result->pair->is_transposed) return "transposed";
   if (!have_same_dims(a, b)) return "reshaped";
-  if (!have_same_type(a, b)) return "retyped";
+  if (!have_same_type(a, b) || result->has_other_blocks) return "retyped";
   const bool same_name = a->name.length == b->name.length &&
                          (a->name.length == 0 || memcmp(a->name.data, b->name.data, (size_t)a->name.length) == 0);
   return same_name ? "identical" : "renamed";

@@ -26,6 +26,7 @@ typedef struct open_pair {
   tm_diff_road             road;
   uint32_t                 flipped;     /* the side whose axes are read in reverse order; NO_SIDE: none */
   _Atomic uint64_t         elements_left;       /* of VALUES those that no tile has brought in yet, of BYTES 1 until it is done */
+  _Atomic uint32_t         has_other_blocks;    /* of VALUES: 1 once bytes of blocks of one format differ */
   uint64_t                 counted_bytes;       /* of the job's total */
   tm_byte_comparison       bytes;
   uint64_t                 words[TM_COMPARISON_WORDS];
@@ -89,6 +90,7 @@ static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair 
   identify(stream, open, pair);
   open->flipped = NO_SIDE;
   open->counted_bytes = 0;
+  atomic_store(&open->has_other_blocks, 0);
   memset(open->words, 0, sizeof open->words);
   if (open->road == TM_DIFF_ROAD_BYTES) begin_bytes(stream, open);
   const uint64_t values = open->road == TM_DIFF_ROAD_VALUES ? open->tensors[0]->element_count : 0;
@@ -282,10 +284,17 @@ static tm_status check_mapped(const diff_stream *stream, const open_pair *open, 
   return TM_OK;
 }
 
+/* Several blocks decode to the same values: that their bytes differ is seen here, as long as it is not known. */
+static void compare_blocks(open_pair *open, uint64_t elements, void *const *pointers) {
+  const tm_format_info *info = open->infos[0];
+  if (info != open->infos[1] || info->kind != TM_KIND_BLOCK || open->flipped != NO_SIDE) return;
+  if (atomic_load_explicit(&open->has_other_blocks, memory_order_relaxed) != 0) return;
+  if (memcmp(pointers[0], pointers[1], (size_t)bytes_of(info, elements)) != 0) atomic_store(&open->has_other_blocks, 1);
+}
+
 /* What is not mapped is read into the room, b's part behind a's. */
-static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
-                           tm_error *error) {
-  const diff_stream *stream = context;
+static tm_status place_tile(const diff_stream *stream, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
+                            tm_error *error) {
   const open_pair *open = piece->subject;
   uint64_t offset = 0, places[2];
   if (piece->begin != 0) TM_TRY(check_mapped(stream, open, error));
@@ -303,6 +312,13 @@ static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_
     const tm_status status = read_part(stream, open, side, piece, out_pointers[side], error);
     if (status != TM_OK) return tm_tensor_name_failure(open->tensors[side], status, error);
   }
+  return TM_OK;
+}
+
+static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
+                           tm_error *error) {
+  TM_TRY(place_tile(context, piece, room, out_pointers, error));
+  compare_blocks(piece->subject, piece_elements(piece), out_pointers);
   return TM_OK;
 }
 
@@ -336,6 +352,7 @@ static tm_status compare_some_bytes(diff_stream *stream, tm_error *error) {
 
 static tm_diff_result result_of(const open_pair *open) {
   tm_diff_result result = { .pair = open->pair, .a = open->tensors[0], .b = open->tensors[1], .road = open->road, .words = open->words };
+  if (open->road == TM_DIFF_ROAD_VALUES) result.has_other_blocks = atomic_load(&open->has_other_blocks) != 0;
   if (open->road != TM_DIFF_ROAD_BYTES) return result;
   const tm_byte_comparison *bytes = &open->bytes;
   result.has_equal_bytes = bytes->equal_units * bytes->unit_bytes == bytes->end;

@@ -90,7 +90,7 @@ tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool 
     const uint64_t place = scatter(i) % found->element_count, at = is_flipped ? stored_place(&dims, place) : place;
     TM_TRY(tm_archive_read(archive, tensor, at / info->block_elements * info->block_bytes, block, info->block_bytes, error));
     tm_codec_find(info->format)->decode(block, info->block_elements, values);
-    out_values[i] = values[at % info->block_elements];
+    out_values[i] = tm_f64_unified(values[at % info->block_elements]);
   }
   return TM_OK;
 }
