@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "jobs/tensor_tiles.h"
+#include "jobs/transposed_view.h"
 #include "tensor/codec.h"
 
 #define SAMPLE_BYTES 1024u
@@ -102,8 +103,8 @@ static void add_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t la
   (void)lane;
   for (uint64_t piece = begin; piece < end; piece++) {
     const uint64_t first = piece * step->piece_bytes, bytes = tm_min_u64(step->piece_bytes, step->bytes - first);
-    const bool is_constant = step->view == TM_CONTENT_VALUES ? add_values(step, step->first_piece + piece, step->data + first, bytes, &hash)
-                                                             : add_bytes(step, step->first_piece + piece, step->data + first, bytes, &hash);
+    const bool is_constant = step->view != TM_CONTENT_BYTES ? add_values(step, step->first_piece + piece, step->data + first, bytes, &hash)
+                                                            : add_bytes(step, step->first_piece + piece, step->data + first, bytes, &hash);
     if (!is_constant) atomic_store_explicit(&step->differs, 1, memory_order_relaxed);
   }
   atomic_fetch_add_explicit(&step->low, hash.low, memory_order_relaxed);
@@ -111,15 +112,20 @@ static void add_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t la
 }
 
 static uint64_t piece_bytes_of(const tm_format_info *info, tm_content_view view) {
-  if (view == TM_CONTENT_VALUES) return bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
+  if (view != TM_CONTENT_BYTES) return bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
   return tm_divide_up(PIECE_BYTES, info->block_bytes) * info->block_bytes;
 }
 
-static tm_status load(tm_content_digester *digester, const tm_archive *archive, uint64_t tensor, uint64_t offset, uint64_t bytes,
-                      const unsigned char **out_data, tm_error *error) {
-  const unsigned char *mapped = tm_archive_mapped(archive, tensor);
+static const unsigned char *mapped_of(const tm_archive *archive, uint64_t tensor, tm_content_view view) {
+  return view == TM_CONTENT_TURNED ? NULL : tm_archive_mapped(archive, tensor);
+}
+
+static tm_status load(tm_content_digester *digester, const tm_archive *archive, uint64_t tensor, uint64_t offset, digest_step *step,
+                      tm_error *error) {
+  const unsigned char *mapped = mapped_of(archive, tensor, step->view);
+  const uint64_t bytes = step->bytes, unit = step->info->block_bytes;
   if (mapped != NULL) {
-    *out_data = mapped + offset;
+    step->data = mapped + offset;
     return TM_OK;
   }
   if (digester->room.bytes < bytes) {
@@ -127,7 +133,8 @@ static tm_status load(tm_content_digester *digester, const tm_archive *archive, 
     digester->room = tm_scratch_take(digester->scratch, bytes);
   }
   if (digester->room.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a piece of a tensor");
-  *out_data = digester->room.memory;
+  step->data = digester->room.memory;
+  if (step->view == TM_CONTENT_TURNED) return tm_transposed_read(archive, tensor, offset / unit, bytes / unit, digester->room.memory, error);
   return tm_archive_read(archive, tensor, offset, digester->room.memory, bytes, error);
 }
 
@@ -140,8 +147,9 @@ static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, con
   unsigned char block[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];
   TM_TRY(tm_archive_read(archive, tensor, 0, block, info->block_bytes, error));
-  if (view == TM_CONTENT_VALUES) decode(info, block, info->block_elements, values);
-  memcpy(out_unit, view == TM_CONTENT_VALUES ? (const void *)values : block, view == TM_CONTENT_VALUES ? sizeof *values : info->block_bytes);
+  const bool is_value = view != TM_CONTENT_BYTES;
+  if (is_value) decode(info, block, info->block_elements, values);
+  memcpy(out_unit, is_value ? (const void *)values : block, is_value ? sizeof *values : info->block_bytes);
   return TM_OK;
 }
 
@@ -157,12 +165,12 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
   digest_step step = { .view = view, .info = tm_format_find(found->format), .first_unit = unit };
   step.piece_bytes = piece_bytes_of(step.info, view);
   TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
-  const uint64_t most = step_pieces(digester, step.piece_bytes, tm_archive_mapped(archive, tensor) != NULL) * step.piece_bytes;
+  const uint64_t most = step_pieces(digester, step.piece_bytes, mapped_of(archive, tensor, view) != NULL) * step.piece_bytes;
   for (uint64_t offset = 0; offset < found->bytes; offset += step.bytes) {
     if (atomic_load_explicit(digester->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;
     step.bytes = tm_min_u64(most, found->bytes - offset);
     step.first_piece = offset / step.piece_bytes;
-    TM_TRY(load(digester, archive, tensor, offset, step.bytes, &step.data, error));
+    TM_TRY(load(digester, archive, tensor, offset, &step, error));
     tm_pool_run(digester->pool, tm_divide_up(step.bytes, step.piece_bytes), 1, add_pieces, &step);
     TM_TRY(tm_archive_check_tensor(archive, tensor, error));
   }

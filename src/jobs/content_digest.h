@@ -13,7 +13,8 @@
 
 typedef enum tm_content_view {
   TM_CONTENT_BYTES,             /* of a format that is known */
-  TM_CONTENT_VALUES             /* of one with arithmetic */
+  TM_CONTENT_VALUES,            /* of one with arithmetic */
+  TM_CONTENT_TURNED             /* values, with the axes in reverse order (tm_transposed_can_flip); not sampled */
 } tm_content_view;
 
 typedef struct tm_content_digest {
@@ -30,7 +31,7 @@ typedef struct tm_content_digester {
   const tm_memory        *memory;
   tm_pool                *pool;
   tm_scratch             *scratch;
-  tm_scratch_block        room;         /* for bytes of files that are not mapped */
+  tm_scratch_block        room;         /* for bytes that are not mapped in that order */
   const _Atomic uint32_t *cancelled;
 } tm_content_digester;
 

@@ -88,8 +88,10 @@ static tm_status list_all(search *s, tm_error *error) {
 
 static tm_status sample_transpose(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   double values[TM_TRANSPOSED_SAMPLES];
-  const bool is_flipped = entry->side == s->flipped;
-  TM_TRY(tm_transposed_sample(s->pairing->sides[entry->side].archive, entry->tensor, is_flipped, s->sample_count, values, error));
+  uint64_t places[TM_TRANSPOSED_SAMPLES];
+  const tm_archive *archive = s->pairing->sides[entry->side].archive;
+  tm_transposed_places(archive, entry->tensor, s->sample_count, places);
+  TM_TRY(tm_transposed_sample(archive, entry->tensor, entry->side == s->flipped, places, s->sample_count, values, error));
   *out_digest = (tm_content_digest){ .is_constant = memcmp(values, values + 1, (s->sample_count - 1) * sizeof *values) == 0 };
   tm_content_hash_add(&out_digest->hash, 0, values, s->sample_count * sizeof *values);
   return TM_OK;
@@ -102,7 +104,8 @@ static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_
 }
 
 static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
-  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
+  const bool is_turned = s->likeness == TM_DIFF_LIKE_TRANSPOSE && entry->side == s->flipped;
+  const tm_content_view view = is_turned ? TM_CONTENT_TURNED : s->likeness == TM_DIFF_LIKE_BYTES ? TM_CONTENT_BYTES : TM_CONTENT_VALUES;
   return tm_content_digest_take(s->digester, s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
 }
 
@@ -219,16 +222,18 @@ static bool is_clear_pair(const search *s, const tm_content_group *group) {
   return a->side != b->side && !a->is_constant;
 }
 
-/* The groups of those whose samples agree: either they are clear, or all of them is read. */
+/* The groups of those whose samples agree: either they are clear, or all of them is read.  The few elements that are looked at for a
+   transpose are alike in everything that has mostly zeros: for what has a counterpart already that is not worth reading it. */
 static tm_status digest_unclear(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
-  while (s->likeness != TM_DIFF_LIKE_TRANSPOSE && tm_content_groups_next(&s->groups, &group)) {
+  while (tm_content_groups_next(&s->groups, &group)) {
     for (uint64_t i = group.begin; i < group.end; i++) {
       tm_content_entry *entry = tm_content_groups_entry(&s->groups, i);
-      entry->is_kept = !is_clear_pair(s, &group);
+      const bool is_worth_it = s->likeness != TM_DIFF_LIKE_TRANSPOSE || !entry->is_constant || entry->is_left;
+      entry->is_kept = !is_clear_pair(s, &group) && is_worth_it;
     }
   }
-  for (uint64_t i = 0; i < s->groups.count && s->likeness != TM_DIFF_LIKE_TRANSPOSE; i++) {
+  for (uint64_t i = 0; i < s->groups.count; i++) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;

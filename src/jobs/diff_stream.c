@@ -2,7 +2,6 @@
 #include "jobs/diff_stream.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +10,13 @@
 #include "base/text.h"
 #include "execute/work_stream.h"
 #include "jobs/tensor_tiles.h"
+#include "jobs/transpose_guess.h"
 #include "jobs/transposed_view.h"
 #include "tensor/shape.h"
 
 /* Pairs that are under way: rows come in order, whoever is done first. */
 #define OPEN_PAIRS 256u
 #define NO_SIDE 2u
-#define FIRST_SAMPLES 4u
 
 typedef struct open_pair {
   tm_diff_pair            *pair;
@@ -99,56 +98,13 @@ static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair 
 
 /* ---- tensors of one name and of reversed shapes ---- */
 
-/* Elements at the same places of both, and of the transpose of one. */
-typedef struct transpose_sample {
-  uint32_t count;
-  double   straight[TM_TRANSPOSED_SAMPLES], other[TM_TRANSPOSED_SAMPLES], turned[TM_TRANSPOSED_SAMPLES];
-} transpose_sample;
-
-static bool are_equal(const transpose_sample *one, const double *values) {
-  return memcmp(one->straight, values, one->count * sizeof *values) == 0;
-}
-
-static double distance_of(const transpose_sample *one, const double *values) {
-  double sum = 0;
-  for (uint32_t i = 0; i < one->count; i++) sum += fabs(one->straight[i] - values[i]);
-  return sum;
-}
-
-/* Zeros are where they were, however they are turned. */
-static bool is_varied(const transpose_sample *one) {
-  uint32_t others = 0;
-  for (uint32_t i = 1; i < one->count; i++) others += one->straight[i] != one->straight[0];
-  return others >= one->count / 2;
-}
-
-/* What cannot be read here is told later. */
-static bool take(const diff_stream *stream, const open_pair *open, uint32_t flipped, uint32_t count, transpose_sample *out_sample) {
-  const tm_archive *one = archive_of(stream, 1 - flipped), *other = archive_of(stream, flipped);
-  const uint64_t tensor = tensor_of(open->pair, 1 - flipped), other_tensor = tensor_of(open->pair, flipped);
-  out_sample->count = count;
-  return tm_transposed_sample(one, tensor, false, count, out_sample->straight, NULL) == TM_OK &&
-         tm_transposed_sample(other, other_tensor, false, count, out_sample->other, NULL) == TM_OK &&
-         tm_transposed_sample(other, other_tensor, true, count, out_sample->turned, NULL) == TM_OK;
-}
-
-/* A square says nothing by its shape, so there the samples have to be equal, and are few at first; else the transpose has to be
-   much nearer than what stands at the same places. */
-static bool looks_transposed(const diff_stream *stream, const open_pair *open, uint32_t flipped) {
-  transpose_sample one;
-  const bool is_symmetric = tm_transposed_is_symmetric(open->tensors[0]);
-  if (is_symmetric && !(take(stream, open, flipped, FIRST_SAMPLES, &one) && !are_equal(&one, one.other) && are_equal(&one, one.turned))) return false;
-  if (!take(stream, open, flipped, TM_TRANSPOSED_SAMPLES, &one) || are_equal(&one, one.other)) return false;
-  if (is_symmetric) return are_equal(&one, one.turned) && is_varied(&one);
-  return are_equal(&one, one.turned) || distance_of(&one, one.turned) < distance_of(&one, one.other) / 2;
-}
-
 static void look_for_transpose(const diff_stream *stream, open_pair *open) {
   tm_diff_pair *pair = open->pair;
   if (open->road != TM_DIFF_ROAD_VALUES || !tm_transposed_is_possible(open->tensors[0], open->tensors[1])) return;
   const uint32_t flipped = tm_transposed_choose(open->tensors[0], open->tensors[1]);
+  const tm_transpose_side sides[2] = { { archive_of(stream, 0), pair->a }, { archive_of(stream, 1), pair->b } };
   if (pair->paired == TM_DIFF_PAIRED_BY_NAME || pair->paired == TM_DIFF_PAIRED_AS_SINGLE)
-    pair->is_transposed = looks_transposed(stream, open, flipped);
+    pair->is_transposed = tm_transpose_guess(sides[1 - flipped], sides[flipped], tm_job_cancel_flag(stream->setting->job));
   if (pair->is_transposed) open->flipped = flipped;
 }
 

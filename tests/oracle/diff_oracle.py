@@ -294,6 +294,44 @@ class Pairing(Case):
         found = self.diff(self.folder / "a.safetensors", same)
         self.assertEqual(self.verdicts(found), [("transposed", f"a{i}", f"a{i}", "name") for i in range(len(shapes))])
 
+    def test_transposed_and_sparse(self):
+        """Elements at some places are all zeros: those that are not tell."""
+        numbers = {"thin": (50, 40, 0.05), "thinner": (500, 400, 0.001), "square": (300, 300, 0.01), "one": (60, 40, 0)}
+        a = {name: numpy.where(self.random.random((n, m)) < share, self.values(n, m), 0).astype("f4") for name, (n, m, share) in numbers.items()}
+        a["one"][3, 7] = 2
+        a["unit"] = numpy.eye(300, 200, dtype="f4")
+        a["unit"][5, 6] = 3
+        a["twos"] = self.values(2, 2)
+        a["cubes"] = self.values(2, 3, 2)
+        one = self.write("a.safetensors", {name: store(x) for name, x in a.items()})
+        for kind in ("f32", "f64"):
+            turned = {name: store(numpy.ascontiguousarray(x.T), kind) for name, x in a.items()}
+            found = self.diff(one, self.write("b.safetensors", turned))
+            self.assertEqual(self.verdicts(found), [("transposed", name, name, "name") for name in a])
+            other = self.write("c.safetensors", {"new." + name: x for name, x in reversed(turned.items())})
+            self.assertEqual(sorted(self.verdicts(self.diff(one, other))), sorted(("transposed", name, "new." + name, "transposed") for name in a))
+
+    def test_transposed_square_but_not_equal(self):
+        x = self.values(64, 64)
+        a = {"noisy": store(x), "rounded": store(x), "far": store(x), "near": store(x)}
+        b = {"noisy": store((x.T + 1e-3 * self.values(64, 64)).astype("f4")), "rounded": store(numpy.ascontiguousarray(x.T), "bf16"),
+             "far": store(self.values(64, 64)), "near": store(x + numpy.float32(1e-3))}
+        found = self.diff(self.write("a.safetensors", a), self.write("b.safetensors", b))
+        self.assertEqual([row["verdict"] for row in found.rows], ["transposed", "transposed", "changed", "changed"])
+        self.assertLess(found.rows[0]["rel_l2"], 0.01)
+
+    def test_transposed_twins(self):
+        """Samples of all four agree, and still each finds its own."""
+        x = self.values(100, 60)
+        y = x.copy()
+        y[0, 0] = 9
+        turned = [store(numpy.ascontiguousarray(z.T)) for z in (x, y)]
+        a = self.write("a.safetensors", {"a": store(x), "b": store(y)})
+        found = self.diff(a, self.write("b.safetensors", {"d": turned[1], "c": turned[0]}))
+        self.assertEqual(self.verdicts(found), [("transposed", "a", "c", "transposed"), ("transposed", "b", "d", "transposed")])
+        self.assertEqual(self.verdicts(self.diff(a, self.write("c.safetensors", {"d": turned[1]}))),
+                         [("transposed", "b", "d", "transposed"), ("removed", "a", None, None)])
+
     def test_transposed_across_formats(self):
         """A block format is read as it is, and the other one is turned, whichever comes first."""
         numbers = numpy.clip(numpy.rint(self.values(64, 96) * 40), -127, 127) + 0.0         # no -0: q8_0 has none
