@@ -20,6 +20,7 @@ typedef struct search {
   tm_diff_likeness       likeness;
   uint32_t               flipped;       /* of TRANSPOSE: the side whose axes are reversed */
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
+  bool                   is_for_moved;  /* among pairs of one name, for their content elsewhere */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
   uint64_t               ambiguous_count;
@@ -68,14 +69,19 @@ static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor
   return hash_words(words, count);
 }
 
+static bool is_looked_for(const search *s, uint32_t side, uint64_t tensor) {
+  if (s->is_for_moved) return tm_diff_pairing_has(s->pairing, side, tensor, TM_DIFF_UNEQUAL);
+  return tm_diff_pairing_is_left(s->pairing, side, tensor);
+}
+
 static tm_status list_all(search *s, tm_error *error) {
   const tm_diff_side *sides = s->pairing->sides;
   TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, s->digester->cancelled, error));
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
       if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
-      if (!is_eligible(s, side, tensor_at(s, side, i))) continue;
-      const bool is_left = tm_diff_pairing_is_left(s->pairing, side, i);
+      const bool is_left = is_looked_for(s, side, i);
+      if (!is_eligible(s, side, tensor_at(s, side, i)) || (s->is_for_moved && !is_left)) continue;
       s->groups.entries[s->groups.count++] = (tm_content_entry){
         .key = class_of(s, side, tensor_at(s, side, i)), .tensor = i, .side = side, .is_left = is_left,
         .is_wanted = is_left && tm_diff_pairing_has(s->pairing, side, i, TM_DIFF_SELECTED) };
@@ -143,10 +149,11 @@ static const tm_diff_paired paired_by[] = {
   [TM_DIFF_LIKE_TRANSPOSE] = TM_DIFF_PAIRED_TRANSPOSED,
 };
 
-/* `one` has no counterpart; with is_tied the other one has another. */
+/* `one` has no counterpart; with is_tied the other one has another, which holds the same unless it is marked as unequal. */
 static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other, bool is_tied, tm_error *error) {
   tm_diff_pair pair = { .a = side == 0 ? one : other, .b = side == 0 ? other : one, .paired = (uint8_t)paired_by[s->likeness],
-                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true };
+                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true,
+                        .is_sole = is_tied && tm_diff_pairing_has(s->pairing, 1 - side, other, TM_DIFF_UNEQUAL) };
   if (!can_compare(s, tensor_at(s, 0, pair.a), tensor_at(s, 1, pair.b))) return TM_OK;
   TM_TRY(tm_diff_pairing_add(s->pairing, &s->pairs, pair, error));
   tm_diff_pair *added = &s->pairs.items[s->pairs.count - 1];
@@ -159,16 +166,22 @@ static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other
 typedef struct equals {
   const tm_content_group *group;
   uint64_t                left_counts[2];
-  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with a counterpart by name, if there is one */
+  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with an equal counterpart, if there is one */
   bool                    is_trivial;   /* a few elements or a constant: equal to many without meaning anything */
 } equals;
+
+static uint32_t rank_of(const search *s, const tm_content_entry *entry) {
+  if (entry == NULL) return 0;
+  if (tm_diff_pairing_has(s->pairing, entry->side, entry->tensor, TM_DIFF_UNEQUAL)) return 1;
+  return entry->is_left ? 2 : 3;
+}
 
 static equals look_at(const search *s, const tm_content_group *group) {
   equals found = { .group = group };
   for (uint64_t i = group->begin; i < group->end; i++) {
     const tm_content_entry *entry = tm_content_groups_entry(&s->groups, i), **first = &found.firsts[entry->side];
     found.left_counts[entry->side] += entry->is_left;
-    if (*first == NULL || ((*first)->is_left && !entry->is_left)) *first = entry;
+    if (rank_of(s, entry) > rank_of(s, *first)) *first = entry;
     found.is_trivial = found.is_trivial || entry->is_constant || tensor_of(s, entry)->element_count <= FEW_ELEMENTS;
   }
   return found;
@@ -230,7 +243,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     for (uint64_t i = group.begin; i < group.end; i++) {
       tm_content_entry *entry = tm_content_groups_entry(&s->groups, i);
       const bool is_worth_it = s->likeness != TM_DIFF_LIKE_TRANSPOSE || !entry->is_constant || entry->is_left;
-      entry->is_kept = !is_clear_pair(s, &group) && is_worth_it;
+      entry->is_kept = (s->is_for_moved || !is_clear_pair(s, &group)) && is_worth_it;
     }
   }
   for (uint64_t i = 0; i < s->groups.count; i++) {
@@ -269,6 +282,18 @@ static tm_status hand_over(search *s, tm_diff_pairs *pairs, tm_error *error) {
   return status;
 }
 
+/* Only of those that are looked for; what they hold is known to be equal. */
+static void count_moved(const search *s, tm_diff_moved *moved) {
+  tm_content_group group = { 0, 0 };
+  while (tm_content_groups_next(&s->groups, &group)) {
+    const equals found = look_at(s, &group);
+    if (found.is_trivial || found.left_counts[0] == 0 || found.left_counts[1] == 0) continue;
+    const bool is_first = moved->count == 0 || found.firsts[0]->tensor < moved->first[0];
+    for (uint32_t side = 0; side < 2 && is_first; side++) moved->first[side] = found.firsts[side]->tensor;
+    moved->count += found.left_counts[0];
+  }
+}
+
 static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
   TM_TRY(list_all(s, error));
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) {          /* mostly a few tell */
@@ -290,6 +315,18 @@ tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digest
   const tm_status status = find(&s, pairs, error);
   *out_ambiguous_count = s.ambiguous_count;
   tm_diff_pairs_deinit(&s.pairs);
+  tm_content_groups_deinit(&s.groups);
+  return status;
+}
+
+tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error) {
+  search s = { .pairing = pairing, .digester = digester, .likeness = TM_DIFF_LIKE_BYTES, .is_for_moved = true };
+  s.groups.memory = pairing->memory;
+  *out_moved = (tm_diff_moved){ 0, { 0, 0 } };
+  tm_status status = list_all(&s, error);
+  if (status == TM_OK) status = take_samples(&s, error);
+  if (status == TM_OK) status = digest_unclear(&s, error);
+  if (status == TM_OK) count_moved(&s, out_moved);
   tm_content_groups_deinit(&s.groups);
   return status;
 }

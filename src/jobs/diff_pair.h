@@ -23,8 +23,10 @@ typedef struct tm_diff_pair {
   uint8_t  paired;              /* TM_DIFF_PAIRED_* */
   bool     is_transposed;       /* a is compared with b's transpose */
   bool     is_tied;             /* a or b is the counterpart of another tensor, too */
+  bool     is_sole;             /* of a tied one: that other tensor, of its name, does not hold the same */
   bool     is_tentative;        /* a pair only if all elements turn out to be equal */
   bool     is_confirmed;        /* its row is written */
+  bool     is_equal;            /* and says that all elements are equal */
   bool     counts_a;            /* a, b is done with this pair */
   bool     counts_b;
 } tm_diff_pair;

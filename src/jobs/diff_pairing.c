@@ -53,6 +53,11 @@ void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
   mark(pairing, 1, pair->b);
 }
 
+void tm_diff_pairing_mark_unequal(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
+  pairing->sides[0].marks[pair->a] |= TM_DIFF_UNEQUAL;
+  pairing->sides[1].marks[pair->b] |= TM_DIFF_UNEQUAL;
+}
+
 /* A tensor counts once: with its first counterpart. */
 static bool counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
   if (tensor == TM_DIFF_NO_TENSOR) return false;

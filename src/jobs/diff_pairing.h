@@ -9,11 +9,12 @@
 /* What is known of one tensor. */
 #define TM_DIFF_SELECTED 0x1u           /* the patterns choose it */
 #define TM_DIFF_MATCHED  0x2u           /* it has a counterpart */
+#define TM_DIFF_UNEQUAL  0x4u           /* which has its name, but does not hold the same */
 
 typedef struct tm_diff_side {
   const tm_archive *archive;
   uint64_t          count;              /* of tensors */
-  uint8_t          *marks;              /* by tensor: TM_DIFF_SELECTED, TM_DIFF_MATCHED */
+  uint8_t          *marks;              /* by tensor: TM_DIFF_SELECTED, TM_DIFF_MATCHED, TM_DIFF_UNEQUAL */
 } tm_diff_side;
 
 typedef struct tm_diff_pairs {
@@ -43,6 +44,8 @@ static inline bool tm_diff_pairing_is_left(const tm_diff_pairing *pairing, uint3
 
 /* Both have a counterpart from now on. */
 void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair);
+/* What they hold has turned out not to be the same. */
+void tm_diff_pairing_mark_unequal(tm_diff_pairing *pairing, const tm_diff_pair *pair);
 /* Adds a pair; which sides count follows from what is known of the tensors.   TM_ERROR_NO_MEMORY */
 tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error);
 

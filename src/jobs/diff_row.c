@@ -73,7 +73,7 @@ static bool have_same_dims(const tm_archive_tensor *a, const tm_archive_tensor *
 
 static const char *verdict_on_equal(const tm_diff_result *result) {
   const tm_archive_tensor *a = result->a, *b = result->b;
-  if (result->pair->is_tied) return "tied";
+  if (result->pair->is_tied && !result->pair->is_sole) return "tied";
   if (result->pair->is_transposed) return "transposed";
   if (!have_same_dims(a, b)) return "reshaped";
   if (!have_same_type(a, b) || result->has_other_blocks) return "retyped";

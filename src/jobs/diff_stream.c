@@ -372,6 +372,7 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
   note_gaps(stream, open);
   TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
   pair->is_confirmed = true;
+  pair->is_equal = tm_diff_result_is_equal(&result);
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL || !counts(pair, side)) continue;

@@ -373,6 +373,18 @@ class Pairing(Case):
         wide = self.write("d.safetensors", {"embed": x, "lm_head": store(x.values, "f64"), "other": y})
         self.assertEqual(self.verdicts(self.diff(a, wide))[2:], [("tied", "embed", "lm_head", "decoded")])
 
+    def test_shifted_names(self):
+        """One more in front: what is elsewhere now is told, and that one is stored twice is not."""
+        x = [store(self.values(40, 10)) for _ in range(5)]
+        a = self.write("a.safetensors", {f"c.{i}": one for i, one in enumerate(x)})
+        b = self.write("b.safetensors", {"c.0": store(self.values(40, 10)), **{f"c.{i + 1}": one for i, one in enumerate(x)}})
+        found = self.diff(a, b)
+        self.assertEqual(self.verdicts(found), [("changed", f"c.{i}", f"c.{i}", "name") for i in range(5)] + [("renamed", "c.4", "c.5", "content")])
+        self.assertEqual(found.notes, ["4 tensors that differ from those of their names are in the second checkpoint under other names; the "
+                                       "first, c.0, is c.1 there"])
+        self.assertEqual(self.verdicts(self.diff(b, a))[-1], ("renamed", "c.5", "c.4", "content"))
+        self.assertEqual(self.diff(a, b, flags=BY_NAME).notes, [])
+
     def test_constants_and_small_ones(self):
         """Equal to many, so names decide or nobody does."""
         zero, ones, small = numpy.zeros(64, "f4"), numpy.ones(64, "f4"), numpy.array([1, 2], "f4")
