@@ -20,6 +20,13 @@
 #define PIECE_RUNS 32u
 #define STEP_PIECES 32u
 
+/* Of a type that nobody knows each byte is a block. */
+static const tm_format_info *info_of(const tm_archive_tensor *tensor) {
+  static const tm_format_info bytes = { .kind = TM_KIND_BLOCK, .name = "", .gguf_type = TM_NO_GGUF_TYPE, .block_elements = 1, .block_bytes = 1 };
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info == NULL ? &bytes : info;
+}
+
 /* Equal values get equal bits: of several formats one has no -0, and another no other NaN. */
 static void decode(const tm_format_info *info, const void *data, uint64_t count, double *out_values) {
   tm_codec_find(info->format)->decode(data, count, out_values);
@@ -60,7 +67,7 @@ static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const
 }
 
 tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error) {
-  const tm_format_info *info = tm_format_find(tm_archive_tensor_at(archive, tensor)->format);
+  const tm_format_info *info = info_of(tm_archive_tensor_at(archive, tensor));
   return view == TM_CONTENT_VALUES ? sample_values(archive, tensor, info, out_digest, error)
                                    : sample_bytes(archive, tensor, info, out_digest, error);
 }
@@ -162,7 +169,7 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
                                  tm_content_digest *out_digest, tm_error *error) {
   unsigned char unit[SAMPLE_ROOM_BYTES];
   const tm_archive_tensor *found = tm_archive_tensor_at(archive, tensor);
-  digest_step step = { .view = view, .info = tm_format_find(found->format), .first_unit = unit };
+  digest_step step = { .view = view, .info = info_of(found), .first_unit = unit };
   step.piece_bytes = piece_bytes_of(step.info, view);
   TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
   const uint64_t most = step_pieces(digester, step.piece_bytes, mapped_of(archive, tensor, view) != NULL) * step.piece_bytes;

@@ -12,7 +12,7 @@
 #include "formats/archive.h"
 
 typedef enum tm_content_view {
-  TM_CONTENT_BYTES,             /* of a format that is known */
+  TM_CONTENT_BYTES,             /* of a tensor whose size is known */
   TM_CONTENT_VALUES,            /* of one with arithmetic */
   TM_CONTENT_TURNED             /* values, with the axes in reverse order (tm_transposed_can_flip); not sampled */
 } tm_content_view;

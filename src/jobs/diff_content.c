@@ -38,12 +38,19 @@ static uint64_t hash_words(const uint64_t *words, uint64_t count) {
   return hash.low;
 }
 
+static uint64_t hash_text(const char *text) {
+  tm_content_hash hash = { 0, 0 };
+  tm_content_hash_add(&hash, 0, text, strlen(text));
+  return hash.low;
+}
+
 /* ---- who can be equal to whom ---- */
 
 static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  if (info == NULL || tensor->element_count == 0 || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
+  if (tensor->element_count == 0 || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
   if (s->likeness == TM_DIFF_LIKE_BYTES) return true;
+  if (info == NULL) return false;
   if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
@@ -57,7 +64,7 @@ static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor
   const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
   uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
   if (s->likeness == TM_DIFF_LIKE_BYTES) {
-    words[count++] = tensor->format;
+    words[count++] = tensor->format != TM_FORMAT_NONE ? tensor->format : hash_text(tensor->type_name);
     words[count++] = tensor->bytes;
     if (!is_small) return hash_words(words, count);
   }
@@ -137,7 +144,7 @@ static tm_status take_samples(search *s, tm_error *error) {
 
 static bool can_compare(const search *s, const tm_archive_tensor *a, const tm_archive_tensor *b) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return tm_transposed_is_possible(a, b);
-  const bool is_same_format = a->format == b->format;
+  const bool is_same_format = a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
   if (a->element_count != b->element_count) return false;
   if (s->likeness == TM_DIFF_LIKE_BYTES) return is_same_format && a->bytes == b->bytes;
   return !is_same_format || tm_format_find(a->format)->kind == TM_KIND_BLOCK;   /* else equal values have equal bytes */
