@@ -47,7 +47,7 @@ static tm_status sample_bytes(const tm_archive *archive, uint64_t tensor, const 
   unsigned char data[SAMPLE_ROOM_BYTES];
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->bytes, unit = info->block_bytes;
   const uint64_t bytes = tm_min_u64(all, SAMPLE_BYTES / unit * unit), offset = (all - bytes) / 2 / unit * unit;
-  TM_TRY(tm_archive_read(archive, tensor, offset, data, bytes, error));
+  if (bytes != 0) TM_TRY(tm_archive_read(archive, tensor, offset, data, bytes, error));
   *out_digest = (tm_content_digest){ .is_constant = repeats(data, bytes, unit) };
   tm_content_hash_add(&out_digest->hash, 0, data, bytes);
   return TM_OK;
@@ -171,7 +171,7 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
   const tm_archive_tensor *found = tm_archive_tensor_at(archive, tensor);
   digest_step step = { .view = view, .info = info_of(found), .first_unit = unit };
   step.piece_bytes = piece_bytes_of(step.info, view);
-  TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
+  if (found->bytes != 0) TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
   const uint64_t most = step_pieces(digester, step.piece_bytes, mapped_of(archive, tensor, view) != NULL) * step.piece_bytes;
   for (uint64_t offset = 0; offset < found->bytes; offset += step.bytes) {
     if (atomic_load_explicit(digester->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;

@@ -22,8 +22,8 @@ typedef struct tm_content_digest {
   bool            is_constant;  /* one block, or value, over and over */
 } tm_content_digest;
 
-/* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor has elements, and its size is
-   known.   As tm_archive_read */
+/* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor's size is known; of values it
+   has elements.   As tm_archive_read */
 tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error);
 
 /* What digests share: belongs to one thread. */

@@ -48,9 +48,9 @@ static uint64_t hash_text(const char *text) {
 
 static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  if (tensor->element_count == 0 || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
-  if (s->likeness == TM_DIFF_LIKE_BYTES) return true;
-  if (info == NULL) return false;
+  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
+  if (s->likeness == TM_DIFF_LIKE_BYTES) return tensor->bytes != 0 || tensor->element_count == 0;
+  if (info == NULL || tensor->element_count == 0) return false;
   if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
@@ -59,7 +59,7 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   return s->flipped == 1 || !tm_transposed_can_flip(tensor);    /* those that can were looked for the other way round */
 }
 
-/* Of a few elements the shape has to be the same. */
+/* Of a few elements the shape has to be the same, but for axes of 1. */
 static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
   uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
@@ -71,8 +71,7 @@ static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
   const bool is_reversed = s->likeness == TM_DIFF_LIKE_TRANSPOSE && side == s->flipped;
-  for (uint32_t i = 0; i < dims.rank && !is_small; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
-  for (uint32_t i = 0; i < tensor->rank && is_small; i++) words[count++] = tensor->dims[i];
+  for (uint32_t i = 0; i < dims.rank; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
   return hash_words(words, count);
 }
 

@@ -270,6 +270,14 @@ class Diff(harness.CommandTest):
             self.run_command("diff", *paths, code=1)[0],
         )
 
+    def test_types_that_nobody_knows(self):
+        data = bytes(range(64))
+        paths = self.pair({"old": ("X9", (64,), data), "w": ("X9", (64,), data)}, {"new": ("X9", (64,), data), "w": ("X9", (64,), b"\1" + data[1:])})
+        rows = {(row["verdict"], row["name"]): row for row in self.rows(*paths)}
+        self.assertEqual(rows["renamed", "old"]["other_name"], "new")
+        self.assertNotIn("changed", rows["changed", "w"])
+        self.assertNotIn("equal", rows["changed", "w"])
+
     def test_bytes_of_bool(self):
         """All that is not 0 is true, but identical it is not."""
         paths = self.pair({"m": ("BOOL", (4,), b"\1\0\1\1")}, {"m": ("BOOL", (4,), b"\1\0\xff\1")})

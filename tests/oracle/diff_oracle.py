@@ -414,6 +414,14 @@ class Pairing(Case):
         self.assertEqual(len(found.notes), 1)
         self.assertIn("6 tensors", found.notes[0])
 
+    def test_axes_of_one_and_empty_ones(self):
+        x = numpy.array([1, 2, 3], "f4")
+        a = {"x": store(x.reshape(1, 1, 3)), "y": store(numpy.float32(7)), "none": store(numpy.zeros((2, 0), "f4")), "other": store(numpy.zeros((0, 3), "f4"))}
+        b = {"u": store(x.reshape(3, 1, 1)), "v": store(numpy.full((1, 1), 7, "f4")), "w": store(numpy.zeros((2, 0), "f4")), "z": store(numpy.zeros((3, 0), "f4"))}
+        found = self.diff(self.write("a.safetensors", a), self.write("b.safetensors", b))
+        self.assertEqual(self.verdicts(found), [("reshaped", "x", "u", "content"), ("reshaped", "y", "v", "content"), ("renamed", "none", "w", "content"),
+                                                ("removed", "other", None, None), ("added", None, "z", None)])
+
     def test_padded_with_zeros(self):
         """Samples from the middle agree, and only a whole look tells them apart."""
         a, b = {}, {}
