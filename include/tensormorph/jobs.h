@@ -131,8 +131,8 @@ typedef struct tm_diff_options {
   uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
   uint32_t flags;                       /* TM_DIFF_* */
   uint32_t reserved;
-  const char *const *include;           /* glob patterns over names; none: all.  A pair counts if one of its names does */
-  const char *const *exclude;
+  const char *const *include;           /* glob patterns over names; none: all.  A pair counts if one of its names does, */
+  const char *const *exclude;           /* and neither is excluded */
   uint32_t include_count;
   uint32_t exclude_count;
   tm_job_complete_fn complete;          /* NULL: none */

@@ -180,6 +180,7 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
     TM_TRY(load(digester, archive, tensor, offset, &step, error));
     tm_pool_run(digester->pool, tm_divide_up(step.bytes, step.piece_bytes), 1, add_pieces, &step);
     TM_TRY(tm_archive_check_tensor(archive, tensor, error));
+    if (digester->advanced != NULL) digester->advanced(digester->advanced_context, step.bytes);
   }
   *out_digest = (tm_content_digest){ { atomic_load(&step.low), atomic_load(&step.high) }, atomic_load(&step.differs) == 0 };
   return TM_OK;

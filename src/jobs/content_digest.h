@@ -33,6 +33,8 @@ typedef struct tm_content_digester {
   tm_scratch             *scratch;
   tm_scratch_block        room;         /* for bytes that are not mapped in that order */
   const _Atomic uint32_t *cancelled;
+  void                  (*advanced)(void *context, uint64_t bytes);     /* so many more were read of all of a tensor; NULL: nobody asks */
+  void                   *advanced_context;
 } tm_content_digester;
 
 void tm_content_digester_deinit(tm_content_digester *digester);

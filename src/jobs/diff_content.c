@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "jobs/content_group.h"
 #include "jobs/name_affinity.h"
@@ -76,7 +77,8 @@ static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor
 }
 
 static bool is_looked_for(const search *s, uint32_t side, uint64_t tensor) {
-  if (s->is_for_moved) return tm_diff_pairing_has(s->pairing, side, tensor, TM_DIFF_UNEQUAL);
+  const uint8_t moved = TM_DIFF_UNEQUAL | TM_DIFF_EXCLUDED;
+  if (s->is_for_moved) return (s->pairing->sides[side].marks[tensor] & moved) == TM_DIFF_UNEQUAL;
   return tm_diff_pairing_is_left(s->pairing, side, tensor);
 }
 
@@ -137,6 +139,37 @@ static tm_status take_samples(search *s, tm_error *error) {
     add_to_key(entry, &digest);
   }
   return tm_content_groups_drop(&s->groups);
+}
+
+/* Reading all of a tensor is half of what is left to do with it: it may be read once more, and compared then. */
+typedef struct counting {
+  tm_job  *job;
+  uint64_t whole_bytes, read_bytes;
+  uint64_t most_bytes;          /* that this reading counts */
+  uint64_t *searched_bytes;     /* of the tensor */
+  uint64_t counted_bytes;       /* of these now */
+} counting;
+
+static void count_reading(void *context, uint64_t bytes) {
+  counting *count = context;
+  count->read_bytes += bytes;
+  const uint64_t due = (uint64_t)((double)count->most_bytes * ((double)count->read_bytes / (double)count->whole_bytes));
+  const uint64_t more = tm_min_u64(due, count->most_bytes) - count->counted_bytes;
+  count->counted_bytes += more;
+  *count->searched_bytes += more;
+  tm_job_advance(count->job, more, 0);
+}
+
+static tm_status read_whole(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
+  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes,
+                     .searched_bytes = &s->pairing->sides[entry->side].searched_bytes[entry->tensor] };
+  const bool counts = tm_diff_pairing_counts(s->pairing, entry->side, entry->tensor);
+  count.most_bytes = counts ? (count.whole_bytes - *count.searched_bytes) / 2 : 0;
+  s->digester->advanced = count_reading;
+  s->digester->advanced_context = &count;
+  const tm_status status = take_digest(s, entry, out_digest, error);
+  s->digester->advanced = NULL;
+  return status;
 }
 
 /* ---- pairs ---- */
@@ -256,7 +289,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;
-    const tm_status status = take_digest(s, entry, &digest, error);
+    const tm_status status = read_whole(s, entry, &digest, error);
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }

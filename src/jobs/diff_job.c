@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/text.h"
 #include "jobs/diff_content.h"
 #include "jobs/diff_pairing.h"
@@ -40,6 +42,18 @@ static void note_bytes(const diff_state *state) {
   (void)snprintf(text, sizeof text, "%" PRIu64 " bytes were compared without a device: their types cannot be decoded",
                  state->setting.byte_compared_bytes);
   tm_job_add_note(state->setting.job, text);
+}
+
+/* A gate that looks at nothing would let everything pass. */
+static tm_status check_hidden(const diff_state *state, tm_error *error) {
+  char text[160];
+  const uint64_t count = state->setting.hidden_count;
+  if (count == 0) return TM_OK;
+  if (tm_job_row_count(state->setting.job) == 0)
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "nothing is left to compare: of every pair one name or both are excluded");
+  (void)snprintf(text, sizeof text, "%" PRIu64 " pair%s left out: one of the two names is excluded", count, count == 1 ? " is" : "s are");
+  tm_job_add_note(state->setting.job, text);
+  return TM_OK;
 }
 
 static tm_status compare_by_name(diff_state *state, tm_error *error) {
@@ -120,6 +134,14 @@ static tm_status list_rest(diff_state *state, tm_error *error) {
   return status;
 }
 
+static bool are_same_files(const tm_archive *a, const tm_archive *b) {
+  tm_archive_file left, right;
+  uint32_t i = 0;
+  if (tm_archive_file_count(a) != tm_archive_file_count(b)) return false;
+  while (tm_archive_file_at(a, i, &left) && tm_archive_file_at(b, i, &right) && tm_path_is_same(left.path, right.path)) i++;
+  return i == tm_archive_file_count(a);
+}
+
 static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   diff_state *state = state_pointer;
   tm_diff_setting *setting = &state->setting;
@@ -129,14 +151,17 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   tm_byte_comparer_init(&setting->comparer, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch);
   state->digester = (tm_content_digester){ .memory = state->memory, .pool = atomic_load(&state->inventory->pool),
                                            .scratch = state->runner.scratch, .cancelled = state->runner.cancelled };
+  setting->are_same_files = are_same_files(state->sources[0].archive, state->sources[1].archive);
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, error));
+  TM_TRY(tm_job_reserve_rows(job, tm_divide_up(state->selection.count, 2), error));     /* so many at least */
+  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, &state->rules, error));
   TM_TRY(compare_by_name(state, error));
   if ((state->flags & TM_DIFF_BY_NAME) == 0) TM_TRY(compare_by_content(state, error));
   TM_TRY(list_rest(state, error));
   note_bytes(state);
+  TM_TRY(check_hidden(state, error));
   if (setting->incomplete.code != TM_OK) return tm_fail(error, setting->incomplete.code, "%s", setting->incomplete.text);
   return TM_OK;
 }

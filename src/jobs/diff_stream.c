@@ -59,14 +59,21 @@ static bool have_same_type(const open_pair *open) {
   return a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
 }
 
+/* One tensor, and no two of one content. */
+static bool is_same_tensor(const diff_stream *stream, const open_pair *open) {
+  const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
+  return stream->setting->are_same_files && open->pair->a == open->pair->b && a->file_index == b->file_index && a->offset == b->offset;
+}
+
 /* A type whose size is not known has no bytes though it has elements. */
-static tm_diff_road road_of(const open_pair *open) {
+static tm_diff_road road_of(const diff_stream *stream, const open_pair *open) {
   const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
   if (a == NULL || b == NULL || is_incomplete(a) || is_incomplete(b) || a->element_count != b->element_count) return TM_DIFF_ROAD_NONE;
   const bool has_values = open->infos[0] != NULL && open->infos[0]->has_arithmetic && open->infos[1] != NULL && open->infos[1]->has_arithmetic;
   if (has_values) return TM_DIFF_ROAD_VALUES;
   if (!have_same_type(open) || a->bytes != b->bytes) return TM_DIFF_ROAD_NONE;
-  return a->bytes != 0 || a->element_count == 0 ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
+  const bool has_bytes = a->bytes != 0 || a->element_count == 0 || is_same_tensor(stream, open);
+  return has_bytes ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
 }
 
 static void begin_bytes(const diff_stream *stream, open_pair *open) {
@@ -82,7 +89,7 @@ static void identify(const diff_stream *stream, open_pair *open, tm_diff_pair *p
     open->tensors[side] = index == TM_DIFF_NO_TENSOR ? NULL : tm_archive_tensor_at(archive_of(stream, side), index);
     open->infos[side] = open->tensors[side] == NULL ? NULL : tm_format_find(open->tensors[side]->format);
   }
-  open->road = road_of(open);
+  open->road = road_of(stream, open);
 }
 
 static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair *pair) {
@@ -369,14 +376,17 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
     note_unequal(stream, open);
     return TM_OK;
   }
-  note_gaps(stream, open);
-  TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  if (!pair->is_hidden) {
+    note_gaps(stream, open);
+    TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  }
+  stream->setting->hidden_count += pair->is_hidden;
   pair->is_confirmed = true;
   pair->is_equal = tm_diff_result_is_equal(&result);
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL || !counts(pair, side)) continue;
-    bytes += open->tensors[side]->bytes;
+    bytes += open->tensors[side]->bytes - pair->searched_bytes[side];
     items++;
   }
   tm_job_advance(stream->setting->job, bytes - open->counted_bytes, items);

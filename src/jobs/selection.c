@@ -17,9 +17,13 @@ static uint32_t first_match(const char *const *patterns, uint32_t count, tm_stri
   return i;
 }
 
+bool tm_selection_excludes(const tm_selection_rules *rules, tm_string name) {
+  return first_match(rules->exclude, rules->exclude_count, name) != rules->exclude_count;
+}
+
 static bool is_selected(const tm_selection_rules *rules, tm_string name) {
   if (rules->include_count != 0 && first_match(rules->include, rules->include_count, name) == rules->include_count) return false;
-  return first_match(rules->exclude, rules->exclude_count, name) == rules->exclude_count;
+  return !tm_selection_excludes(rules, name);
 }
 
 static bool append(tm_selection *selection, uint32_t source, uint64_t tensor) {

@@ -44,6 +44,8 @@ tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_s
 /* TM_ERROR_NOT_FOUND (it matches nothing, with a suggestion), TM_ERROR_NO_MEMORY */
 tm_status tm_selection_check_pattern(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *pattern,
                                      tm_error *error);
+/* Whether one of the patterns leaves it out. */
+bool tm_selection_excludes(const tm_selection_rules *rules, tm_string name);
 void tm_selection_deinit(tm_selection *selection);
 
 #endif

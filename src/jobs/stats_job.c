@@ -196,6 +196,7 @@ static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   note_sources(state);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
+  TM_TRY(tm_job_reserve_rows(job, state->selection.count, error));
   const tm_work_stream_source work = { .context = state,
                                       .bytes_total = bytes_of_tiles(state),
                                       .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),
