@@ -480,7 +480,10 @@ class Choices(Case):
         a, b = self.files()
         self.assertEqual(self.verdicts(self.diff(a, b, "*.y")), [("renamed", "model.y", "blk.y", "content")])
         self.assertEqual(self.verdicts(self.diff(a, b, "blk.*")), [("renamed", "model.y", "blk.y", "content")])
-        self.assertEqual(self.verdicts(self.diff(a, b, "!model.?")), [("renamed", "model.y", "blk.y", "content")])
+        rest = [("identical", "model.x", "model.x", "name"), ("removed", "model.z", None, None), ("added", None, "model.w", None)]
+        for pattern in ("!model.y", "!blk.y", "!*.y"):
+            self.assertEqual(self.verdicts(self.diff(a, b, pattern)), rest)
+        self.assertIn("nothing is left to compare", self.diff(a, b, "!model.?", status=NOT_FOUND).error)
         self.assertEqual(self.verdicts(self.diff(a, b, "model.[wz]")), [("removed", "model.z", None, None), ("added", None, "model.w", None)])
 
     def test_patterns_that_match_nothing(self):
