@@ -386,6 +386,22 @@ class Pairing(Case):
         wide = self.write("d.safetensors", {"embed": x, "lm_head": store(x.values, "f64"), "other": y})
         self.assertEqual(self.verdicts(self.diff(a, wide))[2:], [("tied", "embed", "lm_head", "decoded")])
 
+    def test_constants_of_layers(self):
+        """Between two ways to name tensors: those of one layer, as many on either side, belong together."""
+        a, b = {}, {}
+        for i in range(3):
+            x, zero, ones = store(self.values(32, 32)), store(numpy.zeros(32, "f4")), store(numpy.ones(32, "f4"))
+            a.update({f"model.layers.{i}.mlp.up.weight": x, f"model.layers.{i}.mlp.up.bias": zero, f"model.layers.{i}.ln1.weight": ones,
+                      f"model.layers.{i}.ln2.weight": ones})
+            b.update({f"blk.{i}.ffn_up.weight": x, f"blk.{i}.ffn_up.bias": zero, f"blk.{i}.attn_norm.weight": ones, f"blk.{i}.ffn_norm.weight": ones})
+        one = self.write("a.safetensors", a)
+        found = self.diff(one, self.write("b.gguf", b))
+        self.assertEqual(self.verdicts(found), [("renamed", left, right, "content") for left, right in zip(a, b)])
+        del b["blk.1.ffn_norm.weight"]
+        found = self.diff(one, self.write("c.gguf", b))
+        self.assertEqual([row[:3] for row in self.verdicts(found) if row[0] != "renamed"],
+                         [("removed", "model.layers.1.ln1.weight", None), ("removed", "model.layers.1.ln2.weight", None), ("added", None, "blk.1.attn_norm.weight")])
+
     def test_shifted_names(self):
         """One more in front: what is elsewhere now is told, and that one is stored twice is not."""
         x = [store(self.values(40, 10)) for _ in range(5)]
