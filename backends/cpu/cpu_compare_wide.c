@@ -16,12 +16,12 @@ typedef struct wide_number {
 } wide_number;
 
 /* Modulo 2^64, as integers wrap. */
-static uint64_t wrapped(double whole) {
+CPU_INLINE uint64_t wrapped(double whole) {
   if (whole < 0) return 0 - (uint64_t)-whole;
   return whole < 0x1p64 ? (uint64_t)whole : 0;
 }
 
-static wide_number number_at(const cpu_compare_format *format, const unsigned char *data, const unsigned char *values, size_t i) {
+CPU_INLINE wide_number number_at(const cpu_compare_format *format, const unsigned char *data, const unsigned char *values, size_t i) {
   wide_number number = { 0, 0 };
   uint64_t bits;
   memcpy(&number.value, values + i * sizeof number.value, sizeof number.value);
@@ -32,12 +32,12 @@ static wide_number number_at(const cpu_compare_format *format, const unsigned ch
 }
 
 /* Integers of one format have one form, so that equal values are equal bits. */
-static int are_equal(wide_number a, wide_number b) { return a.value == b.value && a.rest == b.rest; }
+CPU_INLINE int are_equal(wide_number a, wide_number b) { return a.value == b.value && a.rest == b.rest; }
 
-static CPU_AVX2 void add_pair(wide_number a, wide_number b, size_t lane, cpu_compare_state *state) {
+CPU_INLINE void add_pair(wide_number a, wide_number b, size_t lane, cpu_compare_state *state) {
   cpu_compare_lanes *lanes = &state->lanes;
   const double difference = (a.value - b.value) + (a.rest - b.rest), distance = fabs(difference);
-  const double larger = fmax(fabs(a.value), fabs(b.value));
+  const double larger = fabs(a.value) > fabs(b.value) ? fabs(a.value) : fabs(b.value);
   if (distance > state->max_abs) state->max_abs = distance;
   if (larger > 0 && distance / larger > state->max_rel) state->max_rel = distance / larger;
   lanes->squared[lane] = fma(difference, difference, lanes->squared[lane]);
