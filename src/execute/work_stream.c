@@ -102,6 +102,10 @@ tm_status tm_work_stream_deliver(tm_work_stream_lane *lane, const tm_work_stream
   return status;
 }
 
+void tm_work_stream_blame(const tm_work_stream *stream, const tm_work_stream_piece *piece, tm_status status, tm_error *error) {
+  if (stream->work->blame != NULL) stream->work->blame(stream->work->context, piece, status, error);
+}
+
 void tm_work_stream_lane_deinit(tm_work_stream_lane *lane) {
   if (lane->batch != NULL) tm_batch_deinit(&lane->batch->runs);
   tm_memory_free(lane->stream->runner->table->memory, lane->batch, sizeof *lane->batch);
@@ -201,6 +205,7 @@ static tm_status run_piece(tm_work_stream *stream, tm_work_stream_entry *entry, 
   TM_TRY(tm_work_stream_load(lane, &entry->piece, pointers, error));
   const tm_status status = run_at_home(stream, &entry->piece.request, pointers, &outcome, error);
   lane->is_held = tm_work_stream_is_held(stream, status);
+  if (status != TM_OK) tm_work_stream_blame(stream, &entry->piece, status, error);
   if (status != TM_OK) return status;
   TM_TRY(tm_work_stream_deliver(lane, &entry->piece, pointers, error));
   tm_work_stream_recruit(stream, &entry->piece, outcome.device);

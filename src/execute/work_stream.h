@@ -41,6 +41,8 @@ typedef struct tm_work_stream_source {
      they are the lane's again.  Such pieces run one by one.   TM_OK, TM_ERROR_* (likewise) */
   tm_status (*deliver)(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void *const *pointers,
                        tm_error *error);
+  /* NULL, or on a lane's thread, with the lock or without: the piece's operation failed for good.  Says in `error` which it was. */
+  void (*blame)(void *context, const tm_work_stream_piece *piece, tm_status status, tm_error *error);
   /* Under the stream's lock.  The piece is done.   TM_OK, TM_ERROR_* (likewise) */
   tm_status (*done)(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error);
   /* On the caller's thread, between two pieces, without the lock.   TM_OK, TM_ERROR_* (likewise) */

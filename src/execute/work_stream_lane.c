@@ -123,7 +123,7 @@ static void fail_piece(tm_work_stream *stream, tm_status status, const tm_error 
 }
 
 /* The piece goes back, and the lane goes; but for a strict runner, where the data are at fault, and after a hang. */
-static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, const tm_error *error) {
+static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool is_loaded, tm_status status, tm_error *error) {
   tm_work_stream *stream = lane->stream;
   char note[sizeof error->text];
   snprintf(note, sizeof note, "%s helps no more: %.400s", lane->device->name, error->text);
@@ -133,6 +133,7 @@ static void give_up(tm_work_stream_lane *lane, tm_work_stream_entry *entry, bool
   const bool lacks_room = !is_loaded && status == TM_ERROR_NO_MEMORY;
   const bool is_end = !is_loaded || stream->runner->is_strict || status == TM_ERROR_CANCELLED || lane->is_held;
   if (is_end && !lacks_room) {
+    if (is_loaded) tm_work_stream_blame(stream, &entry->piece, status, error);
     fail_piece(stream, status, error);
   } else {
     tm_work_stream_give_back(stream, entry);

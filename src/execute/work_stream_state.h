@@ -103,6 +103,9 @@ tm_status tm_work_stream_load(tm_work_stream_lane *lane, tm_work_stream_piece *p
 /* Has the work go on with what the lane ran.  What it fails with ends the stream. */
 tm_status tm_work_stream_deliver(tm_work_stream_lane *lane, const tm_work_stream_piece *piece, void *const *pointers, tm_error *error);
 
+/* Has the work say in `error` which piece it was that failed for good. */
+void tm_work_stream_blame(const tm_work_stream *stream, const tm_work_stream_piece *piece, tm_status status, tm_error *error);
+
 /* The price of a kind of piece to a lane beside the caller's; NULL: it does not know it. */
 const tm_pull_offer *tm_work_stream_offer_of(const tm_work_stream_lane *lane, uint64_t kind);
 /* It ran: what it took counts for more than what was promised. */

@@ -23,6 +23,8 @@ typedef struct decision {
   tm_merge_item           *item;
   tm_merge_figures         figures;
   tm_merge_parts           parts;
+  tm_merge_part            lead;        /* of the checkpoint that leads, whatever its weight; without its tensor, of the first that
+                                           takes part */
   tm_merge_part            rest;        /* if has_rest */
   bool                     has_rest;
   tm_error                *error;
@@ -45,12 +47,20 @@ static tm_status say(decision *d, tm_merge_mismatch mismatch, tm_merge_action ac
   return d->item->message == NULL ? fail_memory(d) : TM_OK;
 }
 
-static bool is_decided(const decision *d) { return d->item->action == TM_MERGE_SKIP || d->item->action == TM_MERGE_REFUSE; }
+static const char *source_name(const decision *d, const tm_merge_part *part) {
+  return tm_merge_is_base(d->settings, part) ? "the base" : d->settings->names[part->source];
+}
 
-/* Copied from part `index`, if it can be. */
-static void copy_part(decision *d, uint32_t index) {
-  tm_merge_parts_keep(&d->parts, index);
-  d->item->action = TM_MERGE_COPY;
+static bool is_decided(const decision *d) {
+  return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE;
+}
+
+/* Nothing but this part is left, as it is. */
+static void copy_part(decision *d, tm_merge_part part) {
+  d->parts.items[0] = part;
+  d->parts.count = 1;
+  tm_merge_parts_keep(&d->parts, 0);
+  d->item->action = TM_MERGE_ACTION_COPY;
   d->has_rest = false;
 }
 
@@ -67,15 +77,19 @@ static uint32_t first_source(const tm_merge_settings *settings, tm_string name, 
 }
 
 static tm_status copy_first(decision *d, const char *lacking) {
-  const tm_merge_settings *settings = d->settings;
-  uint64_t index = 0;
-  const uint32_t source = first_source(settings, d->item->name, &index);
-  const tm_archive_tensor *tensor = tm_archive_tensor_at(settings->sources[source].archive, index);
-  d->parts.items[0] = (tm_merge_part){ .tensor = tensor, .index = index, .source = source, .weight = 1, .density = 1 };
-  d->parts.count = 1;
-  TM_TRY(say(d, TM_MERGE_IS_MISSING, TM_MERGE_COPY, "not in %s; copied from %s", lacking,
-             source >= settings->model_count ? "the base" : settings->names[source]));
-  return TM_OK;
+  uint32_t first = 0;
+  while (d->parts.items[first].tensor == NULL) first++;
+  copy_part(d, d->parts.items[first]);
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COPY, "not in %s; copied from %.60s", lacking,
+             source_name(d, &d->parts.items[0]));
+}
+
+/* Whoever has it has no weight. */
+static tm_status leave_out(decision *d) {
+  uint64_t index;
+  const uint32_t source = first_source(d->settings, d->item->name, &index);
+  return say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_SKIP, "only in %.60s, which takes no part; left out",
+             d->settings->names[source]);
 }
 
 static tm_status use_available(decision *d, const char *lacking) {
@@ -83,8 +97,7 @@ static tm_status use_available(decision *d, const char *lacking) {
   if (has_base && d->parts.items[0].tensor == NULL) return copy_first(d, lacking);
   for (uint32_t i = d->parts.count; i-- > 0;)
     if (d->parts.items[i].tensor == NULL) tm_merge_parts_drop(&d->parts, i);
-  if (d->parts.count == 0) return copy_first(d, lacking);
-  return say(d, TM_MERGE_IS_MISSING, TM_MERGE_COMPUTE, "not in %s; %s", lacking,
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COMPUTE, "not in %s; %s", lacking,
              has_base ? "there the difference from the base counts as 0" : "made of the others");
 }
 
@@ -93,16 +106,22 @@ static tm_status decide_missing(decision *d) {
   uint32_t missing_count = 0;
   for (uint32_t i = 0; i < d->parts.count; i++) missing_count += d->parts.items[i].tensor == NULL;
   if (missing_count == 0) return TM_OK;
+  if (missing_count == d->parts.count) return leave_out(d);
   tm_merge_parts_name(d->settings, &d->parts, false, lacking, sizeof lacking);
   switch (d->settings->missing) {
     case TM_MERGE_MISSING_AVAILABLE: return use_available(d, lacking);
     case TM_MERGE_MISSING_COPY: return copy_first(d, lacking);
-    case TM_MERGE_MISSING_SKIP: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_SKIP, "not in %s; left out", lacking);
-    default: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "not in %s", lacking);
+    case TM_MERGE_MISSING_SKIP: return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_SKIP, "not in %s; left out", lacking);
+    default: return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_REFUSE, "not in %s", lacking);
   }
 }
 
 /* ----------------------------------------------------------------------------------------------------------- shapes ---- */
+
+static bool is_number(const tm_archive_tensor *tensor) {
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
+}
 
 static bool differ_from(const tm_archive_tensor *a, const tm_archive_tensor *b, uint32_t first_axis) {
   if (a->rank != b->rank) return true;
@@ -119,14 +138,10 @@ static void print_shape(const tm_archive_tensor *tensor, char *out_text, size_t 
   (void)snprintf(out_text + length, capacity - length, "]");
 }
 
-static const char *source_name(const decision *d, const tm_merge_part *part) {
-  return tm_merge_is_base(d->settings, part) ? "the base" : d->settings->names[part->source];
-}
-
-static void print_shapes(const decision *d, char *out_text, size_t capacity) {
-  const tm_merge_part *first = &d->parts.items[0], *other = first;
+static void print_shapes(const decision *d, const tm_merge_parts *parts, char *out_text, size_t capacity) {
+  const tm_merge_part *first = &parts->items[0], *other = first;
   char one[100], two[100];
-  for (uint32_t i = 1; i < d->parts.count && !differ_from(first->tensor, other->tensor, 0); i++) other = &d->parts.items[i];
+  for (uint32_t i = 1; i < parts->count && !differ_from(first->tensor, other->tensor, 0); i++) other = &parts->items[i];
   print_shape(first->tensor, one, sizeof one);
   print_shape(other->tensor, two, sizeof two);
   (void)snprintf(out_text, capacity, "%s in %.60s, %s in %.60s", one, source_name(d, first), two, source_name(d, other));
@@ -158,53 +173,71 @@ static tm_status set_rows(decision *d, uint64_t rows, uint64_t common) {
   return TM_OK;
 }
 
-static tm_status decide_rows(decision *d, const char *shapes) {
+static bool are_numbers(const decision *d) {
+  bool are = is_number(d->lead.tensor);
+  for (uint32_t i = 0; i < d->parts.count; i++) are = are && is_number(d->parts.items[i].tensor);
+  return are;
+}
+
+/* Those whose shapes are held against each other: where the result has the rows of the checkpoint that leads, also that one,
+   though its values may count nothing. */
+static void list_shaped(const decision *d, tm_merge_parts *out_parts) {
+  bool has_lead = d->settings->rows != TM_MERGE_ROWS_LEAD || !are_numbers(d);
+  *out_parts = d->parts;
+  for (uint32_t i = 0; i < d->parts.count; i++) has_lead = has_lead || d->parts.items[i].source == d->lead.source;
+  has_lead = has_lead || differ_from(d->lead.tensor, d->parts.items[0].tensor, d->lead.tensor->rank == 0 ? 0 : 1);
+  if (!has_lead) out_parts->items[out_parts->count++] = d->lead;
+}
+
+static const tm_merge_part *lead_among(const decision *d, const tm_merge_parts *shaped) {
+  uint32_t i = 0;
+  while (i < shaped->count && shaped->items[i].source != d->lead.source) i++;
+  return &shaped->items[i == shaped->count ? 0 : i];
+}
+
+static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const char *shapes) {
   uint64_t fewest;
   const uint32_t longest = find_longest(d, &fewest);
   const uint32_t policy = d->settings->rows;
-  if (policy == TM_MERGE_ROWS_FAIL) return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_REFUSE, "%s", shapes);
-  const uint32_t from = policy == TM_MERGE_ROWS_LONGEST ? longest : 0;
-  const uint64_t rows = policy == TM_MERGE_ROWS_COMMON ? fewest : d->parts.items[from].tensor->dims[0];
-  d->has_rest = rows > fewest;
-  d->rest = d->parts.items[from];
-  TM_TRY(set_rows(d, rows, fewest));
+  if (policy == TM_MERGE_ROWS_FAIL) return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_REFUSE, "%s", shapes);
+  const tm_merge_part *from = policy == TM_MERGE_ROWS_LONGEST ? &d->parts.items[longest] : lead_among(d, shaped);
+  const uint64_t rows = policy == TM_MERGE_ROWS_COMMON ? fewest : from->tensor->dims[0];
+  const uint64_t common = tm_min_u64(fewest, rows);
+  d->has_rest = rows > common;
+  d->rest = *from;
+  TM_TRY(set_rows(d, rows, common));
   if (!d->has_rest)
-    return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, fewest);
-  return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes, fewest,
-             source_name(d, &d->rest));
+    return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, common);
+  return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes,
+             common, source_name(d, &d->rest));
 }
 
-static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const char *what) {
+static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_merge_part *copied, const char *what) {
   switch (d->settings->other) {
-    case TM_MERGE_OTHER_COPY: {
-      TM_TRY(say(d, mismatch, TM_MERGE_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0])));
-      copy_part(d, 0);
-      return TM_OK;
-    }
-    case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_SKIP, "%s; left out", what);
-    default: return say(d, mismatch, TM_MERGE_REFUSE, "%s", what);
+    case TM_MERGE_OTHER_COPY:
+      copy_part(d, *copied);
+      return say(d, mismatch, TM_MERGE_ACTION_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0]));
+    case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_ACTION_SKIP, "%s; left out", what);
+    default: return say(d, mismatch, TM_MERGE_ACTION_REFUSE, "%s", what);
   }
 }
 
 static tm_status decide_shapes(decision *d) {
   bool differ = false, differ_inside = false;
   char shapes[400];
+  tm_merge_parts shaped;
   const tm_archive_tensor *first = d->parts.items[0].tensor;
-  for (uint32_t i = 1; i < d->parts.count; i++) {
-    differ = differ || differ_from(first, d->parts.items[i].tensor, 0);
-    differ_inside = differ_inside || first->rank == 0 || differ_from(first, d->parts.items[i].tensor, 1);
+  list_shaped(d, &shaped);
+  for (uint32_t i = 1; i < shaped.count; i++) {
+    differ = differ || differ_from(first, shaped.items[i].tensor, 0);
+    differ_inside = differ_inside || first->rank == 0 || differ_from(first, shaped.items[i].tensor, 1);
   }
   if (!differ) return TM_OK;
-  print_shapes(d, shapes, sizeof shapes);
-  return differ_inside ? decide_other(d, TM_MERGE_SHAPES_DIFFER, shapes) : decide_rows(d, shapes);
+  print_shapes(d, &shaped, shapes, sizeof shapes);
+  return differ_inside ? decide_other(d, TM_MERGE_MISMATCH_SHAPE, &d->lead, shapes) : decide_rows(d, &shaped, shapes);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ types ---- */
-
-static bool is_number(const tm_archive_tensor *tensor) {
-  const tm_format_info *info = tm_format_find(tensor->format);
-  return info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK);
-}
 
 /* Quantized and other weights in a form that this version cannot decode; as opposed to integers, which are no weights. */
 static bool is_closed(const tm_archive_tensor *tensor) {
@@ -223,15 +256,15 @@ static tm_status decide_types(decision *d) {
   bool are_equal = false;
   for (uint32_t i = d->parts.count; i-- > 0;)
     if (!is_number(d->parts.items[i].tensor)) odd = &d->parts.items[i];
-  if (odd == NULL || d->parts.count == 1) return TM_OK;
+  if (odd == NULL) return TM_OK;
   TM_TRY(tm_merge_parts_compare(d->settings, d->arena->memory, &d->parts, &are_equal, d->error));
   if (are_equal) {
-    copy_part(d, 0);
+    copy_part(d, d->parts.items[0]);
     return TM_OK;
   }
   (void)snprintf(what, sizeof what, "%.60s is %.60s, which cannot be computed with, and not equal in all", source_name(d, odd),
                  type_of(odd->tensor));
-  return decide_other(d, TM_MERGE_TYPES_DIFFER, what);
+  return decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->lead, what);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- factors ---- */
@@ -242,7 +275,7 @@ static tm_status drop_weightless(decision *d) {
     const tm_merge_part *part = &d->parts.items[i];
     if (part->weight != 0) continue;
     if (d->item->message == NULL)
-      TM_TRY(say(d, TM_MERGE_MATCHES, TM_MERGE_COMPUTE, "the weight of %.60s is too small beside the others to count",
+      TM_TRY(say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_COMPUTE, "the weight of %.60s is too small beside the others to count",
                  source_name(d, part)));
     tm_merge_parts_drop(&d->parts, i);
   }
@@ -253,10 +286,9 @@ static tm_status find_linear_factors(decision *d) {
   double weights[TM_MERGE_MOST_SOURCES];
   tm_merge_parts *parts = &d->parts;
   const bool is_slerp = d->settings->method == TM_MERGE_SLERP;          /* of which one model is left, or there was one */
+  if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) return TM_OK;
   for (uint32_t i = 0; i < parts->count; i++) weights[i] = is_slerp ? 1 : parts->items[i].weight;
-  if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) {
-    for (uint32_t i = 0; i < parts->count; i++) weights[i] = tm_merge_weight_round(weights[i]);
-  } else if (!tm_merge_weights_normalize(weights, parts->count)) {
+  if (!tm_merge_weights_normalize(weights, parts->count)) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
     return tm_fail(d->error, TM_ERROR_ARGUMENT,
@@ -264,10 +296,7 @@ static tm_status find_linear_factors(decision *d) {
                    "they are, or give others", shown);
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
-  const tm_merge_part first = parts->items[0];
-  TM_TRY(drop_weightless(d));
-  if (parts->count == 0) parts->items[parts->count++] = first;          /* all 0: kept as they are, times 0 */
-  return TM_OK;
+  return drop_weightless(d);
 }
 
 static tm_status find_factors(decision *d) {
@@ -289,33 +318,26 @@ static tm_status find_factors(decision *d) {
 
 /* ------------------------------------------------------------------------------------------------------- the result ---- */
 
-static const tm_archive_tensor *leading_tensor(const decision *d) {
-  const tm_job_source *source = &d->settings->sources[d->settings->lead];
-  uint64_t index;
-  if (tm_archive_find(source->archive, d->item->name.data, d->item->name.length, &index))
-    return tm_archive_tensor_at(source->archive, index);
-  return d->parts.items[0].tensor;
-}
-
 /* What is copied stays what it is, unless it is asked for in another form and can be. */
-static tm_status choose_format(decision *d, const tm_archive_tensor *leading) {
+static tm_status choose_format(decision *d) {
   tm_merge_item *item = d->item;
   const tm_archive_tensor *first = d->parts.items[0].tensor;
   const bool is_whole = !d->has_rest && item->element_count == first->element_count;
   const bool is_single = d->parts.count == 1 && d->parts.items[0].weight == 1 && is_whole;
   const uint32_t wanted = d->figures.format;
   if (is_single && !is_number(first)) {
-    item->action = TM_MERGE_COPY;
+    item->action = TM_MERGE_ACTION_COPY;
     item->format = first->format;
     if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
     char what[160];
     (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
                    tm_format_find(wanted)->name);
-    return decide_other(d, TM_MERGE_TYPES_DIFFER, what);
+    return decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->parts.items[0], what);
   }
-  const bool leads = item->action != TM_MERGE_COPY && is_number(leading);
-  item->format = wanted != TM_FORMAT_NONE ? wanted : leads ? leading->format : first->format;
-  item->action = is_single && item->format == first->format ? TM_MERGE_COPY : TM_MERGE_COMPUTE;
+  const bool leads = item->action != TM_MERGE_ACTION_COPY && is_number(d->lead.tensor);
+  item->format = wanted != TM_FORMAT_NONE ? wanted : leads ? d->lead.tensor->format : first->format;
+  item->action = is_single && item->format == first->format ? TM_MERGE_ACTION_COPY : TM_MERGE_ACTION_COMPUTE;
+  if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
   return TM_OK;
 }
 
@@ -331,8 +353,22 @@ static const char *why_not(const tm_merge_settings *settings, const tm_merge_ite
     if (info == NULL && !item->has_own_type) return "safetensors has no such type, and this version cannot change it to one";
   }
   if (info != NULL && last % info->block_elements != 0) return "its last dimension is no multiple of the type's block";
-  if (info != NULL && item->common_count % info->block_elements != 0) return "the rows that all have are no whole number of blocks";
   return NULL;
+}
+
+static bool is_whole_blocks(uint64_t elements, const tm_format_info *info) {
+  return info == NULL || elements % info->block_elements == 0;
+}
+
+/* Where rows are scalars, what all have may end within a block of the result or of an input. */
+static const char *why_not_cut(const decision *d) {
+  const uint64_t common = d->item->common_count;
+  bool fits = is_whole_blocks(common, tm_format_find(d->item->format));
+  if (d->item->action != TM_MERGE_ACTION_COMPUTE) return NULL;
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
+  if (d->has_rest) fits = fits && is_whole_blocks(common, tm_format_find(d->rest.tensor->format));
+  return fits ? NULL : "the rows that all have are no whole number of blocks";
 }
 
 static tm_status find_bytes(decision *d) {
@@ -344,20 +380,22 @@ static tm_status find_bytes(decision *d) {
   item->has_own_type = info == NULL && strcmp(tm_archive_format_name(archive), "safetensors") == 0;
   item->bytes = first->bytes;
   const char *why = why_not(d->settings, item);
+  if (why == NULL) why = why_not_cut(d);
   const bool fits = why != NULL || info == NULL || tm_format_bytes(info, item->element_count, &item->bytes);
   if (!fits) why = "it would need too many bytes";
   if (why == NULL) return TM_OK;
-  const tm_merge_mismatch before = (tm_merge_mismatch)item->mismatch;
-  return say(d, before == TM_MERGE_MATCHES ? TM_MERGE_TYPES_DIFFER : before, TM_MERGE_REFUSE, "%s: %s", item->type_name, why);
+  const bool has_rows = item->mismatch == TM_MERGE_MISMATCH_ROWS;       /* which may be why */
+  return say(d, has_rows ? TM_MERGE_MISMATCH_ROWS : TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_REFUSE, "%s: %s",
+             item->type_name, why);
 }
 
 static tm_status refuse_incomplete(decision *d) {
-  for (uint32_t i = 0; i < d->parts.count; i++) {
-    const tm_merge_part *part = &d->parts.items[i];
-    if ((part->tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) == 0) continue;
-    return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "in %.60s the file ends before the tensor does", source_name(d, part));
-  }
-  return TM_OK;
+  const tm_merge_part *cut = d->has_rest && (d->rest.tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0 ? &d->rest : NULL;
+  for (uint32_t i = 0; i < d->parts.count && cut == NULL; i++)
+    if ((d->parts.items[i].tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) cut = &d->parts.items[i];
+  if (cut == NULL) return TM_OK;
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_REFUSE, "in %.60s the file ends before the tensor does",
+             source_name(d, cut));
 }
 
 static tm_merge_input input_of(const tm_merge_part *part) {
@@ -385,15 +423,25 @@ static void take_shape(decision *d, const tm_archive_tensor *tensor) {
   d->item->element_count = d->item->common_count = tensor->element_count;
 }
 
+/* Before parts are sorted or dropped. */
+static void find_lead(decision *d) {
+  const tm_merge_settings *settings = d->settings;
+  const tm_archive *archive = settings->sources[settings->lead].archive;
+  tm_merge_part lead = { .source = settings->lead, .weight = 1, .density = 1 };
+  d->lead = d->parts.items[0];
+  if (!tm_archive_find(archive, d->item->name.data, d->item->name.length, &lead.index)) return;
+  lead.tensor = tm_archive_tensor_at(archive, lead.index);
+  d->lead = lead;
+}
+
 /* Copying leaves nothing more to decide but the format. */
 static tm_status decide_values(decision *d) {
-  if (d->item->action == TM_MERGE_COPY) return TM_OK;
-  const bool is_single = d->parts.count == 1;
+  if (d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   take_shape(d, d->parts.items[0].tensor);
-  if (!is_single) TM_TRY(decide_shapes(d));
-  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  TM_TRY(decide_shapes(d));
+  if (is_decided(d) || d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   TM_TRY(decide_types(d));
-  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  if (is_decided(d) || d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   return find_factors(d);
 }
 
@@ -408,10 +456,13 @@ static tm_status decide(decision *d) {
   item->type_name = type_of(any);
   TM_TRY(decide_missing(d));
   if (!is_decided(d)) TM_TRY(refuse_incomplete(d));
-  if (!is_decided(d)) TM_TRY(decide_values(d));
   if (is_decided(d)) return TM_OK;
-  if (item->action == TM_MERGE_COPY) take_shape(d, d->parts.items[0].tensor);
-  TM_TRY(choose_format(d, leading_tensor(d)));
+  find_lead(d);
+  TM_TRY(decide_values(d));
+  if (!is_decided(d)) TM_TRY(refuse_incomplete(d));
+  if (is_decided(d)) return TM_OK;
+  if (item->action == TM_MERGE_ACTION_COPY) take_shape(d, d->parts.items[0].tensor);
+  TM_TRY(choose_format(d));
   if (is_decided(d)) return TM_OK;
   TM_TRY(find_bytes(d));
   return is_decided(d) ? TM_OK : keep_inputs(d);
@@ -419,7 +470,7 @@ static tm_status decide(decision *d) {
 
 tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item,
                              tm_error *error) {
-  *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_COMPUTE, .method = settings->method };
+  *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_ACTION_COMPUTE, .method = settings->method };
   decision d = { .settings = settings, .arena = arena, .item = out_item, .error = error };
   tm_merge_settings_apply(settings, name, &d.figures);
   return decide(&d);

@@ -14,8 +14,6 @@
 #include "jobs/merge_row.h"
 #include "jobs/merge_tiles.h"
 
-#define COPIED_BYTES (UINT64_C(4) << 20)
-
 typedef struct merge_state {
   tm_merge_lanes    lanes;
   tm_memory        *memory;
@@ -30,7 +28,8 @@ typedef struct merge_state {
   uint64_t          most_units;
   uint64_t          nonfinite_count, nonfinite_tensors;         /* of which, in how many tensors */
   const tm_merge_item *nonfinite_first;
-  tm_scratch_block  copy_room;          /* for files that are not mapped */
+  tm_scratch_block  copy_room;          /* for files that are not mapped: copied_bytes, taken before tiles share what is left */
+  uint64_t          copied_bytes;
 } merge_state;
 
 static tm_merge_open *open_at(const merge_state *state, uint64_t index) { return &state->open[index % state->open_capacity]; }
@@ -84,6 +83,12 @@ static tm_status piece_done(void *context, const tm_work_stream_piece *piece, co
   return TM_OK;
 }
 
+static void name_piece(void *context, const tm_work_stream_piece *piece, tm_status status, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  (void)context;
+  (void)tm_merge_name_tensor(open->item, status, error);
+}
+
 static void note_stream(void *context, const char *text) {
   const merge_state *state = context;
   tm_job_add_note(state->lanes.job, text);
@@ -110,9 +115,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
   const char *mapped = tm_archive_mapped(archive, tensor);
   *out_status = TM_OK;
   if (mapped != NULL) return mapped + offset;
-  if (state->copy_room.memory == NULL) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, COPIED_BYTES);
-  if (state->copy_room.memory == NULL) *out_status = tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to copy a tensor");
-  else *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
+  *out_status = tm_archive_read(archive, tensor, offset, state->copy_room.memory, bytes, error);
   return state->copy_room.memory;
 }
 
@@ -121,14 +124,15 @@ static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t 
   tm_content_hash hash = { 0, 0 };
   tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
   tm_mutex_lock(&state->lanes.lock);
-  tm_content_hash_merge(&state->lanes.hashes[item->inputs[0].source], &hash);
+  tm_content_hash_merge(&state->lanes.hashes[state->plan->settings.same_as[item->inputs[0].source]], &hash);
   tm_mutex_unlock(&state->lanes.lock);
 }
 
 static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_input *input = &open->item->inputs[0];
   const tm_archive *archive = state->plan->settings.sources[input->source].archive;
-  const uint64_t unit_bytes = tm_merge_unit_of(open->item->format), step = COPIED_BYTES / unit_bytes * unit_bytes;
+  const bool is_mapped = tm_archive_mapped(archive, input->tensor) != NULL;
+  const uint64_t step = tm_merge_copy_step(is_mapped ? 0 : state->copied_bytes, tm_merge_unit_of(open->item->format));
   tm_status status = TM_OK;
   for (uint64_t offset = 0; offset < open->item->bytes; offset += step) {
     const uint64_t bytes = tm_min_u64(step, open->item->bytes - offset);
@@ -145,16 +149,17 @@ static tm_status copy_tensor(merge_state *state, const tm_merge_open *open, tm_e
 
 /* ------------------------------------------------------------------------------------------ rows, on the job's thread ---- */
 
+/* Rows that are only taken over from it are no change, and nothing to measure one by. */
 static bool has_lead(const merge_state *state, const tm_merge_item *item) {
   for (uint32_t i = 0; i < item->input_count; i++)
     if (item->inputs[i].source == state->plan->settings.lead) return true;
-  return item->rest != NULL && item->rest->source == state->plan->settings.lead;
+  return false;
 }
 
-static void count_nonfinite(merge_state *state, const tm_merge_item *item, const uint64_t *change) {
-  if (change == NULL || change[TM_COMPARISON_NONFINITE] == 0) return;
-  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = item;
-  state->nonfinite_count += change[TM_COMPARISON_NONFINITE];
+static void count_nonfinite(merge_state *state, const tm_merge_open *open) {
+  if (open->change[TM_COMPARISON_NONFINITE] == 0) return;
+  if (state->nonfinite_tensors++ == 0) state->nonfinite_first = open->item;
+  state->nonfinite_count += open->change[TM_COMPARISON_NONFINITE];
 }
 
 static void tell_nonfinite(const merge_state *state) {
@@ -169,12 +174,12 @@ static void tell_nonfinite(const merge_state *state) {
 static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_item *item = open->item;
   tm_cell cells[TM_MERGE_JOB_COLUMNS];
-  const bool is_computed = item->action == TM_MERGE_COMPUTE;
+  const bool is_computed = item->action == TM_MERGE_ACTION_COMPUTE;
   if (!is_computed) TM_TRY(copy_tensor(state, open, error));
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
                                      has_blocks ? open->loss : NULL };
-  count_nonfinite(state, item, outcome.change);
+  if (is_computed) count_nonfinite(state, open);
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));
@@ -187,7 +192,7 @@ static tm_status write_rows(void *context, tm_error *error) {
   uint64_t closed = atomic_load_explicit(&state->closed, memory_order_relaxed);
   for (; closed < atomic_load(&state->opened); closed++) {
     const tm_merge_open *open = open_at(state, closed);
-    if (open->item->action == TM_MERGE_COMPUTE && !atomic_load(&open->is_done)) break;
+    if (open->item->action == TM_MERGE_ACTION_COMPUTE && !atomic_load(&open->is_done)) break;
     TM_TRY(tm_merge_name_tensor(open->item, write_row(state, open, error), error));
     atomic_store(&state->closed, closed + 1);
   }
@@ -201,7 +206,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
   uint64_t result_bytes = state->looked_words * sizeof *state->words;
   for (uint64_t i = 0; i < plan->totals.tensor_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    if (item->action != TM_MERGE_COMPUTE) continue;
+    if (item->action != TM_MERGE_ACTION_COMPUTE) continue;
     const uint64_t units = tm_merge_tile_units(item, state->most_units);
     const uint64_t elements = tm_min_u64(item->element_count, units * TM_MERGE_UNIT_ELEMENTS);
     result_bytes = tm_max_u64(result_bytes, tm_merge_bytes_of(tm_merge_computed_format(item), elements));
@@ -212,6 +217,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
                                        .next = next_piece,
                                        .load = load_piece,
                                        .deliver = deliver_piece,
+                                       .blame = name_piece,
                                        .done = piece_done,
                                        .advance = write_rows,
                                        .note = note_stream };
@@ -228,9 +234,13 @@ static tm_status tell_provenance(merge_state *state, tm_error *error) {
   tm_byte_buffer buffer;
   tm_byte_buffer_init(&buffer, state->memory);
   tm_merge_provenance_print(&state->plan->settings, state->lanes.hashes, &buffer);
-  const tm_string text = { (const char *)buffer.bytes, buffer.length };
-  const tm_status status = buffer.failed ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to say how the merge was made")
-                                         : tm_checkpoint_writer_replace_late(state->plan->writer, text, error);
+  tm_mutex_lock(&state->plan->lock);
+  const char *text = buffer.failed ? NULL : tm_arena_string(&state->plan->arena, (const char *)buffer.bytes, buffer.length);
+  tm_mutex_unlock(&state->plan->lock);
+  if (text != NULL) atomic_store(&state->plan->provenance, text);
+  const tm_status status =
+      text == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to say how the merge was made")
+                   : tm_checkpoint_writer_replace_late(state->plan->writer, (tm_string){ text, buffer.length }, error);
   tm_byte_buffer_deinit(&buffer);
   return status;
 }
@@ -297,9 +307,13 @@ static tm_status fill_state(merge_state *state, tm_error *error) {
   if (state->looked_words != 0)
     state->words = tm_memory_calloc(state->memory, state->open_capacity * state->looked_words, sizeof *state->words);
   state->has_lock = tm_mutex_init(&state->lanes.lock) == TM_OK;
+  state->copied_bytes = tm_merge_copy_bytes(state->memory, state->plan->copy_unit_bytes);
+  if (state->copied_bytes != 0) state->copy_room = tm_scratch_take(state->lanes.runner.scratch, state->copied_bytes);
+  const bool has_room = state->copied_bytes == 0 || state->copy_room.memory != NULL;
   state->most_units = tm_merge_most_units(state->memory, state->plan->unit_bytes);
   const bool has_words = state->looked_words == 0 || state->words != NULL;
-  return state->open != NULL && has_words && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK
+                                                                         : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
 }
 
 tm_status tm_merge_job_start(tm_merge_plan *plan, tm_job_complete_fn complete, void *complete_context, tm_job **out_job,

@@ -176,6 +176,17 @@ typedef struct finishing {
   tm_error                    error;
 } finishing;
 
+/* A checkpoint that is named twice is hashed once. */
+static bool is_hashed(const finishing *f, uint32_t operand) {
+  const uint32_t *same_as = f->open->settings->same_as;
+  const tm_merge_input *input = tm_merge_piece_input(f->open, f->piece, operand);
+  for (uint32_t i = 0; i < operand; i++) {
+    const tm_merge_input *before = tm_merge_piece_input(f->open, f->piece, i);
+    if (before != NULL && same_as[before->source] == same_as[input->source]) return true;
+  }
+  return false;
+}
+
 static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
   const tm_merge_open *open = f->open;
   const uint64_t origin = f->piece->begin < open->item->common_count ? 0 : open->item->common_count;
@@ -184,11 +195,11 @@ static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
     const tm_merge_input *input = tm_merge_piece_input(open, f->piece, i);
     const uint32_t format = f->piece->request.operands[i].format;
     tm_content_hash hash = { 0, 0 };
-    if (input == NULL) continue;
+    if (input == NULL || is_hashed(f, i)) continue;
     const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
     tm_merge_hash_add(open->item->name, format, origin, unit, data, tm_merge_bytes_of(format, elements), &hash);
     tm_mutex_lock(&f->lanes->lock);
-    tm_content_hash_merge(&f->lanes->hashes[input->source], &hash);
+    tm_content_hash_merge(&f->lanes->hashes[open->settings->same_as[input->source]], &hash);
     tm_mutex_unlock(&f->lanes->lock);
   }
 }
@@ -228,10 +239,21 @@ static tm_status finish(finishing *f, tm_error *error) {
 
 /* ------------------------------------------------------------------------------------------------------- delivering ---- */
 
+/* Where there is nothing to compare with, what is no number is counted all the same. */
+static tm_status count_nonfinite(tm_merge_lanes *lanes, tm_merge_open *open, uint64_t elements, values result, void *words,
+                                 tm_error *error) {
+  uint64_t own[TM_COMPARISON_WORDS] = { 0 };
+  TM_TRY(compare(lanes, result, result, elements, words, own, error));
+  tm_mutex_lock(&lanes->lock);
+  open->change[TM_COMPARISON_NONFINITE] += own[TM_COMPARISON_NONFINITE];
+  tm_mutex_unlock(&lanes->lock);
+  return TM_OK;
+}
+
 static tm_status measure(tm_merge_lanes *lanes, tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers,
                          values result, void *words, tm_error *error) {
   const uint32_t lead = find_lead(open, piece);
-  if (lead == UINT32_MAX) return TM_OK;
+  if (lead == UINT32_MAX) return count_nonfinite(lanes, open, tm_merge_piece_elements(piece), result, words, error);
   const values before = { piece->request.operands[lead].format, pointers[lead] };
   return compare(lanes, before, result, tm_merge_piece_elements(piece), words, open->change, error);
 }
@@ -246,22 +268,30 @@ static tm_status check_inputs(const tm_merge_open *open, const tm_work_stream_pi
   return TM_OK;
 }
 
+/* What is written: the computed values, or blocks of them. */
+static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, room_places places, void *const *pointers,
+                             values *out_result, tm_error *error) {
+  tm_merge_open *open = piece->subject;
+  const uint64_t elements = tm_merge_piece_elements(piece);
+  const values computed = { tm_merge_computed_format(open->item), pointers[piece->request.input_count] };
+  *out_result = computed;
+  if (is_blocks(open)) {
+    const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
+    *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };
+    TM_TRY(make_blocks(lanes, computed, *out_result, elements, error));
+    TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
+  }
+  return measure(lanes, open, piece, pointers, *out_result, places.words, error);
+}
+
 tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                                 void *const *pointers, tm_error *error) {
-  tm_merge_open *open = piece->subject;
-  const tm_merge_item *item = open->item;
-  const uint64_t elements = tm_merge_piece_elements(piece), bytes = tm_merge_bytes_of(item->format, elements);
+  const tm_merge_open *open = piece->subject;
+  values result;
   TM_TRY(check_inputs(open, piece, error));
   if (!tm_merge_piece_computes(piece)) return TM_OK;
-  const room_places places = places_in(room->block.memory);
-  const values computed = { tm_merge_computed_format(item), pointers[piece->request.input_count] };
-  values result = computed;
-  if (is_blocks(open)) {
-    result = (values){ item->format, places.settings + room_bytes(open, piece) - padded(bytes) };
-    TM_TRY(make_blocks(lanes, computed, result, elements, error));
-    TM_TRY(compare(lanes, computed, result, elements, places.words, open->loss, error));
-  }
-  TM_TRY(measure(lanes, open, piece, pointers, result, places.words, error));
+  const tm_status status = find_result(lanes, piece, places_in(room->block.memory), pointers, &result, error);
+  TM_TRY(tm_merge_name_tensor(open->item, status, error));
   finishing rest = { .lanes = lanes, .open = open, .piece = piece, .pointers = pointers, .result = result.data };
   return finish(&rest, error);
 }

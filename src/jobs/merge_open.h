@@ -34,7 +34,8 @@ typedef struct tm_merge_open {
   uint64_t                 above_count;         /* differences of the threshold's size or more that are still to be found */
   uint32_t                 upper;
   uint64_t                *words;       /* what looking found: TM_MAGNITUDE_BINS or TM_COMPARISON_WORDS */
-  uint64_t                 change[TM_COMPARISON_WORDS], loss[TM_COMPARISON_WORDS];
+  uint64_t                 change[TM_COMPARISON_WORDS];         /* without the leading model only what is not finite is counted */
+  uint64_t                 loss[TM_COMPARISON_WORDS];
   const char              *weights_text;        /* NULL: the plan's */
   char                     text[96];
   _Atomic bool             is_done;     /* all passes */

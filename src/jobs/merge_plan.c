@@ -68,11 +68,11 @@ static tm_status put_skipped_last(tm_merge_plan *plan, tm_error *error) {
   uint64_t kept = 0, skipped = 0;
   tm_merge_item *moved = tm_memory_calloc(plan->memory, plan->item_capacity, sizeof *moved);
   if (moved == NULL) return fail_memory(error);
-  for (uint64_t i = 0; i < plan->item_count; i++) skipped += plan->items[i].action == TM_MERGE_SKIP;
+  for (uint64_t i = 0; i < plan->item_count; i++) skipped += plan->items[i].action == TM_MERGE_ACTION_SKIP;
   plan->totals.tensor_count = plan->item_count - skipped;
   skipped = plan->totals.tensor_count;
   for (uint64_t i = 0; i < plan->item_count; i++)
-    moved[plan->items[i].action == TM_MERGE_SKIP ? skipped++ : kept++] = plan->items[i];
+    moved[plan->items[i].action == TM_MERGE_ACTION_SKIP ? skipped++ : kept++] = plan->items[i];
   tm_memory_free(plan->memory, plan->items, plan->item_capacity * sizeof *plan->items);
   plan->items = moved;
   return TM_OK;
@@ -109,27 +109,29 @@ static tm_status add_up(tm_merge_plan *plan, tm_error *error) {
   bool fits = true;
   for (uint64_t i = 0; i < plan->item_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    totals->merged_count += item->action == TM_MERGE_COMPUTE;
-    totals->copied_count += item->action == TM_MERGE_COPY;
-    totals->skipped_count += item->action == TM_MERGE_SKIP;
-    totals->refused_count += item->action == TM_MERGE_REFUSE;
-    totals->mismatch_count += item->mismatch != TM_MERGE_MATCHES;
-    if (item->action != TM_MERGE_COMPUTE && item->action != TM_MERGE_COPY) continue;
+    totals->merged_count += item->action == TM_MERGE_ACTION_COMPUTE;
+    totals->copied_count += item->action == TM_MERGE_ACTION_COPY;
+    totals->skipped_count += item->action == TM_MERGE_ACTION_SKIP;
+    totals->refused_count += item->action == TM_MERGE_ACTION_REFUSE;
+    totals->mismatch_count += item->mismatch != TM_MERGE_MISMATCH_NONE;
+    if (item->action != TM_MERGE_ACTION_COMPUTE && item->action != TM_MERGE_ACTION_COPY) continue;
     fits = fits && tm_checked_add(totals->written_bytes, item->bytes, &totals->written_bytes) &&
            tm_checked_add(totals->read_bytes, tm_merge_read_bytes(&plan->settings, item), &totals->read_bytes);
     const uint64_t unit_bytes = tm_merge_unit_bytes(&plan->settings, item);
     plan->unit_bytes = tm_max_u64(plan->unit_bytes, unit_bytes);
     plan->tile_bytes = tm_max_u64(plan->tile_bytes, unit_bytes * tm_merge_tile_units(item, UINT64_MAX));
+    plan->copy_unit_bytes = tm_max_u64(plan->copy_unit_bytes, tm_merge_copy_unit(&plan->settings, item));
   }
   return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "merge: more bytes than 64 bits can count");
 }
 
 static void plan_memory(tm_merge_plan *plan) {
   const uint64_t limit = plan->memory->limit_bytes, used = atomic_load(&plan->memory->used_bytes);
-  const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes;
+  const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes + plan->copy_unit_bytes;
   char text[200];
   const uint64_t most = plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
-  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most);
+  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most) +
+                              tm_merge_copy_bytes(plan->memory, plan->copy_unit_bytes);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
   (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64
                  " that are allowed only %" PRIu64 " are left", least, limit, limit - tm_min_u64(limit, used));
@@ -138,9 +140,13 @@ static void plan_memory(tm_merge_plan *plan) {
 
 /* -------------------------------------------------------------------------------------------------------- obstacles ---- */
 
-static const char *const kinds[] = { "cannot be written", "are not in all models", "have other numbers of rows",
-                                     "have other shapes",
-                                     "are of types that do not go together" };
+static const char *const kinds[] = {
+  [TM_MERGE_MISMATCH_MISSING] = "are not in all models",
+  [TM_MERGE_MISMATCH_ROWS] = "have other numbers of rows",
+  [TM_MERGE_MISMATCH_SHAPE] = "have other shapes",
+  [TM_MERGE_MISMATCH_TYPE] = "are of types that do not go together",
+  [TM_MERGE_MISMATCH_FORMAT] = "cannot be written",
+};
 
 /* One sentence for all of a kind, with the first as the example. */
 static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
@@ -149,7 +155,7 @@ static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
   char name[160], text[700];
   for (uint64_t i = 0; i < plan->item_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    if (item->action != TM_MERGE_REFUSE || item->mismatch != mismatch) continue;
+    if (item->action != TM_MERGE_ACTION_REFUSE || item->mismatch != mismatch) continue;
     if (count++ == 0) first = item;
   }
   if (first == NULL) return;
@@ -194,17 +200,18 @@ static tm_status list_tensors(tm_merge_plan *plan, tm_arena *arena, writer_lists
 static tm_status list_metadata(tm_merge_plan *plan, tm_arena *arena, writer_lists *lists, tm_error *error) {
   const tm_archive *lead = plan->settings.sources[plan->settings.lead].archive;
   const uint64_t kept = tm_archive_metadata_count(lead);
+  const char *provenance = atomic_load(&plan->provenance);
   lists->metadata = tm_arena_calloc(arena, kept + 1, sizeof *lists->metadata);
   if (lists->metadata == NULL) return fail_memory(error);
   for (uint64_t i = 0; i < kept; i++) {
     const tm_metadata *entry = tm_archive_metadata_at(lead, i);
-    const bool is_own = entry->key.length == strlen(TM_MERGE_PROVENANCE_KEY) &&
-                        memcmp(entry->key.data, TM_MERGE_PROVENANCE_KEY, entry->key.length) == 0;
+    const bool is_own = entry->key.length == strlen(TM_MERGE_RECORD_KEY) &&
+                        memcmp(entry->key.data, TM_MERGE_RECORD_KEY, entry->key.length) == 0;
     if (!is_own) lists->metadata[lists->metadata_count++] = *entry;     /* how an input was made is told by its own file */
   }
   lists->metadata[lists->metadata_count++] = (tm_metadata){
-    .key = { TM_MERGE_PROVENANCE_KEY, strlen(TM_MERGE_PROVENANCE_KEY) },
-    .value = { .type = TM_METADATA_STRING, .count = 1, .data = plan->provenance, .bytes = strlen(plan->provenance) },
+    .key = { TM_MERGE_RECORD_KEY, strlen(TM_MERGE_RECORD_KEY) },
+    .value = { .type = TM_METADATA_STRING, .count = 1, .data = provenance, .bytes = strlen(provenance) },
   };
   return TM_OK;
 }
@@ -225,8 +232,11 @@ static tm_status list_paths(const tm_merge_plan *plan, tm_arena *arena, writer_l
   return TM_OK;
 }
 
+/* What the format cannot hold is a problem of the plan. */
 static tm_status create_writer(tm_merge_plan *plan, tm_arena *arena, tm_error *error) {
   writer_lists lists = { .tensors = NULL };
+  tm_error refusal = TM_ERROR_INIT;
+  bool is_unholdable = false;
   TM_TRY(list_tensors(plan, arena, &lists, error));
   TM_TRY(list_metadata(plan, arena, &lists, error));
   TM_TRY(list_paths(plan, arena, &lists, error));
@@ -234,9 +244,13 @@ static tm_status create_writer(tm_merge_plan *plan, tm_arena *arena, tm_error *e
     .format = plan->settings.writer_format, .path = plan->settings.path, .shard_bytes = plan->settings.shard_bytes,
     .tensors = lists.tensors, .tensor_count = plan->totals.tensor_count, .metadata = lists.metadata,
     .metadata_count = lists.metadata_count, .late = &lists.metadata[lists.metadata_count - 1], .input_paths = lists.paths,
-    .input_count = lists.path_count,
+    .input_count = lists.path_count, .out_is_unholdable = &is_unholdable,
   };
-  return tm_checkpoint_writer_create(plan->memory, &request, &plan->writer, error);
+  const tm_status status = tm_checkpoint_writer_create(plan->memory, &request, &plan->writer, &refusal);
+  if (status == TM_OK) return TM_OK;
+  if (!is_unholdable) return tm_fail_native(error, status, refusal.native_code, "%s", refusal.text);
+  tm_merge_plan_add_problem(plan, refusal.text);
+  return TM_OK;
 }
 
 static tm_status arrange(tm_merge_plan *plan, tm_error *error) {
@@ -247,7 +261,7 @@ static tm_status arrange(tm_merge_plan *plan, tm_error *error) {
   tm_arena_init(&arena, plan->memory);
   const tm_status status = create_writer(plan, &arena, error);
   tm_arena_deinit(&arena);
-  if (status != TM_OK) return status;
+  if (status != TM_OK || plan->writer == NULL) return status;
   tm_checkpoint_writer_summarize(plan->writer, &summary);
   plan->totals.file_bytes = summary.file_bytes;
   plan->totals.free_bytes = summary.free_bytes;
@@ -262,9 +276,10 @@ static tm_status make_provenance(tm_merge_plan *plan, tm_error *error) {
   tm_byte_buffer buffer;
   tm_byte_buffer_init(&buffer, plan->memory);
   tm_merge_provenance_print(&plan->settings, NULL, &buffer);
-  if (!buffer.failed) plan->provenance = tm_arena_string(&plan->arena, (const char *)buffer.bytes, buffer.length);
+  const char *text = buffer.failed ? NULL : tm_arena_string(&plan->arena, (const char *)buffer.bytes, buffer.length);
+  atomic_init(&plan->provenance, text);
   tm_byte_buffer_deinit(&buffer);
-  return plan->provenance == NULL ? fail_memory(error) : TM_OK;
+  return text == NULL ? fail_memory(error) : TM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life ---- */
@@ -292,7 +307,7 @@ static tm_status fill(tm_merge_plan *plan, const tm_merge_settings *given, tm_er
   TM_TRY(list_items(plan, error));
   TM_TRY(add_up(plan, error));
   TM_TRY(make_provenance(plan, error));
-  for (uint32_t mismatch = TM_MERGE_MATCHES; mismatch <= TM_MERGE_TYPES_DIFFER; mismatch++)
+  for (uint32_t mismatch = TM_MERGE_MISMATCH_MISSING; mismatch <= TM_MERGE_MISMATCH_FORMAT; mismatch++)
     tell_refused(plan, (tm_merge_mismatch)mismatch);
   TM_TRY(arrange(plan, error));
   plan_memory(plan);

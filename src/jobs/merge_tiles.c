@@ -9,6 +9,7 @@
 #define TILES_IN_MEMORY 6u
 /* Lanes, windows, notes, open tensors. */
 #define FIXED_BYTES (UINT64_C(1) << 20)
+#define MOST_COPIED_BYTES (UINT64_C(4) << 20)
 
 uint64_t tm_merge_bytes_of(uint32_t format, uint64_t elements) {
   const tm_format_info *info = tm_format_find(format);
@@ -31,7 +32,7 @@ static uint64_t unmapped_bytes(const tm_merge_settings *settings, const tm_merge
 
 uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_item *item) {
   const uint64_t elements = TM_MERGE_UNIT_ELEMENTS;
-  if (item->action != TM_MERGE_COMPUTE) return tm_merge_bytes_of(TM_FORMAT_F64, elements);
+  if (item->action != TM_MERGE_ACTION_COMPUTE) return 0;
   uint64_t bytes = tm_merge_bytes_of(tm_merge_computed_format(item), elements), rest = 0;
   if (tm_merge_computed_format(item) != item->format) bytes += tm_merge_bytes_of(item->format, elements);
   for (uint32_t i = 0; i < item->input_count; i++)
@@ -40,16 +41,37 @@ uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_i
   return bytes + rest;
 }
 
+uint64_t tm_merge_copy_unit(const tm_merge_settings *settings, const tm_merge_item *item) {
+  if (item->action != TM_MERGE_ACTION_COPY) return 0;
+  const tm_merge_input *input = &item->inputs[0];
+  if (tm_archive_mapped(settings->sources[input->source].archive, input->tensor) != NULL) return 0;
+  return tm_merge_unit_of(item->format);
+}
+
+static uint64_t share_bytes(const tm_memory *memory) {
+  const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
+  if (limit == 0) return UINT64_MAX;
+  return limit <= used ? 0 : (limit - used) / TILES_IN_MEMORY;
+}
+
+uint64_t tm_merge_copy_bytes(const tm_memory *memory, uint64_t unit_bytes) {
+  const uint64_t bytes = tm_min_u64(share_bytes(memory), MOST_COPIED_BYTES);
+  return unit_bytes == 0 ? 0 : tm_max_u64(1, bytes / unit_bytes) * unit_bytes;
+}
+
+uint64_t tm_merge_copy_step(uint64_t room_bytes, uint64_t unit_bytes) {
+  const uint64_t bytes = room_bytes == 0 ? MOST_COPIED_BYTES : room_bytes;
+  return bytes / unit_bytes * unit_bytes;
+}
+
 uint64_t tm_merge_fixed_bytes(const tm_merge_settings *settings) {
   if (settings->method != TM_MERGE_TIES) return FIXED_BYTES;
   return FIXED_BYTES + (TM_MERGE_OPEN_HISTOGRAMS + 2) * TM_MAGNITUDE_BINS * sizeof(uint64_t);
 }
 
 uint64_t tm_merge_most_units(const tm_memory *memory, uint64_t unit_bytes) {
-  const uint64_t used = atomic_load(&memory->used_bytes), limit = memory->limit_bytes;
-  if (limit == 0) return UNITS_IN_TILE;
-  const uint64_t bytes = limit <= used ? 0 : (limit - used) / TILES_IN_MEMORY;
-  return tm_max_u64(1, bytes / tm_max_u64(1, unit_bytes));
+  if (memory->limit_bytes == 0) return UNITS_IN_TILE;
+  return tm_max_u64(1, share_bytes(memory) / tm_max_u64(1, unit_bytes));
 }
 
 uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units) {
@@ -58,7 +80,7 @@ uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units) {
 
 static uint64_t common_bytes(const tm_merge_settings *settings, const tm_merge_item *item, const tm_merge_input *input) {
   const tm_archive_tensor *tensor = tm_archive_tensor_at(settings->sources[input->source].archive, input->tensor);
-  return item->action == TM_MERGE_COPY ? tensor->bytes : tm_merge_bytes_of(tensor->format, item->common_count);
+  return item->action == TM_MERGE_ACTION_COPY ? tensor->bytes : tm_merge_bytes_of(tensor->format, item->common_count);
 }
 
 uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_item *item) {
@@ -67,7 +89,7 @@ uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_i
   for (uint32_t i = 0; i < item->input_count; i++) {
     const uint64_t own = common_bytes(settings, item, &item->inputs[i]);
     bytes += own;
-    if (item->action != TM_MERGE_COMPUTE) continue;
+    if (item->action != TM_MERGE_ACTION_COMPUTE) continue;
     if (item->method == TM_MERGE_SLERP) bytes += own;
     if (item->method == TM_MERGE_TIES && i > 0 && item->inputs[i].density < 1) bytes += 2 * (own + first);
   }

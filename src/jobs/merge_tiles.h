@@ -16,8 +16,15 @@
 /* The format that an item is computed in: its own, or f32 before it becomes blocks. */
 uint32_t tm_merge_computed_format(const tm_merge_item *item);
 
-/* Memory that a tile of one unit of an item takes: what files that are not mapped are read into, and results. */
+/* Memory that a tile of one unit of an item takes: what files that are not mapped are read into, and results.  0: it is copied. */
 uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_item *item);
+/* A unit of what is copied from a file that is not mapped, and read into room for that; 0: of no such thing. */
+uint64_t tm_merge_copy_unit(const tm_merge_settings *settings, const tm_merge_item *item);
+/* That room, of whole units of the largest kind, by what the application allows.   unit_bytes: 0: none */
+uint64_t tm_merge_copy_bytes(const tm_memory *memory, uint64_t unit_bytes);
+/* Bytes that are copied at once.   room_bytes: 0: from where they are mapped */
+uint64_t tm_merge_copy_step(uint64_t room_bytes, uint64_t unit_bytes);
+
 /* What is there beside the tiles. */
 uint64_t tm_merge_fixed_bytes(const tm_merge_settings *settings);
 /* Units that a tile may have at most, by what the application allows; at least 1. */

@@ -7,7 +7,8 @@
 /* More whole units than this one factor does not have: sums of a few of them stay exact. */
 #define MOST_UNITS 0x1p48
 
-double tm_merge_weight_round(double weight) {
+/* The nearest multiple of 2^-28; a number too large to have one stays what it is. */
+static double round_weight(double weight) {
   const double units = weight * UNITS;
   return fabs(units) < MOST_UNITS ? nearbyint(units) / UNITS : weight;
 }
@@ -44,7 +45,7 @@ void tm_merge_weights_slerp(double dot, double square_a, double square_b, double
     weights[1] = sin(t * angle) / sin(angle);
     *out_angle = angle;
   }
-  out_weights[0] = tm_merge_weight_round(weights[0]);
-  out_weights[1] = tm_merge_weight_round(weights[1]);
+  out_weights[0] = round_weight(weights[0]);
+  out_weights[1] = round_weight(weights[1]);
   if (isnan(*out_angle)) out_weights[0] = 1 - out_weights[1];
 }

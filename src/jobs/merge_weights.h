@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge_weights.h - the factors that inputs are multiplied with: multiples of 2^-28, so that with values of at most 24 significant
- * bits every product and partial sum is exact in f64.  Where factors have to sum to 1 they do so exactly, and equal inputs give
+ * merge_weights.h - the factors that inputs are multiplied with.  Those that have to sum to 1 are multiples of 2^-28 and do so
+ * exactly: with values of at most 24 significant bits every product and partial sum is exact in f64, and equal inputs give
  * their own bits.
  */
 #ifndef TM_JOBS_MERGE_WEIGHTS_H
@@ -9,9 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* The nearest multiple of 2^-28; a number too large to have one stays what it is. */
-double tm_merge_weight_round(double weight);
 
 /* Divides by the sum and rounds; what is left of 1 goes to the largest, the first of those.  false: the sum is 0, or so much
    smaller than the weights that dividing by it means nothing. */
@@ -21,7 +18,8 @@ bool tm_merge_weights_normalize(double *weights, uint32_t count);
 #define TM_MERGE_SLERP_PARALLEL 0.9995
 
 /* Factors of the point at t on the arc from a to b; for equal lengths its length is theirs.   dot: a*b; squares: a*a and b*b.
-   out_angle: between both, in radians; NaN where the mix is linear. */
+   out_angle: between both, in radians; NaN where the mix is linear.  Rounded to multiples of 2^-28 on the arc, too, which hides in
+   which place one library's sine is off. */
 void tm_merge_weights_slerp(double dot, double square_a, double square_b, double t, double out_weights[2], double *out_angle);
 
 #endif

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does not match, what cannot be, and what goes wrong:  merges_bad_input.py RUNNER"""
+import json
 import os
 import pathlib
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -129,9 +131,126 @@ def check_shapes_and_types(folder):
     assert found["ids"].kind == "i64" and found["w"].kind == "bf16"
 
 
+def check_no_numbers(folder):
+    """What cannot be computed with is copied whatever its weight, be it alone or equal in all."""
+    ids = write(folder, "ids", {"w": ("i64", numpy.arange(4)), "x": ("f32", values(4))})
+    header = json.dumps({"w": {"dtype": "Z9", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    unknown = folder / "unknown.safetensors"
+    unknown.write_bytes(struct.pack("<Q", len(header)) + header + bytes(range(16)))
+    for model in (ids, unknown):
+        run = files.merge(RUNNER, "linear", folder / "out.safetensors", [model], sets=["w:-:0.5"], flags=1)
+        assert run.code == 0 and run.rows()["w"]["action"] == "copy", run.text()
+    assert (folder / "out.safetensors").read_bytes()[-16:] == bytes(range(16))
+    (folder / "out.safetensors").unlink()
+    x = write(folder, "x", {"x": ("f32", values(4, 1))})
+    _, found = works(folder, "linear", [x, ids], sets=["w:1:0.5"], missing=MISSING["available"], flags=1)
+    assert found["w"].data == files.make("i64", numpy.arange(4)).data
+    _, found = works(folder, "linear", [ids, ids], sets=["w:-:0.3"], flags=1)
+    assert found["w"].data == files.make("i64", numpy.arange(4)).data
+    large = numpy.arange(70_001)
+    same, other, first = (write(folder, name, {"w": ("i64", array), "x": ("f32", values(4))}) for name, array in
+                          (("same", large), ("other", numpy.append(large[:-1], 0)), ("first", large)))
+    for mapped in (0, 1):
+        run, _ = works(folder, "linear", [first, same], map=mapped)
+        assert run.rows()["w"]["action"] == "copy", run.text()
+        refused(folder, "linear", [first, same, other], "which cannot be computed with, and not equal in all", map=mapped)
+    run, found = works(folder, "task", [x], base=ids, missing=MISSING["available"], sets=["w:0:0.5"])
+    assert run.rows()["w"]["action"] == "copy", run.text()
+
+
+def check_copies_in_another_format(folder):
+    """What is copied by a policy and changes its format is computed, of one input, whatever the method."""
+    c = values((3, 4), 3)
+    first = write(folder, "first", {"w": ("f32", values(4)), "only": ("f32", c), "s": ("f32", c)})
+    second = write(folder, "second", {"w": ("f32", values(4, 1)), "s": ("f32", c.T)})
+    for method in ("linear", "slerp", "task", "ties", "dare"):
+        models, base = ([first, second], None) if method in ("linear", "slerp") else ([second], first)
+        _, found = works(folder, method, models, base=base, missing=MISSING["copy"], other=OTHER["copy"], sets=["f:-:4", "d:-:0.5"])
+        for name in ("only", "s"):
+            assert found[name].kind == "bf16" and found[name].data == files.encode("bf16", files.make("f32", c).values()), (method, name)
+
+
+def check_weights_as_they_are(folder):
+    a, b = (write(folder, name, {"w": ("f32", numpy.array([1e9, 3.0]))}) for name in "ab")
+    _, found = works(folder, "linear", [a, b], sets=["w:-:1e-9"], flags=1)
+    x = files.make("f32", numpy.array([1e9, 3.0])).values() * 1e-9
+    assert found["w"].data == files.make("f32", x + x).data, found["w"].values()
+    _, found = works(folder, "linear", [a], sets=["w:-:0.1"], flags=1)
+    assert found["w"].data == files.make("f32", files.make("f32", numpy.array([1e9, 3.0])).values() * 0.1).data
+
+
+def check_lead(folder):
+    """The checkpoint that leads does so whatever its weight, and where it lacks a tensor, the first that has it."""
+    lead, one, two = values((4, 8), 1), values((2, 8), 2), values((3, 8), 3)
+    models = [write(folder, name, {"emb": ("f32", emb), "ids": ("i64", numpy.arange(3) + i), "s": ("f32", values((2, 3 + i), i))})
+              for i, (name, emb) in enumerate((("lead", lead), ("one", one), ("two", two)))]
+    run, found = works(folder, "linear", models, sets=["w:0:0"], rows=ROWS["lead"], other=OTHER["copy"])
+    assert found["emb"].data == mean(one, two[:2]) + files.make("f32", lead[2:]).data, found["emb"].shape
+    assert found["ids"].data == files.make("i64", numpy.arange(3)).data and found["s"].shape == (2, 3), run.text()
+    assert run.rows()["emb"]["change_max"] == "", "values of the leading model take no part"
+    for order, wanted in (([0, 1], files.make("f32", one).data + files.make("f32", lead[2:]).data),
+                          ([1, 0], files.make("f32", lead[:2]).data)):
+        _, found = works(folder, "linear", [models[i] for i in order], sets=["w:0:0:emb"], rows=ROWS["lead"], other=OTHER["skip"])
+        assert found["emb"].data == wanted, (order, found["emb"].shape)
+    _, found = works(folder, "linear", models, sets=["w:0:0"], rows=ROWS["common"], other=OTHER["skip"])
+    assert found["emb"].data == mean(one, two[:2])
+    bare = write(folder, "bare", {"x": ("f32", values(8))})
+    kinds = [write(folder, kind, {"x": ("f32", values(8)), "y": (kind, values(8))}) for kind in ("f32", "bf16")]
+    for weights in ((0.7, 0.3), (0.3, 0.7)):
+        _, found = works(folder, "linear", [bare, *kinds], sets=[f"w:{i + 1}:{weight}" for i, weight in enumerate(weights)],
+                         missing=MISSING["available"])
+        assert found["y"].kind == "f32", weights
+
+
+def check_weightless(folder):
+    """What only models without weight have is not of the result, whatever is done with what is missing."""
+    a, b = write(folder, "a", {"w": ("f32", values(4))}), write(folder, "b", {"w": ("f32", values(4, 1)), "only": ("f32", values(3))})
+    for policy in MISSING.values():
+        for models, base, method, sets in (([a, b], None, "linear", ["w:1:0"]), ([b, a], None, "linear", ["w:0:0"]),
+                                           ([a, b], None, "slerp", ["t:-:0"]), ([a, b], a, "task", ["w:1:0"])):
+            run, found = works(folder, method, models, base=base, sets=sets, missing=policy)
+            assert list(found) == ["w"], list(found)
+            row = plan_of(run, "only")
+            assert (row["action"], row["mismatch"]) == ("skip", "") and "only in b.safetensors, which takes no part" in row["message"], row
+
+
+def check_blocks_of_scalars(folder):
+    """Rows that are scalars may end within a block, of an input too."""
+    plain = write(folder, "plain", {"n": ("f32", values(50))})
+    blocks = files.write_gguf(folder / "blocks.gguf", {"n": files.make("q8_0", values(64, 1))})
+    longer = write(folder, "longer", {"n": ("f32", values(96))})
+    for policy in ("common", "lead", "longest"):
+        run = refused(folder, "linear", [plain, blocks], "no whole number of blocks", rows=ROWS[policy], sets=["f:-:2"])
+        assert plan_of(run, "n")["mismatch"] == "rows"
+    for policy, extent in (("common", 64), ("lead", 64), ("longest", 96)):
+        _, found = works(folder, "linear", [blocks, longer], rows=ROWS[policy], sets=["f:-:2"])
+        assert found["n"].shape == (extent,), (policy, found["n"].shape)
+
+
+def check_long_names(folder):
+    """Texts of rows are whole, so that what differs looks different."""
+    names = ["ä" * 100 + str(i) for i in range(9)]
+    models = [write(folder, name, {"w": ("f32", values((2, 2), i)), "v": ("f32", values((2, 2), i))}) for i, name in enumerate(names)]
+    run, _ = works(folder, "linear", models, sets=["w:8:0:v"])
+    for name in "vw":
+        found = plan_of(run, name)["models"].split(", ")
+        assert sorted(found) == [f"{one}.safetensors" for one in names[:9 if name == "w" else 8]], found
+        assert len(plan_of(run, name)["weights"].split(", ")) == len(found)
+
+
 def check_formats(folder):
     blocks = files.write_gguf(folder / "blocks.gguf", {"w": files.make("q8_0", values((4, 64)))})
     refused(folder, "linear", [blocks, blocks], "safetensors has no such type")
+    mixed = files.write_gguf(folder / "mixed.gguf", {name: files.make("q8_0", values((4, 64))) for name in "vw"})
+    run = refused(folder, "linear", [mixed, blocks], "2 tensors cannot be written; the first is 'v': q8_0: safetensors has no such type",
+                  missing=MISSING["available"])
+    assert plan_of(run, "w")["mismatch"] == "format", run.text()
+    unnamed = [files.write_gguf(folder / f"unnamed{i}.gguf", {"w\udcff": files.make("f32", values((4, 64), i))}) for i in range(2)]
+    run = refused(folder, "linear", unnamed, "its name is not UTF-8")
+    assert run.of("problem") and run.of("planned"), run.text()
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", unnamed)
+    assert run.code == 0, run.text()
+    (folder / "out.gguf").unlink()
     odd = write(folder, "odd", {"w": ("f32", values((4, 33)))})
     run = files.merge(RUNNER, "linear", folder / "out.gguf", [odd], sets=[f"f:-:{0x108}"])
     assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
@@ -156,6 +275,7 @@ def check_arguments(folder):
                           ("d:0:0", "a density of 0; it must be above 0 and at most 1"), ("d:-:1.5", "a density of 1.5"),
                           ("d:0:nan", "a density of"), ("t:-:-0.1", "a t of -0.1; it must be from 0 to 1"), ("t:-:nan", "a t of"),
                           ("s:-:inf", "a scale must be a finite number"), ("w:2:1", "a rule for a model that is not there"),
+                          ("t:1:0.5", "what is set is of no model"), ("f:1:2", "what is set is of no model"),
                           ("w:0:nan:model.norm", "(for 'model.norm')")):
         fails(folder, "linear", [a, b], message, sets=[rule])
     fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:0:1", "w:1:-1"])
@@ -221,6 +341,19 @@ def check_sets(folder):
 def check_little_memory(folder):
     a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
     refused(folder, "linear", [a, b], "memory: the merge takes", memory=1_100_000)
+    # a plan that is accepted is carried out, also where much is copied from files that are not mapped
+    large = {f"t{i}": ("i64", numpy.arange(200_000) + i) for i in range(2)}
+    mixed = write(folder, "mixed", {**large, "w": ("f32", values((64, 1024))), "bytes": ("u8", numpy.ones(50_000))})
+    for method, models in (("linear", [mixed]), ("linear", [mixed, mixed]), ("linear", [mixed, write(folder, "same", {**large,
+                           "w": ("f32", values((64, 1024), 1)), "bytes": ("u8", numpy.ones(50_000))})])):
+        codes = set()
+        for memory in range(1_000_000, 5_000_000, 250_000):
+            run = files.merge(RUNNER, method, folder / "out.safetensors", models, memory=memory)
+            codes.add(run.code)
+            assert run.code == 0 or (run.code == 1 and "memory: the merge takes" in run.text()), (memory, run.text())
+            if run.code == 0:
+                assert int(dict(cell.split("=") for cell in run.of("end")[0])["peak"]) <= memory
+        assert codes == {0, 1}, codes
 
 
 def check_nonfinite(folder):
@@ -233,6 +366,12 @@ def check_nonfinite(folder):
     large = write(folder, "large", {"w": ("f32", numpy.full((8, 8), 3e38))})
     run, _ = works(folder, "linear", [large, large, b], sets=["f:-:3"])
     assert "64 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+    for lead, sets in ((b, ["w:0:0"]), (write(folder, "bare", {"v": ("f32", values(3))}), [])):
+        large = write(folder, "large", {"w": ("f32", numpy.full((8, 8), 3e38)), "v": ("f32", values(3))})
+        other = write(folder, "other", {"w": ("f32", numpy.full((8, 8), 2e38)), "v": ("f32", values(3))})
+        run, _ = works(folder, "linear", [lead, large, other], sets=["f:-:3", *sets], missing=MISSING["available"])
+        assert "64 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+        assert run.rows()["w"]["change_rel"] == "", "there is nothing to compare with"
 
 
 def check_file_limit(folder):
@@ -252,8 +391,9 @@ def check_truncated(folder):
 
 
 def main():
-    checks = [check_missing, check_rows, check_shapes_and_types, check_formats, check_arguments, check_targets, check_sets,
-              check_little_memory, check_nonfinite, check_file_limit, check_truncated]
+    checks = [check_missing, check_rows, check_shapes_and_types, check_no_numbers, check_copies_in_another_format,
+              check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_long_names, check_formats, check_arguments,
+              check_targets, check_sets, check_little_memory, check_nonfinite, check_file_limit, check_truncated]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))

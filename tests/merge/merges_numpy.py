@@ -108,6 +108,47 @@ def check_linear(folder):
             same(other, found, f"linear of {kinds}, in the order {permuted}")
 
 
+def check_equal_weights(folder):
+    """Neither folders, nor names, nor ways to write them, nor the order matter: 1e20 - 1e20 + 1 is not 1e20 + 1 - 1e20."""
+    contents = [numpy.full((4, 32), value) for value in (1e20, 1.0, -1e20)]
+    # the same in all samples, so that only the whole tells one from the other
+    near = [numpy.zeros((200, 64)) for _ in range(3)]
+    for number, array in enumerate(near):
+        array[40, number] = (1e20, 1.0, -1e20)[number]
+        array[50, 1] = (1e20, 1.0, -1e20)[number]
+    for case, arrays in (("far", contents), ("near", near)):
+        results = set()
+        for turn, names in enumerate((("a", "b", "c"), ("c", "a", "b"), ("z/m", "y/m", "x/m"), ("x/m", "../equal/z/m", "y/m"))):
+            own = folder / case / str(turn) / "equal"
+            paths = []
+            for name, array in zip(names, arrays):
+                path = own / f"{name}.safetensors"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                paths.append(files.write_safetensors(path, {"w": files.make("f32", array)}))
+            for order in itertools.islice(itertools.permutations(range(3)), 6 if turn == 0 else 1):
+                found, metadata = files.merged(RUNNER, "linear", own / "out.safetensors", [paths[i] for i in order])
+                results.add(found["w"].data)
+                recorded = [model["path"] for model in json.loads(metadata["tensormorph.merge"])["models"]]
+                assert len(set(recorded)) == 3, recorded
+        assert len(results) == 1, f"{case}: {len(results)} results of equal weights"
+
+
+def recorded_hashes(metadata):
+    record = json.loads(metadata["tensormorph.merge"])
+    return [model["hash"] for model in record["models"]]
+
+
+def check_hashes(folder):
+    """One checkpoint has one hash, however often it is named."""
+    paths = [write(folder, f"hashes.{i}", made(90 + i, "f32")) for i in range(3)]
+    out = folder / "hashes.out.safetensors"
+    alone = recorded_hashes(files.merged(RUNNER, "linear", out, [paths[0], paths[1]])[1])
+    twice = recorded_hashes(files.merged(RUNNER, "linear", out, [paths[0], paths[1], paths[0]])[1])
+    assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
+    twice = recorded_hashes(files.merged(RUNNER, "ties", out, [paths[0], paths[1], paths[0]], base=paths[2], sets=["d:0:0.3"])[1])
+    assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
+
+
 def check_equal_inputs(folder):
     for kind in ("f32", "bf16", "f16"):
         model = made(77, kind)
@@ -219,6 +260,72 @@ def check_ties(folder):
             same(found, wanted, f"ties of {kind}, flags {flags}")
 
 
+# ---- the masks of dare, by the published definitions alone ----
+
+def philox(counter, key):
+    """Philox4x32-10: four words, each an array or a number, and two words of key; lowest words first."""
+    x, low = [numpy.asarray(word, numpy.uint64) for word in counter], numpy.uint64(0xffffffff)
+    k = [numpy.uint64(word) for word in key]
+    for _ in range(10):
+        a, b = x[0] * numpy.uint64(0xd2511f53), x[2] * numpy.uint64(0xcd9e8d57)
+        x = [(b >> numpy.uint64(32)) ^ x[1] ^ k[0], b & low, (a >> numpy.uint64(32)) ^ x[3] ^ k[1], a & low]
+        k = [(k[0] + numpy.uint64(0x9e3779b9)) & low, (k[1] + numpy.uint64(0xbb67ae85)) & low]
+    return x
+
+
+def xxh3(data, seed):
+    """XXH3 of 64 bits of 4 to 8 bytes."""
+    def bits(number):
+        return number & (1 << 64) - 1
+    length, prime = len(data), 0x9fb21c651e98df25
+    secret = (int.from_bytes(bytes.fromhex("7c01812cf721ad1c"), "little") ^ int.from_bytes(bytes.fromhex("ded46de9839097db"), "little"))
+    seed ^= int.from_bytes((seed & 0xffffffff).to_bytes(4, "little"), "big") << 32
+    mixed = (int.from_bytes(data[-4:], "little") + (int.from_bytes(data[:4], "little") << 32)) ^ bits(secret - seed)
+    mixed ^= bits(mixed << 49 | mixed >> 15) ^ bits(mixed << 24 | mixed >> 40)
+    mixed = bits(mixed * prime)
+    mixed = bits((mixed ^ (mixed >> 35) + length) * prime)
+    return mixed ^ mixed >> 28
+
+
+def dare_mask(shape, seed, name, place, density):
+    key = xxh3(name.encode(), xxh3(place.to_bytes(4, "little"), seed))
+    elements = numpy.arange(math.prod(shape), dtype=numpy.uint64)
+    counter, nothing = elements >> numpy.uint64(2), numpy.zeros_like(elements)
+    words = numpy.stack(philox((counter & numpy.uint64(0xffffffff), counter >> numpy.uint64(32), nothing, nothing),
+                               (key & 0xffffffff, key >> 32)))
+    chosen = words[(elements & numpy.uint64(3)).astype(int), elements.astype(int)]
+    return (chosen < math.floor(density * 2.0 ** 32)).reshape(shape)
+
+
+def check_generator(_):
+    """The known answers that the authors of Philox publish."""
+    for counter, key, words in (([0] * 4, [0] * 2, [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
+                                ([0xffffffff] * 4, [0xffffffff] * 2, [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),
+                                ([0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344], [0xa4093822, 0x299f31d0],
+                                 [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1])):
+        assert [int(word) for word in philox(counter, key)] == words, (counter, key)
+
+
+def check_dare_masks(folder):
+    shapes = {"large": (700, 96), "w.123": (5, 32), "lm.head": (67, 1)}
+    base, models = made(43, "f32", shapes=shapes), [made(44 + i, "f32", shapes=shapes) for i in range(3)]
+    paths = [write(folder, f"masks.{i}", tensors) for i, tensors in enumerate([base, *models])]
+    weights, densities, scale = [0.7, 0.25, 1.1], [0.3, 0.5, 1 / 3], 0.8
+    order = sorted(range(3), key=lambda i: weights[i])
+    sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)] + [f"d:{i}:{density!r}" for i, density in enumerate(densities)]
+
+    def merged(name, b, *x, seed):
+        y = b
+        for i in order:
+            kept = dare_mask(b.shape, seed, name, i, densities[i]) & (x[i] != b)
+            y = numpy.where(kept, y + (weights[i] * scale) * ((1 / densities[i]) * (x[i] - b)), y)
+        return y
+    for seed in (0, 1, 0x0123456789abcdef, 2 ** 64 - 1):
+        found, _ = files.merged(RUNNER, "dare", folder / "dare.out.safetensors", paths[1:], base=paths[0], sets=sets + [f"s:-:{scale}"],
+                                seed=seed)
+        same(found, result(None, lambda name, *x, seed=seed: merged(name, *x, seed=seed), base, *models), f"dare with the seed {seed}")
+
+
 def check_dare(folder):
     shapes = {"large": (700, 96), "small": (5, 32)}
     base, model = made(40, "f32", shapes=shapes), made(41, "f32", shapes=shapes)
@@ -284,7 +391,8 @@ def check_large(folder):
 
 
 def main():
-    checks = [check_linear, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
+    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_generator,
+              check_dare_masks, check_dare, check_formats, check_large]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))

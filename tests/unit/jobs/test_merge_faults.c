@@ -54,9 +54,36 @@ static void failures_change_no_byte(void **state) {
   assert_true(failures > 6);
 }
 
+/* Nobody makes it good: then it is said which tensor it was, by whatever lane, and wherever in its course. */
+static void an_error_names_the_tensor(void **state) {
+  static const uint32_t methods[] = { TM_MERGE_LINEAR, TM_MERGE_SLERP, TM_MERGE_TIES };
+  (void)state;
+  for (uint32_t i = 0; i < 3; i++) {
+    for (uint64_t n = 1; n <= 2; n++) {
+      faulty_case one = { .plan = { .function = FAULT_LAUNCH, .first = n, .last = UINT64_MAX, .kind = FAULT_STATUS,
+                                    .status = TM_ERROR_DEVICE_LOST }, .flags = TM_CONTEXT_STRICT };
+      merge_case m;
+      tm_error error = TM_ERROR_INIT;
+      faulty_case_open(&one);
+      const tm_status status = merge(one.context, methods[i], &m, &error);
+      const bool has_happened = atomic_load(&one.plan.faults) != 0;
+      assert_true(has_happened || n > 1);       /* a slow machine may find that somebody else is faster */
+      assert_int_equal(status, has_happened ? TM_ERROR_DEVICE_LOST : TM_OK);
+      if (has_happened && (strncmp(error.text, "tensor 'w", 9) != 0 || strstr(error.text + 9, "tensor '") != NULL)) fail_msg("%s", error.text);
+      end_merge(&m);
+      tm_context_destroy(one.context);
+      uint64_t size = 0;
+      unsigned char *found = take_result(&size);
+      assert_true((found == NULL) == has_happened);
+      free(found);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(failures_change_no_byte),
+    cmocka_unit_test(an_error_names_the_tensor),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device that hangs in the middle of a merge: the file is, byte for byte, what it is without, or it is not there.  What the device
-   has is never freed. */
+   has is never freed.  Calls are among those that are watched (decision 007): a device that proved itself and hangs then holds
+   the job, and with it whoever waits. */
 #define _GNU_SOURCE
 #include "unit/jobs/merge_fault_case.h"
 
-/* Trials run on copies, so what hangs in one harms nobody. */
-static void all_or_nothing(uint64_t call) {
+/* Trials run on copies, so what hangs in one harms nobody.  Returns whether it hung. */
+static bool all_or_nothing(uint64_t call) {
   uint64_t size = 0, found_size = 0;
   unsigned char *wanted = undisturbed(TM_MERGE_LINEAR, &size);
   faulty_case one = { .plan = { .function = FAULT_LAUNCH, .first = call, .last = call, .kind = FAULT_HANG } };
@@ -13,6 +14,7 @@ static void all_or_nothing(uint64_t call) {
   tm_error error = TM_ERROR_INIT;
   faulty_case_open(&one);
   const tm_status status = merge(one.context, TM_MERGE_LINEAR, &m, &error);
+  const bool has_hung = atomic_load(&one.plan.faults) != 0;
   end_merge(&m);
   tm_context_destroy(one.context);
   unsigned char *found = take_result(&found_size);
@@ -25,11 +27,13 @@ static void all_or_nothing(uint64_t call) {
   }
   free(found);
   free(wanted);
+  return has_hung;
 }
 
 static void a_hang_leaves_all_or_nothing(void **state) {
   (void)state;
-  for (uint64_t call = 2; call <= 4; call += 2) all_or_nothing(call);
+  assert_true(all_or_nothing(1));
+  if (!all_or_nothing(4)) print_message("call 4 went to another device\n");    /* a slow machine may find that it is faster */
 }
 
 int main(void) {
