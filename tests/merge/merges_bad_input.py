@@ -105,6 +105,13 @@ def check_rows(folder):
                                    ("common", [second, first], common)):
         _, found = works(folder, "linear", models, rows=ROWS[policy])
         assert found["emb"].data == wanted and found["emb"].shape == (len(wanted) // 16, 4), (policy, found["emb"].shape)
+    none = write(folder, "none", {"emb": ("f32", values((0, 4)))})
+    for order in ([none, first], [first, none]):
+        _, found = works(folder, "linear", order, rows=ROWS["longest"])
+        assert found["emb"].shape == (6, 4) and found["emb"].data == files.make("f32", a).data
+        for policy in ("lead", "common"):
+            _, found = works(folder, "linear", order, rows=ROWS[policy])
+            assert found["emb"].shape == (6 if policy == "lead" and order[0] == first else 0, 4), (policy, found["emb"].shape)
     base = write(folder, "base", {"emb": ("f32", values((5, 4), 3))})
     for method in ("task", "ties", "dare"):
         _, found = works(folder, method, [first, second], base=base, rows=ROWS["longest"], sets=["d:-:0.5"])
