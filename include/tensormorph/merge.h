@@ -43,8 +43,8 @@ typedef struct tm_cell tm_cell;
  * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
  * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too; weights
  * that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
- * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their
- * own (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed
+ * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are
+ * taken in an order of their own (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed
  * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
  * bit.
  */
@@ -127,7 +127,8 @@ typedef struct tm_merge_plan tm_merge_plan;
 
 /*
  * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model; for
- * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others have come behind) and its metadata, and beside them the key
+ * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others
+ * have come behind) and its metadata, and beside them the key
  * "tensormorph.merge": JSON with the version, method, settings, seed and models of this merge.  Models have file names without
  * folders, and the hash of what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64
  * bits) of the tensor's name plus the piece's number as seed.  It is the same whatever was done with the tensors.
