@@ -41,10 +41,11 @@ typedef struct tm_cell tm_cell;
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
  * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
- * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too; weights
- * that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
+ * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too;
+ * weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
  * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are
- * taken in an order of their own (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed
+ * taken in an order of their own (weight, then path), so the order in which they are named changes no byte of a tensor; but for
+ * dare, whose masks are keyed
  * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
  * bit.
  */
@@ -132,8 +133,8 @@ typedef struct tm_merge_plan tm_merge_plan;
  * "tensormorph.merge": JSON with the version, method, settings, seed and models of this merge.  Models have file names without
  * folders, and the hash of what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64
  * bits) of the tensor's name plus the piece's number as seed.  It is the same whatever was done with the tensors.
- * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling thread:
- * where they are large and equal that takes as long as reading them.
+ * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
+ * thread: where they are large and equal that takes as long as reading them.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
@@ -154,7 +155,7 @@ typedef struct tm_merge_description {
   uint64_t mismatch_count;              /* tensors about which something did not match, whatever is done */
   uint64_t refused_count;               /* tensors that stand in the way */
   uint64_t problem_count;               /* of tm_merge_plan_problem; 0: it can be carried out */
-  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp, ties, which look at a tensor before) */
+  uint64_t read_bytes;                  /* that the job will read, some twice (slerp, ties, which look at a tensor before) */
   uint64_t written_bytes;               /* of the result's tensors */
   uint64_t file_bytes;                  /* of all files of the result; 0 if it cannot be arranged */
   uint64_t free_bytes;                  /* of the file system; UINT64_MAX: nobody can tell */
@@ -201,8 +202,8 @@ typedef struct tm_merge_job_options {
  * undefined where the checkpoint that leads takes no part.
  * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  A device that fails is left out.
  * One that hangs is given up where its calls are watched, which the first few of each kind are; later one that works in the calling
- * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is there;
- * a job that ends otherwise leaves everything as it was.  options may be NULL.
+ * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is
+ * there; a job that ends otherwise leaves everything as it was.  options may be NULL.
  * TM_ERROR_ARGUMENT (the plan has problems, or was carried out before), TM_ERROR_NO_MEMORY; the job itself: TM_ERROR_CHANGED (an
  * input changed meanwhile), TM_ERROR_IO, TM_BUSY (somebody else writes the same), TM_ERROR_CANCELLED, ...
  */

@@ -361,7 +361,8 @@ static const char *why_not_cut(const decision *d) {
   const uint64_t common = d->item->common_count;
   bool fits = is_whole_blocks(common, tm_format_find(d->item->format));
   if (d->item->action != TM_MERGE_COMPUTE) return NULL;
-  for (uint32_t i = 0; i < d->parts.count; i++) fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
   if (d->has_rest) fits = fits && is_whole_blocks(common, tm_format_find(d->rest.tensor->format));
   return fits ? NULL : "the rows that all have are no whole number of blocks";
 }

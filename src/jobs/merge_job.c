@@ -308,7 +308,9 @@ static tm_status fill_state(merge_state *state, tm_error *error) {
   const bool has_room = state->copied_bytes == 0 || state->copy_room.memory != NULL;
   state->most_units = tm_merge_most_units(state->memory, state->plan->unit_bytes);
   const bool has_words = state->looked_words == 0 || state->words != NULL;
-  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  if (state->open == NULL || !has_words || !has_room || !state->has_lock)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  return TM_OK;
 }
 
 tm_status tm_merge_job_start(tm_merge_plan *plan, tm_job_complete_fn complete, void *complete_context, tm_job **out_job,
