@@ -20,6 +20,7 @@ typedef struct search {
   tm_diff_likeness       likeness;
   uint32_t               flipped;       /* of TRANSPOSE: the side whose axes are reversed */
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
+  bool                   is_for_moved;  /* among pairs of one name, for their content elsewhere */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
 } search;
@@ -36,12 +37,19 @@ static uint64_t hash_words(const uint64_t *words, uint64_t count) {
   return hash.low;
 }
 
+static uint64_t hash_text(const char *text) {
+  tm_content_hash hash = { 0, 0 };
+  tm_content_hash_add(&hash, 0, text, strlen(text));
+  return hash.low;
+}
+
 /* ---- who can be equal to whom ---- */
 
 static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  if (info == NULL || tensor->element_count == 0 || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
-  if (s->likeness == TM_DIFF_LIKE_BYTES) return true;
+  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
+  if (s->likeness == TM_DIFF_LIKE_BYTES) return tensor->bytes != 0 || tensor->element_count == 0;
+  if (info == NULL || tensor->element_count == 0) return false;
   if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
@@ -50,21 +58,26 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   return s->flipped == 1 || !tm_transposed_can_flip(tensor);    /* those that can were looked for the other way round */
 }
 
-/* Of a few elements the shape has to be the same. */
+/* Of a few elements the shape has to be the same, but for axes of 1. */
 static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
   uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
   if (s->likeness == TM_DIFF_LIKE_BYTES) {
-    words[count++] = tensor->format;
+    words[count++] = tensor->format != TM_FORMAT_NONE ? tensor->format : hash_text(tensor->type_name);
     words[count++] = tensor->bytes;
     if (!is_small) return hash_words(words, count);
   }
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
   const bool is_reversed = s->likeness == TM_DIFF_LIKE_TRANSPOSE && side == s->flipped;
-  for (uint32_t i = 0; i < dims.rank && !is_small; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
-  for (uint32_t i = 0; i < tensor->rank && is_small; i++) words[count++] = tensor->dims[i];
+  for (uint32_t i = 0; i < dims.rank; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
   return hash_words(words, count);
+}
+
+static bool is_looked_for(const search *s, uint32_t side, uint64_t tensor) {
+  const uint8_t moved = TM_DIFF_UNEQUAL | TM_DIFF_EXCLUDED;
+  if (s->is_for_moved) return (s->pairing->sides[side].marks[tensor] & moved) == TM_DIFF_UNEQUAL;
+  return tm_diff_pairing_is_left(s->pairing, side, tensor);
 }
 
 static tm_status list_all(search *s, tm_error *error) {
@@ -73,8 +86,8 @@ static tm_status list_all(search *s, tm_error *error) {
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
       if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
-      if (!is_eligible(s, side, tensor_at(s, side, i))) continue;
-      const bool is_left = tm_diff_pairing_is_left(s->pairing, side, i);
+      const bool is_left = is_looked_for(s, side, i);
+      if (!is_eligible(s, side, tensor_at(s, side, i)) || (s->is_for_moved && !is_left)) continue;
       s->groups.entries[s->groups.count++] = (tm_content_entry){
         .key = class_of(s, side, tensor_at(s, side, i)), .tensor = i, .side = side, .is_left = is_left,
         .is_wanted = is_left && tm_diff_pairing_has(s->pairing, side, i, TM_DIFF_SELECTED) };
@@ -87,8 +100,10 @@ static tm_status list_all(search *s, tm_error *error) {
 
 static tm_status sample_transpose(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   double values[TM_TRANSPOSED_SAMPLES];
-  const bool is_flipped = entry->side == s->flipped;
-  TM_TRY(tm_transposed_sample(s->pairing->sides[entry->side].archive, entry->tensor, is_flipped, s->sample_count, values, error));
+  uint64_t places[TM_TRANSPOSED_SAMPLES];
+  const tm_archive *archive = s->pairing->sides[entry->side].archive;
+  tm_transposed_places(archive, entry->tensor, s->sample_count, places);
+  TM_TRY(tm_transposed_sample(archive, entry->tensor, entry->side == s->flipped, places, s->sample_count, values, error));
   *out_digest = (tm_content_digest){ .is_constant = memcmp(values, values + 1, (s->sample_count - 1) * sizeof *values) == 0 };
   tm_content_hash_add(&out_digest->hash, 0, values, s->sample_count * sizeof *values);
   return TM_OK;
@@ -101,7 +116,8 @@ static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_
 }
 
 static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
-  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
+  const bool is_turned = s->likeness == TM_DIFF_LIKE_TRANSPOSE && entry->side == s->flipped;
+  const tm_content_view view = is_turned ? TM_CONTENT_TURNED : s->likeness == TM_DIFF_LIKE_BYTES ? TM_CONTENT_BYTES : TM_CONTENT_VALUES;
   return tm_content_digest_take(s->digester, s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
 }
 
@@ -158,7 +174,7 @@ static tm_status read_whole(const search *s, const tm_content_entry *entry, tm_c
 
 static bool can_compare(const search *s, const tm_archive_tensor *a, const tm_archive_tensor *b) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return tm_transposed_is_possible(a, b);
-  const bool is_same_format = a->format == b->format;
+  const bool is_same_format = a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
   if (a->element_count != b->element_count) return false;
   if (s->likeness == TM_DIFF_LIKE_BYTES) return is_same_format && a->bytes == b->bytes;
   return !is_same_format || tm_format_find(a->format)->kind == TM_KIND_BLOCK;   /* else equal values have equal bytes */
@@ -170,10 +186,11 @@ static const tm_diff_paired paired_by[] = {
   [TM_DIFF_LIKE_TRANSPOSE] = TM_DIFF_PAIRED_TRANSPOSED,
 };
 
-/* `one` has no counterpart; with is_tied the other one has another. */
+/* `one` has no counterpart; with is_tied the other one has another, which holds the same unless it is marked as unequal. */
 static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other, bool is_tied, tm_error *error) {
   tm_diff_pair pair = { .a = side == 0 ? one : other, .b = side == 0 ? other : one, .paired = (uint8_t)paired_by[s->likeness],
-                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true };
+                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true,
+                        .is_sole = is_tied && tm_diff_pairing_has(s->pairing, 1 - side, other, TM_DIFF_UNEQUAL) };
   if (!can_compare(s, tensor_at(s, 0, pair.a), tensor_at(s, 1, pair.b))) return TM_OK;
   TM_TRY(tm_diff_pairing_add(s->pairing, &s->pairs, pair, error));
   tm_diff_pair *added = &s->pairs.items[s->pairs.count - 1];
@@ -186,16 +203,22 @@ static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other
 typedef struct equals {
   const tm_content_group *group;
   uint64_t                left_counts[2];
-  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with a counterpart by name, if there is one */
+  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with an equal counterpart, if there is one */
   bool                    is_trivial;   /* a few elements or a constant: equal to many without meaning anything */
 } equals;
+
+static uint32_t rank_of(const search *s, const tm_content_entry *entry) {
+  if (entry == NULL) return 0;
+  if (tm_diff_pairing_has(s->pairing, entry->side, entry->tensor, TM_DIFF_UNEQUAL)) return 1;
+  return entry->is_left ? 2 : 3;
+}
 
 static equals look_at(const search *s, const tm_content_group *group) {
   equals found = { .group = group };
   for (uint64_t i = group->begin; i < group->end; i++) {
     const tm_content_entry *entry = tm_content_groups_entry(&s->groups, i), **first = &found.firsts[entry->side];
     found.left_counts[entry->side] += entry->is_left;
-    if (*first == NULL || ((*first)->is_left && !entry->is_left)) *first = entry;
+    if (rank_of(s, entry) > rank_of(s, *first)) *first = entry;
     found.is_trivial = found.is_trivial || entry->is_constant || tensor_of(s, entry)->element_count <= FEW_ELEMENTS;
   }
   return found;
@@ -249,16 +272,18 @@ static bool is_clear_pair(const search *s, const tm_content_group *group) {
   return a->side != b->side && !a->is_constant;
 }
 
-/* The groups of those whose samples agree: either they are clear, or all of them is read. */
+/* The groups of those whose samples agree: either they are clear, or all of them is read.  The few elements that are looked at for a
+   transpose are alike in everything that has mostly zeros: for what has a counterpart already that is not worth reading it. */
 static tm_status digest_unclear(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
-  while (s->likeness != TM_DIFF_LIKE_TRANSPOSE && tm_content_groups_next(&s->groups, &group)) {
+  while (tm_content_groups_next(&s->groups, &group)) {
     for (uint64_t i = group.begin; i < group.end; i++) {
       tm_content_entry *entry = tm_content_groups_entry(&s->groups, i);
-      entry->is_kept = !is_clear_pair(s, &group);
+      const bool is_worth_it = s->likeness != TM_DIFF_LIKE_TRANSPOSE || !entry->is_constant || entry->is_left;
+      entry->is_kept = (s->is_for_moved || !is_clear_pair(s, &group)) && is_worth_it;
     }
   }
-  for (uint64_t i = 0; i < s->groups.count && s->likeness != TM_DIFF_LIKE_TRANSPOSE; i++) {
+  for (uint64_t i = 0; i < s->groups.count; i++) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;
@@ -294,6 +319,18 @@ static tm_status hand_over(search *s, tm_diff_pairs *pairs, tm_error *error) {
   return status;
 }
 
+/* Only of those that are looked for; what they hold is known to be equal. */
+static void count_moved(const search *s, tm_diff_moved *moved) {
+  tm_content_group group = { 0, 0 };
+  while (tm_content_groups_next(&s->groups, &group)) {
+    const equals found = look_at(s, &group);
+    if (found.is_trivial || found.left_counts[0] == 0 || found.left_counts[1] == 0) continue;
+    const bool is_first = moved->count == 0 || found.firsts[0]->tensor < moved->first[0];
+    for (uint32_t side = 0; side < 2 && is_first; side++) moved->first[side] = found.firsts[side]->tensor;
+    moved->count += found.left_counts[0];
+  }
+}
+
 static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
   TM_TRY(list_all(s, error));
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) {          /* mostly a few tell */
@@ -314,6 +351,18 @@ tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digest
   tm_diff_pairs_init(&s.pairs, pairing->memory);
   const tm_status status = find(&s, pairs, error);
   tm_diff_pairs_deinit(&s.pairs);
+  tm_content_groups_deinit(&s.groups);
+  return status;
+}
+
+tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error) {
+  search s = { .pairing = pairing, .digester = digester, .likeness = TM_DIFF_LIKE_BYTES, .is_for_moved = true };
+  s.groups.memory = pairing->memory;
+  *out_moved = (tm_diff_moved){ 0, { 0, 0 } };
+  tm_status status = list_all(&s, error);
+  if (status == TM_OK) status = take_samples(&s, error);
+  if (status == TM_OK) status = digest_unclear(&s, error);
+  if (status == TM_OK) count_moved(&s, out_moved);
   tm_content_groups_deinit(&s.groups);
   return status;
 }

@@ -23,4 +23,13 @@ typedef enum tm_diff_likeness {
 tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness,
                                uint32_t flipped, tm_diff_pairs *pairs, tm_error *error);
 
+/* Tensors of which a pair of one name turned out not to be equal, while what they hold is in such a tensor of another name. */
+typedef struct tm_diff_moved {
+  uint64_t count;               /* of a's selected ones; constants and very small ones are not looked for */
+  uint64_t first[2];            /* of a, and the one of b that holds the same */
+} tm_diff_moved;
+
+/* As tm_diff_content_pair */
+tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text.h"
 #include "jobs/diff_content.h"
 #include "jobs/diff_pairing.h"
 #include "jobs/diff_stream.h"
@@ -52,6 +53,8 @@ static tm_status compare_by_name(diff_state *state, tm_error *error) {
   tm_diff_pairs_init(&pairs, state->memory);
   tm_status status = tm_diff_pairing_by_name(&state->pairing, &pairs, error);
   if (status == TM_OK) status = tm_diff_stream_run(&state->setting, pairs.items, pairs.count, error);
+  for (uint64_t i = 0; i < pairs.count && status == TM_OK; i++)
+    if (!pairs.items[i].is_equal) tm_diff_pairing_mark_unequal(&state->pairing, &pairs.items[i]);
   tm_diff_pairs_deinit(&pairs);
   return status;
 }
@@ -83,6 +86,22 @@ static void note_ambiguous(const diff_state *state) {
   tm_job_add_note(state->setting.job, text);
 }
 
+/* Of the rows nobody could tell: each of them only says that its pair differs. */
+static tm_status note_moved(diff_state *state, tm_error *error) {
+  tm_diff_moved moved;
+  char names[2][200], text[640];
+  TM_TRY(tm_diff_content_find_moved(&state->pairing, &state->digester, &moved, error));
+  if (moved.count == 0) return TM_OK;
+  for (uint32_t side = 0; side < 2; side++) {
+    const tm_string name = tm_archive_tensor_at(state->sources[side].archive, moved.first[side])->name;
+    tm_text_escape(name.data, name.length, names[side], sizeof names[side]);
+  }
+  (void)snprintf(text, sizeof text, "%" PRIu64 " tensors that differ from those of their names are in the second checkpoint under other "
+                 "names; the first, %s, is %s there", moved.count, names[0], names[1]);
+  tm_job_add_note(state->setting.job, text);
+  return TM_OK;
+}
+
 static tm_status compare_by_content(diff_state *state, tm_error *error) {
   static const struct { tm_diff_likeness likeness; uint32_t flipped; } rounds[] = {
     { TM_DIFF_LIKE_BYTES, 0 }, { TM_DIFF_LIKE_VALUES, 0 }, { TM_DIFF_LIKE_TRANSPOSE, 1 }, { TM_DIFF_LIKE_TRANSPOSE, 0 },
@@ -92,7 +111,7 @@ static tm_status compare_by_content(diff_state *state, tm_error *error) {
     TM_TRY(compare_alike(state, rounds[i].likeness, rounds[i].flipped, error));
   }
   note_ambiguous(state);
-  return TM_OK;
+  return note_moved(state, error);
 }
 
 static tm_status list_rest(diff_state *state, tm_error *error) {

@@ -76,6 +76,11 @@ uint64_t tm_diff_pairing_ambiguous_count(const tm_diff_pairing *pairing) {
   return count;
 }
 
+void tm_diff_pairing_mark_unequal(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
+  pairing->sides[0].marks[pair->a] |= TM_DIFF_UNEQUAL;
+  pairing->sides[1].marks[pair->b] |= TM_DIFF_UNEQUAL;
+}
+
 /* A tensor counts once: with its first counterpart. */
 bool tm_diff_pairing_counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
   if (tensor == TM_DIFF_NO_TENSOR) return false;

@@ -10,6 +10,7 @@
 #define TM_DIFF_SELECTED 0x1u           /* the patterns choose it */
 #define TM_DIFF_MATCHED  0x2u           /* it has a counterpart */
 #define TM_DIFF_EXCLUDED 0x4u           /* the patterns leave it out, and with it its counterpart of another name */
+#define TM_DIFF_UNEQUAL  0x8u           /* which has its name, but does not hold the same */
 
 /* Of one that may still find its counterpart: when it was looked for, there were several. */
 #define TM_DIFF_AMBIGUOUS 0x10u
@@ -17,7 +18,7 @@
 typedef struct tm_diff_side {
   const tm_archive *archive;
   uint64_t          count;              /* of tensors */
-  uint8_t          *marks;              /* by tensor: TM_DIFF_SELECTED, TM_DIFF_MATCHED, TM_DIFF_EXCLUDED */
+  uint8_t          *marks;              /* by tensor: TM_DIFF_SELECTED, TM_DIFF_* */
   uint64_t         *searched_bytes;     /* by tensor: counted as done while its counterpart was looked for */
 } tm_diff_side;
 
@@ -54,6 +55,8 @@ void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair);
 void tm_diff_pairing_mark_ambiguous(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor);
 /* Of those, the ones that have none to this day. */
 uint64_t tm_diff_pairing_ambiguous_count(const tm_diff_pairing *pairing);
+/* What they hold has turned out not to be the same. */
+void tm_diff_pairing_mark_unequal(tm_diff_pairing *pairing, const tm_diff_pair *pair);
 /* Adds a pair; which sides count, and whether it is hidden, follows from what is known of the tensors.   TM_ERROR_NO_MEMORY */
 tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error);
 

@@ -79,8 +79,13 @@ static uint64_t scatter(uint64_t number) {
   return x ^ (x >> 31);
 }
 
-tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, uint32_t count, double *out_values,
-                               tm_error *error) {
+void tm_transposed_places(const tm_archive *archive, uint64_t tensor, uint32_t count, uint64_t *out_places) {
+  const uint64_t elements = tm_archive_tensor_at(archive, tensor)->element_count;
+  for (uint32_t i = 0; i < count; i++) out_places[i] = (elements <= count ? i : scatter(i)) % elements;
+}
+
+tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, const uint64_t *places, uint32_t count,
+                               double *out_values, tm_error *error) {
   unsigned char block[MOST_BLOCK_BYTES];
   double values[MOST_BLOCK_ELEMENTS];
   tm_squeezed_dims dims;
@@ -88,11 +93,70 @@ tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool 
   const tm_format_info *info = tm_format_find(found->format);
   tm_squeezed_dims_take(found, &dims);
   for (uint32_t i = 0; i < count; i++) {
-    const uint64_t place = scatter(i) % found->element_count, at = is_flipped ? stored_place(&dims, place) : place;
+    const uint64_t at = is_flipped ? stored_place(&dims, places[i]) : places[i];
     TM_TRY(tm_archive_read(archive, tensor, at / info->block_elements * info->block_bytes, block, info->block_bytes, error));
     tm_codec_find(info->format)->decode(block, info->block_elements, values);
-    out_values[i] = values[at % info->block_elements];
+    out_values[i] = tm_f64_unified(values[at % info->block_elements]);
   }
+  return TM_OK;
+}
+
+/* ---- others than the usual ---- */
+
+#define CHUNK_ELEMENTS 4096u
+#define GOLDEN_RATIO 0.6180339887498949
+
+typedef struct other_places {
+  uint32_t  count;
+  uint64_t *places;
+} other_places;
+
+/* At most `most` of a chunk, from a place on that is another one in each. */
+static void pick(const double *values, uint64_t count, uint64_t first, double usual, uint64_t most, other_places *found) {
+  const uint64_t start = scatter(first) % count;
+  for (uint64_t i = 0; i < count && most > 0 && found->count < TM_TRANSPOSED_SAMPLES; i++) {
+    const uint64_t at = (start + i) % count;
+    const double value = tm_f64_unified(values[at]);
+    if (memcmp(&value, &usual, sizeof usual) == 0) continue;
+    found->places[found->count++] = first + at;
+    most--;
+  }
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    const uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Steps of that size visit each of `count` once, and are all over them soon. */
+static uint64_t step_over(uint64_t count) {
+  uint64_t step = tm_max_u64(1, (uint64_t)((double)count * GOLDEN_RATIO));
+  while (common_divisor(step, count) != 1) step++;
+  return step;
+}
+
+tm_status tm_transposed_find_others(const tm_archive *archive, uint64_t tensor, const tm_transposed_search *search, uint32_t *out_count,
+                                    uint64_t *out_places, tm_error *error) {
+  unsigned char data[CHUNK_ELEMENTS * 8];
+  double values[CHUNK_ELEMENTS];
+  const tm_archive_tensor *one = tm_archive_tensor_at(archive, tensor);
+  const tm_format_info *info = tm_format_find(one->format);
+  const uint64_t chunks = tm_divide_up(one->element_count, CHUNK_ELEMENTS), step = step_over(chunks);
+  const uint64_t most = tm_max_u64(2, tm_divide_up(TM_TRANSPOSED_SAMPLES, chunks));
+  other_places found = { 0, out_places };
+  for (uint64_t i = 0, chunk = 0; i < chunks && found.count < TM_TRANSPOSED_SAMPLES; i++, chunk = (chunk + step) % chunks) {
+    const uint64_t first = chunk * CHUNK_ELEMENTS, count = tm_min_u64(CHUNK_ELEMENTS, one->element_count - first);
+    const uint64_t bytes = count / info->block_elements * info->block_bytes;
+    if (atomic_load_explicit(search->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;
+    TM_TRY(tm_archive_read(archive, tensor, first / info->block_elements * info->block_bytes, data, bytes, error));
+    tm_codec_find(info->format)->decode(data, count, values);
+    pick(values, count, first, search->usual, most, &found);
+  }
+  *out_count = found.count;
   return TM_OK;
 }
 

@@ -292,6 +292,50 @@ class Diff(harness.CommandTest):
             self.run_command("diff", *paths, code=1)[0],
         )
 
+    def test_types_that_nobody_knows(self):
+        data = bytes(range(64))
+        paths = self.pair({"old": ("X9", (64,), data), "w": ("X9", (64,), data)}, {"new": ("X9", (64,), data), "w": ("X9", (64,), b"\1" + data[1:])})
+        rows = {(row["verdict"], row["name"]): row for row in self.rows(*paths)}
+        self.assertEqual(rows["renamed", "old"]["other_name"], "new")
+        self.assertNotIn("changed", rows["changed", "w"])
+        self.assertNotIn("equal", rows["changed", "w"])
+
+    def test_bytes_of_bool(self):
+        """All that is not 0 is true, but identical it is not."""
+        paths = self.pair({"m": ("BOOL", (4,), b"\1\0\1\1")}, {"m": ("BOOL", (4,), b"\1\0\xff\1")})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"]), ("changed", 3, 0))
+        self.run_command("diff", *paths, "--tolerance", "0")
+
+    def test_wide_integers(self):
+        """No f64 holds them, and still nothing of their differences is lost."""
+        ids = [2**60 + 1, 2**62, -(2**63)]
+        longs = lambda values: ("I64", (len(values),), struct.pack(f"<{len(values)}q", *values))
+        paths = self.pair({"x": longs(ids)}, {"x": longs([value + 1 for value in ids])})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"], row["distance"]), ("changed", 0, 1, math.sqrt(3)))
+        self.run_command("diff", *paths, "--tolerance", "0", code=1)
+        for number, other in ((2**53 + 1, ("F64", (1,), struct.pack("<d", 2.0**53))), (2**62, ("U64", (1,), struct.pack("<Q", 2**62 + 100)))):
+            (row,) = self.rows(*self.pair({"x": longs([number])}, {"x": other}))
+            self.assertEqual((row["verdict"], row["equal"]), ("changed", 0))
+        same = self.pair({"x": longs([2**53 + 1])}, {"x": ("U64", (1,), struct.pack("<Q", 2**53 + 1))})
+        self.assertEqual(self.rows(*same, code=0)[0]["verdict"], "retyped")
+
+    def test_values_across_formats(self):
+        """0 is -0, and one NaN another, under the same name and under others."""
+        halves = ("F16", (12,), struct.pack("<12e", -0.0, math.nan, *range(10)))
+        singles = f32([0.0, -math.nan, *range(10)])
+        for name in ("w", "v"):
+            self.assertEqual(self.rows(*self.pair({"w": halves}, {name: singles}), code=0)[0]["verdict"], "retyped")
+        whole = self.pair({"w": ("F16", (2,), struct.pack("<2e", -0.0, 3))}, {"w": ("I8", (2,), b"\0\3")})
+        self.assertEqual(self.rows(*whole, code=0)[0]["verdict"], "retyped")
+
+    def test_other_blocks_of_equal_values(self):
+        for name, scale, quant in (("a.gguf", 0.5, 2), ("b.gguf", 1.0, 1)):
+            self.gguf(name, {"w": (8, (1, 32), struct.pack("<e32b", scale, *[quant] * 32))})
+        self.assertEqual(self.rows("a.gguf", "b.gguf", code=0)[0]["verdict"], "retyped")
+        self.run_command("diff", "a.gguf", "b.gguf", "--exact", code=1)
+
     def test_real_exports(self):
         """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""
         old, new = (self.data_file("silero-vad", f"silero_vad_{name}.onnx") for name in ("16k_op15", "op18_ifless"))
