@@ -8,6 +8,7 @@
 #include "job_report.h"
 #include "job_watch.h"
 #include "merge_flags.h"
+#include "merge_hashes.h"
 #include "merge_outcome.h"
 #include "merge_plan_text.h"
 #include "merge_words.h"
@@ -24,6 +25,8 @@ typedef struct merge_run {
   tm_checkpoint    *base;
   tm_merge_plan    *plan;
   tm_job           *job;        /* NULL: nothing was begun */
+  const char       *changed[TM_MERGE_MOST_HASHES];      /* paths of models that are not what the recipe has the hash of */
+  uint32_t          changed_count;
   uint64_t          refusal_count;
   int               signal_number;
   tm_status         status;     /* how the job ended */
@@ -66,6 +69,9 @@ static void print_json(const merge_run *merge) {
   tm_json_text(&json, "method", tm_merge_word_text(tm_merge_methods, merge->request.method));
   tm_json_text(&json, "output", merge->request.output);
   tm_json_text(&json, "recipe", tm_merge_plan_provenance(merge->plan));
+  tm_json_begin_array(&json, "changed_models", false);
+  for (uint32_t i = 0; i < merge->changed_count; i++) tm_json_text(&json, NULL, merge->changed[i]);
+  tm_json_end_array(&json);
   tm_merge_plan_print_json(merge->plan, &json);
   if (merge->job != NULL) print_job_json(merge, &json);
   tm_json_end_object(&json);
@@ -81,7 +87,11 @@ static int judge(const merge_run *merge) {
     return tm_interrupt_exit_code(merge->signal_number);
   }
   if (merge->signal_number != 0) fputs("tensormorph: the interruption came too late; the merge is complete\n", stderr);
-  if (merge->status == TM_OK) return merge->invocation->output->error != 0 ? TM_EXIT_TROUBLE : TM_EXIT_OK;
+  for (uint32_t i = 0; i < merge->changed_count; i++)
+    tm_complain_as(TM_EXIT_FOUND, "%.900s is not what the recipe has the hash of; what was written is another merge than was recorded",
+                   merge->changed[i]);
+  if (merge->status == TM_OK && merge->invocation->output->error != 0) return TM_EXIT_TROUBLE;
+  if (merge->status == TM_OK) return merge->changed_count != 0 ? TM_EXIT_FOUND : TM_EXIT_OK;
   tm_complain(&merge->error);
   return TM_EXIT_TROUBLE;
 }
@@ -114,6 +124,8 @@ static int run_job(merge_run *merge) {
   tm_interrupt_watch_begin(&merge->invocation->interrupt);
   tm_elsewhere_notes_make(&merge->elsewhere, merge->context, &merge->invocation->preferences.devices,
                           operation_of(merge->request.method), merge->job);
+  if (merge->status == TM_OK)
+    merge->changed_count = tm_merge_hashes_compare(&merge->request, tm_merge_plan_provenance(merge->plan), merge->changed);
   const tm_status printed = print_outcome(merge);
   const int       exit_code = judge(merge);
   return exit_code == TM_EXIT_OK && printed != TM_OK ? TM_EXIT_TROUBLE : exit_code;
@@ -246,13 +258,14 @@ const tm_command tm_command_merge = {
       "with one of them. Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
       "mismatch with what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or "
       "--other say otherwise; nothing is left out unsaid.\n"
-      "A MODEL goes by its file name, with or without extension, or by its number from 1. Without GLOB an option is for all "
+      "A MODEL goes by its file name or a longer end of its path, with or without extension, or by its number from 1. Without GLOB an option is for all "
       "tensors that no GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose "
       "paths begin at its folder.\n"
       "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and "
       "never an input. Which devices take part changes no byte, and neither does the order of models (but for dare). The metadata "
       "record the whole recipe (tensormorph.merge), with hashes of what was read: --recipe of a merged file merges again.\n"
-      "The exit code is 0 if it was merged (or, with --dry-run, could be), 1 if the plan is refused, 2 for a wrong command line or "
+      "The exit code is 0 if it was merged (or, with --dry-run, could be), 1 if the plan is refused or a model is not what the "
+      "recipe has the hash of, 2 for a wrong command line or "
       "recipe, 3 if a file, the disk or a device is in trouble.\n"
       "Ctrl-C ends the job in order, nothing is written then, and the exit code is 130. A second one ends it at once.",
   .flags = tm_merge_flags,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "complain.h"
+#include "merge_hashes.h"
 #include "merge_recipe.h"
 #include "merge_words.h"
 #include "quantity.h"
@@ -27,7 +28,7 @@ const tm_flag tm_merge_flags[] = {
   { "t", 0, TM_FLAG_TEXT, false, "[GLOB:]T", "of --slerp: 0 is the first model, 1 the second (usually 0.5); repeatable" },
   { "scale", 0, TM_FLAG_TEXT, false, "[GLOB:]S",
     "of --task, --ties and --dare: what the sum of differences is multiplied with; repeatable" },
-  { "dtype", 0, TM_FLAG_TEXT, false, "[GLOB:]FORMAT", "format of the result (usually as in the base or first model); repeatable" },
+  { "dtype", 0, TM_FLAG_TEXT, false, "[GLOB:]FORMAT", "format of the result (usually lead: as in the base or first model); repeatable" },
   { "seed", 0, TM_FLAG_TEXT, false, "N", "of --dare: another number drops other elements (usually 0)" },
   { "normalize", 0, TM_FLAG_SWITCH, true, NULL,
     "divide by what the weights add up to (linear and ties do unless told --no-normalize)" },
@@ -138,10 +139,25 @@ static tm_status read_operands(const tm_arguments *arguments, tm_merge_request *
   return status;
 }
 
+/* With these something else may be read of the models than the recipe has the hashes of. */
+static bool changes_inputs(const tm_arguments *arguments) {
+  static const char *const names[] = { "base", "weight", "t", "scale", "missing", "rows", "other" };
+  for (uint32_t i = 0; i < arguments->count; i++) {
+    const char *name = arguments->items[i].flag->name;
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+      if (strcmp(name, names[n]) == 0) return true;
+    for (const tm_merge_word *method = tm_merge_methods; method->text != NULL; method++)
+      if (strcmp(name, method->text) == 0) return true;
+  }
+  return false;
+}
+
 tm_status tm_merge_flags_read(tm_context *context, const tm_arguments *arguments, tm_merge_request *request, tm_error *error) {
   const char *recipe = tm_arguments_value(arguments, "recipe");
   tm_status   status = read_operands(arguments, request, error);
   if (status == TM_OK && recipe != NULL) status = tm_merge_recipe_load(context, recipe, request, error);
+  if (changes_inputs(arguments)) tm_merge_hashes_forget(request);
+  if (status == TM_OK) status = tm_merge_hashes_check(request, error);
   if (status == TM_OK) status = read_method(arguments, request, error);
   if (status == TM_OK) status = read_settings(arguments, request, error);
   if (status == TM_OK) status = read_policies(arguments, request, error);

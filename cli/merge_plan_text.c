@@ -74,16 +74,27 @@ static void print_mismatch(const plan_places *places, const tm_cell *cells, uint
   tm_printable_wrap(stream, text, is_narrow ? NARROW_INDENT : MISMATCH_INDENT, width);
 }
 
-static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {
+static bool has_text(const tm_cell *cell) { return cell->defined != 0 && cell->count != 0; }
+
+/* Of the rows that have something to say those with a mismatch, or those without. */
+static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t width, tm_output_stream *stream) {
   tm_cell           cells[TM_MAX_COLUMNS];
   bool              has_begun = false;
   const plan_places places = find_places(plan);
   for (uint64_t row = 0; stream->error == 0 && plan_row(plan, row, cells); row++) {
-    if (cells[places.mismatch].defined == 0 || cells[places.mismatch].count == 0) continue;
-    if (!has_begun) tm_output_format(stream, "\nwhat does not match:\n" MISMATCH_FORMAT "tensor\n", "action", "mismatch");
+    const bool is_mismatch = has_text(&cells[places.mismatch]);
+    if (is_mismatch != mismatches || (!is_mismatch && !has_text(&cells[places.message]))) continue;
+    if (!has_begun)
+      tm_output_format(stream, "\n%s:\n" MISMATCH_FORMAT "tensor\n", mismatches ? "what does not match" : "what else is told of tensors",
+                       "action", mismatches ? "mismatch" : "");
     has_begun = true;
     print_mismatch(&places, cells, width, stream);
   }
+}
+
+static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {
+  print_rows_told(plan, true, width, stream);
+  print_rows_told(plan, false, width, stream);
 }
 
 static void print_counts(const tm_merge_description *plan, tm_output_stream *stream) {

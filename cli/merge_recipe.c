@@ -253,13 +253,15 @@ static tm_status take_list(recipe *r, const key_row *row, const scope *where, co
 
 /* { a: 0.3, b: 0.7 } */
 static tm_status take_names(recipe *r, const key_row *row, const scope *where, const yaml_node_t *map) {
-  char place[PLACE_BYTES];
+  char     place[PLACE_BYTES];
+  uint32_t named = 0;
   for (const yaml_node_pair_t *pair = map->data.mapping.pairs.start; pair < map->data.mapping.pairs.top; pair++) {
     const yaml_node_t *key = node_at(r, pair->key);
     const char        *name = text_of(key);
     tm_merge_rule      rule = { .pattern = where->pattern, .what = row->what };
     if (name == NULL) return refuse(r, key, row->name, "the name of a model");
     tm_status status = tm_merge_request_find_model(r->request, place_of(r, key, row->name, place), name, &rule.model, r->error);
+    if (status == TM_OK) status = tm_merge_request_name_once(r->request, place, rule.model, &named, r->error);
     if (status == TM_OK) status = add_rule(r, row, node_at(r, pair->value), rule);
     if (status != TM_OK) return status;
   }
@@ -285,15 +287,18 @@ static const key_row model_keys[] = {
   { "weight", take_numbers, TM_MERGE_SET_WEIGHT },
   { "density", take_numbers, TM_MERGE_SET_DENSITY },
   { "hash", take_record, 0 },
-  { "bytes", take_record, 0 },
   { NULL, NULL, 0 },
 };
 
 /* The command line may say where the models are; then the list tells what they are called. */
-static tm_status place_model(recipe *r, const yaml_node_t *entry, uint32_t index, const char *path, const char *name) {
-  char place[PLACE_BYTES];
-  if (!r->request->has_operands)
-    return tm_merge_request_add_model(r->request, place_of(r, entry, "models", place), path, name, r->error);
+static tm_status place_model(recipe *r, const yaml_node_t *entry, uint32_t index, tm_merge_model model) {
+  char        place[PLACE_BYTES];
+  const char *path = model.path, *name = model.name;
+  if (!r->request->has_operands) {
+    const tm_status status = tm_merge_request_add_model(r->request, place_of(r, entry, "models", place), path, name, r->error);
+    if (status == TM_OK) r->request->models[index].hash = model.hash;
+    return status;
+  }
   if (index >= r->request->model_count)
     return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: more models than the %u that the command line names",
                      place_of(r, entry, "models", place), r->request->model_count);
@@ -302,15 +307,17 @@ static tm_status place_model(recipe *r, const yaml_node_t *entry, uint32_t index
 }
 
 static tm_status take_model(recipe *r, const yaml_node_t *entry, uint32_t index) {
-  const char        *path = NULL, *name = NULL;
+  tm_merge_model     model = { NULL, NULL, NULL };
   const bool         is_map = entry->type == YAML_MAPPING_NODE;
   const yaml_node_t *path_node = is_map ? find_value(r, entry, "path", entry->data.mapping.pairs.top) : entry;
   const yaml_node_t *name_node = is_map ? find_value(r, entry, "name", entry->data.mapping.pairs.top) : NULL;
+  const yaml_node_t *hash_node = is_map ? find_value(r, entry, "hash", entry->data.mapping.pairs.top) : NULL;
   tm_status          status = is_map ? check_keys(r, model_keys, entry) : TM_OK;
   if (status == TM_OK && path_node == NULL) return refuse(r, entry, "model", "a path");
-  if (status == TM_OK) status = keep_path(r, path_node, "path", &path);
-  if (status == TM_OK && name_node != NULL) status = keep_text(r, name_node, "name", &name);
-  return status == TM_OK ? place_model(r, entry, index, path, name) : status;
+  if (status == TM_OK) status = keep_path(r, path_node, "path", &model.path);
+  if (status == TM_OK && name_node != NULL) status = keep_text(r, name_node, "name", &model.name);
+  if (status == TM_OK && hash_node != NULL) status = keep_text(r, hash_node, "hash", &model.hash);
+  return status == TM_OK ? place_model(r, entry, index, model) : status;
 }
 
 static tm_status take_models(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
@@ -342,14 +349,15 @@ static tm_status take_model_settings(recipe *r, const key_row *row, const scope 
 static const key_row base_keys[] = {
   { "path", take_record, 0 },
   { "hash", take_record, 0 },
-  { "bytes", take_record, 0 },
   { NULL, NULL, 0 },
 };
 
 static tm_status take_base(recipe *r, const key_row *row, const scope *where, const yaml_node_t *value) {
   if (value->type != YAML_MAPPING_NODE) return keep_path(r, value, row->name, &r->request->base);
-  const tm_status    status = take_map(r, base_keys, where, value);
+  tm_status          status = take_map(r, base_keys, where, value);
   const yaml_node_t *path = find_value(r, value, "path", value->data.mapping.pairs.top);
+  const yaml_node_t *hash = find_value(r, value, "hash", value->data.mapping.pairs.top);
+  if (status == TM_OK && hash != NULL) status = keep_text(r, hash, "hash", &r->request->base_hash);
   if (status != TM_OK) return status;
   return path == NULL ? refuse(r, value, row->name, "a path") : keep_path(r, path, row->name, &r->request->base);
 }

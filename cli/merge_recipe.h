@@ -11,7 +11,6 @@
 #include "merge_request.h"
 
 #define TM_MERGE_RECIPE_MAX_BYTES 1048576u
-#define TM_MERGE_RECIPE_KEY       "tensormorph.merge"
 
 /* Adds what the text says.  `path` is for messages, and paths in the recipe count from its folder.
    TM_ERROR_ARGUMENT with "path:line:column: ...", TM_ERROR_NO_MEMORY */

@@ -16,18 +16,31 @@ static bool ends_with(const char *text, const char *ending) {
   return length >= wanted && strcmp(text + length - wanted, ending) == 0;
 }
 
-static bool is_checkpoint(const char *path) {
+static bool is_folder(const char *path) {
   struct stat found;
+  return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static bool is_checkpoint(const char *path) {
   return ends_with(path, ".safetensors") || ends_with(path, ".gguf") || ends_with(path, ".safetensors.index.json") ||
-         (stat(path, &found) == 0 && S_ISDIR(found.st_mode));
+         is_folder(path);
 }
 
 static tm_status parse_record(const char *path, tm_checkpoint *checkpoint, tm_merge_request *request, tm_error *error) {
   tm_metadata_description entry = { .struct_size = sizeof entry };
   for (uint64_t i = 0; tm_checkpoint_metadata(checkpoint, i, &entry) == TM_OK; i++)
-    if (entry.key_length == strlen(TM_MERGE_RECIPE_KEY) && memcmp(entry.key, TM_MERGE_RECIPE_KEY, entry.key_length) == 0)
+    if (entry.key_length == strlen(TM_MERGE_RECORD_KEY) && memcmp(entry.key, TM_MERGE_RECORD_KEY, entry.key_length) == 0)
       return tm_merge_recipe_parse(path, entry.value, (size_t)entry.value_length, request, error);
-  return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no merge made this; its metadata hold no \"" TM_MERGE_RECIPE_KEY "\"", path);
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: no merge made this; its metadata hold no \"" TM_MERGE_RECORD_KEY "\"", path);
+}
+
+/* A checkpoint that is named by its folder is one in that folder: there its paths begin. */
+static tm_status parse_record_of(const char *path, tm_checkpoint *checkpoint, tm_merge_request *request, tm_error *error) {
+  char inside[4096];
+  if (!is_folder(path) || ends_with(path, "/")) return parse_record(path, checkpoint, request, error);
+  const int length = snprintf(inside, sizeof inside, "%s/", path);
+  if (length < 0 || (size_t)length >= sizeof inside) return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: too long a path", path);
+  return parse_record(inside, checkpoint, request, error);
 }
 
 /* Opened without waiting: a FIFO would keep the command for ever. */
@@ -56,7 +69,7 @@ tm_status tm_merge_recipe_load(tm_context *context, const char *path, tm_merge_r
   tm_status      status = TM_OK;
   if (is_checkpoint(path)) {
     status = tm_checkpoint_open(context, path, 0, &checkpoint, error);
-    if (status == TM_OK) status = parse_record(path, checkpoint, request, error);
+    if (status == TM_OK) status = parse_record_of(path, checkpoint, request, error);
     tm_checkpoint_close(checkpoint);
     return status;
   }

@@ -37,7 +37,7 @@ tm_status tm_merge_request_add_model(tm_merge_request *request, const char *wher
                                      tm_error *error) {
   if (request->model_count == TM_MERGE_MOST_MODELS)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: at most %u models can be merged at once", where, TM_MERGE_MOST_MODELS);
-  request->models[request->model_count++] = (tm_merge_model){ path, name };
+  request->models[request->model_count++] = (tm_merge_model){ .path = path, .name = name };
   return TM_OK;
 }
 
@@ -50,16 +50,23 @@ static void last_component(const char *path, char *out, size_t capacity) {
   snprintf(out, capacity, "%.*s", (int)(end - begin), path + begin);
 }
 
+/* Whether the first `length` bytes of the path are the name, or end in it behind a '/'. */
+static bool ends_in_name(const char *path, size_t length, const char *name) {
+  const size_t wanted = strlen(name);
+  if (wanted == 0 || wanted > length || memcmp(path + length - wanted, name, wanted) != 0) return false;
+  return wanted == length || path[length - wanted - 1] == '/';
+}
+
+/* Plans and records call a model by as much of its path's end as it takes; any end of it will do here. */
 static bool is_path_called(const char *path, const char *name) {
-  char component[512];
   if (path == NULL) return false;
-  if (strcmp(path, name) == 0) return true;
-  last_component(path, component, sizeof component);
-  if (strcmp(component, name) == 0) return true;
-  char *dot = strrchr(component, '.');
-  if (dot == NULL || dot == component) return false;
-  *dot = '\0';
-  return strcmp(component, name) == 0;
+  size_t end = strlen(path);
+  if (ends_in_name(path, end, name)) return true;
+  while (end > 1 && path[end - 1] == '/') end--;
+  size_t dot = end;
+  while (dot > 0 && path[dot - 1] != '.' && path[dot - 1] != '/') dot--;
+  const bool has_extension = dot > 1 && path[dot - 1] == '.' && path[dot - 2] != '/';
+  return ends_in_name(path, end, name) || (has_extension && ends_in_name(path, dot - 1, name));
 }
 
 static bool is_called(const tm_merge_model *model, const char *name) {
@@ -166,19 +173,29 @@ static tm_status refuse_number(const char *where, const char *text, tm_error *er
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: \"%s\" is no finite number", where, text);
 }
 
-static tm_status add_named(tm_merge_request *request, const char *where, tm_merge_rule rule, char *part, tm_error *error) {
+tm_status tm_merge_request_name_once(const tm_merge_request *request, const char *where, uint32_t model, uint32_t *named,
+                                     tm_error *error) {
+  if ((*named >> model & 1u) != 0)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: %s is there twice", where, request->models[model].path);
+  *named |= 1u << model;
+  return TM_OK;
+}
+
+static tm_status add_named(tm_merge_request *request, const char *where, tm_merge_rule rule, char *part, uint32_t *named,
+                           tm_error *error) {
   char *equals = strrchr(part, '=');
   if (equals == NULL)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: \"%s\" names no model; give a name for every number, or for none", where, part);
   *equals = '\0';
   if (!tm_merge_number_parse(equals + 1, &rule.value)) return refuse_number(where, equals + 1, error);
-  const tm_status status = tm_merge_request_find_model(request, where, part, &rule.model, error);
+  tm_status status = tm_merge_request_find_model(request, where, part, &rule.model, error);
+  if (status == TM_OK) status = tm_merge_request_name_once(request, where, rule.model, named, error);
   return status != TM_OK ? status : tm_merge_request_add_number(request, where, &rule, error);
 }
 
 static tm_status add_format(tm_merge_request *request, const char *where, const char *pattern, const char *name, tm_error *error) {
   const tm_merge_rule rule = { .pattern = pattern, .what = TM_MERGE_SET_FORMAT, .format = tm_format_lookup(name) };
-  if (rule.format != TM_FORMAT_NONE) return tm_merge_request_add_rule(request, &rule, error);
+  if (rule.format != TM_FORMAT_NONE || strcmp(name, TM_MERGE_FORMAT_OF_LEAD) == 0) return tm_merge_request_add_rule(request, &rule, error);
   tm_format_description format = { .struct_size = sizeof format };
   tm_nearest_name       nearest;
   tm_nearest_name_init(&nearest, name);
@@ -192,13 +209,13 @@ tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where
                                     const char *text, tm_error *error) {
   char        part[256];
   double      values[TM_MERGE_MOST_MODELS];
-  uint32_t    count = 0;
+  uint32_t    count = 0, named = 0;
   const char *rest = text;
   tm_status   status = TM_OK;
   const tm_merge_rule rule = { .pattern = pattern, .what = what };
   if (what == TM_MERGE_SET_FORMAT) return add_format(request, where, pattern, text, error);
   if (is_per_model(what) && strchr(text, '=') != NULL) {
-    while (status == TM_OK && next_part(&rest, part)) status = add_named(request, where, rule, part, error);
+    while (status == TM_OK && next_part(&rest, part)) status = add_named(request, where, rule, part, &named, error);
     return status != TM_OK || rest == NULL ? status : tm_refuse(error, TM_ERROR_ARGUMENT, "%s: a name is too long", where);
   }
   while (next_part(&rest, part)) {

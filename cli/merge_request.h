@@ -13,6 +13,7 @@
 typedef struct tm_merge_model {
   const char *path;
   const char *name;             /* another name that weights may call it by; NULL: none */
+  const char *hash;             /* of what a recipe was made with; NULL: it has none */
 } tm_merge_model;
 
 typedef struct tm_merge_rule_list {
@@ -32,6 +33,7 @@ typedef struct tm_merge_request {
   bool           keeps_sum;     /* weights, or agreeing differences, are not divided by what they add up to */
   bool           keeps_scale;   /* kept elements of a difference are not divided by the density */
   const char    *base;          /* NULL: none */
+  const char    *base_hash;     /* as of a model */
   const char    *output;
   tm_merge_model models[TM_MERGE_MOST_MODELS];
   uint32_t       model_count;
@@ -51,10 +53,14 @@ const char *tm_merge_request_keep(tm_merge_request *request, const char *text, s
 /* TM_ERROR_ARGUMENT (too many); `where` begins the message, here as below. */
 tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name,
                                      tm_error *error);
-/* By its path, the path's last component, that without its extension, its other name, or its number from 1.
+/* By its path, the path's last names (one or several), these without extension, its other name, or its number from 1.
    TM_ERROR_ARGUMENT (none, with a suggestion, or several) */
 tm_status tm_merge_request_find_model(const tm_merge_request *request, const char *where, const char *name, uint32_t *out_model,
                                       tm_error *error);
+
+/* Within one list a model is named once, by whatever name; `named` has a bit for each that was.   TM_ERROR_ARGUMENT */
+tm_status tm_merge_request_name_once(const tm_merge_request *request, const char *where, uint32_t model, uint32_t *named,
+                                     tm_error *error);
 
 /* Of several for one thing the last counts.   TM_ERROR_NO_MEMORY */
 tm_status tm_merge_request_add_rule(tm_merge_request *request, const tm_merge_rule *rule, tm_error *error);

@@ -8,21 +8,11 @@
 
 #include "complain.h"
 
-const tm_merge_word tm_merge_methods[] = {
-  { "linear", TM_MERGE_LINEAR }, { "slerp", TM_MERGE_SLERP }, { "task", TM_MERGE_TASK },
-  { "ties", TM_MERGE_TIES },     { "dare", TM_MERGE_DARE },   { NULL, 0 },
-};
-const tm_merge_word tm_merge_missing_words[] = {
-  { "fail", TM_MERGE_MISSING_FAIL }, { "available", TM_MERGE_MISSING_AVAILABLE }, { "copy", TM_MERGE_MISSING_COPY },
-  { "skip", TM_MERGE_MISSING_SKIP }, { NULL, 0 },
-};
-const tm_merge_word tm_merge_rows_words[] = {
-  { "fail", TM_MERGE_ROWS_FAIL },       { "common", TM_MERGE_ROWS_COMMON }, { "lead", TM_MERGE_ROWS_LEAD },
-  { "longest", TM_MERGE_ROWS_LONGEST }, { NULL, 0 },
-};
-const tm_merge_word tm_merge_other_words[] = {
-  { "fail", TM_MERGE_OTHER_FAIL }, { "copy", TM_MERGE_OTHER_COPY }, { "skip", TM_MERGE_OTHER_SKIP }, { NULL, 0 },
-};
+#define ROW(text, value) { text, value },
+const tm_merge_word tm_merge_methods[] = { TM_MERGE_EACH_METHOD(ROW){ NULL, 0 } };
+const tm_merge_word tm_merge_missing_words[] = { TM_MERGE_EACH_MISSING(ROW){ NULL, 0 } };
+const tm_merge_word tm_merge_rows_words[] = { TM_MERGE_EACH_ROWS(ROW){ NULL, 0 } };
+const tm_merge_word tm_merge_other_words[] = { TM_MERGE_EACH_OTHER(ROW){ NULL, 0 } };
 const tm_merge_word tm_merge_setting_words[] = {
   { "weight", TM_MERGE_SET_WEIGHT }, { "density", TM_MERGE_SET_DENSITY }, { "t", TM_MERGE_SET_T },
   { "scale", TM_MERGE_SET_SCALE },   { "dtype", TM_MERGE_SET_FORMAT },    { NULL, 0 },

@@ -3,7 +3,8 @@
  * merge.h - the part of tensormorph.h that is about making one checkpoint of several.  tensormorph.h includes it, and what
  * stands at its head (ownership, structs, threads) holds here, too.
  *
- *     tm_merge_plan_create     everything is decided and checked, nothing of the tensors is read, nothing is written
+ *     tm_merge_plan_create     everything is decided and checked, nothing is written; of the tensors no more is read than it takes to
+ *                              tell checkpoints apart, and integers
  *     tm_merge_plan_row ...    what will be done with each tensor, and why
  *     tm_job_start_merge       carries the plan out; a job like any other
  */
@@ -42,8 +43,9 @@ typedef struct tm_cell tm_cell;
  * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
  * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too; weights
  * that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
- * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are taken in an order of their
- * own (weight, then path), so the order in which they are named changes no byte of a tensor; but for dare, whose masks are keyed
+ * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are
+ * taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor the order in
+ * which they are named change a byte of a tensor; but for dare, whose masks are keyed
  * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
  * bit.
  */
@@ -68,7 +70,7 @@ typedef struct tm_cell tm_cell;
 typedef struct tm_merge_rule {
   const char *pattern;                  /* glob pattern over names; NULL: every tensor */
   uint32_t what;                        /* TM_MERGE_SET_* */
-  uint32_t model;                       /* of WEIGHT and DENSITY: index, or TM_MERGE_EVERY_MODEL; else 0 */
+  uint32_t model;                       /* of WEIGHT and DENSITY: index, or TM_MERGE_EVERY_MODEL; else it must be 0 */
   double   value;                       /* of all but FORMAT */
   uint32_t format;                      /* of FORMAT: any float, or a block format with an encoder; TM_FORMAT_NONE: the default */
   uint32_t reserved;
@@ -99,6 +101,21 @@ typedef struct tm_merge_rule {
 #define TM_MERGE_NO_RESCALE   0x2u      /* dare: kept elements of a difference are not divided by the density */
 #define TM_MERGE_TIES_SUM     0x4u      /* ties: the agreeing differences are added up, not averaged */
 
+/* The key of the metadata under which a result tells how it was made, and what methods and policies are called there. */
+#define TM_MERGE_RECORD_KEY "tensormorph.merge"
+#define TM_MERGE_FORMAT_OF_LEAD "lead"  /* as a format: that of the checkpoint that leads */
+#define TM_MERGE_EACH_METHOD(ROW)                                                                                                  \
+  ROW("linear", TM_MERGE_LINEAR) ROW("slerp", TM_MERGE_SLERP) ROW("task", TM_MERGE_TASK) ROW("ties", TM_MERGE_TIES)                 \
+  ROW("dare", TM_MERGE_DARE)
+#define TM_MERGE_EACH_MISSING(ROW)                                                                                                 \
+  ROW("fail", TM_MERGE_MISSING_FAIL) ROW("available", TM_MERGE_MISSING_AVAILABLE) ROW("copy", TM_MERGE_MISSING_COPY)                \
+  ROW("skip", TM_MERGE_MISSING_SKIP)
+#define TM_MERGE_EACH_ROWS(ROW)                                                                                                    \
+  ROW("fail", TM_MERGE_ROWS_FAIL) ROW("common", TM_MERGE_ROWS_COMMON) ROW("lead", TM_MERGE_ROWS_LEAD)                               \
+  ROW("longest", TM_MERGE_ROWS_LONGEST)
+#define TM_MERGE_EACH_OTHER(ROW)                                                                                                   \
+  ROW("fail", TM_MERGE_OTHER_FAIL) ROW("copy", TM_MERGE_OTHER_COPY) ROW("skip", TM_MERGE_OTHER_SKIP)
+
 /* Zero-initialise, then set struct_size, method and models.  Needed during tm_merge_plan_create only; the checkpoints outlive the
    plan. */
 typedef struct tm_merge_options {
@@ -126,10 +143,14 @@ typedef struct tm_merge_plan tm_merge_plan;
 
 /*
  * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model; for
- * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others have come behind) and its metadata, and beside them the key
- * "tensormorph.merge": JSON with the version, method, settings, seed and models of this merge.  Models have file names without
- * folders, and the hash of what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64
- * bits) of the tensor's name plus the piece's number as seed.  It is the same whatever was done with the tensors.
+ * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others
+ * have come behind) and its metadata, and beside them the key
+ * TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed and models of this merge.  Models have file names, with as
+ * many folders before as it takes to tell them apart, and the hash of what was read of them: the sum of XXH3 (128 bits) of each
+ * 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name plus the piece's number as seed.  It is the same whatever
+ * was done with the tensors.  Where rows differ, those that all have and the further ones are
+ * cut apart, and the number of the first further element is added to the seeds of the latter.  A checkpoint that is named twice has
+ * one hash.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in

@@ -90,7 +90,7 @@ tm_status tm_merge_plan_removal(const tm_merge_plan *plan, uint64_t index, const
   return TM_OK;
 }
 
-const char *tm_merge_plan_provenance(const tm_merge_plan *plan) { return plan->provenance; }
+const char *tm_merge_plan_provenance(const tm_merge_plan *plan) { return atomic_load(&plan->provenance); }
 
 /* ---------------------------------------------------------------------------------------------------------- starting ---- */
 

@@ -124,7 +124,7 @@ static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t 
   tm_content_hash hash = { 0, 0 };
   tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
   tm_mutex_lock(&state->lanes.lock);
-  tm_content_hash_merge(&state->lanes.hashes[item->inputs[0].source], &hash);
+  tm_content_hash_merge(&state->lanes.hashes[state->plan->settings.same_as[item->inputs[0].source]], &hash);
   tm_mutex_unlock(&state->lanes.lock);
 }
 
@@ -234,9 +234,13 @@ static tm_status tell_provenance(merge_state *state, tm_error *error) {
   tm_byte_buffer buffer;
   tm_byte_buffer_init(&buffer, state->memory);
   tm_merge_provenance_print(&state->plan->settings, state->lanes.hashes, &buffer);
-  const tm_string text = { (const char *)buffer.bytes, buffer.length };
-  const tm_status status = buffer.failed ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to say how the merge was made")
-                                         : tm_checkpoint_writer_replace_late(state->plan->writer, text, error);
+  tm_mutex_lock(&state->plan->lock);
+  const char *text = buffer.failed ? NULL : tm_arena_string(&state->plan->arena, (const char *)buffer.bytes, buffer.length);
+  tm_mutex_unlock(&state->plan->lock);
+  if (text != NULL) atomic_store(&state->plan->provenance, text);
+  const tm_status status =
+      text == NULL ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to say how the merge was made")
+                   : tm_checkpoint_writer_replace_late(state->plan->writer, (tm_string){ text, buffer.length }, error);
   tm_byte_buffer_deinit(&buffer);
   return status;
 }

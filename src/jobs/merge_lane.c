@@ -176,6 +176,17 @@ typedef struct finishing {
   tm_error                    error;
 } finishing;
 
+/* A checkpoint that is named twice is hashed once. */
+static bool is_hashed(const finishing *f, uint32_t operand) {
+  const uint32_t *same_as = f->open->settings->same_as;
+  const tm_merge_input *input = tm_merge_piece_input(f->open, f->piece, operand);
+  for (uint32_t i = 0; i < operand; i++) {
+    const tm_merge_input *before = tm_merge_piece_input(f->open, f->piece, i);
+    if (before != NULL && same_as[before->source] == same_as[input->source]) return true;
+  }
+  return false;
+}
+
 static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
   const tm_merge_open *open = f->open;
   const uint64_t origin = f->piece->begin < open->item->common_count ? 0 : open->item->common_count;
@@ -184,11 +195,11 @@ static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
     const tm_merge_input *input = tm_merge_piece_input(open, f->piece, i);
     const uint32_t format = f->piece->request.operands[i].format;
     tm_content_hash hash = { 0, 0 };
-    if (input == NULL) continue;
+    if (input == NULL || is_hashed(f, i)) continue;
     const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
     tm_merge_hash_add(open->item->name, format, origin, unit, data, tm_merge_bytes_of(format, elements), &hash);
     tm_mutex_lock(&f->lanes->lock);
-    tm_content_hash_merge(&f->lanes->hashes[input->source], &hash);
+    tm_content_hash_merge(&f->lanes->hashes[open->settings->same_as[input->source]], &hash);
     tm_mutex_unlock(&f->lanes->lock);
   }
 }

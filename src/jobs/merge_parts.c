@@ -79,9 +79,10 @@ tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string nam
 /* ------------------------------------------------------------------------------------------------------------ order ---- */
 
 static bool is_before(const tm_merge_settings *settings, const tm_merge_part *one, const tm_merge_part *other) {
+  const uint32_t rank = settings->ranks[one->source], other_rank = settings->ranks[other->source];
   if (one->weight != other->weight) return one->weight < other->weight;
-  const int order = strcmp(settings->sources[one->source].path, settings->sources[other->source].path);
-  return order != 0 ? order < 0 : one->source < other->source;
+  if (one->density != other->density) return one->density < other->density;
+  return rank != other_rank ? rank < other_rank : one->source < other->source;
 }
 
 void tm_merge_parts_sort(const tm_merge_settings *settings, tm_merge_parts *parts) {

@@ -31,7 +31,7 @@ static inline bool tm_merge_is_base(const tm_merge_settings *settings, const tm_
 void tm_merge_parts_drop(tm_merge_parts *parts, uint32_t index);
 /* Only part `index` stays, with weight 1. */
 void tm_merge_parts_keep(tm_merge_parts *parts, uint32_t index);
-/* Models by weight, then path; those that are named twice stay in their order. */
+/* Models by weight, then density, then what they hold; those that hold the same stay in their order. */
 void tm_merge_parts_sort(const tm_merge_settings *settings, tm_merge_parts *parts);
 
 /* The names of those (not) `has_tensor`, as people call them; cut and ending in "..." if they are many. */

@@ -196,17 +196,18 @@ static tm_status list_tensors(tm_merge_plan *plan, tm_arena *arena, writer_lists
 static tm_status list_metadata(tm_merge_plan *plan, tm_arena *arena, writer_lists *lists, tm_error *error) {
   const tm_archive *lead = plan->settings.sources[plan->settings.lead].archive;
   const uint64_t kept = tm_archive_metadata_count(lead);
+  const char *provenance = atomic_load(&plan->provenance);
   lists->metadata = tm_arena_calloc(arena, kept + 1, sizeof *lists->metadata);
   if (lists->metadata == NULL) return fail_memory(error);
   for (uint64_t i = 0; i < kept; i++) {
     const tm_metadata *entry = tm_archive_metadata_at(lead, i);
-    const bool is_own = entry->key.length == strlen(TM_MERGE_PROVENANCE_KEY) &&
-                        memcmp(entry->key.data, TM_MERGE_PROVENANCE_KEY, entry->key.length) == 0;
+    const bool is_own = entry->key.length == strlen(TM_MERGE_RECORD_KEY) &&
+                        memcmp(entry->key.data, TM_MERGE_RECORD_KEY, entry->key.length) == 0;
     if (!is_own) lists->metadata[lists->metadata_count++] = *entry;     /* how an input was made is told by its own file */
   }
   lists->metadata[lists->metadata_count++] = (tm_metadata){
-    .key = { TM_MERGE_PROVENANCE_KEY, strlen(TM_MERGE_PROVENANCE_KEY) },
-    .value = { .type = TM_METADATA_STRING, .count = 1, .data = plan->provenance, .bytes = strlen(plan->provenance) },
+    .key = { TM_MERGE_RECORD_KEY, strlen(TM_MERGE_RECORD_KEY) },
+    .value = { .type = TM_METADATA_STRING, .count = 1, .data = provenance, .bytes = strlen(provenance) },
   };
   return TM_OK;
 }
@@ -264,9 +265,10 @@ static tm_status make_provenance(tm_merge_plan *plan, tm_error *error) {
   tm_byte_buffer buffer;
   tm_byte_buffer_init(&buffer, plan->memory);
   tm_merge_provenance_print(&plan->settings, NULL, &buffer);
-  if (!buffer.failed) plan->provenance = tm_arena_string(&plan->arena, (const char *)buffer.bytes, buffer.length);
+  const char *text = buffer.failed ? NULL : tm_arena_string(&plan->arena, (const char *)buffer.bytes, buffer.length);
+  atomic_init(&plan->provenance, text);
   tm_byte_buffer_deinit(&buffer);
-  return plan->provenance == NULL ? fail_memory(error) : TM_OK;
+  return text == NULL ? fail_memory(error) : TM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life ---- */

@@ -24,7 +24,7 @@ struct tm_merge_plan {
   tm_merge_item        *items;          /* results in their order, then those that are left out */
   uint64_t              item_count, item_capacity;
   tm_checkpoint_writer *writer;         /* NULL: the result cannot be arranged */
-  const char           *provenance;
+  _Atomic(const char *) provenance;     /* without hashes, until the job has all of them */
   const char           *problems[TM_MERGE_MOST_PROBLEMS];
   const char           *notes[TM_MERGE_MOST_NOTES];
   uint32_t              problem_count, note_count;

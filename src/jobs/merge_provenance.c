@@ -8,10 +8,11 @@
 
 #include "tensor/format.h"
 
-static const char *const methods[] = { "", "linear", "slerp", "task", "ties", "dare" };
-static const char *const missing_words[] = { "fail", "available", "copy", "skip" };
-static const char *const rows_words[] = { "fail", "common", "lead", "longest" };
-static const char *const other_words[] = { "fail", "copy", "skip" };
+#define WORD(text, value) [value] = text,
+static const char *const methods[] = { TM_MERGE_EACH_METHOD(WORD) };
+static const char *const missing_words[] = { TM_MERGE_EACH_MISSING(WORD) };
+static const char *const rows_words[] = { TM_MERGE_EACH_ROWS(WORD) };
+static const char *const other_words[] = { TM_MERGE_EACH_OTHER(WORD) };
 
 typedef struct printer {
   const tm_merge_settings *settings;
@@ -57,7 +58,7 @@ static bool has_densities(const printer *p) { return p->settings->method == TM_M
 
 static void add_source(printer *p, uint32_t source, const tm_merge_figures *figures) {
   const tm_content_hash none = { 0, 0 };
-  const tm_content_hash *hash = p->hashes == NULL ? &none : &p->hashes[source];
+  const tm_content_hash *hash = p->hashes == NULL ? &none : &p->hashes[p->settings->same_as[source]];
   char digits[33];
   tm_byte_buffer_add(p->buffer, "{", 1);
   add_text(p, "path", p->settings->names[source]);
@@ -108,7 +109,7 @@ static void add_of_model(printer *p, const char *key, const tm_merge_rule *rule)
 
 static void add_format(printer *p, uint32_t format) {
   const tm_format_info *info = tm_format_find(format);
-  add_text(p, "dtype", info == NULL ? "" : info->name);
+  add_text(p, "dtype", info == NULL ? TM_MERGE_FORMAT_OF_LEAD : info->name);
 }
 
 static void add_rule(printer *p, const tm_merge_rule *rule) {

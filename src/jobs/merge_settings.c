@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/text.h"
+#include "jobs/merge_order.h"
 #include "tensor/format.h"
 
 #define DEFAULT_T 0.5
@@ -84,6 +85,8 @@ static tm_status check_rule(const tm_merge_settings *given, const tm_merge_rule 
   const bool is_of_model = rule->what == TM_MERGE_SET_WEIGHT || rule->what == TM_MERGE_SET_DENSITY;
   if (is_of_model && rule->model >= given->model_count && rule->model != TM_MERGE_EVERY_MODEL)
     return fail_rule(rule, "a rule for a model that is not there", error);
+  if (!is_of_model && rule->model != 0) return fail_rule(rule, "a model is named, but what is set is of no model", error);
+  if (rule->reserved != 0) return fail_rule(rule, "what is reserved must be 0", error);
   return check_value(rule, error);
 }
 
@@ -115,12 +118,33 @@ static tm_status check_patterns(const tm_merge_settings *settings, tm_memory *me
 
 /* ---------------------------------------------------------------------------------------------------------- sources ---- */
 
-/* What a person calls it: the last part of the path that is a name. */
-static const char *name_source(const char *path, tm_arena *arena) {
+/* The last `depth` names of a path, without what may stand behind them; all of it if it has no more. */
+static tm_string path_end(const char *path, uint32_t depth) {
   uint64_t end = strlen(path), begin;
   while (end > 1 && path[end - 1] == '/') end--;
-  for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
-  return tm_arena_string(arena, path + begin, end - begin);
+  for (begin = end; begin > 0; begin--) {
+    const bool is_begin = path[begin - 1] == '/' && begin < end && path[begin] != '/';
+    if (is_begin && --depth == 0) break;
+  }
+  return (tm_string){ path + begin, end - begin };
+}
+
+static bool are_equal(tm_string a, tm_string b) { return a.length == b.length && memcmp(a.data, b.data, a.length) == 0; }
+
+/* What a person calls it: the last part of the path that is a name, and folders before it where another has the same. */
+static const char *name_source(const tm_merge_settings *given, const uint32_t *same_as, uint32_t source, tm_arena *arena) {
+  const char *path = given->sources[source].path;
+  const uint64_t length = strlen(path);
+  tm_string name = { path, 0 };
+  bool is_told_apart = false;
+  for (uint32_t depth = 1; !is_told_apart; depth++) {
+    name = path_end(path, depth);
+    is_told_apart = true;
+    for (uint32_t i = 0; i < given->source_count; i++)
+      if (same_as[i] != same_as[source] && are_equal(name, path_end(given->sources[i].path, depth))) is_told_apart = false;
+    if (depth > length) break;
+  }
+  return tm_arena_string(arena, name.data, name.length);
 }
 
 static tm_status copy_sources(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *settings, tm_error *error) {
@@ -130,15 +154,25 @@ static tm_status copy_sources(const tm_merge_settings *given, tm_arena *arena, t
   if (sources == NULL || names == NULL || same_as == NULL) return fail_memory(error);
   for (uint32_t i = 0; i < given->source_count; i++) {
     sources[i] = given->sources[i];
-    names[i] = name_source(sources[i].path, arena);
-    if (names[i] == NULL) return fail_memory(error);
     for (same_as[i] = 0; same_as[i] < i; same_as[i]++)
       if (sources[same_as[i]].archive == sources[i].archive || tm_path_is_same(sources[same_as[i]].path, sources[i].path)) break;
+  }
+  for (uint32_t i = 0; i < given->source_count; i++) {
+    names[i] = name_source(given, same_as, i, arena);
+    if (names[i] == NULL) return fail_memory(error);
   }
   settings->sources = sources;
   settings->names = names;
   settings->same_as = same_as;
   return TM_OK;
+}
+
+static tm_status rank_sources(tm_merge_settings *settings, tm_arena *arena, tm_error *error) {
+  uint32_t *ranks = tm_arena_calloc(arena, settings->source_count, sizeof *ranks);
+  if (ranks == NULL) return fail_memory(error);
+  settings->ranks = ranks;
+  if (settings->method == TM_MERGE_SLERP) return TM_OK;         /* takes its two as they come */
+  return tm_merge_order_find(settings->sources, settings->same_as, settings->source_count, arena->memory, ranks, error);
 }
 
 tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *out_settings,
@@ -149,6 +183,7 @@ tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena
   TM_TRY(copy_sources(given, arena, out_settings, error));
   TM_TRY(copy_rules(given, arena, out_settings, error));
   TM_TRY(check_patterns(out_settings, arena->memory, error));
+  TM_TRY(rank_sources(out_settings, arena, error));
   out_settings->path = tm_arena_string(arena, given->path, strlen(given->path));
   if (out_settings->path == NULL) return fail_memory(error);
   out_settings->lead = tm_merge_has_base(given) ? given->model_count : 0;

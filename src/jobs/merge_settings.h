@@ -16,8 +16,9 @@ typedef struct tm_merge_settings {
   uint32_t source_count;                /* one more with a base */
   uint32_t lead;                        /* the source whose order, metadata and formats the result has */
   const tm_job_source *sources;
-  const char *const   *names;           /* of the sources: paths without folders */
+  const char *const   *names;           /* of the sources: the ends of their paths, as long as it takes to tell them apart */
   const uint32_t      *same_as;         /* of the sources: the first one that is the same checkpoint */
+  const uint32_t      *ranks;           /* of the sources: by what they hold (merge_order.h) */
   const tm_merge_rule *rules;           /* those without a pattern first */
   uint32_t rule_count;
   uint32_t flags;                       /* TM_MERGE_KEEP_WEIGHTS ... */
@@ -39,8 +40,9 @@ typedef struct tm_merge_figures {
 
 static inline bool tm_merge_has_base(const tm_merge_settings *settings) { return settings->source_count > settings->model_count; }
 
-/* Copies what is given into the arena.  `given` holds the settings with the caller's own lists, and writer_format may be 0; names
-   and same_as are not looked at.   TM_ERROR_ARGUMENT, TM_ERROR_NOT_FOUND (a pattern that matches nothing), TM_ERROR_NO_MEMORY */
+/* Copies what is given into the arena.  `given` holds the settings with the caller's own lists, and writer_format may be 0; names,
+   same_as and ranks are not looked at.   As tm_merge_order_find, TM_ERROR_ARGUMENT, TM_ERROR_NOT_FOUND (a pattern that matches
+   nothing) */
 tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *out_settings, tm_error *error);
 
 void tm_merge_settings_apply(const tm_merge_settings *settings, tm_string name, tm_merge_figures *out_figures);

@@ -166,7 +166,7 @@ class Merge(harness.CommandTest):
         self.merge("--ties", "--base", "m.safetensors", "a.safetensors", "b.safetensors")
         self.assertEqual(self.values()["x"], [2, -8, -6, 0.375, 14])
         self.merge("--ties", "-f", "--density", "0.4", "--base", "m.safetensors", "a.safetensors", "b.safetensors")
-        self.assertEqual(self.values()["x"], [0, -8, -6 if 6 > 4 else 4, 0, 16])        # each keeps the two largest
+        self.assertEqual(self.values()["x"], [0, -8, -6, 0, 16])        # each keeps the two largest
         self.merge("--ties", "-f", "--no-normalize", "--base", "m.safetensors", "a.safetensors", "b.safetensors")
         self.assertEqual(self.values()["x"], [4, -8, -6, 0.75, 18])
 
@@ -247,6 +247,85 @@ class Merge(harness.CommandTest):
         self.assertEqual(len(set(hashes)), 3)
         self.assertFalse([text for text in hashes if set(text.split(":")[-1]) == {"0"}])
 
+    def test_record_of_equal_names(self):
+        for folder, values in (("A", [1, 2]), ("B", [3, 6])):
+            (self.folder / folder).mkdir()
+            self.model(f"{folder}/model.safetensors", x=values, y=values)
+        models = ["A/model.safetensors", "B/model.safetensors"]
+        out, _ = self.merge("--linear", *models)
+        self.assertIn("B/model.safetensors, A/model.safetensors", out)
+        whole = (self.folder / "out.safetensors").read_bytes()
+        made = self.folder / "made.safetensors"
+        made.write_bytes(whole)
+        self.merge("-f", "--recipe", made)
+        self.assertEqual((self.folder / "out.safetensors").read_bytes(), whole)
+        self.merge("-f", "--linear", "-w", "A/model=1,B/model.safetensors=0", *models)
+        self.assertEqual(self.values()["x"], [1, 2])
+        # two that became one are no merge of what was recorded
+        (self.folder / "B" / "model.safetensors").unlink()
+        (self.folder / "B" / "model.safetensors").symlink_to("../A/model.safetensors")
+        _, err = self.merge("-f", "--recipe", made, code=2)
+        self.assertIn("two different hashes of this one file", err)
+        self.assert_one_line(err)
+        self.merge("-f", "--recipe", made, *models)
+        self.assertEqual(self.values()["x"], [1, 2])
+
+    def test_record_of_models_that_changed(self):
+        self.random_models(3)
+        self.merge("--task", "--base", "c.safetensors", "a.safetensors", "b.safetensors")
+        made = self.folder / "made.safetensors"
+        (self.folder / "out.safetensors").rename(made)
+        self.merge("--recipe", made)
+        self.assertEqual((self.folder / "out.safetensors").read_bytes(), made.read_bytes())
+        for name in "bc":
+            data = bytearray((self.folder / f"{name}.safetensors").read_bytes())
+            data[-1] ^= 1
+            (self.folder / f"{name}.safetensors").write_bytes(data)
+        _, err = self.merge("-f", "--recipe", made, code=1)
+        self.assertEqual([line.split(" ")[1].rsplit("/", 1)[-1] for line in err.splitlines()], ["b.safetensors", "c.safetensors"])
+        self.assertIn("is not what the recipe has the hash of", err)
+        document = self.json_of("merge", "-f", "-o", "out.safetensors", "--recipe", made, code=1)
+        self.assertEqual((document["verdict"], len(document["changed_models"])), ("merged", 2))
+        self.assertNotIn("0" * 32, document["recipe"])
+        # who asks for something else is not told that it is
+        self.merge("-f", "--recipe", made, "-w", "0.5,0.25")
+        self.merge("-f", "--recipe", made, "--base", "a.safetensors", "a.safetensors", "b.safetensors")
+
+    def test_record_of_a_set_by_any_name(self):
+        (self.folder / "set").mkdir()
+        self.random_models(2)
+        for name in "ab":
+            (self.folder / f"{name}.safetensors").rename(self.folder / "set" / f"{name}.safetensors")
+        self.run_command("merge", "--linear", "--shard-size", "4kB", "-o", "model.safetensors", "set/a.safetensors",
+                         "set/b.safetensors")
+        self.merge("--linear", "set/a.safetensors", "set/b.safetensors")
+        whole = self.tensor_bytes()
+        inside = self.folder / "dset"
+        inside.mkdir()
+        for path in self.folder.glob("model*"):
+            path.rename(inside / path.name)
+        for way in ("dset", "dset/", "dset//", "./dset", "dset/model.safetensors.index.json"):
+            with self.subTest(way):
+                _, err = self.merge("-n", "--recipe", way, code=3)
+                self.assertEqual([line.count("dset/") for line in err.splitlines()], [1, 1], err)
+        for name in "ab":
+            (self.folder / "set" / f"{name}.safetensors").rename(inside / f"{name}.safetensors")
+        for way in ("dset", "dset/", "dset/model.safetensors.index.json"):
+            self.merge("-f", "--recipe", way)
+            self.assertEqual(self.tensor_bytes(), whole)
+
+    def test_record_of_a_format_that_is_usual(self):
+        self.model("a.safetensors", x=("BF16", (2,), [1, 2]), y=[1, 2])
+        self.model("b.safetensors", x=("BF16", (2,), [3, 4]), y=[3, 4])
+        self.merge("--linear", "--dtype", "f16", "--dtype", "x:lead", "a.safetensors", "b.safetensors")
+        tensors, metadata = read_safetensors(self.folder / "out.safetensors")
+        self.assertEqual({name: tensor[0] for name, tensor in tensors.items()}, {"x": "BF16", "y": "F16"})
+        self.assertIn({"match": "x", "dtype": "lead"}, json.loads(metadata["tensormorph.merge"])["tensors"])
+        whole = (self.folder / "out.safetensors").read_bytes()
+        (self.folder / "out.safetensors").rename(self.folder / "made.safetensors")
+        self.merge("--recipe", "made.safetensors")
+        self.assertEqual((self.folder / "out.safetensors").read_bytes(), whole)
+
     # ---- the plan
 
     def uneven_models(self):
@@ -283,6 +362,13 @@ class Merge(harness.CommandTest):
         self.assertIn("3 left out", out)
         self.merge("-f", *models, "--missing", "available", "--rows", "longest", "--other", "skip")
         self.assertEqual(self.values(), {"x": [2, 3], "v": [2, 3, 4, 5, 5, 6], "only": [5], "step": [7]})
+
+    def test_a_weight_that_does_not_count_is_told(self):
+        self.random_models(2)
+        out, _ = self.merge("--linear", "-w", "1e-12,1", "-wl1*:1", "a.safetensors", "b.safetensors")
+        self.assertRegex(out, r"what else is told of tensors:\n.*tensor\n +copy +l0.w: the weight of a.safetensors is too small")
+        self.assertNotIn("l1.w: ", out)
+        self.assertNotIn("what does not match", out)
 
     def test_dry_run_touches_nothing(self):
         self.random_models(2)
@@ -420,6 +506,7 @@ class Merge(harness.CommandTest):
             (["--linear", "-w", "1,-1", a, b], "sum to 0"),
             (["--linear", "-w", "1,2,3", a, b], "--weight has 3 numbers for 2 models; give one for each, or one for all"),
             (["--linear", "-w", "c=1", a, b], '--weight: no model is called "c"'),
+            (["--linear", "-w", "a=1,b=1,a.safetensors=2", a, b], "--weight: a.safetensors is there twice"),
             (["--linear", "-w", "0.3", "-w", "0.7", a, b], "both for everything; for one number each put commas between them"),
             (["--slerp", "--t", "0.3", "--t", "0.7", a, b], "both for everything; put GLOB: before"),
             (["--linear", "-w", ":1", a, b], 'no pattern before ":"'),

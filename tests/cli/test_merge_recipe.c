@@ -78,7 +78,7 @@ static void json_is_a_recipe(void **state) {
   tm_merge_request_init(&request);
   assert_int_equal(parse(&request,
                          "{\"version\":\"1\",\"method\":\"dare\",\"seed\":18446744073709551615,\"rescale\":false,\"base\":"
-                         "{\"path\":\"b\\u0061se\",\"hash\":\"0\"},\"models\":[{\"path\":\"a\",\"bytes\":3,\"density\":1}]}",
+                         "{\"path\":\"b\\u0061se\",\"hash\":\"0\"},\"models\":[{\"path\":\"a\",\"density\":1}]}",
                          &error),
                    TM_OK);
   assert_int_equal(request.seed, UINT64_MAX);
@@ -142,8 +142,12 @@ static void mistakes_have_places(void **state) {
     { "t: -0.1\n", "wants a number from 0 to 1" },
     { HEAD "weight: [1, 2, 3]\n", ":4:9: weight has 3 numbers for 2 models" },
     { HEAD "weight: {a: 1, othr: 2}\n", ":4:16: weight: no model is called \"othr\"; did you mean \"other\"?" },
+    { HEAD "weight: {a: 0.5, a: 0.9}\n", ":4:18: weight: dir/a.safetensors is there twice" },
+    { HEAD "density: {other: 0.5, b.gguf: 0.9}\n", "density: /x/b.gguf is there twice" },
+    { HEAD "tensors: [{match: x, weight: {1: 1, a: 1}}]\n", "dir/a.safetensors is there twice" },
     { HEAD "weight: {3: 1}\n", "no model is called \"3\"" },
     { "models: [a, b/a]\nweight: {a: 1}\n", "2 models are called \"a\"; call them by their numbers" },
+    { "models: [{path: a, bytes: 3}]\n", "unknown key \"bytes\"" },
     { "models: a\n", ":1:9: models wants a list of files" },
     { "models: [{weight: 1}]\n", ":1:10: model wants a path" },
     { "models: [a,a,a,a,a,a,a,a,a,a,a,a,a,a,a]\n", "models can be merged at once" },

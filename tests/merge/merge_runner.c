@@ -34,7 +34,8 @@ static void add_rule(wanted *w, char *text) {
   const char kinds[] = "wdtsf";
   rule->pattern = strtok(NULL, "");
   rule->what = (uint32_t)(strchr(kinds, what[0]) - kinds) + 1;
-  rule->model = model[0] == '-' ? TM_MERGE_EVERY_MODEL : (uint32_t)atoi(model);
+  const int is_of_model = rule->what == TM_MERGE_SET_WEIGHT || rule->what == TM_MERGE_SET_DENSITY;
+  rule->model = model[0] != '-' ? (uint32_t)atoi(model) : is_of_model ? TM_MERGE_EVERY_MODEL : 0;
   if (rule->what == TM_MERGE_SET_FORMAT) rule->format = (uint32_t)strtoul(number, NULL, 0);
   else rule->value = strtod(number, NULL);
 }

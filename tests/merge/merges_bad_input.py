@@ -247,6 +247,7 @@ def check_arguments(folder):
                           ("d:0:0", "a density of 0; it must be above 0 and at most 1"), ("d:-:1.5", "a density of 1.5"),
                           ("d:0:nan", "a density of"), ("t:-:-0.1", "a t of -0.1; it must be from 0 to 1"), ("t:-:nan", "a t of"),
                           ("s:-:inf", "a scale must be a finite number"), ("w:2:1", "a rule for a model that is not there"),
+                          ("t:1:0.5", "what is set is of no model"), ("f:1:2", "what is set is of no model"),
                           ("w:0:nan:model.norm", "(for 'model.norm')")):
         fails(folder, "linear", [a, b], message, sets=[rule])
     fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:0:1", "w:1:-1"])

@@ -108,6 +108,47 @@ def check_linear(folder):
             same(other, found, f"linear of {kinds}, in the order {permuted}")
 
 
+def check_equal_weights(folder):
+    """Neither folders, nor names, nor ways to write them, nor the order matter: 1e20 - 1e20 + 1 is not 1e20 + 1 - 1e20."""
+    contents = [numpy.full((4, 32), value) for value in (1e20, 1.0, -1e20)]
+    # the same in all samples, so that only the whole tells one from the other
+    near = [numpy.zeros((200, 64)) for _ in range(3)]
+    for number, array in enumerate(near):
+        array[40, number] = (1e20, 1.0, -1e20)[number]
+        array[50, 1] = (1e20, 1.0, -1e20)[number]
+    for case, arrays in (("far", contents), ("near", near)):
+        results = set()
+        for turn, names in enumerate((("a", "b", "c"), ("c", "a", "b"), ("z/m", "y/m", "x/m"), ("x/m", "../equal/z/m", "y/m"))):
+            own = folder / case / str(turn) / "equal"
+            paths = []
+            for name, array in zip(names, arrays):
+                path = own / f"{name}.safetensors"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                paths.append(files.write_safetensors(path, {"w": files.make("f32", array)}))
+            for order in itertools.islice(itertools.permutations(range(3)), 6 if turn == 0 else 1):
+                found, metadata = files.merged(RUNNER, "linear", own / "out.safetensors", [paths[i] for i in order])
+                results.add(found["w"].data)
+                recorded = [model["path"] for model in json.loads(metadata["tensormorph.merge"])["models"]]
+                assert len(set(recorded)) == 3, recorded
+        assert len(results) == 1, f"{case}: {len(results)} results of equal weights"
+
+
+def recorded_hashes(metadata):
+    record = json.loads(metadata["tensormorph.merge"])
+    return [model["hash"] for model in record["models"]]
+
+
+def check_hashes(folder):
+    """One checkpoint has one hash, however often it is named."""
+    paths = [write(folder, f"hashes.{i}", made(90 + i, "f32")) for i in range(3)]
+    out = folder / "hashes.out.safetensors"
+    alone = recorded_hashes(files.merged(RUNNER, "linear", out, [paths[0], paths[1]])[1])
+    twice = recorded_hashes(files.merged(RUNNER, "linear", out, [paths[0], paths[1], paths[0]])[1])
+    assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
+    twice = recorded_hashes(files.merged(RUNNER, "ties", out, [paths[0], paths[1], paths[0]], base=paths[2], sets=["d:0:0.3"])[1])
+    assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
+
+
 def check_equal_inputs(folder):
     for kind in ("f32", "bf16", "f16"):
         model = made(77, kind)
@@ -284,7 +325,7 @@ def check_large(folder):
 
 
 def main():
-    checks = [check_linear, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
+    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))
