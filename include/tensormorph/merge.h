@@ -4,7 +4,7 @@
  * stands at its head (ownership, structs, threads) holds here, too.
  *
  *     tm_merge_plan_create     everything is decided and checked, nothing is written; of the tensors no more is read than it takes to
- *                              tell checkpoints apart, and integers
+ *                              tell checkpoints apart, and those that cannot be computed with, until two differ
  *     tm_merge_plan_row ...    what will be done with each tensor, and why
  *     tm_job_start_merge       carries the plan out; a job like any other
  */
@@ -151,6 +151,8 @@ typedef struct tm_merge_plan tm_merge_plan;
  * was done with the tensors.  Where rows differ, those that all have and the further ones are
  * cut apart, and the number of the first further element is added to the seeds of the latter.  A checkpoint that is named twice has
  * one hash.
+ * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling thread:
+ * where they are large and equal that takes as long as reading them.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
@@ -171,7 +173,7 @@ typedef struct tm_merge_description {
   uint64_t mismatch_count;              /* tensors about which something did not match, whatever is done */
   uint64_t refused_count;               /* tensors that stand in the way */
   uint64_t problem_count;               /* of tm_merge_plan_problem; 0: it can be carried out */
-  uint64_t read_bytes;                  /* that will be read, some perhaps twice (slerp, ties, which look at a tensor before) */
+  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp, ties, which look at a tensor before) */
   uint64_t written_bytes;               /* of the result's tensors */
   uint64_t file_bytes;                  /* of all files of the result; 0 if it cannot be arranged */
   uint64_t free_bytes;                  /* of the file system; UINT64_MAX: nobody can tell */

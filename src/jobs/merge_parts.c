@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define COMPARED_BYTES (UINT64_C(1) << 16)
+#define COMPARED_BYTES (UINT64_C(1) << 18)
 
 /* -------------------------------------------------------------------------------------------------------- gathering ---- */
 
@@ -124,20 +124,34 @@ static bool are_alike(const tm_archive_tensor *a, const tm_archive_tensor *b) {
          a->bytes == b->bytes && (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }
 
+/* Where it is, or read into the room. */
+static tm_status find_bytes(const tm_archive *archive, uint64_t tensor, uint64_t offset, uint64_t bytes, unsigned char *room,
+                            const void **out_bytes, tm_error *error) {
+  const char *mapped = tm_archive_mapped(archive, tensor);
+  *out_bytes = mapped != NULL ? (const void *)(mapped + offset) : room;
+  return mapped != NULL ? TM_OK : tm_archive_read(archive, tensor, offset, room, bytes, error);
+}
+
 static tm_status compare_two(const tm_merge_settings *settings, const tm_merge_part *a, const tm_merge_part *b, unsigned char *room,
                              bool *out_are_equal, tm_error *error) {
+  const tm_archive *left = settings->sources[a->source].archive, *right = settings->sources[b->source].archive;
+  const void *left_bytes, *right_bytes;
   *out_are_equal = are_alike(a->tensor, b->tensor);
+  if (!*out_are_equal || (left == right && a->index == b->index)) return TM_OK;
   for (uint64_t offset = 0; offset < a->tensor->bytes && *out_are_equal; offset += COMPARED_BYTES) {
     const uint64_t bytes = tm_min_u64(COMPARED_BYTES, a->tensor->bytes - offset);
-    TM_TRY(tm_archive_read(settings->sources[a->source].archive, a->index, offset, room, bytes, error));
-    TM_TRY(tm_archive_read(settings->sources[b->source].archive, b->index, offset, room + COMPARED_BYTES, bytes, error));
-    *out_are_equal = memcmp(room, room + COMPARED_BYTES, (size_t)bytes) == 0;
+    TM_TRY(find_bytes(left, a->index, offset, bytes, room, &left_bytes, error));
+    TM_TRY(find_bytes(right, b->index, offset, bytes, room + COMPARED_BYTES, &right_bytes, error));
+    *out_are_equal = memcmp(left_bytes, right_bytes, (size_t)bytes) == 0;
   }
-  return TM_OK;
+  TM_TRY(tm_archive_check_tensor(left, a->index, error));
+  return tm_archive_check_tensor(right, b->index, error);
 }
 
 tm_status tm_merge_parts_compare(const tm_merge_settings *settings, tm_memory *memory, const tm_merge_parts *parts,
                                  bool *out_are_equal, tm_error *error) {
+  *out_are_equal = true;
+  if (parts->count == 1) return TM_OK;
   unsigned char *room = tm_memory_alloc(memory, 2 * COMPARED_BYTES, 0);
   if (room == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to compare tensors");
   tm_status status = TM_OK;

@@ -613,6 +613,15 @@ class Merge(harness.CommandTest):
     def parts(self):
         return [path.name for path in self.folder.iterdir() if path.name.endswith((".part", ".whole"))]
 
+    def start_writing(self, *arguments):
+        """Returns when a file of the result has begun to be."""
+        for name in self.parts():
+            (self.folder / name).unlink()
+        process = self.start(*arguments)
+        while process.poll() is None and not self.parts():
+            time.sleep(0.001)
+        return process
+
     def stop_at_random(self, number, rounds, megabytes):
         """Whatever the moment, the old result is there whole, or the new one."""
         self.large_models(megabytes)
@@ -622,19 +631,25 @@ class Merge(harness.CommandTest):
         new = hashlib.sha256((self.folder / "out.safetensors").read_bytes()).hexdigest()
         old = hashlib.sha256(b"old").hexdigest()
         draw = random.Random(3)
-        for _ in range(rounds):
+        moment = amid_count = 0
+        while moment < rounds or (amid_count == 0 and moment < 100):        # under load one may come too late for the files
             (self.folder / "out.safetensors").write_bytes(b"old")
-            process = self.start("--force")
-            time.sleep(draw.random() * 1.1 * seconds)
+            waits = moment % 2 == 0
+            process = self.start_writing("--force") if waits else self.start("--force")
+            if not waits:
+                time.sleep(draw.random() * 1.1 * seconds)
             process.send_signal(number)
             _, err = process.communicate(timeout=120)
             found = hashlib.sha256((self.folder / "out.safetensors").read_bytes()).hexdigest()
             self.assertIn(found, (old, new))
+            amid_count += waits and found == old
+            moment += 1
             if number == signal.SIGINT:
                 self.assertEqual(self.parts(), [])
                 # Before the job and behind it a signal ends the process as it ends any.
                 possible = ((0, new), (130, old), (-signal.SIGINT, old), (-signal.SIGINT, new))
                 self.assertIn((process.returncode, found), possible, err)
+        self.assertNotEqual(amid_count, 0, "no signal fell while files were being written")
         self.merge("--linear", "--force", "a.safetensors", "b.safetensors")
         self.assertEqual(self.parts(), [])
 
@@ -646,9 +661,7 @@ class Merge(harness.CommandTest):
 
     def test_interrupted_in_the_middle(self):
         self.large_models(24)
-        process = self.start()
-        while process.poll() is None and not self.parts():
-            time.sleep(0.001)
+        process = self.start_writing()
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
@@ -664,9 +677,7 @@ class Merge(harness.CommandTest):
         self.merge("--linear", "a.safetensors", "b.safetensors")
         unchanged = self.tensor_bytes()
         (self.folder / "out.safetensors").unlink()
-        process = self.start()
-        while process.poll() is None and not self.parts():
-            time.sleep(0.001)
+        process = self.start_writing()
         process.send_signal(signal.SIGSTOP)
         with open(self.folder / "b.safetensors", "r+b") as file:
             file.seek(-4, os.SEEK_END)

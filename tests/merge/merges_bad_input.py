@@ -147,6 +147,13 @@ def check_no_numbers(folder):
     assert found["w"].data == files.make("i64", numpy.arange(4)).data
     _, found = works(folder, "linear", [ids, ids], sets=["w:-:0.3"], flags=1)
     assert found["w"].data == files.make("i64", numpy.arange(4)).data
+    large = numpy.arange(70_001)
+    same, other, first = (write(folder, name, {"w": ("i64", array), "x": ("f32", values(4))}) for name, array in
+                          (("same", large), ("other", numpy.append(large[:-1], 0)), ("first", large)))
+    for mapped in (0, 1):
+        run, _ = works(folder, "linear", [first, same], map=mapped)
+        assert run.rows()["w"]["action"] == "copy", run.text()
+        refused(folder, "linear", [first, same, other], "which cannot be computed with, and not equal in all", map=mapped)
     run, found = works(folder, "task", [x], base=ids, missing=MISSING["available"], sets=["w:0:0.5"])
     assert run.rows()["w"]["action"] == "copy", run.text()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A merge that is killed at any moment leaves the old file whole or the new one whole, and nothing in the way of the next merge:
-merges_killed.py RUNNER.  A few moments; with TM_NIGHTLY=1 two hundred."""
+merges_killed.py RUNNER.  A few moments; with TM_NIGHTLY=1 two hundred.  Every other one is in the middle of writing."""
 import os
 import pathlib
 import random
@@ -31,9 +31,21 @@ def command(out, paths, shard):
     return [str(argument) for argument in arguments]
 
 
+def has_parts(folder):
+    return any(path.name.endswith(".part") for path in folder.iterdir())
+
+
 def kill_at(arguments, seconds):
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
         time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+
+
+def kill_while_it_writes(arguments, folder):
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and not has_parts(folder):
+            time.sleep(0.0002)
         process.send_signal(signal.SIGKILL)
         process.wait(60)
 
@@ -54,13 +66,17 @@ def check(folder, shard):
     new = contents(folder, names)
     old_model = {"w0": files.make("f32", numpy.zeros((4, 4)))}
     randomness = random.Random(3)
-    replaced = 0
-    for moment in range(MOMENTS // 2):
+    replaced = moment = amid_count = 0
+    while moment < MOMENTS // 2 or (amid_count == 0 and moment < 100):      # under load one may come too late for the files
         for name in whole_outputs(folder, paths):
             (folder / name).unlink()
         files.write_safetensors(out, old_model)
         old = {out.name: out.read_bytes()}
-        kill_at(command(out, paths, shard), randomness.uniform(0, usual * 1.1))
+        if moment % 2 == 0:
+            kill_while_it_writes(command(out, paths, shard), folder)
+        else:
+            kill_at(command(out, paths, shard), randomness.uniform(0, usual * 1.1))
+        amid_count += has_parts(folder)
         left = contents(folder, whole_outputs(folder, paths))
         standing = {name: data for name, data in left.items() if not name.endswith((".part", ".whole"))}
         if standing != old:
@@ -70,7 +86,9 @@ def check(folder, shard):
             replaced += 1
         subprocess.run(command(out, paths, shard), check=True, stdout=subprocess.DEVNULL, timeout=60)
         assert contents(folder, whole_outputs(folder, paths)) == new, f"moment {moment}: the merge after it is not what it would be"
-    print(f"{MOMENTS // 2} kills{' of a set' if shard else ''}, {replaced} of them after the new file was there")
+        moment += 1
+    assert amid_count != 0, f"none of {moment} kills fell while files were being written"
+    print(f"{moment} kills{' of a set' if shard else ''}, {amid_count} of them while files were written, {replaced} after they were there")
 
 
 def main():
