@@ -47,7 +47,8 @@ typedef struct tm_cell tm_cell;
  * taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor the order in
  * which they are named change a byte of a tensor; but for dare, whose masks are keyed
  * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
- * bit.
+ * bit.  Where what is computed is NaN, it is the quiet one without sign and payload, whatever the inputs' were; what is copied keeps
+ * all bits.
  */
 #define TM_MERGE_LINEAR 1u
 #define TM_MERGE_SLERP  2u
