@@ -88,7 +88,7 @@ static int judge(const merge_run *merge) {
   }
   if (merge->signal_number != 0) fputs("tensormorph: the interruption came too late; the merge is complete\n", stderr);
   for (uint32_t i = 0; i < merge->changed_count; i++)
-    tm_complain_as(TM_EXIT_FOUND, "%.900s is not what the recipe has the hash of; what was written is another merge than was recorded",
+    tm_complain_as(TM_EXIT_FOUND, "%.900s is not what the recipe has the hash of; this merge is not the one that was recorded",
                    merge->changed[i]);
   if (merge->status == TM_OK && merge->invocation->output->error != 0) return TM_EXIT_TROUBLE;
   if (merge->status == TM_OK) return merge->changed_count != 0 ? TM_EXIT_FOUND : TM_EXIT_OK;
@@ -258,7 +258,8 @@ const tm_command tm_command_merge = {
       "with one of them. Before anything is read in bulk or written the plan is printed: what is done with which tensors, every "
       "mismatch with what is done about it, sizes, memory, disk. What does not match is refused unless --missing, --rows or "
       "--other say otherwise; nothing is left out unsaid.\n"
-      "A MODEL goes by its file name or a longer end of its path, with or without extension, or by its number from 1. Without GLOB an option is for all "
+      "A MODEL goes by its file name or a longer end of its path, with or without extension, or by its number from 1. Without "
+      "GLOB an option is for all "
       "tensors that no GLOB matches; of several GLOBs that match a tensor the last counts. Options win over the recipe, whose "
       "paths begin at its folder.\n"
       "The result is complete under its name, or nothing of it is there. What is there already is only replaced with --force, and "

@@ -39,8 +39,8 @@ tm_status tm_merge_hashes_check(const tm_merge_request *request, tm_error *error
       const hashed one = entry_at(request, k), other = entry_at(request, i);
       if (differ(one.hash, other.hash) && is_one_file(one.path, other.path))
         return tm_refuse(error, TM_ERROR_ARGUMENT,
-                         "%.300s: the recipe has two different hashes of this one file, so it means two; name all models behind the "
-                         "options", other.path);
+                         "%.300s: the recipe has two different hashes of this one file, so it means two; name all models behind "
+                         "the options", other.path);
     }
   return TM_OK;
 }

@@ -13,8 +13,8 @@ void tm_merge_hashes_forget(tm_merge_request *request);
 /* Two entries with different hashes were two files, and cannot be one.   TM_ERROR_ARGUMENT */
 tm_status tm_merge_hashes_check(const tm_merge_request *request, tm_error *error);
 
-/* The paths of those of which something else was read now than the recipe has the hash of; returns how many.  record: what the merge
-   says of itself. */
+/* The paths of those of which something else was read now than the recipe has the hash of; returns how many.  record: what the
+   merge says of itself. */
 uint32_t tm_merge_hashes_compare(const tm_merge_request *request, const char *record, const char *out_paths[TM_MERGE_MOST_HASHES]);
 
 #endif

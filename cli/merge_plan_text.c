@@ -85,8 +85,8 @@ static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t
     const bool is_mismatch = has_text(&cells[places.mismatch]);
     if (is_mismatch != mismatches || (!is_mismatch && !has_text(&cells[places.message]))) continue;
     if (!has_begun)
-      tm_output_format(stream, "\n%s:\n" MISMATCH_FORMAT "tensor\n", mismatches ? "what does not match" : "what else is told of tensors",
-                       "action", mismatches ? "mismatch" : "");
+      tm_output_format(stream, "\n%s:\n" MISMATCH_FORMAT "tensor\n",
+                       mismatches ? "what does not match" : "what else is told of tensors", "action", mismatches ? "mismatch" : "");
     has_begun = true;
     print_mismatch(&places, cells, width, stream);
   }

@@ -195,7 +195,8 @@ static tm_status add_named(tm_merge_request *request, const char *where, tm_merg
 
 static tm_status add_format(tm_merge_request *request, const char *where, const char *pattern, const char *name, tm_error *error) {
   const tm_merge_rule rule = { .pattern = pattern, .what = TM_MERGE_SET_FORMAT, .format = tm_format_lookup(name) };
-  if (rule.format != TM_FORMAT_NONE || strcmp(name, TM_MERGE_FORMAT_OF_LEAD) == 0) return tm_merge_request_add_rule(request, &rule, error);
+  if (rule.format != TM_FORMAT_NONE || strcmp(name, TM_MERGE_FORMAT_OF_LEAD) == 0)
+    return tm_merge_request_add_rule(request, &rule, error);
   tm_format_description format = { .struct_size = sizeof format };
   tm_nearest_name       nearest;
   tm_nearest_name_init(&nearest, name);

@@ -3,8 +3,8 @@
  * merge.h - the part of tensormorph.h that is about making one checkpoint of several.  tensormorph.h includes it, and what
  * stands at its head (ownership, structs, threads) holds here, too.
  *
- *     tm_merge_plan_create     everything is decided and checked, nothing is written; of the tensors no more is read than it takes to
- *                              tell checkpoints apart, and those that cannot be computed with, until two differ
+ *     tm_merge_plan_create     everything is decided and checked, nothing is written; of the tensors no more is read than it takes
+ *                              to tell checkpoints apart, and those that cannot be computed with, until two differ
  *     tm_merge_plan_row ...    what will be done with each tensor, and why
  *     tm_job_start_merge       carries the plan out; a job like any other
  */
@@ -41,14 +41,14 @@ typedef struct tm_cell tm_cell;
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
  * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
- * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too; weights
- * that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be missing, and
- * what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.  The inputs are
- * taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor the order in
- * which they are named change a byte of a tensor; but for dare, whose masks are keyed
- * by the seed, the tensor's name, the model's place among those named and the element.  dare with a density of 1 is task, bit for
- * bit.  Where what is computed is NaN, it is the quiet one without sign and payload, whatever the inputs' were; what is copied keeps
- * all bits.
+ * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too;
+ * weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be
+ * missing, and what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.
+ * The inputs are taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor
+ * the order in which they are named change a byte of a tensor; but for dare, whose masks are keyed by the seed, the tensor's name,
+ * the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
+ * Where what is computed is NaN, it is the quiet one without sign and payload, whatever the inputs' were; what is copied keeps all
+ * bits.
  */
 #define TM_MERGE_LINEAR 1u
 #define TM_MERGE_SLERP  2u
@@ -105,16 +105,16 @@ typedef struct tm_merge_rule {
 /* The key of the metadata under which a result tells how it was made, and what methods and policies are called there. */
 #define TM_MERGE_RECORD_KEY "tensormorph.merge"
 #define TM_MERGE_FORMAT_OF_LEAD "lead"  /* as a format: that of the checkpoint that leads */
-#define TM_MERGE_EACH_METHOD(ROW)                                                                                                  \
-  ROW("linear", TM_MERGE_LINEAR) ROW("slerp", TM_MERGE_SLERP) ROW("task", TM_MERGE_TASK) ROW("ties", TM_MERGE_TIES)                 \
+#define TM_MERGE_EACH_METHOD(ROW) \
+  ROW("linear", TM_MERGE_LINEAR) ROW("slerp", TM_MERGE_SLERP) ROW("task", TM_MERGE_TASK) ROW("ties", TM_MERGE_TIES) \
   ROW("dare", TM_MERGE_DARE)
-#define TM_MERGE_EACH_MISSING(ROW)                                                                                                 \
-  ROW("fail", TM_MERGE_MISSING_FAIL) ROW("available", TM_MERGE_MISSING_AVAILABLE) ROW("copy", TM_MERGE_MISSING_COPY)                \
+#define TM_MERGE_EACH_MISSING(ROW) \
+  ROW("fail", TM_MERGE_MISSING_FAIL) ROW("available", TM_MERGE_MISSING_AVAILABLE) ROW("copy", TM_MERGE_MISSING_COPY) \
   ROW("skip", TM_MERGE_MISSING_SKIP)
-#define TM_MERGE_EACH_ROWS(ROW)                                                                                                    \
-  ROW("fail", TM_MERGE_ROWS_FAIL) ROW("common", TM_MERGE_ROWS_COMMON) ROW("lead", TM_MERGE_ROWS_LEAD)                               \
+#define TM_MERGE_EACH_ROWS(ROW) \
+  ROW("fail", TM_MERGE_ROWS_FAIL) ROW("common", TM_MERGE_ROWS_COMMON) ROW("lead", TM_MERGE_ROWS_LEAD) \
   ROW("longest", TM_MERGE_ROWS_LONGEST)
-#define TM_MERGE_EACH_OTHER(ROW)                                                                                                   \
+#define TM_MERGE_EACH_OTHER(ROW) \
   ROW("fail", TM_MERGE_OTHER_FAIL) ROW("copy", TM_MERGE_OTHER_COPY) ROW("skip", TM_MERGE_OTHER_SKIP)
 
 /* Zero-initialise, then set struct_size, method and models.  Needed during tm_merge_plan_create only; the checkpoints outlive the
@@ -139,21 +139,21 @@ typedef struct tm_merge_options {
 
 /* ---------------------------------------------------------------------------------------------------------- plan ---- */
 
-/* [any thread] for what is told of it; it never changes, but is destroyed after its job. */
+/* [any thread] for what is told of it; it never changes, but for the hashes in tm_merge_plan_provenance,
+   and is destroyed after its job. */
 typedef struct tm_merge_plan tm_merge_plan;
 
 /*
  * Decides what will be done with every tensor.  The checkpoint that leads is the base where there is one, else the first model; for
  * a tensor that it lacks, the first that has it and takes part.  The result has the order of its tensors (those that only others
- * have come behind) and its metadata, and beside them the key
- * TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed and models of this merge.  Models have file names, with as
- * many folders before as it takes to tell them apart, and the hash of what was read of them: the sum of XXH3 (128 bits) of each
- * 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name plus the piece's number as seed.  It is the same whatever
- * was done with the tensors.  Where rows differ, those that all have and the further ones are
- * cut apart, and the number of the first further element is added to the seeds of the latter.  A checkpoint that is named twice has
- * one hash.
- * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling thread:
- * where they are large and equal that takes as long as reading them.
+ * have come behind) and its metadata, and beside them the key TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed
+ * and models of this merge.  Models have file names, with as many folders before as it takes to tell them apart, and the hash of
+ * what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name
+ * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied.  Where
+ * rows differ, those that all have and the further ones are cut apart, and the number of the first further element is added to the
+ * seeds of the latter.  A checkpoint that is named twice has one hash.
+ * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
+ * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each other.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
@@ -174,7 +174,7 @@ typedef struct tm_merge_description {
   uint64_t mismatch_count;              /* tensors about which something did not match, whatever is done */
   uint64_t refused_count;               /* tensors that stand in the way */
   uint64_t problem_count;               /* of tm_merge_plan_problem; 0: it can be carried out */
-  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp, ties, which look at a tensor before) */
+  uint64_t read_bytes;                  /* that the job will read, some perhaps twice (slerp and ties look at a tensor before) */
   uint64_t written_bytes;               /* of the result's tensors */
   uint64_t file_bytes;                  /* of all files of the result; 0 if it cannot be arranged */
   uint64_t free_bytes;                  /* of the file system; UINT64_MAX: nobody can tell */
@@ -187,8 +187,8 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
 /*
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
- * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type"), message ("" or a sentence: what does not match and what
- * is done, or a weight that is too small to count).
+ * as text; of slerp t), mismatch ("", "missing", "rows", "shape", "type", "format": the file cannot hold the result), message (""
+ * or a sentence: what does not match and what is done, or a weight that is too small to count).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
 uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan);
@@ -219,10 +219,10 @@ typedef struct tm_merge_job_options {
  * element from the checkpoint that leads), change_l2, change_rel (divided by the norm there), error_rel (norm of what the result's
  * block format lost, divided by the norm of the result; undefined for other formats).  Figures are over finite values; changes are
  * undefined where the checkpoint that leads takes no part.
- * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  A device that fails is left out.
- * One that hangs is given up where its calls are watched, which the first few of each kind are; later one that works in the calling
- * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is there;
- * a job that ends otherwise leaves everything as it was.  options may be NULL.
+ * Only devices with bit-equal results take part, so written bytes depend on the inputs alone.  A device that fails is left out. One
+ * that hangs is given up where its calls are watched, which the first few of each kind are; later one that works in the calling
+ * thread holds the job, and tm_job_wait with it, for as long as it hangs.  Nothing stands under the result's name before all is
+ * there; a job that ends otherwise leaves everything as it was.  options may be NULL.
  * TM_ERROR_ARGUMENT (the plan has problems, or was carried out before), TM_ERROR_NO_MEMORY; the job itself: TM_ERROR_CHANGED (an
  * input changed meanwhile), TM_ERROR_IO, TM_BUSY (somebody else writes the same), TM_ERROR_CANCELLED, ...
  */

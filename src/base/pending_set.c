@@ -23,6 +23,8 @@
 #define MOST_OPEN 32u
 /* That are waited for at once when a file is brought to the disk. */
 #define SYNC_BYTES (UINT64_C(32) << 20)
+/* Smaller writes are left to the system: often the next one is a neighbour, and a call for each would split what the disk takes at
+   once. */
 #define EARLY_BYTES (UINT64_C(1) << 18)
 #define MOST_IDS  16u           /* that are tried until nobody has it */
 

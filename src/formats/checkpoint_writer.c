@@ -157,6 +157,13 @@ static tm_status add_up(tm_checkpoint_writer *writer, tm_error *error) {
   return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "%s: it needs more bytes than 64 bits can count", layout->label);
 }
 
+static tm_status arrange(tm_checkpoint_writer *writer, const tm_write_request *request, tm_error *error) {
+  tm_status status = tm_write_layout_fill(&writer->layout, request, error);
+  if (status == TM_OK) status = writer->format->arrange(&writer->layout, error);
+  if (status == TM_ERROR_ARGUMENT && request->out_is_unholdable != NULL) *request->out_is_unholdable = true;
+  return status;
+}
+
 static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *request, tm_error *error) {
   tm_write_layout *layout = &writer->layout;
   TM_TRY(tm_write_target_path_find(&layout->arena, request->path, writer->format->extension, &writer->target, error));
@@ -164,8 +171,7 @@ static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *requ
   layout->name = writer->target.name;
   layout->shard_bytes = request->shard_bytes;
   TM_TRY(tm_write_inputs_init(&writer->inputs, writer->memory, request->input_paths, request->input_count, error));
-  TM_TRY(tm_write_layout_fill(layout, request, error));
-  TM_TRY(writer->format->arrange(layout, error));
+  TM_TRY(arrange(writer, request, error));
   TM_TRY(choose_folder(writer, error));
   TM_TRY(add_up(writer, error));
   TM_TRY(look_around(writer, error));

@@ -43,6 +43,7 @@ typedef struct tm_write_request {
   const tm_metadata     *late;          /* one of them, a string of which only the length is known yet: replace_late; NULL: none */
   const char *const     *input_paths;   /* files that must not be written over; copied */
   uint64_t               input_count;
+  bool                  *out_is_unholdable;     /* what is refused is what would be written, not where; NULL: nobody asks */
 } tm_write_request;
 
 typedef struct tm_checkpoint_writer tm_checkpoint_writer;

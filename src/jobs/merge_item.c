@@ -51,14 +51,16 @@ static const char *source_name(const decision *d, const tm_merge_part *part) {
   return tm_merge_is_base(d->settings, part) ? "the base" : d->settings->names[part->source];
 }
 
-static bool is_decided(const decision *d) { return d->item->action == TM_MERGE_SKIP || d->item->action == TM_MERGE_REFUSE; }
+static bool is_decided(const decision *d) {
+  return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE;
+}
 
 /* Nothing but this part is left, as it is. */
 static void copy_part(decision *d, tm_merge_part part) {
   d->parts.items[0] = part;
   d->parts.count = 1;
   tm_merge_parts_keep(&d->parts, 0);
-  d->item->action = TM_MERGE_COPY;
+  d->item->action = TM_MERGE_ACTION_COPY;
   d->has_rest = false;
 }
 
@@ -78,14 +80,16 @@ static tm_status copy_first(decision *d, const char *lacking) {
   uint32_t first = 0;
   while (d->parts.items[first].tensor == NULL) first++;
   copy_part(d, d->parts.items[first]);
-  return say(d, TM_MERGE_IS_MISSING, TM_MERGE_COPY, "not in %s; copied from %.60s", lacking, source_name(d, &d->parts.items[0]));
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COPY, "not in %s; copied from %.60s", lacking,
+             source_name(d, &d->parts.items[0]));
 }
 
 /* Whoever has it has no weight. */
 static tm_status leave_out(decision *d) {
   uint64_t index;
   const uint32_t source = first_source(d->settings, d->item->name, &index);
-  return say(d, TM_MERGE_MATCHES, TM_MERGE_SKIP, "only in %.60s, which takes no part; left out", d->settings->names[source]);
+  return say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_SKIP, "only in %.60s, which takes no part; left out",
+             d->settings->names[source]);
 }
 
 static tm_status use_available(decision *d, const char *lacking) {
@@ -93,7 +97,7 @@ static tm_status use_available(decision *d, const char *lacking) {
   if (has_base && d->parts.items[0].tensor == NULL) return copy_first(d, lacking);
   for (uint32_t i = d->parts.count; i-- > 0;)
     if (d->parts.items[i].tensor == NULL) tm_merge_parts_drop(&d->parts, i);
-  return say(d, TM_MERGE_IS_MISSING, TM_MERGE_COMPUTE, "not in %s; %s", lacking,
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COMPUTE, "not in %s; %s", lacking,
              has_base ? "there the difference from the base counts as 0" : "made of the others");
 }
 
@@ -107,8 +111,8 @@ static tm_status decide_missing(decision *d) {
   switch (d->settings->missing) {
     case TM_MERGE_MISSING_AVAILABLE: return use_available(d, lacking);
     case TM_MERGE_MISSING_COPY: return copy_first(d, lacking);
-    case TM_MERGE_MISSING_SKIP: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_SKIP, "not in %s; left out", lacking);
-    default: return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "not in %s", lacking);
+    case TM_MERGE_MISSING_SKIP: return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_SKIP, "not in %s; left out", lacking);
+    default: return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_REFUSE, "not in %s", lacking);
   }
 }
 
@@ -195,7 +199,7 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
   uint64_t fewest;
   const uint32_t longest = find_longest(d, &fewest);
   const uint32_t policy = d->settings->rows;
-  if (policy == TM_MERGE_ROWS_FAIL) return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_REFUSE, "%s", shapes);
+  if (policy == TM_MERGE_ROWS_FAIL) return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_REFUSE, "%s", shapes);
   const tm_merge_part *from = policy == TM_MERGE_ROWS_LONGEST ? &d->parts.items[longest] : lead_among(d, shaped);
   const uint64_t rows = policy == TM_MERGE_ROWS_COMMON ? fewest : from->tensor->dims[0];
   const uint64_t common = tm_min_u64(fewest, rows);
@@ -203,18 +207,18 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
   d->rest = *from;
   TM_TRY(set_rows(d, rows, common));
   if (!d->has_rest)
-    return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, common);
-  return say(d, TM_MERGE_ROWS_DIFFER, TM_MERGE_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes, common,
-             source_name(d, &d->rest));
+    return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, common);
+  return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes,
+             common, source_name(d, &d->rest));
 }
 
 static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_merge_part *copied, const char *what) {
   switch (d->settings->other) {
     case TM_MERGE_OTHER_COPY:
       copy_part(d, *copied);
-      return say(d, mismatch, TM_MERGE_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0]));
-    case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_SKIP, "%s; left out", what);
-    default: return say(d, mismatch, TM_MERGE_REFUSE, "%s", what);
+      return say(d, mismatch, TM_MERGE_ACTION_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0]));
+    case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_ACTION_SKIP, "%s; left out", what);
+    default: return say(d, mismatch, TM_MERGE_ACTION_REFUSE, "%s", what);
   }
 }
 
@@ -230,7 +234,7 @@ static tm_status decide_shapes(decision *d) {
   }
   if (!differ) return TM_OK;
   print_shapes(d, &shaped, shapes, sizeof shapes);
-  return differ_inside ? decide_other(d, TM_MERGE_SHAPES_DIFFER, &d->lead, shapes) : decide_rows(d, &shaped, shapes);
+  return differ_inside ? decide_other(d, TM_MERGE_MISMATCH_SHAPE, &d->lead, shapes) : decide_rows(d, &shaped, shapes);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ types ---- */
@@ -260,7 +264,7 @@ static tm_status decide_types(decision *d) {
   }
   (void)snprintf(what, sizeof what, "%.60s is %.60s, which cannot be computed with, and not equal in all", source_name(d, odd),
                  type_of(odd->tensor));
-  return decide_other(d, TM_MERGE_TYPES_DIFFER, &d->lead, what);
+  return decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->lead, what);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- factors ---- */
@@ -271,7 +275,7 @@ static tm_status drop_weightless(decision *d) {
     const tm_merge_part *part = &d->parts.items[i];
     if (part->weight != 0) continue;
     if (d->item->message == NULL)
-      TM_TRY(say(d, TM_MERGE_MATCHES, TM_MERGE_COMPUTE, "the weight of %.60s is too small beside the others to count",
+      TM_TRY(say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_COMPUTE, "the weight of %.60s is too small beside the others to count",
                  source_name(d, part)));
     tm_merge_parts_drop(&d->parts, i);
   }
@@ -322,17 +326,17 @@ static tm_status choose_format(decision *d) {
   const bool is_single = d->parts.count == 1 && d->parts.items[0].weight == 1 && is_whole;
   const uint32_t wanted = d->figures.format;
   if (is_single && !is_number(first)) {
-    item->action = TM_MERGE_COPY;
+    item->action = TM_MERGE_ACTION_COPY;
     item->format = first->format;
     if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
     char what[160];
     (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
                    tm_format_find(wanted)->name);
-    return decide_other(d, TM_MERGE_TYPES_DIFFER, &d->parts.items[0], what);
+    return decide_other(d, TM_MERGE_MISMATCH_TYPE, &d->parts.items[0], what);
   }
-  const bool leads = item->action != TM_MERGE_COPY && is_number(d->lead.tensor);
+  const bool leads = item->action != TM_MERGE_ACTION_COPY && is_number(d->lead.tensor);
   item->format = wanted != TM_FORMAT_NONE ? wanted : leads ? d->lead.tensor->format : first->format;
-  item->action = is_single && item->format == first->format ? TM_MERGE_COPY : TM_MERGE_COMPUTE;
+  item->action = is_single && item->format == first->format ? TM_MERGE_ACTION_COPY : TM_MERGE_ACTION_COMPUTE;
   if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
   return TM_OK;
 }
@@ -360,8 +364,9 @@ static bool is_whole_blocks(uint64_t elements, const tm_format_info *info) {
 static const char *why_not_cut(const decision *d) {
   const uint64_t common = d->item->common_count;
   bool fits = is_whole_blocks(common, tm_format_find(d->item->format));
-  if (d->item->action != TM_MERGE_COMPUTE) return NULL;
-  for (uint32_t i = 0; i < d->parts.count; i++) fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
+  if (d->item->action != TM_MERGE_ACTION_COMPUTE) return NULL;
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    fits = fits && is_whole_blocks(common, tm_format_find(d->parts.items[i].tensor->format));
   if (d->has_rest) fits = fits && is_whole_blocks(common, tm_format_find(d->rest.tensor->format));
   return fits ? NULL : "the rows that all have are no whole number of blocks";
 }
@@ -379,8 +384,9 @@ static tm_status find_bytes(decision *d) {
   const bool fits = why != NULL || info == NULL || tm_format_bytes(info, item->element_count, &item->bytes);
   if (!fits) why = "it would need too many bytes";
   if (why == NULL) return TM_OK;
-  const tm_merge_mismatch before = (tm_merge_mismatch)item->mismatch;
-  return say(d, before == TM_MERGE_MATCHES ? TM_MERGE_TYPES_DIFFER : before, TM_MERGE_REFUSE, "%s: %s", item->type_name, why);
+  const bool has_rows = item->mismatch == TM_MERGE_MISMATCH_ROWS;       /* which may be why */
+  return say(d, has_rows ? TM_MERGE_MISMATCH_ROWS : TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_REFUSE, "%s: %s",
+             item->type_name, why);
 }
 
 static tm_status refuse_incomplete(decision *d) {
@@ -388,7 +394,8 @@ static tm_status refuse_incomplete(decision *d) {
   for (uint32_t i = 0; i < d->parts.count && cut == NULL; i++)
     if ((d->parts.items[i].tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) cut = &d->parts.items[i];
   if (cut == NULL) return TM_OK;
-  return say(d, TM_MERGE_IS_MISSING, TM_MERGE_REFUSE, "in %.60s the file ends before the tensor does", source_name(d, cut));
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_REFUSE, "in %.60s the file ends before the tensor does",
+             source_name(d, cut));
 }
 
 static tm_merge_input input_of(const tm_merge_part *part) {
@@ -429,12 +436,12 @@ static void find_lead(decision *d) {
 
 /* Copying leaves nothing more to decide but the format. */
 static tm_status decide_values(decision *d) {
-  if (d->item->action == TM_MERGE_COPY) return TM_OK;
+  if (d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   take_shape(d, d->parts.items[0].tensor);
   TM_TRY(decide_shapes(d));
-  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  if (is_decided(d) || d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   TM_TRY(decide_types(d));
-  if (is_decided(d) || d->item->action == TM_MERGE_COPY) return TM_OK;
+  if (is_decided(d) || d->item->action == TM_MERGE_ACTION_COPY) return TM_OK;
   return find_factors(d);
 }
 
@@ -454,7 +461,7 @@ static tm_status decide(decision *d) {
   TM_TRY(decide_values(d));
   if (!is_decided(d)) TM_TRY(refuse_incomplete(d));
   if (is_decided(d)) return TM_OK;
-  if (item->action == TM_MERGE_COPY) take_shape(d, d->parts.items[0].tensor);
+  if (item->action == TM_MERGE_ACTION_COPY) take_shape(d, d->parts.items[0].tensor);
   TM_TRY(choose_format(d));
   if (is_decided(d)) return TM_OK;
   TM_TRY(find_bytes(d));
@@ -463,7 +470,7 @@ static tm_status decide(decision *d) {
 
 tm_status tm_merge_item_make(const tm_merge_settings *settings, tm_arena *arena, tm_string name, tm_merge_item *out_item,
                              tm_error *error) {
-  *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_COMPUTE, .method = settings->method };
+  *out_item = (tm_merge_item){ .name = name, .action = TM_MERGE_ACTION_COMPUTE, .method = settings->method };
   decision d = { .settings = settings, .arena = arena, .item = out_item, .error = error };
   tm_merge_settings_apply(settings, name, &d.figures);
   return decide(&d);

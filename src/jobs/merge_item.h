@@ -6,10 +6,13 @@
 #include "jobs/merge_settings.h"
 #include "tensor/format.h"
 
-typedef enum tm_merge_action { TM_MERGE_COMPUTE, TM_MERGE_COPY, TM_MERGE_SKIP, TM_MERGE_REFUSE } tm_merge_action;
+typedef enum tm_merge_action {
+  TM_MERGE_ACTION_COMPUTE, TM_MERGE_ACTION_COPY, TM_MERGE_ACTION_SKIP, TM_MERGE_ACTION_REFUSE
+} tm_merge_action;
 
 typedef enum tm_merge_mismatch {
-  TM_MERGE_MATCHES, TM_MERGE_IS_MISSING, TM_MERGE_ROWS_DIFFER, TM_MERGE_SHAPES_DIFFER, TM_MERGE_TYPES_DIFFER
+  TM_MERGE_MISMATCH_NONE, TM_MERGE_MISMATCH_MISSING, TM_MERGE_MISMATCH_ROWS, TM_MERGE_MISMATCH_SHAPE, TM_MERGE_MISMATCH_TYPE,
+  TM_MERGE_MISMATCH_FORMAT              /* of the result: the file cannot hold it */
 } tm_merge_mismatch;
 
 typedef struct tm_merge_input {

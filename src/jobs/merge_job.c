@@ -174,7 +174,7 @@ static void tell_nonfinite(const merge_state *state) {
 static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_error *error) {
   const tm_merge_item *item = open->item;
   tm_cell cells[TM_MERGE_JOB_COLUMNS];
-  const bool is_computed = item->action == TM_MERGE_COMPUTE;
+  const bool is_computed = item->action == TM_MERGE_ACTION_COMPUTE;
   if (!is_computed) TM_TRY(copy_tensor(state, open, error));
   const bool has_blocks = is_computed && tm_merge_computed_format(item) != item->format;
   const tm_merge_outcome outcome = { open->weights_text, is_computed && has_lead(state, item) ? open->change : NULL,
@@ -192,7 +192,7 @@ static tm_status write_rows(void *context, tm_error *error) {
   uint64_t closed = atomic_load_explicit(&state->closed, memory_order_relaxed);
   for (; closed < atomic_load(&state->opened); closed++) {
     const tm_merge_open *open = open_at(state, closed);
-    if (open->item->action == TM_MERGE_COMPUTE && !atomic_load(&open->is_done)) break;
+    if (open->item->action == TM_MERGE_ACTION_COMPUTE && !atomic_load(&open->is_done)) break;
     TM_TRY(tm_merge_name_tensor(open->item, write_row(state, open, error), error));
     atomic_store(&state->closed, closed + 1);
   }
@@ -206,7 +206,7 @@ static tm_status run_stream(merge_state *state, tm_error *error) {
   uint64_t result_bytes = state->looked_words * sizeof *state->words;
   for (uint64_t i = 0; i < plan->totals.tensor_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    if (item->action != TM_MERGE_COMPUTE) continue;
+    if (item->action != TM_MERGE_ACTION_COMPUTE) continue;
     const uint64_t units = tm_merge_tile_units(item, state->most_units);
     const uint64_t elements = tm_min_u64(item->element_count, units * TM_MERGE_UNIT_ELEMENTS);
     result_bytes = tm_max_u64(result_bytes, tm_merge_bytes_of(tm_merge_computed_format(item), elements));
@@ -312,7 +312,8 @@ static tm_status fill_state(merge_state *state, tm_error *error) {
   const bool has_room = state->copied_bytes == 0 || state->copy_room.memory != NULL;
   state->most_units = tm_merge_most_units(state->memory, state->plan->unit_bytes);
   const bool has_words = state->looked_words == 0 || state->words != NULL;
-  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  return state->open != NULL && has_words && has_room && state->has_lock ? TM_OK
+                                                                         : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
 }
 
 tm_status tm_merge_job_start(tm_merge_plan *plan, tm_job_complete_fn complete, void *complete_context, tm_job **out_job,

@@ -85,7 +85,7 @@ static void set_slerp(tm_merge_open *open) {
 static bool is_trimmed(const tm_merge_input *input) { return input->density < 1; }
 
 bool tm_merge_open_looks(const tm_merge_item *item) {
-  if (item->action != TM_MERGE_COMPUTE) return false;
+  if (item->action != TM_MERGE_ACTION_COMPUTE) return false;
   bool looks = item->method == TM_MERGE_SLERP;
   for (uint32_t i = 1; i < item->input_count; i++) looks = looks || (item->method == TM_MERGE_TIES && is_trimmed(&item->inputs[i]));
   return looks;
@@ -156,7 +156,7 @@ static void end_pass(tm_merge_open *open) {
 void tm_merge_open_begin(tm_merge_open *open, const tm_merge_settings *settings, const tm_merge_item *item, uint64_t index,
                          uint64_t *words) {
   *open = (tm_merge_open){ .settings = settings, .item = item, .index = index, .words = words };
-  if (item->action != TM_MERGE_COMPUTE) return;
+  if (item->action != TM_MERGE_ACTION_COMPUTE) return;
   const bool has_common = item->common_count != 0;
   switch (item->method) {
     case TM_MERGE_TASK:

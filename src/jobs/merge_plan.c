@@ -68,11 +68,11 @@ static tm_status put_skipped_last(tm_merge_plan *plan, tm_error *error) {
   uint64_t kept = 0, skipped = 0;
   tm_merge_item *moved = tm_memory_calloc(plan->memory, plan->item_capacity, sizeof *moved);
   if (moved == NULL) return fail_memory(error);
-  for (uint64_t i = 0; i < plan->item_count; i++) skipped += plan->items[i].action == TM_MERGE_SKIP;
+  for (uint64_t i = 0; i < plan->item_count; i++) skipped += plan->items[i].action == TM_MERGE_ACTION_SKIP;
   plan->totals.tensor_count = plan->item_count - skipped;
   skipped = plan->totals.tensor_count;
   for (uint64_t i = 0; i < plan->item_count; i++)
-    moved[plan->items[i].action == TM_MERGE_SKIP ? skipped++ : kept++] = plan->items[i];
+    moved[plan->items[i].action == TM_MERGE_ACTION_SKIP ? skipped++ : kept++] = plan->items[i];
   tm_memory_free(plan->memory, plan->items, plan->item_capacity * sizeof *plan->items);
   plan->items = moved;
   return TM_OK;
@@ -109,12 +109,12 @@ static tm_status add_up(tm_merge_plan *plan, tm_error *error) {
   bool fits = true;
   for (uint64_t i = 0; i < plan->item_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    totals->merged_count += item->action == TM_MERGE_COMPUTE;
-    totals->copied_count += item->action == TM_MERGE_COPY;
-    totals->skipped_count += item->action == TM_MERGE_SKIP;
-    totals->refused_count += item->action == TM_MERGE_REFUSE;
-    totals->mismatch_count += item->mismatch != TM_MERGE_MATCHES;
-    if (item->action != TM_MERGE_COMPUTE && item->action != TM_MERGE_COPY) continue;
+    totals->merged_count += item->action == TM_MERGE_ACTION_COMPUTE;
+    totals->copied_count += item->action == TM_MERGE_ACTION_COPY;
+    totals->skipped_count += item->action == TM_MERGE_ACTION_SKIP;
+    totals->refused_count += item->action == TM_MERGE_ACTION_REFUSE;
+    totals->mismatch_count += item->mismatch != TM_MERGE_MISMATCH_NONE;
+    if (item->action != TM_MERGE_ACTION_COMPUTE && item->action != TM_MERGE_ACTION_COPY) continue;
     fits = fits && tm_checked_add(totals->written_bytes, item->bytes, &totals->written_bytes) &&
            tm_checked_add(totals->read_bytes, tm_merge_read_bytes(&plan->settings, item), &totals->read_bytes);
     const uint64_t unit_bytes = tm_merge_unit_bytes(&plan->settings, item);
@@ -140,9 +140,13 @@ static void plan_memory(tm_merge_plan *plan) {
 
 /* -------------------------------------------------------------------------------------------------------- obstacles ---- */
 
-static const char *const kinds[] = { "cannot be written", "are not in all models", "have other numbers of rows",
-                                     "have other shapes",
-                                     "are of types that do not go together" };
+static const char *const kinds[] = {
+  [TM_MERGE_MISMATCH_MISSING] = "are not in all models",
+  [TM_MERGE_MISMATCH_ROWS] = "have other numbers of rows",
+  [TM_MERGE_MISMATCH_SHAPE] = "have other shapes",
+  [TM_MERGE_MISMATCH_TYPE] = "are of types that do not go together",
+  [TM_MERGE_MISMATCH_FORMAT] = "cannot be written",
+};
 
 /* One sentence for all of a kind, with the first as the example. */
 static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
@@ -151,7 +155,7 @@ static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
   char name[160], text[700];
   for (uint64_t i = 0; i < plan->item_count; i++) {
     const tm_merge_item *item = &plan->items[i];
-    if (item->action != TM_MERGE_REFUSE || item->mismatch != mismatch) continue;
+    if (item->action != TM_MERGE_ACTION_REFUSE || item->mismatch != mismatch) continue;
     if (count++ == 0) first = item;
   }
   if (first == NULL) return;
@@ -228,8 +232,11 @@ static tm_status list_paths(const tm_merge_plan *plan, tm_arena *arena, writer_l
   return TM_OK;
 }
 
+/* What the format cannot hold is a problem of the plan. */
 static tm_status create_writer(tm_merge_plan *plan, tm_arena *arena, tm_error *error) {
   writer_lists lists = { .tensors = NULL };
+  tm_error refusal = TM_ERROR_INIT;
+  bool is_unholdable = false;
   TM_TRY(list_tensors(plan, arena, &lists, error));
   TM_TRY(list_metadata(plan, arena, &lists, error));
   TM_TRY(list_paths(plan, arena, &lists, error));
@@ -237,9 +244,13 @@ static tm_status create_writer(tm_merge_plan *plan, tm_arena *arena, tm_error *e
     .format = plan->settings.writer_format, .path = plan->settings.path, .shard_bytes = plan->settings.shard_bytes,
     .tensors = lists.tensors, .tensor_count = plan->totals.tensor_count, .metadata = lists.metadata,
     .metadata_count = lists.metadata_count, .late = &lists.metadata[lists.metadata_count - 1], .input_paths = lists.paths,
-    .input_count = lists.path_count,
+    .input_count = lists.path_count, .out_is_unholdable = &is_unholdable,
   };
-  return tm_checkpoint_writer_create(plan->memory, &request, &plan->writer, error);
+  const tm_status status = tm_checkpoint_writer_create(plan->memory, &request, &plan->writer, &refusal);
+  if (status == TM_OK) return TM_OK;
+  if (!is_unholdable) return tm_fail_native(error, status, refusal.native_code, "%s", refusal.text);
+  tm_merge_plan_add_problem(plan, refusal.text);
+  return TM_OK;
 }
 
 static tm_status arrange(tm_merge_plan *plan, tm_error *error) {
@@ -250,7 +261,7 @@ static tm_status arrange(tm_merge_plan *plan, tm_error *error) {
   tm_arena_init(&arena, plan->memory);
   const tm_status status = create_writer(plan, &arena, error);
   tm_arena_deinit(&arena);
-  if (status != TM_OK) return status;
+  if (status != TM_OK || plan->writer == NULL) return status;
   tm_checkpoint_writer_summarize(plan->writer, &summary);
   plan->totals.file_bytes = summary.file_bytes;
   plan->totals.free_bytes = summary.free_bytes;
@@ -296,7 +307,7 @@ static tm_status fill(tm_merge_plan *plan, const tm_merge_settings *given, tm_er
   TM_TRY(list_items(plan, error));
   TM_TRY(add_up(plan, error));
   TM_TRY(make_provenance(plan, error));
-  for (uint32_t mismatch = TM_MERGE_MATCHES; mismatch <= TM_MERGE_TYPES_DIFFER; mismatch++)
+  for (uint32_t mismatch = TM_MERGE_MISMATCH_MISSING; mismatch <= TM_MERGE_MISMATCH_FORMAT; mismatch++)
     tell_refused(plan, (tm_merge_mismatch)mismatch);
   TM_TRY(arrange(plan, error));
   plan_memory(plan);

@@ -7,7 +7,6 @@
 #include "formats/byte_buffer.h"
 #include "jobs/merge_settings.h"
 
-
 /* hashes: of what was read of each source; NULL: zeros.  The length does not depend on them. */
 void tm_merge_provenance_print(const tm_merge_settings *settings, const tm_content_hash *hashes, tm_byte_buffer *buffer);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/byte_buffer.h"
 #include "tensormorph/canonical_sum.h"
 
 enum { NAME, ACTION, DTYPE, SHAPE, BYTES, MODELS, WEIGHTS, MISMATCH, MESSAGE };
@@ -19,8 +20,8 @@ const tm_column tm_merge_plan_column_list[TM_MERGE_PLAN_COLUMNS] = {
   [BYTES] = { "bytes", TM_COLUMN_BYTES, 0, "the result's size" },
   [MODELS] = { "models", TM_COLUMN_TEXT, 0, "what it is made of" },
   [WEIGHTS] = { "weights", TM_COLUMN_TEXT, 0, "what they count; of slerp t" },
-  [MISMATCH] = { "mismatch", TM_COLUMN_TEXT, 0, "missing, rows, shape or type; nothing where all fits" },
-  [MESSAGE] = { "message", TM_COLUMN_TEXT, 0, "what does not match, and what is done" },
+  [MISMATCH] = { "mismatch", TM_COLUMN_TEXT, 0, "missing, rows, shape, type or format; nothing where all fits" },
+  [MESSAGE] = { "message", TM_COLUMN_TEXT, 0, "what does not match, and what is done; or a weight too small to count" },
 };
 
 const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS] = {
@@ -38,7 +39,7 @@ const tm_column tm_merge_job_column_list[TM_MERGE_JOB_COLUMNS] = {
 };
 
 static const char *const actions[] = { "merge", "copy", "skip", "refuse" };
-static const char *const mismatches[] = { "", "missing", "rows", "shape", "type" };
+static const char *const mismatches[] = { "", "missing", "rows", "shape", "type", "format" };
 
 /* ------------------------------------------------------------------------------------------------------------ texts ---- */
 
@@ -46,36 +47,44 @@ static const char *name_of(const tm_merge_settings *settings, uint32_t source) {
   return source >= settings->model_count ? "base" : settings->names[source];
 }
 
-static const char *make_models_text(tm_merge_plan *plan, const tm_merge_item *item) {
-  char text[400];
-  size_t length = 0;
-  text[0] = '\0';
-  for (uint32_t i = 0; i < item->input_count && length < sizeof text; i++)
-    length += (size_t)snprintf(text + length, sizeof text - length, "%s%.80s", i == 0 ? "" : ", ",
-                               name_of(&plan->settings, item->inputs[i].source));
-  return tm_arena_string(&plan->arena, text, strlen(text));
+/* Of any length: rows with the same text are taken for rows of the same. */
+static const char *keep_text(tm_merge_plan *plan, tm_byte_buffer *buffer) {
+  const char *text = buffer->failed ? NULL : tm_arena_string(&plan->arena, (const char *)buffer->bytes, buffer->length);
+  tm_byte_buffer_deinit(buffer);
+  return text;
 }
 
-static size_t print_weight(const tm_merge_plan *plan, const tm_merge_input *input, char *out_text, size_t capacity) {
+static const char *make_models_text(tm_merge_plan *plan, const tm_merge_item *item) {
+  tm_byte_buffer buffer;
+  tm_byte_buffer_init(&buffer, plan->memory);
+  for (uint32_t i = 0; i < item->input_count; i++) {
+    if (i != 0) tm_byte_buffer_add_text(&buffer, ", ");
+    tm_byte_buffer_add_text(&buffer, name_of(&plan->settings, item->inputs[i].source));
+  }
+  return keep_text(plan, &buffer);
+}
+
+static void print_weight(const tm_merge_plan *plan, const tm_merge_input *input, char *out_text, size_t capacity) {
   const bool is_base = input->source >= plan->settings.model_count;
-  if (is_base) return (size_t)snprintf(out_text, capacity, "-");
-  if (input->density < 1) return (size_t)snprintf(out_text, capacity, "%.6g at %.6g", input->weight, input->density);
-  return (size_t)snprintf(out_text, capacity, "%.6g", input->weight);
+  if (is_base) (void)snprintf(out_text, capacity, "-");
+  else if (input->density < 1) (void)snprintf(out_text, capacity, "%.6g at %.6g", input->weight, input->density);
+  else (void)snprintf(out_text, capacity, "%.6g", input->weight);
 }
 
 static const char *make_weights_text(tm_merge_plan *plan, const tm_merge_item *item) {
-  char text[400];
-  size_t length = 0;
-  text[0] = '\0';
-  if (item->action == TM_MERGE_COMPUTE && item->method == TM_MERGE_SLERP) {
+  char text[64];
+  tm_byte_buffer buffer;
+  if (item->action == TM_MERGE_ACTION_COMPUTE && item->method == TM_MERGE_SLERP) {
     (void)snprintf(text, sizeof text, "t %.6g", item->t);
     return tm_arena_string(&plan->arena, text, strlen(text));
   }
-  for (uint32_t i = 0; i < item->input_count && length < sizeof text; i++) {
-    if (i != 0) length += (size_t)snprintf(text + length, sizeof text - length, ", ");
-    if (length < sizeof text) length += print_weight(plan, &item->inputs[i], text + length, sizeof text - length);
+  tm_byte_buffer_init(&buffer, plan->memory);
+  for (uint32_t i = 0; i < item->input_count; i++) {
+    print_weight(plan, &item->inputs[i], text, sizeof text);
+    if (i != 0) tm_byte_buffer_add_text(&buffer, ", ");
+    tm_byte_buffer_add_text(&buffer, text);
   }
-  return tm_arena_string(&plan->arena, text, strlen(text));
+  return keep_text(plan, &buffer);
 }
 
 static tm_status make_texts(tm_merge_plan *plan, tm_merge_item *item) {

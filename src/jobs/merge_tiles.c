@@ -32,7 +32,7 @@ static uint64_t unmapped_bytes(const tm_merge_settings *settings, const tm_merge
 
 uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_item *item) {
   const uint64_t elements = TM_MERGE_UNIT_ELEMENTS;
-  if (item->action != TM_MERGE_COMPUTE) return 0;
+  if (item->action != TM_MERGE_ACTION_COMPUTE) return 0;
   uint64_t bytes = tm_merge_bytes_of(tm_merge_computed_format(item), elements), rest = 0;
   if (tm_merge_computed_format(item) != item->format) bytes += tm_merge_bytes_of(item->format, elements);
   for (uint32_t i = 0; i < item->input_count; i++)
@@ -42,7 +42,7 @@ uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_i
 }
 
 uint64_t tm_merge_copy_unit(const tm_merge_settings *settings, const tm_merge_item *item) {
-  if (item->action != TM_MERGE_COPY) return 0;
+  if (item->action != TM_MERGE_ACTION_COPY) return 0;
   const tm_merge_input *input = &item->inputs[0];
   if (tm_archive_mapped(settings->sources[input->source].archive, input->tensor) != NULL) return 0;
   return tm_merge_unit_of(item->format);
@@ -80,7 +80,7 @@ uint64_t tm_merge_tile_units(const tm_merge_item *item, uint64_t most_units) {
 
 static uint64_t common_bytes(const tm_merge_settings *settings, const tm_merge_item *item, const tm_merge_input *input) {
   const tm_archive_tensor *tensor = tm_archive_tensor_at(settings->sources[input->source].archive, input->tensor);
-  return item->action == TM_MERGE_COPY ? tensor->bytes : tm_merge_bytes_of(tensor->format, item->common_count);
+  return item->action == TM_MERGE_ACTION_COPY ? tensor->bytes : tm_merge_bytes_of(tensor->format, item->common_count);
 }
 
 uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_item *item) {
@@ -89,7 +89,7 @@ uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_i
   for (uint32_t i = 0; i < item->input_count; i++) {
     const uint64_t own = common_bytes(settings, item, &item->inputs[i]);
     bytes += own;
-    if (item->action != TM_MERGE_COMPUTE) continue;
+    if (item->action != TM_MERGE_ACTION_COMPUTE) continue;
     if (item->method == TM_MERGE_SLERP) bytes += own;
     if (item->method == TM_MERGE_TIES && i > 0 && item->inputs[i].density < 1) bytes += 2 * (own + first);
   }

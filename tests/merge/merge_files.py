@@ -104,7 +104,8 @@ def read_safetensors(path):
 
 def write_gguf(path, tensors, metadata=None):
     def text(value):
-        return struct.pack("<Q", len(value.encode())) + value.encode()
+        data = value.encode(errors="surrogateescape")
+        return struct.pack("<Q", len(data)) + data
     metadata = metadata or {}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, value in metadata.items():
@@ -167,7 +168,8 @@ def merge(runner, method, out, models, base=None, sets=(), limit=60, **keys):
     for key, value in keys.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
             arguments += [key, one]
-    result = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, timeout=limit, check=False)
+    result = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
+                            errors="surrogateescape", timeout=limit, check=False)
     assert result.returncode in (0, 1, 3), (result.returncode, result.stderr, result.stdout[-2000:])
     return Run(result.returncode, [line.split("\t") for line in result.stdout.splitlines()])
 

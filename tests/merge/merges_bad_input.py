@@ -227,9 +227,30 @@ def check_blocks_of_scalars(folder):
         assert found["n"].shape == (extent,), (policy, found["n"].shape)
 
 
+def check_long_names(folder):
+    """Texts of rows are whole, so that what differs looks different."""
+    names = ["ä" * 100 + str(i) for i in range(9)]
+    models = [write(folder, name, {"w": ("f32", values((2, 2), i)), "v": ("f32", values((2, 2), i))}) for i, name in enumerate(names)]
+    run, _ = works(folder, "linear", models, sets=["w:8:0:v"])
+    for name in "vw":
+        found = plan_of(run, name)["models"].split(", ")
+        assert sorted(found) == [f"{one}.safetensors" for one in names[:9 if name == "w" else 8]], found
+        assert len(plan_of(run, name)["weights"].split(", ")) == len(found)
+
+
 def check_formats(folder):
     blocks = files.write_gguf(folder / "blocks.gguf", {"w": files.make("q8_0", values((4, 64)))})
     refused(folder, "linear", [blocks, blocks], "safetensors has no such type")
+    mixed = files.write_gguf(folder / "mixed.gguf", {name: files.make("q8_0", values((4, 64))) for name in "vw"})
+    run = refused(folder, "linear", [mixed, blocks], "2 tensors cannot be written; the first is 'v': q8_0: safetensors has no such type",
+                  missing=MISSING["available"])
+    assert plan_of(run, "w")["mismatch"] == "format", run.text()
+    unnamed = [files.write_gguf(folder / f"unnamed{i}.gguf", {"w\udcff": files.make("f32", values((4, 64), i))}) for i in range(2)]
+    run = refused(folder, "linear", unnamed, "its name is not UTF-8")
+    assert run.of("problem") and run.of("planned"), run.text()
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", unnamed)
+    assert run.code == 0, run.text()
+    (folder / "out.gguf").unlink()
     odd = write(folder, "odd", {"w": ("f32", values((4, 33)))})
     run = files.merge(RUNNER, "linear", folder / "out.gguf", [odd], sets=[f"f:-:{0x108}"])
     assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
@@ -406,8 +427,9 @@ def check_truncated(folder):
 
 def main():
     checks = [check_missing, check_rows, check_shapes_and_types, check_no_numbers, check_copies_in_another_format,
-              check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_formats, check_arguments,
-              check_targets, check_sets, check_little_memory, check_nonfinite, check_nans, check_file_limit, check_truncated]
+              check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_long_names, check_formats,
+              check_arguments, check_targets, check_sets, check_little_memory, check_nonfinite, check_nans, check_file_limit,
+              check_truncated]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))

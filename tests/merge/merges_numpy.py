@@ -260,6 +260,72 @@ def check_ties(folder):
             same(found, wanted, f"ties of {kind}, flags {flags}")
 
 
+# ---- the masks of dare, by the published definitions alone ----
+
+def philox(counter, key):
+    """Philox4x32-10: four words, each an array or a number, and two words of key; lowest words first."""
+    x, low = [numpy.asarray(word, numpy.uint64) for word in counter], numpy.uint64(0xffffffff)
+    k = [numpy.uint64(word) for word in key]
+    for _ in range(10):
+        a, b = x[0] * numpy.uint64(0xd2511f53), x[2] * numpy.uint64(0xcd9e8d57)
+        x = [(b >> numpy.uint64(32)) ^ x[1] ^ k[0], b & low, (a >> numpy.uint64(32)) ^ x[3] ^ k[1], a & low]
+        k = [(k[0] + numpy.uint64(0x9e3779b9)) & low, (k[1] + numpy.uint64(0xbb67ae85)) & low]
+    return x
+
+
+def xxh3(data, seed):
+    """XXH3 of 64 bits of 4 to 8 bytes."""
+    def bits(number):
+        return number & (1 << 64) - 1
+    length, prime = len(data), 0x9fb21c651e98df25
+    secret = (int.from_bytes(bytes.fromhex("7c01812cf721ad1c"), "little") ^ int.from_bytes(bytes.fromhex("ded46de9839097db"), "little"))
+    seed ^= int.from_bytes((seed & 0xffffffff).to_bytes(4, "little"), "big") << 32
+    mixed = (int.from_bytes(data[-4:], "little") + (int.from_bytes(data[:4], "little") << 32)) ^ bits(secret - seed)
+    mixed ^= bits(mixed << 49 | mixed >> 15) ^ bits(mixed << 24 | mixed >> 40)
+    mixed = bits(mixed * prime)
+    mixed = bits((mixed ^ (mixed >> 35) + length) * prime)
+    return mixed ^ mixed >> 28
+
+
+def dare_mask(shape, seed, name, place, density):
+    key = xxh3(name.encode(), xxh3(place.to_bytes(4, "little"), seed))
+    elements = numpy.arange(math.prod(shape), dtype=numpy.uint64)
+    counter, nothing = elements >> numpy.uint64(2), numpy.zeros_like(elements)
+    words = numpy.stack(philox((counter & numpy.uint64(0xffffffff), counter >> numpy.uint64(32), nothing, nothing),
+                               (key & 0xffffffff, key >> 32)))
+    chosen = words[(elements & numpy.uint64(3)).astype(int), elements.astype(int)]
+    return (chosen < math.floor(density * 2.0 ** 32)).reshape(shape)
+
+
+def check_generator(_):
+    """The known answers that the authors of Philox publish."""
+    for counter, key, words in (([0] * 4, [0] * 2, [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
+                                ([0xffffffff] * 4, [0xffffffff] * 2, [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),
+                                ([0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344], [0xa4093822, 0x299f31d0],
+                                 [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1])):
+        assert [int(word) for word in philox(counter, key)] == words, (counter, key)
+
+
+def check_dare_masks(folder):
+    shapes = {"large": (700, 96), "w.123": (5, 32), "lm.head": (67, 1)}
+    base, models = made(43, "f32", shapes=shapes), [made(44 + i, "f32", shapes=shapes) for i in range(3)]
+    paths = [write(folder, f"masks.{i}", tensors) for i, tensors in enumerate([base, *models])]
+    weights, densities, scale = [0.7, 0.25, 1.1], [0.3, 0.5, 1 / 3], 0.8
+    order = sorted(range(3), key=lambda i: weights[i])
+    sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)] + [f"d:{i}:{density!r}" for i, density in enumerate(densities)]
+
+    def merged(name, b, *x, seed):
+        y = b
+        for i in order:
+            kept = dare_mask(b.shape, seed, name, i, densities[i]) & (x[i] != b)
+            y = numpy.where(kept, y + (weights[i] * scale) * ((1 / densities[i]) * (x[i] - b)), y)
+        return y
+    for seed in (0, 1, 0x0123456789abcdef, 2 ** 64 - 1):
+        found, _ = files.merged(RUNNER, "dare", folder / "dare.out.safetensors", paths[1:], base=paths[0], sets=sets + [f"s:-:{scale}"],
+                                seed=seed)
+        same(found, result(None, lambda name, *x, seed=seed: merged(name, *x, seed=seed), base, *models), f"dare with the seed {seed}")
+
+
 def check_dare(folder):
     shapes = {"large": (700, 96), "small": (5, 32)}
     base, model = made(40, "f32", shapes=shapes), made(41, "f32", shapes=shapes)
@@ -325,7 +391,8 @@ def check_large(folder):
 
 
 def main():
-    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_dare, check_formats, check_large]
+    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_generator,
+              check_dare_masks, check_dare, check_formats, check_large]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))
