@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "jobs/merge_nans.h"
 #include "jobs/merge_tiles.h"
+#include "jobs/merge_trim.h"
 #include "tensor/shape.h"
 
 #define SETTINGS_BYTES 512u
@@ -56,6 +57,21 @@ static void load_settings(const tm_merge_open *open, const tm_work_stream_piece 
   else if (piece->request.op == TM_OP_DARE_SUM) memcpy(settings, &piece->begin, sizeof piece->begin);
 }
 
+/* Of a small tensor all of what is common is one piece. */
+static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
+  const tm_merge_item *item = open->item;
+  const tm_operand *operands = piece->request.operands;
+  const tm_merge_trim_input base = { operands[0].format, pointers[0] };
+  if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
+  for (uint32_t i = 1; i < item->input_count; i++) {
+    if (!(item->inputs[i].density < 1)) continue;
+    const tm_merge_trim_input model = { operands[i + 1].format, pointers[i + 1] };
+    const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
+                                                     tm_merge_trim_kept(item->common_count, item->inputs[i].density));
+    memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
+  }
+}
+
 tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                              void **out_pointers, tm_error *error) {
   const tm_merge_open *open = piece->subject;
@@ -81,6 +97,7 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
     TM_TRY(tm_merge_name_tensor(open->item, status, error));
     places.next += padded(operand->byte_count);
   }
+  trim_small(open, piece, out_pointers, places.settings);
   return TM_OK;
 }
 
