@@ -88,7 +88,8 @@ static void measure(kernel_host *host, const bench_case *c, void *data, uint64_t
   tm_operand operands[2];
   tm_operand_contiguous(c->format, 1, &elements, &operands[0], NULL);
   tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &operands[1], NULL);
-  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1, .operands = operands };
+  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1,
+                                   .operands = operands };
   kernel_run run;
   if (kernel_run_prepare(&run, host, &operation) != TM_OK) {
     printf("%-30s no kernel here\n", c->name);

@@ -99,7 +99,7 @@ def main():
         seconds.append(time.perf_counter() - start)
     median, resident = statistics.median(seconds), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"numpy {numpy.__version__}: median {median:.3f} s of {rounds} round{"s" * (rounds != 1)}, {total / median / 1e9:.2f} GB/s, "
+        f"numpy {numpy.__version__}: median {median:.3f} s of {rounds} round{'s' * (rounds != 1)}, {total / median / 1e9:.2f} GB/s, "
         f"first row after {1000 * first:.0f} ms, at most {resident // 1000} MB resident with the mappings"
     )
 

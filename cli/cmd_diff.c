@@ -20,6 +20,7 @@ typedef struct diff_run {
   tm_diff_wishes wishes;
   tm_diff_report report;
   uint64_t       seen;          /* rows that a run without output has looked at */
+  bool           has_difference;        /* among them */
   bool           is_settled;    /* nothing that is still to come can change the answer */
   int            signal_number;
   tm_error       error;
@@ -33,8 +34,11 @@ static bool is_silent(const diff_run *diff) {
 static void look_for_difference(diff_run *diff) {
   tm_cell        cells[TM_MAX_COLUMNS];
   const uint64_t count = tm_job_row_count(diff->job);
-  for (; !diff->is_settled && diff->seen < count && tm_job_row(diff->job, diff->seen, cells) == TM_OK; diff->seen++)
-    diff->is_settled = tm_diff_view_meaning(&diff->report.view, cells) == TM_MEANS_DIFFERENT;
+  for (; !diff->is_settled && diff->seen < count && tm_job_row(diff->job, diff->seen, cells) == TM_OK; diff->seen++) {
+    const bool differs = tm_diff_view_meaning(&diff->report.view, cells) == TM_MEANS_DIFFERENT;
+    diff->has_difference = diff->has_difference || differs;
+    diff->is_settled = differs && tm_diff_view_is_seen(&diff->report.view, cells);
+  }
   if (diff->is_settled) tm_job_cancel(diff->job);
 }
 
@@ -58,7 +62,7 @@ static int judge(const diff_run *diff, tm_status status) {
     tm_complain(&diff->error);
     return TM_EXIT_TROUBLE;
   }
-  return diff->report.verdict.different_count != 0 ? TM_EXIT_FOUND : TM_EXIT_OK;
+  return diff->has_difference || diff->report.verdict.different_count != 0 ? TM_EXIT_FOUND : TM_EXIT_OK;
 }
 
 /* A pattern that matches nothing is a mistyped name; a job that got as far as its tensors has totals. */
@@ -171,7 +175,7 @@ const tm_command tm_command_diff = {
       "them.\n"
       "The exit code is 0 if the weights are the same, by whatever names and in whatever form (with --exact, only if those are "
       "the same, too), 1 if they differ, 2 for a wrong command line, 3 if a file could not be read or changed meanwhile. --quiet "
-      "prints nothing but such trouble, and ends at the first difference.\n"
+      "prints nothing but such trouble, and ends at the first elements that differ.\n"
       "Ctrl-C ends the job in order: what was found is printed, and the exit code is 130. A second one ends it at once.",
   .flags = flags,
   .run = run,

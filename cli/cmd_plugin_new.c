@@ -34,9 +34,20 @@ static int check_name(const char *name) {
     return tm_complain_as(
         TM_EXIT_USAGE, "\"%.100s\" is no name for a plugin: lower case letters, digits and underscores, a letter first, at most %u",
         name, LONGEST_NAME);
-  if (strcmp(name, "tm") == 0 || strcmp(name, "reference") == 0)
-    return tm_complain_as(TM_EXIT_USAGE, "\"%s\" is taken by the library itself", name);
   return TM_EXIT_OK;
+}
+
+/* Of two backends of one name the later one would be used under another. */
+static int check_taken(tm_invocation *invocation, const char *name) {
+  tm_context            *context = NULL;
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  bool                   is_taken = strcmp(name, "tm") == 0;    /* the beginning of the library's own functions */
+  const int              exit_code = tm_plugin_session_open(invocation, &context);
+  if (exit_code != TM_EXIT_OK) return exit_code;
+  for (uint32_t i = 0; !is_taken && tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    is_taken = strcmp(backend.name, name) == 0 && strcmp(backend.origin, "built-in") == 0;
+  tm_context_destroy(context);
+  return is_taken ? tm_complain_as(TM_EXIT_USAGE, "\"%s\" is taken by the library itself", name) : TM_EXIT_OK;
 }
 
 /* ---- files ---- */
@@ -122,6 +133,7 @@ int tm_plugin_new(tm_invocation *invocation, const char *name) {
   const char *folder = given != NULL ? given : name;
   const bool  has_queue = tm_arguments_has(&invocation->arguments, "queue");
   int         exit_code = check_name(name);
+  if (exit_code == TM_EXIT_OK) exit_code = check_taken(invocation, name);
   if (exit_code == TM_EXIT_OK && strlen(folder) >= LONGEST_PATH)
     exit_code = tm_complain_as(TM_EXIT_USAGE, "the folder's name is too long");
   if (exit_code == TM_EXIT_OK)

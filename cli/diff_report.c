@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diff_report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,42 @@
 static bool is_json(const tm_diff_report *report) { return report->invocation->preferences.json; }
 static bool is_grouped(const tm_diff_report *report) { return report->wishes->by != TM_BY_TENSOR; }
 
+/* The first of a list that is a column of tensors, though groups have none of that name. */
+static const tm_column *find_ungrouped(const tm_diff_report *report, const tm_column *columns, uint32_t count, const char *list) {
+  char name[64];
+  for (; list != NULL && *list != '\0'; list += strspn(list, ",")) {
+    const size_t length = strcspn(list, ",");
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), list);
+    const uint32_t found = tm_column_find(report->view.columns, report->view.column_count, name);
+    if (found != TM_NO_COLUMN && tm_column_find(columns, count, name) == TM_NO_COLUMN) return &report->view.columns[found];
+    list += length;
+  }
+  return NULL;
+}
+
+/* No likeness to a column that there is: the name is right, but the rows are others. */
+static tm_status check_grouped(const tm_diff_report *report, const tm_column *columns, uint32_t count, tm_error *error) {
+  const tm_arguments *arguments = &report->invocation->arguments;
+  const char         *sort = tm_arguments_value(arguments, "sort");
+  const tm_column    *found = find_ungrouped(report, columns, count, tm_arguments_value(arguments, "columns"));
+  if (found == NULL && sort != NULL) found = find_ungrouped(report, columns, count, sort[0] == '-' ? sort + 1 : sort);
+  if (found == NULL) return TM_OK;
+  tm_refuse(error, TM_ERROR_ARGUMENT, "\"%s\" is a column of tensors; with --by there are", found->name);
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t used = strlen(error->text);
+    snprintf(error->text + used, sizeof error->text - used, "%s%s", i == 0 ? " " : ", ", columns[i].name);
+  }
+  return TM_ERROR_ARGUMENT;
+}
+
 tm_status tm_diff_report_init(tm_diff_report *report, tm_invocation *invocation, const tm_job *job,
                               tm_checkpoint *const *checkpoints, const tm_diff_wishes *wishes, tm_error *error) {
   *report = (tm_diff_report){ .invocation = invocation, .checkpoints = checkpoints, .wishes = wishes };
   tm_diff_view_init(&report->view, job, wishes->tolerance, wishes->is_exact);
   uint32_t         count = report->view.column_count;
   const tm_column *columns = is_grouped(report) ? tm_layer_columns(wishes->by, false, &count) : report->view.columns;
+  const tm_status  status = is_grouped(report) ? check_grouped(report, columns, count, error) : TM_OK;
+  if (status != TM_OK) return status;
   return tm_row_selection_parse(&invocation->arguments, columns, count, &report->selection, error);
 }
 

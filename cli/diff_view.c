@@ -5,6 +5,8 @@
 
 #include "row_selection.h"
 
+#define MOST_AXES 64u
+
 static const char *const words[TM_WORD_COUNT] = { "changed",   "reshaped", "transposed", "unexamined", "removed",
                                                   "added",     "identical", "renamed",   "retyped",    "tied" };
 
@@ -50,6 +52,33 @@ static bool is_close(const tm_diff_view *view, const tm_cell *cells) {
   return max_abs.defined && max_abs.number <= view->tolerance && nonfinite.defined && nonfinite.count == 0;
 }
 
+static bool is_same_text(const tm_cell *a, const tm_cell *b) {
+  return a->defined && b->defined && a->count == b->count && (a->count == 0 || memcmp(a->text, b->text, (size_t)a->count) == 0);
+}
+
+/* Without axes of 1, which the transpose does not move. */
+static uint32_t squeeze(const tm_cell *shape, uint64_t *out_dims, uint32_t capacity) {
+  uint32_t rank = 0;
+  for (uint64_t i = 0; i < shape->count && rank < capacity; i++)
+    if (shape->shape[i] != 1) out_dims[rank++] = shape->shape[i];
+  return rank;
+}
+
+static bool is_same_shape(const tm_cell *a, const tm_cell *b) {
+  uint64_t left[MOST_AXES], right[MOST_AXES];
+  if (!a->defined || !b->defined) return false;
+  const uint32_t rank = squeeze(a, left, MOST_AXES);
+  return rank == squeeze(b, right, MOST_AXES) && memcmp(left, right, rank * sizeof left[0]) == 0;
+}
+
+/* Whoever reads it by its name and shape reads other weights: nothing tells of the order of axes, as a reversed shape would. */
+static bool is_turned_in_place(const tm_diff_view *view, const tm_cell *cells) {
+  const tm_cell name = tm_diff_view_cell(view, cells, TM_FIELD_NAME), other = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_NAME);
+  const tm_cell shape = tm_diff_view_cell(view, cells, TM_FIELD_SHAPE);
+  const tm_cell other_shape = tm_diff_view_cell(view, cells, TM_FIELD_OTHER_SHAPE);
+  return tm_diff_view_word(view, cells) == TM_WORD_TRANSPOSED && is_same_text(&name, &other) && is_same_shape(&shape, &other_shape);
+}
+
 tm_diff_meaning tm_diff_view_meaning(const tm_diff_view *view, const tm_cell *cells) {
   switch (tm_diff_view_word(view, cells)) {
     case TM_WORD_IDENTICAL: return TM_MEANS_SAME;
@@ -58,10 +87,14 @@ tm_diff_meaning tm_diff_view_meaning(const tm_diff_view *view, const tm_cell *ce
     case TM_WORD_TIED: return view->is_exact ? TM_MEANS_DIFFERENT : TM_MEANS_SAME;
     case TM_WORD_TRANSPOSED:
     case TM_WORD_RESHAPED:
-      if (view->is_exact) return TM_MEANS_DIFFERENT;
+      if (view->is_exact || is_turned_in_place(view, cells)) return TM_MEANS_DIFFERENT;
       if (is_all_equal(view, cells)) return TM_MEANS_SAME;
       return is_close(view, cells) ? TM_MEANS_CLOSE : TM_MEANS_DIFFERENT;
     case TM_WORD_CHANGED: return is_close(view, cells) ? TM_MEANS_CLOSE : TM_MEANS_DIFFERENT;
     default: return TM_MEANS_DIFFERENT;
   }
+}
+
+bool tm_diff_view_is_seen(const tm_diff_view *view, const tm_cell *cells) {
+  return tm_diff_view_word(view, cells) == TM_WORD_CHANGED || tm_diff_view_cell(view, cells, TM_FIELD_EQUAL).defined;
 }

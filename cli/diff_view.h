@@ -65,6 +65,8 @@ tm_cell tm_diff_view_cell(const tm_diff_view *view, const tm_cell *cells, tm_dif
 tm_cell tm_diff_view_name(const tm_diff_view *view, const tm_cell *cells);
 tm_diff_word    tm_diff_view_word(const tm_diff_view *view, const tm_cell *cells);
 tm_diff_meaning tm_diff_view_meaning(const tm_diff_view *view, const tm_cell *cells);
+/* Whether elements of both were compared: not where a file that ends too early may be all that is wrong. */
+bool tm_diff_view_is_seen(const tm_diff_view *view, const tm_cell *cells);
 /* "changed" */
 const char *tm_diff_word_text(tm_diff_word word);
 

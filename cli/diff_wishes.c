@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diff_wishes.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "complain.h"
+#include "merge_words.h"
 
 static tm_status parse_tolerance(const char *text, double *out_tolerance, tm_error *error) {
-  char        *end = NULL;
-  const double value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
-  if (end == NULL || *end != '\0' || !isfinite(value))
+  double value = -1;
+  if (!tm_merge_number_parse(text, &value) || value < 0)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "--tolerance wants a number like 1e-6, not \"%.100s\"", text);
   *out_tolerance = value;
   return TM_OK;

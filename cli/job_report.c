@@ -2,6 +2,7 @@
 #include "job_report.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "complain.h"
@@ -15,6 +16,42 @@ static const char *note_at(const tm_job_report *report, uint32_t index) {
   if (tm_job_note(report->job, index, &note) == TM_OK) return note;
   while (tm_job_note(report->job, own, &note) == TM_OK) own++;
   return report->elsewhere != NULL && index - own < report->elsewhere->count ? report->elsewhere->texts[index - own] : NULL;
+}
+
+/* ---- for people ---- */
+
+/* Of notes that end alike, as one each tensor does, a few tell. */
+#define MOST_ALIKE 5u
+#define MOST_SHOWN 40u
+#define LIKE_BYTES 24u
+#define REST_BYTES 80u
+
+typedef struct note_choice {
+  uint32_t seen;                /* notes before this one */
+  uint32_t shown;
+} note_choice;
+
+static const char *ending_of(const char *note) {
+  const size_t length = strlen(note);
+  return length > LIKE_BYTES ? note + length - LIKE_BYTES : note;
+}
+
+static bool is_shown(const tm_job_report *report, note_choice *choice, const char *note) {
+  uint32_t alike = 0;
+  for (uint32_t i = 0; i < choice->seen && alike < MOST_ALIKE; i++)
+    alike += strcmp(ending_of(note_at(report, i)), ending_of(note)) == 0;
+  choice->seen++;
+  if (alike == MOST_ALIKE || choice->shown == MOST_SHOWN) return false;
+  choice->shown++;
+  return true;
+}
+
+/* "" if there is none; out has room for REST_BYTES. */
+static void rest_text(const note_choice *choice, char *out) {
+  tm_quantity    number;
+  const uint32_t rest = choice->seen - choice->shown;
+  out[0] = '\0';
+  if (rest > 0) snprintf(out, REST_BYTES, "and %s more note%s; --json lists all", tm_quantity_count(rest, &number), rest == 1 ? "" : "s");
 }
 
 static void print_totals(const tm_job_report *report, tm_output_stream *stream) {
@@ -31,9 +68,18 @@ static void print_totals(const tm_job_report *report, tm_output_stream *stream) 
   tm_output_char(stream, '\n');
 }
 
+static void print_notes(const tm_job_report *report, uint32_t width, tm_output_stream *stream) {
+  const char *note = NULL;
+  char        rest[REST_BYTES];
+  note_choice choice = { 0, 0 };
+  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++)
+    if (is_shown(report, &choice, note)) tm_printable_about(stream, "note", note, width);
+  rest_text(&choice, rest);
+  if (rest[0] != '\0') tm_printable_about(stream, "note", rest, width);
+}
+
 void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t width, tm_output_stream *stream) {
   tm_device_usage usage = { .struct_size = sizeof usage };
-  const char     *note = NULL;
   tm_quantity     a, b, c;
   if (!with_notes) return;
   tm_output_char(stream, '\n');
@@ -44,12 +90,17 @@ void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t 
     tm_output_format(stream, ": %s operation%s, %s, busy %s\n", tm_quantity_count(usage.operation_count, &a), usage.operation_count == 1 ? "" : "s",
                      tm_quantity_bytes(usage.bytes, &b), tm_quantity_duration(usage.busy_ns, &c));
   }
-  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++) tm_printable_about(stream, "note", note, width);
+  print_notes(report, width, stream);
 }
 
 void tm_job_report_complain_notes(const tm_job_report *report) {
   const char *note = NULL;
-  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++) tm_complain_as(TM_EXIT_OK, "note: %s", note);
+  char        rest[REST_BYTES];
+  note_choice choice = { 0, 0 };
+  for (uint32_t i = 0; (note = note_at(report, i)) != NULL; i++)
+    if (is_shown(report, &choice, note)) tm_complain_as(TM_EXIT_OK, "note: %s", note);
+  rest_text(&choice, rest);
+  if (rest[0] != '\0') tm_complain_as(TM_EXIT_OK, "note: %s", rest);
 }
 
 static void print_devices_json(const tm_job_report *report, tm_json_writer *json) {

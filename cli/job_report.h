@@ -17,9 +17,9 @@ typedef struct tm_job_report {
   const tm_elsewhere_notes *elsewhere;  /* told along with the job's own notes; NULL: none */
 } tm_job_report;
 
-/* width 0: no limit. */
+/* Of many notes only some.  width 0: no limit. */
 void tm_job_report_print(const tm_job_report *report, bool with_notes, uint32_t width, tm_output_stream *stream);
-/* The notes alone, on the error stream: for outputs that have no place for them. */
+/* The same notes alone, on the error stream: for outputs that have no place for them. */
 void tm_job_report_complain_notes(const tm_job_report *report);
 /* Members: complete, error, devices, bytes, seconds, gb_per_s, notes. */
 void tm_job_report_print_json(const tm_job_report *report, tm_json_writer *json);

@@ -93,19 +93,27 @@ tm_rows tm_layer_rows_all(const tm_layer_rows *rows) {
   return all;
 }
 
+/* Without any their distance is nothing to look at. */
+static bool has_differing_pairs(const tm_layer_rows *rows) {
+  size_t i = 0;
+  while (i < rows->count && figures_at(rows, rows->kept[i])->differing_count == 0) i++;
+  return i < rows->count;
+}
+
 void tm_layer_rows_print(const tm_layer_rows *rows, const tm_row_selection *selection, tm_table_look look,
                          tm_output_stream *stream) {
   const uint32_t        share = (uint32_t)(look.width * 3 / 7);
+  const bool            has_pairs = has_differing_pairs(rows);
   const tm_column_style styles[] = { { "layer", NULL, 0, 0, false, TM_SHOWN_ALWAYS },
                                      { "kind", NULL, share > 16 ? share : 16, 0, false, TM_SHOWN_ALWAYS },
-                                     { "tensors", NULL, 0, 4, false, TM_SHOWN_ALWAYS },
-                                     { "same", NULL, 0, 5, false, TM_SHOWN_ALWAYS },
-                                     { "differing", NULL, 0, 3, false, TM_SHOWN_IF_NONZERO },
-                                     { "removed", NULL, 0, 0, false, TM_SHOWN_IF_NONZERO },
-                                     { "added", NULL, 0, 0, false, TM_SHOWN_IF_NONZERO },
-                                     { "changed", NULL, 0, 2, false, TM_SHOWN_ALWAYS },
-                                     { "max_abs", NULL, 0, 6, false, TM_SHOWN_ALWAYS },
-                                     { "rel_l2", NULL, 0, 1, false, TM_SHOWN_ALWAYS } };
+                                     { "tensors", NULL, 0, 6, false, TM_SHOWN_ALWAYS },
+                                     { "same", NULL, 0, 7, false, TM_SHOWN_ALWAYS },
+                                     { "differing", NULL, 0, 0, false, TM_SHOWN_IF_NONZERO },
+                                     { "removed", NULL, 0, 2, false, TM_SHOWN_IF_NONZERO },
+                                     { "added", NULL, 0, 3, false, TM_SHOWN_IF_NONZERO },
+                                     { "changed", NULL, 0, 4, false, TM_SHOWN_ALWAYS },
+                                     { "max_abs", NULL, 0, 8, false, TM_SHOWN_ALWAYS },
+                                     { "rel_l2", NULL, 0, has_pairs ? 1 : 5, false, TM_SHOWN_ALWAYS } };
   tm_rows   all = tm_layer_rows_all(rows);
   uint64_t *order = NULL;
   tm_error  error = TM_CLI_ERROR_INIT;

@@ -11,6 +11,8 @@
 
 /* Longest cell text that a table keeps; names beyond are shortened before anything else. */
 #define CELL_BYTES 4096
+/* Where lines have no limit, one long name would fill all other lines up with blanks. */
+#define MOST_PADDED 200u
 
 size_t tm_cell_shape_text(const tm_cell *cell, char *out, size_t capacity) {
   if (cell->count == 0) return (size_t)snprintf(out, capacity, "scalar");
@@ -80,7 +82,8 @@ static bool take_row(const tm_rows *rows, uint64_t position, tm_cell *cells) {
   return rows->row(rows->source, rows->order != NULL ? rows->order[position] : position, cells);
 }
 
-static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, tm_layout_column *layout) {
+/* Cells wider than `most` do not make their column wider: their lines are longer than the others. */
+static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t view_count, uint32_t most, tm_layout_column *layout) {
   tm_cell cells[TM_MAX_COLUMNS];
   char    text[CELL_BYTES];
   for (uint32_t i = 0; i < view_count; i++) {
@@ -92,7 +95,7 @@ static void measure(const tm_rows *rows, const tm_column_view *views, uint32_t v
     for (uint32_t i = 0; i < view_count; i++) {
       cell_text(&cells[views[i].column], text);
       const uint32_t width = (uint32_t)tm_printable_width(text, strlen(text));
-      if (width > layout[i].wanted) layout[i].wanted = width;
+      if (width > layout[i].wanted && width <= most) layout[i].wanted = width;
     }
   for (uint32_t i = 0; i < view_count; i++)
     layout[i].least = views[i].least_width != 0 ? views[i].least_width : layout[i].wanted;
@@ -153,7 +156,7 @@ uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, u
                              const tm_table_look *look, tm_output_stream *stream) {
   tm_layout_column layout[TM_MAX_COLUMNS] = { { 0 } };
   tm_cell          cells[TM_MAX_COLUMNS];
-  measure(rows, views, view_count, layout);
+  measure(rows, views, view_count, look->width == 0 ? MOST_PADDED : UINT32_MAX, layout);
   const uint32_t room = look->width == 0 ? 0 : look->width > look->indent ? look->width - look->indent : 1;
   const uint32_t dropped = tm_table_fit(layout, view_count, room);
   print_heading(rows, views, view_count, layout, look, stream);

@@ -81,8 +81,12 @@ set -l files "__fish_seen_subcommand_from inspect stats diff"
 complete -c tensormorph -n $files -F
 complete -c tensormorph -n $files -l tensor -x -d "only tensors that match"
 complete -c tensormorph -n $files -l exclude -x -d "no tensors that match"
-complete -c tensormorph -n $files -l sort -x -d "order by a column" \
-    -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2 bytes offset type state verdict other_name changed max_abs rel_l2 cosine"
+complete -c tensormorph -n "__fish_seen_subcommand_from inspect" -l sort -x -d "order by a column" \
+    -a "name dtype shape count bytes offset file type state"
+complete -c tensormorph -n "__fish_seen_subcommand_from stats" -l sort -x -d "order by a column" \
+    -a "file name dtype shape count nan pos_inf neg_inf zero subnormal min max abs_max mean std l2"
+complete -c tensormorph -n "__fish_seen_subcommand_from diff" -l sort -x -d "order by a column" \
+    -a "verdict name other_name paired dtype other_dtype shape other_shape count equal changed nonfinite max_abs max_rel rel_l2 cosine distance norm other_norm bytes other_bytes layer kind tensors same differing removed added"
 complete -c tensormorph -n $files -l top -x -d "only the first rows"
 complete -c tensormorph -n $files -l columns -x -d "columns of the table"
 complete -c tensormorph -n $files -l wide -d "all columns, as wide as they need to be"

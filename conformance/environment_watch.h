@@ -4,7 +4,7 @@
  * library for all that it loads, and look at who calls.  Changes that go past them (to `environ` itself) are nobody's.
  *
  * A variable is excused if a driver added it: a library that came after the watch began, so that neither the host nor the
- * backend was linked to it.
+ * backend was linked to it.  Whoever else touches it, another driver as well, ends that.
  */
 #ifndef CONFORMANCE_ENVIRONMENT_WATCH_H
 #define CONFORMANCE_ENVIRONMENT_WATCH_H
@@ -18,7 +18,7 @@ void environment_watch_begin(void);
 void environment_watch_end(void);
 /* Whether this entry of the environment, "NAME=VALUE", is excused. */
 bool environment_watch_excuses(const char *entry);
-/* "libdriver.so, which it opened, sets NAME once", or "". */
+/* "libdriver.so, which it opens, sets NAME once" ("2 times" if it did so again before the end), or "". */
 void environment_watch_describe(char *text, size_t capacity);
 
 #endif

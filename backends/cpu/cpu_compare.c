@@ -59,12 +59,24 @@ static void add_equal_f64(const compare_job *job, const unsigned char *data, cpu
   job->kernels->add_equal_f64(masked, 1, state);
 }
 
+static uint64_t count_equal_bytes(const unsigned char *a, const unsigned char *b) {
+  uint64_t equal = 0;
+  for (int i = 0; i < BLOCK; ++i) equal += a[i] == b[i];
+  return equal;
+}
+
+/* The kernels count equal bits of what is decoded. */
 static void add_f32(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
   float buffer_a[BLOCK], buffer_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
   const void *a = as_f32(job->formats[0], data_a, buffer_a), *b = as_f32(job->formats[1], data_b, buffer_b);
-  if (job->kernels->add_f32(a, b, 0, state)) return;
-  state->nonfinite += cpu_compare_mask_f32(a, b, masked_a, masked_b);
-  job->kernels->add_f32(masked_a, masked_b, 1, state);
+  const uint64_t equal = state->equal;
+  if (!job->kernels->add_f32(a, b, 0, state)) {
+    state->nonfinite += cpu_compare_mask_f32(a, b, masked_a, masked_b);
+    job->kernels->add_f32(masked_a, masked_b, 1, state);
+  }
+  if (job->formats[0] != job->formats[1] && state->equal - equal != BLOCK) state->equal = equal + cpu_compare_count_f32(a, b);
+  if (job->formats[0] == job->formats[1] && job->formats[0]->format == TM_FORMAT_BOOL)
+    state->equal = equal + count_equal_bytes(data_a, data_b);
 }
 
 /* By a function for the format itself, as long as there is one and nothing special about the block. */
@@ -76,26 +88,19 @@ static int add_undecoded(const compare_job *job, const unsigned char *a, const u
   return 0;
 }
 
-static uint64_t count_equal_words(const unsigned char *a, const unsigned char *b) {
-  uint64_t equal = 0, words[2];
-  for (size_t i = 0; i < BLOCK; ++i) {
-    memcpy(&words[0], a + i * sizeof words[0], sizeof words[0]);
-    memcpy(&words[1], b + i * sizeof words[1], sizeof words[1]);
-    equal += words[0] == words[1];
-  }
-  return equal;
-}
-
 static void add_f64(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
   double buffer_a[BLOCK], buffer_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
   const void *a = as_f64(job->formats[0], data_a, buffer_a), *b = as_f64(job->formats[1], data_b, buffer_b);
   const uint64_t equal = state->equal;
+  if (job->formats[0]->is_wide_integer || job->formats[1]->is_wide_integer) {
+    cpu_compare_add_wide(job->formats, data_a, data_b, a, b, state);
+    return;
+  }
   if (!job->kernels->add_f64(a, b, 0, state)) {
     state->nonfinite += cpu_compare_mask_f64(a, b, masked_a, masked_b);
     job->kernels->add_f64(masked_a, masked_b, 1, state);
   }
-  if (job->formats[0] != job->formats[1] || !job->formats[0]->is_wide_integer) return;
-  state->equal = equal + count_equal_words(data_a, data_b);
+  if (job->formats[0] != job->formats[1] && state->equal - equal != BLOCK) state->equal = equal + cpu_compare_count_f64(a, b);
 }
 
 static uint64_t bytes_of(const cpu_compare_format *f, uint64_t elements) { return elements / f->elements * f->bytes; }

@@ -91,6 +91,10 @@ int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *s
 uint64_t cpu_compare_mask_f32(const void *a, const void *b, float *out_a, float *out_b);
 uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out_a, double *out_b);
 
+/* Pairs of two formats with equal values: 0 and -0 are equal, and so is any NaN to another one. */
+uint64_t cpu_compare_count_f32(const void *a, const void *b);
+uint64_t cpu_compare_count_f64(const void *a, const void *b);
+
 /* 512 elements in blocks of q8_0 or q4_0.  0: they cannot be summed so, and the superblock must be done by lanes from its start. */
 int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
                            uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals);
@@ -108,10 +112,14 @@ typedef struct cpu_compare_format {
   uint32_t elements;
   uint32_t decode_ps;           /* picoseconds an element, for estimates */
   uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
-  uint8_t  is_wide_integer;     /* its f64 may be equal where its bits are not */
+  uint8_t  is_wide_integer;     /* f64 does not hold all of it */
   void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
   void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
 } cpu_compare_format;
+
+/* A block of which one side or both are wide integers; a, b: its values as f64, of any alignment. */
+void cpu_compare_add_wide(const cpu_compare_format *const *formats, const unsigned char *data_a, const unsigned char *data_b,
+                          const void *a, const void *b, cpu_compare_state *state);
 
 /* NULL if it is none of those that can be read. */
 const cpu_compare_format *cpu_compare_format_find(uint32_t format);

@@ -3,7 +3,6 @@
  * Blocks of TM_OP_COMPARE_TENSORS with AVX2.  Sixteen lanes of four sums would take every register there is, so a block
  * is gone through twice, for eight lanes each: no value is loaded or converted more than once.
  */
-#include <math.h>
 #include <string.h>
 
 #include "cpu_compare.h"
@@ -13,10 +12,6 @@
 #define HALF  (TM_SUM_LANES / 2)
 
 CPU_INLINE __m256d load_wide(const float *x) { return _mm256_cvtps_pd(_mm_loadu_ps(x)); }
-CPU_INLINE __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
-CPU_INLINE int is_finite(__m256d x) {
-  return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
-}
 
 /* ---- pairs of f32 ---- */
 
@@ -44,13 +39,13 @@ typedef struct largest {
 } largest;
 
 CPU_INLINE void add_four(quarter *q, largest *l, const float *a, const float *b) {
-  const __m256d x = load_wide(a), y = load_wide(b), difference = _mm256_sub_pd(x, y), distance = absolute(difference);
+  const __m256d x = load_wide(a), y = load_wide(b), difference = _mm256_sub_pd(x, y), distance = cpu_abs_pd(difference);
   q->squared = _mm256_fmadd_pd(difference, difference, q->squared);
   q->dot = _mm256_fmadd_pd(x, y, q->dot);
   q->norm_a = _mm256_fmadd_pd(x, x, q->norm_a);
   q->norm_b = _mm256_fmadd_pd(y, y, q->norm_b);
   l->more = _mm256_or_pd(l->more, _mm256_sub_pd(l->abs, distance));
-  const __m256d larger = _mm256_max_pd(absolute(x), absolute(y));
+  const __m256d larger = _mm256_max_pd(cpu_abs_pd(x), cpu_abs_pd(y));
   l->more = _mm256_or_pd(l->more, _mm256_fmadd_pd(larger, l->rel_margin, _mm256_fmsub_pd(larger, l->rel, distance)));
 }
 
@@ -79,7 +74,7 @@ static __attribute__((noinline)) CPU_AVX2 half_result add_half(const float *a, c
   return (half_result){
     .equal = cpu_sum_epi32(equal),
     .has_more = _mm256_movemask_pd(l.more) != 0,
-    .is_finite = is_finite(_mm256_add_pd(p.squared, q.squared)),
+    .is_finite = cpu_is_finite_pd(_mm256_add_pd(p.squared, q.squared)),
   };
 }
 
@@ -94,24 +89,18 @@ static CPU_AVX2 int add_f32(const void *a, const void *b, int is_masked, cpu_com
   return 1;
 }
 
-static CPU_AVX2 double largest_of(__m256d x) {
-  double parts[4];
-  _mm256_storeu_pd(parts, x);
-  return fmax(fmax(parts[0], parts[1]), fmax(parts[2], parts[3]));
-}
-
 /* 0/0 is NaN, and as the first operand of a maximum it is passed over. */
 CPU_AVX2 void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state) {
   const float *from_a = a, *from_b = b;
   __m256d farthest = _mm256_set1_pd(state->max_abs), best = _mm256_set1_pd(state->max_rel);
   for (int i = 0; i < BLOCK; i += 4) {
     const __m256d x = load_wide(from_a + i), y = load_wide(from_b + i);
-    const __m256d distance = absolute(_mm256_sub_pd(x, y)), larger = _mm256_max_pd(absolute(x), absolute(y));
+    const __m256d distance = cpu_abs_pd(_mm256_sub_pd(x, y)), larger = _mm256_max_pd(cpu_abs_pd(x), cpu_abs_pd(y));
     farthest = _mm256_max_pd(distance, farthest);
     best = _mm256_max_pd(_mm256_div_pd(distance, larger), best);
   }
-  state->max_abs = largest_of(farthest);
-  state->max_rel = largest_of(best);
+  state->max_abs = cpu_largest_pd(farthest);
+  state->max_rel = cpu_largest_pd(best);
 }
 
 /* ---- equal blocks ---- */
@@ -126,7 +115,7 @@ static __attribute__((noinline)) CPU_AVX2 int add_norm(const float *a, double *l
     n2 = _mm256_fmadd_pd(x2, x2, n2);
     n3 = _mm256_fmadd_pd(x3, x3, n3);
   }
-  if (!is_finite(_mm256_add_pd(_mm256_add_pd(n0, n1), _mm256_add_pd(n2, n3)))) return 0;
+  if (!cpu_is_finite_pd(_mm256_add_pd(_mm256_add_pd(n0, n1), _mm256_add_pd(n2, n3)))) return 0;
   _mm256_storeu_pd(lanes, n0);
   _mm256_storeu_pd(lanes + 4, n1);
   _mm256_storeu_pd(lanes + 8, n2);
@@ -150,7 +139,7 @@ static __attribute__((noinline)) CPU_AVX2 int add_squares(const float *a, cpu_co
   }
   store_quarter(&p, lanes, at);
   store_quarter(&q, lanes, at + 4);
-  return is_finite(_mm256_add_pd(p.norm_a, q.norm_a));
+  return cpu_is_finite_pd(_mm256_add_pd(p.norm_a, q.norm_a));
 }
 
 CPU_AVX2 int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state) {

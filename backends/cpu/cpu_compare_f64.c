@@ -11,11 +11,6 @@
 #define BLOCK TM_SUM_BLOCK
 #define HALF  (TM_SUM_LANES / 2)
 
-CPU_INLINE __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
-CPU_INLINE int is_finite(__m256d x) {
-  return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
-}
-
 /* Four lanes of each sum, and what goes with them. */
 typedef struct quarter {
   __m256d squared, dot, norm_a, norm_b, farthest, best;
@@ -24,20 +19,14 @@ typedef struct quarter {
 
 /* The maxima pass over 0/0, which is NaN, as the first operand. */
 CPU_INLINE void add_four(quarter *q, const double *a, const double *b) {
-  const __m256d x = cpu_load_pd(a), y = cpu_load_pd(b), difference = _mm256_sub_pd(x, y), distance = absolute(difference);
+  const __m256d x = cpu_load_pd(a), y = cpu_load_pd(b), difference = _mm256_sub_pd(x, y), distance = cpu_abs_pd(difference);
   q->squared = _mm256_fmadd_pd(difference, difference, q->squared);
   q->dot = _mm256_fmadd_pd(x, y, q->dot);
   q->norm_a = _mm256_fmadd_pd(x, x, q->norm_a);
   q->norm_b = _mm256_fmadd_pd(y, y, q->norm_b);
   q->farthest = _mm256_max_pd(distance, q->farthest);
-  q->best = _mm256_max_pd(_mm256_div_pd(distance, _mm256_max_pd(absolute(x), absolute(y))), q->best);
+  q->best = _mm256_max_pd(_mm256_div_pd(distance, _mm256_max_pd(cpu_abs_pd(x), cpu_abs_pd(y))), q->best);
   q->equal = _mm256_sub_epi64(q->equal, _mm256_cmpeq_epi64(_mm256_castpd_si256(x), _mm256_castpd_si256(y)));
-}
-
-CPU_INLINE double largest_of(__m256d x) {
-  double parts[4];
-  _mm256_storeu_pd(parts, x);
-  return fmax(fmax(parts[0], parts[1]), fmax(parts[2], parts[3]));
 }
 
 typedef struct block_result {
@@ -61,10 +50,10 @@ static __attribute__((noinline)) CPU_AVX2 void add_quarter(const double *a, cons
   _mm256_storeu_pd(lanes->dot + at, q.dot);
   _mm256_storeu_pd(lanes->norm_a + at, q.norm_a);
   _mm256_storeu_pd(lanes->norm_b + at, q.norm_b);
-  result->farthest = fmax(result->farthest, largest_of(q.farthest));
-  result->best = fmax(result->best, largest_of(q.best));
+  result->farthest = fmax(result->farthest, cpu_largest_pd(q.farthest));
+  result->best = fmax(result->best, cpu_largest_pd(q.best));
   result->equal += cpu_sum_epi64(q.equal);
-  result->is_finite &= is_finite(q.squared);
+  result->is_finite &= cpu_is_finite_pd(q.squared);
 }
 
 CPU_AVX2 int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state) {
@@ -95,7 +84,7 @@ CPU_AVX2 int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare
     _mm256_storeu_pd(lanes.dot + at, dot);
     _mm256_storeu_pd(lanes.norm_a + at, norm_a);
     _mm256_storeu_pd(lanes.norm_b + at, norm_b);
-    finite &= is_finite(norm_a);
+    finite &= cpu_is_finite_pd(norm_a);
   }
   if (!finite && !is_masked) return 0;
   state->lanes = lanes;

@@ -103,8 +103,8 @@ static const cpu_compare_format formats[] = {
   { TM_FORMAT_F64, 8, 1, 0, 0, 0, NULL, NULL },
   { TM_FORMAT_I32, 4, 1, 500, 0, 0, NULL, decode_i32 },
   { TM_FORMAT_U32, 4, 1, 500, 0, 0, NULL, decode_u32 },
-  { TM_FORMAT_I64, 8, 1, 500, 0, 1, NULL, decode_i64 },
-  { TM_FORMAT_U64, 8, 1, 700, 0, 1, NULL, decode_u64 },
+  { TM_FORMAT_I64, 8, 1, 2000, 0, 1, NULL, decode_i64 },
+  { TM_FORMAT_U64, 8, 1, 2000, 0, 1, NULL, decode_u64 },
 };
 
 const cpu_compare_format *cpu_compare_format_find(uint32_t format) {

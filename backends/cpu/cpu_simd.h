@@ -4,6 +4,7 @@
 #define CPU_SIMD_H
 
 #include <immintrin.h>
+#include <math.h>
 #include <stdint.h>
 
 #include "cpu_kernel.h"
@@ -21,6 +22,16 @@ CPU_INLINE __m128i cpu_load128(const void *pointer) { return _mm_loadu_si128((co
 CPU_INLINE __m256 cpu_load_ps(const void *pointer) { return _mm256_loadu_ps((const float *)pointer); }
 CPU_INLINE __m256d cpu_load_pd(const void *pointer) { return _mm256_loadu_pd((const double *)pointer); }
 CPU_INLINE void cpu_store(void *pointer, __m256i value) { _mm256_storeu_si256((__m256i_u *)pointer, value); }
+
+CPU_INLINE __m256d cpu_abs_pd(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
+CPU_INLINE int cpu_is_finite_pd(__m256d x) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
+}
+CPU_INLINE double cpu_largest_pd(__m256d x) {
+  double parts[4];
+  _mm256_storeu_pd(parts, x);
+  return fmax(fmax(parts[0], parts[1]), fmax(parts[2], parts[3]));
+}
 
 /* The sum of 16-bit counters, each below 2^15; and of 32-bit ones. */
 CPU_INLINE uint64_t cpu_sum_epi32(__m256i v) {

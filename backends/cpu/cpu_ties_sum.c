@@ -8,14 +8,12 @@ typedef struct products {
   double of[OTHERS][CPU_MERGE_BLOCK];
 } products;
 
-CPU_INLINE __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
-
 /* w * d, d being 0 where x equals the base or the magnitude, an f32, is below the threshold. */
 static CPU_AVX2 void make_products(const double *base, double weight, double threshold, double *inout_x) {
   const __m256d w = _mm256_set1_pd(weight), t = _mm256_set1_pd(threshold);
   for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 4) {
     const __m256d x = cpu_load_pd(inout_x + i), b = cpu_load_pd(base + i), d = _mm256_sub_pd(x, b);
-    const __m256d magnitude = absolute(_mm256_cvtps_pd(_mm256_cvtpd_ps(d)));
+    const __m256d magnitude = cpu_abs_pd(_mm256_cvtps_pd(_mm256_cvtpd_ps(d)));
     const __m256d differs = _mm256_cmp_pd(x, b, _CMP_NEQ_UQ);
     const __m256d is_zero = _mm256_cmp_pd(_mm256_and_pd(magnitude, differs), t, _CMP_LT_OQ);
     _mm256_storeu_pd(inout_x + i, _mm256_mul_pd(w, _mm256_andnot_pd(is_zero, _mm256_and_pd(d, differs))));
@@ -30,7 +28,7 @@ CPU_INLINE __m256d mean_of(const cpu_merge *m, const products *p, uint32_t at, _
   for (uint32_t i = 0; i + 1 < m->input_count; ++i) {
     const __m256d x = cpu_load_pd(p->of[i] + at), agrees = _mm256_cmp_pd(_mm256_xor_pd(x, sign), zero, _CMP_GT_OQ);
     sum = _mm256_add_pd(sum, _mm256_and_pd(agrees, x));
-    weights = _mm256_add_pd(weights, _mm256_and_pd(agrees, absolute(_mm256_set1_pd(m->settings.numbers[1 + 2 * i]))));
+    weights = _mm256_add_pd(weights, _mm256_and_pd(agrees, cpu_abs_pd(_mm256_set1_pd(m->settings.numbers[1 + 2 * i]))));
   }
   return attributes->sum ? sum : _mm256_div_pd(sum, weights);
 }

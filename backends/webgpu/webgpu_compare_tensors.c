@@ -23,7 +23,7 @@ static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operati
   return webgpu_work_ns(limits, WEBGPU_WORK_COMPARE, (double)operation->operands[0].element_count, kernel_operand_bytes(operation));
 }
 
-/* Of one format the elements themselves are compared; of two their values, with all that a NaN carries. */
+/* Of one format the elements themselves are compared; of two their values: 0 is -0, and any NaN another one. */
 static void say_sameness(webgpu_plan *plan, uint32_t a, uint32_t b) {
   if (a == b) {
     webgpu_say(plan, "fn is_same(e: u32) -> bool { return x_raw(e) == z_raw(e); }\n");
@@ -39,7 +39,8 @@ static void say_sameness(webgpu_plan *plan, uint32_t a, uint32_t b) {
     else webgpu_say(plan, "  let raw = %c_raw(e);\n  let nan = ((raw & 0x8000u) << 16u) | 0x7f800000u | ((raw & 0x3ffu) << 13u);\n"
                           "  return select(bits_from_f16(raw), nan, (raw & 0x7fffu) > 0x7c00u);\n}\n", name);
   }
-  webgpu_say(plan, "fn is_same(e: u32) -> bool { return x_whole(e) == z_whole(e); }\n");
+  webgpu_say(plan, "fn is_same(e: u32) -> bool {\n  let a = x_whole(e);\n  let b = z_whole(e);\n"
+                   "  return a == b || ((a | b) & 0x7fffffffu) == 0u || min(a & 0x7fffffffu, b & 0x7fffffffu) > 0x7f800000u;\n}\n");
 }
 
 static void add_pass(const webgpu_limits *limits, const tm_operand *x, const char *entry, uint64_t items, webgpu_plan *plan) {

@@ -131,8 +131,8 @@ typedef struct tm_diff_options {
   uint32_t worst_numerics;              /* TM_NUMERICS_*, or TM_NUMERICS_DEFAULT */
   uint32_t flags;                       /* TM_DIFF_* */
   uint32_t reserved;
-  const char *const *include;           /* glob patterns over names; none: all.  A pair counts if one of its names does */
-  const char *const *exclude;
+  const char *const *include;           /* glob patterns over names; none: all.  A pair counts if one of its names does, */
+  const char *const *exclude;           /* and neither is excluded */
   uint32_t include_count;
   uint32_t exclude_count;
   tm_job_complete_fn complete;          /* NULL: none */
@@ -148,12 +148,13 @@ typedef struct tm_diff_options {
  * Tensors of one name are a pair, and so are those of two files with one tensor each if one of them is npy, which has no names
  * ("single").  What is left over is paired by content, unless TM_DIFF_BY_NAME: where bytes are equal; where they are in another
  * format and decode to the same; where one is the transpose of the other (all axes in reverse order).  Of several that would do the
- * one with the nearest name is taken; a few elements or a constant are paired only where there is no choice, or where names that
- * end alike leave none, and never tied.  `paired` says how: "name", "single", "content", "decoded", "transposed".  `verdict` is one of
- *   identical         all bits equal (in a block format: all values), as are name, format and shape
+ * one with the nearest name is taken; a few elements or a constant are paired only where there is no choice, where names that end
+ * alike leave none, or where a layer has as many on either side, and never tied.  `paired` says how: "name", "single", "content",
+ * "decoded", "transposed".  `verdict` is one of
+ *   identical         all bits equal, as are name, format and shape
  *   renamed           the same under another name
- *   tied              equal to a tensor that has another counterpart, which has a row of its own: one tensor stored several times
- *   retyped           another format, and every element decodes to the same value
+ *   tied              equal to a tensor that has another equal counterpart, which has a row of its own: one tensor stored several times
+ *   retyped           another format, or other bits of a block format, and every element decodes to the same value
  *   transposed        the elements of the other one with its axes in reverse order; all equal, or at least much nearer to them than
  *                     to the same elements in its own order
  *   reshaped          another shape, axes of 1 included.  Where the number of elements is the same they are compared in order of
@@ -161,7 +162,8 @@ typedef struct tm_diff_options {
  *   changed           the same shape, and some elements differ
  *   added, removed    in b only, in a only
  *   unexamined        not known to be equal: of two types of which this version cannot decode one, or cut off by the end of its file
- * Of a format that cannot be decoded bytes are compared, and `equal` counts elements of blocks with equal bytes.
+ * Of a format that cannot be decoded bytes are compared; how many elements of blocks differ is then not defined.  Nor are figures whose
+ * squares f64 does not hold, and norms of which nothing is left.
  *
  * Pairs of one name come first, in a's order, then those paired by content, then what was removed and what was added; the rows are
  * the same whatever devices and threads there are, as far as worst_numerics leaves them no choice.  options may be NULL; options

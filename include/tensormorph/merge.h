@@ -153,7 +153,8 @@ typedef struct tm_merge_plan tm_merge_plan;
  * rows differ, those that all have and the further ones are cut apart, and the number of the first further element is added to the
  * seeds of the latter.  A checkpoint that is named twice has one hash.
  * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
- * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each other.
+ * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each
+ * other.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in

@@ -232,13 +232,13 @@ typedef struct tm_memory_stats {
 #define TM_OPERATION_FACTS  0xffffu       /* the bits that are facts */
 
 /*
- * An operation to judge or to prepare.  operands: inputs, then outputs, in the order of the operation's line in types.h.
- * They describe memory space 0 of the device; copies are the host's business.  The host has checked shapes and
- * formats against the operation's line and collapsed what can be collapsed, so a backend need not: a condition is bool, indices
- * are i32 or i64, operands that share a format have it.  But where the line leaves a choice, later hosts have more formats: say
- * yes only to those that you know, unless bits are merely moved.  Broadcast operands have equal dims, with strides of 0 on the axes that they are repeated on (TM_OPERATION_ALL_SAME_SHAPE; they are not contiguous).
- * In memory of the device's own an operand lies in a buffer that the backend made, at a multiple of offset_granule, whatever
- * its `alignment` says: judge that only for more than the granule.
+ * An operation to judge or to prepare.  operands: inputs, then outputs, in the order of the operation's line in types.h.  They
+ * describe memory space 0 of the device; copies are the host's business.  The host has checked shapes and formats against the
+ * operation's line and collapsed what can be collapsed, so a backend need not: a condition is bool, indices are i32 or i64,
+ * operands that share a format have it.  But where the line leaves a choice, later hosts have more formats: say yes only to those
+ * that you know, unless bits are merely moved.  Broadcast operands have equal dims, with strides of 0 on the axes that they are
+ * repeated on (TM_OPERATION_ALL_SAME_SHAPE; they are not contiguous).  In memory of the device's own an operand lies in a buffer
+ * that the backend made, at a multiple of offset_granule, whatever its `alignment` says: judge that only for more than the granule.
  */
 typedef struct tm_operation {
   uint32_t struct_size;

@@ -17,8 +17,8 @@
  * go before their context, views before their tensor, file tensors and jobs before their checkpoint.  destroy and close
  * accept NULL.  Pointers in filled structs belong to the object asked and live as long as it does.  Structs start with
  * struct_size, set by the caller (= sizeof); only that much is read or written, and what the library does not know of a
- * longer one must be zero.  A status below 0 is an error; its text
- * is in the tm_error passed to that call (may be NULL).  Outputs are written only on success, unless said otherwise.
+ * longer one must be zero, as must `reserved` in options.  A status below 0 is an error; its text is in the tm_error passed to that
+ * call (may be NULL).  Outputs are written only on success, unless said otherwise.
  *
  * Threads: nothing belongs to the thread that made it.  [any thread] at the head of a section means that its functions may
  * be called from any number of threads at once, on the same object too; what makes an exception is named there.  A function

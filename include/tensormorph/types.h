@@ -171,7 +171,7 @@ typedef struct tm_operand {
 /* moving: bits are kept */
 #define TM_OP_COPY               1u  /* x -> y, same format and dims, any strides */
 #define TM_OP_TRANSPOSE          2u  /* x -> y, attributes tm_transpose_attributes */
-#define TM_OP_GATHER             3u  /* x, indices(i32|i64) -> y: x's axis replaced by the indices' axes; an index outside gives zero bits; tm_axis_attributes */
+#define TM_OP_GATHER             3u  /* x, indices(i32|i64) -> y: x's axis replaced by the indices' axes; one outside gives zero bits; tm_axis_attributes */
 #define TM_OP_FILL               4u  /* value (0-d) -> y, same format */
 #define TM_OP_CONVERT            5u  /* x -> y: between a public format and a backend's private one, same dims */
 /* changing format */
@@ -412,9 +412,11 @@ typedef struct tm_magnitudes_attributes {
 #define TM_STATS_SUM_SQUARES (TM_STATS_SUM + TM_SUM_WORDS)
 #define TM_STATS_WORDS       (TM_STATS_SUM_SQUARES + TM_SUM_WORDS)
 
-/* Words of the result of TM_OP_COMPARE_TENSORS.  The figures are over pairs in which both values are finite. */
+/* Words of the result of TM_OP_COMPARE_TENSORS.  The figures are over pairs in which both values are finite.  Values are f64; of an
+   integer that f64 does not hold the nearest, and then a - b is (a - b) + (rest of a - rest of b), a rest being what it lacks. */
 #define TM_COMPARISON_COUNT          0
-#define TM_COMPARISON_EQUAL_BITS     1  /* pairs with identical bits, NaN included; block and differing formats: with identical decoded values */
+#define TM_COMPARISON_EQUAL_BITS     1  /* pairs with identical bits, bool and NaN included; of block formats whose decoded values have
+                                             identical bits; of two formats of equal values: 0 and -0, and one NaN and another */
 #define TM_COMPARISON_NONFINITE      2  /* pairs in which at least one value is NaN or infinite */
 #define TM_COMPARISON_MAX_ABS        3  /* f64 bits: max |a - b|, of none 0 */
 #define TM_COMPARISON_MAX_REL        4  /* f64 bits: max |a - b| / max(|a|, |b|), 0/0 counts as 0 */

@@ -29,6 +29,10 @@ tm_status tm_copy_in(const void *given, const char *what, void *out_known, uint3
   return TM_OK;
 }
 
+tm_status tm_expect_reserved(uint32_t value, const char *what, tm_error *error) {
+  return value == 0 ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "%s: `reserved` is %u, expected 0", what, value);
+}
+
 uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uint32_t asked) {
   if (asked != TM_NUMERICS_DEFAULT) return asked;
   return context->worst_numerics != TM_NUMERICS_DEFAULT ? context->worst_numerics : row->default_numerics;

@@ -35,5 +35,7 @@ uint32_t tm_context_accepts(const tm_context *context, const tm_op_row *row, uin
 /* Reads options that the caller may have built with another version: what a shorter struct does not reach is zero, what a
    longer one says beyond `known_bytes` must be zero.  `what` is for messages.   TM_ERROR_ARGUMENT */
 tm_status tm_copy_in(const void *given, const char *what, void *out_known, uint32_t known_bytes, tm_error *error);
+/* For what options keep for a later version: whoever sets it means something that this one does not do.   TM_ERROR_ARGUMENT */
+tm_status tm_expect_reserved(uint32_t value, const char *what, tm_error *error);
 
 #endif

@@ -54,6 +54,7 @@ static tm_status read_check_options(const tm_check_options *given, tm_check_opti
   *out_options = (tm_check_options){ .struct_size = sizeof *out_options };
   if (given == NULL) return TM_OK;
   TM_TRY(tm_copy_in(given, "check options", out_options, sizeof *out_options, error));
+  TM_TRY(tm_expect_reserved(out_options->reserved, "check options", error));
   TM_TRY(check_patterns(out_options->include, out_options->include_count, "check", error));
   return check_patterns(out_options->exclude, out_options->exclude_count, "check", error);
 }
@@ -84,6 +85,7 @@ static tm_status read_diff_options(const tm_diff_options *given, tm_diff_options
   *out_options = (tm_diff_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (given == NULL) return TM_OK;
   TM_TRY(tm_copy_in(given, "diff options", out_options, sizeof *out_options, error));
+  TM_TRY(tm_expect_reserved(out_options->reserved, "diff options", error));
   if ((out_options->flags & ~KNOWN_DIFF_FLAGS) != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "diff options: unknown flags 0x%x", out_options->flags & ~KNOWN_DIFF_FLAGS);
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)

@@ -33,6 +33,7 @@ tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *give
   if (given == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "no options: they say what to merge");
   if (path == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "no path");
   TM_TRY(tm_copy_in(given, "tm_merge_options", &options, sizeof options, error));
+  TM_TRY(tm_expect_reserved(options.reserved, "tm_merge_options", error));
   tm_merge_settings settings = {
     .method = options.method, .sources = sources, .rules = options.rules, .rule_count = options.rule_count, .flags = options.flags,
     .missing = options.missing, .rows = options.rows, .other = options.other, .writer_format = options.writer_format,
@@ -97,6 +98,7 @@ const char *tm_merge_plan_provenance(const tm_merge_plan *plan) { return atomic_
 tm_status tm_job_start_merge(tm_merge_plan *plan, const tm_merge_job_options *given, tm_job **out_job, tm_error *error) {
   tm_merge_job_options options = { .struct_size = sizeof options };
   if (given != NULL) TM_TRY(tm_copy_in(given, "tm_merge_job_options", &options, sizeof options, error));
+  TM_TRY(tm_expect_reserved(options.reserved, "tm_merge_job_options", error));
   if (plan->problem_count != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "the plan cannot be carried out: %.400s", plan->problems[0]);
   if (atomic_exchange(&plan->is_used, true)) return tm_fail(error, TM_ERROR_ARGUMENT, "the plan was carried out before");

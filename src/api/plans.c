@@ -25,6 +25,7 @@ static tm_context *context_of(const tm_plan *plan) { return plan->graph->owner; 
 tm_status tm_plan_options_read(const tm_plan_options *options, tm_plan_options *out_options, tm_error *error) {
   *out_options = (tm_plan_options){ .struct_size = sizeof *out_options, .worst_numerics = TM_NUMERICS_DEFAULT };
   if (options != NULL) TM_TRY(tm_copy_in(options, "plan options", out_options, sizeof *out_options, error));
+  TM_TRY(tm_expect_reserved(out_options->reserved, "plan options", error));
   if (out_options->on_failure > TM_ON_FAILURE_STRICT)
     return tm_fail(error, TM_ERROR_ARGUMENT, "plan options: unknown policy %u for failures", out_options->on_failure);
   if (out_options->worst_numerics > TM_NUMERICS_N4 && out_options->worst_numerics != TM_NUMERICS_DEFAULT)

@@ -167,6 +167,7 @@ tm_status tm_writer_create(tm_context *context, const char *path, const tm_write
   tm_writer_options known;
   if (options == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "no options: they say what to write");
   TM_TRY(tm_copy_in(options, "tm_writer_options", &known, sizeof known, error));
+  TM_TRY(tm_expect_reserved(known.reserved, "tm_writer_options", error));
   tm_writer *writer = tm_memory_calloc(&context->memory, 1, sizeof *writer);
   if (writer == NULL) return fail_memory(error);
   writer->context = context;

@@ -30,9 +30,7 @@ void tm_arena_deinit(tm_arena *arena) {
   }
 }
 
-static tm_arena_block *add_block(tm_arena *arena, uint64_t least_bytes) {
-  const uint64_t doubled = arena->newest == NULL ? FIRST_BLOCK_BYTES : arena->newest->size_bytes * 2;
-  const uint64_t size = tm_max_u64(least_bytes, tm_min_u64(doubled, LARGEST_BLOCK_BYTES));
+static tm_arena_block *add_block_of(tm_arena *arena, uint64_t size) {
   uint64_t bytes;
   if (!tm_checked_add(size, sizeof(tm_arena_block), &bytes)) return NULL;
   tm_arena_block *block = tm_memory_alloc(arena->memory, bytes, 0);
@@ -42,6 +40,14 @@ static tm_arena_block *add_block(tm_arena *arena, uint64_t least_bytes) {
   block->used_bytes = 0;
   arena->newest = block;
   return block;
+}
+
+/* Where memory is short, what is needed and no more. */
+static tm_arena_block *add_block(tm_arena *arena, uint64_t least_bytes) {
+  const uint64_t doubled = arena->newest == NULL ? FIRST_BLOCK_BYTES : arena->newest->size_bytes * 2;
+  const uint64_t size = tm_max_u64(least_bytes, tm_min_u64(doubled, LARGEST_BLOCK_BYTES));
+  tm_arena_block *block = add_block_of(arena, size);
+  return block == NULL && size > least_bytes ? add_block_of(arena, least_bytes) : block;
 }
 
 void *tm_arena_alloc(tm_arena *arena, uint64_t bytes) {

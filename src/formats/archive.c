@@ -15,6 +15,7 @@ void tm_archive_park(tm_archive *archive) {
 }
 
 const char *tm_archive_format_name(const tm_archive *archive) { return archive->format_name; }
+bool tm_archive_is_nameless(const tm_archive *archive) { return archive->is_nameless; }
 
 uint32_t tm_archive_file_count(const tm_archive *archive) { return (uint32_t)archive->file_count; }
 

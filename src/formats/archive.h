@@ -77,6 +77,8 @@ bool tm_archive_is_model_name(const char *name);
 
 /* "safetensors", "gguf v3" */
 const char *tm_archive_format_name(const tm_archive *archive);
+/* Whether the format has no names for tensors: one is called as its file is. */
+bool tm_archive_is_nameless(const tm_archive *archive);
 
 uint32_t tm_archive_file_count(const tm_archive *archive);
 bool     tm_archive_file_at(const tm_archive *archive, uint32_t index, tm_archive_file *out_file);

@@ -29,6 +29,7 @@ static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) 
     tm_file_close(file);
     return status;
   }
+  archive->is_nameless = reader->is_nameless;
   return reader->read(archive, file, error);
 }
 

@@ -308,6 +308,7 @@ static bool probe_npy(const tm_head *head) {
 const tm_reader tm_npy_reader = {
   .name = "npy",
   .extension = ".npy",
+  .is_nameless = true,
   .probe = probe_npy,
   .read = read_npy,
 };

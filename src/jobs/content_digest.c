@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "jobs/tensor_tiles.h"
+#include "jobs/transposed_view.h"
 #include "tensor/codec.h"
 
 #define SAMPLE_BYTES 1024u
@@ -18,6 +19,19 @@
 #define RUN_VALUES 1024u
 #define PIECE_RUNS 32u
 #define STEP_PIECES 32u
+
+/* Of a type that nobody knows each byte is a block. */
+static const tm_format_info *info_of(const tm_archive_tensor *tensor) {
+  static const tm_format_info bytes = { .kind = TM_KIND_BLOCK, .name = "", .gguf_type = TM_NO_GGUF_TYPE, .block_elements = 1, .block_bytes = 1 };
+  const tm_format_info *info = tm_format_find(tensor->format);
+  return info == NULL ? &bytes : info;
+}
+
+/* Equal values get equal bits: of several formats one has no -0, and another no other NaN. */
+static void decode(const tm_format_info *info, const void *data, uint64_t count, double *out_values) {
+  tm_codec_find(info->format)->decode(data, count, out_values);
+  for (uint64_t i = 0; i < count; i++) out_values[i] = tm_f64_unified(out_values[i]);
+}
 
 static uint64_t bytes_of(const tm_format_info *info, uint64_t elements) { return elements / info->block_elements * info->block_bytes; }
 
@@ -33,7 +47,7 @@ static tm_status sample_bytes(const tm_archive *archive, uint64_t tensor, const 
   unsigned char data[SAMPLE_ROOM_BYTES];
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->bytes, unit = info->block_bytes;
   const uint64_t bytes = tm_min_u64(all, SAMPLE_BYTES / unit * unit), offset = (all - bytes) / 2 / unit * unit;
-  TM_TRY(tm_archive_read(archive, tensor, offset, data, bytes, error));
+  if (bytes != 0) TM_TRY(tm_archive_read(archive, tensor, offset, data, bytes, error));
   *out_digest = (tm_content_digest){ .is_constant = repeats(data, bytes, unit) };
   tm_content_hash_add(&out_digest->hash, 0, data, bytes);
   return TM_OK;
@@ -46,14 +60,14 @@ static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->element_count;
   const uint64_t count = tm_min_u64(all, SAMPLE_VALUES), first = (all - count) / 2 / SAMPLE_VALUES * SAMPLE_VALUES;
   TM_TRY(tm_archive_read(archive, tensor, bytes_of(info, first), data, bytes_of(info, count), error));
-  tm_codec_find(info->format)->decode(data, count, values);
+  decode(info, data, count, values);
   *out_digest = (tm_content_digest){ .is_constant = repeats(values, count * sizeof *values, sizeof *values) };
   tm_content_hash_add(&out_digest->hash, 0, values, count * sizeof *values);
   return TM_OK;
 }
 
 tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error) {
-  const tm_format_info *info = tm_format_find(tm_archive_tensor_at(archive, tensor)->format);
+  const tm_format_info *info = info_of(tm_archive_tensor_at(archive, tensor));
   return view == TM_CONTENT_VALUES ? sample_values(archive, tensor, info, out_digest, error)
                                    : sample_bytes(archive, tensor, info, out_digest, error);
 }
@@ -83,7 +97,7 @@ static bool add_values(const digest_step *step, uint64_t piece, const unsigned c
   bool is_constant = true;
   for (uint64_t begin = 0, run = 0; begin < bytes; begin += run_bytes, run++) {
     const uint64_t count = tm_min_u64(run_bytes, bytes - begin) / step->info->block_bytes * step->info->block_elements;
-    tm_codec_find(step->info->format)->decode(data + begin, count, values);
+    decode(step->info, data + begin, count, values);
     tm_content_hash_add(hash, piece * PIECE_RUNS + run, values, count * sizeof *values);
     is_constant = is_constant && memcmp(values, step->first_unit, sizeof *values) == 0 && repeats(values, count * sizeof *values, sizeof *values);
   }
@@ -96,8 +110,8 @@ static void add_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t la
   (void)lane;
   for (uint64_t piece = begin; piece < end; piece++) {
     const uint64_t first = piece * step->piece_bytes, bytes = tm_min_u64(step->piece_bytes, step->bytes - first);
-    const bool is_constant = step->view == TM_CONTENT_VALUES ? add_values(step, step->first_piece + piece, step->data + first, bytes, &hash)
-                                                             : add_bytes(step, step->first_piece + piece, step->data + first, bytes, &hash);
+    const bool is_constant = step->view != TM_CONTENT_BYTES ? add_values(step, step->first_piece + piece, step->data + first, bytes, &hash)
+                                                            : add_bytes(step, step->first_piece + piece, step->data + first, bytes, &hash);
     if (!is_constant) atomic_store_explicit(&step->differs, 1, memory_order_relaxed);
   }
   atomic_fetch_add_explicit(&step->low, hash.low, memory_order_relaxed);
@@ -105,15 +119,20 @@ static void add_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t la
 }
 
 static uint64_t piece_bytes_of(const tm_format_info *info, tm_content_view view) {
-  if (view == TM_CONTENT_VALUES) return bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
+  if (view != TM_CONTENT_BYTES) return bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
   return tm_divide_up(PIECE_BYTES, info->block_bytes) * info->block_bytes;
 }
 
-static tm_status load(tm_content_digester *digester, const tm_archive *archive, uint64_t tensor, uint64_t offset, uint64_t bytes,
-                      const unsigned char **out_data, tm_error *error) {
-  const unsigned char *mapped = tm_archive_mapped(archive, tensor);
+static const unsigned char *mapped_of(const tm_archive *archive, uint64_t tensor, tm_content_view view) {
+  return view == TM_CONTENT_TURNED ? NULL : tm_archive_mapped(archive, tensor);
+}
+
+static tm_status load(tm_content_digester *digester, const tm_archive *archive, uint64_t tensor, uint64_t offset, digest_step *step,
+                      tm_error *error) {
+  const unsigned char *mapped = mapped_of(archive, tensor, step->view);
+  const uint64_t bytes = step->bytes, unit = step->info->block_bytes;
   if (mapped != NULL) {
-    *out_data = mapped + offset;
+    step->data = mapped + offset;
     return TM_OK;
   }
   if (digester->room.bytes < bytes) {
@@ -121,7 +140,9 @@ static tm_status load(tm_content_digester *digester, const tm_archive *archive, 
     digester->room = tm_scratch_take(digester->scratch, bytes);
   }
   if (digester->room.memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a piece of a tensor");
-  *out_data = digester->room.memory;
+  step->data = digester->room.memory;
+  if (step->view == TM_CONTENT_TURNED)
+    return tm_transposed_read(archive, tensor, offset / unit, bytes / unit, digester->cancelled, digester->room.memory, error);
   return tm_archive_read(archive, tensor, offset, digester->room.memory, bytes, error);
 }
 
@@ -134,8 +155,9 @@ static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, con
   unsigned char block[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];
   TM_TRY(tm_archive_read(archive, tensor, 0, block, info->block_bytes, error));
-  if (view == TM_CONTENT_VALUES) tm_codec_find(info->format)->decode(block, info->block_elements, values);
-  memcpy(out_unit, view == TM_CONTENT_VALUES ? (const void *)values : block, view == TM_CONTENT_VALUES ? sizeof *values : info->block_bytes);
+  const bool is_value = view != TM_CONTENT_BYTES;
+  if (is_value) decode(info, block, info->block_elements, values);
+  memcpy(out_unit, is_value ? (const void *)values : block, is_value ? sizeof *values : info->block_bytes);
   return TM_OK;
 }
 
@@ -148,17 +170,18 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
                                  tm_content_digest *out_digest, tm_error *error) {
   unsigned char unit[SAMPLE_ROOM_BYTES];
   const tm_archive_tensor *found = tm_archive_tensor_at(archive, tensor);
-  digest_step step = { .view = view, .info = tm_format_find(found->format), .first_unit = unit };
+  digest_step step = { .view = view, .info = info_of(found), .first_unit = unit };
   step.piece_bytes = piece_bytes_of(step.info, view);
-  TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
-  const uint64_t most = step_pieces(digester, step.piece_bytes, tm_archive_mapped(archive, tensor) != NULL) * step.piece_bytes;
+  if (found->bytes != 0) TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
+  const uint64_t most = step_pieces(digester, step.piece_bytes, mapped_of(archive, tensor, view) != NULL) * step.piece_bytes;
   for (uint64_t offset = 0; offset < found->bytes; offset += step.bytes) {
     if (atomic_load_explicit(digester->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;
     step.bytes = tm_min_u64(most, found->bytes - offset);
     step.first_piece = offset / step.piece_bytes;
-    TM_TRY(load(digester, archive, tensor, offset, step.bytes, &step.data, error));
+    TM_TRY(load(digester, archive, tensor, offset, &step, error));
     tm_pool_run(digester->pool, tm_divide_up(step.bytes, step.piece_bytes), 1, add_pieces, &step);
     TM_TRY(tm_archive_check_tensor(archive, tensor, error));
+    if (digester->advanced != NULL) digester->advanced(digester->advanced_context, step.bytes);
   }
   *out_digest = (tm_content_digest){ { atomic_load(&step.low), atomic_load(&step.high) }, atomic_load(&step.differs) == 0 };
   return TM_OK;

@@ -12,8 +12,9 @@
 #include "formats/archive.h"
 
 typedef enum tm_content_view {
-  TM_CONTENT_BYTES,             /* of a format that is known */
-  TM_CONTENT_VALUES             /* of one with arithmetic */
+  TM_CONTENT_BYTES,             /* of a tensor whose size is known */
+  TM_CONTENT_VALUES,            /* of one with arithmetic */
+  TM_CONTENT_TURNED             /* values, with the axes in reverse order (tm_transposed_can_flip); not sampled */
 } tm_content_view;
 
 typedef struct tm_content_digest {
@@ -21,8 +22,8 @@ typedef struct tm_content_digest {
   bool            is_constant;  /* one block, or value, over and over */
 } tm_content_digest;
 
-/* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor has elements, and its size is
-   known.   As tm_archive_read */
+/* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor's size is known; of values it
+   has elements.   As tm_archive_read */
 tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error);
 
 /* What digests share: belongs to one thread. */
@@ -30,8 +31,10 @@ typedef struct tm_content_digester {
   const tm_memory        *memory;
   tm_pool                *pool;
   tm_scratch             *scratch;
-  tm_scratch_block        room;         /* for bytes of files that are not mapped */
+  tm_scratch_block        room;         /* for bytes that are not mapped in that order */
   const _Atomic uint32_t *cancelled;
+  void                  (*advanced)(void *context, uint64_t bytes);     /* so many more were read of all of a tensor; NULL: nobody asks */
+  void                   *advanced_context;
 } tm_content_digester;
 
 void tm_content_digester_deinit(tm_content_digester *digester);

@@ -9,7 +9,6 @@
 
 /* From the middle: ends are padded with zeros more often. */
 #define SAMPLE_BYTES 1024u
-#define TENSORS_BETWEEN_LOOKS 256u
 
 static int compare_numbers(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
@@ -100,7 +99,7 @@ tm_status tm_content_ties_make(tm_content_ties *ties, const tm_job *job, tm_memo
   drop_loners(ties);
   sort(ties, by_item);    /* files are read in their order */
   for (uint64_t i = 0; i < ties->count; i++) {
-    if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+    if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
     take_sample(sources, &selection->items[ties->entries[i].item], &ties->entries[i]);
   }
   sort(ties, by_kind);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "jobs/content_group.h"
 #include "jobs/name_affinity.h"
@@ -12,7 +13,6 @@
 /* So few elements are equal by chance. */
 #define FEW_ELEMENTS 8u
 #define FIRST_SAMPLES 4u
-#define TENSORS_BETWEEN_LOOKS 256u
 
 typedef struct search {
   const tm_diff_pairing *pairing;
@@ -20,9 +20,9 @@ typedef struct search {
   tm_diff_likeness       likeness;
   uint32_t               flipped;       /* of TRANSPOSE: the side whose axes are reversed */
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
+  bool                   is_for_moved;  /* among pairs of one name, for their content elsewhere */
   tm_content_groups      groups;
   tm_diff_pairs          pairs;         /* in the order in which they are found */
-  uint64_t               ambiguous_count;
 } search;
 
 static const tm_archive_tensor *tensor_at(const search *s, uint32_t side, uint64_t tensor) {
@@ -37,12 +37,19 @@ static uint64_t hash_words(const uint64_t *words, uint64_t count) {
   return hash.low;
 }
 
+static uint64_t hash_text(const char *text) {
+  tm_content_hash hash = { 0, 0 };
+  tm_content_hash_add(&hash, 0, text, strlen(text));
+  return hash.low;
+}
+
 /* ---- who can be equal to whom ---- */
 
 static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
-  if (info == NULL || tensor->element_count == 0 || tensor->bytes == 0 || (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
-  if (s->likeness == TM_DIFF_LIKE_BYTES) return true;
+  if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
+  if (s->likeness == TM_DIFF_LIKE_BYTES) return tensor->bytes != 0 || tensor->element_count == 0;
+  if (info == NULL || tensor->element_count == 0) return false;
   if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
@@ -51,21 +58,26 @@ static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor 
   return s->flipped == 1 || !tm_transposed_can_flip(tensor);    /* those that can were looked for the other way round */
 }
 
-/* Of a few elements the shape has to be the same. */
+/* Of a few elements the shape has to be the same, but for axes of 1. */
 static uint64_t class_of(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const bool is_small = tensor->element_count <= FEW_ELEMENTS && s->likeness != TM_DIFF_LIKE_TRANSPOSE;
   uint64_t words[TM_ARCHIVE_MAX_RANK + 2], count = 0;
   if (s->likeness == TM_DIFF_LIKE_BYTES) {
-    words[count++] = tensor->format;
+    words[count++] = tensor->format != TM_FORMAT_NONE ? tensor->format : hash_text(tensor->type_name);
     words[count++] = tensor->bytes;
     if (!is_small) return hash_words(words, count);
   }
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
   const bool is_reversed = s->likeness == TM_DIFF_LIKE_TRANSPOSE && side == s->flipped;
-  for (uint32_t i = 0; i < dims.rank && !is_small; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
-  for (uint32_t i = 0; i < tensor->rank && is_small; i++) words[count++] = tensor->dims[i];
+  for (uint32_t i = 0; i < dims.rank; i++) words[count++] = dims.dims[is_reversed ? dims.rank - 1 - i : i];
   return hash_words(words, count);
+}
+
+static bool is_looked_for(const search *s, uint32_t side, uint64_t tensor) {
+  const uint8_t moved = TM_DIFF_UNEQUAL | TM_DIFF_EXCLUDED;
+  if (s->is_for_moved) return (s->pairing->sides[side].marks[tensor] & moved) == TM_DIFF_UNEQUAL;
+  return tm_diff_pairing_is_left(s->pairing, side, tensor);
 }
 
 static tm_status list_all(search *s, tm_error *error) {
@@ -73,9 +85,9 @@ static tm_status list_all(search *s, tm_error *error) {
   TM_TRY(tm_content_groups_init(&s->groups, s->pairing->memory, sides[0].count + sides[1].count, s->digester->cancelled, error));
   for (uint32_t side = 0; side < 2; side++) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
-      if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
-      if (!is_eligible(s, side, tensor_at(s, side, i))) continue;
-      const bool is_left = tm_diff_pairing_is_left(s->pairing, side, i);
+      if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+      const bool is_left = is_looked_for(s, side, i);
+      if (!is_eligible(s, side, tensor_at(s, side, i)) || (s->is_for_moved && !is_left)) continue;
       s->groups.entries[s->groups.count++] = (tm_content_entry){
         .key = class_of(s, side, tensor_at(s, side, i)), .tensor = i, .side = side, .is_left = is_left,
         .is_wanted = is_left && tm_diff_pairing_has(s->pairing, side, i, TM_DIFF_SELECTED) };
@@ -88,8 +100,10 @@ static tm_status list_all(search *s, tm_error *error) {
 
 static tm_status sample_transpose(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   double values[TM_TRANSPOSED_SAMPLES];
-  const bool is_flipped = entry->side == s->flipped;
-  TM_TRY(tm_transposed_sample(s->pairing->sides[entry->side].archive, entry->tensor, is_flipped, s->sample_count, values, error));
+  uint64_t places[TM_TRANSPOSED_SAMPLES];
+  const tm_archive *archive = s->pairing->sides[entry->side].archive;
+  tm_transposed_places(archive, entry->tensor, s->sample_count, places);
+  TM_TRY(tm_transposed_sample(archive, entry->tensor, entry->side == s->flipped, places, s->sample_count, values, error));
   *out_digest = (tm_content_digest){ .is_constant = memcmp(values, values + 1, (s->sample_count - 1) * sizeof *values) == 0 };
   tm_content_hash_add(&out_digest->hash, 0, values, s->sample_count * sizeof *values);
   return TM_OK;
@@ -102,7 +116,8 @@ static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_
 }
 
 static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
-  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
+  const bool is_turned = s->likeness == TM_DIFF_LIKE_TRANSPOSE && entry->side == s->flipped;
+  const tm_content_view view = is_turned ? TM_CONTENT_TURNED : s->likeness == TM_DIFF_LIKE_BYTES ? TM_CONTENT_BYTES : TM_CONTENT_VALUES;
   return tm_content_digest_take(s->digester, s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
 }
 
@@ -124,11 +139,42 @@ static tm_status take_samples(search *s, tm_error *error) {
   return tm_content_groups_drop(&s->groups);
 }
 
+/* Reading all of a tensor is half of what is left to do with it: it may be read once more, and compared then. */
+typedef struct counting {
+  tm_job  *job;
+  uint64_t whole_bytes, read_bytes;
+  uint64_t most_bytes;          /* that this reading counts */
+  uint64_t *searched_bytes;     /* of the tensor */
+  uint64_t counted_bytes;       /* of these now */
+} counting;
+
+static void count_reading(void *context, uint64_t bytes) {
+  counting *count = context;
+  count->read_bytes += bytes;
+  const uint64_t due = (uint64_t)((double)count->most_bytes * ((double)count->read_bytes / (double)count->whole_bytes));
+  const uint64_t more = tm_min_u64(due, count->most_bytes) - count->counted_bytes;
+  count->counted_bytes += more;
+  *count->searched_bytes += more;
+  tm_job_advance(count->job, more, 0);
+}
+
+static tm_status read_whole(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
+  counting count = { .job = s->pairing->job, .whole_bytes = tensor_of(s, entry)->bytes,
+                     .searched_bytes = &s->pairing->sides[entry->side].searched_bytes[entry->tensor] };
+  const bool counts = tm_diff_pairing_counts(s->pairing, entry->side, entry->tensor);
+  count.most_bytes = counts ? (count.whole_bytes - *count.searched_bytes) / 2 : 0;
+  s->digester->advanced = count_reading;
+  s->digester->advanced_context = &count;
+  const tm_status status = take_digest(s, entry, out_digest, error);
+  s->digester->advanced = NULL;
+  return status;
+}
+
 /* ---- pairs ---- */
 
 static bool can_compare(const search *s, const tm_archive_tensor *a, const tm_archive_tensor *b) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return tm_transposed_is_possible(a, b);
-  const bool is_same_format = a->format == b->format;
+  const bool is_same_format = a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
   if (a->element_count != b->element_count) return false;
   if (s->likeness == TM_DIFF_LIKE_BYTES) return is_same_format && a->bytes == b->bytes;
   return !is_same_format || tm_format_find(a->format)->kind == TM_KIND_BLOCK;   /* else equal values have equal bytes */
@@ -140,10 +186,11 @@ static const tm_diff_paired paired_by[] = {
   [TM_DIFF_LIKE_TRANSPOSE] = TM_DIFF_PAIRED_TRANSPOSED,
 };
 
-/* `one` has no counterpart; with is_tied the other one has another. */
+/* `one` has no counterpart; with is_tied the other one has another, which holds the same unless it is marked as unequal. */
 static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other, bool is_tied, tm_error *error) {
   tm_diff_pair pair = { .a = side == 0 ? one : other, .b = side == 0 ? other : one, .paired = (uint8_t)paired_by[s->likeness],
-                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true };
+                        .is_transposed = s->likeness == TM_DIFF_LIKE_TRANSPOSE, .is_tied = is_tied, .is_tentative = true,
+                        .is_sole = is_tied && tm_diff_pairing_has(s->pairing, 1 - side, other, TM_DIFF_UNEQUAL) };
   if (!can_compare(s, tensor_at(s, 0, pair.a), tensor_at(s, 1, pair.b))) return TM_OK;
   TM_TRY(tm_diff_pairing_add(s->pairing, &s->pairs, pair, error));
   tm_diff_pair *added = &s->pairs.items[s->pairs.count - 1];
@@ -156,16 +203,22 @@ static tm_status add_pair(search *s, uint32_t side, uint64_t one, uint64_t other
 typedef struct equals {
   const tm_content_group *group;
   uint64_t                left_counts[2];
-  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with a counterpart by name, if there is one */
+  const tm_content_entry *firsts[2];    /* whom a tied one is held against: one with an equal counterpart, if there is one */
   bool                    is_trivial;   /* a few elements or a constant: equal to many without meaning anything */
 } equals;
+
+static uint32_t rank_of(const search *s, const tm_content_entry *entry) {
+  if (entry == NULL) return 0;
+  if (tm_diff_pairing_has(s->pairing, entry->side, entry->tensor, TM_DIFF_UNEQUAL)) return 1;
+  return entry->is_left ? 2 : 3;
+}
 
 static equals look_at(const search *s, const tm_content_group *group) {
   equals found = { .group = group };
   for (uint64_t i = group->begin; i < group->end; i++) {
     const tm_content_entry *entry = tm_content_groups_entry(&s->groups, i), **first = &found.firsts[entry->side];
     found.left_counts[entry->side] += entry->is_left;
-    if (*first == NULL || ((*first)->is_left && !entry->is_left)) *first = entry;
+    if (rank_of(s, entry) > rank_of(s, *first)) *first = entry;
     found.is_trivial = found.is_trivial || entry->is_constant || tensor_of(s, entry)->element_count <= FEW_ELEMENTS;
   }
   return found;
@@ -174,7 +227,7 @@ static equals look_at(const search *s, const tm_content_group *group) {
 static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
-  s->ambiguous_count += lone_counts[other] != 0;
+  if (lone_counts[other] != 0) tm_diff_pairing_mark_ambiguous(s->pairing, item->side, item->item);
   return TM_OK;
 }
 
@@ -219,20 +272,22 @@ static bool is_clear_pair(const search *s, const tm_content_group *group) {
   return a->side != b->side && !a->is_constant;
 }
 
-/* The groups of those whose samples agree: either they are clear, or all of them is read. */
+/* The groups of those whose samples agree: either they are clear, or all of them is read.  The few elements that are looked at for a
+   transpose are alike in everything that has mostly zeros: for what has a counterpart already that is not worth reading it. */
 static tm_status digest_unclear(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
-  while (s->likeness != TM_DIFF_LIKE_TRANSPOSE && tm_content_groups_next(&s->groups, &group)) {
+  while (tm_content_groups_next(&s->groups, &group)) {
     for (uint64_t i = group.begin; i < group.end; i++) {
       tm_content_entry *entry = tm_content_groups_entry(&s->groups, i);
-      entry->is_kept = !is_clear_pair(s, &group);
+      const bool is_worth_it = s->likeness != TM_DIFF_LIKE_TRANSPOSE || !entry->is_constant || entry->is_left;
+      entry->is_kept = (s->is_for_moved || !is_clear_pair(s, &group)) && is_worth_it;
     }
   }
-  for (uint64_t i = 0; i < s->groups.count && s->likeness != TM_DIFF_LIKE_TRANSPOSE; i++) {
+  for (uint64_t i = 0; i < s->groups.count; i++) {
     tm_content_entry *entry = &s->groups.entries[i];
     tm_content_digest digest;
     if (!entry->is_kept) continue;
-    const tm_status status = take_digest(s, entry, &digest, error);
+    const tm_status status = read_whole(s, entry, &digest, error);
     if (status != TM_OK) return tm_tensor_name_failure(tensor_of(s, entry), status, error);
     add_to_key(entry, &digest);
   }
@@ -242,7 +297,7 @@ static tm_status digest_unclear(search *s, tm_error *error) {
 static tm_status pair_groups(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
   for (uint64_t i = 0; tm_content_groups_next(&s->groups, &group); i++) {
-    if (i % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
+    if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
     const bool is_constant = tm_content_groups_entry(&s->groups, group.begin)->is_constant;
     if (s->likeness == TM_DIFF_LIKE_TRANSPOSE && is_constant) continue;         /* whatever its order, it says nothing */
     TM_TRY(pair_equals(s, &group, error));
@@ -264,6 +319,18 @@ static tm_status hand_over(search *s, tm_diff_pairs *pairs, tm_error *error) {
   return status;
 }
 
+/* Only of those that are looked for; what they hold is known to be equal. */
+static void count_moved(const search *s, tm_diff_moved *moved) {
+  tm_content_group group = { 0, 0 };
+  while (tm_content_groups_next(&s->groups, &group)) {
+    const equals found = look_at(s, &group);
+    if (found.is_trivial || found.left_counts[0] == 0 || found.left_counts[1] == 0) continue;
+    const bool is_first = moved->count == 0 || found.firsts[0]->tensor < moved->first[0];
+    for (uint32_t side = 0; side < 2 && is_first; side++) moved->first[side] = found.firsts[side]->tensor;
+    moved->count += found.left_counts[0];
+  }
+}
+
 static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
   TM_TRY(list_all(s, error));
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) {          /* mostly a few tell */
@@ -278,13 +345,24 @@ static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
 }
 
 tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness, uint32_t flipped,
-                               tm_diff_pairs *pairs, uint64_t *out_ambiguous_count, tm_error *error) {
+                               tm_diff_pairs *pairs, tm_error *error) {
   search s = { .pairing = pairing, .digester = digester, .likeness = likeness, .flipped = flipped };
   s.groups.memory = pairing->memory;
   tm_diff_pairs_init(&s.pairs, pairing->memory);
   const tm_status status = find(&s, pairs, error);
-  *out_ambiguous_count = s.ambiguous_count;
   tm_diff_pairs_deinit(&s.pairs);
+  tm_content_groups_deinit(&s.groups);
+  return status;
+}
+
+tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error) {
+  search s = { .pairing = pairing, .digester = digester, .likeness = TM_DIFF_LIKE_BYTES, .is_for_moved = true };
+  s.groups.memory = pairing->memory;
+  *out_moved = (tm_diff_moved){ 0, { 0, 0 } };
+  tm_status status = list_all(&s, error);
+  if (status == TM_OK) status = take_samples(&s, error);
+  if (status == TM_OK) status = digest_unclear(&s, error);
+  if (status == TM_OK) count_moved(&s, out_moved);
   tm_content_groups_deinit(&s.groups);
   return status;
 }

@@ -17,10 +17,19 @@ typedef enum tm_diff_likeness {
 } tm_diff_likeness;
 
 /* Tentative pairs for the selected tensors without a counterpart, in a's order.  flipped: of TRANSPOSE the side whose axes are
-   reversed; 1 comes first, and leaves to 0 what cannot be.  out_ambiguous_count counts tensors that have equal ones
-   on the other side but cannot be told apart.
+   reversed; 1 comes first, and leaves to 0 what cannot be.  Tensors that have equal ones on the
+   other side but cannot be told apart are marked as ambiguous.
    TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED; with the tensor's name as tm_archive_read */
 tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness,
-                               uint32_t flipped, tm_diff_pairs *pairs, uint64_t *out_ambiguous_count, tm_error *error);
+                               uint32_t flipped, tm_diff_pairs *pairs, tm_error *error);
+
+/* Tensors of which a pair of one name turned out not to be equal, while what they hold is in such a tensor of another name. */
+typedef struct tm_diff_moved {
+  uint64_t count;               /* of a's selected ones; constants and very small ones are not looked for */
+  uint64_t first[2];            /* of a, and the one of b that holds the same */
+} tm_diff_moved;
+
+/* As tm_diff_content_pair */
+tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error);
 
 #endif

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/folder.h"
+#include "base/text.h"
 #include "jobs/diff_content.h"
 #include "jobs/diff_pairing.h"
 #include "jobs/diff_stream.h"
@@ -23,15 +26,7 @@ typedef struct diff_state {
   tm_diff_pairing    pairing;
   tm_diff_setting    setting;
   tm_content_digester digester;
-  uint64_t           ambiguous_count;
 } diff_state;
-
-/* What is odd about the files, such as that a part of a set was opened alone. */
-static void note_sources(const diff_state *state) {
-  for (uint32_t s = 0; s < 2; s++)
-    for (uint64_t i = 0; tm_archive_note_at(state->sources[s].archive, i) != NULL; i++)
-      tm_job_add_note(state->setting.job, tm_archive_note_at(state->sources[s].archive, i));
-}
 
 static void note_bytes(const diff_state *state) {
   char text[160];
@@ -41,11 +36,25 @@ static void note_bytes(const diff_state *state) {
   tm_job_add_note(state->setting.job, text);
 }
 
+/* A gate that looks at nothing would let everything pass. */
+static tm_status check_hidden(const diff_state *state, tm_error *error) {
+  char text[160];
+  const uint64_t count = state->setting.hidden_count;
+  if (count == 0) return TM_OK;
+  if (tm_job_row_count(state->setting.job) == 0)
+    return tm_fail(error, TM_ERROR_NOT_FOUND, "nothing is left to compare: of every pair one name or both are excluded");
+  (void)snprintf(text, sizeof text, "%" PRIu64 " pair%s left out: one of the two names is excluded", count, count == 1 ? " is" : "s are");
+  tm_job_add_note(state->setting.job, text);
+  return TM_OK;
+}
+
 static tm_status compare_by_name(diff_state *state, tm_error *error) {
   tm_diff_pairs pairs;
   tm_diff_pairs_init(&pairs, state->memory);
   tm_status status = tm_diff_pairing_by_name(&state->pairing, &pairs, error);
   if (status == TM_OK) status = tm_diff_stream_run(&state->setting, pairs.items, pairs.count, error);
+  for (uint64_t i = 0; i < pairs.count && status == TM_OK; i++)
+    if (!pairs.items[i].is_equal) tm_diff_pairing_mark_unequal(&state->pairing, &pairs.items[i]);
   tm_diff_pairs_deinit(&pairs);
   return status;
 }
@@ -53,14 +62,14 @@ static tm_status compare_by_name(diff_state *state, tm_error *error) {
 static bool is_any_left(const diff_state *state, uint32_t side) {
   const tm_diff_side *one = &state->pairing.sides[side];
   for (uint64_t i = 0; i < one->count; i++)
-    if (one->marks[i] == TM_DIFF_SELECTED) return true;
+    if (tm_diff_pairing_has(&state->pairing, side, i, TM_DIFF_SELECTED) && tm_diff_pairing_is_left(&state->pairing, side, i)) return true;
   return false;
 }
 
 static tm_status compare_alike(diff_state *state, tm_diff_likeness likeness, uint32_t flipped, tm_error *error) {
   tm_diff_pairs pairs;
   tm_diff_pairs_init(&pairs, state->memory);
-  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, likeness, flipped, &pairs, &state->ambiguous_count, error);
+  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, likeness, flipped, &pairs, error);
   if (status == TM_OK) status = tm_diff_stream_run(&state->setting, pairs.items, pairs.count, error);
   for (uint64_t i = 0; i < pairs.count && status == TM_OK; i++)
     if (pairs.items[i].is_confirmed) tm_diff_pairing_mark(&state->pairing, &pairs.items[i]);
@@ -70,26 +79,39 @@ static tm_status compare_alike(diff_state *state, tm_diff_likeness likeness, uin
 
 static void note_ambiguous(const diff_state *state) {
   char text[200];
-  if (state->ambiguous_count == 0) return;
+  const uint64_t count = tm_diff_pairing_ambiguous_count(&state->pairing);
+  if (count == 0) return;
   (void)snprintf(text, sizeof text,
-                 "%" PRIu64 " tensors under other names, each a constant or very small, are equal to several and were not paired",
-                 state->ambiguous_count);
+                 "%" PRIu64 " tensors under other names, each a constant or very small, are equal to several and were not paired", count);
   tm_job_add_note(state->setting.job, text);
+}
+
+/* Of the rows nobody could tell: each of them only says that its pair differs. */
+static tm_status note_moved(diff_state *state, tm_error *error) {
+  tm_diff_moved moved;
+  char names[2][200], text[640];
+  TM_TRY(tm_diff_content_find_moved(&state->pairing, &state->digester, &moved, error));
+  if (moved.count == 0) return TM_OK;
+  for (uint32_t side = 0; side < 2; side++) {
+    const tm_string name = tm_archive_tensor_at(state->sources[side].archive, moved.first[side])->name;
+    tm_text_escape(name.data, name.length, names[side], sizeof names[side]);
+  }
+  (void)snprintf(text, sizeof text, "%" PRIu64 " tensors that differ from those of their names are in the second checkpoint under other "
+                 "names; the first, %s, is %s there", moved.count, names[0], names[1]);
+  tm_job_add_note(state->setting.job, text);
+  return TM_OK;
 }
 
 static tm_status compare_by_content(diff_state *state, tm_error *error) {
   static const struct { tm_diff_likeness likeness; uint32_t flipped; } rounds[] = {
     { TM_DIFF_LIKE_BYTES, 0 }, { TM_DIFF_LIKE_VALUES, 0 }, { TM_DIFF_LIKE_TRANSPOSE, 1 }, { TM_DIFF_LIKE_TRANSPOSE, 0 },
   };
-  uint64_t ambiguous = 0;
   for (uint32_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
     if (!is_any_left(state, 0) && !is_any_left(state, 1)) break;
     TM_TRY(compare_alike(state, rounds[i].likeness, rounds[i].flipped, error));
-    if (state->ambiguous_count > ambiguous) ambiguous = state->ambiguous_count;
   }
-  state->ambiguous_count = ambiguous;
   note_ambiguous(state);
-  return TM_OK;
+  return note_moved(state, error);
 }
 
 static tm_status list_rest(diff_state *state, tm_error *error) {
@@ -101,6 +123,14 @@ static tm_status list_rest(diff_state *state, tm_error *error) {
   return status;
 }
 
+static bool are_same_files(const tm_archive *a, const tm_archive *b) {
+  tm_archive_file left, right;
+  uint32_t i = 0;
+  if (tm_archive_file_count(a) != tm_archive_file_count(b)) return false;
+  while (tm_archive_file_at(a, i, &left) && tm_archive_file_at(b, i, &right) && tm_path_is_same(left.path, right.path)) i++;
+  return i == tm_archive_file_count(a);
+}
+
 static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   diff_state *state = state_pointer;
   tm_diff_setting *setting = &state->setting;
@@ -110,14 +140,17 @@ static tm_status run_diff(tm_job *job, void *state_pointer, tm_error *error) {
   tm_byte_comparer_init(&setting->comparer, state->memory, atomic_load(&state->inventory->pool), state->runner.scratch);
   state->digester = (tm_content_digester){ .memory = state->memory, .pool = atomic_load(&state->inventory->pool),
                                            .scratch = state->runner.scratch, .cancelled = state->runner.cancelled };
-  note_sources(state);
+  setting->are_same_files = are_same_files(state->sources[0].archive, state->sources[1].archive);
+  tm_job_sources_note(job, state->sources, 2);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, 2, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
-  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, error));
+  TM_TRY(tm_job_reserve_rows(job, tm_divide_up(state->selection.count, 2), error));     /* so many at least */
+  TM_TRY(tm_diff_pairing_init(&state->pairing, state->memory, job, state->sources, &state->selection, &state->rules, error));
   TM_TRY(compare_by_name(state, error));
   if ((state->flags & TM_DIFF_BY_NAME) == 0) TM_TRY(compare_by_content(state, error));
   TM_TRY(list_rest(state, error));
   note_bytes(state);
+  TM_TRY(check_hidden(state, error));
   if (setting->incomplete.code != TM_OK) return tm_fail(error, setting->incomplete.code, "%s", setting->incomplete.text);
   return TM_OK;
 }

@@ -23,10 +23,14 @@ typedef struct tm_diff_pair {
   uint8_t  paired;              /* TM_DIFF_PAIRED_* */
   bool     is_transposed;       /* a is compared with b's transpose */
   bool     is_tied;             /* a or b is the counterpart of another tensor, too */
+  bool     is_sole;             /* of a tied one: that other tensor, of its name, does not hold the same */
   bool     is_tentative;        /* a pair only if all elements turn out to be equal */
-  bool     is_confirmed;        /* its row is written */
+  bool     is_hidden;           /* a or b is excluded: it gets no row */
+  bool     is_confirmed;        /* its row is written, if it gets one */
+  bool     is_equal;            /* confirmed, and all elements are equal */
   bool     counts_a;            /* a, b is done with this pair */
   bool     counts_b;
+  uint64_t searched_bytes[2];   /* of a and b, counted already while they were looked for */
 } tm_diff_pair;
 
 #endif

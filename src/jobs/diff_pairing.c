@@ -1,38 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/diff_pairing.h"
 
-#include <string.h>
-
 #include "base/error.h"
 
-#define TENSORS_BETWEEN_LOOKS 1024u
-
 static bool shall_end(const tm_diff_pairing *pairing, uint64_t tensor) {
-  return tensor % TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(pairing->job);
+  return tensor % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(pairing->job);
 }
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of tensors"); }
 
 /* ---- life ---- */
 
-tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, const tm_job *job, const tm_job_source *sources,
-                               const tm_selection *selection, tm_error *error) {
+static tm_status mark_excluded(tm_diff_pairing *pairing, const tm_selection_rules *rules) {
+  for (uint32_t side = 0; side < 2 && rules->exclude_count != 0; side++) {
+    tm_diff_side *one = &pairing->sides[side];
+    for (uint64_t i = 0; i < one->count; i++) {
+      if (shall_end(pairing, i)) return TM_ERROR_CANCELLED;
+      if (tm_selection_excludes(rules, tm_archive_tensor_at(one->archive, i)->name)) one->marks[i] |= TM_DIFF_EXCLUDED;
+    }
+  }
+  return TM_OK;
+}
+
+tm_status tm_diff_pairing_init(tm_diff_pairing *pairing, tm_memory *memory, tm_job *job, const tm_job_source *sources,
+                               const tm_selection *selection, const tm_selection_rules *rules, tm_error *error) {
   *pairing = (tm_diff_pairing){ .memory = memory, .job = job };
   for (uint32_t side = 0; side < 2; side++) {
     tm_diff_side *one = &pairing->sides[side];
     one->archive = sources[side].archive;
     one->count = tm_archive_tensor_count(one->archive);
     one->marks = tm_memory_calloc(memory, one->count, sizeof *one->marks);
-    if (one->marks == NULL) return no_memory(error);
+    one->searched_bytes = tm_memory_calloc(memory, one->count, sizeof *one->searched_bytes);
+    if (one->marks == NULL || one->searched_bytes == NULL) return no_memory(error);
   }
   for (uint64_t i = 0; i < selection->count; i++)
     pairing->sides[selection->items[i].source].marks[selection->items[i].tensor] |= TM_DIFF_SELECTED;
-  return TM_OK;
+  return mark_excluded(pairing, rules);
 }
 
 void tm_diff_pairing_deinit(tm_diff_pairing *pairing) {
-  for (uint32_t side = 0; side < 2; side++)
-    tm_memory_free(pairing->memory, pairing->sides[side].marks, pairing->sides[side].count * sizeof *pairing->sides[side].marks);
+  for (uint32_t side = 0; side < 2; side++) {
+    const tm_diff_side *one = &pairing->sides[side];
+    tm_memory_free(pairing->memory, one->marks, one->count * sizeof *one->marks);
+    tm_memory_free(pairing->memory, one->searched_bytes, one->count * sizeof *one->searched_bytes);
+  }
 }
 
 void tm_diff_pairs_init(tm_diff_pairs *pairs, tm_memory *memory) { *pairs = (tm_diff_pairs){ .memory = memory }; }
@@ -53,10 +64,31 @@ void tm_diff_pairing_mark(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
   mark(pairing, 1, pair->b);
 }
 
+void tm_diff_pairing_mark_ambiguous(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
+  pairing->sides[side].marks[tensor] |= TM_DIFF_AMBIGUOUS;
+}
+
+uint64_t tm_diff_pairing_ambiguous_count(const tm_diff_pairing *pairing) {
+  uint64_t count = 0;
+  for (uint32_t side = 0; side < 2; side++)
+    for (uint64_t i = 0; i < pairing->sides[side].count; i++)
+      count += tm_diff_pairing_has(pairing, side, i, TM_DIFF_AMBIGUOUS) && tm_diff_pairing_is_left(pairing, side, i);
+  return count;
+}
+
+void tm_diff_pairing_mark_unequal(tm_diff_pairing *pairing, const tm_diff_pair *pair) {
+  pairing->sides[0].marks[pair->a] |= TM_DIFF_UNEQUAL;
+  pairing->sides[1].marks[pair->b] |= TM_DIFF_UNEQUAL;
+}
+
 /* A tensor counts once: with its first counterpart. */
-static bool counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
+bool tm_diff_pairing_counts(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
   if (tensor == TM_DIFF_NO_TENSOR) return false;
   return tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_SELECTED) && tm_diff_pairing_is_left(pairing, side, tensor);
+}
+
+static bool is_excluded(const tm_diff_pairing *pairing, uint32_t side, uint64_t tensor) {
+  return tensor != TM_DIFF_NO_TENSOR && tm_diff_pairing_has(pairing, side, tensor, TM_DIFF_EXCLUDED);
 }
 
 tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
@@ -72,19 +104,19 @@ tm_status tm_diff_pairs_append(tm_diff_pairs *pairs, tm_diff_pair pair, tm_error
 }
 
 tm_status tm_diff_pairing_add(const tm_diff_pairing *pairing, tm_diff_pairs *pairs, tm_diff_pair pair, tm_error *error) {
-  pair.counts_a = counts(pairing, 0, pair.a);
-  pair.counts_b = counts(pairing, 1, pair.b);
+  pair.counts_a = tm_diff_pairing_counts(pairing, 0, pair.a);
+  pair.counts_b = tm_diff_pairing_counts(pairing, 1, pair.b);
+  if (pair.counts_a) pair.searched_bytes[0] = pairing->sides[0].searched_bytes[pair.a];
+  if (pair.counts_b) pair.searched_bytes[1] = pairing->sides[1].searched_bytes[pair.b];
+  pair.is_hidden = is_excluded(pairing, 0, pair.a) || is_excluded(pairing, 1, pair.b);
   return tm_diff_pairs_append(pairs, pair, error);
 }
 
 /* ---- by name ---- */
 
-static bool has_no_names(const tm_archive *archive) { return strncmp(tm_archive_format_name(archive), "npy", 3) == 0; }
-
-/* What npy files call an array is the name of the file. */
 static bool are_singles(const tm_diff_pairing *pairing) {
   const tm_diff_side *sides = pairing->sides;
-  return sides[0].count == 1 && sides[1].count == 1 && (has_no_names(sides[0].archive) || has_no_names(sides[1].archive));
+  return sides[0].count == 1 && sides[1].count == 1 && (tm_archive_is_nameless(sides[0].archive) || tm_archive_is_nameless(sides[1].archive));
 }
 
 /* Of several tensors of one name in one file the first has its counterpart by name. */

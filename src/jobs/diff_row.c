@@ -14,13 +14,14 @@ const tm_column tm_diff_columns[TM_DIFF_COLUMNS] = {
   [VERDICT] = { "verdict", TM_COLUMN_TEXT, 0, "identical, renamed, tied, retyped, transposed, reshaped, changed, added, removed or unexamined" },
   [NAME] = { "name", TM_COLUMN_TEXT, 0, "the tensor's name in the first checkpoint" },
   [OTHER_NAME] = { "other_name", TM_COLUMN_TEXT, 0, "its counterpart's name in the second one" },
-  [PAIRED] = { "paired", TM_COLUMN_TEXT, 0, "why they are a pair: name, single (there is no other), content, decoded (content in another format) or transposed" },
+  [PAIRED] = { "paired", TM_COLUMN_TEXT, 0, "why they are a pair: name, single (there is no other), content, decoded (content in another "
+                                           "format) or transposed" },
   [DTYPE] = { "dtype", TM_COLUMN_TEXT, 0, "format in the first checkpoint" },
   [OTHER_DTYPE] = { "other_dtype", TM_COLUMN_TEXT, 0, "format in the second one" },
   [SHAPE] = { "shape", TM_COLUMN_SHAPE, 0, "extents in the first checkpoint, outermost first" },
   [OTHER_SHAPE] = { "other_shape", TM_COLUMN_SHAPE, 0, "extents in the second one" },
   [COUNT] = { "count", TM_COLUMN_COUNT, 0, "elements; of a reshaped tensor those in the first checkpoint" },
-  [EQUAL] = { "equal", TM_COLUMN_COUNT, 0, "elements with equal bits, across formats with equal values; where values cannot be decoded, elements of equal blocks" },
+  [EQUAL] = { "equal", TM_COLUMN_COUNT, 0, "elements with equal bits, across formats with equal values" },
   [CHANGED] = { "changed", TM_COLUMN_NUMBER, 0, "share of the elements that are not equal" },
   [NONFINITE] = { "nonfinite", TM_COLUMN_COUNT, 0, "elements that are NaN or infinite on either side; they are in no figure that follows" },
   [MAX_ABS] = { "max_abs", TM_COLUMN_NUMBER, 0, "largest difference" },
@@ -73,10 +74,10 @@ static bool have_same_dims(const tm_archive_tensor *a, const tm_archive_tensor *
 
 static const char *verdict_on_equal(const tm_diff_result *result) {
   const tm_archive_tensor *a = result->a, *b = result->b;
-  if (result->pair->is_tied) return "tied";
+  if (result->pair->is_tied && !result->pair->is_sole) return "tied";
   if (result->pair->is_transposed) return "transposed";
   if (!have_same_dims(a, b)) return "reshaped";
-  if (!have_same_type(a, b)) return "retyped";
+  if (!have_same_type(a, b) || result->has_other_blocks) return "retyped";
   const bool same_name = a->name.length == b->name.length &&
                          (a->name.length == 0 || memcmp(a->name.data, b->name.data, (size_t)a->name.length) == 0);
   return same_name ? "identical" : "renamed";
@@ -95,9 +96,18 @@ static const char *verdict_of(const tm_diff_result *result) {
 
 static double number_at(const uint64_t *words, uint32_t place) { return tm_sum_from_bits(words[place]); }
 
+/* Where squares have become infinite, or so small that f64 lost some of them, nothing can be said.  Of no square at all `largest`
+   tells, a difference, whether there was one. */
+static double root_of(double squares, double largest) {
+  const double smallest = 0x1p-960;
+  if (!isfinite(squares)) return NAN;
+  if (squares == 0) return largest == 0 || largest >= sqrt(smallest) ? 0 : NAN;
+  return squares < smallest ? NAN : sqrt(squares);
+}
+
 /* Of a vector with itself exactly 1. */
 static double cosine(double dot, double squares_a, double squares_b) {
-  if (squares_a == 0 || squares_b == 0) return NAN;
+  if (!isfinite(dot) || !(root_of(squares_a, 0) > 0 && root_of(squares_b, 0) > 0)) return NAN;
   const double value = squares_a == squares_b ? dot / squares_a : dot / (sqrt(squares_a) * sqrt(squares_b));
   return isnan(value) ? value : fmin(1, fmax(-1, value));
 }
@@ -109,11 +119,19 @@ static void put_figures(const uint64_t *words, tm_cell *cells) {
   if (words[TM_COMPARISON_NONFINITE] == words[TM_COMPARISON_COUNT]) return;
   put_number(&cells[MAX_ABS], number_at(words, TM_COMPARISON_MAX_ABS));
   put_number(&cells[MAX_REL], number_at(words, TM_COMPARISON_MAX_REL));
-  put_number(&cells[REL_L2], squared == 0 ? 0 : sqrt(squared) / sqrt(squares_a));
+  const double largest = number_at(words, TM_COMPARISON_MAX_ABS);
+  const double distance = largest == 0 ? 0 : squared == 0 ? NAN : root_of(squared, largest), norm = root_of(squares_a, largest);
+  put_number(&cells[REL_L2], distance == 0 ? 0 : distance / norm);
   put_number(&cells[COSINE], cosine(dot, squares_a, squares_b));
-  put_number(&cells[DISTANCE], sqrt(squared));
-  put_number(&cells[NORM], sqrt(squares_a));
-  put_number(&cells[OTHER_NORM], sqrt(squares_b));
+  put_number(&cells[DISTANCE], distance);
+  put_number(&cells[NORM], norm);
+  put_number(&cells[OTHER_NORM], root_of(squares_b, largest));
+}
+
+/* Of blocks that cannot be decoded nobody knows how many elements differ, only whether any does. */
+static bool knows_elements(const tm_diff_result *result) {
+  const tm_format_info *info = tm_format_find(result->a->format);
+  return result->has_equal_bytes || (info != NULL && info->block_elements == 1);
 }
 
 static void put_equal(uint64_t equal, uint64_t count, tm_cell *cells) {
@@ -143,7 +161,7 @@ tm_status tm_diff_row_add(tm_job *job, const tm_diff_result *result, tm_error *e
   if (result->a != NULL) describe(result->a, 0, cells);
   if (result->b != NULL) describe(result->b, 1, cells);
   put_count(&cells[COUNT], count);
-  if (result->road == TM_DIFF_ROAD_BYTES) put_equal(result->equal_count, count, cells);
+  if (result->road == TM_DIFF_ROAD_BYTES && knows_elements(result)) put_equal(result->equal_count, count, cells);
   if (result->road == TM_DIFF_ROAD_VALUES) {
     put_equal(result->words[TM_COMPARISON_EQUAL_BITS], count, cells);
     put_figures(result->words, cells);

@@ -23,8 +23,9 @@ typedef struct tm_diff_result {
   const tm_archive_tensor *b;   /* NULL: removed */
   tm_diff_road             road;
   const uint64_t          *words;       /* TM_COMPARISON_WORDS; of VALUES */
-  uint64_t                 equal_count; /* of BYTES: elements of equal blocks */
+  uint64_t                 equal_count; /* of BYTES: elements of equal blocks, of which some have several */
   bool                     has_equal_bytes;     /* of BYTES */
+  bool                     has_other_blocks;    /* of VALUES, of one block format: some bytes differ, whatever they decode to */
 } tm_diff_result;
 
 /* Whether all elements are there on both sides and equal. */

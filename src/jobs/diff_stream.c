@@ -2,7 +2,6 @@
 #include "jobs/diff_stream.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +10,13 @@
 #include "base/text.h"
 #include "execute/work_stream.h"
 #include "jobs/tensor_tiles.h"
+#include "jobs/transpose_guess.h"
 #include "jobs/transposed_view.h"
 #include "tensor/shape.h"
 
 /* Pairs that are under way: rows come in order, whoever is done first. */
 #define OPEN_PAIRS 256u
 #define NO_SIDE 2u
-#define FIRST_SAMPLES 4u
 
 typedef struct open_pair {
   tm_diff_pair            *pair;
@@ -26,6 +25,7 @@ typedef struct open_pair {
   tm_diff_road             road;
   uint32_t                 flipped;     /* the side whose axes are read in reverse order; NO_SIDE: none */
   _Atomic uint64_t         elements_left;       /* of VALUES those that no tile has brought in yet, of BYTES 1 until it is done */
+  _Atomic uint32_t         has_other_blocks;    /* of VALUES: 1 once bytes of blocks of one format differ */
   uint64_t                 counted_bytes;       /* of the job's total */
   tm_byte_comparison       bytes;
   uint64_t                 words[TM_COMPARISON_WORDS];
@@ -59,14 +59,21 @@ static bool have_same_type(const open_pair *open) {
   return a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
 }
 
+/* One tensor, and no two of one content. */
+static bool is_same_tensor(const diff_stream *stream, const open_pair *open) {
+  const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
+  return stream->setting->are_same_files && open->pair->a == open->pair->b && a->file_index == b->file_index && a->offset == b->offset;
+}
+
 /* A type whose size is not known has no bytes though it has elements. */
-static tm_diff_road road_of(const open_pair *open) {
+static tm_diff_road road_of(const diff_stream *stream, const open_pair *open) {
   const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
   if (a == NULL || b == NULL || is_incomplete(a) || is_incomplete(b) || a->element_count != b->element_count) return TM_DIFF_ROAD_NONE;
   const bool has_values = open->infos[0] != NULL && open->infos[0]->has_arithmetic && open->infos[1] != NULL && open->infos[1]->has_arithmetic;
   if (has_values) return TM_DIFF_ROAD_VALUES;
   if (!have_same_type(open) || a->bytes != b->bytes) return TM_DIFF_ROAD_NONE;
-  return a->bytes != 0 || a->element_count == 0 ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
+  const bool has_bytes = a->bytes != 0 || a->element_count == 0 || is_same_tensor(stream, open);
+  return has_bytes ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
 }
 
 static void begin_bytes(const diff_stream *stream, open_pair *open) {
@@ -82,13 +89,14 @@ static void identify(const diff_stream *stream, open_pair *open, tm_diff_pair *p
     open->tensors[side] = index == TM_DIFF_NO_TENSOR ? NULL : tm_archive_tensor_at(archive_of(stream, side), index);
     open->infos[side] = open->tensors[side] == NULL ? NULL : tm_format_find(open->tensors[side]->format);
   }
-  open->road = road_of(open);
+  open->road = road_of(stream, open);
 }
 
 static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair *pair) {
   identify(stream, open, pair);
   open->flipped = NO_SIDE;
   open->counted_bytes = 0;
+  atomic_store(&open->has_other_blocks, 0);
   memset(open->words, 0, sizeof open->words);
   if (open->road == TM_DIFF_ROAD_BYTES) begin_bytes(stream, open);
   const uint64_t values = open->road == TM_DIFF_ROAD_VALUES ? open->tensors[0]->element_count : 0;
@@ -97,56 +105,13 @@ static void begin_pair(const diff_stream *stream, open_pair *open, tm_diff_pair 
 
 /* ---- tensors of one name and of reversed shapes ---- */
 
-/* Elements at the same places of both, and of the transpose of one. */
-typedef struct transpose_sample {
-  uint32_t count;
-  double   straight[TM_TRANSPOSED_SAMPLES], other[TM_TRANSPOSED_SAMPLES], turned[TM_TRANSPOSED_SAMPLES];
-} transpose_sample;
-
-static bool are_equal(const transpose_sample *one, const double *values) {
-  return memcmp(one->straight, values, one->count * sizeof *values) == 0;
-}
-
-static double distance_of(const transpose_sample *one, const double *values) {
-  double sum = 0;
-  for (uint32_t i = 0; i < one->count; i++) sum += fabs(one->straight[i] - values[i]);
-  return sum;
-}
-
-/* Zeros are where they were, however they are turned. */
-static bool is_varied(const transpose_sample *one) {
-  uint32_t others = 0;
-  for (uint32_t i = 1; i < one->count; i++) others += one->straight[i] != one->straight[0];
-  return others >= one->count / 2;
-}
-
-/* What cannot be read here is told later. */
-static bool take(const diff_stream *stream, const open_pair *open, uint32_t flipped, uint32_t count, transpose_sample *out_sample) {
-  const tm_archive *one = archive_of(stream, 1 - flipped), *other = archive_of(stream, flipped);
-  const uint64_t tensor = tensor_of(open->pair, 1 - flipped), other_tensor = tensor_of(open->pair, flipped);
-  out_sample->count = count;
-  return tm_transposed_sample(one, tensor, false, count, out_sample->straight, NULL) == TM_OK &&
-         tm_transposed_sample(other, other_tensor, false, count, out_sample->other, NULL) == TM_OK &&
-         tm_transposed_sample(other, other_tensor, true, count, out_sample->turned, NULL) == TM_OK;
-}
-
-/* A square says nothing by its shape, so there the samples have to be equal, and are few at first; else the transpose has to be
-   much nearer than what stands at the same places. */
-static bool looks_transposed(const diff_stream *stream, const open_pair *open, uint32_t flipped) {
-  transpose_sample one;
-  const bool is_symmetric = tm_transposed_is_symmetric(open->tensors[0]);
-  if (is_symmetric && !(take(stream, open, flipped, FIRST_SAMPLES, &one) && !are_equal(&one, one.other) && are_equal(&one, one.turned))) return false;
-  if (!take(stream, open, flipped, TM_TRANSPOSED_SAMPLES, &one) || are_equal(&one, one.other)) return false;
-  if (is_symmetric) return are_equal(&one, one.turned) && is_varied(&one);
-  return are_equal(&one, one.turned) || distance_of(&one, one.turned) < distance_of(&one, one.other) / 2;
-}
-
 static void look_for_transpose(const diff_stream *stream, open_pair *open) {
   tm_diff_pair *pair = open->pair;
   if (open->road != TM_DIFF_ROAD_VALUES || !tm_transposed_is_possible(open->tensors[0], open->tensors[1])) return;
   const uint32_t flipped = tm_transposed_choose(open->tensors[0], open->tensors[1]);
+  const tm_transpose_side sides[2] = { { archive_of(stream, 0), pair->a }, { archive_of(stream, 1), pair->b } };
   if (pair->paired == TM_DIFF_PAIRED_BY_NAME || pair->paired == TM_DIFF_PAIRED_AS_SINGLE)
-    pair->is_transposed = looks_transposed(stream, open, flipped);
+    pair->is_transposed = tm_transpose_guess(sides[1 - flipped], sides[flipped], tm_job_cancel_flag(stream->setting->job));
   if (pair->is_transposed) open->flipped = flipped;
 }
 
@@ -189,14 +154,12 @@ static const char *mapped_at(const diff_stream *stream, const open_pair *open, u
   return mapped == NULL ? NULL : mapped + bytes_of(open->infos[side], begin);
 }
 
-/* Whole superblocks, so that sums do not depend on a tile's size. */
 static uint64_t tile_elements(const diff_stream *stream, const open_pair *open, uint64_t begin) {
   const tm_diff_setting *setting = stream->setting;
   const bool is_mapped = mapped_at(stream, open, 0, 0) != NULL && mapped_at(stream, open, 1, 0) != NULL;
   const uint64_t bytes = is_mapped ? setting->tile_bytes : tm_min_u64(setting->tile_bytes, setting->read_tile_bytes);
   const uint64_t superblock_bytes = bytes_of(open->infos[0], TM_TILE_SUPERBLOCK_ELEMENTS) + bytes_of(open->infos[1], TM_TILE_SUPERBLOCK_ELEMENTS);
-  const uint64_t most = tm_max_u64(1, bytes / superblock_bytes) * TM_TILE_SUPERBLOCK_ELEMENTS;
-  return tm_min_u64(most, open->tensors[0]->element_count - begin);
+  return tm_tensor_tile_elements(superblock_bytes, bytes, open->tensors[0]->element_count - begin);
 }
 
 static tm_status fill_request(const diff_stream *stream, const open_pair *open, uint64_t begin, uint64_t elements, tm_request *out_request,
@@ -267,7 +230,8 @@ static tm_status read_part(const diff_stream *stream, const open_pair *open, uin
                            tm_error *error) {
   const tm_archive *archive = archive_of(stream, side);
   const uint64_t tensor = tensor_of(open->pair, side), elements = piece_elements(piece);
-  if (side == open->flipped) return tm_transposed_read(archive, tensor, piece->begin, elements, memory, error);
+  if (side == open->flipped)
+    return tm_transposed_read(archive, tensor, piece->begin, elements, stream->setting->runner->cancelled, memory, error);
   const tm_format_info *info = open->infos[side];
   return tm_archive_read(archive, tensor, bytes_of(info, piece->begin), memory, bytes_of(info, elements), error);
 }
@@ -282,10 +246,17 @@ static tm_status check_mapped(const diff_stream *stream, const open_pair *open, 
   return TM_OK;
 }
 
+/* Several blocks decode to the same values: that their bytes differ is seen here, as long as it is not known. */
+static void compare_blocks(open_pair *open, uint64_t elements, void *const *pointers) {
+  const tm_format_info *info = open->infos[0];
+  if (info != open->infos[1] || info->kind != TM_KIND_BLOCK || open->flipped != NO_SIDE) return;
+  if (atomic_load_explicit(&open->has_other_blocks, memory_order_relaxed) != 0) return;
+  if (memcmp(pointers[0], pointers[1], (size_t)bytes_of(info, elements)) != 0) atomic_store(&open->has_other_blocks, 1);
+}
+
 /* What is not mapped is read into the room, b's part behind a's. */
-static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
-                           tm_error *error) {
-  const diff_stream *stream = context;
+static tm_status place_tile(const diff_stream *stream, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
+                            tm_error *error) {
   const open_pair *open = piece->subject;
   uint64_t offset = 0, places[2];
   if (piece->begin != 0) TM_TRY(check_mapped(stream, open, error));
@@ -303,6 +274,13 @@ static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_
     const tm_status status = read_part(stream, open, side, piece, out_pointers[side], error);
     if (status != TM_OK) return tm_tensor_name_failure(open->tensors[side], status, error);
   }
+  return TM_OK;
+}
+
+static tm_status load_tile(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
+                           tm_error *error) {
+  TM_TRY(place_tile(context, piece, room, out_pointers, error));
+  compare_blocks(piece->subject, piece_elements(piece), out_pointers);
   return TM_OK;
 }
 
@@ -336,6 +314,7 @@ static tm_status compare_some_bytes(diff_stream *stream, tm_error *error) {
 
 static tm_diff_result result_of(const open_pair *open) {
   tm_diff_result result = { .pair = open->pair, .a = open->tensors[0], .b = open->tensors[1], .road = open->road, .words = open->words };
+  if (open->road == TM_DIFF_ROAD_VALUES) result.has_other_blocks = atomic_load(&open->has_other_blocks) != 0;
   if (open->road != TM_DIFF_ROAD_BYTES) return result;
   const tm_byte_comparison *bytes = &open->bytes;
   result.has_equal_bytes = bytes->equal_units * bytes->unit_bytes == bytes->end;
@@ -396,13 +375,17 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
     note_unequal(stream, open);
     return TM_OK;
   }
-  note_gaps(stream, open);
-  TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  if (!pair->is_hidden) {
+    note_gaps(stream, open);
+    TM_TRY(tm_diff_row_add(stream->setting->job, &result, error));
+  }
+  stream->setting->hidden_count += pair->is_hidden;
   pair->is_confirmed = true;
+  pair->is_equal = tm_diff_result_is_equal(&result);
   uint64_t bytes = 0, items = 0;
   for (uint32_t side = 0; side < 2; side++) {
     if (open->tensors[side] == NULL || !counts(pair, side)) continue;
-    bytes += open->tensors[side]->bytes;
+    bytes += open->tensors[side]->bytes - pair->searched_bytes[side];
     items++;
   }
   tm_job_advance(stream->setting->job, bytes - open->counted_bytes, items);

@@ -16,9 +16,11 @@ typedef struct tm_diff_setting {
   const tm_runner     *runner;
   tm_memory           *memory;
   const tm_job_source *sources;         /* a and b */
+  bool                 are_same_files;  /* what cannot be read is equal there, too */
   uint32_t             worst_numerics;
   tm_byte_comparer     comparer;
   uint64_t             byte_compared_bytes;
+  uint64_t             hidden_count;    /* of pairs */
   uint64_t             tile_bytes;      /* these two of both sides together */
   uint64_t             read_tile_bytes;
   tm_error             incomplete;      /* about the first tensor that its file ends before; code TM_OK: there was none */

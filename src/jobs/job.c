@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/job.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/struct_copy.h"
@@ -55,6 +58,14 @@ struct tm_job {
 
 /* ---- life ---- */
 
+/* What is allowed is what can be changed. */
+static void name_limit(const tm_job *job, tm_error *error) {
+  char text[sizeof error->text];
+  if (job->memory->limit_bytes == 0) return;
+  (void)snprintf(text, sizeof text, "%s", error->text);
+  (void)tm_fail(error, TM_ERROR_NO_MEMORY, "%.800s; %" PRIu64 " bytes are allowed in all (--max-memory)", text, job->memory->limit_bytes);
+}
+
 /* Work that was done before it saw a cancel is done. */
 static void *job_thread(void *argument) {
   tm_job *job = argument;
@@ -63,6 +74,7 @@ static void *job_thread(void *argument) {
   tm_mutex_unlock(&job->lock);
   const tm_status status = job->plan.work->run(job, job->plan.state, &error);
   if (status == TM_ERROR_CANCELLED) (void)tm_fail(&error, status, "cancelled");
+  if (status == TM_ERROR_NO_MEMORY) name_limit(job, &error);
   tm_mutex_lock(&job->lock);
   job->status = status;
   job->error = error;
@@ -192,12 +204,25 @@ uint64_t tm_job_row_count(const tm_job *job) { return atomic_load_explicit(&job-
 
 /* Under the lock. */
 static bool add_chunk(tm_job *job) {
-  row_chunk *grown = tm_memory_grow(job->memory, job->chunks, job->chunk_count, job->chunk_count + 1, sizeof *grown);
+  kept_cell *cells = tm_arena_calloc(&job->arena, (uint64_t)ROWS_PER_CHUNK * job->plan.work->column_count, sizeof *cells);
+  row_chunk *grown = cells == NULL ? NULL : tm_memory_grow(job->memory, job->chunks, job->chunk_count, job->chunk_count + 1, sizeof *grown);
   if (grown == NULL) return false;
   job->chunks = grown;
-  kept_cell *cells = tm_arena_calloc(&job->arena, (uint64_t)ROWS_PER_CHUNK * job->plan.work->column_count, sizeof *cells);
   job->chunks[job->chunk_count++].cells = cells;
-  return cells != NULL;
+  return true;
+}
+
+static tm_status no_memory_for_rows(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the results"); }
+
+tm_status tm_job_reserve_rows(tm_job *job, uint64_t count, tm_error *error) {
+  bool whole = true;
+  for (uint64_t i = 0; whole && i < tm_divide_up(count, ROWS_PER_CHUNK); i++) {
+    if (tm_job_is_cancelled(job)) return TM_ERROR_CANCELLED;
+    tm_mutex_lock(&job->lock);
+    whole = i < job->chunk_count || add_chunk(job);
+    tm_mutex_unlock(&job->lock);
+  }
+  return whole ? TM_OK : no_memory_for_rows(error);
 }
 
 static bool keep_cell(tm_job *job, const tm_cell *given, kept_cell *out_cell) {
@@ -230,11 +255,11 @@ tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error) {
   const uint32_t columns = job->plan.work->column_count;
   const uint64_t row = atomic_load(&job->row_count);
   tm_mutex_lock(&job->lock);
-  bool whole = row % ROWS_PER_CHUNK != 0 || add_chunk(job);
+  bool whole = row / ROWS_PER_CHUNK < job->chunk_count || add_chunk(job);
   for (uint32_t i = 0; whole && i < columns; i++)
     whole = keep_cell(job, &cells[i], &job->chunks[row / ROWS_PER_CHUNK].cells[row % ROWS_PER_CHUNK * columns + i]);
   tm_mutex_unlock(&job->lock);
-  if (!whole) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the results");
+  if (!whole) return no_memory_for_rows(error);
   atomic_store_explicit(&job->row_count, row + 1, memory_order_release);
   return TM_OK;
 }

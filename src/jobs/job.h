@@ -38,7 +38,11 @@ tm_status tm_job_start(tm_memory *memory, tm_inventory *inventory, const tm_job_
 bool tm_job_is_cancelled(const tm_job *job);
 /* What is not 0 once it is: for a runner, which then does not wait for a device any longer than it must. */
 const _Atomic uint32_t *tm_job_cancel_flag(const tm_job *job);
-/* Appends a row of column_count cells; texts and shapes are copied.   TM_ERROR_NO_MEMORY */
+/* Room for so many rows, which is there then however much else is taken later.  Their texts are no part of it.   TM_ERROR_NO_MEMORY,
+   TM_ERROR_CANCELLED */
+tm_status tm_job_reserve_rows(tm_job *job, uint64_t count, tm_error *error);
+/* Appends a row of column_count cells; texts and shapes are copied.  A count of UINT64_MAX is shown as undefined.
+   TM_ERROR_NO_MEMORY */
 tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error);
 /* Appends a sentence; one that is there already is not repeated. */
 void tm_job_add_note(tm_job *job, const char *text);

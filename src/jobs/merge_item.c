@@ -159,9 +159,9 @@ static uint32_t find_longest(const decision *d, uint64_t *out_fewest) {
   return longest;
 }
 
-static tm_status set_rows(decision *d, uint64_t rows, uint64_t common) {
+/* like: one that has that many rows or more. */
+static tm_status set_rows(decision *d, const tm_archive_tensor *like, uint64_t rows, uint64_t common) {
   tm_merge_item *item = d->item;
-  const tm_archive_tensor *like = d->parts.items[0].tensor;
   uint64_t *dims = tm_arena_calloc(d->arena, like->rank, sizeof *dims);
   if (dims == NULL) return fail_memory(d);
   memcpy(dims, like->dims, like->rank * sizeof *dims);
@@ -205,7 +205,7 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
   const uint64_t common = tm_min_u64(fewest, rows);
   d->has_rest = rows > common;
   d->rest = *from;
-  TM_TRY(set_rows(d, rows, common));
+  TM_TRY(set_rows(d, from->tensor, rows, common));
   if (!d->has_rest)
     return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, common);
   return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes,

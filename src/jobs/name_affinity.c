@@ -10,6 +10,7 @@
 /* Level 0 is the numbers, level n the nth component from the end. */
 #define MOST_LEVELS 16u
 #define CLOSE_LEVELS 3u
+#define NO_NUMBERS 0u                   /* the hash of none */
 /* Sorting more names than these would take longer than whoever cancels waits; they are taken in their order. */
 #define MOST_SORTED 10000u
 
@@ -88,11 +89,14 @@ static int by_item(const void *left, const void *right) {
   return compare_numbers((*a)->item, (*b)->item);
 }
 
+/* What is close: one each of names that end alike; or, of one layer, as many on either side. */
 static void pair_waiting(matcher *m, uint64_t begin, uint64_t end, uint32_t level) {
   uint64_t counts[2] = { 0, 0 };
   for (uint64_t i = begin; i < end; i++)
     if (m->items[i].partner == TM_NO_PARTNER) m->waiting[m->items[i].side][counts[m->items[i].side]++] = &m->items[i];
-  if (m->only_close && (level < CLOSE_LEVELS || counts[0] != 1 || counts[1] != 1)) return;
+  const bool is_one_each = level >= CLOSE_LEVELS && counts[0] == 1 && counts[1] == 1;
+  const bool is_layer = level != 0 && m->items[begin].numbers != NO_NUMBERS && counts[0] == counts[1];
+  if (m->only_close && !is_one_each && !is_layer) return;
   const uint64_t pairs = tm_min_u64(counts[0], counts[1]);
   if (pairs == 0) return;
   for (uint32_t side = 0; side < 2; side++) qsort(m->waiting[side], (size_t)counts[side], sizeof *m->waiting[side], by_item);

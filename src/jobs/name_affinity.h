@@ -23,7 +23,8 @@ typedef struct tm_named_item {
 } tm_named_item;
 
 /* Fills in partners, and changes the order of the items.  All of the smaller side get one; with `only_close` a pair has the same
-   numbers and the last two components in common, and nobody else of either side does.   TM_ERROR_NO_MEMORY */
+   numbers and the last two components in common, and nobody else of either side does; or it has the same numbers, and there are as
+   many of these on one side as on the other.   TM_ERROR_NO_MEMORY */
 tm_status tm_name_affinity_match(tm_memory *memory, tm_named_item *items, uint64_t count, bool only_close);
 
 #endif

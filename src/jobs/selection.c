@@ -10,6 +10,12 @@
 /* A suggestion looks at so many names at most: it is made for a person who is waiting. */
 #define MOST_SUGGESTIONS 20000u
 
+void tm_job_sources_note(tm_job *job, const tm_job_source *sources, uint32_t source_count) {
+  for (uint32_t s = 0; s < source_count; s++)
+    for (uint64_t i = 0; tm_archive_note_at(sources[s].archive, i) != NULL; i++)
+      tm_job_add_note(job, tm_archive_note_at(sources[s].archive, i));
+}
+
 /* Index of the first pattern that matches, or count. */
 static uint32_t first_match(const char *const *patterns, uint32_t count, tm_string name) {
   uint32_t i = 0;
@@ -17,9 +23,13 @@ static uint32_t first_match(const char *const *patterns, uint32_t count, tm_stri
   return i;
 }
 
+bool tm_selection_excludes(const tm_selection_rules *rules, tm_string name) {
+  return first_match(rules->exclude, rules->exclude_count, name) != rules->exclude_count;
+}
+
 static bool is_selected(const tm_selection_rules *rules, tm_string name) {
   if (rules->include_count != 0 && first_match(rules->include, rules->include_count, name) == rules->include_count) return false;
-  return first_match(rules->exclude, rules->exclude_count, name) == rules->exclude_count;
+  return !tm_selection_excludes(rules, name);
 }
 
 static bool append(tm_selection *selection, uint32_t source, uint64_t tensor) {

@@ -12,6 +12,9 @@ typedef struct tm_job_source {
   const char       *path;       /* as the user gave it */
 } tm_job_source;
 
+/* A loop that does little for each tensor looks once in so many whether the job is cancelled. */
+#define TM_TENSORS_BETWEEN_LOOKS 256u
+
 typedef struct tm_selection_rules {
   const char *const *include;   /* none: everything */
   const char *const *exclude;
@@ -33,6 +36,9 @@ typedef struct tm_selection {
   uint64_t     bytes;           /* of the selected tensors' data */
 } tm_selection;
 
+/* Notes what is odd about their files, such as that a part of a set was opened alone. */
+void tm_job_sources_note(tm_job *job, const tm_job_source *sources, uint32_t source_count);
+
 /* Copies of the caller's patterns, in an arena.   TM_ERROR_NO_MEMORY */
 tm_status tm_selection_rules_copy(const tm_selection_rules *rules, tm_arena *arena, tm_selection_rules *out_rules, tm_error *error);
 
@@ -44,6 +50,8 @@ tm_status tm_selection_make(const tm_job *job, tm_memory *memory, const tm_job_s
 /* TM_ERROR_NOT_FOUND (it matches nothing, with a suggestion), TM_ERROR_NO_MEMORY */
 tm_status tm_selection_check_pattern(tm_memory *memory, const tm_job_source *sources, uint32_t source_count, const char *pattern,
                                      tm_error *error);
+/* Whether one of the patterns leaves it out. */
+bool tm_selection_excludes(const tm_selection_rules *rules, tm_string name);
 void tm_selection_deinit(tm_selection *selection);
 
 #endif

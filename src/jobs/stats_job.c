@@ -181,21 +181,15 @@ static uint64_t bytes_of_tiles(const stats_state *state) {
   return bytes;
 }
 
-/* What is odd about the files, such as that a part of a set was opened alone. */
-static void note_sources(const stats_state *state) {
-  for (uint32_t s = 0; s < state->source_count; s++)
-    for (uint64_t i = 0; tm_archive_note_at(state->sources[s].archive, i) != NULL; i++)
-      tm_job_add_note(state->job, tm_archive_note_at(state->sources[s].archive, i));
-}
-
 static tm_status run_stats(tm_job *job, void *state_pointer, tm_error *error) {
   stats_state *state = state_pointer;
   state->job = job;
   state->read_tile_bytes = tm_tensor_tile_share(state->memory, TM_TILE_SMALLEST_BYTES, TM_TILE_LARGEST_BYTES);
   state->runner.cancelled = tm_job_cancel_flag(job);
-  note_sources(state);
+  tm_job_sources_note(job, state->sources, state->source_count);
   TM_TRY(tm_selection_make(job, state->memory, state->sources, state->source_count, &state->rules, &state->selection, error));
   tm_job_set_totals(job, state->selection.bytes, state->selection.count);
+  TM_TRY(tm_job_reserve_rows(job, state->selection.count, error));
   const tm_work_stream_source work = { .context = state,
                                       .bytes_total = bytes_of_tiles(state),
                                       .result_bytes = TM_STATS_WORDS * sizeof(uint64_t),

@@ -5,10 +5,13 @@
 #include "base/error.h"
 #include "base/text.h"
 
+uint64_t tm_tensor_tile_elements(uint64_t superblock_bytes, uint64_t bytes, uint64_t left) {
+  return tm_min_u64(tm_max_u64(1, bytes / superblock_bytes) * TM_TILE_SUPERBLOCK_ELEMENTS, left);
+}
+
 tm_tensor_tile tm_tensor_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes) {
   const uint64_t superblock_bytes = TM_TILE_SUPERBLOCK_ELEMENTS / info->block_elements * info->block_bytes;
-  const uint64_t most = tm_max_u64(1, bytes / superblock_bytes) * TM_TILE_SUPERBLOCK_ELEMENTS;
-  const uint64_t elements = tm_min_u64(most, element_count - begin);
+  const uint64_t elements = tm_tensor_tile_elements(superblock_bytes, bytes, element_count - begin);
   return (tm_tensor_tile){ begin, elements, begin / info->block_elements * info->block_bytes,
                           elements / info->block_elements * info->block_bytes };
 }

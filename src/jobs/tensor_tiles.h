@@ -21,6 +21,8 @@ typedef struct tm_tensor_tile {
   uint64_t bytes;
 } tm_tensor_tile;
 
+/* How many elements a tile of about `bytes` has, of `left` in all: whole superblocks, unless fewer are left. */
+uint64_t tm_tensor_tile_elements(uint64_t superblock_bytes, uint64_t bytes, uint64_t left);
 /* The tile from `begin` on, of about `bytes`. */
 tm_tensor_tile tm_tensor_tile_at(const tm_format_info *info, uint64_t begin, uint64_t element_count, uint64_t bytes);
 

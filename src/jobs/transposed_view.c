@@ -11,6 +11,7 @@
 #define MOST_BLOCK_ELEMENTS 256u
 /* What is not mapped is read through this. */
 #define WINDOW_BYTES 16384u
+#define LINES_BETWEEN_LOOKS 1024u
 
 void tm_squeezed_dims_take(const tm_archive_tensor *tensor, tm_squeezed_dims *out_dims) {
   out_dims->rank = 0;
@@ -78,8 +79,13 @@ static uint64_t scatter(uint64_t number) {
   return x ^ (x >> 31);
 }
 
-tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, uint32_t count, double *out_values,
-                               tm_error *error) {
+void tm_transposed_places(const tm_archive *archive, uint64_t tensor, uint32_t count, uint64_t *out_places) {
+  const uint64_t elements = tm_archive_tensor_at(archive, tensor)->element_count;
+  for (uint32_t i = 0; i < count; i++) out_places[i] = (elements <= count ? i : scatter(i)) % elements;
+}
+
+tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, const uint64_t *places, uint32_t count,
+                               double *out_values, tm_error *error) {
   unsigned char block[MOST_BLOCK_BYTES];
   double values[MOST_BLOCK_ELEMENTS];
   tm_squeezed_dims dims;
@@ -87,11 +93,70 @@ tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool 
   const tm_format_info *info = tm_format_find(found->format);
   tm_squeezed_dims_take(found, &dims);
   for (uint32_t i = 0; i < count; i++) {
-    const uint64_t place = scatter(i) % found->element_count, at = is_flipped ? stored_place(&dims, place) : place;
+    const uint64_t at = is_flipped ? stored_place(&dims, places[i]) : places[i];
     TM_TRY(tm_archive_read(archive, tensor, at / info->block_elements * info->block_bytes, block, info->block_bytes, error));
     tm_codec_find(info->format)->decode(block, info->block_elements, values);
-    out_values[i] = values[at % info->block_elements];
+    out_values[i] = tm_f64_unified(values[at % info->block_elements]);
   }
+  return TM_OK;
+}
+
+/* ---- others than the usual ---- */
+
+#define CHUNK_ELEMENTS 4096u
+#define GOLDEN_RATIO 0.6180339887498949
+
+typedef struct other_places {
+  uint32_t  count;
+  uint64_t *places;
+} other_places;
+
+/* At most `most` of a chunk, from a place on that is another one in each. */
+static void pick(const double *values, uint64_t count, uint64_t first, double usual, uint64_t most, other_places *found) {
+  const uint64_t start = scatter(first) % count;
+  for (uint64_t i = 0; i < count && most > 0 && found->count < TM_TRANSPOSED_SAMPLES; i++) {
+    const uint64_t at = (start + i) % count;
+    const double value = tm_f64_unified(values[at]);
+    if (memcmp(&value, &usual, sizeof usual) == 0) continue;
+    found->places[found->count++] = first + at;
+    most--;
+  }
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    const uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Steps of that size visit each of `count` once, and are all over them soon. */
+static uint64_t step_over(uint64_t count) {
+  uint64_t step = tm_max_u64(1, (uint64_t)((double)count * GOLDEN_RATIO));
+  while (common_divisor(step, count) != 1) step++;
+  return step;
+}
+
+tm_status tm_transposed_find_others(const tm_archive *archive, uint64_t tensor, const tm_transposed_search *search, uint32_t *out_count,
+                                    uint64_t *out_places, tm_error *error) {
+  unsigned char data[CHUNK_ELEMENTS * 8];
+  double values[CHUNK_ELEMENTS];
+  const tm_archive_tensor *one = tm_archive_tensor_at(archive, tensor);
+  const tm_format_info *info = tm_format_find(one->format);
+  const uint64_t chunks = tm_divide_up(one->element_count, CHUNK_ELEMENTS), step = step_over(chunks);
+  const uint64_t most = tm_max_u64(2, tm_divide_up(TM_TRANSPOSED_SAMPLES, chunks));
+  other_places found = { 0, out_places };
+  for (uint64_t i = 0, chunk = 0; i < chunks && found.count < TM_TRANSPOSED_SAMPLES; i++, chunk = (chunk + step) % chunks) {
+    const uint64_t first = chunk * CHUNK_ELEMENTS, count = tm_min_u64(CHUNK_ELEMENTS, one->element_count - first);
+    const uint64_t bytes = count / info->block_elements * info->block_bytes;
+    if (atomic_load_explicit(search->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;
+    TM_TRY(tm_archive_read(archive, tensor, first / info->block_elements * info->block_bytes, data, bytes, error));
+    tm_codec_find(info->format)->decode(data, count, values);
+    pick(values, count, first, search->usual, most, &found);
+  }
+  *out_count = found.count;
   return TM_OK;
 }
 
@@ -104,13 +169,27 @@ tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool 
 typedef struct gathering {
   const tm_archive *archive;
   uint64_t          tensor;
-  tm_squeezed_dims  places;             /* all axes but the last, in reverse order: from a line's number to its place in a row */
+  const char       *mapped;             /* NULL: it is read through the window */
+  const _Atomic uint32_t *cancelled;
+  tm_squeezed_dims  places;             /* all axes but the last, in reverse order: from a place in a row to the line's number */
+  uint64_t          place_strides[TM_ARCHIVE_MAX_RANK];         /* by axis of `places` */
+  uint64_t          line_strides[TM_ARCHIVE_MAX_RANK];
   uint64_t          line_elements;
   uint64_t          lines;
   uint64_t          element_bytes;
   uint64_t          begin, end;         /* elements of the transpose */
+  uint64_t          first_row, rows;    /* which it touches */
   char             *out;
+  uint64_t          window_begin, window_end;   /* bytes of the tensor */
+  char              window[WINDOW_BYTES];
 } gathering;
+
+/* Places of a row that differ in `axis`, from where `place` and `line` are, and in all axes after it, from 0. */
+typedef struct place_box {
+  uint64_t place, line;                 /* the first */
+  uint32_t axis;
+  uint64_t count;                       /* along it */
+} place_box;
 
 /* Elements [first, first + count) of a line, which go to the same place of as many rows. */
 static void put_run(const gathering *g, uint64_t place, uint64_t first, uint64_t count, const char *data) {
@@ -127,56 +206,112 @@ static void put_run(const gathering *g, uint64_t place, uint64_t first, uint64_t
   }
 }
 
-static tm_status put_line(const gathering *g, uint64_t line, uint64_t place, uint64_t first_row, uint64_t rows, tm_error *error) {
-  char window[WINDOW_BYTES];
-  const char *mapped = tm_archive_mapped(g->archive, g->tensor);
-  const uint64_t begin = line * g->line_elements + first_row;
-  if (mapped != NULL) {
-    put_run(g, place, first_row, rows, mapped + begin * g->element_bytes);
-    return TM_OK;
-  }
-  for (uint64_t done = 0; done < rows;) {
-    const uint64_t count = tm_min_u64(rows - done, WINDOW_BYTES / g->element_bytes);
-    TM_TRY(tm_archive_read(g->archive, g->tensor, (begin + done) * g->element_bytes, window, count * g->element_bytes, error));
-    put_run(g, place, first_row + done, count, window);
-    done += count;
-  }
-  return TM_OK;
-}
-
-/* Short lines that are wanted whole lie side by side: many are read at once. */
-static tm_status put_short_lines(const gathering *g, uint64_t first, uint64_t last, tm_error *error) {
-  char window[WINDOW_BYTES];
-  const uint64_t line_bytes = g->line_elements * g->element_bytes, most = WINDOW_BYTES / line_bytes;
-  for (uint64_t line = first; line <= last;) {
-    const uint64_t count = tm_min_u64(most, last - line + 1);
-    TM_TRY(tm_archive_read(g->archive, g->tensor, line * line_bytes, window, count * line_bytes, error));
-    for (uint64_t i = 0; i < count; i++) put_run(g, stored_place(&g->places, line + i), 0, g->line_elements, window + i * line_bytes);
-    line += count;
+/* `useful`: bytes from there on that are worth reading along if some have to be read. */
+static tm_status put_read(gathering *g, uint64_t line, uint64_t place, uint64_t useful, tm_error *error) {
+  const uint64_t begin = (line * g->line_elements + g->first_row) * g->element_bytes, bytes = g->rows * g->element_bytes;
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t part = tm_min_u64(bytes - done, WINDOW_BYTES / g->element_bytes * g->element_bytes), at = begin + done;
+    if (at < g->window_begin || at + part > g->window_end) {
+      g->window_begin = at;
+      g->window_end = at + tm_max_u64(part, tm_min_u64(WINDOW_BYTES, useful));
+      TM_TRY(tm_archive_read(g->archive, g->tensor, at, g->window, g->window_end - at, error));
+    }
+    put_run(g, place, g->first_row + done / g->element_bytes, part / g->element_bytes, g->window + (at - g->window_begin));
+    done += part;
   }
   return TM_OK;
 }
 
-static void begin_gathering(gathering *g) {
+/* Lines that lie near each other are read together, as far as the next of them is certain to follow. */
+static uint64_t useful_bytes(const gathering *g, const place_box *box, uint64_t line, uint64_t left) {
+  const uint64_t stride_bytes = g->line_strides[box->axis] * g->line_elements * g->element_bytes;
+  if (stride_bytes > WINDOW_BYTES / 4) return 0;
+  const bool is_whole_axis = box->count == g->places.dims[box->axis];
+  const uint64_t end = is_whole_axis ? g->lines : line + (left - 1) * g->line_strides[box->axis] + 1;
+  return ((end - line - 1) * g->line_elements + (g->line_elements - g->first_row)) * g->element_bytes;
+}
+
+static tm_status put_line(gathering *g, const place_box *box, uint64_t line, uint64_t place, uint64_t left, tm_error *error) {
+  if (g->mapped == NULL) return put_read(g, line, place, useful_bytes(g, box, line, left), error);
+  put_run(g, place, g->first_row, g->rows, g->mapped + (line * g->line_elements + g->first_row) * g->element_bytes);
+  return TM_OK;
+}
+
+/* In the order in which the lines are stored: `axis` is the fastest. */
+static tm_status put_box(gathering *g, const place_box *box, tm_error *error) {
+  uint64_t index[TM_ARCHIVE_MAX_RANK] = { 0 }, line = box->line, place = box->place;
+  const uint64_t lines = box->count * g->place_strides[box->axis];
+  for (uint64_t i = 0; i < lines; i++) {
+    if (i % LINES_BETWEEN_LOOKS == 0 && g->cancelled != NULL && atomic_load_explicit(g->cancelled, memory_order_relaxed) != 0)
+      return tm_fail(error, TM_ERROR_CANCELLED, "cancelled");
+    TM_TRY(put_line(g, box, line, place, box->count - index[box->axis], error));
+    for (uint32_t axis = box->axis; axis < g->places.rank; axis++) {
+      const uint64_t count = axis == box->axis ? box->count : g->places.dims[axis];
+      line += g->line_strides[axis];
+      place += g->place_strides[axis];
+      if (++index[axis] < count) break;
+      index[axis] = 0;
+      line -= count * g->line_strides[axis];
+      place -= count * g->place_strides[axis];
+    }
+  }
+  return TM_OK;
+}
+
+/* The largest box that begins at a place and ends at `end` or before. */
+static place_box box_at(const gathering *g, uint64_t place, uint64_t end) {
+  place_box box = { .place = place, .axis = g->places.rank - 1 };
+  while (box.axis > 0) {
+    const uint64_t whole = g->place_strides[box.axis - 1];
+    if (place % whole != 0 || end - place < whole) break;
+    box.axis--;
+  }
+  const uint64_t stride = g->place_strides[box.axis], dim = g->places.dims[box.axis];
+  box.count = tm_min_u64(dim - place / stride % dim, (end - place) / stride);
+  while (box.count == 1 && box.axis + 1 < g->places.rank) box.count = g->places.dims[++box.axis];
+  for (uint32_t axis = 0; axis < g->places.rank; axis++)
+    box.line += place / g->place_strides[axis] % g->places.dims[axis] * g->line_strides[axis];
+  return box;
+}
+
+static void begin_gathering(gathering *g, uint64_t begin, uint64_t elements) {
   tm_squeezed_dims dims;
   const tm_archive_tensor *found = tm_archive_tensor_at(g->archive, g->tensor);
   tm_squeezed_dims_take(found, &dims);
+  g->mapped = tm_archive_mapped(g->archive, g->tensor);
   g->line_elements = dims.dims[dims.rank - 1];
   g->lines = found->element_count / g->line_elements;
   g->element_bytes = tm_format_find(found->format)->block_bytes;
   g->places.rank = dims.rank - 1;
-  for (uint32_t i = 0; i + 1 < dims.rank; i++) g->places.dims[i] = dims.dims[dims.rank - 2 - i];
+  uint64_t stride = 1;
+  for (uint32_t i = 0; i < g->places.rank; i++) {
+    g->places.dims[i] = dims.dims[dims.rank - 2 - i];
+    g->line_strides[i] = stride;
+    stride *= g->places.dims[i];
+    g->place_strides[i] = g->lines / stride;
+  }
+  g->begin = begin;
+  g->end = begin + elements;
+  g->first_row = begin / g->lines;
+  g->rows = (g->end - 1) / g->lines - g->first_row + 1;
 }
 
-tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, void *out_data, tm_error *error) {
-  gathering g = { .archive = archive, .tensor = tensor, .begin = begin, .end = begin + elements, .out = out_data };
+/* Of one row only the lines that it takes; of several all, of which each has something for them. */
+tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, const _Atomic uint32_t *cancelled,
+                             void *out_data, tm_error *error) {
+  gathering g;
   if (elements == 0) return TM_OK;
-  begin_gathering(&g);
-  const uint64_t first_row = begin / g.lines, rows = (g.end - 1) / g.lines - first_row + 1;
-  const bool is_part_of_row = g.places.rank == 1 && rows == 1;
-  const uint64_t first = is_part_of_row ? begin % g.lines : 0, last = is_part_of_row ? (g.end - 1) % g.lines : g.lines - 1;
-  const bool is_short = g.line_elements * g.element_bytes <= WINDOW_BYTES;
-  if (rows == g.line_elements && is_short && tm_archive_mapped(archive, tensor) == NULL) return put_short_lines(&g, first, last, error);
-  for (uint64_t line = first; line <= last; line++) TM_TRY(put_line(&g, line, stored_place(&g.places, line), first_row, rows, error));
+  g.archive = archive;
+  g.tensor = tensor;
+  g.cancelled = cancelled;
+  g.out = out_data;
+  g.window_begin = g.window_end = 0;
+  begin_gathering(&g, begin, elements);
+  const uint64_t first = g.rows == 1 ? begin % g.lines : 0, end = g.rows == 1 ? (g.end - 1) % g.lines + 1 : g.lines;
+  for (uint64_t place = first; place < end;) {
+    const place_box box = box_at(&g, place, end);
+    TM_TRY(put_box(&g, &box, error));
+    place += box.count * g.place_strides[box.axis];
+  }
   return TM_OK;
 }

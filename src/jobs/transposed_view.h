@@ -6,7 +6,8 @@
 #ifndef TM_JOBS_TRANSPOSED_VIEW_H
 #define TM_JOBS_TRANSPOSED_VIEW_H
 
-#include "execute/work_stream.h"
+#include <stdatomic.h>
+
 #include "formats/archive.h"
 #include "tensor/format.h"
 
@@ -27,12 +28,26 @@ bool tm_transposed_can_flip(const tm_archive_tensor *tensor);
 /* Which of two that are possible is read by tm_transposed_read while the other one is read as it is: 0 or 1. */
 uint32_t tm_transposed_choose(const tm_archive_tensor *a, const tm_archive_tensor *b);
 
-/* Decoded elements at fixed places that look random; is_flipped: of the transpose.   As tm_archive_read */
+/* Places of elements that look random, the same ones for each tensor of as many elements; of few elements all. */
 #define TM_TRANSPOSED_SAMPLES 32u
-tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, uint32_t count, double *out_values,
-                               tm_error *error);
+void tm_transposed_places(const tm_archive *archive, uint64_t tensor, uint32_t count, uint64_t *out_places);
 
-/* Elements [begin, begin + elements) of the transpose, in its order of index, as they are stored.   As tm_archive_read */
-tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, void *out_data, tm_error *error);
+typedef struct tm_transposed_search {
+  double                  usual;
+  const _Atomic uint32_t *cancelled;
+} tm_transposed_search;
+/* Places of up to TM_TRANSPOSED_SAMPLES elements that have not the usual value, from all over the tensor: reads until there are
+   enough.   TM_ERROR_CANCELLED, as tm_archive_read */
+tm_status tm_transposed_find_others(const tm_archive *archive, uint64_t tensor, const tm_transposed_search *search, uint32_t *out_count,
+                                    uint64_t *out_places, tm_error *error);
+
+/* Decoded elements (tm_f64_unified) at these places; is_flipped: of the transpose.   As tm_archive_read */
+tm_status tm_transposed_sample(const tm_archive *archive, uint64_t tensor, bool is_flipped, const uint64_t *places, uint32_t count,
+                               double *out_values, tm_error *error);
+
+/* Elements [begin, begin + elements) of the transpose, in its order of index, as they are stored.   TM_ERROR_CANCELLED (soon after
+   *cancelled is no longer 0; `cancelled` may be NULL), as tm_archive_read */
+tm_status tm_transposed_read(const tm_archive *archive, uint64_t tensor, uint64_t begin, uint64_t elements, const _Atomic uint32_t *cancelled,
+                             void *out_data, tm_error *error);
 
 #endif

@@ -8,10 +8,20 @@
 #include "ops/one_pass.h"
 #include "tensormorph/canonical_sum.h"
 
-typedef struct pair_values {
-  double  a[TM_SUM_BLOCK], b[TM_SUM_BLOCK];
-  int64_t a_integers[TM_SUM_BLOCK], b_integers[TM_SUM_BLOCK];
-} pair_values;
+/* How elements of one side are read. */
+typedef struct side_reader {
+  tm_operand        operand;
+  tm_operand        bits_operand;
+  tm_element_reader values;
+  tm_element_reader bits;               /* of bool, in which bits say more than the value */
+  bool              has_integers, is_bool;
+} side_reader;
+
+typedef struct side_values {
+  double  values[TM_SUM_BLOCK];
+  double  rests[TM_SUM_BLOCK];          /* what the values lack of integers that f64 does not hold */
+  int64_t integers[TM_SUM_BLOCK];       /* the bits, where has_integers */
+} side_values;
 
 typedef struct comparison_state {
   uint64_t      equal, nonfinite;
@@ -25,12 +35,46 @@ static uint64_t bits_of(double value) {
   return bits;
 }
 
-/* Floats decode to f64 without loss, NaN payloads included, so equal f64 bits are equal bits.  Integers of one format are
-   compared as such; of two formats nothing but their values can be. */
-static uint64_t count_equal(const pair_values *pair, uint64_t count, int as_integers) {
+/* ---- reading ---- */
+
+static void init_side(side_reader *side, const tm_operand *operand, const void *pointer) {
+  *side = (side_reader){ .operand = *operand, .bits_operand = *operand, .is_bool = operand->format == TM_FORMAT_BOOL };
+  tm_element_reader_init(&side->values, &side->operand, pointer);
+  side->has_integers = side->values.codec->decode_integer != NULL;
+  side->bits_operand.format = TM_FORMAT_U8;
+  if (side->is_bool) tm_element_reader_init(&side->bits, &side->bits_operand, pointer);
+}
+
+/* Modulo 2^64, as integers wrap. */
+static uint64_t wrapped(double whole) {
+  if (whole < 0) return 0 - (uint64_t)-whole;
+  return whole < 0x1p64 ? (uint64_t)whole : 0;
+}
+
+static void read_side(side_reader *side, uint64_t count, side_values *out) {
+  double unused[TM_SUM_BLOCK];
+  tm_element_reader_next(&side->values, count, out->values, side->has_integers ? out->integers : NULL);
+  for (uint64_t i = 0; i < count; ++i)
+    out->rests[i] = side->has_integers ? (double)(int64_t)((uint64_t)out->integers[i] - wrapped(out->values[i])) : 0;
+  if (side->is_bool) tm_element_reader_next(&side->bits, count, unused, out->integers);
+}
+
+/* ---- counting and adding ---- */
+
+/* Floats decode to f64 without loss, NaN payloads included, so equal f64 bits are equal bits. */
+static uint64_t count_equal_bits(const side_values *a, const side_values *b, uint64_t count, bool have_integers) {
+  uint64_t equal = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    equal += have_integers ? a->integers[i] == b->integers[i] : bits_of(a->values[i]) == bits_of(b->values[i]);
+  return equal;
+}
+
+/* Of two formats nothing but the values can be equal: 0 and -0 are, and one NaN and another. */
+static uint64_t count_equal_values(const side_values *a, const side_values *b, uint64_t count) {
   uint64_t equal = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    equal += as_integers ? pair->a_integers[i] == pair->b_integers[i] : bits_of(pair->a[i]) == bits_of(pair->b[i]);
+    const bool are_nan = isnan(a->values[i]) && isnan(b->values[i]);
+    equal += are_nan || (a->values[i] == b->values[i] && a->rests[i] == b->rests[i]);
   }
   return equal;
 }
@@ -44,22 +88,22 @@ static void add_products(tm_sum_stream *stream, const double *x, const double *y
 }
 
 /* The difference of two finite f64 may overflow; it then counts as infinite. */
-static void add_block(comparison_state *state, pair_values *pair, uint64_t count, bool products_are_exact) {
-  double differences[TM_SUM_BLOCK];
+static void add_block(comparison_state *state, side_values *one, side_values *other, uint64_t count, bool products_are_exact) {
+  double differences[TM_SUM_BLOCK], *a = one->values, *b = other->values;
   for (uint64_t i = 0; i < count; ++i) {
-    if (!isfinite(pair->a[i]) || !isfinite(pair->b[i])) {
+    if (!isfinite(a[i]) || !isfinite(b[i])) {
       state->nonfinite++;
-      pair->a[i] = pair->b[i] = 0;
+      a[i] = b[i] = one->rests[i] = other->rests[i] = 0;
     }
-    differences[i] = pair->a[i] - pair->b[i];
-    const double distance = fabs(differences[i]), larger = fmax(fabs(pair->a[i]), fabs(pair->b[i]));
+    differences[i] = (a[i] - b[i]) + (one->rests[i] - other->rests[i]);
+    const double distance = fabs(differences[i]), larger = fmax(fabs(a[i]), fabs(b[i]));
     if (distance > state->max_abs) state->max_abs = distance;
     if (larger > 0 && distance / larger > state->max_rel) state->max_rel = distance / larger;
   }
   add_products(&state->squared, differences, differences, count, false);
-  add_products(&state->dot, pair->a, pair->b, count, products_are_exact);
-  add_products(&state->norm_a, pair->a, pair->a, count, products_are_exact);
-  add_products(&state->norm_b, pair->b, pair->b, count, products_are_exact);
+  add_products(&state->dot, a, b, count, products_are_exact);
+  add_products(&state->norm_a, a, a, count, products_are_exact);
+  add_products(&state->norm_b, b, b, count, products_are_exact);
 }
 
 /* Floats of at most 24 bits of precision, and integers of at most 16. */
@@ -83,20 +127,20 @@ static void store(comparison_state *state, uint64_t count, uint64_t *out_words) 
 
 void tm_comparison_compute(const tm_operand *a, const void *a_pointer, const tm_operand *b, const void *b_pointer,
                            uint64_t *out_words) {
-  pair_values pair;
+  side_values one, other;
   comparison_state state;
   memset(&state, 0, sizeof state);
-  tm_element_reader a_reader, b_reader;
-  tm_element_reader_init(&a_reader, a, a_pointer);
-  tm_element_reader_init(&b_reader, b, b_pointer);
-  const int as_integers = a->format == b->format && a_reader.codec->decode_integer != NULL;
-  const bool exact = has_exact_products(a_reader.info) && has_exact_products(b_reader.info);
+  side_reader a_reader, b_reader;
+  init_side(&a_reader, a, a_pointer);
+  init_side(&b_reader, b, b_pointer);
+  const bool exact = has_exact_products(a_reader.values.info) && has_exact_products(b_reader.values.info);
   for (uint64_t left = a->element_count; left > 0;) {
     const uint64_t count = tm_min_u64(left, TM_SUM_BLOCK);
-    tm_element_reader_next(&a_reader, count, pair.a, as_integers ? pair.a_integers : NULL);
-    tm_element_reader_next(&b_reader, count, pair.b, as_integers ? pair.b_integers : NULL);
-    state.equal += count_equal(&pair, count, as_integers);
-    add_block(&state, &pair, count, exact);
+    read_side(&a_reader, count, &one);
+    read_side(&b_reader, count, &other);
+    state.equal += a->format != b->format ? count_equal_values(&one, &other, count)
+                                          : count_equal_bits(&one, &other, count, a_reader.has_integers);
+    add_block(&state, &one, &other, count, exact);
     left -= count;
   }
   store(&state, a->element_count, out_words);

@@ -24,8 +24,8 @@ static bool has_accumulator(const tm_answer *answer) {
 }
 
 static void check_numerics(const tm_operation *operation, tm_answer *answer) {
-  const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && isfinite(answer->numerics_bound) && answer->growth <= TM_GROWTH_LINEAR &&
-                     has_accumulator(answer);
+  const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && isfinite(answer->numerics_bound) &&
+                     answer->growth <= TM_GROWTH_LINEAR && has_accumulator(answer);
   if (!sound) {                 /* a NaN bound fails the comparison above, too */
     answer->numerics = TM_NUMERICS_N4;
     answer->numerics_bound = 0;

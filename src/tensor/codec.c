@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/codec.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -37,4 +38,9 @@ double tm_f64_quiet(double value) {
   if (value != value) bits |= UINT64_C(1) << 51;
   memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+double tm_f64_unified(double value) {
+  if (isnan(value)) return (double)NAN;
+  return value == 0 ? 0 : value;
 }

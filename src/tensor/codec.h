@@ -46,4 +46,7 @@ double tm_f64_to_odd(int64_t value, bool is_unsigned);
 /* Sets the quiet bit of a NaN; any other value is returned as it is. */
 double tm_f64_quiet(double value);
 
+/* Values that count as equal across formats get the same bits: -0 those of 0, and every NaN those of one. */
+double tm_f64_unified(double value);
+
 #endif

@@ -78,6 +78,14 @@ class Diff(harness.CommandTest):
         self.assertNotIn("same file", self.run_command("diff", path, copy)[0])
         self.assertFalse(self.document(path, copy, code=0)["same_files"])
 
+    def test_one_file_twice_with_a_type_of_unknown_size(self):
+        a, b = (self.gguf(name, {"w": (0, (2,), floats([1, 2])), "odd": (77, (3,), bytes(32))}) for name in ("a.gguf", "b.gguf"))
+        (self.folder / "link.gguf").symlink_to(self.folder / a)
+        for other in (a, "link.gguf"):
+            self.assertEqual([row["verdict"] for row in self.rows(a, other, code=0)], ["identical"] * 2)
+            self.run_command("diff", a, other, "--exact", "--quiet")
+        self.assertEqual([row["verdict"] for row in self.rows(a, b)], ["identical", "unexamined"])
+
     def test_figures(self):
         a, b = [1.0, -2.0, 3.0, 4.0, 0.0], [1.0, -2.5, 3.0, 4.25, 0.0]
         (row,) = self.rows(*self.pair({"w": f32(a)}, {"w": f32(b)}))
@@ -139,7 +147,7 @@ class Diff(harness.CommandTest):
         self.run_command("diff", *zeros, "--tolerance", "0")
         odd = self.pair({"w": f32([1.0, math.nan])}, {"w": f32([1.0, 5.0])})
         self.run_command("diff", *odd, "--tolerance", "1e9", code=1)
-        for wrong in ("", "x", "-1", "1e999", "nan", "0.1x"):
+        for wrong in ("", "x", "-1", "1e999", "nan", "0.1x", "0x1"):
             self.assert_one_line(self.run_command("diff", *paths, "--tolerance", wrong, code=2)[1])
         self.assert_one_line(self.run_command("diff", *paths, "--tolerance", "1", "--exact", code=2)[1])
 
@@ -240,6 +248,20 @@ class Diff(harness.CommandTest):
             "\ndifferent: 1 transposed, 1 tied; the same: 1 identical\n", self.run_command("diff", *paths, "--exact", code=1)[0]
         )
 
+    def test_a_square_that_is_transposed_under_its_name_is_a_difference(self):
+        square = [math.sin(i * i) for i in range(400)]
+        turned = [square[20 * j + i] for i in range(20) for j in range(20)]
+        for shape in ((20, 20), (1, 20, 20)):
+            paths = self.pair({"w": f32(square, (20, 20))}, {"w": f32(turned, shape)})
+            for arguments in ((), ("--names-only",), ("--tolerance", "0"), ("--tolerance", "9")):
+                self.assertEqual([row["verdict"] for row in self.rows(*paths, *arguments)], ["transposed"])
+                out = self.run_command("diff", *paths, *arguments, code=1)[0]
+                self.assertIn("\ndifferent: 1 transposed\n", out)
+                self.assertIn("\ntransposed  w ", out)
+            self.run_command("diff", *paths, "--quiet", code=1)
+        paths = self.pair({"w": f32(square, (20, 20))}, {"v": f32(turned, (20, 20))})
+        self.assertEqual([row["verdict"] for row in self.rows(*paths, code=0)], ["transposed"])
+
     def test_transposed_and_changed(self):
         columns = [math.sin(i) for i in range(600)]
         turned = [columns[20 * j + i] for i in range(20) for j in range(30)]
@@ -269,6 +291,50 @@ class Diff(harness.CommandTest):
             "verdict  name  dtype  shape  changed\nchanged  c     c64    2         50 %\n",
             self.run_command("diff", *paths, code=1)[0],
         )
+
+    def test_types_that_nobody_knows(self):
+        data = bytes(range(64))
+        paths = self.pair({"old": ("X9", (64,), data), "w": ("X9", (64,), data)}, {"new": ("X9", (64,), data), "w": ("X9", (64,), b"\1" + data[1:])})
+        rows = {(row["verdict"], row["name"]): row for row in self.rows(*paths)}
+        self.assertEqual(rows["renamed", "old"]["other_name"], "new")
+        self.assertNotIn("changed", rows["changed", "w"])
+        self.assertNotIn("equal", rows["changed", "w"])
+
+    def test_bytes_of_bool(self):
+        """All that is not 0 is true, but identical it is not."""
+        paths = self.pair({"m": ("BOOL", (4,), b"\1\0\1\1")}, {"m": ("BOOL", (4,), b"\1\0\xff\1")})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"]), ("changed", 3, 0))
+        self.run_command("diff", *paths, "--tolerance", "0")
+
+    def test_wide_integers(self):
+        """No f64 holds them, and still nothing of their differences is lost."""
+        ids = [2**60 + 1, 2**62, -(2**63)]
+        longs = lambda values: ("I64", (len(values),), struct.pack(f"<{len(values)}q", *values))
+        paths = self.pair({"x": longs(ids)}, {"x": longs([value + 1 for value in ids])})
+        (row,) = self.rows(*paths)
+        self.assertEqual((row["verdict"], row["equal"], row["max_abs"], row["distance"]), ("changed", 0, 1, math.sqrt(3)))
+        self.run_command("diff", *paths, "--tolerance", "0", code=1)
+        for number, other in ((2**53 + 1, ("F64", (1,), struct.pack("<d", 2.0**53))), (2**62, ("U64", (1,), struct.pack("<Q", 2**62 + 100)))):
+            (row,) = self.rows(*self.pair({"x": longs([number])}, {"x": other}))
+            self.assertEqual((row["verdict"], row["equal"]), ("changed", 0))
+        same = self.pair({"x": longs([2**53 + 1])}, {"x": ("U64", (1,), struct.pack("<Q", 2**53 + 1))})
+        self.assertEqual(self.rows(*same, code=0)[0]["verdict"], "retyped")
+
+    def test_values_across_formats(self):
+        """0 is -0, and one NaN another, under the same name and under others."""
+        halves = ("F16", (12,), struct.pack("<12e", -0.0, math.nan, *range(10)))
+        singles = f32([0.0, -math.nan, *range(10)])
+        for name in ("w", "v"):
+            self.assertEqual(self.rows(*self.pair({"w": halves}, {name: singles}), code=0)[0]["verdict"], "retyped")
+        whole = self.pair({"w": ("F16", (2,), struct.pack("<2e", -0.0, 3))}, {"w": ("I8", (2,), b"\0\3")})
+        self.assertEqual(self.rows(*whole, code=0)[0]["verdict"], "retyped")
+
+    def test_other_blocks_of_equal_values(self):
+        for name, scale, quant in (("a.gguf", 0.5, 2), ("b.gguf", 1.0, 1)):
+            self.gguf(name, {"w": (8, (1, 32), struct.pack("<e32b", scale, *[quant] * 32))})
+        self.assertEqual(self.rows("a.gguf", "b.gguf", code=0)[0]["verdict"], "retyped")
+        self.run_command("diff", "a.gguf", "b.gguf", "--exact", code=1)
 
     def test_real_exports(self):
         """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""
@@ -366,6 +432,20 @@ class Diff(harness.CommandTest):
             self.assertEqual(out, "")
             self.assert_one_line(err)
 
+    def test_a_pair_is_excluded_by_either_name(self):
+        a = {"old.a": f32(ramp(30)), "old.b": f32(ramp(30, 7)), "x": f32([1.0])}
+        paths = self.pair(a, {"new.a": a["old.a"], "mine.b": a["old.b"], "x": f32([1.0])})
+        for pattern in ("new*", "*.a", "old.a"):
+            document = self.document(*paths, "--exclude", pattern, code=0)
+            self.assertEqual([row["other_name"] for row in document["tensors"]], ["x", "mine.b"])
+            note = "1 pair is left out: one of the two names is excluded"
+            self.assertEqual(note in document["notes"], pattern != "*.a")
+        names = [row["name"] for row in self.rows(*paths, "--tensor", "old*", "--exclude", "new*", code=0)]
+        self.assertEqual(names, ["old.b"])
+        out, err = self.run_command("diff", *paths, "--tensor", "old.a", "--exclude", "new*", code=3)
+        self.assertIn("nothing is left to compare", err)
+        self.assertNotIn("same weights", out)
+
     def test_widths(self):
         layers = {f"model.layers.{i}.self_attn.q_proj.weight": f32(ramp(4, i)) for i in range(120)}
         other = {name: f32(ramp(4, i + (i > 60))) for i, name in enumerate(layers)}
@@ -377,6 +457,15 @@ class Diff(harness.CommandTest):
                     self.assertTrue(
                         len(line) <= width or line.startswith(("A: ", "B: ", "(", "  ", "241 tensors")), (width, arguments, line)
                     )
+
+    def test_what_a_narrow_table_of_layers_keeps(self):
+        paths = self.layered()
+        for width, kept in ((18, ["layer", "differing"]), (20, ["layer", "differing"]), (30, ["layer", "differing", "rel_l2"])):
+            lines = self.run_command("diff", *paths, "--by", "layer", code=1, COLUMNS=str(width))[0].splitlines()
+            self.assertIn(kept, [line.split() for line in lines], width)
+        paths = self.pair({"l.0.x": f32([1.0]), "l.1.x": f32([1.0])}, {"l.0.x": f32([1.0]), "l.1.x": f32([1.0]), "l.1.y": f32([9.0])})
+        lines = self.run_command("diff", *paths, "--by", "layer", code=1, COLUMNS="18")[0].splitlines()
+        self.assertIn(["layer", "added"], [line.split() for line in lines])
 
     def test_colours(self):
         paths = self.many()
@@ -455,7 +544,11 @@ class Diff(harness.CommandTest):
         table = list(csv.DictReader(io.StringIO(self.run_command("diff", *paths, "--by", "layer", "--csv", code=1)[0], newline="")))
         self.assertEqual([row["layer"] for row in table], [str(i) for i in range(13)] + [""])
         self.assert_one_line(self.run_command("diff", *paths, "--by", "tensor", code=2)[1])
-        self.assert_one_line(self.run_command("diff", *paths, "--by", "layer", "--sort", "name", code=2)[1])
+        for extra in (("--sort", "-name"), ("--columns", "layer,name"), ("--columns", "name")):
+            err = self.run_command("diff", *paths, "--by", "layer", *extra, code=2)[1]
+            self.assert_one_line(err)
+            self.assertIn('"name" is a column of tensors; with --by there are layer, tensors, ', err)
+        self.assertIn('did you mean "same"', self.run_command("diff", *paths, "--by", "layer", "--sort", "sme", code=2)[1])
 
     def test_layers_without_a_difference(self):
         a, _ = self.layered()
@@ -520,6 +613,30 @@ class Diff(harness.CommandTest):
         self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
         self.assertEqual(self.document(*paths, "--quiet", code=3)["summary"]["changed"], 1)
 
+    def test_quiet_and_nothing_wrong_but_the_end_of_a_file(self):
+        whole = {name: f32(ramp(40, i)) for i, name in enumerate("abc")}
+        for other in ("c", "d"):
+            for shape in ((40,), (8, 5)):
+                paths = self.pair(whole, {"a": whole["a"], "b": whole["b"], other: f32(ramp(40, 2), shape)})
+                os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 8)
+                out, err = self.run_command("diff", *paths, "--quiet", code=3)
+                self.assertEqual(out, "")
+                self.assert_one_line(err)
+        paths = self.pair(whole, {"a": whole["a"], "c": whole["c"]})
+        self.assertEqual(self.run_command("diff", *paths, "--quiet", code=1), ("", ""))
+
+    def test_notes_of_many_tensors_are_cut_for_people(self):
+        tensors = {f"t{i}": f32(ramp(40, i)) for i in range(30)}
+        paths = self.pair({"x": f32([1.0]), **tensors}, {"x": f32([1.0]), **tensors})
+        os.truncate(self.folder / paths[1], (self.folder / paths[1]).stat().st_size - 160 * 25)
+        out, err = self.run_command("diff", *paths, code=3)
+        self.assertEqual(out.count("the file ends before the tensor does"), 5)
+        self.assertIn("\nnote: and 20 more notes; --json lists all\n", out)
+        err = self.run_command("diff", *paths, "--csv", code=3)[1]
+        self.assertEqual(err.count("the file ends before the tensor does"), 5)
+        self.assertIn("and 20 more notes", err)
+        self.assertEqual(len(self.document(*paths, code=3)["notes"]), 25)
+
     def test_sets_and_folders(self):
         tensors = {"a": f32(ramp(40)), "b": f32(ramp(40, 7))}
         whole = self.safetensors("whole.safetensors", tensors)
@@ -538,6 +655,22 @@ class Diff(harness.CommandTest):
         wanted = self.document(*paths, code=1)["tensors"]
         for extra in (["--threads", "1"], ["--device", "reference"], ["--max-memory", "64M"], ["--reproducible"]):
             self.assertEqual(self.document(*paths, *extra, code=1)["tensors"], wanted, extra)
+
+    def test_too_little_memory_is_told_before_anything_is_read(self):
+        hole = ("F32", (1 << 20,), None)
+        paths = [self.safetensors(name, {"t": hole}) for name in ("a.safetensors", "b.safetensors")]
+        failures = 0
+        for kibibytes in range(400, 1400, 100):
+            arguments = ["diff", *paths, "--threads", "1", "--max-memory", f"{kibibytes}K", "--json"]
+            done = subprocess.run([harness.COMMAND, *arguments], env=self.environment(), capture_output=True, timeout=60)
+            if done.returncode == 0 or not done.stdout:
+                continue
+            document = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 3, kibibytes)
+            self.assertTrue(document["bytes"] == 0 or "results" not in document["error"], kibibytes)
+            self.assertIn(f"; {1024 * kibibytes} bytes are allowed in all (--max-memory)", document["error"])
+            failures += 1
+        self.assertGreater(failures, 0)
 
     def start(self, *arguments):
         paths = [

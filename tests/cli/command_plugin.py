@@ -89,6 +89,16 @@ class Check(zoo.ZooTest):
                 self.assert_one_line(err)
 
 
+class New(harness.CommandTest):
+    def test_names_that_are_taken(self):
+        built_in = [backend["name"] for backend in self.json_of("backends")["backends"] if backend["origin"] == "built-in"]
+        for name in (*built_in, "tm"):
+            out, err = self.run_command("plugin", "new", name, code=2)
+            self.assert_one_line(err)
+            self.assertIn("taken by the library itself", err)
+            self.assertFalse((self.folder / name).exists())
+
+
 class Help(harness.CommandTest):
     def test_each_action_has_its_own(self):
         pages = {name: self.run_command("plugin", name, "--help")[0] for name in ("check", "new", "list", "forgive")}

@@ -164,6 +164,9 @@ class Zoo(zoo.ZooTest):
         code, out, _ = self.check(animal, "--only", "process", "--json")
         check = json.loads(out)["devices"][0]["checks"][0]
         self.assertEqual((code, check["result"], check["text"], check["note"]), (0, "ok", None, said))
+        code, out, _ = self.check(self.animal("careless/opens_busy_driver"), "--only", "process")
+        self.assertEqual(code, 0, out)
+        self.assertIn("note: driver.so, which it opens, sets ZOO_DRIVER_WAS_HERE 3 times\n", out)
 
     def test_claims_keep_their_share_of_the_budget(self):
         """Each call of its manners takes so long that they use up the time of all."""

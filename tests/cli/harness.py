@@ -14,7 +14,7 @@ import unittest
 COMMAND = os.environ.get("TM_COMMAND", "")
 DATA = pathlib.Path(os.environ.get("TM_TEST_DATA", "/nonexistent"))
 SCRATCH = os.environ.get("TM_SCRATCH") or None
-SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I8": 1, "U8": 1, "BOOL": 1, "C64": 8}
+SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "U64": 8, "I32": 4, "I8": 1, "U8": 1, "BOOL": 1, "C64": 8, "X9": 1}
 
 
 class CommandTest(unittest.TestCase):

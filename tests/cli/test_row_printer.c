@@ -61,6 +61,32 @@ static void aligns_columns(void **state) {
   assert_int_equal(dropped, 0);
 }
 
+static bool long_row(const void *source, uint64_t row, tm_cell *cells) {
+  if (!sample_row(source, row, cells)) return false;
+  if (row == 1) cells[0] = tm_cell_text_of(source, 900);
+  return true;
+}
+
+static void pads_nothing_for_one_long_name(void **state) {
+  (void)state;
+  static output_buffer buffer;
+  static char          name[901];
+  tm_table_look        look = { .width = 0 };
+  memset(name, 'n', 900);
+  tm_rows rows = sample;
+  rows.row = long_row;
+  rows.source = name;
+  output_buffer_init(&buffer);
+  tm_rows_print_table(&rows, views, 5, &look, &buffer.stream);
+  const char *text = output_buffer_text(&buffer);
+  assert_non_null(strstr(text, "\nlayers.0.attention.weight  4096x64      0  1.05 MB  -0.1\n"));
+  assert_non_null(strstr(text, name));
+  look.width = 80;
+  output_buffer_init(&buffer);
+  tm_rows_print_table(&rows, views, 5, &look, &buffer.stream);
+  assert_null(strstr(output_buffer_text(&buffer), name));
+}
+
 static void fits_the_width(void **state) {
   (void)state;
   uint32_t dropped = 0;
@@ -221,7 +247,8 @@ static void shows_shares_and_paints_rows(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(shows_shares_and_paints_rows),
                                       cmocka_unit_test(aligns_columns),
-                                      cmocka_unit_test(fits_the_width),
+                                      cmocka_unit_test(pads_nothing_for_one_long_name),
+    cmocka_unit_test(fits_the_width),
                                       cmocka_unit_test(colours_only_when_asked),
                                       cmocka_unit_test(writes_csv),
                                       cmocka_unit_test(writes_json_rows),

@@ -113,6 +113,7 @@ static void expect_folder(scratch *folder, const char *format) {
   tm_archive *archive;
   if (open_path(folder->folder, NULL, &archive) != TM_OK) fail_msg("%s", error.text);
   assert_string_equal(tm_archive_format_name(archive), format);
+  assert_int_equal(tm_archive_is_nameless(archive), strncmp(format, "npy", 3) == 0);
   tm_archive_close(archive);
 }
 

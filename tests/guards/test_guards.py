@@ -152,6 +152,22 @@ class Code(GuardCase):
         self.write("scripts/a", "# TO" "DO later\n")
         self.fails("scripts/a:1: unfinished", "check-code")
 
+    def test_long_line(self):
+        self.write("src/plugin/a.c", "/* " + "x" * 157 + "\n*/\nint tm_a(void);\n")
+        self.passes("check-code")
+        self.write("src/plugin/a.c", "\n/* " + "x" * 158 + "\n*/\nint tm_a(void);\n")
+        self.fails("src/plugin/a.c:2: 161 columns", "check-code")
+
+    def test_unreadable_python(self):
+        self.write("bench/a.py", "print(f'{1}')\n")
+        self.write("scripts/b", "#!/usr/bin/env bash\nif then\n")
+        self.passes("check-code")
+        self.write("bench/a.py", "x = 1\nif x\n")
+        self.fails("bench/a.py:2: Python ", "check-code")
+        self.write("bench/a.py", "x = 1\n")
+        self.write("scripts/b", "#!/usr/bin/env -S python3 -B\nif x\n")
+        self.fails("scripts/b:2: Python ", "check-code")
+
 
 class Globals(GuardCase):
     def compile(self, text):

@@ -13,23 +13,30 @@
 
 static const char *const sets[] = { "avx2", "avx512" };
 #define SETS (sizeof sets / sizeof sets[0])
+static uint64_t runs[SETS];             /* of each set's kernels, by all tests; none where the processor lacks it */
 
 typedef struct pair {
-  uint32_t       format;
+  uint32_t       format, other_format;
   uint64_t       elements, bytes;
   unsigned char *memory[2];             /* misaligned; `data` is in them */
   unsigned char *data[2];
 } pair;
 
-static pair pair_make(uint32_t format, uint64_t elements) {
+static uint64_t bytes_of(uint32_t format, uint64_t elements) {
   const tm_format_info *info = tm_format_find(format);
-  pair p = { .format = format, .elements = elements, .bytes = elements / info->block_elements * info->block_bytes };
+  return elements / info->block_elements * info->block_bytes;
+}
+
+static pair pair_make_of(uint32_t format, uint32_t other_format, uint64_t elements) {
+  pair p = { .format = format, .other_format = other_format, .elements = elements, .bytes = bytes_of(format, elements) };
   for (int i = 0; i < 2; ++i) {
-    assert_non_null(p.memory[i] = malloc(p.bytes + MISALIGNED));
+    assert_non_null(p.memory[i] = malloc(bytes_of(i == 0 ? format : other_format, elements) + MISALIGNED));
     p.data[i] = p.memory[i] + (i == 0 ? MISALIGNED : 0);
   }
   return p;
 }
+
+static pair pair_make(uint32_t format, uint64_t elements) { return pair_make_of(format, format, elements); }
 
 static void pair_free(pair *p) {
   for (int i = 0; i < 2; ++i) free(p->memory[i]);
@@ -38,7 +45,7 @@ static void pair_free(pair *p) {
 static void expect_same(const pair *p, const char *what) {
   static const uint32_t lanes[] = { 1, 3 };
   probe r = probe_of(TM_OP_COMPARE_TENSORS, NULL, 0);
-  for (int i = 0; i < 2; ++i) probe_input(&r, p->format, 1, &p->elements, p->data[i]);
+  for (int i = 0; i < 2; ++i) probe_input(&r, i == 0 ? p->format : p->other_format, 1, &p->elements, p->data[i]);
   probe_finish(&r, TM_FORMAT_U64);
   probe_reference(&r);
   for (size_t s = 0; s < SETS; ++s) {
@@ -49,11 +56,13 @@ static void expect_same(const pair *p, const char *what) {
       if (host.status != TM_ERROR_NO_DEVICE) {
         snprintf(row, sizeof row, "cpu_compare_tensors__%s", sets[s]);
         probe_run(&r, &host, row);
+        ++runs[s];
         const uint64_t *actual = probe_result(&r), *expected = r.expected;
         for (uint64_t w = 0; w < TM_COMPARISON_WORDS; ++w) {
           if (actual[w] != expected[w]) {
-            fail_msg("%s %s, %s: word %llu is %llx, expected %llx", sets[s], tm_format_find(p->format)->name, what,
-                     (unsigned long long)w, (unsigned long long)actual[w], (unsigned long long)expected[w]);
+            fail_msg("%s %s %s, %s: word %llu is %llx, expected %llx", sets[s], tm_format_find(p->format)->name,
+                     tm_format_find(p->other_format)->name, what, (unsigned long long)w, (unsigned long long)actual[w],
+                     (unsigned long long)expected[w]);
           }
         }
       }
@@ -317,6 +326,66 @@ static void test_wide_integers(void **state) {
   }
 }
 
+/* Bytes that are neither 0 nor 1 are true, but not equal to others that are. */
+static void test_bools(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_BOOL, 3 * TM_SUM_BLOCK + 5);
+  for (uint64_t i = 0; i < p.elements; ++i) {
+    p.data[0][i] = (unsigned char)random_below(&random, 3);
+    p.data[1][i] = random_below(&random, 3) ? p.data[0][i] : 0xff;
+  }
+  expect_same(&p, "bytes of bool");
+  pair_free(&p);
+}
+
+/* Zeros of either sign, NaN and what only just differs, of each two formats. */
+static void test_two_formats(void **state) {
+  (void)state;
+  static const double values[] = { 0.0, -0.0, 1, -1, NAN, -NAN, INFINITY, -INFINITY, 3, 0x1p53, -0x1p62, 0x1p63, 0x1p64 };
+  const uint64_t count = sizeof values / sizeof values[0];
+  for (size_t f = 0; f < PLAIN_FORMATS * PLAIN_FORMATS; ++f) {
+    const uint32_t formats[2] = { plain_formats[f / PLAIN_FORMATS], plain_formats[f % PLAIN_FORMATS] };
+    if (formats[0] == formats[1]) continue;
+    pair p = pair_make_of(formats[0], formats[1], TM_SUM_BLOCK + 41);
+    for (uint64_t i = 0; i < p.elements; ++i) {
+      const uint32_t steps[2] = { tm_format_find(formats[0])->block_bytes, tm_format_find(formats[1])->block_bytes };
+      tm_codec_find(formats[0])->encode(&values[i % count], 1, p.data[0] + i * steps[0]);
+      tm_codec_find(formats[1])->encode(&values[(i + (i / count % 2) * i / 64) % count], 1, p.data[1] + i * steps[1]);
+      if (formats[0] == TM_FORMAT_I64 || formats[0] == TM_FORMAT_U64) p.data[0][i * 8] ^= (unsigned char)(i % 3);
+      if (formats[1] == TM_FORMAT_I64 || formats[1] == TM_FORMAT_U64) p.data[1][i * 8] ^= (unsigned char)(i % 5 % 3);
+    }
+    expect_same(&p, "values of two formats");
+    pair_free(&p);
+  }
+}
+
+/* ---- what was tested ---- */
+
+/* After all others. */
+static void expect_runs(size_t set) {
+  kernel_host host;
+  kernel_host_open(&host, probe_entry(), sets[set], 1, 0);
+  const bool is_absent = host.status == TM_ERROR_NO_DEVICE;
+  kernel_host_close(&host);
+  if (is_absent) {
+    assert_int_equal(runs[set], 0);
+    print_message("skipped: this processor has no %s\n", sets[set]);
+    skip();
+  }
+  assert_true(runs[set] > 0);
+}
+
+static void test_avx2_was_tested(void **state) {
+  (void)state;
+  expect_runs(0);
+}
+
+static void test_avx512_was_tested(void **state) {
+  (void)state;
+  expect_runs(1);
+}
+
 int main(void) {
   kernel_host host;
   if (!probe_open(&host, 1, 0)) return 77;
@@ -325,7 +394,8 @@ int main(void) {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
-    cmocka_unit_test(test_far_scales),
+    cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_bools),           cmocka_unit_test(test_two_formats),
+    cmocka_unit_test(test_avx2_was_tested),  cmocka_unit_test(test_avx512_was_tested),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

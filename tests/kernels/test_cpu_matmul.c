@@ -271,7 +271,8 @@ static void test_scaled(void **state) {
       double sum, terms;
       sum_terms(&s, &a, &b, 0, at / s.n, at % s.n, &sum, &terms);
       const double expected = sum * (scales_a.values[by_row ? at / s.n : 0] * scales_b.values[by_column ? at % s.n : 0]);
-      if (fabs(result_at(&p, at) - expected) > 0x1p-24 * 1.001 * fabs(expected)) fail_msg("kind %u, element %llu: %g, expected %g", kind, (unsigned long long)at, result_at(&p, at), expected);
+      if (fabs(result_at(&p, at) - expected) > 0x1p-24 * 1.001 * fabs(expected))
+        fail_msg("kind %u, element %llu: %g, expected %g", kind, (unsigned long long)at, result_at(&p, at), expected);
     }
     probe_free(&p);
   }

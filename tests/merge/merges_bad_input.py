@@ -105,6 +105,13 @@ def check_rows(folder):
                                    ("common", [second, first], common)):
         _, found = works(folder, "linear", models, rows=ROWS[policy])
         assert found["emb"].data == wanted and found["emb"].shape == (len(wanted) // 16, 4), (policy, found["emb"].shape)
+    none = write(folder, "none", {"emb": ("f32", values((0, 4)))})
+    for order in ([none, first], [first, none]):
+        _, found = works(folder, "linear", order, rows=ROWS["longest"])
+        assert found["emb"].shape == (6, 4) and found["emb"].data == files.make("f32", a).data
+        for policy in ("lead", "common"):
+            _, found = works(folder, "linear", order, rows=ROWS[policy])
+            assert found["emb"].shape == (6 if policy == "lead" and order[0] == first else 0, 4), (policy, found["emb"].shape)
     base = write(folder, "base", {"emb": ("f32", values((5, 4), 3))})
     for method in ("task", "ties", "dare"):
         _, found = works(folder, method, [first, second], base=base, rows=ROWS["longest"], sets=["d:-:0.5"])
@@ -167,7 +174,8 @@ def check_copies_in_another_format(folder):
         models, base = ([first, second], None) if method in ("linear", "slerp") else ([second], first)
         _, found = works(folder, method, models, base=base, missing=MISSING["copy"], other=OTHER["copy"], sets=["f:-:4", "d:-:0.5"])
         for name in ("only", "s"):
-            assert found[name].kind == "bf16" and found[name].data == files.encode("bf16", files.make("f32", c).values()), (method, name)
+            wanted = files.encode("bf16", files.make("f32", c).values())
+            assert found[name].kind == "bf16" and found[name].data == wanted, (method, name)
 
 
 def check_weights_as_they_are(folder):
@@ -204,14 +212,16 @@ def check_lead(folder):
 
 def check_weightless(folder):
     """What only models without weight have is not of the result, whatever is done with what is missing."""
-    a, b = write(folder, "a", {"w": ("f32", values(4))}), write(folder, "b", {"w": ("f32", values(4, 1)), "only": ("f32", values(3))})
+    a = write(folder, "a", {"w": ("f32", values(4))})
+    b = write(folder, "b", {"w": ("f32", values(4, 1)), "only": ("f32", values(3))})
     for policy in MISSING.values():
         for models, base, method, sets in (([a, b], None, "linear", ["w:1:0"]), ([b, a], None, "linear", ["w:0:0"]),
                                            ([a, b], None, "slerp", ["t:-:0"]), ([a, b], a, "task", ["w:1:0"])):
             run, found = works(folder, method, models, base=base, sets=sets, missing=policy)
             assert list(found) == ["w"], list(found)
             row = plan_of(run, "only")
-            assert (row["action"], row["mismatch"]) == ("skip", "") and "only in b.safetensors, which takes no part" in row["message"], row
+            assert (row["action"], row["mismatch"]) == ("skip", ""), row
+            assert "only in b.safetensors, which takes no part" in row["message"], row
 
 
 def check_blocks_of_scalars(folder):

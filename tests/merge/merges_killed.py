@@ -88,7 +88,8 @@ def check(folder, shard):
         assert contents(folder, whole_outputs(folder, paths)) == new, f"moment {moment}: the merge after it is not what it would be"
         moment += 1
     assert amid_count != 0, f"none of {moment} kills fell while files were being written"
-    print(f"{moment} kills{' of a set' if shard else ''}, {amid_count} of them while files were written, {replaced} after they were there")
+    print(f"{moment} kills{' of a set' if shard else ''}, {amid_count} of them while files were written, "
+          f"{replaced} after they were there")
 
 
 def main():

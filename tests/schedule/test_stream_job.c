@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics and the check of one checkpoint, and its comparison with another, by the reference alone, by the host's cores alone, and by both of two silicons at once: the
-   same rows, in the same order, bit for bit. */
+/* The statistics and the check of one checkpoint, and its comparison with another, by the reference alone, by the host's cores
+   alone, and by both of two silicons at once: the same rows, in the same order, bit for bit. */
 #include <stdbool.h>
 
 #include "fakes/picky_case.h"

@@ -164,7 +164,8 @@ static void cancelled_streams_end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_devices_share), cmocka_unit_test(memory_of_its_own_gets_two_lanes),
-    cmocka_unit_test(mixed_work_finds_who_suits_it), cmocka_unit_test(a_hang_ends_it_and_frees_nothing), cmocka_unit_test(one_silicon_is_one_lane), cmocka_unit_test(set_up_for_too_little_is_not_paid),
+    cmocka_unit_test(mixed_work_finds_who_suits_it), cmocka_unit_test(a_hang_ends_it_and_frees_nothing),
+    cmocka_unit_test(one_silicon_is_one_lane), cmocka_unit_test(set_up_for_too_little_is_not_paid),
     cmocka_unit_test(failures_lose_nothing), cmocka_unit_test(strict_streams_fail), cmocka_unit_test(work_that_fails_ends_it),
     cmocka_unit_test(cancelled_streams_end),
   };

@@ -199,6 +199,7 @@ static void wrong_calls_are_refused(void **state) {
   static const char *const hole[] = { "*", NULL };
   const tm_check_options wrong[] = {
     { .struct_size = 0 },
+    { .struct_size = sizeof wrong[0], .reserved = 1 },
     { .struct_size = sizeof wrong[0], .include_count = 1 },
     { .struct_size = sizeof wrong[0], .exclude_count = 1 },
     { .struct_size = sizeof wrong[0], .include = hole, .include_count = 2 },

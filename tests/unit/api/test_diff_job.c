@@ -126,6 +126,72 @@ static void one_of_each_kind(void **state) {
   }
 }
 
+/* ---- what is told of those that stay alone ---- */
+
+/* `t` could be u or v, until it turns out to be the transpose of w. */
+static void who_found_a_counterpart_is_not_ambiguous(void **state) {
+  (void)state;
+  fixture f;
+  char found[256];
+  const char *note = NULL;
+  static const float a[6] = { 1, 2, 3, 4, 5, 6 }, b[18] = { 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 4, 2, 5, 3, 6 };
+  open_fixture(&f, 2, 0);
+  write_file(&f, "a.safetensors", "{\"t\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", a, sizeof a);
+  write_file(&f, "b.safetensors", "{\"u\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                                  "\"v\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]},"
+                                  "\"w\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[48,72]}}", b, sizeof b);
+  f.a = open_checkpoint(&f, "a.safetensors");
+  f.b = open_checkpoint(&f, "b.safetensors");
+  tm_job *job = start(&f);
+  assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+  list_rows(job, found, sizeof found);
+  assert_string_equal(found, "transposed t w, added - u, added - v");
+  assert_int_equal(tm_job_note(job, 0, &note), TM_OK);
+  assert_non_null(strstr(note, "2 tensors under other names"));
+  tm_job_destroy(job);
+  close_fixture(&f);
+}
+
+/* ---- axes in reverse order ---- */
+
+#define LINES 150000u
+#define EQUAL 9                 /* the column */
+
+/* [2, LINES, 2] against its reverse: each tile takes a part of the lines only. */
+static void many_lines_in_reverse_order(void **state) {
+  (void)state;
+  char header[128], found[256];
+  unsigned char *a = malloc(4 * LINES), *b = malloc(4 * LINES);
+  assert_non_null(a);
+  assert_non_null(b);
+  for (uint32_t i = 0; i < 4 * LINES; i++) a[i] = (unsigned char)(i * UINT32_C(2654435761) >> 24);
+  for (uint32_t i = 0; i < 4 * LINES; i++) b[(i % 2 * LINES + i / 2 % LINES) * 2 + i / 2 / LINES] = a[i];
+  snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"U8\",\"shape\":[2,%u,2],\"data_offsets\":[0,%u]}}", LINES, 4 * LINES);
+  for (int differs = 0; differs < 2; differs++) {
+    for (uint32_t flags = 0; flags <= TM_CONTEXT_MAP_FILES; flags += TM_CONTEXT_MAP_FILES) {
+      fixture f;
+      open_fixture(&f, 2, flags);
+      b[3 * LINES] ^= (unsigned char)differs;
+      write_file(&f, "a.safetensors", header, a, 4 * LINES);
+      write_file(&f, "b.safetensors", header, b, 4 * LINES);
+      b[3 * LINES] ^= (unsigned char)differs;
+      f.a = open_checkpoint(&f, "a.safetensors");
+      f.b = open_checkpoint(&f, "b.safetensors");
+      tm_job *job = start(&f);
+      assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+      list_rows(job, found, sizeof found);
+      assert_string_equal(found, "transposed t t");
+      tm_cell cells[32];
+      assert_int_equal(tm_job_row(job, 0, cells), TM_OK);
+      assert_int_equal(cells[EQUAL].count, 4 * LINES - (unsigned)differs);
+      tm_job_destroy(job);
+      close_fixture(&f);
+    }
+  }
+  free(a);
+  free(b);
+}
+
 /* ---- what does not go well ---- */
 
 static void no_memory_at_any_moment(void **state) {
@@ -166,6 +232,7 @@ static void wrong_calls_are_refused(void **state) {
     { .struct_size = 0 },
     { .struct_size = sizeof wrong[0], .flags = 2 },
     { .struct_size = sizeof wrong[0], .worst_numerics = 77 },
+    { .struct_size = sizeof wrong[0], .reserved = 1 },
     { .struct_size = sizeof wrong[0], .include_count = 1 },
     { .struct_size = sizeof wrong[0], .exclude = hole, .exclude_count = 2 },
   };
@@ -184,7 +251,7 @@ static void wrong_calls_are_refused(void **state) {
 #define HUGE_BYTES UINT64_C(68719476736)
 typedef struct long_case {
   const char *a, *b;
-  bool        has_progress;
+  bool        reads_both;       /* at once */
 } long_case;
 static const long_case long_cases[] = {
   { "{\"a\":{\"dtype\":\"BF16\",\"shape\":[34359738368],\"data_offsets\":[0,68719476736]}}",
@@ -205,14 +272,23 @@ static void write_long_case(fixture *f, const long_case *one) {
   f->b = open_checkpoint(f, "b.safetensors");
 }
 
-/* Until it is at work, as far as that can be seen from outside. */
-static void wait_for_work(const tm_job *job, const long_case *one) {
+/* Until it is at work, which can be seen from outside whatever it does. */
+static void wait_for_work(const tm_job *job) {
   tm_progress progress = { .struct_size = sizeof progress };
   do {
     tm_job_progress(job, &progress);
-  } while ((one->has_progress ? progress.bytes_done : progress.bytes_total) == 0 && !progress.finished);
+  } while (progress.bytes_done == 0 && !progress.finished);
   assert_int_equal(progress.finished, 0);
 }
+
+static uint64_t bytes_done(const tm_job *job) {
+  tm_progress progress = { .struct_size = sizeof progress };
+  tm_job_progress(job, &progress);
+  return progress.bytes_done;
+}
+
+/* What is under way is brought to an end, and nothing is begun: a few tiles of 32 MiB at most. */
+#define MOST_BYTES_AFTER_CANCEL (UINT64_C(16) << 25)
 
 static void it_can_be_cancelled(void **state) {
   (void)state;
@@ -221,9 +297,11 @@ static void it_can_be_cancelled(void **state) {
     open_fixture(&f, 2, i < LONG_CASES ? 0 : TM_CONTEXT_MAP_FILES);
     write_long_case(&f, &long_cases[i % LONG_CASES]);
     tm_job *job = start(&f);
-    wait_for_work(job, &long_cases[i % LONG_CASES]);
+    wait_for_work(job);
     tm_job_cancel(job);
+    const uint64_t before = bytes_done(job);
     assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_ERROR_CANCELLED);
+    assert_true(bytes_done(job) - before <= MOST_BYTES_AFTER_CANCEL);
     tm_job_destroy(job);
     close_fixture(&f);
   }
@@ -237,11 +315,11 @@ static void a_file_that_shrinks_ends_it(void **state) {
     tm_error error = { .struct_size = sizeof error };
     const long_case *one = &long_cases[i / 2 % LONG_CASES];
     const bool is_b = i % 2 != 0;
-    if (is_b && !one->has_progress) continue;         /* all of a is read first */
+    if (is_b && !one->reads_both) continue;         /* all of a is read first */
     open_fixture(&f, 2, i < 2 * LONG_CASES ? 0 : TM_CONTEXT_MAP_FILES);
     write_long_case(&f, one);
     tm_job *job = start(&f);
-    wait_for_work(job, one);
+    wait_for_work(job);
     assert_int_equal(truncate(scratch_path(&f.files, is_b ? "b.safetensors" : "a.safetensors"), 10000), 0);
     assert_int_equal(tm_job_wait(job, FOREVER, &error), TM_ERROR_CHANGED);
     assert_non_null(strstr(error.text, "tensor '"));
@@ -254,6 +332,8 @@ static void a_file_that_shrinks_ends_it(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_of_each_kind),
+    cmocka_unit_test(who_found_a_counterpart_is_not_ambiguous),
+    cmocka_unit_test(many_lines_in_reverse_order),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(it_can_be_cancelled),

@@ -139,7 +139,10 @@ static void a_plan_is_carried_out_once(void **state) {
   fixture f;
   open_fixture(&f, THREE, THREE_BYTES, 0, 0, false);
   tm_merge_plan *plan = plan_of(&f, TM_MERGE_LINEAR);
-  tm_job *job = start(plan), *second = NULL;
+  tm_job *second = NULL;
+  const tm_merge_job_options wrong = { .struct_size = sizeof wrong, .reserved = 1 };
+  assert_int_equal(tm_job_start_merge(plan, &wrong, &second, NULL), TM_ERROR_ARGUMENT);
+  tm_job *job = start(plan);
   assert_int_equal(tm_job_start_merge(plan, NULL, &second, NULL), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
   tm_progress progress = { .struct_size = sizeof progress };
@@ -181,15 +184,16 @@ static void wrong_calls_are_refused(void **state) {
   open_fixture(&f, THREE, THREE_BYTES, 0, 0, false);
   tm_merge_plan *plan = NULL;
   tm_checkpoint *hole[] = { f.models[0], NULL };
-  tm_merge_options wrong[6];
-  for (uint32_t i = 0; i < 6; i++) wrong[i] = options_of(&f, TM_MERGE_LINEAR);
+  tm_merge_options wrong[7];
+  for (uint32_t i = 0; i < 7; i++) wrong[i] = options_of(&f, TM_MERGE_LINEAR);
   wrong[0].models = NULL;
   wrong[1].models = hole;
   wrong[2].rule_count = 1;
   wrong[3].flags = 0x80;
   wrong[4].writer_format = 3;
   wrong[5].struct_size = 4;
-  for (uint32_t i = 0; i < 6; i++) {
+  wrong[6].reserved = 1;
+  for (uint32_t i = 0; i < 7; i++) {
     tm_error error = { .struct_size = sizeof error };
     assert_int_equal(tm_merge_plan_create(f.context, &wrong[i], f.out, &plan, &error), TM_ERROR_ARGUMENT);
     assert_true(error.text[0] != '\0');

@@ -214,6 +214,9 @@ static void a_callers_mistakes_are_told(void **state) {
   expect_refused(&options, "counted but not given");
   options.inputs = hole;
   expect_refused(&options, "is missing");
+  options = plain_options(0);
+  options.reserved = 1;
+  expect_refused(&options, "`reserved` is 1");
   tm_writer *writer = NULL;
   options = plain_options(0);
   assert_int_equal(tm_writer_create(context, NULL, &options, &writer, &error), TM_ERROR_ARGUMENT);

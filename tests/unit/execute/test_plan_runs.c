@@ -345,6 +345,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
       "lazy_z" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .device_count = 1 }, TM_ERROR_ARGUMENT, "devices" },
     { { .struct_size = sizeof(tm_plan_options), .latency_permille = 1001 }, TM_ERROR_ARGUMENT, "1001" },
+    { { .struct_size = sizeof(tm_plan_options), .reserved = 7 }, TM_ERROR_ARGUMENT, "`reserved` is 7" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT,
       "1 are allowed in any one memory; allow more (--max-memory)" },

@@ -336,11 +336,62 @@ static void test_comparison_of_large_integers_and_of_two_formats(void **state) {
   assert_true(figure(words, TM_COMPARISON_MAX_ABS) == fabs((double)from_bf16(0x4049) - (double)3.14159274f));
 }
 
+static void compare(uint32_t a_format, const void *a, uint32_t b_format, const void *b, uint64_t count, uint64_t *words) {
+  const tm_operand x[2] = { dense(a_format, 1, &count), dense(b_format, 1, &count) };
+  run(TM_OP_COMPARE_TENSORS, 2, x, (void *[]){ (void *)(uintptr_t)a, (void *)(uintptr_t)b }, words);
+}
+
+static void test_comparison_of_bits_of_bool(void **state) {
+  (void)state;
+  const uint8_t a[] = { 1, 0, 1, 2 }, b[] = { 0xff, 0, 1, 2 };
+  const float ones[] = { 1, 0, 1, 1 };
+  uint64_t words[TM_COMPARISON_WORDS];
+  compare(TM_FORMAT_BOOL, a, TM_FORMAT_BOOL, b, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 3);
+  assert_true(figure(words, TM_COMPARISON_MAX_ABS) == 0);
+  compare(TM_FORMAT_BOOL, b, TM_FORMAT_F32, ones, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 4);
+}
+
+/* No f64 holds these integers: differences are theirs, and none is lost. */
+static void test_comparison_of_wide_integers(void **state) {
+  (void)state;
+  const int64_t a[] = { (INT64_C(1) << 60) + 1, INT64_MAX, INT64_MIN + 1, (INT64_C(1) << 53) + 1 };
+  const int64_t b[] = { (INT64_C(1) << 60) + 2, INT64_MAX, INT64_MIN + 4, (INT64_C(1) << 53) + 1 };
+  const uint64_t natural[] = { (UINT64_C(1) << 60) + 101, UINT64_C(1) << 63, UINT64_MAX, (UINT64_C(1) << 53) + 1 };
+  const double doubles[] = { 0x1p60, 0x1p63, -0x1p63, 0x1p53 };
+  uint64_t words[TM_COMPARISON_WORDS];
+  compare(TM_FORMAT_I64, a, TM_FORMAT_I64, b, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 2);
+  assert_true(figure(words, TM_COMPARISON_MAX_ABS) == 3 && tm_sum_read(words + TM_COMPARISON_SUM_SQUARED) == 10);
+  compare(TM_FORMAT_I64, a, TM_FORMAT_U64, natural, 2, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 0);
+  assert_true(figure(words, TM_COMPARISON_MAX_ABS) == 100 && tm_sum_read(words + TM_COMPARISON_SUM_SQUARED) == 10001);
+  compare(TM_FORMAT_I64, a, TM_FORMAT_U64, natural, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 1);
+  compare(TM_FORMAT_I64, a, TM_FORMAT_F64, doubles, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 0);
+  assert_true(figure(words, TM_COMPARISON_MAX_ABS) == 1 && tm_sum_read(words + TM_COMPARISON_SUM_SQUARED) == 4);
+}
+
+static void test_comparison_of_values_of_two_formats(void **state) {
+  (void)state;
+  const uint16_t halves[] = { 0x8000, 0x3c00, 0x7e01, 0x7c00 };
+  const int8_t bytes[] = { 0, 1, 0, 0 };
+  const float floats[] = { 0, 1, -NAN, -INFINITY };
+  uint64_t words[TM_COMPARISON_WORDS];
+  compare(TM_FORMAT_F16, halves, TM_FORMAT_I8, bytes, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 2);
+  compare(TM_FORMAT_F16, halves, TM_FORMAT_F32, floats, 4, words);
+  assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 3);
+}
+
 static void test_wrong_operands_are_refused(void **state) {
   (void)state;
   tm_error error = TM_ERROR_INIT;
   tm_operand operands[3] = { dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 }), dense(TM_FORMAT_F32, 1, (uint64_t[]){ 5 }), { 0 } };
-  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1, .operands = operands };
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
+                             .operands = operands };
   assert_int_equal(row_of(TM_OP_COMPARE_TENSORS)->infer(&operation, &operands[2], &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "[5]"));
   operation.op = TM_OP_STATS;
@@ -356,7 +407,8 @@ static void test_wrong_operands_are_refused(void **state) {
 static void test_work_and_split(void **state) {
   (void)state;
   tm_operand operands[2] = { dense(TM_FORMAT_Q8_0, 3, (uint64_t[]){ 1, 3, 64 }), dense(TM_FORMAT_U64, 1, (uint64_t[]){ TM_STATS_WORDS }) };
-  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1, .operands = operands };
+  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_STATS, .version = 1, .input_count = 1, .output_count = 1,
+                                   .operands = operands };
   tm_work work;
   row_of(TM_OP_STATS)->work(&operation, &work);
   assert_true(work.read_bytes == 6 * 34 && work.written_bytes == TM_STATS_WORDS * 8 && work.flops == 7 * 192);
@@ -377,6 +429,9 @@ int main(void) {
     cmocka_unit_test(test_block_rows_with_gaps_equal_their_copies),
     cmocka_unit_test(test_comparison_corners),
     cmocka_unit_test(test_comparison_of_large_integers_and_of_two_formats),
+    cmocka_unit_test(test_comparison_of_bits_of_bool),
+    cmocka_unit_test(test_comparison_of_wide_integers),
+    cmocka_unit_test(test_comparison_of_values_of_two_formats),
     cmocka_unit_test(test_wrong_operands_are_refused),
     cmocka_unit_test(test_work_and_split),
   };
