@@ -419,6 +419,30 @@ def check_nans(folder):
         assert tensors["w"].data == bits.tobytes(), "a copy keeps all bits"
 
 
+def check_small_ties(folder):
+    """Thresholds of small tensors are found on the way, those of large ones by passes of their own: a tensor and thrice the same."""
+    for kind in ("f32", "bf16", "f64"):
+        models = []
+        for seed in range(3):
+            tensors = {}
+            for count in (2, 30, 1024, 8192):
+                array = numpy.round(values(count, seed + count) * 64) / 64      # many that are equal
+                if count > 30:
+                    array[:5] = numpy.nan, numpy.inf, -numpy.inf, 0, -0.0
+                tensors[f"small.{count}"], tensors[f"large.{count}"] = (kind, array), (kind, numpy.tile(array, 12288 // count * 3))
+            models.append(write(folder, f"ties.{seed}", tensors))
+        run, found = works(folder, "ties", models[1:], base=models[0], sets=["d:-:0.5"])
+        for count in (2, 30, 1024, 8192):
+            times = 12288 // count * 3
+            assert found[f"large.{count}"].data == found[f"small.{count}"].data * times, (kind, count)
+        for path in models:
+            tensors, _ = files.read_safetensors(path)
+            files.write_safetensors(path, {name: tensor for name, tensor in tensors.items() if name.startswith("small")})
+        totals = {density: dict(cell.split("=") for cell in works(folder, "ties", models[1:], base=models[0],
+                                sets=[f"d:-:{density}"])[0].of("end")[0])["total"] for density in (0.5, 1)}
+        assert totals[0.5] == totals[1], "small tensors are read once"
+
+
 def check_file_limit(folder):
     a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
     before = sorted(path.name for path in folder.iterdir())
@@ -438,8 +462,8 @@ def check_truncated(folder):
 def main():
     checks = [check_missing, check_rows, check_shapes_and_types, check_no_numbers, check_copies_in_another_format,
               check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_long_names, check_formats,
-              check_arguments, check_targets, check_sets, check_little_memory, check_nonfinite, check_nans, check_file_limit,
-              check_truncated]
+              check_arguments, check_targets, check_sets, check_little_memory, check_nonfinite, check_nans, check_small_ties,
+              check_file_limit, check_truncated]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))
