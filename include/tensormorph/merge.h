@@ -96,7 +96,7 @@ typedef struct tm_merge_rule {
    equal, bits and format, in all.  Equal ones are copied, whatever the weights. */
 #define TM_MERGE_OTHER_FAIL 0u
 #define TM_MERGE_OTHER_COPY 1u          /* copied from the checkpoint that leads, whatever its weight */
-#define TM_MERGE_OTHER_SKIP 2u          /* left out of the result */
+#define TM_MERGE_OTHER_SKIP 2u          /* left out of the result; so is what its file has no place for */
 
 #define TM_MERGE_KEEP_WEIGHTS 0x1u      /* linear: weights as they are, whatever their sum */
 #define TM_MERGE_NO_RESCALE   0x2u      /* dare: kept elements of a difference are not divided by the density */
