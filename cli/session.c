@@ -195,11 +195,10 @@ static void append_reason(tm_error *error, const char *name, const char *reason)
 tm_status tm_session_require_device(tm_context *context, tm_error *error) {
   tm_device_description  device = { .struct_size = sizeof device };
   tm_backend_description backend = { .struct_size = sizeof backend };
-  tm_refuse(error, TM_ERROR_NO_DEVICE, "no device is left to compute on");
-  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) {
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
     if (device.state == TM_DEVICE_READY) return TM_OK;
-    append_reason(error, device.name, device.reason);
-  }
+  tm_refuse(error, TM_ERROR_NO_DEVICE, "no device is left to compute on");
+  for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++) append_reason(error, device.name, device.reason);
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
     if (backend.device_count == 0) append_reason(error, backend.name, backend.reason);
   return TM_ERROR_NO_DEVICE;

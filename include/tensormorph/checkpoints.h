@@ -215,7 +215,7 @@ tm_status tm_writer_note(const tm_writer *writer, uint64_t index, const char **o
 tm_status tm_writer_tensor_bytes(const tm_writer *writer, uint64_t tensor, uint64_t *out_bytes);
 
 /* TM_BUSY (somebody else writes the same, or left parts on a file system without locks; may be tried again), TM_ERROR_IO (no
-   room, a limit of the process, ...), TM_ERROR_ARGUMENT (begun before, an input in the place of an output), TM_ERROR_NO_MEMORY */
+   room, a limit of the process, with native_code EEXIST: a file that was not there when it was planned ...), TM_ERROR_ARGUMENT (begun before, an input in the place of an output), TM_ERROR_NO_MEMORY */
 tm_status tm_writer_begin(tm_writer *writer, tm_error *error);
 /* The bytes [offset, offset + bytes) of a tensor, as its format has them; each byte once, pieces in any order.  When the system
    refuses a write, all that follow fail for the same reason.
@@ -223,7 +223,7 @@ tm_status tm_writer_begin(tm_writer *writer, tm_error *error);
    TM_ERROR_NO_MEMORY */
 tm_status tm_writer_write(tm_writer *writer, uint64_t tensor, uint64_t offset, const void *data, uint64_t bytes, tm_error *error);
 /* When all writes came back.  Takes as long as the disk needs.   TM_ERROR_ARGUMENT (bytes of a tensor are missing: they may still
-   be written), TM_ERROR_IO (the text says where everything is then), TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
+   be written), TM_ERROR_IO (the text says where everything is then; EEXIST as in begin), TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
 tm_status tm_writer_finish(tm_writer *writer, tm_error *error);
 /* Writes and finish end soon with TM_ERROR_CANCELLED, up to the moment from which the new files count.  Safe to call from a signal
    handler. */

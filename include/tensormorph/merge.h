@@ -48,6 +48,8 @@ typedef struct tm_cell tm_cell;
  * The inputs are taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor
  * the order in which they are named change a byte of a tensor; but for dare, whose masks are keyed by the seed, the tensor's name,
  * the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
+ * Where what is computed is NaN, it is the quiet one without sign and payload, whatever the inputs' were; what is copied keeps all
+ * bits.
  */
 #define TM_MERGE_LINEAR 1u
 #define TM_MERGE_SLERP  2u
@@ -95,7 +97,7 @@ typedef struct tm_merge_rule {
    equal, bits and format, in all.  Equal ones are copied, whatever the weights. */
 #define TM_MERGE_OTHER_FAIL 0u
 #define TM_MERGE_OTHER_COPY 1u          /* copied from the checkpoint that leads, whatever its weight */
-#define TM_MERGE_OTHER_SKIP 2u          /* left out of the result */
+#define TM_MERGE_OTHER_SKIP 2u          /* left out of the result; so is what its file has no place for */
 
 #define TM_MERGE_KEEP_WEIGHTS 0x1u      /* linear: weights as they are, whatever their sum */
 #define TM_MERGE_NO_RESCALE   0x2u      /* dare: kept elements of a difference are not divided by the density */

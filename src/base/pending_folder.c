@@ -63,6 +63,29 @@ tm_status tm_pending_rename(const tm_pending_folder *folder, const char *from, c
   return tm_pending_fail(folder, to, "put in its place", errno, error);
 }
 
+static tm_status fail_taken(const tm_pending_folder *folder, const char *name, tm_error *error) {
+  char label[200];
+  (void)tm_text_escape(name, strlen(name), label, sizeof label);
+  return tm_fail_native(error, TM_ERROR_IO, EEXIST, "%s/%s: was not there when writing it was planned, and now is; it stays as it is",
+                        folder->label, label);
+}
+
+tm_status tm_pending_check_vacant(const tm_pending_folder *folder, const char *name, tm_error *error) {
+  struct stat status;
+  if (fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return TM_OK;
+  return fail_taken(folder, name, error);
+}
+
+/* Some file systems know no such renaming, some of these no second names: there a last look has to do. */
+tm_status tm_pending_add(const tm_pending_folder *folder, const char *from, const char *to, tm_error *error) {
+  const int at = folder->descriptor;
+  if (renameat2(at, from, at, to, RENAME_NOREPLACE) == 0) return TM_OK;
+  if (errno != EEXIST && linkat(at, from, at, to, 0) == 0) return tm_pending_remove(folder, from, error);
+  if (errno == EEXIST) return fail_taken(folder, to, error);
+  TM_TRY(tm_pending_check_vacant(folder, to, error));
+  return tm_pending_rename(folder, from, to, error);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- names ---- */
 
 tm_pending_id tm_pending_id_make(void) {

@@ -58,6 +58,11 @@ tm_pending_claim tm_pending_claim_leader(const tm_pending_folder *folder, const 
 /* 0, or the errno with which the system will refuse to remove or replace what is there; that it is not there is as good. */
 int tm_pending_look_at_removal(const tm_pending_folder *folder, const char *name);
 
+/* TM_OK: nothing is there.   TM_ERROR_IO (EEXIST) */
+tm_status tm_pending_check_vacant(const tm_pending_folder *folder, const char *name, tm_error *error);
+/* Puts a file where nothing is, also if something comes there at the same moment.   TM_ERROR_IO (EEXIST: something did) */
+tm_status tm_pending_add(const tm_pending_folder *folder, const char *from, const char *to, tm_error *error);
+
 /* "FOLDER/NAME: cannot be DONE: what the system says". */
 tm_status tm_pending_fail(const tm_pending_folder *folder, const char *name, const char *done, int number, tm_error *error);
 

@@ -34,6 +34,7 @@ typedef struct part {
   uint64_t    bytes;
   int         descriptor;       /* NO_DESCRIPTOR: opened for each write, or not made yet */
   bool        is_made;
+  bool        is_new;
 } part;
 
 struct tm_pending_set {
@@ -167,6 +168,7 @@ static tm_status copy_plan(tm_pending_set *set, const tm_pending_plan *plan, tm_
   for (uint64_t i = 0; i < set->count; i++) {
     set->parts[i].name = tm_arena_string(&set->arena, plan->files[i].name, strlen(plan->files[i].name));
     set->parts[i].bytes = plan->files[i].bytes;
+    set->parts[i].is_new = plan->files[i].is_new;
     if (set->parts[i].name == NULL) return fail_memory(set, error);
   }
   return TM_OK;
@@ -300,7 +302,9 @@ tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_b
 
 static tm_status commit_one(tm_pending_set *set, tm_error *error) {
   const part *only = leader_of(set);
-  TM_TRY(tm_pending_rename(&set->folder, only->part_name, only->name, error));
+  const tm_status status = only->is_new ? tm_pending_add(&set->folder, only->part_name, only->name, error)
+                                        : tm_pending_rename(&set->folder, only->part_name, only->name, error);
+  TM_TRY(status);
   set->is_decided = true;
   return tm_pending_folder_sync(&set->folder, error);
 }
@@ -312,6 +316,8 @@ static tm_status commit_by_steps(tm_pending_set *set, const char *const *old_nam
   if (whole == NULL || names == NULL) return fail_memory(set, error);
   for (uint64_t i = 0; i + 1 < set->count; i++) names[i] = set->parts[i].name;
   TM_TRY(tm_pending_folder_sync(&set->folder, error));
+  for (uint64_t i = 0; i < set->count; i++)
+    if (set->parts[i].is_new) TM_TRY(tm_pending_check_vacant(&set->folder, set->parts[i].name, error));
   TM_TRY(tm_pending_rename(&set->folder, leader->part_name, whole, error));
   set->is_decided = true;
   TM_TRY(tm_pending_folder_sync(&set->folder, error));

@@ -25,6 +25,7 @@
 typedef struct tm_pending_file {
   const char *name;             /* in the folder */
   uint64_t    bytes;
+  bool        is_new;           /* nothing is there, and what comes there meanwhile is not replaced */
 } tm_pending_file;
 
 /* Not changed and not kept by the functions below. */
@@ -59,7 +60,8 @@ tm_status tm_pending_set_write(tm_pending_set *set, uint64_t file, uint64_t offs
 tm_status tm_pending_set_sync(tm_pending_set *set, uint64_t file, const atomic_bool *is_cancelled, tm_error *error);
 
 /* After all files were synced.  `old_names` as in the plan, or as they are now.  When it fails after the point that decides,
-   *out_is_decided is true and tm_pending_recover can do the rest.   TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+   *out_is_decided is true and tm_pending_recover can do the rest.   TM_ERROR_IO (EEXIST: where a file is new something else is
+   now), TM_ERROR_NO_MEMORY */
 tm_status tm_pending_set_commit(tm_pending_set *set, const char *const *old_names, uint64_t old_count, bool *out_is_decided,
                                 tm_error *error);
 void tm_pending_set_destroy(tm_pending_set *set);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/checkpoint_writer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static tm_status plan_files(tm_checkpoint_writer *writer, tm_pending_plan *out_p
   tm_pending_file *files = tm_arena_calloc(&writer->layout.arena, layout->file_count, sizeof *files);
   if (files == NULL) return tm_write_layout_fail_memory(layout, error);
   for (uint64_t i = 0; i < layout->file_count; i++)
-    files[i] = (tm_pending_file){ layout->files[i].name, layout->files[i].bytes };
+    files[i] = (tm_pending_file){ layout->files[i].name, layout->files[i].bytes, !layout->files[i].replaces };
   *out_plan = (tm_pending_plan){ .folder = writer->folder, .files = files, .file_count = layout->file_count,
                                  .old_names = writer->old_names, .old_count = writer->old_count };
   return TM_OK;
@@ -174,6 +175,7 @@ static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *requ
   TM_TRY(choose_folder(writer, error));
   TM_TRY(add_up(writer, error));
   TM_TRY(look_around(writer, error));
+  for (uint64_t i = 0; i < layout->file_count; i++) layout->files[i].was_there = layout->files[i].replaces;
   return check_files(writer, error);
 }
 
@@ -258,8 +260,23 @@ static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error)
                  "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
 }
 
+/* What was not there when it was planned, and so told to nobody, is not replaced: but for what is completed here. */
+static tm_status look_for_newcomers(tm_checkpoint_writer *writer, tm_error *error) {
+  const uint64_t removal_count = writer->removal_count;
+  TM_TRY(look_around(writer, error));
+  for (uint64_t i = 0; i < writer->layout.file_count; i++) {
+    const tm_written_file *file = &writer->layout.files[i];
+    if (file->replaces && !file->was_there)
+      return tm_fail_native(error, TM_ERROR_IO, EEXIST, "%s: was not there when writing it was planned, and now is; it stays as it is",
+                            tm_show_name((tm_string){ file->path, strlen(file->path) }).text);
+  }
+  if (writer->removal_count <= removal_count) return TM_OK;
+  return tm_fail_native(error, TM_ERROR_IO, EEXIST, "%s: files of that name would be removed that were not there when writing it was "
+                        "planned; they stay as they are", writer->layout.label);
+}
+
 /* Made first and looked around afterwards: of two that begin at once, at least one sees the other, and what one that was faster
-   has finished meanwhile is replaced like all that was there. */
+   has finished in that moment goes like all that was there, if it has other names; under the same ones it stays. */
 static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
   tm_pending_plan pending;
   TM_TRY(plan_files(writer, &pending, error));
@@ -282,7 +299,7 @@ static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
 tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->state != PLANNED || writer->has_failed)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: writing it was begun before", writer->layout.label);
-  tm_status status = look_around(writer, error);         /* before anything is touched, and after it may have been */
+  tm_status status = look_for_newcomers(writer, error);  /* before anything is touched, and after it may have been */
   if (status == TM_OK) status = tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, error);
   if (status == TM_OK) status = look_around(writer, error);
   if (status == TM_OK) status = check_files(writer, error);

@@ -38,6 +38,7 @@ typedef struct tm_written_file {
   uint64_t       bytes;
   uint64_t       late_offset;           /* of the late text's value; 0: it is not in this file */
   bool           replaces;              /* something of that name is there */
+  bool           was_there;             /* when it was planned */
 } tm_written_file;
 
 #define TM_WRITE_MAX_NOTES 16u

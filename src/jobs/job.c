@@ -147,7 +147,7 @@ tm_status tm_job_wait(tm_job *job, uint64_t timeout_ns, tm_error *error) {
   while (!job->has_ended && (timeout_ns == UINT64_MAX || tm_now_ns() < deadline))
     (void)tm_condition_wait(&job->ended, &job->lock, deadline);
   const tm_status status = job->has_ended ? job->status : TM_PENDING;
-  if (status < 0) (void)tm_fail_native(error, status, job->error.native_code, "%s", job->error.text);
+  if (status != TM_OK && status != TM_PENDING) (void)tm_fail_native(error, status, job->error.native_code, "%s", job->error.text);
   tm_mutex_unlock(&job->lock);
   return status;
 }

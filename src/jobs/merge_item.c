@@ -341,19 +341,26 @@ static tm_status choose_format(decision *d) {
   return TM_OK;
 }
 
-/* Why the file cannot hold it; NULL: it can. */
-static const char *why_not(const tm_merge_settings *settings, const tm_merge_item *item) {
+/* Why a file of that kind has no place for the type, and whether the other kind has; NULL: it has. */
+static const char *why_not_type(bool is_gguf, const tm_format_info *info, bool has_own_type) {
+  const bool in_gguf = info != NULL && info->gguf_type != TM_NO_GGUF_TYPE;
+  const bool in_safetensors = info != NULL ? info->safetensors != NULL : has_own_type;
+  if (is_gguf ? in_gguf : in_safetensors) return NULL;
+  if (is_gguf) return in_safetensors ? "GGUF has no such type, but safetensors has" : "neither GGUF nor safetensors has such a type";
+  return in_gguf ? "safetensors has no such type, but GGUF has" : "neither safetensors nor GGUF has such a type";
+}
+
+/* Why the file cannot hold it, "": it can. */
+static void tell_why_not(const tm_merge_settings *settings, const tm_merge_item *item, char *out_text, size_t capacity) {
   const tm_format_info *info = tm_format_find(item->format);
+  const bool is_gguf = settings->writer_format == TM_WRITER_GGUF;
   const uint64_t last = item->rank == 0 ? 1 : item->dims[item->rank - 1];
-  if (settings->writer_format == TM_WRITER_GGUF) {
-    if (info == NULL || info->gguf_type == TM_NO_GGUF_TYPE) return "GGUF has no such type; choose another one, or safetensors";
-    if (item->rank > 4) return "GGUF has at most 4 axes";
-  } else {
-    if (info != NULL && info->safetensors == NULL) return "safetensors has no such type; choose another one, or GGUF";
-    if (info == NULL && !item->has_own_type) return "safetensors has no such type, and this version cannot change it to one";
-  }
-  if (info != NULL && last % info->block_elements != 0) return "its last dimension is no multiple of the type's block";
-  return NULL;
+  const char *why = why_not_type(is_gguf, info, item->has_own_type != 0);
+  if (why == NULL && is_gguf && item->rank > 4) why = "GGUF has at most 4 axes";
+  (void)snprintf(out_text, capacity, "%s", why == NULL ? "" : why);
+  if (why == NULL && info != NULL && last % info->block_elements != 0)
+    (void)snprintf(out_text, capacity, "its last dimension, %" PRIu64 ", is no multiple of the %" PRIu32 " elements of a block; "
+                   "another type for it, such as f32, has none", last, info->block_elements);
 }
 
 static bool is_whole_blocks(uint64_t elements, const tm_format_info *info) {
@@ -379,11 +386,15 @@ static tm_status find_bytes(decision *d) {
   item->type_name = info == NULL ? first->type_name : info->name;
   item->has_own_type = info == NULL && strcmp(tm_archive_format_name(archive), "safetensors") == 0;
   item->bytes = first->bytes;
-  const char *why = why_not(d->settings, item);
-  if (why == NULL) why = why_not_cut(d);
+  char text[160];
+  tell_why_not(d->settings, item, text, sizeof text);
+  const bool may_skip = text[0] != '\0' && d->settings->other == TM_MERGE_OTHER_SKIP;
+  const char *why = text[0] == '\0' ? why_not_cut(d) : text;
   const bool fits = why != NULL || info == NULL || tm_format_bytes(info, item->element_count, &item->bytes);
   if (!fits) why = "it would need too many bytes";
   if (why == NULL) return TM_OK;
+  if (may_skip)
+    return say(d, TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_SKIP, "%s: %s; left out", item->type_name, why);
   const bool has_rows = item->mismatch == TM_MERGE_MISMATCH_ROWS;       /* which may be why */
   return say(d, has_rows ? TM_MERGE_MISMATCH_ROWS : TM_MERGE_MISMATCH_FORMAT, TM_MERGE_ACTION_REFUSE, "%s: %s",
              item->type_name, why);

@@ -6,7 +6,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "jobs/merge_nans.h"
 #include "jobs/merge_tiles.h"
+#include "jobs/merge_trim.h"
 #include "tensor/shape.h"
 
 #define SETTINGS_BYTES 512u
@@ -55,6 +57,21 @@ static void load_settings(const tm_merge_open *open, const tm_work_stream_piece 
   else if (piece->request.op == TM_OP_DARE_SUM) memcpy(settings, &piece->begin, sizeof piece->begin);
 }
 
+/* Of a small tensor all of what is common is one piece. */
+static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
+  const tm_merge_item *item = open->item;
+  const tm_operand *operands = piece->request.operands;
+  const tm_merge_trim_input base = { operands[0].format, pointers[0] };
+  if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
+  for (uint32_t i = 1; i < item->input_count; i++) {
+    if (!(item->inputs[i].density < 1)) continue;
+    const tm_merge_trim_input model = { operands[i + 1].format, pointers[i + 1] };
+    const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
+                                                     tm_merge_trim_kept(item->common_count, item->inputs[i].density));
+    memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
+  }
+}
+
 tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                              void **out_pointers, tm_error *error) {
   const tm_merge_open *open = piece->subject;
@@ -80,6 +97,7 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
     TM_TRY(tm_merge_name_tensor(open->item, status, error));
     places.next += padded(operand->byte_count);
   }
+  trim_small(open, piece, out_pointers, places.settings);
   return TM_OK;
 }
 
@@ -239,6 +257,33 @@ static tm_status finish(finishing *f, tm_error *error) {
 
 /* ------------------------------------------------------------------------------------------------------- delivering ---- */
 
+/* Computed values, of which any may be NaN. */
+typedef struct computed_values {
+  uint32_t       format;
+  uint64_t       elements;
+  unsigned char *data;
+} computed_values;
+
+static void unify_units(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const computed_values *computed = argument;
+  const uint64_t first = begin * TM_MERGE_UNIT_ELEMENTS;
+  (void)lane;
+  tm_merge_nans_unify(computed->format, tm_min_u64(computed->elements, end * TM_MERGE_UNIT_ELEMENTS) - first,
+                      computed->data + tm_merge_bytes_of(computed->format, first));
+}
+
+static void unify(tm_merge_lanes *lanes, uint32_t format, uint64_t elements, void *data) {
+  computed_values computed = { format, elements, data };
+  tm_pool *pool = atomic_load(&lanes->plan->inventory->pool);
+  tm_pool_run(pool, tm_divide_up(elements, TM_MERGE_UNIT_ELEMENTS), UNITS_TOGETHER, unify_units, &computed);
+}
+
+static bool has_nonfinite(const void *words) {
+  uint64_t count;
+  memcpy(&count, (const unsigned char *)words + TM_COMPARISON_NONFINITE * sizeof count, sizeof count);
+  return count != 0;
+}
+
 /* Where there is nothing to compare with, what is no number is counted all the same. */
 static tm_status count_nonfinite(tm_merge_lanes *lanes, tm_merge_open *open, uint64_t elements, values result, void *words,
                                  tm_error *error) {
@@ -287,15 +332,19 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
                              values *out_result, tm_error *error) {
   tm_merge_open *open = piece->subject;
   const uint64_t elements = tm_merge_piece_elements(piece);
-  const values computed = { tm_merge_computed_format(open->item), pointers[piece->request.input_count] };
+  void *data = pointers[piece->request.input_count];
+  const values computed = { tm_merge_computed_format(open->item), data };
   *out_result = computed;
   if (is_blocks(open)) {
+    unify(lanes, computed.format, elements, data);
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
     *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };
     TM_TRY(make_blocks(lanes, computed, *out_result, elements, error));
     TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
   }
-  return measure(lanes, open, piece, pointers, *out_result, places.words, error);
+  TM_TRY(measure(lanes, open, piece, pointers, *out_result, places.words, error));
+  if (!is_blocks(open) && has_nonfinite(places.words)) unify(lanes, computed.format, elements, data);
+  return TM_OK;
 }
 
 tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,

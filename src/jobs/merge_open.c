@@ -9,6 +9,7 @@
 #include "base/content_hash.h"
 #include "base/error.h"
 #include "jobs/merge_tiles.h"
+#include "jobs/merge_trim.h"
 #include "jobs/merge_weights.h"
 #include "tensor/shape.h"
 #include "tensormorph/canonical_sum.h"
@@ -87,7 +88,8 @@ static bool is_trimmed(const tm_merge_input *input) { return input->density < 1;
 bool tm_merge_open_looks(const tm_merge_item *item) {
   if (item->action != TM_MERGE_ACTION_COMPUTE) return false;
   bool looks = item->method == TM_MERGE_SLERP;
-  for (uint32_t i = 1; i < item->input_count; i++) looks = looks || (item->method == TM_MERGE_TIES && is_trimmed(&item->inputs[i]));
+  const bool may_trim = item->method == TM_MERGE_TIES && item->common_count > TM_MERGE_TRIM_SMALL;
+  for (uint32_t i = 1; i < item->input_count; i++) looks = looks || (may_trim && is_trimmed(&item->inputs[i]));
   return looks;
 }
 
@@ -103,12 +105,6 @@ static void begin_pass(tm_merge_open *open, tm_merge_pass pass) {
   if (pass == TM_MERGE_PASS_UPPER || pass == TM_MERGE_PASS_LOWER) memset(open->words, 0, TM_MAGNITUDE_BINS * sizeof *open->words);
 }
 
-/* So many of the largest differences stay: a share of all, rounded up, but not for what the product itself is rounded by. */
-static uint64_t kept_count(uint64_t count, double density) {
-  const double kept = ceil(density * (double)count * (1 - 0x1p-50));
-  return tm_min_u64(count, kept < 1 ? 1 : (uint64_t)kept);
-}
-
 static void look_at_next(tm_merge_open *open) {
   const tm_merge_item *item = open->item;
   do open->looked_at++;
@@ -117,7 +113,7 @@ static void look_at_next(tm_merge_open *open) {
     begin_pass(open, TM_MERGE_PASS_COMPUTE);
     return;
   }
-  open->above_count = kept_count(item->common_count, item->inputs[open->looked_at].density);
+  open->above_count = tm_merge_trim_kept(item->common_count, item->inputs[open->looked_at].density);
   begin_pass(open, TM_MERGE_PASS_UPPER);
 }
 
@@ -128,11 +124,8 @@ static uint32_t find_bin(tm_merge_open *open) {
   return bin;
 }
 
-/* Where even the threshold is no number, nothing that is one stays. */
 static void set_threshold(tm_merge_open *open, uint32_t bits) {
-  float threshold;
-  memcpy(&threshold, &bits, sizeof threshold);
-  open->numbers[2 * open->looked_at] = bits_of(isnan(threshold) ? (double)INFINITY : (double)threshold);
+  open->numbers[2 * open->looked_at] = bits_of(tm_merge_trim_value(bits));
 }
 
 static void end_pass(tm_merge_open *open) {
@@ -167,7 +160,7 @@ void tm_merge_open_begin(tm_merge_open *open, const tm_merge_settings *settings,
   }
   begin_pass(open, TM_MERGE_PASS_COMPUTE);
   if (has_common && item->method == TM_MERGE_SLERP) begin_pass(open, TM_MERGE_PASS_ARC);
-  if (has_common && item->method == TM_MERGE_TIES) look_at_next(open);
+  if (item->method == TM_MERGE_TIES && tm_merge_open_looks(item)) look_at_next(open);
   if (pass_elements(open) == 0) atomic_store(&open->is_done, true);
 }
 

@@ -4,7 +4,7 @@
  *
  *     slerp   an arc pass (both tensors' lengths and angle), then the computing one
  *     ties    for each trimmed model two passes over its differences (upper, then lower bits of the threshold), then the
- *             computing one
+ *             computing one; of small tensors only this (merge_trim.h)
  *     others  the computing pass
  */
 #ifndef TM_JOBS_MERGE_OPEN_H

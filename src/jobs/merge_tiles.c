@@ -2,6 +2,7 @@
 #include "jobs/merge_tiles.h"
 
 #include "base/checked.h"
+#include "jobs/merge_trim.h"
 #include "tensor/format.h"
 
 #define UNITS_IN_TILE 48u
@@ -91,7 +92,8 @@ uint64_t tm_merge_read_bytes(const tm_merge_settings *settings, const tm_merge_i
     bytes += own;
     if (item->action != TM_MERGE_ACTION_COMPUTE) continue;
     if (item->method == TM_MERGE_SLERP) bytes += own;
-    if (item->method == TM_MERGE_TIES && i > 0 && item->inputs[i].density < 1) bytes += 2 * (own + first);
+    if (item->method == TM_MERGE_TIES && i > 0 && item->inputs[i].density < 1 && item->common_count > TM_MERGE_TRIM_SMALL)
+      bytes += 2 * (own + first);
   }
   if (item->rest == NULL) return bytes;
   const tm_archive_tensor *rest = tm_archive_tensor_at(settings->sources[item->rest->source].archive, item->rest->tensor);

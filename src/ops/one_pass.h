@@ -15,6 +15,9 @@ void tm_stats_compute(const tm_operand *x, const void *pointer, uint64_t *out_wo
 void tm_comparison_compute(const tm_operand *a, const void *a_pointer, const tm_operand *b, const void *b_pointer,
                            uint64_t *out_words);
 
+/* The f32 magnitude of a difference by which it is counted; any NaN is one and the same. */
+uint32_t tm_magnitude_bits(double x, double base);
+
 /* The whole of a checked operation. */
 void tm_magnitudes_compute(const tm_operation *operation, void *const *pointers);
 

@@ -10,7 +10,7 @@
 #define NAN_BITS UINT32_C(0x7fc00000)
 #define LOW_MASK ((UINT32_C(1) << TM_MAGNITUDE_LOW_BITS) - 1)
 
-static uint32_t magnitude_bits(double x, double base) {
+uint32_t tm_magnitude_bits(double x, double base) {
   const float magnitude = x == base ? 0 : fabsf((float)(x - base));
   uint32_t bits;
   memcpy(&bits, &magnitude, sizeof bits);
@@ -53,6 +53,6 @@ void tm_magnitudes_compute(const tm_operation *operation, void *const *pointers)
     n = tm_min_u64(left, TM_READER_ELEMENTS);
     tm_element_reader_next(&readers[0], n, x, NULL);
     tm_element_reader_next(&readers[1], n, base, NULL);
-    for (uint64_t i = 0; i < n; i++) count(operation->attributes, magnitude_bits(x[i], base[i]), &row);
+    for (uint64_t i = 0; i < n; i++) count(operation->attributes, tm_magnitude_bits(x[i], base[i]), &row);
   }
 }

@@ -263,7 +263,12 @@ def check_formats(folder):
     (folder / "out.gguf").unlink()
     odd = write(folder, "odd", {"w": ("f32", values((4, 33)))})
     run = files.merge(RUNNER, "linear", folder / "out.gguf", [odd], sets=[f"f:-:{0x108}"])
-    assert run.code == 1 and "no multiple of the type's block" in run.text(), run.text()
+    assert run.code == 1 and "its last dimension, 33, is no multiple of the 32 elements of a block" in run.text(), run.text()
+    even = write(folder, "even", {"w": ("f32", values((4, 32))), "odd": ("f32", values((4, 33))), "bytes": ("u8", numpy.ones(3))})
+    run = files.merge(RUNNER, "linear", folder / "out.gguf", [even], sets=[f"f:-:{0x108}"], other=OTHER["skip"])
+    assert run.code == 0 and list(files.read_gguf(folder / "out.gguf")[0]) == ["w"], run.text()
+    assert plan_of(run, "bytes")["message"] == "u8: GGUF has no such type, but safetensors has; left out", run.text()
+    (folder / "out.gguf").unlink()
     _, found = works(folder, "linear", [blocks, blocks], sets=["f:-:2"])
     assert found["w"].kind == "f32" and numpy.array_equal(found["w"].values(), files.make("q8_0", values((4, 64))).values())
     typed = files.write_gguf(folder / "typed.gguf", {"w": files.make("f32", values((4, 64)))}, {"general.file_type": "0"})
@@ -384,6 +389,65 @@ def check_nonfinite(folder):
         assert run.rows()["w"]["change_rel"] == "", "there is nothing to compare with"
 
 
+def nans(kind, count):
+    """Signalling and quiet ones, of both signs and with all sorts of payloads, and some numbers."""
+    word, exponent = {"f32": (numpy.uint32, 0x7F800000), "f16": (numpy.uint16, 0x7C00), "bf16": (numpy.uint16, 0x7F80),
+                      "f64": (numpy.uint64, 0x7FF0000000000000)}[kind]
+    generator = numpy.random.default_rng(9)
+    bits = generator.integers(1, 64, count, numpy.uint64) | numpy.uint64(exponent)
+    bits |= generator.integers(0, 2, count, numpy.uint64) << numpy.uint64(8 * word().itemsize - 1)
+    bits[::3] = numpy.frombuffer(files.encode(kind, values(len(bits[::3]))), word)
+    return bits.astype(word), word
+
+
+def check_nans(folder):
+    one = {"f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0, "f64": 0x7FF8000000000000}
+    for kind, quiet in one.items():
+        bits, word = nans(kind, 40_000)
+        base = files.write_safetensors(folder / "base.safetensors", {"w": files.Tensor(kind, (40_000,), bits.tobytes())})
+        a, b = (write(folder, name, {"w": (kind, values(40_000, i))}) for i, name in enumerate("ab"))
+        noisy = files.write_safetensors(folder / "noisy.safetensors", {"w": files.Tensor(kind, (40_000,), numpy.roll(bits, 1).tobytes())})
+        for method, models, keys in (("dare", [a, noisy], {"base": base, "sets": ["d:-:0.3"]}), ("task", [a, b], {"base": base}),
+                                     ("ties", [a, noisy], {"base": base, "sets": ["d:-:0.3"]}), ("linear", [base, noisy], {}),
+                                     ("linear", [base, noisy], {"sets": ["f:-:2"]})):
+            found = set()
+            for way in ({"threads": 1}, {"threads": 2}, {"only": "reference"}, {"threads": 1, "memory": 8_000_000}):
+                _, tensors = works(folder, method, models, **keys, **way)
+                found.add(tensors["w"].data)
+            assert len(found) == 1, (kind, method, "the bits of NaN depend on who computes")
+            made = numpy.frombuffer(found.pop(), word if "f:-:2" not in keys.get("sets", ()) else numpy.uint32)
+            exponent, nan = (0x7F800000, one["f32"]) if "f:-:2" in keys.get("sets", ()) else (quiet & (quiet << 1), quiet)
+            magnitudes = made & made.dtype.type(~(1 << 8 * made.itemsize - 1) & (1 << 8 * made.itemsize) - 1)
+            are_nan = magnitudes > made.dtype.type(exponent)
+            assert are_nan.any() and (made[are_nan] == nan).all(), (kind, method)
+        _, tensors = works(folder, "linear", [base])
+        assert tensors["w"].data == bits.tobytes(), "a copy keeps all bits"
+
+
+def check_small_ties(folder):
+    """Thresholds of small tensors are found on the way, those of large ones by passes of their own: a tensor and thrice the same."""
+    for kind in ("f32", "bf16", "f64"):
+        models = []
+        for seed in range(3):
+            tensors = {}
+            for count in (2, 30, 1024, 8192):
+                array = numpy.round(values(count, seed + count) * 64) / 64      # many that are equal
+                if count > 30:
+                    array[:5] = numpy.nan, numpy.inf, -numpy.inf, 0, -0.0
+                tensors[f"small.{count}"], tensors[f"large.{count}"] = (kind, array), (kind, numpy.tile(array, 12288 // count * 3))
+            models.append(write(folder, f"ties.{seed}", tensors))
+        run, found = works(folder, "ties", models[1:], base=models[0], sets=["d:-:0.5"])
+        for count in (2, 30, 1024, 8192):
+            times = 12288 // count * 3
+            assert found[f"large.{count}"].data == found[f"small.{count}"].data * times, (kind, count)
+        for path in models:
+            tensors, _ = files.read_safetensors(path)
+            files.write_safetensors(path, {name: tensor for name, tensor in tensors.items() if name.startswith("small")})
+        totals = {density: dict(cell.split("=") for cell in works(folder, "ties", models[1:], base=models[0],
+                                sets=[f"d:-:{density}"])[0].of("end")[0])["total"] for density in (0.5, 1)}
+        assert totals[0.5] == totals[1], "small tensors are read once"
+
+
 def check_file_limit(folder):
     a, b = (write(folder, name, {"w": ("f32", values((64, 1024), i))}) for i, name in enumerate("ab"))
     before = sorted(path.name for path in folder.iterdir())
@@ -402,8 +466,9 @@ def check_truncated(folder):
 
 def main():
     checks = [check_missing, check_rows, check_shapes_and_types, check_no_numbers, check_copies_in_another_format,
-              check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_long_names, check_formats, check_arguments,
-              check_targets, check_sets, check_little_memory, check_nonfinite, check_file_limit, check_truncated]
+              check_weights_as_they_are, check_lead, check_weightless, check_blocks_of_scalars, check_long_names, check_formats,
+              check_arguments, check_targets, check_sets, check_little_memory, check_nonfinite, check_nans, check_small_ties,
+              check_file_limit, check_truncated]
     for check in checks:
         with files.folder() as folder:
             check(pathlib.Path(folder))

@@ -4,6 +4,7 @@
 #include "api_case.h"
 
 #include <dirent.h>
+#include <sys/file.h>
 
 #define FOREVER UINT64_MAX
 #define MODELS 2
@@ -152,6 +153,27 @@ static void a_plan_is_carried_out_once(void **state) {
   assert_int_equal(tm_job_start_merge(plan, NULL, &second, NULL), TM_ERROR_ARGUMENT);
   tm_job_destroy(job);
   tm_merge_plan_destroy(plan);
+  assert_int_equal(others(&f), 1);
+  close_fixture(&f);
+}
+
+/* A living writer of the same holds the lock of what it writes. */
+static void who_else_writes_it_is_told(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, THREE, THREE_BYTES, 0, 0, false);
+  tm_error error = { .struct_size = sizeof error };
+  const int other = open(scratch_path(&f.files, "out.safetensors.0123456789ab.part"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  assert_true(other >= 0);
+  assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+  tm_merge_plan *plan = plan_of(&f, TM_MERGE_LINEAR);
+  tm_job *job = start(plan);
+  assert_int_equal(tm_job_wait(job, FOREVER, &error), TM_BUSY);
+  assert_int_equal(error.code, TM_BUSY);
+  assert_non_null(strstr(error.text, "somebody is writing this right now"));
+  tm_job_destroy(job);
+  tm_merge_plan_destroy(plan);
+  assert_int_equal(close(other), 0);
   assert_int_equal(others(&f), 1);
   close_fixture(&f);
 }
@@ -307,6 +329,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_plan_says_what_will_be),
     cmocka_unit_test(a_plan_is_carried_out_once),
+    cmocka_unit_test(who_else_writes_it_is_told),
     cmocka_unit_test(wrong_calls_are_refused),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(an_input_that_changes_ends_it),
