@@ -215,7 +215,8 @@ tm_status tm_writer_note(const tm_writer *writer, uint64_t index, const char **o
 tm_status tm_writer_tensor_bytes(const tm_writer *writer, uint64_t tensor, uint64_t *out_bytes);
 
 /* TM_BUSY (somebody else writes the same, or left parts on a file system without locks; may be tried again), TM_ERROR_IO (no
-   room, a limit of the process, with native_code EEXIST: a file that was not there when it was planned ...), TM_ERROR_ARGUMENT (begun before, an input in the place of an output), TM_ERROR_NO_MEMORY */
+   room, a limit of the process, with native_code EEXIST: a file that was not there when it was planned ...), TM_ERROR_ARGUMENT
+   (begun before, an input in the place of an output), TM_ERROR_NO_MEMORY */
 tm_status tm_writer_begin(tm_writer *writer, tm_error *error);
 /* The bytes [offset, offset + bytes) of a tensor, as its format has them; each byte once, pieces in any order.  When the system
    refuses a write, all that follow fail for the same reason.
