@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "merge_groups.h"
 #include "merge_words.h"
@@ -80,10 +81,45 @@ static void print_mismatch(const plan_places *places, const tm_cell *cells, uint
 
 static bool has_text(const tm_cell *cell) { return cell->defined != 0 && cell->count != 0; }
 
+/* What is said of many tensors in the same words is said of the first of them, and how many more there are. */
+#define MOST_SAID 32
+
+typedef struct said_text {
+  const char *text;             /* the plan's */
+  uint64_t    more;
+} said_text;
+
+typedef struct said_texts {
+  said_text items[MOST_SAID];
+  uint32_t  count;
+} said_texts;
+
+static bool was_said(said_texts *said, const tm_cell *message) {
+  for (uint32_t i = 0; i < said->count; i++)
+    if (strcmp(said->items[i].text, message->text) == 0) {
+      said->items[i].more++;
+      return true;
+    }
+  if (said->count < MOST_SAID) said->items[said->count++] = (said_text){ message->text, 0 };
+  return false;
+}
+
+static void print_more(const said_texts *said, uint32_t width, tm_output_stream *stream) {
+  char        text[2048];
+  tm_quantity count;
+  for (uint32_t i = 0; i < said->count; i++) {
+    if (said->items[i].more == 0) continue;
+    snprintf(text, sizeof text, "and %s more: %s", tm_quantity_count(said->items[i].more, &count), said->items[i].text);
+    tm_output_format(stream, "  ");
+    tm_printable_wrap(stream, text, 2, width);
+  }
+}
+
 /* Of the rows that have something to say those with a mismatch, or those without. */
 static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t width, tm_output_stream *stream) {
   tm_cell           cells[TM_MAX_COLUMNS];
   bool              has_begun = false;
+  said_texts        said = { .count = 0 };
   const plan_places places = find_places(plan);
   for (uint64_t row = 0; stream->error == 0 && plan_row(plan, row, cells); row++) {
     const bool is_mismatch = has_text(&cells[places.mismatch]);
@@ -92,8 +128,9 @@ static void print_rows_told(const tm_merge_plan *plan, bool mismatches, uint32_t
       tm_output_format(stream, "\n%s:\n" MISMATCH_FORMAT "tensor\n",
                        mismatches ? "what does not match" : "what else is told of tensors", "action", mismatches ? "mismatch" : "");
     has_begun = true;
-    print_mismatch(&places, cells, width, stream);
+    if (!has_text(&cells[places.message]) || !was_said(&said, &cells[places.message])) print_mismatch(&places, cells, width, stream);
   }
+  print_more(&said, width, stream);
 }
 
 static void print_mismatches(const tm_merge_plan *plan, uint32_t width, tm_output_stream *stream) {

@@ -250,13 +250,23 @@ static const char *type_of(const tm_archive_tensor *tensor) {
   return info == NULL ? tensor->type_name : info->name;
 }
 
+/* Types that can be computed with need not be the same; that they are not is told. */
+static tm_status tell_types(decision *d) {
+  const tm_merge_part *first = &d->parts.items[0], *other = NULL;
+  for (uint32_t i = d->parts.count; i-- > 1;)
+    if (d->parts.items[i].tensor->format != first->tensor->format) other = &d->parts.items[i];
+  if (other == NULL || d->item->message != NULL) return TM_OK;
+  return say(d, TM_MERGE_MISMATCH_TYPE, TM_MERGE_ACTION_COMPUTE, "%.60s in %.60s, %.60s in %.60s; each is computed with as it is",
+             type_of(first->tensor), source_name(d, first), type_of(other->tensor), source_name(d, other));
+}
+
 static tm_status decide_types(decision *d) {
   const tm_merge_part *odd = NULL;
   char what[200];
   bool are_equal = false;
   for (uint32_t i = d->parts.count; i-- > 0;)
     if (!is_number(d->parts.items[i].tensor)) odd = &d->parts.items[i];
-  if (odd == NULL) return TM_OK;
+  if (odd == NULL) return tell_types(d);
   TM_TRY(tm_merge_parts_compare(d->settings, d->arena->memory, &d->parts, &are_equal, d->error));
   if (are_equal) {
     copy_part(d, d->parts.items[0]);

@@ -370,6 +370,17 @@ class Merge(harness.CommandTest):
         self.assertNotIn("l1.w: ", out)
         self.assertNotIn("what does not match", out)
 
+    def test_types_that_differ_are_told_once(self):
+        names = ("x", "y", "z")
+        self.model("a.safetensors", **{name: ("F32", (2,), [1, 2]) for name in names})
+        self.model("b.safetensors", **{name: ("F64", (2,), [3, 4]) for name in names})
+        out, _ = self.merge("--linear", "a.safetensors", "b.safetensors")
+        self.assertEqual(self.values(), {name: [2, 3] for name in names})
+        self.assertRegex(out, r"what does not match:\n.*\n +merge +type +x: f32 in a.safetensors, f64 in b.safetensors")
+        self.assertIn("and 2 more: f32 in a.safetensors, f64 in b.safetensors", out)
+        out, _ = self.merge("-n", "-f", "--json", "--linear", "a.safetensors", "b.safetensors")
+        self.assertEqual([row["mismatch"] for row in json.loads(out)["plan"]["rows"]], ["type"] * 3)
+
     def test_dry_run_touches_nothing(self):
         self.random_models(2)
         before = self.folder_state()
