@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#if defined(__SANITIZE_THREAD__)
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 /*
@@ -70,6 +73,16 @@ static void lower_to(_Atomic uint64_t *lowest, uint64_t value) {
   }
 }
 
+/* The thread sanitizer takes its own mmap for a write, which would race with every other thread that reads there. */
+static void *map_zeros(void *pages, size_t bytes, int protection) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+#if defined(__SANITIZE_THREAD__)
+  return (void *)syscall(SYS_mmap, pages, bytes, protection, flags, -1, 0);
+#else
+  return mmap(pages, bytes, protection, flags, -1, 0);
+#endif
+}
+
 /* Everything from the failing page on becomes zeros at once: after a truncation the rest fails as well, and a fault a
    page would cost a system call each and could split the mapping into more pieces than the system allows. */
 static bool replace_pages(uintptr_t address) {
@@ -80,7 +93,7 @@ static bool replace_pages(uintptr_t address) {
   const uintptr_t page = address - address % atomic_load(&guard.page_bytes);
   /* An integer is all that siginfo gives us to make the address from. */
   void *pages = (void *)page; /* NOLINT(performance-no-int-to-ptr) */
-  if (mmap(pages, end - page, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  if (map_zeros(pages, end - page, protection) == MAP_FAILED) return false;
   lower_to(&range->fault_offset, address - begin);
   return true;
 }
