@@ -33,8 +33,6 @@ static void decode(const tm_format_info *info, const void *data, uint64_t count,
   for (uint64_t i = 0; i < count; i++) out_values[i] = tm_f64_unified(out_values[i]);
 }
 
-static uint64_t bytes_of(const tm_format_info *info, uint64_t elements) { return elements / info->block_elements * info->block_bytes; }
-
 /* Whether it is its first `unit` bytes over and over. */
 static bool repeats(const void *data, uint64_t bytes, uint64_t unit) {
   return bytes <= unit || memcmp(data, (const char *)data + unit, (size_t)(bytes - unit)) == 0;
@@ -59,7 +57,7 @@ static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const
   double values[SAMPLE_VALUES];
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->element_count;
   const uint64_t count = tm_min_u64(all, SAMPLE_VALUES), first = (all - count) / 2 / SAMPLE_VALUES * SAMPLE_VALUES;
-  TM_TRY(tm_archive_read(archive, tensor, bytes_of(info, first), data, bytes_of(info, count), error));
+  TM_TRY(tm_archive_read(archive, tensor, tm_format_bytes_of(info, first), data, tm_format_bytes_of(info, count), error));
   decode(info, data, count, values);
   *out_digest = (tm_content_digest){ .is_constant = repeats(values, count * sizeof *values, sizeof *values) };
   tm_content_hash_add(&out_digest->hash, 0, values, count * sizeof *values);
@@ -93,7 +91,7 @@ static bool add_bytes(const digest_step *step, uint64_t piece, const unsigned ch
 
 static bool add_values(const digest_step *step, uint64_t piece, const unsigned char *data, uint64_t bytes, tm_content_hash *hash) {
   double values[RUN_VALUES];
-  const uint64_t run_bytes = bytes_of(step->info, RUN_VALUES);
+  const uint64_t run_bytes = tm_format_bytes_of(step->info, RUN_VALUES);
   bool is_constant = true;
   for (uint64_t begin = 0, run = 0; begin < bytes; begin += run_bytes, run++) {
     const uint64_t count = tm_min_u64(run_bytes, bytes - begin) / step->info->block_bytes * step->info->block_elements;
@@ -119,7 +117,7 @@ static void add_pieces(void *argument, uint64_t begin, uint64_t end, uint32_t la
 }
 
 static uint64_t piece_bytes_of(const tm_format_info *info, tm_content_view view) {
-  if (view != TM_CONTENT_BYTES) return bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
+  if (view != TM_CONTENT_BYTES) return tm_format_bytes_of(info, (uint64_t)PIECE_RUNS * RUN_VALUES);
   return tm_divide_up(PIECE_BYTES, info->block_bytes) * info->block_bytes;
 }
 

@@ -64,7 +64,7 @@ bool tm_diff_result_is_equal(const tm_diff_result *result) {
   return result->road == TM_DIFF_ROAD_BYTES && result->has_equal_bytes;
 }
 
-static bool have_same_type(const tm_archive_tensor *a, const tm_archive_tensor *b) {
+bool tm_diff_have_same_type(const tm_archive_tensor *a, const tm_archive_tensor *b) {
   return a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
 }
 
@@ -77,7 +77,7 @@ static const char *verdict_on_equal(const tm_diff_result *result) {
   if (result->pair->is_tied && !result->pair->is_sole) return "tied";
   if (result->pair->is_transposed) return "transposed";
   if (!have_same_dims(a, b)) return "reshaped";
-  if (!have_same_type(a, b) || result->has_other_blocks) return "retyped";
+  if (!tm_diff_have_same_type(a, b) || result->has_other_blocks) return "retyped";
   const bool same_name = a->name.length == b->name.length &&
                          (a->name.length == 0 || memcmp(a->name.data, b->name.data, (size_t)a->name.length) == 0);
   return same_name ? "identical" : "renamed";

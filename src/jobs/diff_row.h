@@ -28,6 +28,9 @@ typedef struct tm_diff_result {
   bool                     has_other_blocks;    /* of VALUES, of one block format: some bytes differ, whatever they decode to */
 } tm_diff_result;
 
+/* One format, or, where this version knows none, one name of it. */
+bool tm_diff_have_same_type(const tm_archive_tensor *a, const tm_archive_tensor *b);
+
 /* Whether all elements are there on both sides and equal. */
 bool tm_diff_result_is_equal(const tm_diff_result *result);
 /* TM_ERROR_NO_MEMORY */

@@ -54,11 +54,6 @@ static bool counts(const tm_diff_pair *pair, uint32_t side) { return side == 0 ?
 
 static bool is_incomplete(const tm_archive_tensor *tensor) { return (tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0; }
 
-static bool have_same_type(const open_pair *open) {
-  const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
-  return a->format == b->format && (a->format != TM_FORMAT_NONE || strcmp(a->type_name, b->type_name) == 0);
-}
-
 /* One tensor, and no two of one content. */
 static bool is_same_tensor(const diff_stream *stream, const open_pair *open) {
   const tm_archive_tensor *a = open->tensors[0], *b = open->tensors[1];
@@ -71,7 +66,7 @@ static tm_diff_road road_of(const diff_stream *stream, const open_pair *open) {
   if (a == NULL || b == NULL || is_incomplete(a) || is_incomplete(b) || a->element_count != b->element_count) return TM_DIFF_ROAD_NONE;
   const bool has_values = open->infos[0] != NULL && open->infos[0]->has_arithmetic && open->infos[1] != NULL && open->infos[1]->has_arithmetic;
   if (has_values) return TM_DIFF_ROAD_VALUES;
-  if (!have_same_type(open) || a->bytes != b->bytes) return TM_DIFF_ROAD_NONE;
+  if (!tm_diff_have_same_type(a, b) || a->bytes != b->bytes) return TM_DIFF_ROAD_NONE;
   const bool has_bytes = a->bytes != 0 || a->element_count == 0 || is_same_tensor(stream, open);
   return has_bytes ? TM_DIFF_ROAD_BYTES : TM_DIFF_ROAD_NONE;
 }
@@ -145,20 +140,19 @@ static open_pair *unfinished(const diff_stream *stream) {
   return open->road == TM_DIFF_ROAD_VALUES && stream->next_element < open->tensors[0]->element_count ? open : NULL;
 }
 
-static uint64_t bytes_of(const tm_format_info *info, uint64_t elements) { return elements / info->block_elements * info->block_bytes; }
-
 /* NULL: it has to be read. */
 static const char *mapped_at(const diff_stream *stream, const open_pair *open, uint32_t side, uint64_t begin) {
   if (side == open->flipped) return NULL;
   const char *mapped = tm_archive_mapped(archive_of(stream, side), tensor_of(open->pair, side));
-  return mapped == NULL ? NULL : mapped + bytes_of(open->infos[side], begin);
+  return mapped == NULL ? NULL : mapped + tm_format_bytes_of(open->infos[side], begin);
 }
 
 static uint64_t tile_elements(const diff_stream *stream, const open_pair *open, uint64_t begin) {
   const tm_diff_setting *setting = stream->setting;
   const bool is_mapped = mapped_at(stream, open, 0, 0) != NULL && mapped_at(stream, open, 1, 0) != NULL;
   const uint64_t bytes = is_mapped ? setting->tile_bytes : tm_min_u64(setting->tile_bytes, setting->read_tile_bytes);
-  const uint64_t superblock_bytes = bytes_of(open->infos[0], TM_TILE_SUPERBLOCK_ELEMENTS) + bytes_of(open->infos[1], TM_TILE_SUPERBLOCK_ELEMENTS);
+  const uint64_t superblock_bytes = tm_format_bytes_of(open->infos[0], TM_TILE_SUPERBLOCK_ELEMENTS) +
+                                    tm_format_bytes_of(open->infos[1], TM_TILE_SUPERBLOCK_ELEMENTS);
   return tm_tensor_tile_elements(superblock_bytes, bytes, open->tensors[0]->element_count - begin);
 }
 
@@ -194,7 +188,7 @@ static tm_status next_tile(void *context, tm_work_stream_piece *out_piece, tm_er
   const uint64_t begin = stream->next_element, elements = tile_elements(stream, open, begin);
   const tm_status status = fill_request(stream, open, begin, elements, &out_piece->request, error);
   if (status != TM_OK) return tm_tensor_name_failure(open->tensors[0], status, error);
-  out_piece->bytes = bytes_of(open->infos[0], elements) + bytes_of(open->infos[1], elements);
+  out_piece->bytes = tm_format_bytes_of(open->infos[0], elements) + tm_format_bytes_of(open->infos[1], elements);
   out_piece->begin = begin;
   out_piece->subject = open;
   stream->next_element += elements;
@@ -212,7 +206,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   tm_op_find(TM_OP_COMPARE_TENSORS)->combine_words(open->words, result);
   tm_job_count_use(stream->setting->job, outcome, piece->bytes);
   tm_tensor_tile_adapt(&stream->setting->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
-  advance_progress(stream, open, bytes_of(open->infos[0], elements), bytes_of(open->infos[1], elements));
+  advance_progress(stream, open, tm_format_bytes_of(open->infos[0], elements), tm_format_bytes_of(open->infos[1], elements));
   atomic_fetch_sub(&open->elements_left, elements);
   return TM_OK;
 }
@@ -233,7 +227,7 @@ static tm_status read_part(const diff_stream *stream, const open_pair *open, uin
   if (side == open->flipped)
     return tm_transposed_read(archive, tensor, piece->begin, elements, stream->setting->runner->cancelled, memory, error);
   const tm_format_info *info = open->infos[side];
-  return tm_archive_read(archive, tensor, bytes_of(info, piece->begin), memory, bytes_of(info, elements), error);
+  return tm_archive_read(archive, tensor, tm_format_bytes_of(info, piece->begin), memory, tm_format_bytes_of(info, elements), error);
 }
 
 /* Of a mapped file that was cut off only zeros are left: many tiles of them would take their time. */
@@ -251,7 +245,7 @@ static void compare_blocks(open_pair *open, uint64_t elements, void *const *poin
   const tm_format_info *info = open->infos[0];
   if (info != open->infos[1] || info->kind != TM_KIND_BLOCK || open->flipped != NO_SIDE) return;
   if (atomic_load_explicit(&open->has_other_blocks, memory_order_relaxed) != 0) return;
-  if (memcmp(pointers[0], pointers[1], (size_t)bytes_of(info, elements)) != 0) atomic_store(&open->has_other_blocks, 1);
+  if (memcmp(pointers[0], pointers[1], (size_t)tm_format_bytes_of(info, elements)) != 0) atomic_store(&open->has_other_blocks, 1);
 }
 
 /* What is not mapped is read into the room, b's part behind a's. */
@@ -263,7 +257,7 @@ static tm_status place_tile(const diff_stream *stream, const tm_work_stream_piec
   for (uint32_t side = 0; side < 2; side++) {
     out_pointers[side] = (void *)(uintptr_t)mapped_at(stream, open, side, piece->begin);
     places[side] = offset;
-    if (out_pointers[side] == NULL) offset += aligned_bytes(bytes_of(open->infos[side], piece_elements(piece)));
+    if (out_pointers[side] == NULL) offset += aligned_bytes(tm_format_bytes_of(open->infos[side], piece_elements(piece)));
   }
   if (offset == 0) return TM_OK;
   char *memory = tm_work_stream_room_take(room, offset);

@@ -49,4 +49,9 @@ bool tm_gguf_type_is_retired(uint32_t gguf_type);
 /* Bytes of `elements` elements along the last axis; false when they do not fill whole blocks or the size overflows. */
 bool tm_format_bytes(const tm_format_info *info, uint64_t elements, uint64_t *out_bytes);
 
+/* The bytes of so many dense elements: whole blocks. */
+static inline uint64_t tm_format_bytes_of(const tm_format_info *info, uint64_t elements) {
+  return elements / info->block_elements * info->block_bytes;
+}
+
 #endif
