@@ -32,7 +32,7 @@ static bool cut_component(tm_string *name, tm_string *out_component) {
   return true;
 }
 
-/* Each is hashed with what came before it: hashes of short texts under small seeds, added up, would be the same for "5.3" and "2.4". */
+/* Each with what came before it: hashes of short texts under small seeds, added up, would be the same for "5.3" and "2.4". */
 static uint64_t hash_numbers(tm_string name) {
   uint64_t hash = NO_NUMBERS;
   for (tm_string component; cut_component(&name, &component);)
@@ -110,7 +110,7 @@ static uint64_t next_of_side(const matcher *m, uint64_t place, uint32_t side) {
   return place;
 }
 
-/* Those of [begin, end) share `level`.  What is close: one each of names that end alike; or, of one layer, as many on either side. */
+/* Those of [begin, end) share `level`.  Close are one each of names that end alike; or, of a layer, as many on either side. */
 static void pair_group(const matcher *m, uint64_t begin, uint64_t end, uint32_t level) {
   uint64_t counts[2] = { 0, 0 };
   for (uint64_t i = begin; i < end; i++) counts[sorted_at(m, i)->side]++;

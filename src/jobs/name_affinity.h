@@ -25,9 +25,9 @@ typedef struct tm_named_item {
   uint64_t  partner;            /* an item of the other side, or TM_NO_PARTNER */
 } tm_named_item;
 
-/* Fills in partners, in linear time.  All of the smaller side get one; with `only_close` a pair has the same numbers and the last two
-   components in common, and nobody else of either side does; or it has the same numbers, and there are as many of these on one side
-   as on the other.  `cancelled` may be NULL.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
+/* Fills in partners, in linear time.  All of the smaller side get one; with `only_close` a pair has the same numbers and the last
+   two components in common, and nobody else of either side does; or it has the same numbers, and there are as many of these on one
+   side as on the other.  `cancelled` may be NULL.   TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED */
 tm_status tm_name_affinity_match(tm_memory *memory, tm_named_item *items, uint64_t count, bool only_close,
                                  const _Atomic uint32_t *cancelled);
 

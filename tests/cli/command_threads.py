@@ -25,8 +25,8 @@ class FewThreads(harness.CommandTest):
         def limit():
             resource.setrlimit(resource.RLIMIT_STACK, (STACK, STACK))
             resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        done = subprocess.run([harness.COMMAND, *map(str, arguments)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, preexec_fn=limit)
+        done = subprocess.run([harness.COMMAND, *map(str, arguments)], cwd=self.folder, env=self.environment(), timeout=60,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit)
         self.assertEqual(done.returncode, code, done.stderr.decode())
 
     @unittest.skipIf(SANITIZED, "a sanitizer needs the whole address space")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A crew whose threads the system refuses, all or some; and how late ones are kept out.  pthread_create is wrapped by the linker. */
+/* A crew some of whose threads the system refuses, or all.  pthread_create is wrapped by the linker. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -119,7 +119,8 @@ static void numbers_of(const char *name, char *out_text) {
   const char *begin, *end;
   *out_text = '\0';
   for (uint32_t i = 0; (end = end_of(name, i, &begin)) != NULL; i++)
-    if (begin != end && strspn(begin, "0123456789") >= (size_t)(end - begin)) strcat(strncat(out_text, begin, (size_t)(end - begin)), " ");
+    if (begin != end && strspn(begin, "0123456789") >= (size_t)(end - begin))
+      strcat(strncat(out_text, begin, (size_t)(end - begin)), " ");
 }
 
 static uint32_t shared_levels(const char *a, const char *b) {
@@ -157,7 +158,8 @@ static void pair_alike(tm_named_item *items, uint64_t count, uint64_t with, uint
     groups[items[i].side][counts[items[i].side]++] = &items[i];
   }
   numbers_of(items[with].name.data, numbers);
-  const bool is_close = (level >= 3 && counts[0] == 1 && counts[1] == 1) || (level != 0 && numbers[0] != '\0' && counts[0] == counts[1]);
+  const bool is_layer = level != 0 && numbers[0] != '\0' && counts[0] == counts[1];
+  const bool is_close = is_layer || (level >= 3 && counts[0] == 1 && counts[1] == 1);
   for (uint64_t i = 0; i < counts[0] && i < counts[1] && (is_close || !only_close); i++) {
     groups[0][i]->partner = groups[1][i]->item;
     groups[1][i]->partner = groups[0][i]->item;
