@@ -41,9 +41,11 @@ typedef struct tm_cell tm_cell;
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
- * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
- * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too;
- * weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be
+ * Where the factors of linear and slerp have to sum to 1, equal inputs give their own bits, whatever the float format, but for NaN.
+ * To that end these factors are multiples of 2^-28 and sum to 1 exactly, the remainder going to the largest; where an input is f64
+ * they are what dividing gives, and there, and where a weight is below 0, elements that all inputs have alike are taken over.  Those
+ * on slerp's arc, and weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS), are not rounded.  With t = 0 and t = 1 slerp
+ * is the first and the second model.  A weight of 0 leaves the model out: nothing of it can be
  * missing, and what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.
  * The inputs are taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor
  * the order in which they are named change a byte of a tensor; but for dare, whose masks are keyed by the seed, the tensor's name,

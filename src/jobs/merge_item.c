@@ -298,15 +298,24 @@ static tm_status find_linear_factors(decision *d) {
   const bool is_slerp = d->settings->method == TM_MERGE_SLERP;          /* of which one model is left, or there was one */
   if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) return TM_OK;
   for (uint32_t i = 0; i < parts->count; i++) weights[i] = is_slerp ? 1 : parts->items[i].weight;
-  if (!tm_merge_weights_normalize(weights, parts->count)) {
+  if (!tm_merge_weights_normalize(weights, parts->count, d->item->is_wide == 0)) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
     return tm_fail(d->error, TM_ERROR_ARGUMENT,
                    "tensor '%s': the weights sum to 0 (or nearly, beside the largest; or to infinity); keep them as "
                    "they are, or give others", shown);
   }
-  for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
+  for (uint32_t i = 0; i < parts->count; i++) {
+    parts->items[i].weight = weights[i];
+    d->item->is_mean |= d->item->is_wide != 0 || weights[i] < 0;
+  }
   return drop_weightless(d);
+}
+
+static bool are_wide(const tm_merge_parts *parts) {
+  bool are = false;
+  for (uint32_t i = 0; i < parts->count; i++) are = are || parts->items[i].tensor->format == TM_FORMAT_F64;
+  return are;
 }
 
 static tm_status find_factors(decision *d) {
@@ -315,6 +324,7 @@ static tm_status find_factors(decision *d) {
   item->method = d->settings->method;
   item->t = d->figures.t;
   item->scale = d->figures.scale;
+  item->is_wide = are_wide(&d->parts);
   for (uint32_t i = 0; i < d->parts.count; i++)
     if (!isfinite(d->parts.items[i].weight * item->scale))
       return tm_fail(d->error, TM_ERROR_ARGUMENT, "merge: a weight of %g times a scale of %g is no finite number",

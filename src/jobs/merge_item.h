@@ -31,7 +31,8 @@ typedef struct tm_merge_item {
   uint32_t              method;         /* TM_MERGE_*: linear also where one input is left */
   uint8_t               action;         /* tm_merge_action */
   uint8_t               mismatch;       /* tm_merge_mismatch */
-  uint16_t              reserved;
+  uint8_t               is_wide;        /* an input has values of more than 24 bits: factors are on no grid (merge_weights.h) */
+  uint8_t               is_mean;        /* factors sum to 1, and equal elements may need merge_equals.h to stay what they are */
   uint32_t              format;         /* of the result; TM_FORMAT_NONE: what type_name says */
   const char           *type_name;
   const uint64_t       *dims;

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "jobs/merge_equals.h"
 #include "jobs/merge_nans.h"
 #include "jobs/merge_tiles.h"
 #include "jobs/merge_trim.h"
@@ -61,11 +62,11 @@ static void load_settings(const tm_merge_open *open, const tm_work_stream_piece 
 static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
   const tm_merge_item *item = open->item;
   const tm_operand *operands = piece->request.operands;
-  const tm_merge_trim_input base = { operands[0].format, pointers[0] };
+  const tm_merge_elements base = { operands[0].format, pointers[0] };
   if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
   for (uint32_t i = 1; i < item->input_count; i++) {
     if (!(item->inputs[i].density < 1)) continue;
-    const tm_merge_trim_input model = { operands[i + 1].format, pointers[i + 1] };
+    const tm_merge_elements model = { operands[i + 1].format, pointers[i + 1] };
     const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
                                                      tm_merge_trim_kept(item->common_count, item->inputs[i].density));
     memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
@@ -278,6 +279,38 @@ static void unify(tm_merge_lanes *lanes, uint32_t format, uint64_t elements, voi
   tm_pool_run(pool, tm_divide_up(elements, TM_MERGE_UNIT_ELEMENTS), UNITS_TOGETHER, unify_units, &computed);
 }
 
+/* Inputs of a mean and what was computed of them. */
+typedef struct mean_values {
+  tm_merge_elements inputs[TM_MERGE_MOST_SOURCES];
+  uint32_t          input_count;
+  computed_values   computed;
+} mean_values;
+
+static void keep_units(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const mean_values *mean = argument;
+  const computed_values *computed = &mean->computed;
+  const uint64_t first = begin * TM_MERGE_UNIT_ELEMENTS;
+  tm_merge_elements inputs[TM_MERGE_MOST_SOURCES];
+  (void)lane;
+  for (uint32_t i = 0; i < mean->input_count; i++) {
+    const tm_merge_elements *input = &mean->inputs[i];
+    inputs[i] = (tm_merge_elements){ input->format, (const unsigned char *)input->data + tm_merge_bytes_of(input->format, first) };
+  }
+  tm_merge_equals_keep(inputs, mean->input_count, tm_min_u64(computed->elements, end * TM_MERGE_UNIT_ELEMENTS) - first,
+                       computed->format, computed->data + tm_merge_bytes_of(computed->format, first));
+}
+
+static void keep_equal(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, void *const *pointers, computed_values computed) {
+  const tm_merge_open *open = piece->subject;
+  mean_values mean = { .input_count = 0, .computed = computed };
+  if (!open->keeps_equal || piece->begin >= open->item->common_count) return;
+  for (uint32_t i = 0; i < piece->request.input_count; i++)
+    if (tm_merge_piece_input(open, piece, i) != NULL)
+      mean.inputs[mean.input_count++] = (tm_merge_elements){ piece->request.operands[i].format, pointers[i] };
+  tm_pool *pool = atomic_load(&lanes->plan->inventory->pool);
+  tm_pool_run(pool, tm_divide_up(computed.elements, TM_MERGE_UNIT_ELEMENTS), UNITS_TOGETHER, keep_units, &mean);
+}
+
 static bool has_nonfinite(const void *words) {
   uint64_t count;
   memcpy(&count, (const unsigned char *)words + TM_COMPARISON_NONFINITE * sizeof count, sizeof count);
@@ -335,6 +368,7 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
   void *data = pointers[piece->request.input_count];
   const values computed = { tm_merge_computed_format(open->item), data };
   *out_result = computed;
+  keep_equal(lanes, piece, pointers, (computed_values){ computed.format, elements, data });
   if (is_blocks(open)) {
     unify(lanes, computed.format, elements, data);
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));

@@ -33,6 +33,7 @@ static void set_linear(tm_merge_open *open) {
   double weights[TM_MERGE_MOST_SOURCES];
   for (uint32_t i = 0; i < open->item->input_count; i++) weights[i] = open->item->inputs[i].weight;
   set_weights(open, weights);
+  open->keeps_equal = open->item->is_mean != 0;
 }
 
 /* What decides which elements of a model's difference are kept. */
@@ -74,8 +75,9 @@ static void set_slerp(tm_merge_open *open) {
   double weights[2], angle;
   const double dot = word_sum(open, TM_COMPARISON_DOT);
   const double square_a = word_sum(open, TM_COMPARISON_NORM_A), square_b = word_sum(open, TM_COMPARISON_NORM_B);
-  tm_merge_weights_slerp(dot, square_a, square_b, open->item->t, weights, &angle);
+  tm_merge_weights_slerp(dot, square_a, square_b, open->item->t, open->item->is_wide == 0, weights, &angle);
   set_weights(open, weights);
+  open->keeps_equal = isnan(angle) && open->item->is_wide != 0;
   if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (linear)", weights[0], weights[1]);
   else (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (angle %.6g)", weights[0], weights[1], angle);
   open->weights_text = open->text;

@@ -31,6 +31,7 @@ typedef struct tm_merge_open {
   uint64_t                 done_count;          /* elements that pieces have brought in */
   uint32_t                 number_count;        /* settings of the operation */
   uint64_t                 numbers[TM_MERGE_MOST_SETTINGS];
+  bool                     keeps_equal;         /* what all inputs have alike is the result (merge_equals.h) */
   uint64_t                 above_count;         /* differences of the threshold's size or more that are still to be found */
   uint32_t                 upper;
   uint64_t                *words;       /* what looking found: TM_MAGNITUDE_BINS or TM_COMPARISON_WORDS */
