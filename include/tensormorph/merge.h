@@ -152,9 +152,9 @@ typedef struct tm_merge_plan tm_merge_plan;
  * have come behind) and its metadata, and beside them the key TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed
  * and models of this merge.  Models have file names, with as many folders before as it takes to tell them apart, and the hash of
  * what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name
- * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied.  Where
- * rows differ, those that all have and the further ones are cut apart, and the number of the first further element is added to the
- * seeds of the latter.  A checkpoint that is named twice has one hash.
+ * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied, of
+ * however many parts.  Of a tensor whose further rows nobody took over, what was read ends with the rows that all have, within a piece,
+ * perhaps.  A checkpoint that is named twice has one hash.
  * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
  * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each
  * other.

@@ -124,7 +124,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
 static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t offset, const void *data, uint64_t bytes) {
   const tm_merge_item *item = open->item;
   tm_content_hash hash = { 0, 0 };
-  tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
+  tm_merge_hash_add(item->name, item->format, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
   tm_mutex_lock(&state->lanes.lock);
   tm_content_hash_merge(&state->lanes.hashes[state->plan->settings.same_as[item->inputs[0].source]], &hash);
   tm_mutex_unlock(&state->lanes.lock);

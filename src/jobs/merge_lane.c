@@ -31,13 +31,18 @@ static const tm_archive *archive_of(const tm_merge_open *open, const tm_merge_in
 
 static bool is_blocks(const tm_merge_open *open) { return tm_merge_computed_format(open->item) != open->item->format; }
 
+/* What is read before an input, to be hashed with it. */
+static uint64_t lead_in_bytes(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t input) {
+  return tm_merge_bytes_of(piece->request.operands[input].format, tm_merge_piece_lead_in(open, piece));
+}
+
 static uint64_t room_bytes(const tm_merge_open *open, const tm_work_stream_piece *piece) {
   const uint64_t elements = tm_merge_piece_elements(piece);
   uint64_t bytes = SETTINGS_BYTES + WORDS_BYTES;
   for (uint32_t i = 0; i < piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
     if (input != NULL && tm_archive_mapped(archive_of(open, input), input->tensor) == NULL)
-      bytes += padded(piece->request.operands[i].byte_count);
+      bytes += padded(piece->request.operands[i].byte_count + lead_in_bytes(open, piece, i));
   }
   if (tm_merge_piece_computes(piece) && is_blocks(open)) bytes += padded(tm_merge_bytes_of(open->item->format, elements));
   return bytes;
@@ -91,12 +96,13 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
     }
     const tm_archive *archive = archive_of(open, input);
     const char *mapped = tm_archive_mapped(archive, input->tensor);
-    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin);
-    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next;
+    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin), before = lead_in_bytes(open, piece, i);
+    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next + before;
     if (mapped != NULL) continue;
-    const tm_status status = tm_archive_read(archive, input->tensor, offset, places.next, operand->byte_count, error);
+    const uint64_t read_bytes = before + operand->byte_count;
+    const tm_status status = tm_archive_read(archive, input->tensor, offset - before, places.next, read_bytes, error);
     TM_TRY(tm_merge_name_tensor(open->item, status, error));
-    places.next += padded(operand->byte_count);
+    places.next += padded(read_bytes);
   }
   trim_small(open, piece, out_pointers, places.settings);
   return TM_OK;
@@ -171,9 +177,8 @@ static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece 
 
 /* --------------------------------------------------------------------------------------------------------- hashing ---- */
 
-void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t origin, uint64_t unit, const void *data, uint64_t bytes,
-                       tm_content_hash *hash) {
-  const uint64_t first = tm_hash_number(name.data, name.length, 0) + origin + unit, unit_bytes = tm_merge_unit_of(format);
+void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t unit, const void *data, uint64_t bytes, tm_content_hash *hash) {
+  const uint64_t first = tm_hash_number(name.data, name.length, 0) + unit, unit_bytes = tm_merge_unit_of(format);
   const unsigned char *next = data;
   for (uint64_t done = 0, index = first; done < bytes; done += unit_bytes, index++)
     tm_content_hash_add(hash, index, next + done, tm_min_u64(unit_bytes, bytes - done));
@@ -206,17 +211,26 @@ static bool is_hashed(const finishing *f, uint32_t operand) {
   return false;
 }
 
+/* A unit of which the rest has more is hashed with it. */
+static uint64_t left_to_rest(const finishing *f, uint64_t end, const tm_merge_input *input) {
+  const tm_merge_item *item = f->open->item;
+  const uint32_t *same_as = f->open->settings->same_as;
+  if (item->rest == NULL || f->piece->begin + end != item->common_count) return 0;
+  return same_as[item->rest->source] == same_as[input->source] ? item->common_count % TM_MERGE_UNIT_ELEMENTS : 0;
+}
+
 static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
   const tm_merge_open *open = f->open;
-  const uint64_t origin = f->piece->begin < open->item->common_count ? 0 : open->item->common_count;
-  const uint64_t unit = (f->piece->begin - origin + first) / TM_MERGE_UNIT_ELEMENTS;
+  const uint64_t lead_in = tm_merge_piece_lead_in(open, f->piece);
+  const uint64_t unit = (f->piece->begin + first) / TM_MERGE_UNIT_ELEMENTS;
   for (uint32_t i = 0; i < f->piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, f->piece, i);
     const uint32_t format = f->piece->request.operands[i].format;
     tm_content_hash hash = { 0, 0 };
     if (input == NULL || is_hashed(f, i)) continue;
+    const uint64_t hashed = lead_in + elements - left_to_rest(f, first + elements, input);
     const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
-    tm_merge_hash_add(open->item->name, format, origin, unit, data, tm_merge_bytes_of(format, elements), &hash);
+    tm_merge_hash_add(open->item->name, format, unit, data - tm_merge_bytes_of(format, lead_in), tm_merge_bytes_of(format, hashed), &hash);
     tm_mutex_lock(&f->lanes->lock);
     tm_content_hash_merge(&f->lanes->hashes[open->settings->same_as[input->source]], &hash);
     tm_mutex_unlock(&f->lanes->lock);
