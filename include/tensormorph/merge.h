@@ -138,6 +138,8 @@ typedef struct tm_merge_options {
   uint32_t writer_format;               /* TM_WRITER_*; 0: GGUF for a path that ends in .gguf, else safetensors */
   uint32_t reserved;
   uint64_t shard_bytes;                 /* as in tm_writer_options */
+  const volatile uint32_t *cancelled;   /* not 0: the plan is wanted no more; set by another thread, atomically, or by a signal
+                                           handler.  NULL: it is */
 } tm_merge_options;
 
 /* ---------------------------------------------------------------------------------------------------------- plan ---- */
@@ -157,12 +159,12 @@ typedef struct tm_merge_plan tm_merge_plan;
  * perhaps.  A checkpoint that is named twice has one hash.
  * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
  * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each
- * other.
+ * other.  `cancelled` ends it soon, wherever it is.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
  * common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
- * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
+ * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
                                tm_error *error);

@@ -37,7 +37,7 @@ tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *give
   tm_merge_settings settings = {
     .method = options.method, .sources = sources, .rules = options.rules, .rule_count = options.rule_count, .flags = options.flags,
     .missing = options.missing, .rows = options.rows, .other = options.other, .writer_format = options.writer_format,
-    .seed = options.seed, .shard_bytes = options.shard_bytes, .path = path,
+    .seed = options.seed, .shard_bytes = options.shard_bytes, .path = path, .cancelled = options.cancelled,
   };
   TM_TRY(list_sources(&options, sources, &settings, error));
   return tm_merge_plan_make(&context->memory, context->inventory, &context->runner, &settings, out_plan, error);

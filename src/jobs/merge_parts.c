@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "jobs/cancel_wish.h"
 
 #define COMPARED_BYTES (UINT64_C(1) << 18)
 
@@ -140,6 +141,7 @@ static tm_status compare_two(const tm_merge_settings *settings, const tm_merge_p
   if (!*out_are_equal || (left == right && a->index == b->index)) return TM_OK;
   for (uint64_t offset = 0; offset < a->tensor->bytes && *out_are_equal; offset += COMPARED_BYTES) {
     const uint64_t bytes = tm_min_u64(COMPARED_BYTES, a->tensor->bytes - offset);
+    TM_TRY(tm_cancel_wish_check(settings->cancelled, error));
     TM_TRY(find_bytes(left, a->index, offset, bytes, room, &left_bytes, error));
     TM_TRY(find_bytes(right, b->index, offset, bytes, room + COMPARED_BYTES, &right_bytes, error));
     *out_are_equal = memcmp(left_bytes, right_bytes, (size_t)bytes) == 0;

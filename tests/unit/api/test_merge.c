@@ -206,6 +206,42 @@ static void wrong_calls_are_refused(void **state) {
   close_fixture(&f);
 }
 
+/* Whatever it does at that moment: the last that it looks at is each tensor, and all bytes of what is equal. */
+static void planning_ends_when_it_is_wanted_no_more(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, THREE, THREE_BYTES, 0, 0, false);
+  uint64_t cancelled_count = 0, whole_count = 0;
+  for (uint64_t k = 0; whole_count == 0; k++) {
+    tm_merge_options options = options_of(&f, TM_MERGE_LINEAR);
+    tm_error error = { .struct_size = sizeof error };
+    tm_merge_plan *plan = NULL;
+    const uint64_t calls = atomic_load(&f.heap.calls);
+    options.cancelled = &f.heap.cancelled;
+    f.heap.cancelled = k == 0;
+    f.heap.cancel_at = k == 0 ? 0 : calls + k;
+    const tm_status status = tm_merge_plan_create(f.context, &options, f.out, &plan, &error);
+    assert_true(status == TM_OK || status == TM_ERROR_CANCELLED);
+    if (status == TM_ERROR_CANCELLED) assert_string_equal(error.text, "cancelled");
+    cancelled_count += status == TM_ERROR_CANCELLED;
+    whole_count += atomic_load(&f.heap.calls) < calls + k;      /* it came too late */
+    f.heap.cancelled = 0;
+    if (status == TM_OK) {
+      f.heap.cancelled = 1;     /* which is nothing to the job */
+      tm_job *job = start(plan);
+      assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+      tm_job_destroy(job);
+      assert_int_equal(unlink(f.out), 0);
+    }
+    tm_merge_plan_destroy(plan);
+    assert_true(k < 5000);
+  }
+  f.heap.cancel_at = 0;
+  assert_true(cancelled_count >= 4);    /* at once, and as long as there are tensors to come */
+  assert_int_equal(others(&f), 0);
+  close_fixture(&f);
+}
+
 /* ---- what does not go well ---- */
 
 /* Through all that a plan and its job allocate. */
@@ -331,6 +367,7 @@ int main(void) {
     cmocka_unit_test(a_plan_is_carried_out_once),
     cmocka_unit_test(who_else_writes_it_is_told),
     cmocka_unit_test(wrong_calls_are_refused),
+    cmocka_unit_test(planning_ends_when_it_is_wanted_no_more),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(an_input_that_changes_ends_it),
     cmocka_unit_test(little_is_done_after_a_cancel),
