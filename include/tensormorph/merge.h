@@ -76,7 +76,8 @@ typedef struct tm_merge_rule {
   uint32_t what;                        /* TM_MERGE_SET_* */
   uint32_t model;                       /* of WEIGHT and DENSITY: index, or TM_MERGE_EVERY_MODEL; else it must be 0 */
   double   value;                       /* of all but FORMAT */
-  uint32_t format;                      /* of FORMAT: any float, or a block format with an encoder; TM_FORMAT_NONE: the default */
+  uint32_t format;                      /* of FORMAT: any float, or a block format with an encoder; TM_FORMAT_NONE: the default.
+                                           Integers and bool stay what they are, which the plan tells */
   uint32_t reserved;
 } tm_merge_rule;
 
@@ -144,8 +145,8 @@ typedef struct tm_merge_options {
 
 /* ---------------------------------------------------------------------------------------------------------- plan ---- */
 
-/* [any thread] for what is told of it; it never changes, but for the hashes in tm_merge_plan_provenance,
-   and is destroyed after its job. */
+/* [any thread] for what is told of it; it never changes, but for the hashes in tm_merge_plan_provenance and the arcs of slerp in
+   tm_merge_plan_part, and is destroyed after its job. */
 typedef struct tm_merge_plan tm_merge_plan;
 
 /*
@@ -162,8 +163,8 @@ typedef struct tm_merge_plan tm_merge_plan;
  * other.  `cancelled` ends it soon, wherever it is.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
- * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
- * common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
+ * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing or that are all 0, no tensor that
+ * models have in common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
  * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
@@ -194,12 +195,30 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
  * as text, and a scale that is not 1; of slerp t), mismatch ("", "missing", "rows", "shape", "type", "format": the file cannot hold
- * the result), message ("" or a sentence: what does not match and what is done, or a weight that is too small to count).
+ * the result), message ("" or a sentence: what does not match and what is done, a weight that is too small to count, or a format
+ * that is asked for in vain).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
 uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan);
 /* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last, TM_ERROR_NO_MEMORY */
 tm_status tm_merge_plan_row(const tm_merge_plan *plan, uint64_t row, tm_cell *out_cells);
+
+#define TM_MERGE_PART_BASE 0xffffffffu
+
+/* One of those that take part in a row, as numbers: what the columns models and weights tell in words. */
+typedef struct tm_merge_part_description {
+  uint32_t    struct_size;
+  uint32_t    model;                    /* its index among those of the options; TM_MERGE_PART_BASE */
+  const char *name;                     /* as in models; lives as long as the plan */
+  double      weight;                   /* its factor, or that of its difference without scale and density; of slerp 1 - t and t,
+                                           and the factors when the job has written the tensor; NaN: the base, which has none */
+  double      density;                  /* NaN: its method knows none, or it is the base */
+  double      scale;                    /* of the row's method; NaN: it knows none */
+  double      angle;                    /* of slerp, in radians, when the job has written the tensor; NaN: linear, or no such thing */
+} tm_merge_part_description;
+/* In the order of the arithmetic, a base first; a copy has one, what is left out or refused has none.
+   TM_OK, TM_END past the last of that row */
+tm_status tm_merge_plan_part(const tm_merge_plan *plan, uint64_t row, uint32_t part, tm_merge_part_description *out_description);
 /* What stands in the way: one sentence each, of refused tensors one for all of a kind.   TM_OK, TM_END past the last */
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem);
 /* What is worth knowing: what is odd about the inputs, metadata that the format cannot hold ...   TM_OK, TM_END past the last */

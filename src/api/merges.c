@@ -64,6 +64,16 @@ tm_status tm_merge_plan_row(const tm_merge_plan *const_plan, uint64_t row, tm_ce
   return row < plan->item_count ? tm_merge_plan_row_fill(plan, row, out_cells) : TM_END;
 }
 
+tm_status tm_merge_plan_part(const tm_merge_plan *const_plan, uint64_t row, uint32_t part,
+                             tm_merge_part_description *out_description) {
+  tm_merge_plan *plan = (tm_merge_plan *)(uintptr_t)const_plan;
+  tm_merge_part_description description;
+  if (!tm_merge_plan_part_at(plan, row, part, &description)) return TM_END;
+  description.struct_size = out_description->struct_size;
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
+}
+
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem) {
   if (index >= plan->problem_count) return TM_END;
   *out_problem = plan->problems[index];

@@ -338,6 +338,14 @@ static tm_status find_factors(decision *d) {
 
 /* ------------------------------------------------------------------------------------------------------- the result ---- */
 
+/* A format is asked for, but integers are no weights: rounding an index or a mask to a float is nobody's wish. */
+static tm_status tell_kept(decision *d, const tm_archive_tensor *tensor, uint32_t wanted) {
+  const char *before = d->item->message;
+  if (wanted == TM_FORMAT_NONE || wanted == tensor->format) return TM_OK;
+  return say(d, (tm_merge_mismatch)d->item->mismatch, TM_MERGE_ACTION_COPY, "%s%s%.60s stays what it is; a type for results is for "
+             "floats and blocks only", before == NULL ? "" : before, before == NULL ? "" : "; ", type_of(tensor));
+}
+
 /* What is copied stays what it is, unless it is asked for in another form and can be. */
 static tm_status choose_format(decision *d) {
   tm_merge_item *item = d->item;
@@ -348,7 +356,8 @@ static tm_status choose_format(decision *d) {
   if (is_single && !is_number(first)) {
     item->action = TM_MERGE_ACTION_COPY;
     item->format = first->format;
-    if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
+    if (!is_closed(first)) return tell_kept(d, first, wanted);
+    if (wanted == TM_FORMAT_NONE || wanted == first->format) return TM_OK;
     char what[160];
     (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
                    tm_format_find(wanted)->name);

@@ -23,6 +23,12 @@ typedef struct tm_merge_input {
   double   density;
 } tm_merge_input;
 
+/* What slerp found on its way. */
+typedef struct tm_merge_arc {
+  double factors[2];
+  double angle;                         /* NaN: mixed linearly */
+} tm_merge_arc;
+
 typedef struct tm_merge_item {
   tm_string             name;
   const tm_merge_input *inputs;         /* that are read: a base first, then models in the order of the arithmetic; of a copy one */
@@ -42,6 +48,7 @@ typedef struct tm_merge_item {
   uint32_t              rank;
   uint32_t              has_own_type;   /* type_name is what safetensors calls it */
   double                t, scale;
+  const tm_merge_arc   *arc;            /* of slerp, when its tensor is written; the plan's lock guards it */
   const char           *message;        /* what does not match and what is done; NULL: nothing */
   const char           *models_text, *weights_text;     /* made when first asked for */
 } tm_merge_item;

@@ -198,6 +198,8 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
                                      open->broken_count };
   if (is_led) count_broken(state, open);
   if (is_computed) count_nonfinite(state, open);
+  if (open->weights_text != NULL && tm_merge_plan_keep_arc(state->plan, open->index, &open->arc) != TM_OK)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));

@@ -80,6 +80,7 @@ static void set_slerp(tm_merge_open *open) {
   open->keeps_equal = isnan(angle) && open->item->is_wide != 0;
   if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (linear)", weights[0], weights[1]);
   else (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (angle %.6g)", weights[0], weights[1], angle);
+  open->arc = (tm_merge_arc){ { weights[0], weights[1] }, angle };
   open->weights_text = open->text;
 }
 

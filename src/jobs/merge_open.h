@@ -38,6 +38,7 @@ typedef struct tm_merge_open {
   uint64_t                 change[TM_COMPARISON_WORDS];         /* without the leading model only what is not finite is counted */
   uint64_t                 loss[TM_COMPARISON_WORDS];
   uint64_t                 broken_count;        /* elements that are finite in the leading checkpoint, and not here */
+  tm_merge_arc             arc;         /* of slerp, when weights_text is there */
   const char              *weights_text;        /* NULL: the plan's */
   char                     text[96];
   _Atomic bool             is_done;     /* all passes */

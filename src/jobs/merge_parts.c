@@ -74,7 +74,8 @@ tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string nam
   if (out_parts->count != 0) return TM_OK;
   char shown[160];
   (void)tm_text_escape(name.data, name.length, shown, sizeof shown);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "tensor '%s': the weights sum to 0", shown);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "tensor '%s': all models have a weight of 0, which leaves them out, and nothing to "
+                 "merge; give one of them another weight", shown);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ order ---- */

@@ -87,7 +87,7 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
   const tm_merge_settings *settings = &plan->settings;
   const tm_archive *first = settings->sources[0].archive;
   for (uint32_t source = 1; source < settings->source_count; source++) {
-    bool any = false;
+    bool any = tm_archive_tensor_count(first) == 0 && tm_archive_tensor_count(settings->sources[source].archive) == 0;
     for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
       any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
     if (any) continue;

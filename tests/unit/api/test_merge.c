@@ -4,6 +4,7 @@
 #include "api_case.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <sys/file.h>
 
 #define FOREVER UINT64_MAX
@@ -127,6 +128,15 @@ static void a_plan_says_what_will_be(void **state) {
   assert_string_equal(cells[0].text, "i");
   assert_string_equal(cells[1].text, "copy");
   assert_int_equal(tm_merge_plan_row(plan, 3, cells), TM_END);
+  tm_merge_part_description part = { .struct_size = sizeof part };
+  assert_int_equal(tm_merge_plan_part(plan, 0, 1, &part), TM_OK);
+  assert_true(part.weight == 0.5 && isnan(part.density) && isnan(part.scale) && isnan(part.angle));
+  assert_string_equal(part.name, part.model == 0 ? "model0.safetensors" : "model1.safetensors");
+  assert_int_equal(tm_merge_plan_part(plan, 0, 2, &part), TM_END);
+  assert_int_equal(tm_merge_plan_part(plan, 2, 0, &part), TM_OK);
+  assert_true(part.weight == 1);
+  assert_int_equal(tm_merge_plan_part(plan, 2, 1, &part), TM_END);
+  assert_int_equal(tm_merge_plan_part(plan, 3, 0, &part), TM_END);
   assert_non_null(strstr(tm_merge_plan_provenance(plan), "\"method\":\"linear\""));
   assert_int_equal(others(&f), 0);
   tm_merge_plan_destroy(plan);
