@@ -336,6 +336,17 @@ class Diff(harness.CommandTest):
         self.assertEqual(self.rows("a.gguf", "b.gguf", code=0)[0]["verdict"], "retyped")
         self.run_command("diff", "a.gguf", "b.gguf", "--exact", code=1)
 
+    def test_half_bytes_of_odd_counts(self):
+        """What stands behind the last element counts nothing."""
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+        for name, data in (("a", b"\x21\x43\x05"), ("b", b"\x21\x43\xf5"), ("c", b"\x21\x53\xf5")):
+            tensor = b"\x08\x05\x10\x15" + field(8, b"w") + field(9, data)     # dims 5, UINT4
+            (self.folder / f"{name}.onnx").write_bytes(b"\x08\x08" + field(7, field(5, tensor)))
+        self.assertEqual(self.rows("a.onnx", "b.onnx", code=0)[0]["verdict"], "identical")
+        self.run_command("diff", "a.onnx", "b.onnx", "--exact", code=0)
+        self.assertEqual(self.rows("b.onnx", "c.onnx", code=1)[0]["verdict"], "changed")
+
     def test_real_exports(self):
         """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""
         old, new = (self.data_file("silero-vad", f"silero_vad_{name}.onnx") for name in ("16k_op15", "op18_ifless"))
