@@ -374,6 +374,12 @@ static tm_status check_inputs(const tm_merge_open *open, const tm_work_stream_pi
   return TM_OK;
 }
 
+/* Which NaN it was tells in the scale of a block. */
+static tm_status make_blocks_anew(tm_merge_lanes *lanes, values computed, values blocks, uint64_t elements, tm_error *error) {
+  unify(lanes, computed.format, elements, (void *)(uintptr_t)computed.data);
+  return make_blocks(lanes, computed, blocks, elements, error);
+}
+
 /* What is written: the computed values, or blocks of them. */
 static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, room_places places, void *const *pointers,
                              values *out_result, tm_error *error) {
@@ -384,11 +390,11 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
   *out_result = computed;
   keep_equal(lanes, piece, pointers, (computed_values){ computed.format, elements, data });
   if (is_blocks(open)) {
-    unify(lanes, computed.format, elements, data);
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
     *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };
     TM_TRY(make_blocks(lanes, computed, *out_result, elements, error));
     TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
+    if (has_nonfinite(places.words)) TM_TRY(make_blocks_anew(lanes, computed, *out_result, elements, error));
   }
   TM_TRY(measure(lanes, open, piece, pointers, *out_result, places.words, error));
   if (!is_blocks(open) && has_nonfinite(places.words)) unify(lanes, computed.format, elements, data);
