@@ -45,8 +45,9 @@ typedef struct tm_cell tm_cell;
  * To that end these factors are multiples of 2^-28 and sum to 1 exactly, the remainder going to the largest; where an input is f64
  * they are what dividing gives, and there, and where a weight is below 0, elements that all inputs have alike are taken over.  Those
  * on slerp's arc, and weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS), are not rounded.  With t = 0 and t = 1 slerp
- * is the first and the second model.  A weight of 0 leaves the model out: nothing of it can be
- * missing, and what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.
+ * is the first and the second model.  A weight of 0 leaves the model out: nothing of it can be missing, and what nobody else has is
+ * not of the result; but where all weights are 0, and kept, the result is zeros.  What has one factor, of 1, is copied, unless its
+ * format is to change.
  * The inputs are taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor
  * the order in which they are named change a byte of a tensor; but for dare, whose masks are keyed by the seed, the tensor's name,
  * the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
@@ -163,7 +164,7 @@ typedef struct tm_merge_plan tm_merge_plan;
  * other.  `cancelled` ends it soon, wherever it is.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
- * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing or that are all 0, no tensor that
+ * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that
  * models have in common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
  * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY
  */

@@ -46,7 +46,7 @@ static uint64_t hash_text(const char *text) {
 
 /* ---- who can be equal to whom ---- */
 
-/* Those that have an arithmetic of less than 16 bits come with scales of their own. */
+/* Floats of 8 bits and fewer mostly come with scales of their own. */
 static bool can_be_rounded(const search *s, uint32_t side, const tm_format_info *info) {
   if (side == s->flipped) return info->format == s->rounded_to;
   return info->kind == TM_KIND_FLOAT && info->has_arithmetic && info->block_bytes >= 2 && info->format != s->rounded_to;

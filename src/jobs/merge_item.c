@@ -305,11 +305,11 @@ static tm_status find_linear_factors(decision *d) {
                    "tensor '%s': the weights sum to 0 (or nearly, beside the largest; or to infinity); keep them as "
                    "they are, or give others", shown);
   }
-  for (uint32_t i = 0; i < parts->count; i++) {
-    parts->items[i].weight = weights[i];
-    d->item->is_mean |= d->item->is_wide != 0 || weights[i] < 0;
-  }
-  return drop_weightless(d);
+  for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
+  TM_TRY(drop_weightless(d));
+  for (uint32_t i = 0; i < parts->count && parts->count > 1; i++)
+    d->item->is_mean = d->item->is_mean != 0 || d->item->is_wide != 0 || parts->items[i].weight < 0;
+  return TM_OK;
 }
 
 static bool are_wide(const tm_merge_parts *parts) {
@@ -333,6 +333,8 @@ static tm_status find_factors(decision *d) {
   if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
   else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));
   if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
+  item->is_nothing = !tm_merge_has_base(d->settings);
+  for (uint32_t i = 0; i < d->parts.count; i++) item->is_nothing = item->is_nothing && d->parts.items[i].weight == 0;
   return TM_OK;
 }
 

@@ -47,6 +47,7 @@ typedef struct tm_merge_item {
   uint64_t              bytes;          /* of the result */
   uint32_t              rank;
   uint32_t              has_own_type;   /* type_name is what safetensors calls it */
+  bool                  is_nothing;     /* all weights are 0: it is zeros, whatever the inputs hold */
   double                t, scale;
   const tm_merge_arc   *arc;            /* of slerp, when its tensor is written; the plan's lock guards it */
   const char           *message;        /* what does not match and what is done; NULL: nothing */

@@ -389,6 +389,8 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
   const values computed = { tm_merge_computed_format(open->item), data };
   *out_result = computed;
   keep_equal(lanes, piece, pointers, (computed_values){ computed.format, elements, data });
+  if (open->item->is_nothing && piece->begin < open->item->common_count)        /* 0 times infinity is none */
+    memset(data, 0, (size_t)tm_merge_bytes_of(computed.format, elements));
   if (is_blocks(open)) {
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
     *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };

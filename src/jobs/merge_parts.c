@@ -54,6 +54,12 @@ static void drop_weightless(const tm_merge_settings *settings, tm_merge_parts *p
     if (parts->items[i].weight == 0 && !tm_merge_is_base(settings, &parts->items[i])) tm_merge_parts_drop(parts, i);
 }
 
+/* A sum of nothing is zeros, of the shape that all of them have. */
+static void add_weightless(const tm_merge_settings *settings, tm_string name, tm_merge_parts *parts) {
+  for (uint32_t i = 0; i < settings->model_count; i++)
+    if (part_of(settings, parts, i) == NULL) add(settings, name, i, 0, 1, parts);
+}
+
 static void gather_slerp(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures,
                          tm_merge_parts *parts) {
   const bool is_one = settings->same_as[1] == 0;
@@ -71,6 +77,8 @@ tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string nam
   if (tm_merge_has_base(settings)) add(settings, name, settings->lead, 0, 1, out_parts);
   for (uint32_t i = 0; i < settings->model_count; i++) add_model(settings, name, i, figures, out_parts);
   drop_weightless(settings, out_parts);
+  if (out_parts->count == 0 && settings->method == TM_MERGE_LINEAR && (settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0)
+    add_weightless(settings, name, out_parts);
   if (out_parts->count != 0) return TM_OK;
   char shown[160];
   (void)tm_text_escape(name.data, name.length, shown, sizeof shown);

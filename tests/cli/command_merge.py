@@ -475,9 +475,21 @@ class Merge(harness.CommandTest):
 
     def test_no_weight_at_all(self):
         self.random_models(2)
-        for words in (["-w", "0,0", "--no-normalize"], ["-w", "0"], ["-wl1*:0,0"]):
+        for words in (["-w", "0"], ["-wl1*:0,0"]):
             _, err = self.merge("--linear", *words, "a.safetensors", "b.safetensors", code=2)
             self.assertIn("all models have a weight of 0, which leaves them out, and nothing to merge", err)
+        out, _ = self.merge("--linear", "-w", "0,0", "--no-normalize", "a.safetensors", "b.safetensors")
+        self.assertEqual(self.tensor_bytes(), {f"l{i}.w": hashlib.sha256(bytes(2400)).hexdigest() for i in range(3)})
+        self.model("c.safetensors", x=[math.nan, math.inf, -1, -0.0], k=("I64", (1,), [7]), c=[1])
+        self.model("d.safetensors", x=[1, -math.inf, -1, 3], k=("I64", (1,), [7]))
+        for words in (["c.safetensors", "d.safetensors"], ["d.safetensors", "c.safetensors"], ["c.safetensors"] * 2):
+            self.merge("-f", "--linear", "-wx:0", "--no-normalize", "--missing", "available", *words)
+            self.assertEqual(self.values()["x"], [0] * 4)
+            self.assertEqual(math.copysign(1, self.values()["x"][3]), 1)
+            self.assertEqual(self.values()["k"], [7])
+        self.merge("-f", "--linear", "-w", "0", "--no-normalize", "c.safetensors", "d.safetensors", code=1)
+        self.merge("-f", "--linear", "-w", "0", "--no-normalize", "--dtype", "f16", "c.safetensors")
+        self.assertEqual((self.values()["x"], self.values()["k"]), ([0] * 4, [7]))
 
     def test_models_without_tensors(self):
         self.model("a.safetensors")
