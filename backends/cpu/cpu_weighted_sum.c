@@ -69,7 +69,8 @@ static void add_pair(const cpu_merge *m, const pair_row *pair, uint64_t first) {
     pair->from_own(m, cpu_merge_at(m, 0, first), cpu_merge_at(m, 1, first), y);
     return;
   }
-  const float *a = cpu_merge_load(m, 0, first, CPU_MERGE_BLOCK, rooms[0]), *b = cpu_merge_load(m, 1, first, CPU_MERGE_BLOCK, rooms[1]);
+  const float *a = cpu_merge_load(m, 0, first, CPU_MERGE_BLOCK, rooms[0]);
+  const float *b = cpu_merge_load(m, 1, first, CPU_MERGE_BLOCK, rooms[1]);
   pair->from_f32(m, (const unsigned char *)(const void *)a, (const unsigned char *)(const void *)b, y);
 }
 

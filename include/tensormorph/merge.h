@@ -42,9 +42,9 @@ typedef struct tm_cell tm_cell;
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
  * Where the factors of linear and slerp have to sum to 1, equal inputs give their own bits, whatever the float format, but for NaN.
- * To that end these factors are multiples of 2^-28 and sum to 1 exactly, the remainder going to the largest; where an input is f64
- * they are what dividing gives, and there, and where a weight is below 0, elements that all inputs have alike are taken over.  Those
- * on slerp's arc, and weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS), are not rounded.  With t = 0 and t = 1 slerp
+ * To that end these factors are multiples of 2^-28 and sum to 1 exactly, the remainder going to the largest; where an input is
+ * f64 they are what dividing gives, and there, and where a weight is below 0, elements that all inputs have alike are taken over.
+ * Those on slerp's arc, and weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS), are not rounded.  With t = 0 and t = 1 slerp
  * is the first and the second model.  A weight of 0 leaves the model out: nothing of it can be missing, and what nobody else has is
  * not of the result; but where all weights are 0, and kept, the result is zeros.  What has one factor, of 1, is copied, unless its
  * format is to change.
@@ -157,15 +157,15 @@ typedef struct tm_merge_plan tm_merge_plan;
  * and models of this merge.  Models have file names, with as many folders before as it takes to tell them apart, and the hash of
  * what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name
  * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied, of
- * however many parts.  Of a tensor whose further rows nobody took over, what was read ends with the rows that all have, within a piece,
- * perhaps.  A checkpoint that is named twice has one hash.
+ * however many parts.  Of a tensor whose further rows nobody took over, what was read ends with the rows that all have, within a
+ * piece, perhaps.  A checkpoint that is named twice has one hash.
  * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
  * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each
  * other.  `cancelled` ends it soon, wherever it is.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
- * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that
- * models have in common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
+ * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
+ * common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
  * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
@@ -215,7 +215,7 @@ typedef struct tm_merge_part_description {
                                            and the factors when the job has written the tensor; NaN: the base, which has none */
   double      density;                  /* NaN: its method knows none, or it is the base */
   double      scale;                    /* of the row's method; NaN: it knows none */
-  double      angle;                    /* of slerp, in radians, when the job has written the tensor; NaN: linear, or no such thing */
+  double      angle;                    /* of slerp, in radians, when the job has written the tensor; NaN: linear, or none */
 } tm_merge_part_description;
 /* In the order of the arithmetic, a base first; a copy has one, what is left out or refused has none.
    TM_OK, TM_END past the last of that row */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stored_form.h - tensors that a file holds otherwise than they are used (little-endian, the last axis fastest): with their
- * numbers turned around, with the first axis fastest, as numbers of varying length, or with anything in bits that nobody uses.  They are turned into what is used
- * while they are read, and never mapped.
+ * numbers turned around, with the first axis fastest, as numbers of varying length, or with anything in bits that nobody uses.
+ * They are turned into what is used while they are read, and never mapped.
  */
 #ifndef TM_FORMATS_STORED_FORM_H
 #define TM_FORMATS_STORED_FORM_H

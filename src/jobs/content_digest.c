@@ -155,7 +155,8 @@ void tm_content_digester_deinit(tm_content_digester *digester) {
   if (digester->scratch != NULL) tm_scratch_give(digester->scratch, digester->room);
 }
 
-static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, const digest_step *step, void *out_unit, tm_error *error) {
+static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, const digest_step *step, void *out_unit,
+                                 tm_error *error) {
   const tm_format_info *info = step->info;
   unsigned char block[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];

@@ -230,7 +230,8 @@ static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
     if (input == NULL || is_hashed(f, i)) continue;
     const uint64_t hashed = lead_in + elements - left_to_rest(f, first + elements, input);
     const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
-    tm_merge_hash_add(open->item->name, format, unit, data - tm_merge_bytes_of(format, lead_in), tm_merge_bytes_of(format, hashed), &hash);
+    data -= tm_merge_bytes_of(format, lead_in);
+    tm_merge_hash_add(open->item->name, format, unit, data, tm_merge_bytes_of(format, hashed), &hash);
     tm_mutex_lock(&f->lanes->lock);
     tm_content_hash_merge(&f->lanes->hashes[open->settings->same_as[input->source]], &hash);
     tm_mutex_unlock(&f->lanes->lock);

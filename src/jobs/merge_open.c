@@ -253,7 +253,8 @@ static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t e
   const char *mapped = tm_archive_mapped(archive, wanted->tensor);
   TM_TRY(tm_operand_contiguous(format, 1, &elements, operand, error));
   const uint64_t skipped_bytes = tm_merge_bytes_of(format, tm_merge_piece_lead_in(open, piece));
-  operand->alignment = mapped == NULL ? alignment_at(skipped_bytes) : tm_alignment_of(mapped + tm_merge_bytes_of(format, piece->begin));
+  const uint64_t offset = tm_merge_bytes_of(format, piece->begin);
+  operand->alignment = mapped == NULL ? alignment_at(skipped_bytes) : tm_alignment_of(mapped + offset);
   if (mapped != NULL) piece->request.flags |= TM_REQUEST_UNMEASURED;
   piece->bytes += operand->byte_count;
   return TM_OK;

@@ -60,8 +60,8 @@ void tm_merge_open_done(tm_merge_open *open, const tm_work_stream_piece *piece, 
 /* ---- pieces ---- */
 
 uint64_t tm_merge_piece_elements(const tm_work_stream_piece *piece);
-/* Elements of the rest's source that lie before the piece, in the same unit: what comes first of the rest is read and hashed from the
-   beginning of a unit, so that hashes do not tell where it begins. */
+/* Elements of the rest's source that lie before the piece, in the same unit: what comes first of the rest is read and hashed from
+   the beginning of a unit, so that hashes do not tell where it begins. */
 uint64_t tm_merge_piece_lead_in(const tm_merge_open *open, const tm_work_stream_piece *piece);
 /* What input `input` of the operation is; NULL: its settings. */
 const tm_merge_input *tm_merge_piece_input(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t input);

@@ -98,7 +98,8 @@ static tm_status compare(comparison *c) {
 /* ------------------------------------------------------------------------------------------------------------ ranks ---- */
 
 /* The rank of `source` among those before it, each of which has one; those that come behind it move up. */
-static tm_status rank_one(const tm_merge_settings *settings, uint32_t source, unsigned char *room, uint32_t *ranks, tm_error *error) {
+static tm_status rank_one(const tm_merge_settings *settings, uint32_t source, unsigned char *room, uint32_t *ranks,
+                          tm_error *error) {
   const tm_job_source *sources = settings->sources;
   uint32_t rank = 0;
   for (uint32_t i = 0; i < source; i++) {

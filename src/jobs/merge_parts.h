@@ -18,8 +18,8 @@ typedef struct tm_merge_parts {
   uint32_t      count;
 } tm_merge_parts;
 
-/* All that the method has a use for: models of weight 0 have none, unless they are kept and there is no other.  A checkpoint that is named twice is there once where that comes
-   to the same.   TM_ERROR_ARGUMENT (no model has any weight) */
+/* All that the method has a use for: models of weight 0 have none, unless they are kept and there is no other.  A checkpoint that is
+   named twice is there once where that comes to the same.   TM_ERROR_ARGUMENT (no model has any weight) */
 tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures,
                                 tm_merge_parts *out_parts, tm_error *error);
 

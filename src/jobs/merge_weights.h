@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge_weights.h - the factors that inputs are multiplied with.  Those that have to sum to 1 lie on a grid, the multiples of 2^-28,
- * and do so exactly: with values of at most 24 significant bits every product and partial sum is exact in f64, and equal inputs give
- * their own bits.  Longer values have no use for a grid (see merge_equals.h), which would only take digits from the factors.
+ * merge_weights.h - the factors that inputs are multiplied with.  Those that have to sum to 1 lie on a grid, the multiples of
+ * 2^-28, and do so exactly: with values of at most 24 significant bits every product and partial sum is exact in f64, and equal
+ * inputs give their own bits.  Longer values have no use for a grid (see merge_equals.h), which would only take digits from the
+ * factors.
  */
 #ifndef TM_JOBS_MERGE_WEIGHTS_H
 #define TM_JOBS_MERGE_WEIGHTS_H
@@ -10,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Divides by the sum and, on the grid, rounds; what is left of 1 then goes to the largest, the first of those.  false: the sum is 0,
-   or so much smaller than the weights that dividing by it means nothing. */
+/* Divides by the sum and, on the grid, rounds; what is left of 1 then goes to the largest, the first of those.  false: the sum is
+   0, or so much smaller than the weights that dividing by it means nothing. */
 bool tm_merge_weights_normalize(double *weights, uint32_t count, bool on_grid);
 
 /* Two vectors more parallel than this, or one of them without length, are mixed linearly: the arc has no direction there. */

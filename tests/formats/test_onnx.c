@@ -486,7 +486,8 @@ int main(void) {
     cmocka_unit_test(data_beside_the_model), cmocka_unit_test(data_that_is_not_there), 
     cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
-    cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(bits_behind_the_last_element), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(bits_behind_the_last_element),
     cmocka_unit_test(a_field_that_claims_more_than_there_is), cmocka_unit_test(long_texts_count_together),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
   };

@@ -112,7 +112,8 @@ static void merges_as_many_as_there_may_be(void **state) {
 
 /* Of any two formats, which are decoded first where they are not the result's. */
 static void two_of_any_formats(void **state) {
-  static const uint32_t firsts[] = { TM_FORMAT_F32, TM_FORMAT_Q8_0, TM_FORMAT_BF16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F16 };
+  static const uint32_t firsts[] = { TM_FORMAT_F32, TM_FORMAT_Q8_0,      TM_FORMAT_BF16,
+                                     TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F16 };
   static const uint32_t results[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64 };
   (void)state;
   if (!is_open) skip();
