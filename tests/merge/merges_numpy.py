@@ -151,12 +151,13 @@ def check_hashes(folder):
     twice = recorded_hashes(files.merged(RUNNER, "ties", out, [paths[0], paths[1], paths[0]], base=paths[2], sets=["d:0:0.3"])[1])
     assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
     # further rows that are taken over: they begin within a piece, or with one, or are all there are
-    for case, (few, many) in enumerate(((3001, 9400), (4096, 9000), (0, 4100), (1, 7))):
+    for case, (few, many, kinds) in enumerate(((3001, 9400, ("f32", "bf16")), (4096, 9000, ("f64", "f16")), (1, 7, ("bf16", "f64")),
+                                               (0, 4100, ("f16", "f32")), (1111, 2222, ("q8_0", "q8_0")))):
         models = [write(folder, f"rows{case}.{i}", {"x": files.make(kind, numpy.random.default_rng(i).standard_normal((rows, 32)))})
-                  for i, (kind, rows) in enumerate((("f32", few), ("bf16", many)))]
-        whole = recorded_hashes(files.merged(RUNNER, "linear", out, [models[1]])[1])
-        for keys in ({}, {"map": 1}, {"memory": 4 << 20}, {"threads": 1}):
-            for order in (models, models[::-1]):
+                  for i, (kind, rows) in enumerate(zip(kinds, (few, many)))]
+        whole = recorded_hashes(files.merged(RUNNER, "linear", out, [models[1]], sets=["f:-:2"])[1])
+        for number, keys in enumerate(({}, {"map": 1}, {"memory": 4 << 20, "threads": 1})):
+            for order in (models, models[::-1])[number % 2:]:
                 hashes = recorded_hashes(files.merged(RUNNER, "linear", out, order, rows=3, sets=["f:-:2"], **keys)[1])
                 assert hashes[order.index(models[1])] == whole[0], (case, keys, hashes, whole)
 
