@@ -165,6 +165,7 @@ static tm_status read_from_file(tm_archive *archive, const tm_file *file, const 
                     .folder_length = tm_path_folder_length(tm_file_path(file)), .error = error };
   if (tm_file_is_in_memory(file))
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: is the index of a set; its files cannot be found from memory", set.label);
+  TM_TRY(tm_reader_refuse_stranger(file, error));
   TM_TRY(read_text(archive, file, &text, error));
   tm_status status = tm_shard_index_init(&index, archive->memory, set.label, text, tm_file_size(file), error);
   tm_memory_free(archive->memory, text, tm_file_size(file));

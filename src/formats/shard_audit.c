@@ -110,7 +110,8 @@ static tm_status read_text(const auditor *a, const tm_file *file, tm_shard_index
 static tm_status read_index(const auditor *a, const char *path, tm_shard_index *index) {
   tm_file *file = NULL;
   TM_TRY(tm_file_open(a->audit->memory, path, 0, &file, a->error));
-  const tm_status status = read_text(a, file, index);
+  tm_status status = tm_reader_refuse_stranger(file, a->error);
+  if (status == TM_OK) status = read_text(a, file, index);
   tm_file_close(file);
   return status;
 }
