@@ -103,6 +103,7 @@ static tm_status check_tensors(const shard_set *set) {
 static tm_status compare_total(const shard_set *set) {
   char text[200];
   const tm_shard_index *index = set->index;
+  if (index->has_odd_total) return tm_archive_add_note(set->archive, "the index says a total_size that is no whole number", set->error);
   if (!index->has_total_bytes || index->total_bytes == set->archive->tensor_bytes) return TM_OK;
   (void)snprintf(text, sizeof text, "the index says total_size %" PRIu64 ", the tensors in the files have %" PRIu64 " bytes",
                  index->total_bytes, set->archive->tensor_bytes);

@@ -316,6 +316,11 @@ static tm_status report_strays(const auditor *a) {
   return TM_OK;
 }
 
+static tm_status report_odd_total(const auditor *a) {
+  const tm_shard_fault fault = { .kind = TM_SHARD_TOTAL_ODD, .path = a->index_path };
+  return a->index.has_odd_total ? a->fault(a->context, &fault, a->error) : TM_OK;
+}
+
 /* Only where all shards are there: else it cannot be right. */
 static tm_status report_total(const auditor *a) {
   const tm_shard_fault fault = {
@@ -353,6 +358,7 @@ static tm_status run_audit(auditor *a) {
   TM_TRY(audit_shards(a));
   TM_TRY(report_missing_tensors(a));
   TM_TRY(report_strays(a));
+  TM_TRY(report_odd_total(a));
   return report_total(a);
 }
 

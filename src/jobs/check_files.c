@@ -141,6 +141,7 @@ static const fault_words words_of[] = {
   [TM_SHARD_TENSOR_UNINDEXED] = { "unindexed_tensor", TM_CHECK_FINDING },
   [TM_SHARD_TENSOR_TWICE] = { "duplicate_tensor", TM_CHECK_FINDING },
   [TM_SHARD_TOTAL] = { "odd", TM_CHECK_NOTE },
+  [TM_SHARD_TOTAL_ODD] = { "odd", TM_CHECK_NOTE },
 };
 
 static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity) {
@@ -163,6 +164,7 @@ static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity)
       (void)snprintf(text, capacity, "the index says total_size %" PRIu64 ", the tensors in the files have %" PRIu64 " bytes",
                      fault->count, fault->actual);
       break;
+    case TM_SHARD_TOTAL_ODD: (void)snprintf(text, capacity, "the index says a total_size that is no whole number"); break;
   }
 }
 

@@ -401,6 +401,14 @@ class Check(harness.CommandTest):
         found = [(row["kind"], row.get("tensor")) for row in self.rows(self.folder)]
         self.assertEqual(found, [("truncated_file", None), ("truncated", "b")])
 
+    def test_totals_that_are_no_numbers_of_bytes(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        for total in (-1, "6144", 2.5, None):
+            path = self.index({"a": "m-1.safetensors"}, total=total)
+            for target in (path, self.folder):
+                self.assertEqual([row["kind"] for row in self.rows(target, code=0)], [] if total is None else ["odd"], total)
+            self.assertEqual(len(self.json_of("inspect", path)["notes"]), 0 if total is None else 1)
+
     def test_a_broken_index(self):
         for weight_map in ('{"a": 1}', '{"a": "../m.safetensors"}', '{"a": "x", "a": "y"}'):
             path = self.folder / "model.safetensors.index.json"
