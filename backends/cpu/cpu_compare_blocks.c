@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * q8_0 and q4_0 against themselves, without lanes.  A product of two elements is a product of two scales times a small
- * integer, and as long as all scales of a superblock are of similar size, every sum of such products is a whole number of
- * units (as the smallest scale's last place squared) of at most 2^53.  Then no addition rounds, the order is of no account,
- * and sums of a block are made of its integers; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end of the
- * superblock: if not, it is done again by lanes.
+ * q8_0 and q4_0 against themselves, 512 elements at a time.
  *
- * The differences themselves are looked at in f32, in which values are exact, and differences too unless a pair of scales
- * is more than 32 times apart.
+ * SUMS are exact and in no order (canonical_sum.h).  A product of two elements is a product of two scales times a small integer, and
+ * as long as all scales of a superblock are of similar size, every sum of such products is a whole number of units (as the smallest
+ * scale's last place squared) of at most 2^53, which f64 holds; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end
+ * of the superblock: if not, its sums are made again in integers of 128 bits.
+ *
+ * FIGURES.  Most blocks need no look at their values, which the integers tell enough about: an upper bound of all differences; that
+ * no quotient is above 1, which takes two values of opposite signs; and how many values are equal, which of equal scales are those
+ * with equal integers.  Of different scales those have equal products of integer and scale modulo 2^16.  Others are looked at in
+ * f32, in which values are exact, and differences too unless a pair of scales is more than 32 times apart.
  */
 #include <math.h>
 #include <string.h>
@@ -74,49 +77,55 @@ CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   cpu_store(smallest, _mm256_min_epu16(cpu_load(smallest), below));
 }
 
-/* Returns the smallest integers seen. */
-CPU_INLINE __m256i sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, cpu_compare_totals *totals) {
-  __m256i dot[CPU_BLOCK_GROUP], norm_a[CPU_BLOCK_GROUP], norm_b[CPU_BLOCK_GROUP], smallest = _mm256_setzero_si256();
+/* What integers of all pairs tell. */
+typedef struct quant_look {
+  __m256i apart;                /* the largest differences */
+  __m256i opposite;             /* negative where signs are opposite */
+  __m256i sizes;                /* bits of all magnitudes, of which -128 has one of its own */
+  __m256i equal;                /* their number */
+} quant_look;
+
+CPU_INLINE void look_at(quant_look *l, __m256i x, __m256i y, __m256i size_x, __m256i size_y, __m256i directed) {
+  l->apart = _mm256_max_epu8(l->apart, _mm256_sub_epi8(_mm256_max_epi8(x, y), _mm256_min_epi8(x, y)));
+  l->opposite = _mm256_min_epi8(l->opposite, directed);
+  l->sizes = _mm256_or_si256(l->sizes, _mm256_or_si256(size_x, size_y));
+  l->equal = _mm256_sub_epi8(l->equal, _mm256_cmpeq_epi8(x, y));
+}
+
+CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, quant_look *l, cpu_compare_totals *totals) {
+  __m256i dot[CPU_BLOCK_GROUP], norm_a[CPU_BLOCK_GROUP], norm_b[CPU_BLOCK_GROUP];
   const unsigned char *from_a = a->integers + (uint64_t)group * a->stride, *from_b = b->integers + (uint64_t)group * b->stride;
   for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from_a += a->stride, from_b += b->stride) {
     CPU_COMPARE_PREFETCH(from_a);
     CPU_COMPARE_PREFETCH(from_b);
     const __m256i x = cpu_load(from_a), y = cpu_load(from_b), size_x = _mm256_abs_epi8(x), size_y = _mm256_abs_epi8(y);
-    dot[i] = products(size_x, _mm256_sign_epi8(y, x));
+    const __m256i directed = _mm256_sign_epi8(y, x);
+    dot[i] = products(size_x, directed);
     norm_a[i] = products(size_x, size_x);
     norm_b[i] = products(size_y, size_y);
-    smallest = _mm256_min_epi8(smallest, _mm256_min_epi8(x, y));
+    look_at(l, x, y, size_x, size_y, directed);
   }
   const __m256 scales_a = cpu_load_ps(a->scales + group), scales_b = cpu_load_ps(b->scales + group);
   add_scaled(totals->dot, scales_a, scales_b, cpu_sum_each(dot));
   add_scaled(totals->norm_a, scales_a, scales_a, cpu_sum_each(norm_a));
   add_scaled(totals->norm_b, scales_b, scales_b, cpu_sum_each(norm_b));
-  return smallest;
 }
 
+/* Returns bits of all magnitudes. */
 CPU_INLINE __m256i sum_equal_group(const cpu_compare_quants *a, int group, cpu_compare_totals *totals) {
-  __m256i norm[CPU_BLOCK_GROUP], smallest = _mm256_setzero_si256();
+  __m256i norm[CPU_BLOCK_GROUP], sizes = _mm256_setzero_si256();
   const unsigned char *from = a->integers + (uint64_t)group * a->stride;
   for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from += a->stride) {
-    const __m256i x = cpu_load(from), size = _mm256_abs_epi8(x);
+    const __m256i size = _mm256_abs_epi8(cpu_load(from));
     norm[i] = products(size, size);
-    smallest = _mm256_min_epi8(smallest, x);
+    sizes = _mm256_or_si256(sizes, size);
   }
   const __m256 scales = cpu_load_ps(a->scales + group);
   add_scaled(totals->same, scales, scales, cpu_sum_each(norm));
-  return smallest;
+  return sizes;
 }
 
-CPU_INLINE int has_lowest(__m256i smallest) { return cpu_any(_mm256_cmpeq_epi8(smallest, _mm256_set1_epi8(INT8_MIN))); }
-
-CPU_AVX2 int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals) {
-  cpu_compare_quants a;
-  if (!read_quants(data, block_bytes, &a)) return 0;
-  note_scales(&a, totals->smallest_a);
-  note_scales(&a, totals->smallest_b);
-  const __m256i low = sum_equal_group(&a, 0, totals), high = sum_equal_group(&a, CPU_BLOCK_GROUP, totals);
-  return !has_lowest(_mm256_min_epi8(low, high));
-}
+CPU_INLINE int has_lowest(__m256i sizes) { return _mm256_movemask_epi8(sizes) != 0; }
 
 /* ---- differences ---- */
 
@@ -141,23 +150,96 @@ static float rounded_down(double value) {
   return nearest;
 }
 
-CPU_AVX2 int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
-                                    uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals) {
+/* Looks at values where f32 does not show that no difference and no quotient is larger, or that they are finite. */
+static CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                    cpu_compare_state *state) {
+  float wide_a[BLOCK], wide_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
+  format->to_f32(a, wide_a);
+  format->to_f32(b, wide_b);
+  state->equal += cpu_compare_count_same(wide_a, wide_b);
+  state->nonfinite += cpu_compare_mask_f32(wide_a, wide_b, masked_a, masked_b);
+  cpu_compare_find_largest(masked_a, masked_b, state);
+}
+
+CPU_INLINE int largest_byte(__m256i v) {
+  const __m128i four = _mm_max_epu8(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i pairs = _mm_max_epu8(four, _mm_srli_epi16(four, 8));
+  return 255 - _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(255), _mm_and_si128(pairs, _mm_set1_epi16(255)))));
+}
+
+CPU_INLINE uint64_t sum_bytes(__m256i v) { return cpu_sum_epi64(_mm256_sad_epu8(v, _mm256_setzero_si256())); }
+
+/* Of all scales of both sides. */
+CPU_INLINE double largest_scale(const cpu_compare_quants *a, const cpu_compare_quants *b) {
+  const __m256i both = _mm256_max_epu16(_mm256_slli_epi16(cpu_load(a->bits), 1), _mm256_slli_epi16(cpu_load(b->bits), 1));
+  const __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+  const int below = _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)))) & 0xffff;
+  return (double)_cvtsh_ss((uint16_t)((0xffff ^ below) >> 1));
+}
+
+/* Whether a difference or a quotient may be above the largest one, if scales differ by at most `off`. */
+CPU_INLINE int may_be_larger(const cpu_compare_quants *a, const cpu_compare_quants *b, const quant_look *l, double off,
+                             const cpu_compare_state *state) {
+  const int apart = largest_byte(l->apart);
+  if (state->max_rel < 1 && (apart > 0 || off > 0)) return 1;
+  if (state->max_rel < 2 && _mm256_movemask_epi8(l->opposite) != 0) return 1;
+  const double scale = largest_scale(a, b), nearer = (double)apart * scale + 128 * off, farther = 256 * scale;
+  return (nearer < farther ? nearer : farther) > state->max_abs;
+}
+
+/* Whether scales of zero, whose zeros have signs, or of opposite signs are among them. */
+CPU_INLINE int have_odd_scales(__m256i a, __m256i b) {
+  const __m256i zero = _mm256_setzero_si256(), a_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(a, 1), zero);
+  const __m256i b_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(b, 1), zero);
+  return cpu_any(_mm256_or_si256(_mm256_or_si256(a_zero, b_zero), _mm256_cmpgt_epi16(zero, _mm256_xor_si256(a, b))));
+}
+
+/* Figures by integers: 0 if they do not tell. */
+CPU_INLINE int look_at_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, const quant_look *l, cpu_compare_state *state) {
+  const __m256i bits_a = cpu_load(a->bits), bits_b = cpu_load(b->bits);
+  if (have_odd_scales(bits_a, bits_b)) return 0;
+  if (cpu_any(_mm256_xor_si256(bits_a, bits_b))) return 0;
+  if (may_be_larger(a, b, l, 0, state)) return 0;
+  state->equal += sum_bytes(l->equal);
+  return 1;
+}
+
+/* 512 elements that differ; 0 if their sums were not added. */
+static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
+                              const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  if (!read_quants(data_a, block_bytes, &a) || !read_quants(data_b, block_bytes, &b)) return 0;
+  const __m256i none = _mm256_setzero_si256();
+  quant_look l = { none, none, none, none };
+  const int is_finite = read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b);
+  if (!is_finite) {
+    look_at_values(format, data_a, data_b, state);
+    return 0;
+  }
   note_scales(&a, totals->smallest_a);
   note_scales(&b, totals->smallest_b);
-  const __m256i low = sum_group(&a, &b, 0, totals), high = sum_group(&a, &b, CPU_BLOCK_GROUP, totals);
-  if (has_lowest(_mm256_min_epi8(low, high))) return 0;
-  const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal);
-  if (is_beyond || !has_exact_differences(&a, &b)) {
-    float wide_a[BLOCK], wide_b[BLOCK];
-    const cpu_compare_format *format = cpu_compare_format_find(block_bytes == CPU_Q8_0_BYTES ? TM_FORMAT_Q8_0 : TM_FORMAT_Q4_0);
-    format->to_f32(data_a, wide_a);
-    format->to_f32(data_b, wide_b);
-    cpu_compare_find_largest(wide_a, wide_b, state);
+  sum_group(&a, &b, 0, &l, totals);
+  sum_group(&a, &b, CPU_BLOCK_GROUP, &l, totals);
+  const int is_lowest = has_lowest(l.sizes);
+  if (!is_lowest && look_at_integers(&a, &b, &l, state)) return 1;
+  uint64_t equal = 0;
+  const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &equal);
+  if (is_beyond || !has_exact_differences(&a, &b)) look_at_values(format, data_a, data_b, state);
+  else state->equal += equal;
+  return !is_lowest;
+}
+
+static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsigned char *data, cpu_compare_state *state,
+                                    cpu_compare_totals *totals) {
+  cpu_compare_quants a;
+  if (!read_quants(data, format->bytes, &a)) {
+    look_at_values(format, data, data, state);
+    return 0;
   }
-  return 1;
+  state->equal += BLOCK;
+  note_scales(&a, totals->smallest_a);
+  note_scales(&a, totals->smallest_b);
+  const __m256i low = sum_equal_group(&a, 0, totals), high = sum_equal_group(&a, CPU_BLOCK_GROUP, totals);
+  return !has_lowest(_mm256_or_si256(low, high));
 }
 
 CPU_INLINE __m256 decode_eight(const unsigned char *integers, __m256 scale) {
@@ -192,12 +274,6 @@ static CPU_AVX2 double total_of(const double *parts) {
   return total;
 }
 
-void cpu_compare_start_totals(cpu_compare_totals *totals) {
-  memset(totals, 0, sizeof *totals);
-  memset(totals->smallest_a, 0xff, sizeof totals->smallest_a);
-  memset(totals->smallest_b, 0xff, sizeof totals->smallest_b);
-}
-
 /* What the smallest scale's last place weighs; of zeros only a large number, and no sum is above zero. */
 static double unit_of(const uint16_t *below) {
   uint16_t smallest = UINT16_MAX;
@@ -207,10 +283,10 @@ static double unit_of(const uint16_t *below) {
 }
 
 /* With units u and v of both sides and w the smaller one: norms of at most 2^53 u^2 and 2^53 v^2 have been summed exactly, and
-   so have products, whose partial sums are at most the root of the norms' product.  A sum of squared differences of at most
-   2^53 w^2 is exact by lanes, and so is (a^2 - ab) + (b^2 - ab) if both halves are below that.  What had to be rounded on its
-   way is not below: rounding keeps the order. */
-int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
+   so have products, whose partial sums are at most the root of the norms' product.  A sum of squared differences is exact as
+   (a^2 - ab) + (b^2 - ab) if both halves and it are below 2^53 w^2.  What had to be rounded on its way is not below: rounding
+   keeps the order. */
+static CPU_AVX2 int end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
   const double u = unit_of(totals->smallest_a), v = unit_of(totals->smallest_b), w = u < v ? u : v, limit = 0x1p53 * w * w;
   const double same = total_of(totals->same), dot = total_of(totals->dot) + same;
   const double norm_a = total_of(totals->norm_a) + same, norm_b = total_of(totals->norm_b) + same;
@@ -222,4 +298,75 @@ int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4])
   out_sums[2] = norm_a;
   out_sums[3] = norm_b;
   return 1;
+}
+
+/* ---- sums in wide integers ---- */
+
+/* Scales are whole numbers of 2^-24, below 2^40; so of 2^-48 all sums of a superblock are less than 2^111. */
+__extension__ typedef __int128 wide_integer;
+__extension__ typedef unsigned __int128 wide_magnitude;
+#define UNIT_SHIFT 16           /* from 2^-48 to the weight of a digit, 2^-64, */
+#define UNIT_DIGIT 33           /* which is this one */
+
+static void add_wide_integer(uint64_t *words, wide_integer value) {
+  uint64_t parts[4];
+  const wide_magnitude magnitude = (wide_magnitude)(value < 0 ? -value : value) << UNIT_SHIFT;
+  for (int i = 0; i < 4; ++i) {
+    parts[i] = (uint64_t)(magnitude >> (32 * i)) & TM_SUM_DIGIT_MASK;
+    if (value < 0) parts[i] = ~parts[i] + 1;
+  }
+  tm_sum_add_digits(words, UNIT_DIGIT, parts, 4);
+}
+
+CPU_INLINE wide_integer sum_of(__m256i low, __m256i high) { return (int32_t)(uint32_t)cpu_sum_epi32(_mm256_add_epi32(low, high)); }
+
+CPU_INLINE void add_exact_block(const cpu_compare_quants *a, const cpu_compare_quants *b, uint64_t i, wide_integer *sums) {
+  const unsigned char *from_a = a->integers + i * a->stride, *from_b = b->integers + i * b->stride;
+  const __m256i x = _mm256_cvtepi8_epi16(cpu_load128(from_a)), more_x = _mm256_cvtepi8_epi16(cpu_load128(from_a + 16));
+  const __m256i y = _mm256_cvtepi8_epi16(cpu_load128(from_b)), more_y = _mm256_cvtepi8_epi16(cpu_load128(from_b + 16));
+  if (!isfinite(a->scales[i]) || !isfinite(b->scales[i])) return;
+  const int64_t scale_a = (int64_t)(a->scales[i] * 0x1p24f), scale_b = (int64_t)(b->scales[i] * 0x1p24f);
+  const wide_integer dot = sum_of(_mm256_madd_epi16(x, y), _mm256_madd_epi16(more_x, more_y)) * scale_a * scale_b;
+  const wide_integer norm_a = sum_of(_mm256_madd_epi16(x, x), _mm256_madd_epi16(more_x, more_x)) * scale_a * scale_a;
+  const wide_integer norm_b = sum_of(_mm256_madd_epi16(y, y), _mm256_madd_epi16(more_y, more_y)) * scale_b * scale_b;
+  sums[0] += norm_a - 2 * dot + norm_b;
+  sums[1] += dot;
+  sums[2] += norm_a;
+  sums[3] += norm_b;
+}
+
+static CPU_AVX2 void add_exactly(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b, uint64_t chunks,
+                                 uint64_t (*words)[TM_SUM_WORDS]) {
+  const uint64_t bytes = (uint64_t)format->bytes * QUANTS;
+  wide_integer sums[4] = { 0, 0, 0, 0 };
+  cpu_compare_quants x, y;
+  for (uint64_t k = 0; k < chunks; ++k, a += bytes, b += bytes) {
+    (void)read_quants(a, format->bytes, &x);
+    (void)read_quants(b, format->bytes, &y);
+    for (uint64_t i = 0; i < QUANTS; ++i) add_exact_block(&x, &y, i, sums);
+  }
+  for (int i = 0; i < 4; ++i) add_wide_integer(words[i], sums[i]);
+}
+
+/* ---- a superblock, or a part of one ---- */
+
+void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *a,
+                            const unsigned char *b, uint64_t chunks, cpu_compare_state *state, uint64_t (*words)[TM_SUM_WORDS]) {
+  const uint64_t bytes = (uint64_t)format->bytes * QUANTS;
+  cpu_compare_totals totals;
+  double sums[4];
+  int is_good = 1;
+  memset(&totals, 0, sizeof totals);
+  memset(totals.smallest_a, 0xff, sizeof totals.smallest_a);
+  memset(totals.smallest_b, 0xff, sizeof totals.smallest_b);
+  for (uint64_t k = 0; k < chunks; ++k) {
+    const unsigned char *x = a + k * bytes, *y = b + k * bytes;
+    if (kernels->same_bytes(x, y, bytes)) is_good &= add_equal_chunk(format, x, state, &totals);
+    else is_good &= add_chunk(kernels, format, x, y, state, &totals);
+  }
+  if (!is_good || !end_totals(&totals, sums)) {
+    add_exactly(format, a, b, chunks, words);
+    return;
+  }
+  for (int i = 0; i < 4; ++i) tm_sum_add(words[i], sums[i]);
 }

@@ -56,7 +56,7 @@ static void run(uint32_t op, uint32_t inputs, const tm_operand *operands, void *
   void *addresses[3];
   memcpy(all, operands, inputs * sizeof *all);
   memcpy(addresses, pointers, inputs * sizeof *addresses);
-  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = 1, .input_count = inputs, .output_count = 1, .operands = all };
+  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = row_of(op)->version, .input_count = inputs, .output_count = 1, .operands = all };
   all[inputs].format = TM_FORMAT_NONE;
   assert_int_equal(row->infer(&operation, &all[inputs], NULL), TM_OK);
   assert_int_equal(row->check(&operation, NULL), TM_OK);
@@ -390,7 +390,7 @@ static void test_wrong_operands_are_refused(void **state) {
   (void)state;
   tm_error error = TM_ERROR_INIT;
   tm_operand operands[3] = { dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 }), dense(TM_FORMAT_F32, 1, (uint64_t[]){ 5 }), { 0 } };
-  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = TM_COMPARISON_VERSION, .input_count = 2, .output_count = 1,
                              .operands = operands };
   assert_int_equal(row_of(TM_OP_COMPARE_TENSORS)->infer(&operation, &operands[2], &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "[5]"));
