@@ -304,7 +304,9 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
 }
 
 static void run_avx2(const cpu_call *call) { run(call, &cpu_compare_avx2); }
-static void run_avx512(const cpu_call *call) { run(call, &cpu_compare_avx512); }
+static void run_avx512(const cpu_call *call) {
+  run(call, __builtin_cpu_supports("avx512vnni") ? &cpu_compare_vnni : &cpu_compare_avx512);
+}
 
 #define ROW(set, suffix)                                                                                                     \
   { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_NONE, TM_FORMAT_NONE, TM_FORMAT_U64 }, .isa = (set),                 \

@@ -71,6 +71,7 @@ typedef struct cpu_compare_kernels {
   int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
   /* Whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of equal pairs. */
   int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
+  int has_vnni;                 /* dot products of bytes in one instruction */
   /* Whether all bytes are the same; stops early. */
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
 } cpu_compare_kernels;
@@ -89,6 +90,7 @@ static inline double cpu_compare_margin(double best) {
 
 extern const cpu_compare_kernels cpu_compare_avx2;
 extern const cpu_compare_kernels cpu_compare_avx512;
+extern const cpu_compare_kernels cpu_compare_vnni;      /* AVX-512 and more */
 
 /* If the largest of a sum's 32 chains of squares, folded to 16, is in [least, most), then the largest of its 512 terms is such that
    it goes by chains (canonical_sum.h); and then nothing is infinite or NaN. */
@@ -118,6 +120,11 @@ uint64_t cpu_compare_count_same(const void *a, const void *b);   /* pairs of f32
 uint64_t cpu_compare_count_f32(const void *a, const void *b);
 uint64_t cpu_compare_count_f64(const void *a, const void *b);
 
+/* Adds what goes into the totals, and the figures if the integers tell them, or else returns 0; is_summed: 0 if the totals are spoiled,
+   as by any integer that is -128.  Of equal blocks there are no figures: whether they are summed. */
+int cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni, cpu_compare_state *state,
+                             cpu_compare_totals *totals, int *out_is_summed);
+int cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
                             uint64_t *equal);
 

@@ -274,13 +274,10 @@ static CPU_AVX512 int same_bytes(const unsigned char *a, const unsigned char *b,
   return memcmp(a + at, b + at, bytes - at) == 0;
 }
 
-const cpu_compare_kernels cpu_compare_avx512 = {
-  .add_f32 = add_f32,
-  .add_bf16 = add_bf16,
-  .add_f16 = add_f16,
-  .add_f64 = cpu_compare_add_f64,
-  .add_equal_f32 = cpu_compare_add_equal_f32,
-  .add_equal_f64 = cpu_compare_add_equal_f64,
-  .compare_quants = compare_quants,
-  .same_bytes = same_bytes,
-};
+#define KERNELS(vnni)                                                                                              \
+  { .add_f32 = add_f32, .add_bf16 = add_bf16, .add_f16 = add_f16, .add_f64 = cpu_compare_add_f64,                   \
+    .add_equal_f32 = cpu_compare_add_equal_f32, .add_equal_f64 = cpu_compare_add_equal_f64,                         \
+    .compare_quants = compare_quants, .has_vnni = (vnni), .same_bytes = same_bytes }
+
+const cpu_compare_kernels cpu_compare_avx512 = KERNELS(0);
+const cpu_compare_kernels cpu_compare_vnni = KERNELS(1);

@@ -7,10 +7,8 @@
  * scale's last place squared) of at most 2^53, which f64 holds; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end
  * of the superblock: if not, its sums are made again in integers of 128 bits.
  *
- * FIGURES.  Most blocks need no look at their values, which the integers tell enough about: an upper bound of all differences; that
- * no quotient is above 1, which takes two values of opposite signs; and how many values are equal, which of equal scales are those
- * with equal integers.  Of different scales those have equal products of integer and scale modulo 2^16.  Others are looked at in
- * f32, in which values are exact, and differences too unless a pair of scales is more than 32 times apart.
+ * FIGURES: often the integers tell enough (cpu_compare_integers.c).  Otherwise values are looked at in f32, in which they are exact,
+ * and differences too unless a pair of scales is more than 32 times apart.
  */
 #include <math.h>
 #include <string.h>
@@ -53,23 +51,6 @@ CPU_INLINE int read_quants(const unsigned char *data, uint32_t block_bytes, cpu_
   return !cpu_any(_mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7bff)));
 }
 
-/* ---- sums ---- */
-
-/* Sums of neighbouring products.  The sign of the first factor has gone to the second one, which must not be -128. */
-CPU_INLINE __m256i products(__m256i magnitude, __m256i other) {
-  return _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, other), _mm256_set1_epi16(1));
-}
-
-CPU_INLINE __m256d low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-CPU_INLINE __m256d high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-
-CPU_INLINE void add_scaled(double *total, __m256 scales_a, __m256 scales_b, __m256i sums) {
-  const __m256d low = _mm256_mul_pd(low_half(scales_a), low_half(scales_b));
-  const __m256d high = _mm256_mul_pd(high_half(scales_a), high_half(scales_b));
-  _mm256_storeu_pd(total, _mm256_fmadd_pd(low, _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums)), cpu_load_pd(total)));
-  _mm256_storeu_pd(total + 4, _mm256_fmadd_pd(high, _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), cpu_load_pd(total + 4)));
-}
-
 /* The smallest scale that is not zero; less 1, by which zero becomes the largest number. */
 CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   const __m256i magnitude = _mm256_and_si256(cpu_load(q->bits), _mm256_set1_epi16(0x7fff));
@@ -77,57 +58,7 @@ CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   cpu_store(smallest, _mm256_min_epu16(cpu_load(smallest), below));
 }
 
-/* What integers of all pairs tell. */
-typedef struct quant_look {
-  __m256i apart;                /* the largest differences */
-  __m256i opposite;             /* negative where signs are opposite */
-  __m256i sizes;                /* bits of all magnitudes, of which -128 has one of its own */
-  __m256i equal;                /* their number */
-} quant_look;
-
-CPU_INLINE void look_at(quant_look *l, __m256i x, __m256i y, __m256i size_x, __m256i size_y, __m256i directed) {
-  l->apart = _mm256_max_epu8(l->apart, _mm256_sub_epi8(_mm256_max_epi8(x, y), _mm256_min_epi8(x, y)));
-  l->opposite = _mm256_min_epi8(l->opposite, directed);
-  l->sizes = _mm256_or_si256(l->sizes, _mm256_or_si256(size_x, size_y));
-  l->equal = _mm256_sub_epi8(l->equal, _mm256_cmpeq_epi8(x, y));
-}
-
-CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, quant_look *l, cpu_compare_totals *totals) {
-  __m256i dot[CPU_BLOCK_GROUP], norm_a[CPU_BLOCK_GROUP], norm_b[CPU_BLOCK_GROUP];
-  const unsigned char *from_a = a->integers + (uint64_t)group * a->stride, *from_b = b->integers + (uint64_t)group * b->stride;
-  for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from_a += a->stride, from_b += b->stride) {
-    CPU_COMPARE_PREFETCH(from_a);
-    CPU_COMPARE_PREFETCH(from_b);
-    const __m256i x = cpu_load(from_a), y = cpu_load(from_b), size_x = _mm256_abs_epi8(x), size_y = _mm256_abs_epi8(y);
-    const __m256i directed = _mm256_sign_epi8(y, x);
-    dot[i] = products(size_x, directed);
-    norm_a[i] = products(size_x, size_x);
-    norm_b[i] = products(size_y, size_y);
-    look_at(l, x, y, size_x, size_y, directed);
-  }
-  const __m256 scales_a = cpu_load_ps(a->scales + group), scales_b = cpu_load_ps(b->scales + group);
-  add_scaled(totals->dot, scales_a, scales_b, cpu_sum_each(dot));
-  add_scaled(totals->norm_a, scales_a, scales_a, cpu_sum_each(norm_a));
-  add_scaled(totals->norm_b, scales_b, scales_b, cpu_sum_each(norm_b));
-}
-
-/* Returns bits of all magnitudes. */
-CPU_INLINE __m256i sum_equal_group(const cpu_compare_quants *a, int group, cpu_compare_totals *totals) {
-  __m256i norm[CPU_BLOCK_GROUP], sizes = _mm256_setzero_si256();
-  const unsigned char *from = a->integers + (uint64_t)group * a->stride;
-  for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from += a->stride) {
-    const __m256i size = _mm256_abs_epi8(cpu_load(from));
-    norm[i] = products(size, size);
-    sizes = _mm256_or_si256(sizes, size);
-  }
-  const __m256 scales = cpu_load_ps(a->scales + group);
-  add_scaled(totals->same, scales, scales, cpu_sum_each(norm));
-  return sizes;
-}
-
-CPU_INLINE int has_lowest(__m256i sizes) { return _mm256_movemask_epi8(sizes) != 0; }
-
-/* ---- differences ---- */
+/* ---- figures ---- */
 
 /* Whether differences are exact in f32: no pair of scales with exponents more than 5 apart, unless one is zero. */
 CPU_INLINE int has_exact_differences(const cpu_compare_quants *a, const cpu_compare_quants *b) {
@@ -161,71 +92,29 @@ static CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsi
   cpu_compare_find_largest(masked_a, masked_b, state);
 }
 
-CPU_INLINE int largest_byte(__m256i v) {
-  const __m128i four = _mm_max_epu8(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  const __m128i pairs = _mm_max_epu8(four, _mm_srli_epi16(four, 8));
-  return 255 - _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(255), _mm_and_si128(pairs, _mm_set1_epi16(255)))));
-}
-
-CPU_INLINE uint64_t sum_bytes(__m256i v) { return cpu_sum_epi64(_mm256_sad_epu8(v, _mm256_setzero_si256())); }
-
-/* Of all scales of both sides. */
-CPU_INLINE double largest_scale(const cpu_compare_quants *a, const cpu_compare_quants *b) {
-  const __m256i both = _mm256_max_epu16(_mm256_slli_epi16(cpu_load(a->bits), 1), _mm256_slli_epi16(cpu_load(b->bits), 1));
-  const __m128i eight = _mm_max_epu16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
-  const int below = _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)))) & 0xffff;
-  return (double)_cvtsh_ss((uint16_t)((0xffff ^ below) >> 1));
-}
-
-/* Whether a difference or a quotient may be above the largest one, if scales differ by at most `off`. */
-CPU_INLINE int may_be_larger(const cpu_compare_quants *a, const cpu_compare_quants *b, const quant_look *l, double off,
-                             const cpu_compare_state *state) {
-  const int apart = largest_byte(l->apart);
-  if (state->max_rel < 1 && (apart > 0 || off > 0)) return 1;
-  if (state->max_rel < 2 && _mm256_movemask_epi8(l->opposite) != 0) return 1;
-  const double scale = largest_scale(a, b), nearer = (double)apart * scale + 128 * off, farther = 256 * scale;
-  return (nearer < farther ? nearer : farther) > state->max_abs;
-}
-
-/* Whether scales of zero, whose zeros have signs, or of opposite signs are among them. */
-CPU_INLINE int have_odd_scales(__m256i a, __m256i b) {
-  const __m256i zero = _mm256_setzero_si256(), a_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(a, 1), zero);
-  const __m256i b_zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(b, 1), zero);
-  return cpu_any(_mm256_or_si256(_mm256_or_si256(a_zero, b_zero), _mm256_cmpgt_epi16(zero, _mm256_xor_si256(a, b))));
-}
-
-/* Figures by integers: 0 if they do not tell. */
-CPU_INLINE int look_at_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, const quant_look *l, cpu_compare_state *state) {
-  const __m256i bits_a = cpu_load(a->bits), bits_b = cpu_load(b->bits);
-  if (have_odd_scales(bits_a, bits_b)) return 0;
-  if (cpu_any(_mm256_xor_si256(bits_a, bits_b))) return 0;
-  if (may_be_larger(a, b, l, 0, state)) return 0;
-  state->equal += sum_bytes(l->equal);
-  return 1;
+CPU_INLINE void prefetch_chunk(const unsigned char *data, uint32_t block_bytes) {
+  for (uint64_t at = 0; at < (uint64_t)block_bytes * QUANTS; at += 64) CPU_COMPARE_PREFETCH(data + at);
 }
 
 /* 512 elements that differ; 0 if their sums were not added. */
 static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
                               const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  const __m256i none = _mm256_setzero_si256();
-  quant_look l = { none, none, none, none };
-  const int is_finite = read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b);
-  if (!is_finite) {
+  int is_summed;
+  prefetch_chunk(data_a, format->bytes);
+  prefetch_chunk(data_b, format->bytes);
+  if (!(read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b))) {
     look_at_values(format, data_a, data_b, state);
     return 0;
   }
   note_scales(&a, totals->smallest_a);
   note_scales(&b, totals->smallest_b);
-  sum_group(&a, &b, 0, &l, totals);
-  sum_group(&a, &b, CPU_BLOCK_GROUP, &l, totals);
-  const int is_lowest = has_lowest(l.sizes);
-  if (!is_lowest && look_at_integers(&a, &b, &l, state)) return 1;
+  if (cpu_compare_add_integers(&a, &b, kernels->has_vnni, state, totals, &is_summed)) return 1;
   uint64_t equal = 0;
   const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &equal);
   if (is_beyond || !has_exact_differences(&a, &b)) look_at_values(format, data_a, data_b, state);
   else state->equal += equal;
-  return !is_lowest;
+  return is_summed;
 }
 
 static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsigned char *data, cpu_compare_state *state,
@@ -238,8 +127,7 @@ static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsi
   state->equal += BLOCK;
   note_scales(&a, totals->smallest_a);
   note_scales(&a, totals->smallest_b);
-  const __m256i low = sum_equal_group(&a, 0, totals), high = sum_equal_group(&a, CPU_BLOCK_GROUP, totals);
-  return !has_lowest(_mm256_or_si256(low, high));
+  return cpu_compare_add_equal_integers(&a, totals);
 }
 
 CPU_INLINE __m256 decode_eight(const unsigned char *integers, __m256 scale) {
