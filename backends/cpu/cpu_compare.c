@@ -77,23 +77,31 @@ static uint64_t count_equal_bytes(const unsigned char *a, const unsigned char *b
 /* Of two floats of 16 bits or less. */
 static int are_short(const compare_job *job) { return job->formats[0]->is_short_float && job->formats[1]->is_short_float; }
 
-/* A way for blocks as they lie, which goes as long as nothing is special about them. */
-static int add_16bit(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  const cpu_compare_kernels *k = job->kernels;
-  if (job->formats[0]->format == TM_FORMAT_BF16) {
-    if (cpu_compare_add_equal_bf16(a, b, state)) return 1;
-    unfold(state);
-    return k->add_bf16(a, b, state);
-  }
+static int add_f16(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
   if (cpu_compare_add_equal_f16(a, b, state)) return 1;
   unfold(state);
-  return k->add_f16(a, b, state);
+  return job->kernels->add_f16(a, b, state);
+}
+
+/* Two of one format, as long as nothing is special about the block. */
+static int add_same_short(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  const cpu_compare_format *f = job->formats[0];
+  unsigned char wide[2][2 * BLOCK];
+  if (f->format == TM_FORMAT_F16) return add_f16(job, a, b, state);
+  if (f->to_f16 != NULL) {
+    f->to_f16(a, wide[0]);
+    f->to_f16(b, wide[1]);
+    return add_f16(job, wide[0], wide[1], state);
+  }
+  if (cpu_compare_add_equal_bf16(a, b, state)) return 1;
+  unfold(state);
+  return job->kernels->add_bf16(a, b, state);
 }
 
 static void add_short(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
   const cpu_compare_format *f = job->formats[0], *g = job->formats[1];
   float a[BLOCK], b[BLOCK];
-  if (f == g && f->bytes == 2 && add_16bit(job, data_a, data_b, state)) return;
+  if (f == g && add_same_short(job, data_a, data_b, state)) return;
   f->to_f32(data_a, a);
   if (f == g && job->kernels->same_bytes(data_a, data_b, bytes_of(f, BLOCK))) {
     cpu_compare_add_equal_chains(a, state);
@@ -273,19 +281,20 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
 
 /* Picoseconds a pair where memory does not limit it and all pairs differ. */
 typedef struct pair_cost {
-  uint32_t f32, quants;
+  uint32_t f32, short_floats, quants;
 } pair_cost;
 
-#define AVX2_COST   ((pair_cost){ 460, 300 })
-#define AVX512_COST ((pair_cost){ 360, 275 })
+#define AVX2_COST   ((pair_cost){ 460, 220, 230 })
+#define AVX512_COST ((pair_cost){ 360, 160, 190 })
 #define F64_PS   550u
 #define WIDEN_PS 100u
 
 static uint32_t pair_ps(const tm_operation *operation, pair_cost c) {
   const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format);
   const cpu_compare_format *b = cpu_compare_format_find(operation->operands[1].format);
-  if (a == b && a->elements > 1) return c.quants;
   const uint32_t decoding = a->decode_ps + b->decode_ps;
+  if (a == b && a->elements > 1) return c.quants;
+  if (a == b && a->is_short_float) return c.short_floats + (a->to_f16 != NULL ? decoding : 0);
   return fits_f32(a) && fits_f32(b) ? c.f32 + decoding : F64_PS + decoding + (fits_f32(a) || fits_f32(b) ? WIDEN_PS : 0);
 }
 

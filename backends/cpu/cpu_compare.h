@@ -25,7 +25,7 @@ typedef struct cpu_compare_lanes {
   double squared[TM_SUM_LANES], dot[TM_SUM_LANES], norm_a[TM_SUM_LANES], norm_b[TM_SUM_LANES];
 } cpu_compare_lanes;
 
-/* Which pairs of 16-bit floats, by their bits, have no larger quotient than `best` (cpu_compare_chains.c).  Zeros are one: for 0. */
+/* Which pairs of 16-bit floats, by their bits, have no larger quotient than `best` (cpu_compare_window.c).  Zeros are one: for 0. */
 typedef struct cpu_compare_window {
   double   best;
   uint16_t near;                /* such as have |x - y| <= near in the circle of 16 bits, */
@@ -98,6 +98,7 @@ extern const cpu_compare_kernels cpu_compare_vnni;      /* AVX-512 and more */
 #define CPU_COMPARE_CHAIN_MOST  0x1p110f
 
 /* Of AVX2, for both. */
+void cpu_compare_open_window(int is_f16, cpu_compare_state *state);     /* for its max_rel */
 int cpu_compare_add_equal_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);    /* if they are */
 int cpu_compare_add_equal_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
 int cpu_compare_add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
@@ -138,6 +139,7 @@ typedef struct cpu_compare_format {
   uint8_t  is_wide_integer;     /* f64 does not hold all of it */
   uint8_t  is_short_float;      /* of 16 bits or less: two of them are summed by chains of f32 */
   void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
+  void   (*to_f16)(const unsigned char *data, unsigned char *to);       /* of 8-bit floats: other bits where theirs are others */
   void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
 } cpu_compare_format;
 

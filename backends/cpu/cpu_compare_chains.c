@@ -3,12 +3,6 @@
  * Pairs of two floats of 16 bits or less in TM_OP_COMPARE_TENSORS: short chains of f32 (canonical_sum.h), with AVX2.  Here are the
  * passes that take every block, of f32 that a format's values were widened to; and the short cut for blocks of 16 bits in which
  * nothing is special, in two passes over 16 of the 32 chains each, because all of them are as many as there are registers.
- *
- * THE WINDOW.  A larger quotient |a - b| / max(|a|, |b|) is looked for in 16 bits, without arithmetic on floats.  The integers that
- * two positive floats are, as bits, differ by k: then their ratio is at most that of 1.0 and the float k places above it, but for
- * subnormal numbers, and at least that of a float k places below a power of two and this power.  So while no quotient has reached 1,
- * only pairs further apart than some k can be beyond the best one; and from 1 on only pairs of opposite signs whose magnitudes are
- * near, which are far apart in the circle of 16 bits.  Either way a pair is passed over if |x - y| is at most `near` there.
  */
 #include <math.h>
 #include <string.h>
@@ -18,58 +12,10 @@
 
 #define BLOCK TM_SUM_BLOCK
 
-/* ---- the window ---- */
-
-typedef struct half_format {
-  int      fraction_bits;
-  uint16_t one, smallest_normal;
-  uint16_t most_apart;          /* so far that differences of same signs are exact and opposite signs are not taken for same ones */
-} half_format;
-
-static const half_format half_formats[] = {
-  { 7, 0x3f80, 0x0080, 12 << 7 },
-  { 10, 0x3c00, 0x0400, 0x3ff },
-};
-
-/* Of a float k places above 1.0 and 1.0. */
-static double quotient_above_one(const half_format *f, uint32_t k) {
-  const uint32_t bits = (UINT32_C(127) << 23) + (k << (23 - f->fraction_bits));
-  float ratio;
-  memcpy(&ratio, &bits, sizeof ratio);
-  return ((double)ratio - 1) / (double)ratio;
-}
-
-static uint32_t near_below_one(const half_format *f, double best) {
-  uint32_t low = 0, high = f->most_apart;
-  while (low < high) {
-    const uint32_t middle = (low + high + 1) / 2;
-    if (quotient_above_one(f, middle) <= best) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-/* Opposite magnitudes k places apart, k < 2^fraction_bits, have a quotient of at most 2 - k / 2^(fraction_bits + 1); and 2^n times as
-   far apart, of 1 + 2^-n, which of n = 24 is 1 because a - b is rounded. */
-static uint32_t opposite_from_one(const half_format *f, double best) {
-  int n = 1;
-  if (best >= 1.5) return (uint32_t)ceil(ldexp(2 - best, f->fraction_bits + 1));
-  while (n < 24 && 1 + ldexp(1, -n) > best) n++;
-  return (uint32_t)n << f->fraction_bits;
-}
-
-static void open_window(int is_f16, cpu_compare_state *state) {
-  const half_format *f = &half_formats[is_f16];
-  const double best = state->max_rel;
-  const uint32_t near = best < 1 ? near_below_one(f, best) : 0x8000u - opposite_from_one(f, best);
-  state->window = (cpu_compare_window){
-    .best = best,
-    .near = (uint16_t)near,
-    .small = (uint16_t)(best < 1 ? 2 * (f->smallest_normal + near) : 0),
-  };
-}
-
 /* ---- largest differences ---- */
+
+/* How elements lie. */
+typedef enum element_kind { KIND_BF16, KIND_F16, KIND_F32 } element_kind;
 
 CPU_INLINE float largest_ps(__m256 x) {
   float parts[8], largest = 0;
@@ -78,9 +24,11 @@ CPU_INLINE float largest_ps(__m256 x) {
   return largest;
 }
 
-CPU_INLINE __m256 widen_eight(const unsigned char *from, int is_f16) {
-  return is_f16 ? _mm256_cvtph_ps(cpu_load128(from)) : cpu_widen_bf16(cpu_load128(from));
+CPU_INLINE __m256 load_eight(const unsigned char *from, element_kind kind) {
+  if (kind == KIND_F32) return cpu_load_ps(from);
+  return kind == KIND_F16 ? _mm256_cvtph_ps(cpu_load128(from)) : cpu_widen_bf16(cpu_load128(from));
 }
+CPU_INLINE int bytes_of(element_kind kind) { return kind == KIND_F32 ? 4 : 2; }
 
 CPU_INLINE __m256 distance_of(__m256 x, __m256 y) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_sub_ps(x, y)); }
 CPU_INLINE __m256 larger_of(__m256 x, __m256 y) {
@@ -97,23 +45,26 @@ CPU_INLINE __m256d larger_quotient(__m256d best, __m256 x, __m256 y) {
   return _mm256_max_pd(_mm256_div_pd(high_half(distance), high_half(larger)), best);
 }
 
-CPU_AVX2 void cpu_compare_find_largest_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state) {
+CPU_INLINE void find_largest(const unsigned char *a, const unsigned char *b, element_kind kind, cpu_compare_state *state) {
   __m256 farthest = _mm256_set1_ps((float)state->max_abs);
   __m256d best = _mm256_set1_pd(state->max_rel);
-  for (int i = 0; i < 2 * BLOCK; i += 16) {
-    const __m256 x = widen_eight(a + i, is_f16), y = widen_eight(b + i, is_f16);
+  for (int i = 0; i < BLOCK * bytes_of(kind); i += 8 * bytes_of(kind)) {
+    const __m256 x = load_eight(a + i, kind), y = load_eight(b + i, kind);
     farthest = _mm256_max_ps(farthest, distance_of(x, y));
     best = larger_quotient(best, x, y);
   }
   state->max_abs = (double)largest_ps(farthest);
   state->max_rel = cpu_largest_pd(best);
-  if (state->max_rel != state->window.best) open_window(is_f16, state);
 }
 
-static CPU_AVX2 void find_quotient(const float *a, const float *b, cpu_compare_state *state) {
-  __m256d best = _mm256_set1_pd(state->max_rel);
-  for (int i = 0; i < BLOCK; i += 8) best = larger_quotient(best, cpu_load_ps(a + i), cpu_load_ps(b + i));
-  state->max_rel = cpu_largest_pd(best);
+CPU_AVX2 void cpu_compare_find_largest_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state) {
+  if (is_f16) find_largest(a, b, KIND_F16, state);
+  else find_largest(a, b, KIND_BF16, state);
+  if (state->max_rel != state->window.best) cpu_compare_open_window(is_f16, state);
+}
+
+static CPU_AVX2 void find_largest_f32(const float *a, const float *b, cpu_compare_state *state) {
+  find_largest((const unsigned char *)a, (const unsigned char *)b, KIND_F32, state);
 }
 
 /* ---- chains of one sum ---- */
@@ -170,31 +121,15 @@ static CPU_AVX2 int allows_chains(const float *x) {
 
 /* ---- whole blocks, widened to f32 ---- */
 
-/* Negative where a quotient is beyond the best one (cpu_compare_margin). */
-CPU_INLINE __m256d beyond(__m256d distance, __m256d larger, double best) {
-  const __m256d rest = _mm256_fmsub_pd(larger, _mm256_set1_pd(best), distance);
-  return _mm256_fmadd_pd(larger, _mm256_set1_pd(cpu_compare_margin(best)), rest);
+static CPU_AVX2 void subtract(const float *a, const float *b, float *out) {
+  for (int i = 0; i < BLOCK; i += 8) _mm256_storeu_ps(out + i, _mm256_sub_ps(cpu_load_ps(a + i), cpu_load_ps(b + i)));
 }
 
-static CPU_AVX2 void subtract(const float *a, const float *b, float *out, cpu_compare_state *state) {
-  const double best = state->max_rel;
-  __m256 farthest = _mm256_set1_ps((float)state->max_abs);
-  __m256d more = _mm256_setzero_pd();
-  for (int i = 0; i < BLOCK; i += 8) {
-    const __m256 x = cpu_load_ps(a + i), y = cpu_load_ps(b + i), distance = distance_of(x, y), larger = larger_of(x, y);
-    farthest = _mm256_max_ps(distance, farthest);
-    more = _mm256_or_pd(more, beyond(low_half(distance), low_half(larger), best));
-    more = _mm256_or_pd(more, beyond(high_half(distance), high_half(larger), best));
-    _mm256_storeu_ps(out + i, _mm256_sub_ps(x, y));
-  }
-  state->max_abs = (double)largest_ps(farthest);
-  if (_mm256_movemask_pd(more) != 0) find_quotient(a, b, state);
-}
-
-CPU_AVX2 void cpu_compare_add_chains(const float *a, const float *b, cpu_compare_state *state) {
+static CPU_AVX2 void add_with_care(const float *a, const float *b, cpu_compare_state *state) {
   float x[BLOCK], y[BLOCK], differences[BLOCK];
   state->nonfinite += cpu_compare_mask_f32(a, b, x, y);
-  subtract(x, y, differences, state);
+  subtract(x, y, differences);
+  find_largest_f32(x, y, state);
   const int chains_a = allows_chains(x), chains_b = allows_chains(y);
   add_sum(differences, differences, allows_chains(differences), 1, state->lanes.squared);
   add_sum(x, y, chains_a && chains_b, 0, state->lanes.dot);
@@ -243,24 +178,24 @@ CPU_INLINE void chain_eight(half_chains *c, int k, __m256 x, __m256 y) {
   c->norm_b[k] = _mm256_fmadd_ps(y, y, c->norm_b[k]);
 }
 
-/* Eight of 16 elements: of f16 the first or the second ones, of bf16 the even or the odd ones. */
-CPU_INLINE __m256 half_of(const unsigned char *from, int second, int is_f16) {
-  if (is_f16) return _mm256_cvtph_ps(cpu_load128(from + 16 * second));
+/* Eight of 16 elements: the first or the second ones, or of bf16 the even or the odd ones. */
+CPU_INLINE __m256 half_of(const unsigned char *from, int second, element_kind kind) {
+  if (kind != KIND_BF16) return load_eight(from + 8 * second * bytes_of(kind), kind);
   const __m256i v = cpu_load(from);
   return _mm256_castsi256_ps(second ? _mm256_and_si256(v, _mm256_set1_epi32((int32_t)0xffff0000)) : _mm256_slli_epi32(v, 16));
 }
 
 /* Sums by lane, from those of both halves. */
-CPU_INLINE void lanes_of_halves(__m256 even, __m256 odd, int is_f16, float *out) {
-  const __m256 low = is_f16 ? even : _mm256_unpacklo_ps(even, odd), high = is_f16 ? odd : _mm256_unpackhi_ps(even, odd);
-  _mm256_storeu_ps(out, is_f16 ? low : _mm256_permute2f128_ps(low, high, 0x20));
-  _mm256_storeu_ps(out + 8, is_f16 ? high : _mm256_permute2f128_ps(low, high, 0x31));
+CPU_INLINE void lanes_of_halves(__m256 first, __m256 second, element_kind kind, float *out) {
+  const __m256 low = _mm256_unpacklo_ps(first, second), high = _mm256_unpackhi_ps(first, second);
+  _mm256_storeu_ps(out, kind != KIND_BF16 ? first : _mm256_permute2f128_ps(low, high, 0x20));
+  _mm256_storeu_ps(out + 8, kind != KIND_BF16 ? second : _mm256_permute2f128_ps(low, high, 0x31));
 }
 
 CPU_INLINE __m256 add_square(__m256 sum, __m256 x) { return _mm256_fmadd_ps(x, x, sum); }
 
 /* Chains of the squares, as sums by lane; returns whether both sides are the same. */
-CPU_INLINE int square_16bit(const unsigned char *a, const unsigned char *b, int is_f16, __m256 *out_first, __m256 *out_second) {
+CPU_INLINE int square_16bit(const unsigned char *a, const unsigned char *b, element_kind kind, __m256 *out_first, __m256 *out_second) {
   __m256 p = _mm256_setzero_ps(), q = p, r = p, s = p;
   __m256i changes = _mm256_setzero_si256();
   for (int i = 0; i < 2 * BLOCK; i += 64, a += 64, b += 64) {
@@ -268,10 +203,10 @@ CPU_INLINE int square_16bit(const unsigned char *a, const unsigned char *b, int 
     CPU_COMPARE_PREFETCH(b);
     const __m256i low = _mm256_xor_si256(cpu_load(a), cpu_load(b)), high = _mm256_xor_si256(cpu_load(a + 32), cpu_load(b + 32));
     changes = _mm256_or_si256(changes, _mm256_or_si256(low, high));
-    p = add_square(p, half_of(a, 0, is_f16));
-    q = add_square(q, half_of(a, 1, is_f16));
-    r = add_square(r, half_of(a + 32, 0, is_f16));
-    s = add_square(s, half_of(a + 32, 1, is_f16));
+    p = add_square(p, half_of(a, 0, kind));
+    q = add_square(q, half_of(a, 1, kind));
+    r = add_square(r, half_of(a + 32, 0, kind));
+    s = add_square(s, half_of(a + 32, 1, kind));
   }
   *out_first = _mm256_add_ps(p, r);
   *out_second = _mm256_add_ps(q, s);
@@ -279,26 +214,26 @@ CPU_INLINE int square_16bit(const unsigned char *a, const unsigned char *b, int 
 }
 
 /* 1: added; 0: the blocks differ, or something is special. */
-CPU_INLINE int add_equal_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state) {
+CPU_INLINE int add_equal_16bit(const unsigned char *a, const unsigned char *b, element_kind kind, cpu_compare_state *state) {
   float sums[TM_SUM_LANES];
   __m256 first, second;
   if (cpu_any(_mm256_xor_si256(cpu_load(a), cpu_load(b)))) return 0;
-  if (!square_16bit(a, b, is_f16, &first, &second)) return 0;
+  if (!square_16bit(a, b, kind, &first, &second)) return 0;
   const __m256 total = _mm256_add_ps(first, second);
   const __m256 is_large = _mm256_cmp_ps(total, _mm256_set1_ps(CPU_COMPARE_CHAIN_LEAST), _CMP_GE_OQ);
   const __m256 is_below = _mm256_cmp_ps(total, _mm256_set1_ps(CPU_COMPARE_CHAIN_MOST), _CMP_LT_OQ);
-  if (_mm256_movemask_ps(is_large) == 0 || _mm256_movemask_ps(is_below) != 0xff) return 0;
-  lanes_of_halves(first, second, is_f16, sums);
+  if ((kind == KIND_BF16 && _mm256_movemask_ps(is_large) == 0) || _mm256_movemask_ps(is_below) != 0xff) return 0;
+  lanes_of_halves(first, second, kind, sums);
   add_to_norms(sums, state);
   state->equal += BLOCK;
   return 1;
 }
 
 CPU_AVX2 int cpu_compare_add_equal_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_equal_16bit(a, b, 0, state);
+  return add_equal_16bit(a, b, KIND_BF16, state);
 }
 CPU_AVX2 int cpu_compare_add_equal_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_equal_16bit(a, b, 1, state);
+  return add_equal_16bit(a, b, KIND_F16, state);
 }
 
 typedef struct half_sums {
@@ -306,14 +241,15 @@ typedef struct half_sums {
   float farthest;               /* the largest square */
 } half_sums;
 
-CPU_INLINE void add_half(const unsigned char *a, const unsigned char *b, int second, int is_f16, half_sums *out) {
+CPU_INLINE void add_half(const unsigned char *a, const unsigned char *b, int second, element_kind kind, half_sums *out) {
   const unsigned char *ahead = second ? b : a;
+  const int half = 16 * bytes_of(kind);
   const __m256 zero = _mm256_setzero_ps();
   half_chains c = { { zero, zero }, { zero, zero }, { zero, zero }, { zero, zero }, _mm256_setzero_si256() };
-  for (int i = 0; i < 2 * BLOCK; i += 64) {
-    CPU_COMPARE_PREFETCH(ahead + i);
-    chain_eight(&c, 0, half_of(a + i, second, is_f16), half_of(b + i, second, is_f16));
-    chain_eight(&c, 1, half_of(a + i + 32, second, is_f16), half_of(b + i + 32, second, is_f16));
+  for (int i = 0; i < BLOCK * bytes_of(kind); i += 2 * half) {
+    if (kind != KIND_F32) CPU_COMPARE_PREFETCH(ahead + i);
+    chain_eight(&c, 0, half_of(a + i, second, kind), half_of(b + i, second, kind));
+    chain_eight(&c, 1, half_of(a + i + half, second, kind), half_of(b + i + half, second, kind));
   }
   _mm256_storeu_ps(out->squared, _mm256_add_ps(c.squared[0], c.squared[1]));
   _mm256_storeu_ps(out->dot, _mm256_add_ps(c.dot[0], c.dot[1]));
@@ -339,18 +275,20 @@ static __attribute__((noinline)) CPU_AVX2 int look(const unsigned char *a, const
 }
 
 typedef void half_pass(const unsigned char *a, const unsigned char *b, half_sums *out);
-#define HALF_PASS(name, second, is_f16)                                                                                  \
+#define HALF_PASS(name, second, kind)                                                                                    \
   static __attribute__((noinline)) CPU_AVX2 void name(const unsigned char *a, const unsigned char *b, half_sums *out) {   \
-    add_half(a, b, second, is_f16, out);                                                                                 \
+    add_half(a, b, second, kind, out);                                                                                   \
   }
-HALF_PASS(even_bf16, 0, 0)
-HALF_PASS(odd_bf16, 1, 0)
-HALF_PASS(first_f16, 0, 1)
-HALF_PASS(second_f16, 1, 1)
+HALF_PASS(even_bf16, 0, KIND_BF16)
+HALF_PASS(odd_bf16, 1, KIND_BF16)
+HALF_PASS(first_f16, 0, KIND_F16)
+HALF_PASS(second_f16, 1, KIND_F16)
+HALF_PASS(first_f32, 0, KIND_F32)
+HALF_PASS(second_f32, 1, KIND_F32)
 
-CPU_INLINE void join(const float *first, const float *second, int is_f16, double *lanes) {
+CPU_INLINE void join(const float *first, const float *second, element_kind kind, double *lanes) {
   float sums[TM_SUM_LANES];
-  lanes_of_halves(cpu_load_ps(first), cpu_load_ps(second), is_f16, sums);
+  lanes_of_halves(cpu_load_ps(first), cpu_load_ps(second), kind, sums);
   add_to_lanes(sums, lanes);
 }
 
@@ -360,35 +298,69 @@ CPU_INLINE int has_size(const float *first, const float *second) {
 }
 
 /* Whether all four sums go by chains, surely. */
-CPU_INLINE int are_usual(const half_sums *one, const half_sums *other, int is_f16) {
+CPU_INLINE int are_usual(const half_sums *one, const half_sums *other, element_kind kind) {
   const __m256 first = _mm256_add_ps(cpu_load_ps(one->norm_a), cpu_load_ps(one->norm_b));
   const __m256 second = _mm256_add_ps(cpu_load_ps(other->norm_a), cpu_load_ps(other->norm_b));
   const __m256 below = _mm256_cmp_ps(_mm256_add_ps(first, second), _mm256_set1_ps(CPU_COMPARE_CHAIN_MOST), _CMP_LT_OQ);
   if (_mm256_movemask_ps(below) != 0xff) return 0;
-  return is_f16 || (has_size(one->squared, other->squared) && has_size(one->norm_a, other->norm_a) &&
+  return kind == KIND_F16 || (has_size(one->squared, other->squared) && has_size(one->norm_a, other->norm_a) &&
                     has_size(one->norm_b, other->norm_b));
 }
 
-CPU_INLINE int add_16bit(const unsigned char *a, const unsigned char *b, int is_f16, half_pass *first, half_pass *second,
-                         cpu_compare_state *state) {
+/* Adds nothing and returns 0 unless it is sure that all four sums go by chains; out_is_farther: by the largest square. */
+CPU_INLINE int add_usual(const unsigned char *a, const unsigned char *b, element_kind kind, half_pass *first, half_pass *second,
+                         cpu_compare_state *state, int *out_is_farther) {
   half_sums one, other;
   cpu_compare_lanes *lanes = &state->lanes;
   const float farthest = (float)state->max_abs, square = farthest * farthest;
   first(a, b, &one);
   second(a, b, &other);
-  if (!are_usual(&one, &other, is_f16)) return 0;
-  join(one.squared, other.squared, is_f16, lanes->squared);
-  join(one.dot, other.dot, is_f16, lanes->dot);
-  join(one.norm_a, other.norm_a, is_f16, lanes->norm_a);
-  join(one.norm_b, other.norm_b, is_f16, lanes->norm_b);
-  const int is_outside = look(a, b, state->window, &state->equal);
-  if (is_outside || one.farthest > square || other.farthest > square) cpu_compare_find_largest_16bit(a, b, is_f16, state);
+  if (!are_usual(&one, &other, kind)) return 0;
+  join(one.squared, other.squared, kind, lanes->squared);
+  join(one.dot, other.dot, kind, lanes->dot);
+  join(one.norm_a, other.norm_a, kind, lanes->norm_a);
+  join(one.norm_b, other.norm_b, kind, lanes->norm_b);
+  *out_is_farther = one.farthest > square || other.farthest > square;
   return 1;
 }
 
 CPU_AVX2 int cpu_compare_add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_16bit(a, b, 0, even_bf16, odd_bf16, state);
+  int is_farther;
+  if (!add_usual(a, b, KIND_BF16, even_bf16, odd_bf16, state, &is_farther)) return 0;
+  if (look(a, b, state->window, &state->equal) || is_farther) cpu_compare_find_largest_16bit(a, b, 0, state);
+  return 1;
 }
 CPU_AVX2 int cpu_compare_add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_16bit(a, b, 1, first_f16, second_f16, state);
+  int is_farther;
+  if (!add_usual(a, b, KIND_F16, first_f16, second_f16, state, &is_farther)) return 0;
+  if (look(a, b, state->window, &state->equal) || is_farther) cpu_compare_find_largest_16bit(a, b, 1, state);
+  return 1;
+}
+
+/* ---- blocks widened to f32 ---- */
+
+/* Negative where a quotient is beyond the best one (cpu_compare_margin). */
+CPU_INLINE __m256d beyond(__m256d distance, __m256d larger, __m256d best, __m256d margin) {
+  return _mm256_fmadd_pd(larger, margin, _mm256_fmsub_pd(larger, best, distance));
+}
+
+static CPU_AVX2 int has_larger_quotient(const float *a, const float *b, double max_rel) {
+  const __m256d best = _mm256_set1_pd(max_rel), margin = _mm256_set1_pd(cpu_compare_margin(max_rel));
+  __m256d more = _mm256_setzero_pd();
+  for (int i = 0; i < BLOCK; i += 8) {
+    const __m256 x = cpu_load_ps(a + i), y = cpu_load_ps(b + i), distance = distance_of(x, y), larger = larger_of(x, y);
+    more = _mm256_or_pd(more, beyond(low_half(distance), low_half(larger), best, margin));
+    more = _mm256_or_pd(more, beyond(high_half(distance), high_half(larger), best, margin));
+  }
+  return _mm256_movemask_pd(more) != 0;
+}
+
+CPU_AVX2 void cpu_compare_add_chains(const float *a, const float *b, cpu_compare_state *state) {
+  const unsigned char *from_a = (const unsigned char *)a, *from_b = (const unsigned char *)b;
+  int is_farther;
+  if (!add_usual(from_a, from_b, KIND_F32, first_f32, second_f32, state, &is_farther)) {
+    add_with_care(a, b, state);
+    return;
+  }
+  if (is_farther || has_larger_quotient(a, b, state->max_rel)) find_largest_f32(a, b, state);
 }
