@@ -130,7 +130,8 @@ CPU_INLINE int has_lowest(__m256i sizes) { return _mm256_movemask_epi8(sizes) !=
 CPU_INLINE int largest_byte(__m256i v) {
   const __m128i four = _mm_max_epu8(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   const __m128i pairs = _mm_max_epu8(four, _mm_srli_epi16(four, 8));
-  return 255 - _mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(255), _mm_and_si128(pairs, _mm_set1_epi16(255)))));
+  const __m128i below = _mm_andnot_si128(pairs, _mm_set1_epi16(255));
+  return 255 - (_mm_cvtsi128_si32(_mm_minpos_epu16(below)) & 0xffff);
 }
 
 CPU_INLINE uint64_t sum_bytes(__m256i v) { return cpu_sum_epi64(_mm256_sad_epu8(v, _mm256_setzero_si256())); }

@@ -215,6 +215,98 @@ static void test_close_quotients(void **state) {
   }
 }
 
+/* ---- floats of 16 bits ---- */
+
+typedef struct half_shape {
+  uint32_t format;
+  int      fraction_bits;
+  uint16_t infinite;            /* bits of +Inf */
+} half_shape;
+
+static const half_shape halves[] = { { TM_FORMAT_BF16, 7, 0x7f80 }, { TM_FORMAT_F16, 10, 0x7c00 } };
+
+static void put_half(unsigned char *data, uint64_t element, uint32_t bits) {
+  const uint16_t half = (uint16_t)bits;
+  memcpy(data + 2 * element, &half, 2);
+}
+
+/* Bits `places` away in the order of magnitudes, within what is finite. */
+static uint32_t moved(const half_shape *h, uint32_t bits, int64_t places) {
+  const int64_t magnitude = (int64_t)(bits & 0x7fff) + places, most = h->infinite - 1;
+  return (bits & 0x8000) | (uint32_t)(magnitude < 0 ? 0 : magnitude > most ? most : magnitude);
+}
+
+/* Largest quotients that grow block by block, below 1 and then above: a window that is too wide misses one.  Ranges of magnitudes
+   with subnormal numbers and zeros, and without. */
+static void test_growing_quotients(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  for (int round = 0; round < 24; ++round) {
+    const half_shape *h = &halves[round % 2];
+    const uint32_t least = round % 3 == 0 ? 0 : 9u << h->fraction_bits, range = round % 4 == 0 ? 300 : h->infinite / 2;
+    pair p = pair_make(h->format, 64 * TM_SUM_BLOCK);
+    for (uint64_t i = 0; i < p.elements; ++i) {
+      const uint32_t sign = (uint32_t)random_below(&random, 2) << 15, x = sign | (least + (uint32_t)random_below(&random, range));
+      const int64_t block = (int64_t)(i / TM_SUM_BLOCK), reach = 1 + (block < 32 ? block * (1 + round) : (64 - block) * (1 + round % 7));
+      const int64_t places = (int64_t)random_below(&random, 2 * (uint64_t)reach + 1) - reach;
+      const int is_opposite = block >= 32 && random_below(&random, 60) == 0 && places != 0;
+      put_half(p.data[0], i, x);
+      put_half(p.data[1], i, moved(h, is_opposite ? x ^ 0x8000 : x, random_below(&random, 3) ? places : 0));
+    }
+    expect_same(&p, "growing quotients");
+    pair_free(&p);
+  }
+}
+
+/* Blocks on all sides of the borders between chains and lanes: of either side, and of differences. */
+static void test_borders_of_chains(void **state) {
+  (void)state;
+  static const int exponents[] = { -133, -126, -76, -52, -51, -50, -49, -24, 0, 15, 58, 59, 60, 61, 100, 127 };
+  uint64_t random = SEED;
+  for (int round = 0; round < 24; ++round) {
+    const half_shape *h = &halves[round % 4 == 3];
+    const int bias = h->fraction_bits == 7 ? 127 : 15, most = (h->infinite >> h->fraction_bits) - 1;
+    pair p = pair_make(h->format, 66 * TM_SUM_BLOCK + 77);
+    for (uint64_t at = 0; at < p.elements; at += TM_SUM_BLOCK) {
+      uint32_t top[2];
+      for (int side = 0; side < 2; ++side) {
+        const int field = exponents[random_below(&random, sizeof exponents / sizeof exponents[0])] + bias;
+        top[side] = (uint32_t)(field < 0 ? 0 : field > most ? most : field) << h->fraction_bits;
+      }
+      const uint64_t kind = random_below(&random, 6), end = at + TM_SUM_BLOCK < p.elements ? at + TM_SUM_BLOCK : p.elements;
+      for (uint64_t i = at; i < end; ++i) {
+        const uint32_t rest = (uint32_t)random_u64(&random) & (0x8000u | ((1u << h->fraction_bits) - 1)), x = top[0] | rest;
+        const int is_odd_one = i == at + 100;
+        uint32_t y = kind == 0 ? top[1] | rest : kind == 1 ? x ^ 1 : kind == 2 ? x ^ (uint32_t)is_odd_one : kind == 3 ? 0 : x;
+        if (kind == 4 && is_odd_one) y = top[1];
+        put_half(p.data[0], i, kind == 5 && is_odd_one ? h->infinite : x);
+        put_half(p.data[1], i, kind == 5 ? x ^ 1 : y);
+      }
+    }
+    expect_same(&p, "borders of chains");
+    pair_free(&p);
+  }
+}
+
+/* Short floats of two formats in numbers, most of which sums go by chains. */
+static void test_two_short_formats(void **state) {
+  (void)state;
+  static const uint32_t shorts[] = { TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2 };
+  uint64_t random = SEED;
+  for (uint32_t k = 0; k < 16; ++k) {
+    pair p = pair_make_of(shorts[k / 4], shorts[k % 4], TM_SUM_SUPERBLOCK + 3 * TM_SUM_BLOCK + 41);
+    for (int side = 0; side < 2; ++side) {
+      const uint32_t format = side == 0 ? p.format : p.other_format, step = tm_format_find(format)->block_bytes;
+      for (uint64_t i = 0; i < p.elements; ++i) {
+        const double value = i % 700 == 699 ? NAN : plain_value(&random) * 0x1p-3;
+        tm_codec_find(format)->encode(&value, 1, p.data[side] + i * step);
+      }
+    }
+    expect_same(&p, "two short formats");
+    pair_free(&p);
+  }
+}
+
 /* ---- blocks with scales ---- */
 
 static uint16_t f16_bits(double value) {
@@ -223,7 +315,7 @@ static uint16_t f16_bits(double value) {
   return bits;
 }
 
-typedef enum scales { ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SCALES_COUNT } scales;
+typedef enum scales { ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SIMPLE_RATIOS, SCALES_COUNT } scales;
 
 static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) {
   const double usual = 0.01 * (1 + (double)random_below(random, 1000) / 1000);
@@ -235,6 +327,7 @@ static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) 
   case NEGATIVE: return random_below(random, 2) ? -usual : usual;
   case SOME_ZERO: return random_below(random, 3) ? usual : random_below(random, 2) ? -0.0 : 0.0;
   case SUBNORMAL: return ldexp((double)random_below(random, 9), -24);
+  case SIMPLE_RATIOS: return ldexp(3 + (double)random_below(random, 5), (int)random_below(random, 3) - 9);
   default: return block % 200 == 150 ? (side == 0 ? NAN : INFINITY) : usual;
   }
 }
@@ -274,6 +367,48 @@ static void test_quants(void **state) {
       }
     }
   }
+}
+
+/* Few integers, so that values of different scales are equal, quotients and differences come again and again, and signs differ; and
+   lengths that end within 512 elements. */
+static void test_small_integers(void **state) {
+  (void)state;
+  static const uint32_t formats[] = { TM_FORMAT_Q8_0, TM_FORMAT_Q4_0 };
+  uint64_t random = SEED;
+  for (uint32_t k = 0; k < 2 * SCALES_COUNT; ++k) {
+    for (uint64_t reach = 1; reach < 8; reach += 2) {
+      pair p = pair_make(formats[k % 2], TM_SUM_SUPERBLOCK + 32 * (1 + random_below(&random, 200)));
+      fill_quants(&p, k / 2, 0, &random);
+      const uint32_t step = tm_format_find(p.format)->block_bytes;
+      for (uint64_t at = 0; at < p.bytes; ++at) {
+        if (at % step < 2) continue;
+        const uint8_t few = (uint8_t)random_below(&random, 2 * reach + 1), other = random_below(&random, 5) ? few : (uint8_t)(reach * 2 - few);
+        p.data[0][at] = (unsigned char)(k % 2 == 0 ? few - reach : 0x88 + few - reach);
+        p.data[1][at] = (unsigned char)(k % 2 == 0 ? other - reach : 0x88 + other - reach);
+      }
+      expect_same(&p, "small integers");
+      pair_free(&p);
+    }
+  }
+}
+
+/* Sides that differ by noise alone: every scale by a little, integers by one at most, and never in sign. */
+static void test_requantized(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_Q8_0, 3 * TM_SUM_SUPERBLOCK + 7 * 32);
+  for (uint64_t at = 0; at < p.bytes; at += 34) {
+    const uint16_t bits = (uint16_t)(0x1c00 + random_below(&random, 900)), other = (uint16_t)(bits + random_below(&random, 40));
+    memcpy(p.data[0] + at, &bits, 2);
+    memcpy(p.data[1] + at, random_below(&random, 4) ? &other : &bits, 2);
+    for (uint64_t i = 2; i < 34; ++i) {
+      const int x = (int)random_below(&random, 253) - 126, change = (int)random_below(&random, 2);
+      p.data[0][at + i] = (unsigned char)x;
+      p.data[1][at + i] = (unsigned char)(x > 0 ? x - change : x + change);
+    }
+  }
+  expect_same(&p, "requantized");
+  pair_free(&p);
 }
 
 /* One superblock of many cannot be summed without lanes: the ones after it are right whichever way they are done. */
@@ -393,6 +528,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
+    cmocka_unit_test(test_growing_quotients), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
+    cmocka_unit_test(test_small_integers),   cmocka_unit_test(test_requantized),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
     cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_bools),           cmocka_unit_test(test_two_formats),
     cmocka_unit_test(test_avx2_was_tested),  cmocka_unit_test(test_avx512_was_tested),
