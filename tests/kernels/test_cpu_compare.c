@@ -236,52 +236,91 @@ static uint32_t moved(const half_shape *h, uint32_t bits, int64_t places) {
   return (bits & 0x8000) | (uint32_t)(magnitude < 0 ? 0 : magnitude > most ? most : magnitude);
 }
 
-/* Largest quotients that grow block by block, below 1 and then above: a window that is too wide misses one.  Ranges of magnitudes
-   with subnormal numbers and zeros, and without. */
-static void test_growing_quotients(void **state) {
+static double half_value(const half_shape *h, uint32_t bits) {
+  const uint16_t half = (uint16_t)bits;
+  double value;
+  tm_codec_find(h->format)->decode(&half, 1, &value);
+  return value;
+}
+
+typedef struct half_pair {
+  uint32_t x, y;
+  double   quotient;
+} half_pair;
+
+/* Of magnitudes up to 16: near ones of equal or opposite signs, at powers of two more often than not, subnormal ones and zeros. */
+static half_pair random_half_pair(const half_shape *h, uint64_t *random) {
+  const uint32_t top = (uint32_t)(h->fraction_bits == 7 ? 131 : 19) << h->fraction_bits, small = 2u << h->fraction_bits;
+  uint32_t x = (uint32_t)random_below(random, random_below(random, 4) ? top : small);
+  if (random_below(random, 3)) x = x >> h->fraction_bits << h->fraction_bits;
+  const int64_t reach = INT64_C(1) << random_below(random, (uint64_t)h->fraction_bits + 5);
+  uint32_t y = moved(h, x, (int64_t)random_below(random, 2 * (uint64_t)reach + 1) - reach);
+  if (random_below(random, 16) == 0) y = 0;
+  if (random_below(random, 2) != 0) y ^= 0x8000;
+  const double a = half_value(h, x), b = half_value(h, y), larger = fmax(fabs(a), fabs(b));
+  const float difference = (float)a - (float)b;
+  return (half_pair){ x, y, larger > 0 ? fabs((double)difference) / larger : 0 };
+}
+
+/* A quotient in the first block, after a large difference; and in the second one, whose other pairs are equal, one that is larger by
+   as little as a search found: a window that is too wide does not see it. */
+static void test_second_quotient(void **state) {
   (void)state;
   uint64_t random = SEED;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 400; ++round) {
     const half_shape *h = &halves[round % 2];
-    const uint32_t least = round % 3 == 0 ? 0 : 9u << h->fraction_bits, range = round % 4 == 0 ? 300 : h->infinite / 2;
-    pair p = pair_make(h->format, 64 * TM_SUM_BLOCK);
-    for (uint64_t i = 0; i < p.elements; ++i) {
-      const uint32_t sign = (uint32_t)random_below(&random, 2) << 15, x = sign | (least + (uint32_t)random_below(&random, range));
-      const int64_t block = (int64_t)(i / TM_SUM_BLOCK), reach = 1 + (block < 32 ? block * (1 + round) : (64 - block) * (1 + round % 7));
-      const int64_t places = (int64_t)random_below(&random, 2 * (uint64_t)reach + 1) - reach;
-      const int is_opposite = block >= 32 && random_below(&random, 60) == 0 && places != 0;
-      put_half(p.data[0], i, x);
-      put_half(p.data[1], i, moved(h, is_opposite ? x ^ 0x8000 : x, random_below(&random, 3) ? places : 0));
+    const uint32_t far = (uint32_t)(h->fraction_bits == 7 ? 167 : 30) << h->fraction_bits;
+    const half_pair first = random_half_pair(h, &random);
+    half_pair second = { 0, 0, 3 };
+    for (int i = 0; i < 400; ++i) {
+      const half_pair other = random_half_pair(h, &random);
+      if (other.quotient > first.quotient && other.quotient < second.quotient) second = other;
     }
-    expect_same(&p, "growing quotients");
+    if (second.quotient == 3) continue;
+    pair p = pair_make(h->format, 2 * TM_SUM_BLOCK);
+    fill_values(&p, 1, &random);
+    put_half(p.data[0], 7, far);
+    put_half(p.data[1], 7, far + 1);
+    put_half(p.data[0], 300, first.x);
+    put_half(p.data[1], 300, first.y);
+    put_half(p.data[0], TM_SUM_BLOCK + 222, second.x);
+    put_half(p.data[1], TM_SUM_BLOCK + 222, second.y);
+    const uint32_t some = 3u << h->fraction_bits << (h->fraction_bits == 7 ? 5 : 2);    /* for a square to be seen */
+    put_half(p.data[0], TM_SUM_BLOCK + 5, some);
+    put_half(p.data[1], TM_SUM_BLOCK + 5, some + (first.quotient > 0.01));
+    expect_same(&p, "a second quotient");
     pair_free(&p);
   }
 }
 
-/* Blocks on all sides of the borders between chains and lanes: of either side, and of differences. */
+/* Of the exponent that `top` has or, so that chains round, one of six below. */
+static uint32_t random_half(const half_shape *h, uint32_t top, uint64_t *random) {
+  const uint32_t rest = (uint32_t)random_u64(random) & (0x8000u | ((1u << h->fraction_bits) - 1));
+  return moved(h, top | rest, -(int64_t)(random_below(random, 7) << h->fraction_bits));
+}
+
+/* Blocks on all sides of the borders between chains and lanes: of either side, and of differences.  Small ones and large ones apart, whose
+   sums would hide the others. */
 static void test_borders_of_chains(void **state) {
   (void)state;
-  static const int exponents[] = { -133, -126, -76, -52, -51, -50, -49, -24, 0, 15, 58, 59, 60, 61, 100, 127 };
+  static const int exponents[2][8] = { { -133, -126, -76, -52, -51, -50, -49, -24 }, { -24, 15, 58, 59, 60, 61, 100, 127 } };
   uint64_t random = SEED;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const half_shape *h = &halves[round % 4 == 3];
     const int bias = h->fraction_bits == 7 ? 127 : 15, most = (h->infinite >> h->fraction_bits) - 1;
-    pair p = pair_make(h->format, 66 * TM_SUM_BLOCK + 77);
-    for (uint64_t at = 0; at < p.elements; at += TM_SUM_BLOCK) {
-      uint32_t top[2];
-      for (int side = 0; side < 2; ++side) {
-        const int field = exponents[random_below(&random, sizeof exponents / sizeof exponents[0])] + bias;
-        top[side] = (uint32_t)(field < 0 ? 0 : field > most ? most : field) << h->fraction_bits;
+    pair p = pair_make(h->format, (round < 12 ? 66 : 2) * TM_SUM_BLOCK + 77);
+    for (uint64_t i = 0, kind = 0, top[2] = { 0, 0 }; i < p.elements; ++i) {
+      for (int side = 0; side < 2 && i % TM_SUM_BLOCK == 0; ++side) {
+        const int field = exponents[round / 4 % 2][random_below(&random, round / 8 % 2 ? 7 : 8)] + bias;
+        top[side] = (uint64_t)(field < 0 ? 0 : field > most ? most : field) << h->fraction_bits;
+        kind = random_below(&random, 7);
       }
-      const uint64_t kind = random_below(&random, 6), end = at + TM_SUM_BLOCK < p.elements ? at + TM_SUM_BLOCK : p.elements;
-      for (uint64_t i = at; i < end; ++i) {
-        const uint32_t rest = (uint32_t)random_u64(&random) & (0x8000u | ((1u << h->fraction_bits) - 1)), x = top[0] | rest;
-        const int is_odd_one = i == at + 100;
-        uint32_t y = kind == 0 ? top[1] | rest : kind == 1 ? x ^ 1 : kind == 2 ? x ^ (uint32_t)is_odd_one : kind == 3 ? 0 : x;
-        if (kind == 4 && is_odd_one) y = top[1];
-        put_half(p.data[0], i, kind == 5 && is_odd_one ? h->infinite : x);
-        put_half(p.data[1], i, kind == 5 ? x ^ 1 : y);
-      }
+      const int is_odd_one = i % TM_SUM_BLOCK == 76;
+      const uint32_t x = is_odd_one ? (uint32_t)top[0] : random_half(h, (uint32_t)top[0], &random);
+      const uint32_t others[] = { random_half(h, (uint32_t)top[0], &random), random_half(h, (uint32_t)top[1], &random), x ^ 1,
+                                  x ^ (uint32_t)is_odd_one, 0, is_odd_one ? (uint32_t)top[1] : x, x ^ 1 };
+      put_half(p.data[0], i, kind == 6 && is_odd_one ? h->infinite : x);
+      put_half(p.data[1], i, others[kind]);
     }
     expect_same(&p, "borders of chains");
     pair_free(&p);
@@ -315,7 +354,9 @@ static uint16_t f16_bits(double value) {
   return bits;
 }
 
-typedef enum scales { ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SIMPLE_RATIOS, SCALES_COUNT } scales;
+typedef enum scales {
+  ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SIMPLE_RATIOS, SCALES_COUNT
+} scales;
 
 static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) {
   const double usual = 0.01 * (1 + (double)random_below(random, 1000) / 1000);
@@ -382,7 +423,8 @@ static void test_small_integers(void **state) {
       const uint32_t step = tm_format_find(p.format)->block_bytes;
       for (uint64_t at = 0; at < p.bytes; ++at) {
         if (at % step < 2) continue;
-        const uint8_t few = (uint8_t)random_below(&random, 2 * reach + 1), other = random_below(&random, 5) ? few : (uint8_t)(reach * 2 - few);
+        const uint8_t few = (uint8_t)random_below(&random, 2 * reach + 1);
+        const uint8_t other = random_below(&random, 5) ? few : (uint8_t)(reach * 2 - few);
         p.data[0][at] = (unsigned char)(k % 2 == 0 ? few - reach : 0x88 + few - reach);
         p.data[1][at] = (unsigned char)(k % 2 == 0 ? other - reach : 0x88 + other - reach);
       }
@@ -390,6 +432,65 @@ static void test_small_integers(void **state) {
       pair_free(&p);
     }
   }
+}
+
+/* One pair in each of two times 512 elements, all others zero: the first says what the largest figures are, the second is beyond
+   one of them in a way that integers must not hide. */
+static void test_integers_tell_enough(void **state) {
+  (void)state;
+  static const struct { double scale[2]; int8_t a, b; } pairs[][2] = {
+    { { { 64, 64 }, 100, 99 }, { { 1, 1 }, 2, 1 } },            /* quotient below 1 */
+    { { { 64, 64 }, 100, 99 }, { { 1, 1.25 }, 2, 2 } },
+    { { { 64, 64 }, 5, 0 }, { { 1, 1 }, 1, -1 } },              /* above 1 */
+    { { { 64, 64 }, 5, -3 }, { { 1, 1.125 }, 7, -5 } },
+    { { { 1, 1 }, 10, 0 }, { { 1, 0.5 }, 100, 100 } },          /* scales alone */
+    { { { 1, 1 }, 1, -1 }, { { 1, 0.5 }, 100, 100 } },
+    { { { 1, 1 }, 100, -100 }, { { 1, 1 }, 127, -127 } },       /* more than 127 apart */
+    { { { 1, 1 }, 100, -100 }, { { 1, 1.0625 }, 127, -127 } },
+    { { { 1, 1 }, 100, -100 }, { { 1, 1 }, -128, 127 } },
+  };
+  for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; ++k) {
+    pair p = pair_make(TM_FORMAT_Q8_0, 2 * TM_SUM_BLOCK);
+    memset(p.data[0], 0, p.bytes);
+    memset(p.data[1], 0, p.bytes);
+    for (uint64_t block = 0; block < 32; ++block) {
+      const uint64_t half = block / 16;
+      for (int side = 0; side < 2; ++side) {
+        const uint16_t bits = f16_bits(pairs[k][half].scale[side]);
+        memcpy(p.data[side] + block * 34, &bits, 2);
+        if (block % 16 == 9) p.data[side][block * 34 + 20] = (unsigned char)(side == 0 ? pairs[k][half].a : pairs[k][half].b);
+      }
+    }
+    expect_same(&p, "integers that tell enough");
+    pair_free(&p);
+  }
+}
+
+/* Sums that f64 does not hold: of far scales, and negative ones with integers that are -128. */
+static void test_sums_beyond_f64(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_Q8_0, TM_SUM_SUPERBLOCK + 64);
+  const uint16_t large = f16_bits(0x1.ffcp0), small = f16_bits(0x3p-24), largest = f16_bits(-65504);
+  memset(p.data[0], 0, p.bytes);
+  memset(p.data[1], 0, p.bytes);
+  memcpy(p.data[0] + 34, &large, 2);
+  memcpy(p.data[1] + 34, &small, 2);
+  p.data[0][34 + 9] = 127;
+  p.data[1][34 + 9] = 1;
+  expect_same(&p, "one pair of far scales");
+  for (uint64_t i = 2; i < 34; ++i) p.data[0][34 + i] = p.data[1][34 + i] = (unsigned char)i;
+  expect_same(&p, "a block of far scales");
+  for (uint64_t at = 0; at < p.bytes; at += 34) {
+    memcpy(p.data[0] + at, at % 3 ? &largest : &small, 2);
+    memcpy(p.data[1] + at, at % 5 ? &largest : &large, 2);
+    for (uint64_t i = 2; i < 34; ++i) {
+      p.data[0][at + i] = (unsigned char)random_u64(&random);
+      p.data[1][at + i] = (unsigned char)-p.data[0][at + i];
+    }
+  }
+  expect_same(&p, "largest scales and opposite integers");
+  pair_free(&p);
 }
 
 /* Sides that differ by noise alone: every scale by a little, integers by one at most, and never in sign. */
@@ -528,8 +629,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
-    cmocka_unit_test(test_growing_quotients), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
+    cmocka_unit_test(test_second_quotient), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
     cmocka_unit_test(test_small_integers),   cmocka_unit_test(test_requantized),
+    cmocka_unit_test(test_integers_tell_enough), cmocka_unit_test(test_sums_beyond_f64),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
     cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_bools),           cmocka_unit_test(test_two_formats),
     cmocka_unit_test(test_avx2_was_tested),  cmocka_unit_test(test_avx512_was_tested),
