@@ -24,8 +24,10 @@ static const tm_option allocation_option =
 static const tm_option special_option =
     OPTION("specialize", SWITCH, "1", "Compile a kernel for each operation and its formats: faster, with more compilations.");
 static const tm_option f64_option = OPTION("f64", SWITCH, "1", "Use f64 arithmetic where a device has it.");
-static const tm_option *const options[] = { &library_option,    &platform_option, &device_option,
-                                            &allocation_option, &special_option,  &f64_option };
+static const tm_option cores_option =
+    OPTION("own_cores", SWITCH, "0", "A processor's device runs on cores that the host was kept from: both work at the same time.");
+static const tm_option *const options[] = { &library_option, &platform_option, &device_option, &allocation_option,
+                                            &special_option, &f64_option,      &cores_option };
 
 /* ---- options ---- */
 
@@ -60,7 +62,8 @@ static uint32_t switch_option(const tm_host *host, const tm_option *option) {
 static tm_status find_devices(tm_backend *backend) {
   const tm_host *host = backend->host;
   opencl_filter filter = { .platform = text_option(host, &platform_option), .device = text_option(host, &device_option),
-                           .ignores_f64 = !switch_option(host, &f64_option), .specializes = switch_option(host, &special_option) };
+                           .ignores_f64 = !switch_option(host, &f64_option), .specializes = switch_option(host, &special_option),
+                           .owns_cores = switch_option(host, &cores_option) };
   tm_status status = integer_option(host, &allocation_option, &filter.max_allocation_bytes);
   if (status == TM_OK) status = opencl_library_open(host, text_option(host, &library_option), &backend->api);
   return status == TM_OK ? opencl_discover(backend, &filter) : status;

@@ -116,10 +116,8 @@ static uint64_t hash_of(uint64_t hash, const char *text) {
 static void identify(const search *s, opencl_found *found, const char *platform, uint32_t index) {
   const opencl_api *api = &s->backend->api;
   if (has_extension(s, found->id, "cl_khr_device_uuid") &&
-      api->GetDeviceInfo(found->id, OPENCL_DEVICE_UUID, sizeof found->uuid, &found->uuid, NULL) == OPENCL_SUCCESS) {
-    found->resource = found->uuid;
+      api->GetDeviceInfo(found->id, OPENCL_DEVICE_UUID, sizeof found->uuid, &found->uuid, NULL) == OPENCL_SUCCESS)
     return;
-  }
   uint64_t halves[2];
   halves[0] = hash_of(hash_of(UINT64_C(0xcbf29ce484222325), platform) ^ index, found->name);
   halves[1] = hash_of(halves[0] ^ UINT64_C(0x9e3779b97f4a7c15), platform);
@@ -158,7 +156,8 @@ static void describe(const search *s, opencl_found *found) {
   found->facts.has_exact_divide = (single & OPENCL_FP_EXACT_DIVIDE_SQRT) != 0;
   found->facts.largest_buffer_bytes = largest;
   estimate(api, found);
-  if ((u64_of(api, found->id, OPENCL_DEVICE_TYPE) & OPENCL_DEVICE_TYPE_CPU) != 0) found->resource = host_cores;
+  const int is_host = (u64_of(api, found->id, OPENCL_DEVICE_TYPE) & OPENCL_DEVICE_TYPE_CPU) != 0;
+  found->resource = is_host && !s->filter->owns_cores ? host_cores : found->uuid;
   found->space = (tm_memory_space){
     .struct_size = sizeof found->space, .name = TM_STRING("buffers"), .alignment = OPENCL_BUFFER_GRANULE,
     .total_bytes = u64_of(api, found->id, OPENCL_DEVICE_GLOBAL_MEM_SIZE), .largest_buffer_bytes = largest,

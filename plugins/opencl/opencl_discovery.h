@@ -11,6 +11,7 @@ typedef struct opencl_filter {
   uint64_t  max_allocation_bytes;       /* 0: the device's own limit */
   uint32_t  ignores_f64;
   uint32_t  specializes;
+  uint32_t  owns_cores;                 /* of a processor: nobody else uses those it runs on */
 } opencl_filter;
 
 /* Fills backend->devices.  TM_ERROR_NO_DEVICE, with the reason, if there is none. */

@@ -417,6 +417,19 @@ static void what_is_too_large_is_to_be_split(void **state) {
   b->s.table.buffer_destroy(b->s.device, 0, buffer, 1048576, 0);
 }
 
+/* ---- silicon ---- */
+
+/* A driver for processors shares the host's cores until the user says that it was given others. */
+static void cores_are_its_own_by_the_users_word(void **state) {
+  static const tm_identity host_cores = TM_HOST_CORES;
+  bench *b = *state;
+  const int is_processor = memcmp(&b->s.info.resource, &host_cores, sizeof host_cores) == 0;
+  if (!is_processor) assert_memory_equal(&b->s.info.resource, &b->s.info.uuid, sizeof host_cores);
+  subject_close(&b->s);
+  assert_int_equal(open_with(b, "own_cores=1"), TM_OK);
+  assert_memory_equal(&b->s.info.resource, &b->s.info.uuid, sizeof host_cores);
+}
+
 /* ---- the program ---- */
 
 static int load(bench *b) {
@@ -448,6 +461,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_kernel_that_does_not_compile_is_not_claimed_again, start, stop),
     cmocka_unit_test_setup_teardown(the_host_keeps_compiled_programs, start, stop),
     cmocka_unit_test_setup_teardown(what_is_too_large_is_to_be_split, start, stop),
+    cmocka_unit_test_setup_teardown(cores_are_its_own_by_the_users_word, start, stop),
   };
   if (!load(&the_bench)) {
     print_message("the plugin or the faulty loader cannot be loaded\n");
