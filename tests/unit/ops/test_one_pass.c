@@ -56,7 +56,8 @@ static void run(uint32_t op, uint32_t inputs, const tm_operand *operands, void *
   void *addresses[3];
   memcpy(all, operands, inputs * sizeof *all);
   memcpy(addresses, pointers, inputs * sizeof *addresses);
-  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = row_of(op)->version, .input_count = inputs, .output_count = 1, .operands = all };
+  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = row->version, .input_count = inputs, .output_count = 1,
+                             .operands = all };
   all[inputs].format = TM_FORMAT_NONE;
   assert_int_equal(row->infer(&operation, &all[inputs], NULL), TM_OK);
   assert_int_equal(row->check(&operation, NULL), TM_OK);
@@ -403,8 +404,9 @@ static void fill_near(uint32_t format, int exponent, int kind, double *a, double
   const tm_codec *codec = tm_codec_find(format);
   unsigned char bits[2];
   for (int i = 0; i < count; ++i) {
-    const double x = ldexp((double)(next_random(seed) % 2000) - 1000, exponent - 10), y = ldexp((double)(next_random(seed) % 2000), exponent - 10);
-    const double other = kind == 0 ? x * (1 + ldexp((double)(next_random(seed) % 5) - 2, -7)) : kind == 1 ? y : kind == 2 ? x * 0x1p-40 : i == 7 ? y : x;
+    const double x = ldexp((double)(next_random(seed) % 2000) - 1000, exponent - 10);
+    const double y = ldexp((double)(next_random(seed) % 2000), exponent - 10), near = x * (1 + ldexp((double)(next_random(seed) % 5) - 2, -7));
+    const double other = kind == 0 ? near : kind == 1 ? y : kind == 2 ? x * 0x1p-40 : i == 7 ? y : x;
     codec->encode(&x, 1, bits);
     codec->decode(bits, 1, &a[i]);
     codec->encode(&other, 1, bits);
