@@ -462,7 +462,8 @@ static void test_comparison_of_blocks_is_exact(void **state) {
     const int64_t a = (int64_t)ldexp(values[0][i], 24), b = (int64_t)ldexp(values[1][i], 24);
     const int64_t pairs[4][2] = { { a - b, a - b }, { a, b }, { a, a }, { b, b } };
     for (int k = 0; k < 4; ++k) {
-      const int64_t unit = INT64_C(1) << 24, x = pairs[k][0] / unit, y = pairs[k][1] / unit, v = pairs[k][0] % unit, w = pairs[k][1] % unit;
+      const int64_t unit = INT64_C(1) << 24, x = pairs[k][0] / unit, y = pairs[k][1] / unit;
+      const int64_t v = pairs[k][0] % unit, w = pairs[k][1] % unit;
       tm_sum_add(expected[k], (double)(x * y));
       tm_sum_add(expected[k], ldexp((double)(x * w + v * y), -24));
       tm_sum_add(expected[k], ldexp((double)(v * w), -48));
