@@ -477,8 +477,8 @@ static void test_wrong_operands_are_refused(void **state) {
   (void)state;
   tm_error error = TM_ERROR_INIT;
   tm_operand operands[3] = { dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 }), dense(TM_FORMAT_F32, 1, (uint64_t[]){ 5 }), { 0 } };
-  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = TM_COMPARISON_VERSION, .input_count = 2, .output_count = 1,
-                             .operands = operands };
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = TM_COMPARISON_VERSION, .input_count = 2,
+                             .output_count = 1, .operands = operands };
   assert_int_equal(row_of(TM_OP_COMPARE_TENSORS)->infer(&operation, &operands[2], &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "[5]"));
   operation.op = TM_OP_STATS;
