@@ -155,6 +155,7 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
   const int sink = memfd_create("output", 0);
   atomic_store(&own.journal->is_open, 0);
   atomic_store(&own.journal->open_status, TM_ERROR_INTERNAL);
+  atomic_store(&own.journal->ending, JOURNAL_BROKE_OFF);
   atomic_store(&own.journal->calls.offset, 0);
   own.journal->calls.subject[0] = '\0';
   w->child = fork();
@@ -163,7 +164,8 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
     become_worker(sink);
     own.deliver = worker_message_send_report;
     own.context = &ends[1];
-    _exit(work(&own, from) ? 0 : 1);
+    atomic_store(&own.journal->ending, work(&own, from) ? JOURNAL_IS_THROUGH : JOURNAL_HAD_NO_DEVICE);
+    _exit(0);
   }
   close(ends[1]);
   w->from = ends[0];
@@ -251,9 +253,9 @@ static bool give_up(watch *w) {
 /* Where to go on after a worker ended, or UINT32_MAX when there is no going on. */
 static uint32_t next_after(watch *w, uint32_t from, int status) {
   journal *j = w->worker->journal;
-  if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return worker_item_count(w->worker);
-  const bool died_opening = atomic_load(&j->is_open) == 0;
-  if (status < 0 || (died_opening && atomic_load(&j->open_status) != TM_ERROR_INTERNAL)) return UINT32_MAX;
+  const uint32_t ending = atomic_load(&j->ending);
+  if (status < 0 || ending == JOURNAL_HAD_NO_DEVICE) return UINT32_MAX;
+  if (ending == JOURNAL_IS_THROUGH) return worker_item_count(w->worker);
   w->hang_count += w->hung;
   w->death_count++;
   note_death(w, status);

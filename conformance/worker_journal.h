@@ -21,6 +21,13 @@ typedef enum journal_state {
   JOURNAL_CLAIMED
 } journal_state;
 
+/* How a worker ended that came to its own end. */
+typedef enum journal_ending {
+  JOURNAL_BROKE_OFF,            /* it did not */
+  JOURNAL_IS_THROUGH,
+  JOURNAL_HAD_NO_DEVICE
+} journal_ending;
+
 /* Of one combination. */
 typedef struct journal_entry {
   uint32_t state;               /* journal_state */
@@ -37,6 +44,7 @@ typedef struct journal {
   _Atomic uint32_t number;      /* of the case */
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
+  _Atomic uint32_t ending;      /* journal_ending: what the worker says of itself; an exit code may be anybody's */
   last_call        calls;
   uint64_t         open_ns;             /* of the last opening */
   uint32_t         device_count;
