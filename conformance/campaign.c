@@ -22,7 +22,6 @@
 #define LOOK_EVERY_MS 50
 #define MOST_HANGS 3u                   /* each costs a whole deadline */
 #define MOST_DEATHS 400u
-#define MOST_DEVICES 256u
 #define LEAST_PERCENT 5u
 #define SETUP_SHARERS 8u                /* of an operation's claims, that are tried where the first of them is */
 #define SHORT_ROUNDS 64u
@@ -34,7 +33,7 @@
 #define SHORT_DEADLINE_NS (UINT64_C(20) * 1000000000)   /* of one call, where all together have little: as the host waits */
 
 /* Without a worker of its own, directly. */
-static void keep_report(void *context, const report *from) {
+static bool keep_report(void *context, const report *from) {
   report *r = context;
   r->question_count += from->question_count;
   r->refusal_count += from->refusal_count;
@@ -43,6 +42,7 @@ static void keep_report(void *context, const report *from) {
   r->withdrawn_count += from->withdrawn_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
+  return true;
 }
 
 /* ---- watching a worker ---- */
@@ -147,7 +147,7 @@ static void become_worker(int sink) {
 }
 
 /* Runs `work` in a child that writes to a pipe; its wait status, or -1 when there is no child to be had. */
-static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32_t from) {
+static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_t), uint32_t from) {
   int ends[2];
   worker own = *w->worker;
   fflush(NULL);
@@ -163,8 +163,9 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
     close(ends[0]);
     become_worker(sink);
     own.deliver = worker_message_send_report;
-    own.context = &ends[1];
-    atomic_store(&own.journal->ending, work(&own, from) ? JOURNAL_IS_THROUGH : JOURNAL_HAD_NO_DEVICE);
+    worker_line line = worker_line_of(ends[1]);
+    own.context = &line;
+    atomic_store(&own.journal->ending, work(&own, from));
     _exit(0);
   }
   close(ends[1]);
@@ -185,6 +186,7 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
   const bool has_said = w->said[0] != '\0';
   if (w->hung)
     snprintf(how, sizeof how, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  else if (atomic_load(&w->worker->journal->ending) == JOURNAL_CUT_OFF) snprintf(how, sizeof how, "closed a descriptor that is not its own");
   else if (w->babbled) snprintf(how, sizeof how, "corrupted the memory of the process");
   else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
@@ -270,7 +272,7 @@ static bool run_phase(watch *w) {
     worker own = *w->worker;
     own.deliver = keep_report;
     own.context = w->report;
-    return worker_run(&own, 0);
+    return worker_run(&own, 0) != JOURNAL_HAD_NO_DEVICE;
   }
   /* Another worker opens the device again; the checks of manners say themselves that their time is over. */
   for (uint32_t next = 0; next < count && (next == 0 || w->worker->phase == PHASE_MANNERS || !worker_is_over(w->worker, 0));) {
@@ -358,6 +360,26 @@ static void count_coverage(const combination_list *list, const journal *j, repor
   if (length >= sizeof r->unreached) r->unreached[sizeof r->unreached - 1] = '\0';
 }
 
+/* Whether any of its combinations in [begin, end) of the list is known, and none accepted. */
+static bool is_never_accepted(const journal *j, uint32_t begin, uint32_t end) {
+  bool is_known = false;
+  for (uint32_t i = begin; i < end; i++) {
+    if (j->entries[i].state == JOURNAL_CLAIMED || j->entries[i].case_count != 0) return false;
+    is_known |= j->entries[i].is_known != 0;
+  }
+  return is_known;
+}
+
+static void list_never_accepted(const combination_list *list, const journal *j, report *r) {
+  size_t length = 0;
+  for (uint32_t begin = 0, end; begin < list->count; begin = end) {
+    for (end = begin + 1; end < list->count && list->items[end].row == list->items[begin].row;) end++;
+    if (!is_never_accepted(j, begin, end) || length + 40 > sizeof r->never_accepted) continue;
+    length += (size_t)snprintf(r->never_accepted + length, sizeof r->never_accepted - length, "%s%.30s", length == 0 ? "" : ", ",
+                               list->items[begin].row->name);
+  }
+}
+
 /* Shares of the budget after which a phase must have ended, in percent. */
 static const uint32_t shares[PHASE_COUNT] = { 40, 50, 85, 100 };
 
@@ -395,7 +417,7 @@ static bool wants_ending(const campaign *c) {
 }
 
 /* Ends as any program does: its destructors and exit handlers run. */
-static bool live_and_end(const worker *w, uint32_t from) {
+static journal_ending live_and_end(const worker *w, uint32_t from) {
   (void)from;
   (void)worker_try_open(w->campaign, w->journal);
   last_call_note(&w->journal->calls, 0);
@@ -474,6 +496,14 @@ static void note_nothing(const campaign *c, report *r) {
   snprintf(r->nothing_checked, sizeof r->nothing_checked, "%.150s", why);
 }
 
+/* What no result shows, and what was said to the host in passing. */
+static void note_misuse(const last_call *calls, report *r) {
+  report_check check = { .name = "calls", .failed = true };
+  if (atomic_load(&calls->is_misused) == 0) return;
+  (void)tm_text_escape(calls->misuse, strnlen(calls->misuse, sizeof calls->misuse), check.text, sizeof check.text);
+  (void)report_add_check(r, &check);
+}
+
 static bool run_phases(watch *w, worker *own, uint32_t *order) {
   const campaign *c = own->campaign;
   const uint64_t begin_ns = c->begin_ns != 0 ? c->begin_ns : tm_now_ns();
@@ -505,7 +535,9 @@ bool campaign_run(const campaign *c, report *out_report) {
   worker own = { .campaign = c, .list = &list, .order = order, .round_count = is_short ? SHORT_ROUNDS : 1, .journal = j };
   watch w = { .worker = &own, .report = out_report };
   good = good && j != NULL && order != NULL && run_phases(&w, &own, order);
+  if (good) note_misuse(&j->calls, out_report);
   if (good) count_coverage(&list, j, out_report);
+  if (good && c->only == NULL && c->only_manner == NULL) list_never_accepted(&list, j, out_report);
   if (good) note_nothing(c, out_report);
   free(order);
   journal_destroy(j);
@@ -513,7 +545,7 @@ bool campaign_run(const campaign *c, report *out_report) {
   return good;
 }
 
-static bool try_open(const worker *w, uint32_t from) {
+static journal_ending try_open(const worker *w, uint32_t from) {
   (void)from;
   return worker_try_open(w->campaign, w->journal);
 }
@@ -530,7 +562,7 @@ void campaign_open(const campaign *c, campaign_opening *out_opening) {
   else status = run_in_child(&w, try_open, 0);
   out_opening->status = atomic_load(&j->open_status);
   out_opening->open_ns = j->open_ns;
-  out_opening->device_count = j->device_count < MOST_DEVICES ? j->device_count : MOST_DEVICES;
+  out_opening->device_count = j->device_count < CAMPAIGN_MOST_DEVICES ? j->device_count : CAMPAIGN_MOST_DEVICES;
   snprintf(out_opening->text, sizeof out_opening->text, "%.*s", JOURNAL_TEXT - 1, j->text);
   if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0')
     say_death(&w, status, out_opening->text, sizeof out_opening->text);

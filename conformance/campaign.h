@@ -11,6 +11,8 @@
 #include "conformance/report.h"
 #include "conformance/subject.h"
 
+#define CAMPAIGN_MOST_DEVICES 256u      /* of one backend, as the host has it */
+
 /* How far it is, for somebody who waits: `done` of `total` combinations and checks. */
 typedef void (*campaign_progress_fn)(void *context, uint64_t done, uint64_t total, const char *what);
 

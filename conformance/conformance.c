@@ -125,7 +125,9 @@ static int check_devices(checking *all) {
     a->campaign.begin_ns = tm_now_ns();
     campaign_open(&a->campaign, &opening);
     a->campaign.open_ns = opening.open_ns;
-    if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
+    /* A list without end is told by the first device's description. */
+    const bool has_end = opening.device_count < CAMPAIGN_MOST_DEVICES;
+    if (opening.status == TM_OK && !a->only_device && has_end && opening.device_count > end) end = opening.device_count;
     if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
@@ -147,6 +149,11 @@ static int run(check_arguments *a) {
   checking all = { .arguments = a };
   if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
     plain_print(stderr, "%s: %s\n", a->speaker, error.text);
+    return EXIT_TROUBLE;
+  }
+  if (a->plugin != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
+      memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
+    plain_print(stderr, "%s: %s: its name is that of the library's own reference; a backend must have another\n", a->speaker, a->plugin);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);

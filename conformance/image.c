@@ -56,6 +56,14 @@ static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
   for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
 }
 
+/* Of two operands each value meets each, of three some. */
+static void fill_crossed(const case_buffer *view, const tm_operand *operand, uint32_t input) {
+  static const uint64_t periods[] = { 1, CASE_SPECIALS, CASE_SPECIALS };
+  const uint64_t step = tm_format_find(operand->format)->block_bytes;
+  for (uint64_t i = 0; (i + 1) * step <= operand->byte_count; i++)
+    special_element(operand->format, input < 2 ? i / periods[input] : i * 3 + i / periods[2] * 5, view->lowest + i * step);
+}
+
 /* ---- sums that cancel ---- */
 
 /* Makes the second half of an axis the first one again, negated if asked. */
@@ -111,6 +119,7 @@ void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
     buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
     if (q->sweeps) fill_in_order(&view, &c->operands[i]);
+    if (q->crosses && has_specials(c->operands[i].format)) fill_crossed(&view, &c->operands[i], i);
     case_fill_special(c, i, one->bytes + one->lowest, state);
   }
   if (is_cancelling(q)) make_cancelling(c, inputs);

@@ -34,6 +34,7 @@ typedef struct question {
   packed_input packed[CASE_MAX_OPERANDS];
   temper       temper;
   bool         sweeps;          /* the input holds every bit pattern of its format once, in order */
+  bool         crosses;         /* the inputs hold special values, of two each with each */
 } question;
 
 /* The operation as the device is asked about it, packed inputs included. */

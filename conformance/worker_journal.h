@@ -25,7 +25,8 @@ typedef enum journal_state {
 typedef enum journal_ending {
   JOURNAL_BROKE_OFF,            /* it did not */
   JOURNAL_IS_THROUGH,
-  JOURNAL_HAD_NO_DEVICE
+  JOURNAL_HAD_NO_DEVICE,
+  JOURNAL_CUT_OFF               /* what it found out does not reach anybody: its descriptor is closed, or another file */
 } journal_ending;
 
 /* Of one combination. */
@@ -33,7 +34,7 @@ typedef struct journal_entry {
   uint32_t state;               /* journal_state */
   uint32_t case_count;          /* accepted ones that were run */
   uint32_t has_begun;           /* with what is tried once only, of its first accepted case */
-  uint32_t reserved;
+  uint32_t is_known;            /* the operation, by the reasons of a refusal */
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;

@@ -11,6 +11,8 @@ import harness
 import zoo
 
 NEG = ("--only", "neg", "--formats", "f32,f32")
+HALVES = ("--only", "neg", "--formats", "f16,f16")
+SUMS = ("--only", "add", "--formats", "f32,f32,f32")
 
 # Animal -> exit code, what its check says, and options that lead there soon.
 # Exit code 1: claims or manners are broken; 3: it does not load, or has no device.
@@ -78,6 +80,22 @@ MISBEHAVING = {
     "sly/leaves_in_launch": (1, r"FAILED neg f32,f32 .*ended the process with exit code 0; the last call was launch", NEG),
     "sly/leaves_in_company": (1, r"FAILED threads: ended the process with exit code 0; the last call was", ("--only", "threads")),
     "sly/ends_its_thread": (1, r"FAILED neg f32,f32 .*ended the process with exit code 0; the last call was launch", NEG),
+    "sly/closes_all": (1, r"FAILED process: closed a descriptor that is not its own", ("--only", "process")),
+    "sly/has_odd_growth": (1, r"FAILED neg f32,f32 .*class N2 with bound 1, growth 77 and accumulator 0x[0-9a-f]+ means nothing", NEG),
+    "sly/wants_absurd_workspace": (1, r"FAILED neg f32,f32 .*no host takes this yes: it asks for an absurd workspace", NEG),
+    "sly/has_odd_reasons": (1, r"FAILED neg f16,f16 .*refuses for reasons 0xffffffff, of which some mean nothing", HALVES),
+    "sly/proposes_nonsense": (1, r"FAILED neg f16,f16 .*of the 1 changes it proposes one has a kind", HALVES),
+    "sly/names_odd_operand": (1, r"FAILED neg f16,f16 .*answers about operand 77, which there is not", HALVES),
+    "sly/has_odd_status": (1, r"FAILED neg f32,f32 .*query gave 99; case 0", ("--only", "neg", "--budget", 2)),
+    "sly/says_it_is_lost": (1, r"FAILED neg f32,f32 .*query gave -5: it says that the device is lost; case 0", NEG),
+    "sly/announces_nobody": (1, r"FAILED calls: device_event: there is no device 9999", NEG),
+    "sly/has_far_tickets": (1, r"FAILED calls: launch on queue \d gave a ticket of queue 99", NEG),
+    "sly/has_endless_devices": (1, r"FAILED description: its list of devices has no end", ("--only", "description")),
+    "sly/adds_to_constants": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits", SUMS),
+    "sly/saturates": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    "sly/flushes": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    "sly/loses_signs": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
     "query_aborts": (3, r"tm_plugin_query ends the process with signal 6", ()),
@@ -153,6 +171,14 @@ class Zoo(zoo.ZooTest):
                 self.assertIn(f"NOTHING WAS CHECKED: {reason}\n", out)
         code, out, _ = self.check(honest, "--only", "order")
         self.assertEqual((code, out.splitlines()[-1]), (0, "zoo_honest:0: 1 check, 0 failures"))
+
+    def test_what_is_never_accepted_is_told(self):
+        """It knows neg, by its reasons, and refuses it whatever it is asked; strange operations it does not know."""
+        code, out, _ = self.check(self.animal("sly/knows_better"), "--budget", 3)
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"\nrefused whenever asked, though it seems to know them: neg\n")
+        code, out, _ = self.check(self.animal("honest"), "--budget", 3, "--json")
+        self.assertEqual((code, json.loads(out)["devices"][0]["never_accepted"]), (0, ""))
 
     def test_a_check_that_is_left_out_is_named(self):
         code, out, _ = self.check(self.animal("careless/environment"), "--leave-out", "process", "--only", "process")
