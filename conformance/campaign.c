@@ -27,7 +27,8 @@
 #define SHORT_ROUNDS 64u
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
-#define LONGEST_DEATH 480u
+#define LONGEST_DEATH 600u
+#define FENCED " (inputs are read-only there, and no memory lies before or behind operands)"
 #define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
 #define ENDING_CODE 47                  /* of one that nobody ends otherwise */
 #define SHORT_DEADLINE_NS (UINT64_C(20) * 1000000000)   /* of one call, where all together have little: as the host waits */
@@ -191,7 +192,9 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
   else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
   last_call_describe(&w->worker->journal->calls, call, sizeof call);
-  snprintf(text, capacity, "%s%s%s%s%s", how, call, has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
+  const bool is_fault = !w->hung && WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
+  const bool is_fenced = is_fault && last_call_is_fenced(&w->worker->journal->calls);
+  snprintf(text, capacity, "%s%s%s%s%s%s", how, is_fenced ? FENCED : "", call, has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
 }
 
 /* The row of a case that ended its process has no level and no class: nothing is known of it. */

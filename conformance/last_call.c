@@ -35,6 +35,13 @@ void last_call_misuse(last_call *call, const char *format, ...) {
   va_end(arguments);
 }
 
+bool last_call_is_fenced(const last_call *call) {
+  const uint32_t offset = atomic_load(&call->offset);
+  return atomic_load(&call->is_fenced) != 0 &&
+         (offset == offsetof(tm_accelerator_backend_plugin, launch) || offset == offsetof(tm_accelerator_backend_plugin, wait) ||
+          offset == offsetof(tm_accelerator_backend_plugin, flush));
+}
+
 void last_call_describe(const last_call *call, char *text, size_t capacity) {
   const uint32_t offset = atomic_load(&call->offset);
   char subject[LAST_CALL_SUBJECT];

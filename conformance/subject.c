@@ -172,6 +172,7 @@ static tm_status find_device(subject *s) {
   s->space.store_granule = at_least_1(s->space.store_granule);
   s->space.alignment = at_least_1(s->space.alignment);
   s->host_makes_buffers = (s->space.flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&s->table);
+  if (s->calls != NULL) atomic_store(&s->calls->is_fenced, s->host_makes_buffers);
   return SUBJECT_CALL(s, open)(s->backend, s->device_index, &s->device);
 }
 

@@ -31,9 +31,16 @@
 #define SATURATES 32
 #define FLUSHES 33
 #define LOSES_SIGNS 34
+#define TOUCHES_INPUTS 40       /* memory */
+#define OVERREADS 41
+#define OVERREADS_LITTLE 42
+#define OVERRUNS 43
+#define UNDERREADS 44
 
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
+#define FAR_BYTES 5000
+#define LITTLE_BYTES 127        /* more than the alignment leaves */
 
 static _Atomic uint32_t preparing;
 
@@ -104,10 +111,23 @@ static float sum_slyly(float sum) {
   return ZOO_SLIP == LOSES_SIGNS && sum == 0 ? 0 : sum;
 }
 
+/* Leaves no trace where it may. */
+static void trespass(const tm_launch *launch) {
+  volatile unsigned char *input = address(launch, 0), *output = address(launch, launch->binding_count - 1);
+  const uint64_t bytes = launch->kernel->count * sizeof(float);
+  if (bytes == 0) return;
+  if (ZOO_SLIP == TOUCHES_INPUTS) input[0] = input[0];
+  if (ZOO_SLIP == OVERREADS) (void)input[bytes + FAR_BYTES];
+  if (ZOO_SLIP == OVERREADS_LITTLE) (void)input[bytes + LITTLE_BYTES];
+  if (ZOO_SLIP == UNDERREADS) (void)input[-FAR_BYTES];
+  if (ZOO_SLIP == OVERRUNS) output[bytes + FAR_BYTES] = 1;
+}
+
 static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
+  trespass(launch);
   if (ZOO_SLIP == ANNOUNCES_NOBODY) host->device_event(host->context, 9999, TM_EVENT_EPOCH_MOVED, 2);
   const tm_status status = zoo_launch(device, launch, out_ticket);
   if (ZOO_SLIP == HAS_FAR_TICKETS && status == TM_OK) *out_ticket = (tm_ticket){ 99, 0, 1 };
