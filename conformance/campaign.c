@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "conformance/campaign_worker.h"
+#include "conformance/process_children.h"
 #include "conformance/worker_message.h"
 
 #define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
@@ -93,6 +94,12 @@ static void look(watch *w) {
   }
 }
 
+/* What it sent is there by then; who it left behind may hold the other end for ever. */
+static bool has_ended(const watch *w) {
+  siginfo_t info = { .si_pid = 0 };
+  return waitid(P_PID, (id_t)w->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == w->child;
+}
+
 static void receive(watch *w) {
   worker_message m;
   size_t have = 0;
@@ -101,8 +108,10 @@ static void receive(watch *w) {
   w->hung = w->babbled = false;
   for (;;) {
     struct pollfd end = { .fd = w->from, .events = POLLIN };
-    const int ready = poll(&end, 1, LOOK_EVERY_MS);
+    const bool was_over = has_ended(w);
+    const int ready = poll(&end, 1, was_over ? 0 : LOOK_EVERY_MS);
     look(w);
+    if (ready == 0 && was_over) return;
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t got = read(w->from, (char *)&m + have, sizeof m - have);
     if (got < 0 && errno == EINTR) continue;
@@ -151,6 +160,8 @@ static void become_worker(int sink) {
 static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_t), uint32_t from) {
   int ends[2];
   worker own = *w->worker;
+  process_children before;
+  process_children_read(&before);
   fflush(NULL);
   if (pipe(ends) != 0) return -1;
   const int sink = memfd_create("output", 0);
@@ -177,6 +188,8 @@ static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_
   const bool ended = w->child > 0 && waitpid(w->child, &status, 0) == w->child;
   read_said(w, sink);
   if (sink >= 0) close(sink);
+  const uint32_t left = process_children_end(&before);
+  if (left != 0 && ended && !w->hung && WIFEXITED(status)) last_call_misuse(&own.journal->calls, "left %u process(es) running", left);
   return ended ? status : -1;
 }
 
@@ -414,10 +427,12 @@ static bool is_too_late(const worker *w) {
 
 static const manner *process_manner(void) { return manner_by_name("process"); }
 
-static bool wants_ending(const campaign *c) {
-  return is_wanted(c, PHASE_MANNERS) && !c->in_this_process && c->left_out != process_manner() &&
+static bool wants_process(const campaign *c) {
+  return is_wanted(c, PHASE_MANNERS) && c->left_out != process_manner() &&
          (c->only_manner == NULL || c->only_manner == process_manner());
 }
+
+static bool wants_ending(const campaign *c) { return wants_process(c) && !c->in_this_process; }
 
 /* Ends as any program does: its destructors and exit handlers run. */
 static journal_ending live_and_end(const worker *w, uint32_t from) {
@@ -476,6 +491,13 @@ static void check_ending(watch *w) {
   fail_process_check(w->report, how);
 }
 
+static void note_loading(const campaign *c, report *r) {
+  char text[REPORT_TEXT];
+  if (!wants_process(c) || c->loading_fault == NULL || c->loading_fault[0] == '\0') return;
+  snprintf(text, sizeof text, "when it is loaded it %s", c->loading_fault);
+  fail_process_check(r, text);
+}
+
 /* A device that goes on writing after it was waited for leaves nothing to be tried. */
 static void look_for_early_wait(report *r) {
   for (uint32_t i = 0; i < r->check_count; i++)
@@ -521,6 +543,7 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
     }
     good = good && (is_too_late(own) || run_phase(w));
     if (p == PHASE_MANNERS && good && wants_ending(c)) check_ending(w);
+    if (p == PHASE_MANNERS) note_loading(c, w->report);
     if (p == PHASE_MANNERS) look_for_early_wait(w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
     if (c->stop_at_first && w->report->failure_count != 0) break;

@@ -32,6 +32,7 @@ typedef struct campaign {
   uint64_t           begin_ns;          /* when it began to be spent, as tm_now_ns tells; 0: with campaign_run */
   uint64_t           open_ns;           /* what opening the device takes, as far as it is known */
   uint64_t           case_deadline_ns;  /* 0: a minute */
+  const char        *loading_fault;     /* what it did to the process when it was loaded; NULL or "": nothing */
   campaign_progress_fn progress;        /* may be NULL */
   void              *progress_context;
 } campaign;

@@ -15,8 +15,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "conformance/check_arguments.h"
+#include "conformance/loading_watch.h"
 #include "conformance/plain_print.h"
 #include "conformance/printout.h"
+#include "conformance/process_children.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/library.h"
 #include "plugin/reference.h"
@@ -31,13 +33,18 @@
 /* What all devices together may take where each has a budget. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
-static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
+static tm_status load(const char *path, char *fault, const tm_plugin_header **out_header, tm_error *error) {
   const tm_log silent = { NULL, NULL };
   tm_file_identity identity;
-  if (a->plugin != NULL) {
-    TM_TRY(tm_plugin_library_examine(a->plugin, &identity, error));
-    return tm_plugin_library_load(a->plugin, &silent, out_header, error);
-  }
+  TM_TRY(tm_plugin_library_examine(path, &identity, error));
+  loading_watch *watch = loading_watch_begin();
+  const tm_status status = tm_plugin_library_load(path, &silent, out_header, error);
+  loading_watch_end(watch, fault, LONGEST_WORDS);
+  return status;
+}
+
+static tm_status find_header(const check_arguments *a, char *fault, const tm_plugin_header **out_header, tm_error *error) {
+  if (a->plugin != NULL) return load(a->plugin, fault, out_header, error);
   if (strcmp(a->name, TM_REFERENCE_NAME) == 0) {
     *out_header = tm_reference_plugin_query(TM_ABI_MAJOR, TM_ABI_MINOR);
     return TM_OK;
@@ -147,7 +154,10 @@ static int run(check_arguments *a) {
   const tm_plugin_header *header = NULL;
   tm_accelerator_backend_plugin table;
   checking all = { .arguments = a };
-  if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
+  char fault[LONGEST_WORDS] = "";
+  process_children_adopt();
+  a->campaign.loading_fault = fault;
+  if (find_header(a, fault, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
     plain_print(stderr, "%s: %s\n", a->speaker, error.text);
     return EXIT_TROUBLE;
   }
