@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 500
+#define PATIENCE_STEPS 20
+#define STEP_NS 15000000l
 #define GENERATIONS 64
 
 void process_children_adopt(void) { (void)prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -71,9 +72,9 @@ static uint32_t count_new(const process_children *before) {
 }
 
 uint32_t process_children_count(const process_children *before) {
-  const struct timespec moment = { 0, 1000000 };
+  const struct timespec moment = { 0, STEP_NS };
   uint32_t count = count_new(before);
-  for (int i = 0; i < PATIENCE_MS && count != 0; i++) {
+  for (int i = 0; i < PATIENCE_STEPS && count != 0; i++) {
     nanosleep(&moment, NULL);
     count = count_new(before);
   }

@@ -48,6 +48,10 @@ MISBEHAVING = {
     "hasty/early_wait": (1, r"FAILED waiting: wait came back before the work was done", ("--only", "waiting")),
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", ("--only", "waiting")),
     "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", ("--only", "abandoned-work")),
+    **{
+        f"hasty/{slip}": (1, r"FAILED order: (asking about|waiting for) \d tickets gave TM_OK while number [2-9] of them was pending", ("--only", "order"))
+        for slip in ("first_only", "first_only_near")
+    },
     "hasty/blocks": (1, r"FAILED full-queue: launch number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_uploads": (1, r"FAILED full-queue: upload number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
@@ -99,6 +103,10 @@ MISBEHAVING = {
         f"sly/{slip}": (1, r"FAILED neg f32,f32 .*with signal (11|7) \(inputs are read-only there, and no memory lies before or behind operands\); the last call was launch", NEG)
         for slip in ("touches_inputs", "overreads", "overreads_little", "overruns", "underreads")
     },
+    "sly/prints_at_load": (1, r"FAILED process: when it is loaded it prints 9 bytes", ("--only", "process")),
+    "sly/starts_at_load": (1, r"FAILED process: when it is loaded it starts 1 thread", ("--only", "process")),
+    "sly/forks_at_load": (1, r"FAILED process: when it is loaded it leaves 1 process", ("--only", "process")),
+    "sly/forks_in_init": (1, r"FAILED calls: left 1 process\(es\) running", ("--only", "neg")),
     "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
@@ -129,6 +137,14 @@ MISBEHAVING = {
     "device_absurd_memory": (3, r"a granule of a memory is too large", ()),
     "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
     "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
+}
+# A sanitizer keeps what was freed, and that is not counted.
+LEAKY = {
+    **{
+        f"sly/{slip}": (1, rf"FAILED growth: keeps \d+ bytes more of the process's memory with each of its {what}\n", ("--only", "growth"))
+        for slip, what in (("leaks_lives", "lives"), ("leaks_prepares", "prepares"), ("leaks_launches", "launches"), ("maps_in_launches", "launches"))
+    },
+    "hasty/leaks_buffers": (1, r"FAILED growth: keeps \d+ bytes more of the process's memory with each of its buffers\n", ("--only", "growth")),
 }
 HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
 
@@ -175,6 +191,29 @@ class Zoo(zoo.ZooTest):
                 self.assertIn(f"NOTHING WAS CHECKED: {reason}\n", out)
         code, out, _ = self.check(honest, "--only", "order")
         self.assertEqual((code, out.splitlines()[-1]), (0, "zoo_honest:0: 1 check, 0 failures"))
+
+    def test_who_keeps_memory_fails_for_it(self):
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            found = pool.map(lambda name: self.check(self.animal(name), *LEAKY[name][2]), LEAKY)
+        for name, (code, out, _) in zip(LEAKY, found):
+            with self.subTest(animal=name):
+                if "not tried: a sanitizer keeps what was freed" in out:
+                    self.skipTest("a sanitizer keeps what was freed")
+                self.assertRegex(out, LEAKY[name][1])
+                self.assertEqual(code, LEAKY[name][0], out)
+
+    def test_the_report_is_all_that_is_printed(self):
+        """What a constructor prints is kept out of it."""
+        code, out, err = self.check(self.animal("sly/prints_at_load"), "--only", "process", "--json")
+        self.assertEqual((code, err), (1, ""))
+        self.assertEqual(json.loads(out)["devices"][0]["checks"][0]["text"], "when it is loaded it prints 9 bytes")
+
+    def test_nobody_who_is_left_behind_is_waited_for(self):
+        """Whom it forks sleeps for a minute, and holds what the check reads from."""
+        begin = time.monotonic()
+        code, out, _ = self.check(self.animal("sly/forks_in_init"), "--only", "process")
+        self.assertEqual(code, 1, out)
+        self.assertLess(time.monotonic() - begin, 40)
 
     def test_what_is_never_accepted_is_told(self):
         """It knows neg, by its reasons, and refuses it whatever it is asked; strange operations it does not know."""

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Works for whoever looks at results only, and breaks one rule besides (ZOO_SLIP): leaves the process with a code of success, answers what
    no host believes, or touches memory that is not its own. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,15 +38,52 @@
 #define OVERREADS_LITTLE 42
 #define OVERRUNS 43
 #define UNDERREADS 44
+#define PRINTS_AT_LOAD 50       /* the process */
+#define STARTS_AT_LOAD 51
+#define FORKS_AT_LOAD 52
+#define FORKS_IN_INIT 53
+#define LEAKS_LIVES 60
+#define LEAKS_PREPARES 61
+#define LEAKS_LAUNCHES 62
+#define MAPS_IN_LAUNCHES 63
 
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
+#define LINGER_SECONDS 60
+#define LOST_BYTES ((size_t)1 << 20)
 #define FAR_BYTES 5000
 #define LITTLE_BYTES 127        /* more than the alignment leaves */
 
 static _Atomic uint32_t preparing;
 
+static void *linger(void *unused) {
+  sleep(LINGER_SECONDS);
+  return unused;
+}
+
+/* Holds whatever its parent had open. */
+static void leave_somebody(void) {
+  if (fork() != 0) return;
+  (void)linger(NULL);
+  _exit(0);
+}
+
+__attribute__((constructor)) static void begin_slyly(void) {
+  pthread_t thread;
+  if (ZOO_SLIP == PRINTS_AT_LOAD) (void)!write(STDOUT_FILENO, "nine byte", 9);
+  if (ZOO_SLIP == STARTS_AT_LOAD) (void)pthread_create(&thread, NULL, linger, NULL);
+  if (ZOO_SLIP == FORKS_AT_LOAD) leave_somebody();
+}
+
+static void lose(size_t bytes) {
+  static void *volatile lost;
+  lost = malloc(bytes);
+  if (lost != NULL) memset(lost, 1, bytes);
+}
+
 static tm_status init_slyly(const tm_host *host, tm_backend **out_backend) {
+  if (ZOO_SLIP == LEAKS_LIVES) lose(LOST_BYTES);
+  if (ZOO_SLIP == FORKS_IN_INIT) leave_somebody();
   if (ZOO_SLIP == CLOSES_ALL)
     for (int i = 3; i < MOST_FILES; i++) close(i);
   return zoo_init(host, out_backend);
@@ -90,6 +129,7 @@ static tm_status query_slyly(tm_backend *backend, uint32_t index, const tm_opera
 
 static tm_status prepare_slyly(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const struct timespec moment = { 0, MOMENT_NS };
+  if (ZOO_SLIP == LEAKS_PREPARES) lose(LOST_BYTES);
   if (ZOO_SLIP == LEAVES_IN_COMPANY) {
     if (atomic_fetch_add(&preparing, 1) != 0) _exit(0);
     nanosleep(&moment, NULL);
@@ -128,6 +168,8 @@ static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_tic
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
+  if (ZOO_SLIP == LEAKS_LAUNCHES) lose(LOST_BYTES / 64);
+  if (ZOO_SLIP == MAPS_IN_LAUNCHES) (void)mmap(NULL, LOST_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (ZOO_SLIP == ANNOUNCES_NOBODY) host->device_event(host->context, 9999, TM_EVENT_EPOCH_MOVED, 2);
   const tm_status status = zoo_launch(device, launch, out_ticket);
   if (ZOO_SLIP == HAS_FAR_TICKETS && status == TM_OK) *out_ticket = (tm_ticket){ 99, 0, 1 };
