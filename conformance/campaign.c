@@ -145,7 +145,12 @@ static void read_said(watch *w, int sink) {
 /* Whatever handlers the parent has: a signal ends the child and is seen. */
 static void become_worker(int sink) {
   static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE };
+  static const char unread[64] = "whoever reads this is seen by the place that comes next";
   const struct rlimit none = { 0, 0 };
+  const int input = memfd_create("input", 0);
+  if (input >= 0 && write(input, unread, sizeof unread) == (ssize_t)sizeof unread && lseek(input, 0, SEEK_SET) == 0)
+    (void)dup2(input, STDIN_FILENO);
+  if (input > STDIN_FILENO) close(input);
   if (sink >= 0) {              /* a report is no place for what a driver prints */
     (void)dup2(sink, STDOUT_FILENO);
     (void)dup2(sink, STDERR_FILENO);
@@ -207,7 +212,7 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
   last_call_describe(&w->worker->journal->calls, call, sizeof call);
   const bool is_fault = !w->hung && WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
   const bool is_fenced = is_fault && last_call_is_fenced(&w->worker->journal->calls);
-  snprintf(text, capacity, "%s%s%s%s%s%s", how, is_fenced ? FENCED : "", call, has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
+  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
 }
 
 /* The row of a case that ended its process has no level and no class: nothing is known of it. */

@@ -48,6 +48,7 @@ static bool make_inputs(bench *b, uint64_t *state) {
   for (uint32_t i = 0; i < b->inputs; i++)
     if (!image_for(&b->operands[i], b->s, &b->q->c.operands[i], false)) return false;
   image_fill_inputs(b->operands, b->q, state);
+  if (question_shares(b->q)) memcpy(b->operands[1].bytes, b->operands[0].bytes, b->operands[0].size);
   for (uint32_t i = 0; i < b->inputs; i++) {
     if (!image_copy(&b->copies[i], &b->operands[i])) return false;
     b->pointers[i] = b->copies[i].bytes + b->copies[i].first;
@@ -139,7 +140,8 @@ static bool pack_inputs(bench *b) {
 
 /* Where the kernel finds operand i. */
 static const image *operand_image(const bench *b, uint32_t i) {
-  return b->q->packed[i].format != TM_FORMAT_NONE ? &b->packed[i] : &b->operands[i];
+  const uint32_t place = i == 1 && question_shares(b->q) ? 0 : i;
+  return b->q->packed[place].format != TM_FORMAT_NONE ? &b->packed[place] : &b->operands[place];
 }
 
 /* Any queue will do; which one follows from the question. */

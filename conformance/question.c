@@ -6,6 +6,7 @@
 #define ELEMENTS 6000u
 #define ELEMENTS_ONE_PASS 100000u
 #define DENSE_CONSTANT_FIRST 2u         /* this question */
+#define SHARING 8u                      /* one of so many */
 
 static uint64_t limit_of(const tm_op_row *row, uint32_t number) {
   return row->combine == TM_COMBINE_WORDS && number % 8 == 7 ? ELEMENTS_ONE_PASS : ELEMENTS;
@@ -166,10 +167,26 @@ static bool try_values(question *q) {
   return true;
 }
 
+static bool are_alike(const tm_operand *a, const tm_operand *b) {
+  return a->format == b->format && a->rank == b->rank && a->alignment == b->alignment && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+         memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
+}
+
+/* Strides of the second input follow the first one's, where it has its dims. */
+static void share(question *q) {
+  kernel_case *c = &q->c;
+  tm_operand *a = &c->operands[0], *b = &c->operands[1];
+  if (c->operation.input_count < 2 || a->format != b->format || a->rank != b->rank || memcmp(a->dims, b->dims, sizeof a->dims) != 0) return;
+  if (case_is_index(c, 1) || case_merges(c->operation.op)) return;
+  b->alignment = a->alignment;
+  memcpy(b->strides_bytes, a->strides_bytes, sizeof b->strides_bytes);
+  q->shares = tm_operand_derive(b, NULL) == TM_OK;
+}
+
 static bool begin(question *q, const combination *which, uint64_t elements, uint64_t *state) {
   if (!case_make(&q->c, which->row, which->inputs, which->formats, elements, state)) return false;
   q->temper = TEMPER_PLAIN;
-  q->sweeps = q->crosses = false;
+  q->sweeps = q->crosses = q->shares = false;
   memset(q->packed, 0, sizeof q->packed);
   for (uint32_t i = 0; i <= which->inputs; i++) q->c.operands[i].alignment = 64;
   return true;
@@ -192,6 +209,7 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
     if (number % 4 == 3) demand_something(c, &state);
   }
   if (which->inputs > 1) make_some_constant(c, number);
+  if (number % SHARING == SHARING - 2) share(q);
   if (number % 3 == 2) mean_in_place(c);
   settle(c);
   return tm_op_check(&c->operation, NULL) == TM_OK;
@@ -218,6 +236,10 @@ static void pack(const packed_input *packed, tm_operand *operand) {
   memset(operand->strides_bytes, 0, sizeof operand->strides_bytes);
   operand->flags &= TM_OPERAND_CONSTANT | TM_OPERAND_SCALAR;
   operand->alignment = 64;
+}
+
+bool question_shares(const question *q) {
+  return q->shares && are_alike(&q->c.operands[0], &q->c.operands[1]) && q->packed[0].format == q->packed[1].format;
 }
 
 void question_asked(const question *q, asked_operation *out_asked) {
@@ -270,6 +292,7 @@ void question_describe(const question *q, char *text, uint64_t capacity) {
                                  operand->flags & TM_OPERAND_CONTIGUOUS ? "" : "(view)",
                                  q->packed[i].format != TM_FORMAT_NONE ? "(packed)" : "", operand->alignment);
   }
+  if (question_shares(q) && length < capacity) snprintf(text + length, capacity - length, " (the first two in one place)");
 }
 
 void combination_describe(const combination *which, char *text, uint64_t capacity) {

@@ -100,13 +100,24 @@ MISBEHAVING = {
     "sly/flushes": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
     "sly/loses_signs": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
     **{
-        f"sly/{slip}": (1, r"FAILED neg f32,f32 .*with signal (11|7) \(inputs are read-only there, and no memory lies before or behind operands\); the last call was launch", NEG)
+        f"sly/{slip}": (1, r"FAILED neg f32,f32 .*with signal (11|7); the last call was launch, .*\(inputs are read-only there, and no memory lies before or behind operands\)", NEG)
         for slip in ("touches_inputs", "overreads", "overreads_little", "overruns", "underreads")
     },
     "sly/prints_at_load": (1, r"FAILED process: when it is loaded it prints 9 bytes", ("--only", "process")),
     "sly/starts_at_load": (1, r"FAILED process: when it is loaded it starts 1 thread", ("--only", "process")),
     "sly/forks_at_load": (1, r"FAILED process: when it is loaded it leaves 1 process", ("--only", "process")),
     "sly/forks_in_init": (1, r"FAILED calls: left 1 process\(es\) running", ("--only", "neg")),
+    **{
+        f"sly/{slip}": (1, rf"FAILED process: changes {what} when it runs\n", ("--only", "process"))
+        for slip, what in (
+            ("unmasks", "the (floating-point mode|timers of the process)"),
+            ("sets_an_alarm", "the timers of the process"),
+            ("limits_files", "the limits of the process"),
+            ("renames_its_caller", "the name of the thread"),
+            ("reads_input", "the standard streams"),
+        )
+    },
+    "sly/meets_itself": (1, r"FAILED add f32,f32,f32 .*element 0 has bits .*\(the first two in one place\)", SUMS),
     "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),

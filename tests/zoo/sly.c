@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,10 +44,16 @@
 #define STARTS_AT_LOAD 51
 #define FORKS_AT_LOAD 52
 #define FORKS_IN_INIT 53
+#define UNMASKS 54
+#define SETS_AN_ALARM 55
+#define LIMITS_FILES 56
+#define RENAMES_ITS_CALLER 58
+#define READS_INPUT 59
 #define LEAKS_LIVES 60
 #define LEAKS_PREPARES 61
 #define LEAKS_LAUNCHES 62
 #define MAPS_IN_LAUNCHES 63
+#define MEETS_ITSELF 70         /* wrong where both inputs are one */
 
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
@@ -163,11 +171,33 @@ static void trespass(const tm_launch *launch) {
   if (ZOO_SLIP == OVERRUNS) output[bytes + FAR_BYTES] = 1;
 }
 
+static void unmask(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~0x80u);
+#else
+  (void)alarm(1000);
+#endif
+}
+
+static void take_what_is_not_its_own(void) {
+  struct rlimit limit;
+  char input[4];
+  if (ZOO_SLIP == UNMASKS) unmask();
+  if (ZOO_SLIP == SETS_AN_ALARM) (void)alarm(1000);
+  if (ZOO_SLIP == LIMITS_FILES && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur--;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (ZOO_SLIP == RENAMES_ITS_CALLER) (void)prctl(PR_SET_NAME, "sly");
+  if (ZOO_SLIP == READS_INPUT) (void)!read(STDIN_FILENO, input, sizeof input);
+}
+
 static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
+  take_what_is_not_its_own();
   if (ZOO_SLIP == LEAKS_LAUNCHES) lose(LOST_BYTES / 64);
   if (ZOO_SLIP == MAPS_IN_LAUNCHES) (void)mmap(NULL, LOST_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (ZOO_SLIP == ANNOUNCES_NOBODY) host->device_event(host->context, 9999, TM_EVENT_EPOCH_MOVED, 2);
@@ -175,6 +205,7 @@ static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_tic
   if (ZOO_SLIP == HAS_FAR_TICKETS && status == TM_OK) *out_ticket = (tm_ticket){ 99, 0, 1 };
   if (status != TM_OK || launch->kernel->op != TM_OP_ADD) return status;
   float *y = address(launch, launch->binding_count - 1);
+  if (ZOO_SLIP == MEETS_ITSELF && address(launch, 0) == address(launch, 1) && launch->kernel->count != 0) y[0] += 1;
   for (uint64_t i = 0; i < launch->kernel->count; i++) y[i] = sum_slyly(y[i]);
   return status;
 }
