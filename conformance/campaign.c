@@ -194,7 +194,8 @@ static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_
   read_said(w, sink);
   if (sink >= 0) close(sink);
   const uint32_t left = process_children_end(&before);
-  if (left != 0 && ended && !w->hung && WIFEXITED(status)) last_call_misuse(&own.journal->calls, "left %u process(es) running", left);
+  if (left != 0 && ended && !w->hung && WIFEXITED(status))
+    last_call_misuse(&own.journal->calls, "left %u process(es) running", left);
   return ended ? status : -1;
 }
 
@@ -203,16 +204,18 @@ static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_
 static void say_death(const watch *w, int status, char *text, size_t capacity) {
   char how[64], call[LAST_CALL_SUBJECT + 60];
   const bool has_said = w->said[0] != '\0';
+  const bool is_cut_off = atomic_load(&w->worker->journal->ending) == JOURNAL_CUT_OFF;
   if (w->hung)
     snprintf(how, sizeof how, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
-  else if (atomic_load(&w->worker->journal->ending) == JOURNAL_CUT_OFF) snprintf(how, sizeof how, "closed a descriptor that is not its own");
+  else if (is_cut_off) snprintf(how, sizeof how, "closed a descriptor that is not its own");
   else if (w->babbled) snprintf(how, sizeof how, "corrupted the memory of the process");
   else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
   last_call_describe(&w->worker->journal->calls, call, sizeof call);
   const bool is_fault = !w->hung && WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
   const bool is_fenced = is_fault && last_call_is_fenced(&w->worker->journal->calls);
-  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
+  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said,
+           has_said ? "\"" : "");
 }
 
 /* The row of a case that ended its process has no level and no class: nothing is known of it. */

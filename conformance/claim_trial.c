@@ -110,7 +110,8 @@ static bool convert(bench *b, const asked_operation *packing, const tm_answer *a
   if (is_stale(b->t, b->s, answer, status)) return false;
   if (status != TM_OK) return trial_fail(b->t, "prepare of the conversion to its private format gave %d (%s)", status, b->s->text);
   bool good = make_workspace(b, answer, &workspace);
-  const tm_binding bindings[] = { image_binding(from), image_binding(to), { workspace.buffer, workspace.first, answer->workspace_bytes } };
+  const tm_binding bindings[] = { image_binding(from), image_binding(to),
+                                  { workspace.buffer, workspace.first, answer->workspace_bytes } };
   if (good) {
     status = subject_launch(b->s, 0, kernel, bindings, answer->workspace_bytes != 0 ? 3 : 2);
     if (status == TM_OK) status = subject_collect(b->s, to->buffer, to->bytes, to->size);

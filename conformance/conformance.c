@@ -163,7 +163,8 @@ static int run(check_arguments *a) {
   }
   if (a->plugin != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
       memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
-    plain_print(stderr, "%s: %s: its name is that of the library's own reference; a backend must have another\n", a->speaker, a->plugin);
+    plain_print(stderr, "%s: %s: its name is that of the library's own reference; a backend must have another\n", a->speaker,
+                a->plugin);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);

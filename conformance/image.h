@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image.h - the bytes of an operand between guards, placed as aligned as was declared and no better, with no memory before and behind.
- * Where they are what a kernel is given, they end with a page, as the last tensor of a mapped file may.
+ * image.h - the bytes of an operand between guards, placed as aligned as was declared and no better, with no memory before
+ * and behind.  Where they are what a kernel is given, they end with a page, as the last tensor of a mapped file may.
  */
 #ifndef CONFORMANCE_IMAGE_H
 #define CONFORMANCE_IMAGE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loading_watch.h - what a library does to the process as it is loaded, by its constructors.  What it prints is kept out of the report.
+ * loading_watch.h - what a library does to the process as it is loaded, by its constructors.  What it prints is kept out of
+ * the report.
  */
 #ifndef CONFORMANCE_LOADING_WATCH_H
 #define CONFORMANCE_LOADING_WATCH_H

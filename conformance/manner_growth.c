@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is never given back, whoever's it is: of the process, as the C library and the system count it, and of the device.  Drivers
- * keep much when they are first used, and some a little each time; what grows on and on, by far more, is lost.
+ * Memory that is never given back, whoever's it is: of the process, as the C library and the system count it, and of the
+ * device.  Drivers keep much when they are first used, and some a little each time; what grows on and on, by far more, is lost.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -105,8 +105,8 @@ static uint64_t grown(uint64_t before, uint64_t after) { return after > before ?
 
 static void judge(growing *g, uint64_t bytes, const char *whose) {
   if (bytes < g->count * g->least_bytes) return;
-  trial_fail(&g->run->t, "keeps %llu bytes more of the %s's memory with each of its %s", (unsigned long long)(bytes / g->count), whose,
-             g->what);
+  trial_fail(&g->run->t, "keeps %llu bytes more of the %s's memory with each of its %s", (unsigned long long)(bytes / g->count),
+             whose, g->what);
 }
 
 /* The least that any batch behind the first few added, as each has to. */

@@ -57,14 +57,16 @@ static bool check_sound(trial *t, const tm_operation *operation, const tm_answer
   if (is_yes && sound.level == TM_LEVEL_REFUSED)
     return trial_fail(t, "no host takes this yes: it %.*s", (int)sound.text.length, sound.text.data);
   if (sound.change_count != answer->change_count)
-    return trial_fail(t, "of the %u changes it proposes one has a kind, an operand or an axis that there is not", answer->change_count);
+    return trial_fail(t, "of the %u changes it proposes one has a kind, an operand or an axis that there is not",
+                      answer->change_count);
   if (sound.operand != answer->operand) return trial_fail(t, "answers about operand %u, which there is not", answer->operand);
   return true;
 }
 
 static bool check_no(trial *t, const tm_answer *answer) {
   if (answer->reasons == 0) return trial_fail(t, "refuses without a reason");
-  return (answer->reasons & ~KNOWN_REASONS) == 0 || trial_fail(t, "refuses for reasons 0x%x, of which some mean nothing", answer->reasons);
+  if ((answer->reasons & ~KNOWN_REASONS) == 0) return true;
+  return trial_fail(t, "refuses for reasons 0x%x, of which some mean nothing", answer->reasons);
 }
 
 /* One that moves meanwhile may be found in either; what was announced before the question is in force. */
@@ -88,7 +90,8 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
   check_epoch(t, s, answer);
   const tm_status status = atomic_load(&s->query_status);
-  if (status != TM_OK) trial_fail(t, "query gave %d%s", status, status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "");
+  const char *meaning = status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "";
+  if (status != TM_OK) trial_fail(t, "query gave %d%s", status, meaning);
   if (answer->level != TM_LEVEL_REFUSED) check_yes(t, operation, answer);
   else check_no(t, answer);
   check_sound(t, operation, answer);

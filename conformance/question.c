@@ -167,17 +167,20 @@ static bool try_values(question *q) {
   return true;
 }
 
+static bool have_equal_dims(const tm_operand *a, const tm_operand *b) {
+  return a->format == b->format && a->rank == b->rank && memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
 static bool are_alike(const tm_operand *a, const tm_operand *b) {
-  return a->format == b->format && a->rank == b->rank && a->alignment == b->alignment && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+  return have_equal_dims(a, b) && a->alignment == b->alignment &&
          memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
 }
 
-/* Strides of the second input follow the first one's, where it has its dims. */
+/* Where the second input has the dims of the first, its strides follow. */
 static void share(question *q) {
   kernel_case *c = &q->c;
   tm_operand *a = &c->operands[0], *b = &c->operands[1];
-  if (c->operation.input_count < 2 || a->format != b->format || a->rank != b->rank || memcmp(a->dims, b->dims, sizeof a->dims) != 0) return;
-  if (case_is_index(c, 1) || case_merges(c->operation.op)) return;
+  if (c->operation.input_count < 2 || !have_equal_dims(a, b) || case_is_index(c, 1) || case_merges(c->operation.op)) return;
   b->alignment = a->alignment;
   memcpy(b->strides_bytes, a->strides_bytes, sizeof b->strides_bytes);
   q->shares = tm_operand_derive(b, NULL) == TM_OK;

@@ -113,7 +113,8 @@ static void host_device_event(void *context, uint32_t index, uint32_t event, uin
   if (event == 0 || event > TM_EVENT_DEVICE_LOST) last_call_misuse(s->calls, "device_event: there is no event %u", event);
   if (index != s->device_index || event != TM_EVENT_EPOCH_MOVED) return;
   const uint64_t before = atomic_exchange(&s->announced_epoch, epoch);
-  if (epoch == 0 || epoch < before) last_call_misuse(s->calls, "device_event: the epoch moves back to %llu", (unsigned long long)epoch);
+  if (epoch == 0 || epoch < before)
+    last_call_misuse(s->calls, "device_event: the epoch moves back to %llu", (unsigned long long)epoch);
 }
 
 static uint64_t host_trace_begin(void *context, tm_string name) {

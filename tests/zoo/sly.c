@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works for whoever looks at results only, and breaks one rule besides (ZOO_SLIP): leaves the process with a code of success, answers what
-   no host believes, or touches memory that is not its own. */
+/* Works for whoever looks at results only, and breaks one rule besides (ZOO_SLIP): leaves the process with a code of success,
+   answers what no host believes, touches memory that is not its own, or keeps what it was lent. */
 #define _GNU_SOURCE
 #include <float.h>
 #include <math.h>
@@ -104,7 +104,8 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
 static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
   const int is_yes = answer->level != TM_LEVEL_REFUSED, is_add = operation->op == TM_OP_ADD;
   const int is_constant = is_add && (operation->operands[0].flags & TM_OPERAND_CONSTANT) != 0;
-  if (is_yes && ((ZOO_SLIP == ADDS_TO_CONSTANTS && is_add && !is_constant) || (ZOO_SLIP == KNOWS_BETTER && operation->op == TM_OP_NEG)))
+  const int is_odd = ZOO_SLIP == ADDS_TO_CONSTANTS ? is_add && !is_constant : ZOO_SLIP == KNOWS_BETTER && operation->op == TM_OP_NEG;
+  if (is_yes && is_odd)
     *answer = (tm_answer){ .struct_size = answer->struct_size, .reasons = TM_REASON_CONSTANT, .operand = 0, .epoch = 1 };
   if (ZOO_SLIP == HAS_ODD_GROWTH && is_yes) {
     answer->numerics = TM_NUMERICS_N2;
