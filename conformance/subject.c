@@ -112,9 +112,10 @@ static void host_device_event(void *context, uint32_t index, uint32_t event, uin
   }
   if (event == 0 || event > TM_EVENT_DEVICE_LOST) last_call_misuse(s->calls, "device_event: there is no event %u", event);
   if (index != s->device_index || event != TM_EVENT_EPOCH_MOVED) return;
-  const uint64_t before = atomic_exchange(&s->announced_epoch, epoch);
-  if (epoch == 0 || epoch < before)
-    last_call_misuse(s->calls, "device_event: the epoch moves back to %llu", (unsigned long long)epoch);
+  if (epoch == 0) last_call_misuse(s->calls, "device_event: epoch 0 is none");
+  uint64_t known = atomic_load(&s->announced_epoch);          /* several threads may announce, in any order */
+  while (epoch > known && !atomic_compare_exchange_weak(&s->announced_epoch, &known, epoch)) {
+  }
 }
 
 static uint64_t host_trace_begin(void *context, tm_string name) {

@@ -24,7 +24,7 @@ MISBEHAVING = {
     "float_mode": (1, r"FAILED process: changes the floating-point mode when it runs", ("--only", "process")),
     "lost": (1, r"FAILED neg f32,f32 .*launch gave -5 after query said yes", NEG),
     "out_of_memory": (1, r"FAILED neg f32,f32 .*prepare gave -3 after query said yes", NEG),
-    "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", ("--budget", 3)),
+    "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", (*NEG, "--cases", 400)),
     "impatient": (1, r"FAILED order: waiting for ticket 0 gave 2", ("--only", "order")),
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
