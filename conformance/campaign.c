@@ -281,7 +281,7 @@ static uint32_t next_after(watch *w, uint32_t from, int status) {
   journal *j = w->worker->journal;
   const uint32_t ending = atomic_load(&j->ending);
   if (status < 0 || ending == JOURNAL_HAD_NO_DEVICE) return UINT32_MAX;
-  if (ending == JOURNAL_IS_THROUGH) return worker_item_count(w->worker);
+  if (ending == JOURNAL_IS_THROUGH && !w->babbled && !w->hung) return worker_item_count(w->worker);
   w->hang_count += w->hung;
   w->death_count++;
   note_death(w, status);

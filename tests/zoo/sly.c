@@ -90,7 +90,7 @@ static void lose(size_t bytes) {
 }
 
 static tm_status init_slyly(const tm_host *host, tm_backend **out_backend) {
-  if (ZOO_SLIP == LEAKS_LIVES) lose(LOST_BYTES);
+  if (ZOO_SLIP == LEAKS_LIVES) lose(8 * LOST_BYTES);
   if (ZOO_SLIP == FORKS_IN_INIT) leave_somebody();
   if (ZOO_SLIP == CLOSES_ALL)
     for (int i = 3; i < MOST_FILES; i++) close(i);
