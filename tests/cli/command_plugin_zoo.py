@@ -183,6 +183,16 @@ class Zoo(zoo.ZooTest):
         self.assertRegex(out, r"reached [1-9]\d* of the \d+ combinations of formats that it takes within 2 s;")
         self.assertLess(time.monotonic() - begin, 40)
 
+    def test_a_budget_is_kept_where_questions_are_slow(self):
+        """Each takes 0.1 s: there is no time for the thousands that are asked otherwise, and the device is told so."""
+        begin = time.monotonic()
+        code, out, _ = self.check(self.animal("careless/ponders"), "--budget", 2)
+        self.assertEqual(code, 1, out)
+        self.assertRegex(out, r"FAILED question-time: query takes 1\d\d\.\d ms \(the median of \d+\), where microseconds are right and 2 ms the most\n")
+        self.assertIn("--only question-time\n", out)
+        self.assertRegex(out, r"\nended early: there is no time for 100 questions that take 1\d\d ms each\n")
+        self.assertLess(time.monotonic() - begin, 20)
+
     def test_the_host_refuses_what_no_buffer_holds(self):
         """The device says yes to anything; the host knows its largest buffer."""
         flags = ("neg", "--plugin", self.animal("hasty/boundless"), "--dtype", "f32", "--shape")

@@ -27,9 +27,11 @@
 #define OPENS_DRIVER_LATE 14
 #define OPENS_RUDE_DRIVER 15
 #define OPENS_BUSY_DRIVER 16
+#define PONDERS 17
 
 #define DAWDLE_NS 700000000l
 #define COMPILER_NS 100000000l
+#define PONDER_NS 100000000l
 
 static void print(void) {
   const ssize_t done = write(STDOUT_FILENO, "nine byte", 9);
@@ -116,6 +118,7 @@ static uint32_t refuses_carelessly(const tm_operation *operation, tm_answer *ans
 
 static tm_status query_carelessly(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                                   tm_answer *const *out_answers) {
+  if (ZOO_SLIP == PONDERS) nanosleep(&(struct timespec){ 0, PONDER_NS }, NULL);
   if (ZOO_SLIP != WRONG_HALVES && ZOO_SLIP != ANY_FORMAT && ZOO_SLIP != TRUSTS) return zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND, .epoch = 1 };

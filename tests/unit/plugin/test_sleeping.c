@@ -681,6 +681,18 @@ static void wrong_results_cost_the_operation(void **state) {
   tm_context_destroy(context);
 }
 
+/* A program that asks it about a thousand operations would wait for minutes. */
+static void slow_questions_are_noted(void **state) {
+  state_case *c = *state;
+  const char *paths[] = { ZOO("careless/ponders") };
+  tm_context_options options = options_with(paths, 1);
+  options.state_folder = c->state;
+  tm_context *context = open_context(&options);
+  const char *note = backend_of(context, "zoo_ponders").note;
+  if (strncmp(note, "in its trial it took 1", 22) != 0 || strstr(note, " ms for a question") == NULL) fail_msg("'%s'", note);
+  tm_context_destroy(context);
+}
+
 static void trespassing_is_noted(void **state) {
   state_case *c = *state;
   const char *paths[] = { CULPRIT("trespasser"), ZOO("honest"), ZOO("float_mode") };
@@ -789,6 +801,7 @@ int main(void) {
     CASE(a_kept_refusal_can_be_forgiven),
     CASE(wrong_results_cost_the_operation),
     CASE(trespassing_is_noted),
+    CASE(slow_questions_are_noted),
     CASE(without_trials_only_named_files_are_loaded),
     CASE(nothing_is_loaded_untried_for_want_of_descriptors),
   };
