@@ -71,6 +71,8 @@ typedef struct tm_backend_slot {
   const char   *path;                   /* of its file; NULL: built in */
   tm_plugin_query_fn entry;             /* of a built-in */
   tm_file_identity identity;            /* of the file that was listed */
+  tm_identity   content;                /* a hash of its file, where has_content */
+  bool          has_content;
   char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
   bool          may_recover;            /* it could not start for want of something that the next start may find */
   uint64_t      wake_ns;                /* what loading and init took the last time */
@@ -110,7 +112,10 @@ typedef struct tm_device_slot {
   const char  *driver_version;
   char         uuid_text[33];
   char         resource_text[33];
-  tm_device_info  info;                 /* sound: counts and alignments in range */
+  tm_device_info  info;                 /* sound: counts and alignments in range; uuid is no other device's */
+  tm_identity  told_uuid;               /* as the backend has it; all zero: it has none */
+  tm_identity  own_uuid;                /* that, or one made up */
+  bool         is_twin;                 /* another device has that, too */
   tm_memory_space memories[TM_MOST_MEMORIES];
   bool         is_host_memory;          /* space 0 is host memory: operands are used where they lie */
   _Atomic uint32_t state;               /* TM_DEVICE_* */

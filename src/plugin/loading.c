@@ -9,6 +9,7 @@
 #include "base/folder.h"
 #include "plugin/bring_up.h"
 #include "plugin/builtin_plugins.h"
+#include "plugin/device_identity.h"
 #include "plugin/enumeration.h"
 #include "plugin/library.h"
 #include "plugin/manifest.h"
@@ -457,6 +458,7 @@ static tm_status load_all(loading *load, tm_error *error) {
   if (load->request->search_folders) TM_TRY(load_search_path(load, error));
   TM_TRY(load_reference(load, error));
   TM_TRY(name_all_refused(load, error));
+  TM_TRY(tm_device_identity_part(load->inventory, error));
   return tm_settings_check_names(load->options, load->inventory, error);
 }
 

@@ -51,6 +51,7 @@ MISBEHAVING = {
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_near": (1, r"FAILED full-queue: launch number \d+ behind others waits for the device", ("--only", "full-queue")),
     "careless/any_format": (1, r"FAILED overclaims: says yes to neg with an operand of format 0x[0-9a-f]+, which it cannot know", ("--only", "overclaims")),
+    "careless/twins": (1, r"FAILED description: has the uuid of its device [01]\n", ("--only", "description")),
     "careless/argues_late": (
         1,
         r"FAILED longer-structs: prepare of a longer struct whose tail is not zero gave -1",

@@ -693,6 +693,26 @@ static void slow_questions_are_noted(void **state) {
   tm_context_destroy(context);
 }
 
+/* Listed from a record they are those that were listed first, and awake they are, too. */
+static void twins_are_kept_apart(void **state) {
+  state_case *c = *state;
+  const char *paths[] = { ZOO("careless/twins") };
+  char uuids[2][2][40];
+  tm_context_options options = options_with(paths, 1);
+  options.state_folder = c->state;
+  for (int start = 0; start < 2; start++) {
+    tm_context *context = open_context(&options);
+    assert_non_null(strstr(backend_of(context, "zoo_twins").note, "zoo_twins:0 says that it is the same device as zoo_twins:1 (one uuid)"));
+    for (int i = 0; i < 2; i++)
+      snprintf(uuids[start][i], sizeof uuids[start][i], "%s", describe_device(context, i == 0 ? "zoo_twins:0" : "zoo_twins:1").uuid);
+    if (start == 1) assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_twins:1")).fell_back, 0);
+    tm_context_destroy(context);
+    assert_string_not_equal(uuids[start][0], uuids[start][1]);
+    assert_string_equal(uuids[start][0], uuids[0][0]);
+    assert_string_equal(uuids[start][1], uuids[0][1]);
+  }
+}
+
 static void trespassing_is_noted(void **state) {
   state_case *c = *state;
   const char *paths[] = { CULPRIT("trespasser"), ZOO("honest"), ZOO("float_mode") };
@@ -802,6 +822,7 @@ int main(void) {
     CASE(wrong_results_cost_the_operation),
     CASE(trespassing_is_noted),
     CASE(slow_questions_are_noted),
+    CASE(twins_are_kept_apart),
     CASE(without_trials_only_named_files_are_loaded),
     CASE(nothing_is_loaded_untried_for_want_of_descriptors),
   };
