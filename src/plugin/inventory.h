@@ -199,9 +199,9 @@ typedef struct tm_inventory_request {
 } tm_inventory_request;
 
 /* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, built-ins, search
-   path, the reference; of one name all are used, told apart by a number (name, name~2).  A backend that cannot be used is
-   listed with its reason; only the user's own mistakes (unknown device, option) fail.  What was made by then is left in
-   *out_inventory, to be destroyed.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+   path, the reference; of one name all are used, told apart by a number (name, name~2); a built-in's name is its own.  A
+   backend that cannot be used is listed with its reason; only the user's own mistakes (unknown device, option) fail.  What
+   was made by then is left in *out_inventory, to be destroyed.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
                               tm_inventory **out_inventory, tm_error *error);
 /* Closes all devices and shuts all backends down; no work is pending.  The lists stay. */

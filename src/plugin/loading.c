@@ -349,9 +349,8 @@ static tm_status load_file(loading *load, const char *path, bool is_named, tm_er
   tm_backend_slot *slot = tm_inventory_add_backend(load->inventory, name, path);
   if (slot == NULL) return no_memory(error);
   slot->path = slot->origin;
-  const char *excluded = tm_settings_exclude_backend(load->options, slot->name);
-  if (excluded != NULL && tm_settings_excludes_by_name(load->options, name)) {
-    tm_inventory_set_state(slot, TM_BACKEND_EXCLUDED, excluded);
+  if (tm_settings_excludes_by_name(load->options, name) && !tm_bring_up_is_builtin(name)) {
+    tm_inventory_set_state(slot, TM_BACKEND_EXCLUDED, tm_settings_exclude_backend(load->options, name));
     return TM_OK;
   }
   tm_error reason = TM_ERROR_INIT;

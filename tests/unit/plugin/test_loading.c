@@ -229,6 +229,27 @@ static void of_one_name_all_are_loaded(void **state) {
   tm_context_destroy(context);
 }
 
+/* It is loaded first, and takes nothing from the built-in: neither its name nor what is said of that. */
+static void a_built_in_keeps_its_name(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("builtin_name") };
+  static const char *const names[] = { "cpu" };
+  const tm_setting settings[] = { { "cpu~2", "gear", "7" } };
+  tm_context_options options = options_with(paths, 1);
+  options.settings = settings;
+  options.setting_count = 1;
+  options.excluded_devices = names;
+  options.excluded_device_count = 1;
+  tm_context *context = open_context(&options);
+  tm_option_description option = { .struct_size = sizeof option };
+  expect_state(context, ZOO("builtin_name"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("builtin_name")).name, "cpu~2");
+  assert_int_equal(backend_of(context, "cpu").state, TM_BACKEND_EXCLUDED);
+  assert_int_equal(tm_backend_option_describe(context, 0, 0, &option), TM_OK);
+  assert_string_equal(option.value, "7");
+  tm_context_destroy(context);
+}
+
 static void one_of_a_name_can_be_excluded(void **state) {
   (void)state;
   const char *paths[] = { ZOO("honest"), ZOO("namesake") };
@@ -442,6 +463,7 @@ int main(void) {
     cmocka_unit_test(files_of_everybody_are_refused),
     cmocka_unit_test(one_file_is_loaded_once),
     cmocka_unit_test(of_one_name_all_are_loaded),
+    cmocka_unit_test(a_built_in_keeps_its_name),
     cmocka_unit_test(one_of_a_name_can_be_excluded),
     cmocka_unit_test(only_absolute_folders_are_searched),
     cmocka_unit_test(manifests_that_are_no_files_are_refused),
