@@ -76,6 +76,7 @@ typedef struct tm_backend_slot {
   char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
   bool          may_recover;            /* it could not start for want of something that the next start may find */
   uint64_t      wake_ns;                /* what loading and init took the last time */
+  uint64_t      trial_ns;               /* what its trial took, here and now; 0: there was none */
   char          wake_reason[256];       /* why waking failed */
   tm_host       host;
   tm_backend   *handle;

@@ -11,6 +11,7 @@
 #include "api/context.h"
 #include "base/clock.h"
 #include "formats/scratch.h"
+#include "plugin/trial_pause.h"
 #include "plugin/wake.h"
 #include "plugin_case.h"
 
@@ -579,7 +580,18 @@ static void a_hang_in_the_trial_is_nobody_elses(void **state) {
   options.state_folder = c->state;
   tm_context *context = open_context(&options);
   expect_state(context, paths[1], TM_BACKEND_REFUSED, "launch of copy f32 on device 0 did not end");
+  assert_true(backend_of(context, paths[1]).trial_ms >= 4000);
   expect_honest_unharmed(context);
+  /* Once it may have been slow; were it so again, it would cost every program these seconds. */
+  tm_trial_pause_keep(context->inventory->backends[1], "it hung again");
+  tm_context_destroy(context);
+  context = open_context(&options);
+  expect_state(context, paths[1], TM_BACKEND_REFUSED, "it hung again; so it was 2 times, and it is not tried again for 10 minutes");
+  assert_int_equal(backend_of(context, paths[1]).trial_ms, 0);
+  assert_int_equal(tm_context_forgive(context, backend_of(context, paths[1]).name, NULL, NULL), TM_OK);
+  char *record = NULL;
+  uint64_t length = 0;
+  assert_false(tm_trial_pause_find(context->inventory, context->inventory->backends[1]->record, &record, &length));
   tm_context_destroy(context);
 }
 
