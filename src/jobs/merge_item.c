@@ -298,7 +298,7 @@ static tm_status find_linear_factors(decision *d) {
   const bool is_slerp = d->settings->method == TM_MERGE_SLERP;          /* of which one model is left, or there was one */
   if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) return TM_OK;
   for (uint32_t i = 0; i < parts->count; i++) weights[i] = is_slerp ? 1 : parts->items[i].weight;
-  if (!tm_merge_weights_normalize(weights, parts->count)) {
+  if (!tm_merge_weights_normalize(weights, parts->count, d->item->is_wide == 0)) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
     return tm_fail(d->error, TM_ERROR_ARGUMENT,
@@ -306,7 +306,16 @@ static tm_status find_linear_factors(decision *d) {
                    "they are, or give others", shown);
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
-  return drop_weightless(d);
+  TM_TRY(drop_weightless(d));
+  for (uint32_t i = 0; i < parts->count && parts->count > 1; i++)
+    d->item->is_mean = d->item->is_mean != 0 || d->item->is_wide != 0 || parts->items[i].weight < 0;
+  return TM_OK;
+}
+
+static bool are_wide(const tm_merge_parts *parts) {
+  bool are = false;
+  for (uint32_t i = 0; i < parts->count; i++) are = are || parts->items[i].tensor->format == TM_FORMAT_F64;
+  return are;
 }
 
 static tm_status find_factors(decision *d) {
@@ -315,6 +324,7 @@ static tm_status find_factors(decision *d) {
   item->method = d->settings->method;
   item->t = d->figures.t;
   item->scale = d->figures.scale;
+  item->is_wide = are_wide(&d->parts);
   for (uint32_t i = 0; i < d->parts.count; i++)
     if (!isfinite(d->parts.items[i].weight * item->scale))
       return tm_fail(d->error, TM_ERROR_ARGUMENT, "merge: a weight of %g times a scale of %g is no finite number",
@@ -323,10 +333,20 @@ static tm_status find_factors(decision *d) {
   if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
   else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));
   if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
+  item->is_nothing = !tm_merge_has_base(d->settings);
+  for (uint32_t i = 0; i < d->parts.count; i++) item->is_nothing = item->is_nothing && d->parts.items[i].weight == 0;
   return TM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- the result ---- */
+
+/* A format is asked for, but integers are no weights: rounding an index or a mask to a float is nobody's wish. */
+static tm_status tell_kept(decision *d, const tm_archive_tensor *tensor, uint32_t wanted) {
+  const char *before = d->item->message;
+  if (wanted == TM_FORMAT_NONE || wanted == tensor->format) return TM_OK;
+  return say(d, (tm_merge_mismatch)d->item->mismatch, TM_MERGE_ACTION_COPY, "%s%s%.60s stays what it is; a type for results is for "
+             "floats and blocks only", before == NULL ? "" : before, before == NULL ? "" : "; ", type_of(tensor));
+}
 
 /* What is copied stays what it is, unless it is asked for in another form and can be. */
 static tm_status choose_format(decision *d) {
@@ -338,7 +358,8 @@ static tm_status choose_format(decision *d) {
   if (is_single && !is_number(first)) {
     item->action = TM_MERGE_ACTION_COPY;
     item->format = first->format;
-    if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
+    if (!is_closed(first)) return tell_kept(d, first, wanted);
+    if (wanted == TM_FORMAT_NONE || wanted == first->format) return TM_OK;
     char what[160];
     (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
                    tm_format_find(wanted)->name);

@@ -124,7 +124,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
 static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t offset, const void *data, uint64_t bytes) {
   const tm_merge_item *item = open->item;
   tm_content_hash hash = { 0, 0 };
-  tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
+  tm_merge_hash_add(item->name, item->format, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
   tm_mutex_lock(&state->lanes.lock);
   tm_content_hash_merge(&state->lanes.hashes[state->plan->settings.same_as[item->inputs[0].source]], &hash);
   tm_mutex_unlock(&state->lanes.lock);
@@ -198,6 +198,8 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
                                      open->broken_count };
   if (is_led) count_broken(state, open);
   if (is_computed) count_nonfinite(state, open);
+  if (open->weights_text != NULL && tm_merge_plan_keep_arc(state->plan, open->index, &open->arc) != TM_OK)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));
