@@ -29,6 +29,7 @@
 #define OPENS_BUSY_DRIVER 16
 #define PONDERS 17
 #define TWINS 18
+#define LEAVES 19               /* the process, once it is let in */
 
 #define DAWDLE_NS 700000000l
 #define COMPILER_NS 100000000l
@@ -177,6 +178,7 @@ static tm_status launch_comparison(const tm_launch *launch) {
 }
 
 static tm_status launch_carelessly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  if (ZOO_SLIP == LEAVES && !zoo_is_on_trial()) exit(0);
   if (ZOO_SLIP == TRUSTS && launch->kernel->op == TM_OP_COMPARE) return launch_comparison(launch);
   const tm_status status = zoo_launch(device, launch, out_ticket);
   const tm_binding *output = &launch->bindings[launch->binding_count - 1];
