@@ -28,7 +28,7 @@
 #define EXIT_SKIPPED 77
 #define LONGEST_WORDS 256
 #define MOST_COLUMNS 100000u
-/* What all devices together may take where each has a budget. */
+/* What all devices together take where nobody said how long each may. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
 static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
@@ -77,6 +77,7 @@ typedef struct checking {
   char name[LONGEST_WORDS];
   char version[LONGEST_WORDS];
   uint32_t device_count;        /* checked so far */
+  uint32_t sharer_count;        /* devices that have MOST_BUDGET_NS together; 0: each has all that it wants */
   bool failed;
   bool is_empty;                /* a device of which nothing was checked */
 } checking;
@@ -101,6 +102,8 @@ static bool check_device(checking *all, const campaign_opening *opening) {
       .cases = c->cases,
       .seed = c->seed,
       .budget_ns = c->budget_ns,
+      .sharer_count = all->sharer_count,
+      .shared_budget_ns = MOST_BUDGET_NS,
       .is_check = c->only_manner != NULL,
       .width = terminal_width(),
   };
@@ -111,6 +114,13 @@ static bool check_device(checking *all, const campaign_opening *opening) {
   all->device_count++;
   report_free(&r);
   return true;
+}
+
+static void share_budget(checking *all, uint32_t count) {
+  check_arguments *a = all->arguments;
+  if (!a->shares_budget || a->campaign.budget_ns <= MOST_BUDGET_NS / count) return;
+  a->campaign.budget_ns = MOST_BUDGET_NS / count;
+  all->sharer_count = count;
 }
 
 /* A device that cannot be opened says why; the others are checked all the same. */
@@ -126,7 +136,7 @@ static int check_devices(checking *all) {
     campaign_open(&a->campaign, &opening);
     a->campaign.open_ns = opening.open_ns;
     if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
-    if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
+    share_budget(all, end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
       plain_print(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),

@@ -194,6 +194,15 @@ class Zoo(zoo.ZooTest):
         self.assertRegex(out, r"\nended early: there is no time for 100 questions that take 1\d\d ms each\n")
         self.assertLess(time.monotonic() - begin, 20)
 
+    def test_a_budget_is_cut_aloud_or_not_at_all(self):
+        """Ten seconds for each of seven devices are more than the minute that all have where nobody said how long."""
+        animal = self.animal("careless/seven")
+        code, out, err = self.check(animal, "--quick", "--only", "neg")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(out.count(" within 8.57 s (7 devices share 60 s; --budget gives each its own); "), 7, out)
+        code, out, _ = self.check(animal, "--budget", 100, "--only", "neg", "--json")
+        self.assertEqual([code] + [device["budget_ns"] for device in json.loads(out)["devices"]], [0] + 7 * [100 * 10**9])
+
     def test_the_host_refuses_what_no_buffer_holds(self):
         """The device says yes to anything; the host knows its largest buffer."""
         flags = ("neg", "--plugin", self.animal("hasty/boundless"), "--dtype", "f32", "--shape")

@@ -30,6 +30,7 @@
 #define PONDERS 17
 #define TWINS 18
 #define LEAVES 19               /* the process, once it is let in */
+#define SEVEN 20                /* devices */
 
 #define DAWDLE_NS 700000000l
 #define COMPILER_NS 100000000l
@@ -63,9 +64,10 @@ static tm_status init_carelessly(const tm_host *host, tm_backend **out_backend) 
   return zoo_init(host, out_backend);
 }
 
-/* Two devices that say that they are one. */
+/* More than one, or two that say that they are one. */
 static tm_status device_info_carelessly(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
-  const tm_status status = zoo_device_info(backend, ZOO_SLIP == TWINS && index == 1 ? 0 : index, out_info);
+  const uint32_t count = ZOO_SLIP == SEVEN ? 7 : ZOO_SLIP == TWINS ? 2 : 1;
+  const tm_status status = zoo_device_info(backend, index < count ? 0 : index, out_info);
   if (ZOO_SLIP == TWINS && status == TM_OK) memset(&out_info->uuid, 5, sizeof out_info->uuid);
   return status;
 }
