@@ -4,6 +4,7 @@
  * is the backend's support table.  `tensormorph plugin check` runs it.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,14 +192,17 @@ static void tell_verdict(const check_arguments *a, int exit_code) {
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
   int signal_number = 0;
-  return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number != 0;
+  return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGKILL;
 }
 #endif
 
 /* A plugin stays loaded: what it does when a process ends was tried in another one, and must not end this one. */
 int main(int count, char **words) {
   check_arguments a;
-  const int exit_code = check_arguments_read(count, words, &a) ? end_output(&a, run(&a)) : EXIT_USAGE;
+  const bool is_understood = check_arguments_read(count, words, &a);
+  /* A command that is gone wants no verdict any more. */
+  if (a.verdict_file >= 0) (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int exit_code = is_understood ? end_output(&a, run(&a)) : EXIT_USAGE;
   tell_verdict(&a, exit_code);
   if (a.plugin == NULL) return exit_code;
   fflush(NULL);

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import json
+import pathlib
 import re
 import subprocess
 import time
@@ -193,6 +194,27 @@ class Zoo(zoo.ZooTest):
         self.assertIn("--only question-time\n", out)
         self.assertRegex(out, r"\nended early: there is no time for 100 questions that take 1\d\d ms each\n")
         self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_check_ends_with_its_command(self):
+        """Killed, so that the command itself can do nothing about it."""
+        animal = self.animal("hangers/hangs_in_init")
+        command = subprocess.Popen([harness.COMMAND, "plugin", "check", str(animal)], env=self.environment(), cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        is_checked = lambda pid: (f := pathlib.Path(f"/proc/{pid}/status")).exists() and "(zombie)" not in f.read_text()
+        until = time.monotonic() + 60
+        worker = ""
+        while not worker and time.monotonic() < until:          # the worker of the program that it runs
+            program = children.read_text().split()
+            grandchildren = pathlib.Path(f"/proc/{program[0]}/task/{program[0]}/children") if program else None
+            worker = grandchildren.read_text() if grandchildren and grandchildren.exists() else ""
+            time.sleep(0.01)
+        command.kill()
+        command.wait()
+        for pid in program[0], worker.split()[0]:
+            while is_checked(pid) and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertFalse(is_checked(pid), f"{pid} goes on")
 
     def test_a_budget_is_cut_aloud_or_not_at_all(self):
         """Ten seconds for each of seven devices are more than the minute that all have where nobody said how long."""

@@ -163,10 +163,13 @@ static void other_architectures_are_refused(void **state) {
   (void)state;
   file_case c;
   file_case_begin(&c);
-  const uint64_t machine_offset = 18, type_offset = 16;
+  const uint64_t machine_offset = 18, type_offset = 16, order_offset = 5;
   c.honest[machine_offset] ^= 0x55;
   expect_file_refused(scratch_write(&c.folder, "other.so", c.honest, c.honest_bytes), "another architecture");
   c.honest[machine_offset] ^= 0x55;
+  c.honest[order_offset] ^= 3;          /* ELFDATA2LSB, ELFDATA2MSB */
+  expect_file_refused(scratch_write(&c.folder, "order.so", c.honest, c.honest_bytes), "of the other order of bytes");
+  c.honest[order_offset] ^= 3;
   c.honest[type_offset] = 2;            /* ET_EXEC */
   expect_file_refused(scratch_write(&c.folder, "program.so", c.honest, c.honest_bytes), "no shared object");
   file_case_end(&c);
