@@ -11,7 +11,6 @@
 #include "api/context.h"
 #include "base/clock.h"
 #include "formats/scratch.h"
-#include "plugin/trial_pause.h"
 #include "plugin/wake.h"
 #include "plugin_case.h"
 
@@ -572,29 +571,6 @@ static void hangs_are_found_in_the_trial(void **state) {
   try_together(*state, trials, sizeof trials / sizeof trials[0]);
 }
 
-/* In one context with somebody who does no harm. */
-static void a_hang_in_the_trial_is_nobody_elses(void **state) {
-  state_case *c = *state;
-  const char *paths[] = { ZOO("honest"), CULPRIT("hangs_in_launch") };
-  tm_context_options options = options_with(paths, 2);
-  options.state_folder = c->state;
-  tm_context *context = open_context(&options);
-  expect_state(context, paths[1], TM_BACKEND_REFUSED, "launch of copy f32 on device 0 did not end");
-  assert_true(backend_of(context, paths[1]).trial_ms >= 4000);
-  expect_honest_unharmed(context);
-  /* Once it may have been slow; were it so again, it would cost every program these seconds. */
-  tm_trial_pause_keep(context->inventory->backends[1], "it hung again");
-  tm_context_destroy(context);
-  context = open_context(&options);
-  expect_state(context, paths[1], TM_BACKEND_REFUSED, "it hung again; so it was 2 times, and it is not tried again for 10 minutes");
-  assert_int_equal(backend_of(context, paths[1]).trial_ms, 0);
-  assert_int_equal(tm_context_forgive(context, backend_of(context, paths[1]).name, NULL, NULL), TM_OK);
-  char *record = NULL;
-  uint64_t length = 0;
-  assert_false(tm_trial_pause_find(context->inventory, context->inventory->backends[1]->record, &record, &length));
-  tm_context_destroy(context);
-}
-
 /* A step that is declared to be slow is waited for; one that is not takes too long. */
 static void who_declares_its_slowness_gets_time(void **state) {
   static slow_trial trials[] = {
@@ -691,38 +667,6 @@ static void wrong_results_cost_the_operation(void **state) {
   assert_int_equal(run_on(context, TM_OP_NEG, TM_ANY_DEVICE).fell_back, 0);
   assert_int_equal(describe_device(context, refuser).violation_count, 0);
   tm_context_destroy(context);
-}
-
-/* A program that asks it about a thousand operations would wait for minutes. */
-static void slow_questions_are_noted(void **state) {
-  state_case *c = *state;
-  const char *paths[] = { ZOO("careless/ponders") };
-  tm_context_options options = options_with(paths, 1);
-  options.state_folder = c->state;
-  tm_context *context = open_context(&options);
-  const char *note = backend_of(context, "zoo_ponders").note;
-  if (strncmp(note, "in its trial it took 1", 22) != 0 || strstr(note, " ms for a question") == NULL) fail_msg("'%s'", note);
-  tm_context_destroy(context);
-}
-
-/* Listed from a record they are those that were listed first, and awake they are, too. */
-static void twins_are_kept_apart(void **state) {
-  state_case *c = *state;
-  const char *paths[] = { ZOO("careless/twins") };
-  char uuids[2][2][40];
-  tm_context_options options = options_with(paths, 1);
-  options.state_folder = c->state;
-  for (int start = 0; start < 2; start++) {
-    tm_context *context = open_context(&options);
-    assert_non_null(strstr(backend_of(context, "zoo_twins").note, "zoo_twins:0 says that it is the same device as zoo_twins:1 (one uuid)"));
-    for (int i = 0; i < 2; i++)
-      snprintf(uuids[start][i], sizeof uuids[start][i], "%s", describe_device(context, i == 0 ? "zoo_twins:0" : "zoo_twins:1").uuid);
-    if (start == 1) assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_twins:1")).fell_back, 0);
-    tm_context_destroy(context);
-    assert_string_not_equal(uuids[start][0], uuids[start][1]);
-    assert_string_equal(uuids[start][0], uuids[0][0]);
-    assert_string_equal(uuids[start][1], uuids[0][1]);
-  }
 }
 
 static void trespassing_is_noted(void **state) {
@@ -827,14 +771,11 @@ int main(void) {
     CASE(a_folder_that_cannot_be_used_is_said),
     CASE(harm_is_found_in_the_trial),
     CASE(hangs_are_found_in_the_trial),
-    CASE(a_hang_in_the_trial_is_nobody_elses),
     CASE(who_declares_its_slowness_gets_time),
     CASE(what_may_pass_is_not_kept),
     CASE(a_kept_refusal_can_be_forgiven),
     CASE(wrong_results_cost_the_operation),
     CASE(trespassing_is_noted),
-    CASE(slow_questions_are_noted),
-    CASE(twins_are_kept_apart),
     CASE(without_trials_only_named_files_are_loaded),
     CASE(nothing_is_loaded_untried_for_want_of_descriptors),
   };
