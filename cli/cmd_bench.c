@@ -386,6 +386,9 @@ static int bench_all(bench_run *bench, tm_error *error) {
 static int open_and_bench(bench_run *bench) {
   const tm_session_needs needs = { 0 };
   tm_error               error = TM_CLI_ERROR_INIT;
+  const uint64_t repeat = tm_arguments_count(&bench->invocation->arguments, "repeat", 1);
+  if (repeat == 0 || repeat > MAX_SAMPLES)
+    return tm_complain_as(TM_EXIT_USAGE, "bench: --repeat wants a whole number from 1 to %u", (unsigned)MAX_SAMPLES);
   if (tm_op_request_parse(&bench->invocation->arguments, &bench->request, &error) != TM_OK) return tm_complain(&error);
   if (tm_session_open(&bench->invocation->preferences, &needs, &bench->context, &error) != TM_OK)
     return tm_complain(&error);

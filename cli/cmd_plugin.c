@@ -63,9 +63,9 @@ static int run(tm_invocation *invocation) {
 }
 
 static const tm_flag flags[] = {
-  { "quick", 0, TM_FLAG_SWITCH, false, NULL, "check: stop after 10 seconds a device, the most telling cases first (the default)" },
+  { "quick", 0, TM_FLAG_SWITCH, false, NULL, "check: stop after 10 seconds a device, and 60 of all, the most telling cases first (the default)" },
   { "full", 0, TM_FLAG_SWITCH, false, NULL, "check: everything that is claimed" },
-  { "budget", 0, TM_FLAG_COUNT, false, "SECONDS", "check: stop after so many seconds a device" },
+  { "budget", 0, TM_FLAG_COUNT, false, "SECONDS", "check: stop after so many seconds a device, however many there are" },
   { "seed", 0, TM_FLAG_COUNT, false, "N", "check: of all random numbers (1)" },
   { "cases", 0, TM_FLAG_COUNT, false, "N", "check: for each claimed combination of formats (48)" },
   { "only", 0, TM_FLAG_TEXT, false, "WHAT", "check: only this operation, or this check of manners" },

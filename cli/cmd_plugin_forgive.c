@@ -27,6 +27,12 @@ static void print_json(tm_invocation *invocation, const char *name, bool is_refu
 
 static void say_forgiven(tm_invocation *invocation, const char *name, bool is_refused, uint32_t count) {
   tm_output_stream *stream = invocation->output;
+  if (!is_refused && count == 0) {
+    tm_output_text(stream, "nothing is held against ");
+    tm_printable_print(stream, name);
+    tm_output_text(stream, "\n");
+    return;
+  }
   if (!is_refused) tm_output_format(stream, "%u broken promise%s of ", count, count == 1 ? "" : "s");
   else tm_output_text(stream, count != 0 ? "the refusal of " : "nothing is held against ");
   tm_printable_print(stream, name);

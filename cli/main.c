@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "early_end.h"
 #include "json_writer.h"
 #include "standard_streams.h"
 
@@ -105,7 +106,9 @@ int main(int argc, char **argv) {
   tm_output_stream_init_file(&output, stdout);
   tm_preferences_init(&invocation.preferences);
   if (tm_arguments_init(&invocation.arguments, argc, &error) != TM_OK) return tm_complain(&error);
+  tm_early_end_watch();
   const int exit_code = run(&invocation, argc, argv);
+  tm_early_end_expect();
   tm_preferences_deinit(&invocation.preferences);
   tm_arguments_deinit(&invocation.arguments);
   return end_output(&output, exit_code);

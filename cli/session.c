@@ -128,15 +128,26 @@ static tm_status resolve_variable(tm_preferences *preferences, tm_context *conte
                    nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
 }
 
-/* A plugin that the user named and that is not used, or not as it should be, must not go by unsaid. */
+#define LONG_TRIAL_MS 1000u
+
+static bool is_named(const tm_preferences *preferences, const char *origin) {
+  for (uint32_t p = 0; p < preferences->plugins.count; p++)
+    if (strcmp(origin, preferences->plugins.names[p]) == 0) return true;
+  return false;
+}
+
+/* A plugin that the user named and that is not used, or not as it should be, must not go by unsaid; nor one that made the user
+   wait. */
 static void note_odd_plugins(const tm_preferences *preferences, tm_context *context) {
   tm_backend_description backend = { .struct_size = sizeof backend };
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
     if (backend.is_untried != 0) (void)tm_complain_as(TM_EXIT_OK, "note: plugin %.300s is %.500s", backend.origin, backend.note);
     if (backend.state != TM_BACKEND_REFUSED) continue;
-    for (uint32_t p = 0; p < preferences->plugins.count; p++)
-      if (strcmp(backend.origin, preferences->plugins.names[p]) == 0)
-        (void)tm_complain_as(TM_EXIT_OK, "plugin %.300s is not used: %.500s", backend.origin, backend.reason);
+    if (is_named(preferences, backend.origin))
+      (void)tm_complain_as(TM_EXIT_OK, "plugin %.300s is not used: %.700s", backend.origin, backend.reason);
+    else if (backend.trial_ms >= LONG_TRIAL_MS)
+      (void)tm_complain_as(TM_EXIT_OK, "note: %u s went by in trying a plugin that is not used: %.700s", backend.trial_ms / 1000,
+                           backend.reason);
   }
 }
 

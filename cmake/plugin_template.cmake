@@ -8,10 +8,11 @@ function(tm_make_plugin_template folder_name backend)
   file(COPY ${PROJECT_SOURCE_DIR}/cmake/plugin-template/ DESTINATION ${template_folder}
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
     DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-  # Its functions begin with its name; the table must not be called like anything else.
+  # Its functions begin with its name and a word that keeps them apart from those of libraries (pthread_cancel); the table must
+  # not be called like anything else.
   file(READ ${backend_file} backend_source)
   string(REPLACE "\"${backend}\"" "\"@NAME@\"" backend_source "${backend_source}")
-  string(REPLACE "${backend}_" "@NAME@_" backend_source "${backend_source}")
+  string(REPLACE "${backend}_" "@NAME@_backend_" backend_source "${backend_source}")
   string(REGEX REPLACE "([^a-zA-Z@_])${backend}([^a-zA-Z_])" "\\1@NAME@_backend\\2" backend_source "${backend_source}")
   file(WRITE ${template_folder}/backend.c "${backend_source}")
   install(DIRECTORY ${template_folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/tensormorph)

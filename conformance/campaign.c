@@ -21,6 +21,8 @@
 
 #define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
 #define LOOK_EVERY_MS 50
+#define GRACE_PERCENT 20u               /* of the budget, for what is underway as the time of a phase ends */
+#define LEAST_QUESTIONS 100u            /* that a budget has time for, or nothing more is tried with it */
 #define MOST_HANGS 3u                   /* each costs a whole deadline */
 #define MOST_DEATHS 400u
 #define LEAST_PERCENT 5u
@@ -58,6 +60,7 @@ typedef struct watch {
   uint64_t      moved_ns;
   uint64_t      next_progress_ns;
   bool          hung;
+  bool          is_late;        /* its time was over, though each of its calls came back */
   bool          babbled;        /* sent what is no message */
   char          said[LONGEST_SAID];     /* last, on its standard streams */
   uint32_t      hang_count;     /* of the whole campaign */
@@ -81,6 +84,14 @@ static void tell_progress(watch *w, uint64_t now_ns) {
   c->progress(c->progress_context, atomic_load(&w->worker->journal->item), worker_item_count(w->worker), names[w->worker->phase]);
 }
 
+/* Workers look at the time between cases; one of a slow backend may be long in coming to that. */
+static bool is_overdue(const watch *w, uint64_t now_ns) {
+  const worker *own = w->worker;
+  const uint64_t grace_ns = own->campaign->budget_ns / 100 * GRACE_PERCENT;
+  return own->end_ns != 0 && own->list != NULL && now_ns > own->end_ns + grace_ns &&
+         atomic_load(&own->journal->item) < worker_item_count(own);
+}
+
 /* A worker whose journal does not move has hung. */
 static void look(watch *w) {
   const uint64_t now_ns = tm_now_ns(), beat = beat_of(w->worker->journal);
@@ -88,6 +99,9 @@ static void look(watch *w) {
   if (beat != w->beat) {
     w->beat = beat;
     w->moved_ns = now_ns;
+    if (w->hung || w->is_late || !is_overdue(w, now_ns)) return;
+    w->is_late = true;
+    kill(w->child, SIGKILL);
   } else if (!w->hung && now_ns - w->moved_ns > deadline_of(w->worker->campaign)) {
     w->hung = true;
     kill(w->child, SIGKILL);
@@ -105,7 +119,7 @@ static void receive(watch *w) {
   size_t have = 0;
   w->beat = beat_of(w->worker->journal);
   w->moved_ns = tm_now_ns();
-  w->hung = w->babbled = false;
+  w->hung = w->babbled = w->is_late = false;
   for (;;) {
     struct pollfd end = { .fd = w->from, .events = POLLIN };
     const bool was_over = has_ended(w);
@@ -252,6 +266,13 @@ static void note_dead_closing(const watch *w, const char *how) {
   (void)report_add_check(w->report, &check);
 }
 
+static void note_late(const watch *w, uint32_t item) {
+  report_check check = { .skipped = true, .text = "its time was over before it came to an end" };
+  if (w->worker->phase != PHASE_MANNERS) return;
+  snprintf(check.name, sizeof check.name, "%s", manners[item].name);
+  (void)report_add_check(w->report, &check);
+}
+
 static void note_death(const watch *w, int status) {
   char how[LONGEST_DEATH];
   const uint32_t item = atomic_load(&w->worker->journal->item);
@@ -282,6 +303,11 @@ static uint32_t next_after(watch *w, uint32_t from, int status) {
   const uint32_t ending = atomic_load(&j->ending);
   if (status < 0 || ending == JOURNAL_HAD_NO_DEVICE) return UINT32_MAX;
   if (ending == JOURNAL_IS_THROUGH && !w->babbled && !w->hung) return worker_item_count(w->worker);
+  if (w->is_late) {
+    const uint32_t item = atomic_load(&j->item);
+    if (item < worker_item_count(w->worker)) note_late(w, item);
+    return w->worker->phase == PHASE_MANNERS ? item + 1 : worker_item_count(w->worker);
+  }
   w->hang_count += w->hung;
   w->death_count++;
   note_death(w, status);
@@ -513,6 +539,15 @@ static void look_for_early_wait(report *r) {
       snprintf(r->given_up, sizeof r->given_up, "nothing else can be tried on a device whose work goes on after it was waited for");
 }
 
+/* A backend that takes so long to answer leaves nothing to be found out in the time. */
+static void look_for_slow_questions(const campaign *c, const journal *j, report *r) {
+  uint32_t count = 0;
+  const uint64_t median_ns = last_call_median_ns(&j->calls, &count);
+  if (c->budget_ns == 0 || median_ns <= MANNER_QUESTION_NS || median_ns * LEAST_QUESTIONS <= c->budget_ns) return;
+  snprintf(r->given_up, sizeof r->given_up, "there is no time for %u questions that take %llu ms each", LEAST_QUESTIONS,
+           (unsigned long long)(median_ns / 1000000));
+}
+
 static void note_nothing(const campaign *c, report *r) {
   const char *why = "";
   bool has_checked = false;
@@ -553,6 +588,7 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
     if (p == PHASE_MANNERS && good && wants_ending(c)) check_ending(w);
     if (p == PHASE_MANNERS) note_loading(c, w->report);
     if (p == PHASE_MANNERS) look_for_early_wait(w->report);
+    if (p == PHASE_MANNERS) look_for_slow_questions(c, own->journal, w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
     if (c->stop_at_first && w->report->failure_count != 0) break;
   }

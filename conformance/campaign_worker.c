@@ -156,6 +156,10 @@ static void survey(const worker *w, subject *s, uint32_t item) {
   entry->state = JOURNAL_REFUSED;
   for (uint32_t number = 0; number < UNCLAIMED_CASES && entry->state != JOURNAL_CLAIMED; number++) {
     question q;
+    if (number != 0 && is_over(w)) {
+      if (entry->state == JOURNAL_REFUSED) entry->state = JOURNAL_UNKNOWN;
+      return;
+    }
     journal_note(w->journal, item, number);
     if (!question_make(&q, which, number, seed_of(w->campaign, which, number))) continue;
     const tm_answer answer = subject_ask_question(s, &q);

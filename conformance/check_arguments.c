@@ -24,8 +24,8 @@ static const char usage[] =
     "  --device N      this device of the backend only\n"
     "  --set A=B       value of one of the backend's options; BACKEND.A=B if the backend has that name; repeatable\n"
     "  --seed N        of all random numbers, 1 if not given\n"
-    "  --quick         stop after 10 seconds a device, the most telling cases first\n"
-    "  --budget N      ... after N seconds\n"
+    "  --quick         stop after 10 seconds a device, and 60 of all, the most telling cases first\n"
+    "  --budget N      ... after N seconds a device, however many there are\n"
     "  --full          everything (the default)\n"
     "  --cases N       for each combination of formats that is claimed, 48 if not given\n"
     "  --deadline N    seconds that a case may take before it counts as hanging, 60 if not given\n"
@@ -47,12 +47,17 @@ static bool read_number(const char *text, uint64_t most, uint64_t *out_number) {
 
 /* ---- options without a value ---- */
 
+static void set_budget(check_arguments *a, uint64_t seconds, bool is_shared) {
+  a->campaign.budget_ns = seconds * SECOND_NS;
+  a->shares_budget = is_shared;
+}
+
 static bool take_switch(check_arguments *a, const char *option) {
   if (strcmp(option, "--json") == 0) a->json = true;
   else if (strcmp(option, "--quiet") == 0) a->quiet = true;
   else if (strcmp(option, "--no-isolate") == 0) a->campaign.in_this_process = true;
-  else if (strcmp(option, "--quick") == 0) a->campaign.budget_ns = QUICK_SECONDS * SECOND_NS;
-  else if (strcmp(option, "--full") == 0) a->campaign.budget_ns = 0;
+  else if (strcmp(option, "--quick") == 0) set_budget(a, QUICK_SECONDS, true);
+  else if (strcmp(option, "--full") == 0) set_budget(a, 0, false);
   else return false;
   return true;
 }
@@ -86,7 +91,7 @@ static bool take_number(check_arguments *a, const char *option, const char *valu
   if (i == NUMBER_RULES || !read_number(value, number_rules[i].most, &number) || number < number_rules[i].least) return false;
   switch (i) {
     case 0: c->seed = number; break;
-    case 1: c->budget_ns = number * SECOND_NS; break;
+    case 1: set_budget(a, number, false); break;
     case 2: c->case_deadline_ns = number * SECOND_NS; break;
     case 3: c->cases = (uint32_t)number; break;
     case 4: c->only_case_plus_one = (uint32_t)number + 1; break;

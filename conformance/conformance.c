@@ -4,6 +4,7 @@
  * is the backend's support table.  `tensormorph plugin check` runs it.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@
 #define EXIT_SKIPPED 77
 #define LONGEST_WORDS 256
 #define MOST_COLUMNS 100000u
-/* What all devices together may take where each has a budget. */
+/* What all devices together take where nobody said how long each may. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
 static tm_status load(const char *path, char *fault, const tm_plugin_header **out_header, tm_error *error) {
@@ -84,6 +85,7 @@ typedef struct checking {
   char name[LONGEST_WORDS];
   char version[LONGEST_WORDS];
   uint32_t device_count;        /* checked so far */
+  uint32_t sharer_count;        /* devices that have MOST_BUDGET_NS together; 0: each has all that it wants */
   bool failed;
   bool is_empty;                /* a device of which nothing was checked */
 } checking;
@@ -108,6 +110,8 @@ static bool check_device(checking *all, const campaign_opening *opening) {
       .cases = c->cases,
       .seed = c->seed,
       .budget_ns = c->budget_ns,
+      .sharer_count = all->sharer_count,
+      .shared_budget_ns = MOST_BUDGET_NS,
       .is_check = c->only_manner != NULL,
       .width = terminal_width(),
   };
@@ -118,6 +122,13 @@ static bool check_device(checking *all, const campaign_opening *opening) {
   all->device_count++;
   report_free(&r);
   return true;
+}
+
+static void share_budget(checking *all, uint32_t count) {
+  check_arguments *a = all->arguments;
+  if (!a->shares_budget || a->campaign.budget_ns <= MOST_BUDGET_NS / count) return;
+  a->campaign.budget_ns = MOST_BUDGET_NS / count;
+  all->sharer_count = count;
 }
 
 /* A device that cannot be opened says why; the others are checked all the same. */
@@ -135,7 +146,7 @@ static int check_devices(checking *all) {
     /* A list without end is told by the first device's description. */
     const bool has_end = opening.device_count < CAMPAIGN_MOST_DEVICES;
     if (opening.status == TM_OK && !a->only_device && has_end && opening.device_count > end) end = opening.device_count;
-    if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
+    share_budget(all, end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
       plain_print(stderr, "%s: %s:%u cannot be used here: %s%s%s\n", a->speaker, all->name, device, tm_status_name(opening.status),
@@ -199,14 +210,17 @@ static void tell_verdict(const check_arguments *a, int exit_code) {
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
   int signal_number = 0;
-  return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number != 0;
+  return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGKILL;
 }
 #endif
 
 /* A plugin stays loaded: what it does when a process ends was tried in another one, and must not end this one. */
 int main(int count, char **words) {
   check_arguments a;
-  const int exit_code = check_arguments_read(count, words, &a) ? end_output(&a, run(&a)) : EXIT_USAGE;
+  const bool is_understood = check_arguments_read(count, words, &a);
+  /* A command that is gone wants no verdict any more. */
+  if (a.verdict_file >= 0) (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int exit_code = is_understood ? end_output(&a, run(&a)) : EXIT_USAGE;
   tell_verdict(&a, exit_code);
   if (a.plugin == NULL) return exit_code;
   fflush(NULL);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -19,6 +20,26 @@ void last_call_note(last_call *call, size_t offset) {
   if (call == NULL) return;
   atomic_store_explicit(&call->offset, (uint32_t)offset, memory_order_relaxed);
   atomic_fetch_add_explicit(&call->beat, 1, memory_order_relaxed);
+}
+
+void last_call_time_question(last_call *call, uint64_t took_ns) {
+  if (call == NULL) return;
+  const uint32_t number = atomic_fetch_add_explicit(&call->question_count, 1, memory_order_relaxed);
+  atomic_store_explicit(&call->question_ns[number % LAST_CALL_QUESTIONS], took_ns, memory_order_relaxed);
+}
+
+static int by_time(const void *left, const void *right) {
+  const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+  return (a > b) - (a < b);
+}
+
+uint64_t last_call_median_ns(const last_call *call, uint32_t *out_count) {
+  uint64_t times[LAST_CALL_QUESTIONS];
+  const uint32_t asked = atomic_load(&call->question_count), count = asked < LAST_CALL_QUESTIONS ? asked : LAST_CALL_QUESTIONS;
+  for (uint32_t i = 0; i < count; i++) times[i] = atomic_load(&call->question_ns[i]);
+  qsort(times, count, sizeof times[0], by_time);
+  *out_count = count;
+  return count == 0 ? 0 : times[count / 2];
 }
 
 static int has_subject(size_t offset) {

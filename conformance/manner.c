@@ -12,6 +12,7 @@ const manner manners[] = {
     {"process", "leaves alone what belongs to the process, prints nothing, and leaves no threads or descriptors behind",
      manner_check_process, false},
     {"waiting", "has done the work when wait comes back", manner_check_waiting, true},
+    {"question-time", "answers a question in microseconds", manner_check_question_time, true},
     {"life-cycle", "opens, closes and shuts down as often as one likes, keeps nothing, and answers the same each time",
      manner_check_life_cycle, false},
     {"description", "describes its devices within the sizes it is given, the same each time", manner_check_description, false},

@@ -24,11 +24,14 @@ typedef struct manner {
   const char *name;             /* lower-kebab */
   const char *rule;             /* one sentence: what must hold */
   void      (*check)(manner_run *run);
-  bool        comes_first;      /* however late it is: nothing else can be tried without it */
+  bool        comes_first;      /* however late it is: nothing else means much without it */
 } manner;
 
 /* After which nothing else of the device can be tried: it would write to memory that is freed. */
 #define MANNER_EARLY_WAIT "wait came back before the work was done"
+
+/* What half of the questions may take: a thousand times what is meant, as others have the processor, too. */
+#define MANNER_QUESTION_NS UINT64_C(2000000)
 
 /* In the order in which they are checked. */
 extern const manner manners[];
@@ -42,6 +45,7 @@ bool manner_ends_early(manner_run *run, uint64_t done, uint64_t all, const char 
 bool manner_open(manner_run *run, subject *s, uint32_t threads);
 
 void manner_check_waiting(manner_run *run);
+void manner_check_question_time(manner_run *run);
 void manner_check_life_cycle(manner_run *run);
 void manner_check_growth(manner_run *run);
 void manner_check_process(manner_run *run);

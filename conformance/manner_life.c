@@ -83,6 +83,17 @@ static void check_end(manner_run *run, subject *s) {
       trial_fail(&run->t, "has %u devices and does not say TM_END for number %u", count, beyond[i]);
 }
 
+/* Whoever keeps something of a device finds it again by this. */
+static void check_uuids(manner_run *run, subject *s) {
+  static const tm_identity none = { { 0 } };
+  for (uint32_t i = 0; i < MOST_DEVICES && memcmp(&s->info.uuid, &none, sizeof none) != 0; i++) {
+    tm_device_info other = { .struct_size = sizeof other };
+    if (SUBJECT_CALL(s, device_info)(s->backend, i, &other) != TM_OK) return;
+    if (i != s->device_index && memcmp(&other.uuid, &s->info.uuid, sizeof other.uuid) == 0)
+      trial_fail(&run->t, "has the uuid of its device %u", i);
+  }
+}
+
 static void check_space(manner_run *run, const tm_memory_space *space) {
   const uint32_t alignment = space->alignment;
   if ((alignment & (alignment - 1)) != 0) trial_fail(&run->t, "a memory is aligned to %u, which is no power of two", alignment);
@@ -109,6 +120,7 @@ void manner_check_description(manner_run *run) {
   check_short_info(run, &s);
   check_end(run, &s);
   check_again(run, &s);
+  check_uuids(run, &s);
   for (uint32_t i = 0; i < s.info.memory_count && !run->t.failed; i++) {
     if (s.info.memories[i] == NULL) trial_fail(&run->t, "its memory %u is NULL", i);
     else check_space(run, s.info.memories[i]);

@@ -138,11 +138,14 @@ static void print_checks(const report *r, const printout_heading *heading, FILE 
 }
 
 static void print_coverage(const report *r, const printout_heading *heading, FILE *to) {
-  char within[40] = "", ways[60] = "";
+  char within[40] = "", shared[80] = "", ways[60] = "";
   if (heading->budget_ns != 0) snprintf(within, sizeof within, " within %.3g s", (double)heading->budget_ns / SECOND_NS);
+  if (heading->sharer_count != 0)
+    snprintf(shared, sizeof shared, " (%u devices share %.3g s; --budget gives each its own)", heading->sharer_count,
+             (double)heading->shared_budget_ns / SECOND_NS);
   if (r->way_count != 0) snprintf(ways, sizeof ways, " (%llu changed as proposed, and run)", (unsigned long long)r->way_count);
-  print_text(heading, to, "reached %u of the %u combinations of formats that it takes%s; %llu questions, %llu refusals%s, seed %llu",
-             r->reached_count, r->claimed_count, within, (unsigned long long)r->question_count,
+  print_text(heading, to, "reached %u of the %u combinations of formats that it takes%s%s; %llu questions, %llu refusals%s, seed %llu",
+             r->reached_count, r->claimed_count, within, shared, (unsigned long long)r->question_count,
              (unsigned long long)r->refusal_count, ways, (unsigned long long)heading->seed);
   if (r->reached_count < r->claimed_count)
     print_text(heading, to, "not reached: %s%s%s", r->unreached, r->unreached[0] != '\0' ? ", ..." : "",

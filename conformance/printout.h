@@ -17,6 +17,8 @@ typedef struct printout_heading {
   uint32_t    cases;
   uint64_t    seed;
   uint64_t    budget_ns;        /* 0: everything was to be tried */
+  uint64_t    shared_budget_ns; /* of so many devices together, if it was cut for that; 0 sharers: it was not */
+  uint32_t    sharer_count;
   bool        is_check;         /* only one check of manners was wanted */
 } printout_heading;
 

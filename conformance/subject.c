@@ -222,7 +222,10 @@ void subject_work_on(subject *s, const question *q) {
 
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer) {
   *out_answer = (tm_answer){ .struct_size = sizeof *out_answer, .operand = TM_NO_OPERAND };
-  return SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &out_answer);
+  const uint64_t begin_ns = tm_now_ns();
+  const tm_status status = SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &out_answer);
+  last_call_time_question(s->calls, tm_now_ns() - begin_ns);
+  return status;
 }
 
 tm_answer subject_ask(subject *s, const tm_operation *operation) {

@@ -19,6 +19,7 @@
 #include "tensor/format.h"
 
 #define QUESTIONS 32u
+#define QUESTIONS_NS UINT64_C(1000000000)       /* what they may take, and later those that look for claims */
 #define LONGEST_FAULT 240
 
 static const canary_sizes usual = { 8, 64, 32 };
@@ -49,7 +50,9 @@ void canary_ask(tm_device_slot *device) {
     count++;
   }
   journal_subject("%u operations of odd sizes on device %u", count, device->index_in_backend);
-  tm_device_query(device, pointers, count, NULL, answers);
+  const uint64_t deadline_ns = tm_now_ns() + QUESTIONS_NS;
+  for (uint32_t i = 0; i < count && tm_now_ns() < deadline_ns; i++)
+    tm_device_query(device, &pointers[i], 1, NULL, &answers[i]);
   journal_subject("%s", "");
 }
 
@@ -64,6 +67,7 @@ typedef struct canary {
   void             *inputs[TM_MAX_OPERANDS];
   void             *got;
   void             *expected;
+  uint64_t          asked_ns;           /* what questions took so far */
   char              name[64];
   char              fault[LONGEST_FAULT];
 } canary;
@@ -238,11 +242,13 @@ static void run_one(canary *c, canary_report *report) {
 
 /* Asks about the example with the format; true when the device claims it as it is and can set it up in time. */
 static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
-  if (!canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
+  if (c->asked_ns >= QUESTIONS_NS || !canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
   const tm_operation *pointer = &c->operation;
   snprintf(c->name, sizeof c->name, "%s %s", tm_op_find(c->operation.op)->name, tm_format_find(format)->name);
   journal_subject("%s on device %u", c->name, c->device->index_in_backend);
+  const uint64_t begin_ns = tm_now_ns();
   tm_device_query(c->device, &pointer, 1, NULL, &c->answer);
+  c->asked_ns += tm_now_ns() - begin_ns;
   journal_subject("%s", "");
   return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= TM_PROBE_LONGEST_NS;
 }

@@ -17,7 +17,7 @@ typedef struct canary_report {
   bool              busy;
 } canary_report;
 
-/* Asks the device about a batch of sound operations of odd sizes; what it answers does not matter. */
+/* Asks the device about sound operations of odd sizes, as many as have time; what it answers does not matter. */
 void canary_ask(tm_device_slot *device);
 
 /* Opens the device and runs what it claims, until `deadline_ns`.  A device that is busy or lacks memory did nothing wrong. */

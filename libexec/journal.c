@@ -11,12 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
+#include "base/clock.h"
 #include "plugin/probe_run.h"
 
 #define LONGEST_STEP 200
 #define MOST_VARIABLES 256u
 #define MOST_DEVICES 256u
 #define SHORT_NS UINT64_C(1000000)      /* not worth a word */
+#define MOST_QUESTIONS 255u
+#define ENOUGH_QUESTIONS 3u
 
 extern char **environ;
 
@@ -26,6 +30,8 @@ static char subject[LONGEST_STEP];
 static tm_accelerator_backend_plugin real;
 static bool changed_mode;
 static uint64_t open_ns[MOST_DEVICES];
+static _Atomic uint64_t question_ns[MOST_QUESTIONS];    /* the last ones */
+static _Atomic uint32_t question_count;
 static char variables[MOST_VARIABLES][LONGEST_STEP];
 static uint32_t variable_count;
 static atomic_flag variables_in_use = ATOMIC_FLAG_INIT;
@@ -132,6 +138,25 @@ static void look_at_mode(void) {
 
 bool journal_saw_float_mode_changed(void) { return changed_mode; }
 
+/* ---- questions ---- */
+
+static void time_questions(uint64_t took_ns, uint32_t count) {
+  if (count != 0) atomic_store(&question_ns[atomic_fetch_add(&question_count, 1) % MOST_QUESTIONS], took_ns / count);
+}
+
+static int by_time(const void *left, const void *right) {
+  const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+  return (a > b) - (a < b);
+}
+
+uint64_t journal_question_ns(void) {
+  uint64_t times[MOST_QUESTIONS];
+  const uint64_t count = tm_min_u64(atomic_load(&question_count), MOST_QUESTIONS);
+  for (uint64_t i = 0; i < count; i++) times[i] = atomic_load(&question_ns[i]);
+  qsort(times, (size_t)count, sizeof times[0], by_time);
+  return count < ENOUGH_QUESTIONS ? 0 : times[count / 2];
+}
+
 /* ---- the table ---- */
 
 static tm_status told_init(const tm_host *host, tm_backend **out_backend) {
@@ -167,7 +192,9 @@ static void told_close(tm_device *device) {
 static tm_status told_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                             tm_answer *const *out_answers) {
   step("query");
+  const uint64_t begin_ns = tm_now_ns();
   const tm_status status = real.query(backend, index, operations, count, out_answers);
+  time_questions(tm_now_ns() - begin_ns, count);
   look_at_mode();
   return status;
 }

@@ -21,6 +21,8 @@ void journal_end(void);
 
 /* Whether a call came back with another rounding or with subnormals flushed. */
 bool journal_saw_float_mode_changed(void);
+/* What half of its questions took at most, one at a time; 0 where there were too few to tell. */
+uint64_t journal_question_ns(void);
 
 /* A tm_interpose_fn. */
 void journal_interpose(void *context, tm_accelerator_backend_plugin *table);

@@ -23,6 +23,7 @@
 #include "plugin/probe_run.h"
 
 #define CANARY_BUDGET_NS (UINT64_C(20) * 1000000000)
+#define SLOW_QUESTION_NS UINT64_C(2000000)
 #define MOST_TRIED_DEVICES 8u
 #define NOTE_BYTES 512u
 
@@ -139,13 +140,17 @@ static void add_change(void *context, const char *what) {
 
 static void take_note(probe *p, tm_backend_slot *slot) {
   process_state after;
-  char text[NOTE_BYTES] = "", threads[64];
+  char text[NOTE_BYTES] = "", threads[64], took[64];
   const uint32_t count = process_thread_count(p->thread_count);
   process_state_read(&after, NULL);
   (void)snprintf(threads, sizeof threads, "left %u thread%s behind", count - p->thread_count, count - p->thread_count == 1 ? "" : "s");
   if (count > p->thread_count) add_note(text, threads);
   process_state_compare(&p->before, &after, add_change, text);
   /* The host puts the mode back after each call. */
+  if (journal_question_ns() > SLOW_QUESTION_NS) {
+    (void)snprintf(took, sizeof took, "took %.0f ms for a question", (double)journal_question_ns() / 1e6);
+    add_note(text, took);
+  }
   if (journal_saw_float_mode_changed()) add_change(text, "the floating-point mode");
   const char *kept = tm_arena_string(&p->inventory->arena, text, strlen(text));
   if (kept != NULL) slot->note = kept;

@@ -60,12 +60,16 @@ static const slot slots[] = {
 };
 
 /* The first entry of the table tells the standard's layout of structs from the one before it, which has the same names. */
+static const char *reason_of(const origin *from, size_t index) {
+  if (find(from, "wgpuCreateInstance") == NULL) return "it is no implementation of WebGPU: ";
+  return index == 0 ? "its interface is older than the standard: " : "";
+}
+
 static int fill(const origin *from, webgpu_library *library, const char *title) {
   for (size_t i = 0; i < sizeof slots / sizeof slots[0]; ++i) {
     const native_function function = find(from, slots[i].name);
     if (function == NULL && !slots[i].is_optional) {
-      note(library, i == 0 ? "%s (its interface is older than the standard: it lacks %s), " : "%s (it lacks %s), ", title,
-           slots[i].name);
+      note(library, "%s (%sit lacks %s), ", title, reason_of(from, i), slots[i].name);
       return 0;
     }
     memcpy((char *)&library->api + slots[i].offset, &function, sizeof function);
@@ -89,7 +93,7 @@ static int try_file(void *context, const char *path) {
   const origin from = { .library = native_library_open(path, &reason) };
   if (from.library != NULL) return fill(&from, library, path);
   const int is_missing = reason != NULL && strstr(reason, "No such file") != NULL;
-  if (is_missing) note(library, "%s, ", path);
+  if (is_missing) note(library, path[0] == '/' ? "%s (there is no such file), " : "%s, ", path);
   else note(library, "%s (%.160s), ", path, shorten(reason, path));
   return 0;
 }

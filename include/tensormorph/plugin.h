@@ -201,7 +201,8 @@ typedef struct tm_memory_space {
 typedef struct tm_device_info {
   uint32_t    struct_size;
   uint32_t    flags;                    /* TM_DEVICE_* (demands on the host) */
-  tm_identity uuid;                     /* this very device, also after a restart; all zero: made from build id and index */
+  tm_identity uuid;                     /* this very device, also after a restart, and no other one of the
+                                           backend's; all zero: made from the file's bytes, build id and index */
   tm_identity resource;                 /* equal and non-zero: the same silicon, so one queue of time (TM_HOST_CORES) */
   tm_string   name;                     /* for people; no decision reads it */
   tm_string   driver_version;           /* for people, and to tell measured costs apart */

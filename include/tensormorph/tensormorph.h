@@ -159,7 +159,7 @@ typedef struct tm_backend_description {
   uint32_t    option_count;
   const char *note;                     /* what is odd about it, though it is used: threads that it leaves behind, ...; "" if nothing */
   uint32_t    is_untried;               /* it came without a trial in a process of its own, for want of one; the note says why */
-  uint32_t    reserved;
+  uint32_t    trial_ms;                 /* what its trial took as the context was made; 0: it was not tried then */
 } tm_backend_description;
 
 /* TM_OK, TM_END past the last. */

@@ -112,11 +112,19 @@ static uint64_t hash_of(uint64_t hash, const char *text) {
   return hash;
 }
 
+/* Two platforms may have one device, each its own view of it. */
+static int is_taken(const tm_backend *backend, const tm_identity *uuid) {
+  for (uint32_t i = 0; i < backend->device_count; i++)
+    if (memcmp(&backend->devices[i].uuid, uuid, sizeof *uuid) == 0) return 1;
+  return 0;
+}
+
 /* Its own uuid; else one from names and the number among devices of these names. */
 static void identify(const search *s, opencl_found *found, const char *platform, uint32_t index) {
   const opencl_api *api = &s->backend->api;
   if (has_extension(s, found->id, "cl_khr_device_uuid") &&
-      api->GetDeviceInfo(found->id, OPENCL_DEVICE_UUID, sizeof found->uuid, &found->uuid, NULL) == OPENCL_SUCCESS)
+      api->GetDeviceInfo(found->id, OPENCL_DEVICE_UUID, sizeof found->uuid, &found->uuid, NULL) == OPENCL_SUCCESS &&
+      !is_taken(s->backend, &found->uuid))
     return;
   uint64_t halves[2];
   halves[0] = hash_of(hash_of(UINT64_C(0xcbf29ce484222325), platform) ^ index, found->name);

@@ -33,6 +33,7 @@ tm_status tm_backend_describe(tm_context *context, uint32_t backend, tm_backend_
     .option_count = slot->option_count,
     .note = slot->note,
     .is_untried = slot->is_untried,
+    .trial_ms = (uint32_t)tm_min_u64(slot->trial_ns / 1000000, UINT32_MAX),
   };
   tm_copy_out(out_description, &description, sizeof description);
   return TM_OK;

@@ -68,7 +68,10 @@ static tm_status read_header(object_reader *reader) {
   if (available != sizeof *header)
     return tm_fail(reader->error, TM_ERROR_CORRUPT, "%s: truncated shared object: only %llu bytes", reader->path,
                    (unsigned long long)size);
-  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != OWN_ORDER ||
+  if (header->e_ident[EI_DATA] != OWN_ORDER)
+    return tm_fail(reader->error, TM_ERROR_CORRUPT, "%s: shared object for another architecture (of the other order of bytes)",
+                   reader->path);
+  if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
       (OWN_MACHINE != EM_NONE && header->e_machine != OWN_MACHINE))
     return tm_fail(reader->error, TM_ERROR_CORRUPT, "%s: shared object for another architecture (ELF machine %u, class %u)",
                    reader->path, header->e_machine, header->e_ident[EI_CLASS]);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "execute/work_stream_state.h"
 #include "plugin/device.h"
+#include "plugin/device_identity.h"
 
 /* ---- prices ---- */
 
@@ -250,7 +251,7 @@ static void start_lane(tm_work_stream *stream, tm_device_slot *device) {
 
 /* Ties go by what a device is, never by its place in a list. */
 static bool is_before(const tm_device_slot *one, const tm_device_slot *other) {
-  return other == NULL || memcmp(&one->info.uuid, &other->info.uuid, sizeof one->info.uuid) < 0;
+  return other == NULL || tm_device_identity_compare(one, other) < 0;
 }
 
 /* The device of a silicon that has no lane yet and makes most of pieces like this one. */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plugin/backend_call.h"
+#include "plugin/builtin_plugins.h"
 #include "plugin/call_trace.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
@@ -45,11 +46,19 @@ tm_status tm_bring_up_accept(tm_backend_slot *slot, const tm_plugin_header *head
   return tm_settings_declare(slot, &slot->table, error);
 }
 
+bool tm_bring_up_is_builtin(const char *name) {
+  for (uint32_t i = 0; i < tm_builtin_plugin_count; i++)
+    if (strcmp(tm_builtin_plugins[i].name, name) == 0) return true;
+  return false;
+}
+
+/* A file may come before the built-ins, but what they are called is theirs. */
 tm_status tm_bring_up_name(tm_backend_slot *slot, tm_error *error) {
   const tm_inventory *inventory = slot->inventory;
-  uint32_t before = 0;
+  uint32_t before = slot->path != NULL && tm_bring_up_is_builtin(slot->own_name);
   for (uint32_t i = 0; i < slot->index; i++) {
     const tm_backend_slot *other = inventory->backends[i];
+    if ((other->path != NULL) != (slot->path != NULL)) continue;
     before += other->own_name != NULL && strcmp(other->own_name, slot->own_name) == 0;
   }
   char name[LONGEST_UNIQUE_NAME];

@@ -9,7 +9,9 @@
    TM_ERROR_CORRUPT (no plugin that can be used), TM_ERROR_NO_MEMORY */
 tm_status tm_bring_up_accept(tm_backend_slot *slot, const tm_plugin_header *header, tm_error *error);
 
-/* Gives the slot its name: its own, or with a number if others before it have that.   TM_ERROR_NO_MEMORY */
+/* Whether one of the library's own backends is called that. */
+bool tm_bring_up_is_builtin(const char *name);
+/* Gives the slot its name: its own, or with a number if a built-in or others before it have that.   TM_ERROR_NO_MEMORY */
 tm_status tm_bring_up_name(tm_backend_slot *slot, tm_error *error);
 
 /* Calls init and lists the devices.  What it cannot do becomes the slot's state and reason.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plugin/backend_call.h"
+#include "plugin/device_identity.h"
 #include "plugin/device_queue.h"
 #include "plugin/trial.h"
 #include "plugin/settings.h"
@@ -34,19 +35,6 @@ static void identity_text(const tm_identity *identity, char text[33]) {
     text[2 * i + 1] = digits[identity->bytes[i] & 15];
   }
   text[32] = '\0';
-}
-
-/* A device without an identity of its own gets one from build and index: the same at the next start of the same build, and
-   under another name, since ties are broken by it. */
-static void make_uuid(tm_device_slot *device) {
-  static const tm_identity none;
-  if (!same_identity(&device->info.uuid, &none)) return;
-  char text[512];
-  const int length = snprintf(text, sizeof text, "%s/%u", device->backend->build_id, device->index_in_backend);
-  uint64_t hashes[2] = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) };
-  for (int i = 0; i < length && i < (int)sizeof text - 1; i++)
-    for (int h = 0; h < 2; h++) hashes[h] = (hashes[h] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-  memcpy(device->info.uuid.bytes, hashes, sizeof hashes);
 }
 
 static const char *keep_string(tm_arena *arena, tm_string string, bool is_clean) {
@@ -136,13 +124,13 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
 }
 
-static tm_status take_down(tm_device_slot *device, const tm_context_options *options, bool is_clean, tm_error *error) {
+static tm_status take_down(tm_device_slot *device, const tm_context_options *options, const tm_identity *own, bool is_clean,
+                           tm_error *error) {
   TM_TRY(check_claims(device, error));
   TM_TRY(take_names(device, is_clean, error));
   TM_TRY(copy_memories(device, is_clean, error));
   TM_TRY(make_queues(device, error));
-  make_uuid(device);
-  identity_text(&device->info.uuid, device->uuid_text);
+  tm_device_identity_take(device, own);
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
   device->is_watched = tm_backend_is_watched(device->backend);
@@ -173,7 +161,7 @@ static tm_status ask(tm_backend_slot *slot, uint32_t index, tm_device_info *out_
 }
 
 tm_status tm_device_listing_add(tm_backend_slot *slot, const tm_context_options *options, const tm_device_info *info,
-                                bool is_clean, tm_error *error) {
+                                const tm_identity *own, bool is_clean, tm_error *error) {
   tm_device_slot *device = tm_arena_calloc(&slot->inventory->arena, 1, sizeof *device);
   if (device == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
   if (slot->device_count == 0) slot->first_device = slot->inventory->device_count;
@@ -181,7 +169,7 @@ tm_status tm_device_listing_add(tm_backend_slot *slot, const tm_context_options 
   device->index = slot->inventory->device_count;
   device->index_in_backend = slot->device_count;
   device->info = *info;
-  TM_TRY(take_down(device, options, is_clean, error));
+  TM_TRY(take_down(device, options, own, is_clean, error));
   device->info.memories = NULL;         /* the copies are in device->memories */
   return append(slot, device, error);
 }
@@ -193,7 +181,7 @@ tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_optio
     const tm_status status = ask(slot, index, &info, error);
     if (status == TM_END) return TM_OK;
     TM_TRY(status);
-    TM_TRY(tm_device_listing_add(slot, options, &info, false, error));
+    TM_TRY(tm_device_listing_add(slot, options, &info, NULL, false, error));
   }
   tm_log_write(&slot->inventory->log, TM_LOG_WARNING, "%s: only its first %u devices are used", slot->name, TM_MOST_DEVICES);
   return TM_OK;

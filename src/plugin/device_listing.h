@@ -11,10 +11,10 @@
    TM_ERROR_NO_MEMORY */
 tm_status tm_device_listing_append(tm_backend_slot *slot, const tm_context_options *options, tm_error *error);
 
-/* Appends one device as it describes itself.  is_clean: its texts are fit for people already, and are kept as they are.
+/* Appends one device as it describes itself.  own: see tm_device_identity_take.  is_clean: its texts are fit for people already, and are kept as they are.
    As above. */
 tm_status tm_device_listing_add(tm_backend_slot *slot, const tm_context_options *options, const tm_device_info *info,
-                                bool is_clean, tm_error *error);
+                                const tm_identity *own, bool is_clean, tm_error *error);
 
 /* Frees what append allocated outside the arena. */
 void tm_device_listing_free(tm_device_slot *device);

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "plugin/device_listing.h"
 
-#define MAGIC "backend record 1"
+#define MAGIC "backend record 2"
 #define MOST_OPTIONS 256u
 
 /* ---- writing ---- */
@@ -29,7 +29,8 @@ static void write_memory(const tm_memory_space *space, tm_field_writer *writer) 
 static void write_device(const tm_device_slot *device, bool with_moment, tm_field_writer *writer) {
   const tm_device_info *info = &device->info;
   tm_field_write_number(writer, info->flags);
-  tm_field_write(writer, info->uuid.bytes, sizeof info->uuid.bytes);
+  tm_field_write(writer, device->told_uuid.bytes, sizeof device->told_uuid.bytes);
+  tm_field_write(writer, device->own_uuid.bytes, sizeof device->own_uuid.bytes);
   tm_field_write(writer, info->resource.bytes, sizeof info->resource.bytes);
   tm_field_write_text(writer, device->description);
   tm_field_write_text(writer, device->driver_version);
@@ -133,6 +134,7 @@ static void read_memory(tm_field_reader *reader, tm_memory_space *out_space) {
 /* A device and the memories that its description points to. */
 typedef struct read_device {
   tm_device_info         info;
+  tm_identity            own_uuid;
   tm_memory_space        spaces[TM_MOST_MEMORIES];
   const tm_memory_space *pointers[TM_MOST_MEMORIES];
 } read_device;
@@ -143,6 +145,7 @@ static void read_one(tm_field_reader *reader, read_device *out_device) {
   info->struct_size = sizeof *info;
   info->flags = tm_field_read_count(reader, UINT32_MAX);
   info->uuid = read_identity(reader);
+  out_device->own_uuid = read_identity(reader);
   info->resource = read_identity(reader);
   info->name = tm_field_read(reader);
   info->driver_version = tm_field_read(reader);
@@ -256,7 +259,7 @@ tm_status tm_enumeration_take_devices(tm_backend_slot *slot, const tm_context_op
   for (uint32_t i = 0; i < count; i++) {
     read_one(&reader, &device);
     if (reader.failed) return tm_fail(error, TM_ERROR_CORRUPT, "what was kept of its devices is damaged");
-    TM_TRY(tm_device_listing_add(slot, options, &device.info, true, error));
+    TM_TRY(tm_device_listing_add(slot, options, &device.info, &device.own_uuid, true, error));
   }
   return TM_OK;
 }

@@ -71,9 +71,12 @@ typedef struct tm_backend_slot {
   const char   *path;                   /* of its file; NULL: built in */
   tm_plugin_query_fn entry;             /* of a built-in */
   tm_file_identity identity;            /* of the file that was listed */
+  tm_identity   content;                /* a hash of its file, where has_content */
+  bool          has_content;
   char          record[TM_RECORD_NAME_BYTES];   /* its name in the inventory's folder of records; "": none */
   bool          may_recover;            /* it could not start for want of something that the next start may find */
   uint64_t      wake_ns;                /* what loading and init took the last time */
+  uint64_t      trial_ns;               /* what its trial took, here and now; 0: there was none */
   char          wake_reason[256];       /* why waking failed */
   tm_host       host;
   tm_backend   *handle;
@@ -110,7 +113,10 @@ typedef struct tm_device_slot {
   const char  *driver_version;
   char         uuid_text[33];
   char         resource_text[33];
-  tm_device_info  info;                 /* sound: counts and alignments in range */
+  tm_device_info  info;                 /* sound: counts and alignments in range; uuid is no other device's */
+  tm_identity  told_uuid;               /* as the backend has it; all zero: it has none */
+  tm_identity  own_uuid;                /* that, or one made up */
+  bool         is_twin;                 /* another device has that, too */
   tm_memory_space memories[TM_MOST_MEMORIES];
   bool         is_host_memory;          /* space 0 is host memory: operands are used where they lie */
   _Atomic uint32_t state;               /* TM_DEVICE_* */
@@ -194,9 +200,9 @@ typedef struct tm_inventory_request {
 } tm_inventory_request;
 
 /* Loads built-ins, named files and, if asked, what lies in the search path, in the order: named files, built-ins, search
-   path, the reference; of one name all are used, told apart by a number (name, name~2).  A backend that cannot be used is
-   listed with its reason; only the user's own mistakes (unknown device, option) fail.  What was made by then is left in
-   *out_inventory, to be destroyed.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
+   path, the reference; of one name all are used, told apart by a number (name, name~2); a built-in's name is its own.  A
+   backend that cannot be used is listed with its reason; only the user's own mistakes (unknown device, option) fail.  What
+   was made by then is left in *out_inventory, to be destroyed.   TM_ERROR_ARGUMENT, TM_ERROR_NO_MEMORY */
 tm_status tm_inventory_create(tm_memory *memory, tm_pool *pool, tm_log log, const tm_inventory_request *request,
                               tm_inventory **out_inventory, tm_error *error);
 /* Closes all devices and shuts all backends down; no work is pending.  The lists stay. */

@@ -9,6 +9,7 @@
 #include "base/folder.h"
 #include "plugin/bring_up.h"
 #include "plugin/builtin_plugins.h"
+#include "plugin/device_identity.h"
 #include "plugin/enumeration.h"
 #include "plugin/library.h"
 #include "plugin/manifest.h"
@@ -16,6 +17,7 @@
 #include "plugin/reference.h"
 #include "plugin/settings.h"
 #include "plugin/probe_run.h"
+#include "plugin/trial_pause.h"
 #include "plugin/wake.h"
 
 #define LONGEST_NAME 64
@@ -249,11 +251,15 @@ static tm_status try_file(loading *load, candidate_file *file, tm_error *reason,
   const bool keeps = load->inventory->records != NULL;
   const tm_probe_request request = { .path = file->slot->path, .depth = keeps ? TM_PROBE_FULL : TM_PROBE_LIST,
                                      .settings_name = file->settings_name, .options = load->options };
+  const uint64_t begin_ns = tm_now_ns();
   tm_status status = tm_probe_run(load->inventory->memory, &request, &result, reason);
+  file->slot->trial_ns += tm_now_ns() - begin_ns;
   if (status == TM_ERROR_ARGUMENT) (void)tm_fail(error, status, "%.1000s", reason->text);
   if (status == TM_ERROR_NO_MEMORY) (void)no_memory(error);
   if (status == TM_ERROR_CORRUPT && take_header_of_harm(file, &result, error) != TM_OK) status = TM_ERROR_NO_MEMORY;
   if (status == TM_ERROR_CORRUPT && result.is_final) keep_refusal(load, file, &result.variables, reason->text);
+  if (status == TM_ERROR_CORRUPT && result.process.timed_out) tm_trial_pause_keep(file->slot, reason->text);
+  else tm_trial_pause_end(load->inventory, file->slot->record);
   if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
   if (status == TM_OK) status = check_words(file, &head, reason);
@@ -272,6 +278,7 @@ static tm_status consult(loading *load, candidate_file *file, tm_error *reason, 
   TM_TRY(tm_manifest_load(load->inventory->memory, file->slot->path, &file->manifest, reason));
   tm_record_store_name(&subject, load->options, file->slot->record);
   if (tm_record_store_find(load->inventory, file->slot->record, &file->record, &file->record_bytes)) return TM_OK;
+  if (tm_trial_pause_find(load->inventory, file->slot->record, &file->record, &file->record_bytes)) return TM_OK;
   TM_TRY(tm_plugin_library_examine(file->slot->path, &identity, reason));
   TM_TRY(tm_manifest_check(&file->manifest, load->inventory->memory, file->slot->path, reason));
   return try_file(load, file, reason, error);
@@ -348,9 +355,8 @@ static tm_status load_file(loading *load, const char *path, bool is_named, tm_er
   tm_backend_slot *slot = tm_inventory_add_backend(load->inventory, name, path);
   if (slot == NULL) return no_memory(error);
   slot->path = slot->origin;
-  const char *excluded = tm_settings_exclude_backend(load->options, slot->name);
-  if (excluded != NULL && tm_settings_excludes_by_name(load->options, name)) {
-    tm_inventory_set_state(slot, TM_BACKEND_EXCLUDED, excluded);
+  if (tm_settings_excludes_by_name(load->options, name) && !tm_bring_up_is_builtin(name)) {
+    tm_inventory_set_state(slot, TM_BACKEND_EXCLUDED, tm_settings_exclude_backend(load->options, name));
     return TM_OK;
   }
   tm_error reason = TM_ERROR_INIT;
@@ -457,6 +463,7 @@ static tm_status load_all(loading *load, tm_error *error) {
   if (load->request->search_folders) TM_TRY(load_search_path(load, error));
   TM_TRY(load_reference(load, error));
   TM_TRY(name_all_refused(load, error));
+  TM_TRY(tm_device_identity_part(load->inventory, error));
   return tm_settings_check_names(load->options, load->inventory, error);
 }
 

@@ -57,6 +57,13 @@ static bool take_list(manifest_parser *parser, const tm_json_token *first, char 
   return true;
 }
 
+/* Others mean something else in each folder that a program is started in. */
+static bool are_absolute(const tm_manifest *manifest) {
+  for (uint32_t i = 0; i < manifest->watch_count; i++)
+    if (manifest->watches[i][0] != '/') return false;
+  return true;
+}
+
 static int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -103,7 +110,7 @@ static bool take_member(manifest_parser *parser, const tm_json_token *key, const
   }
   if (tm_json_is(key, "watches")) {
     m->watch_count = 0;
-    return take_list(parser, value, m->watches[0], sizeof m->watches[0], TM_MANIFEST_WATCHES, &m->watch_count);
+    return take_list(parser, value, m->watches[0], sizeof m->watches[0], TM_MANIFEST_WATCHES, &m->watch_count) && are_absolute(m);
   }
   return tm_json_skip(&parser->json, value);
 }
@@ -113,7 +120,7 @@ static const char *rule_of(const tm_json_token *key) {
     { "version", "must be a text" }, { "file", "must be a text" }, { "architecture", "must be a text" },
     { "abi", "must be \"MAJOR.MINOR\"" }, { "sha256", "must be 64 hex digits" },
     { "processor_features", "must be a list of at most 64 texts of at most 64 bytes" },
-    { "watches", "must be a list of at most 16 texts of at most 256 bytes" } };
+    { "watches", "must be a list of at most 16 absolute paths of at most 256 bytes" } };
   _Static_assert(TM_MANIFEST_FEATURES == 64 && TM_MANIFEST_NAME_BYTES == 65 && TM_MANIFEST_WATCHES == 16 && TM_MANIFEST_TEXT_BYTES == 257,
                  "the rules name these limits");
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)

@@ -13,7 +13,7 @@
 #include "plugin/enumeration.h"
 
 #define FOLDER "backends"
-#define FORM 3u                 /* of names and records; another one finds none of the old */
+#define FORM 4u                 /* of names and records; another one finds none of the old */
 #define MOST_FILES 512u
 #define VARIABLES_BYTES 65536u
 #define LONGEST_VARIABLE 256u

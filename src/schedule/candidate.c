@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
+#include "plugin/device_identity.h"
 #include "plugin/wake.h"
 #include "schedule/lowered_candidate.h"
 
@@ -261,8 +262,8 @@ static bool before(const tm_plan_candidate *a, const tm_plan_candidate *b) {
   if (atomic_load(&a->is_starved) != atomic_load(&b->is_starved)) return !atomic_load(&a->is_starved);
   const uint64_t a_ns = tm_candidate_price_ns(a), b_ns = tm_candidate_price_ns(b);
   if (a_ns != b_ns) return a_ns < b_ns;
-  const int by_uuid = memcmp(&a->device->info.uuid, &b->device->info.uuid, sizeof(tm_identity));
-  if (by_uuid != 0) return by_uuid < 0;
+  const int by_device = tm_device_identity_compare(a->device, b->device);
+  if (by_device != 0) return by_device < 0;
   return a->lowering == NULL && b->lowering != NULL;
 }
 

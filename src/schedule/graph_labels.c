@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "graph/in_place.h"
 #include "plugin/device.h"
+#include "plugin/device_identity.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
 #include "solver/assignment.h"
@@ -139,8 +140,8 @@ tm_status tm_graph_labels_place(tm_graph_problem *problem, tm_error *error) {
   problem->solver.memory_count = 1;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t place = i;
-    const tm_identity *uuid = &inventory->devices[i]->info.uuid;
-    for (; place > 0 && compare_identity(uuid, &problem->places[place - 1].device->info.uuid) < 0; place--)
+    const tm_device_slot *device = inventory->devices[i];
+    for (; place > 0 && tm_device_identity_compare(device, problem->places[place - 1].device) < 0; place--)
       problem->places[place] = problem->places[place - 1];
     problem->places[place].device = inventory->devices[i];
   }

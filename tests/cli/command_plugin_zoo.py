@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import json
+import pathlib
 import re
 import subprocess
 import time
@@ -57,6 +58,7 @@ MISBEHAVING = {
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_near": (1, r"FAILED full-queue: launch number \d+ behind others waits for the device", ("--only", "full-queue")),
     "careless/any_format": (1, r"FAILED overclaims: says yes to neg with an operand of format 0x[0-9a-f]+, which it cannot know", ("--only", "overclaims")),
+    "careless/twins": (1, r"FAILED description: has the uuid of its device [01]\n", ("--only", "description")),
     "careless/argues_late": (
         1,
         r"FAILED longer-structs: prepare of a longer struct whose tail is not zero gave -1",
@@ -266,6 +268,46 @@ class Zoo(zoo.ZooTest):
         self.assertRegex(out, r"overclaims +(not tried: out of time|ok, in part: \d+ of 3000 questions before its time was over)\n")
         self.assertRegex(out, r"reached [1-9]\d* of the \d+ combinations of formats that it takes within 2 s;")
         self.assertLess(time.monotonic() - begin, 40)
+
+    def test_a_budget_is_kept_where_questions_are_slow(self):
+        """Each takes 0.1 s: there is no time for the thousands that are asked otherwise, and the device is told so."""
+        begin = time.monotonic()
+        code, out, _ = self.check(self.animal("careless/ponders"), "--budget", 2)
+        self.assertEqual(code, 1, out)
+        self.assertRegex(out, r"FAILED question-time: query takes 1\d\d\.\d ms \(the median of \d+\), where microseconds are right and 2 ms the most\n")
+        self.assertIn("--only question-time\n", out)
+        self.assertRegex(out, r"\nended early: there is no time for 100 questions that take 1\d\d ms each\n")
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_check_ends_with_its_command(self):
+        """Killed, so that the command itself can do nothing about it."""
+        animal = self.animal("hangers/hangs_in_init")
+        command = subprocess.Popen([harness.COMMAND, "plugin", "check", str(animal)], env=self.environment(), cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        is_checked = lambda pid: (f := pathlib.Path(f"/proc/{pid}/status")).exists() and "(zombie)" not in f.read_text()
+        until = time.monotonic() + 60
+        worker = ""
+        while not worker and time.monotonic() < until:          # the worker of the program that it runs
+            program = children.read_text().split()
+            grandchildren = pathlib.Path(f"/proc/{program[0]}/task/{program[0]}/children") if program else None
+            worker = grandchildren.read_text() if grandchildren and grandchildren.exists() else ""
+            time.sleep(0.01)
+        command.kill()
+        command.wait()
+        for pid in program[0], worker.split()[0]:
+            while is_checked(pid) and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertFalse(is_checked(pid), f"{pid} goes on")
+
+    def test_a_budget_is_cut_aloud_or_not_at_all(self):
+        """Ten seconds for each of seven devices are more than the minute that all have where nobody said how long."""
+        animal = self.animal("careless/seven")
+        code, out, err = self.check(animal, "--quick", "--only", "neg")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(out.count(" within 8.57 s (7 devices share 60 s; --budget gives each its own); "), 7, out)
+        code, out, _ = self.check(animal, "--budget", 100, "--only", "neg", "--json")
+        self.assertEqual([code] + [device["budget_ns"] for device in json.loads(out)["devices"]], [0] + 7 * [100 * 10**9])
 
     def test_the_host_refuses_what_no_buffer_holds(self):
         """The device says yes to anything; the host knows its largest buffer."""

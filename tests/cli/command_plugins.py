@@ -251,6 +251,20 @@ class Plugins(harness.CommandTest):
         self.run_command(*arguments, code=-signal.SIGABRT, HOME=None)
         self.assertEqual(self.violations(crasher), [])
 
+    def test_an_exit_by_a_plugin_is_no_success(self):
+        """It calls exit(0) in its first launch behind the trial: no output, and no code that says that all is well."""
+        leaver = self.plugin("careless", "leaves.so")
+        out, err = self.run_command(
+            "bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", leaver, "--device", "zoo_leaves", "--repeat", "3", code=3
+        )
+        self.assertEqual(out, "")
+        self.assertIn("something that was loaded ended the process before the command was done", err)
+
+    def test_runs_that_cannot_be_measured(self):
+        for count in 0, 100001:
+            out, err = self.run_command("bench", "neg", "--dtype", "f32", "--shape", "10", "--repeat", count, code=2)
+            self.assertEqual((out, err), ("", "tensormorph: bench: --repeat wants a whole number from 1 to 100000\n"))
+
     def test_strict(self):
         # Large enough to be worth waking a backend that is known by its record.
         liar, model = self.plugin("liar.so"), self.safetensors("large.safetensors", {"x": ("F32", (32 << 20,), None)})

@@ -51,19 +51,73 @@ static void a_tie_goes_by_identity_under_any_name_and_order(void **state) {
     }
 }
 
-/* A device without a uuid gets one from its build, not from its name. */
-static void made_up_identities_do_not_know_names(void **state) {
+static void take_uuid(const fake_case *one, const char *device, char uuid[33]) {
+  tm_device_description description = { .struct_size = sizeof description };
+  assert_int_equal(tm_device_describe(one->context, fake_device_index(one, device), &description), TM_OK);
+  snprintf(uuid, 33, "%s", description.uuid);
+}
+
+/* They are of one build, as those are that were made in one second. */
+static void made_up_identities_are_those_of_files(void **state) {
   (void)state;
-  char uuids[2][33];
-  for (int i = 0; i < 2; i++) {
+  static const char *const orders[] = { "abc", "cba", "b" };
+  char uuids[3][2][33];
+  for (size_t o = 0; o < 3; o++) {
     fake_case one = { 0 };
-    fake_case_open(&one, i == 0 ? "a" : "b", NULL);
-    tm_device_description description = { .struct_size = sizeof description };
-    assert_int_equal(tm_device_describe(one.context, fake_device_index(&one, i == 0 ? "fake_a:0" : "fake_b:0"), &description), TM_OK);
-    snprintf(uuids[i], sizeof uuids[i], "%s", description.uuid);
+    fake_case_open(&one, orders[o], NULL);
+    take_uuid(&one, o == 2 ? "fake_b:0" : "fake_a:0", uuids[o][0]);
+    take_uuid(&one, "fake_b:0", uuids[o][1]);
     fake_case_close(&one);
   }
-  assert_string_equal(uuids[0], uuids[1]);
+  assert_string_equal(uuids[0][0], uuids[1][0]);
+  assert_string_equal(uuids[0][1], uuids[1][1]);
+  assert_string_equal(uuids[0][1], uuids[2][1]);
+  assert_string_not_equal(uuids[0][0], uuids[0][1]);
+}
+
+/* Which of them ran it, with `letters` as the order of loading. */
+static char tie_of(const char *letters, uint8_t identity, uint32_t queues_of_c) {
+  fake_case one = { 0 };
+  set_costs(&one, 100, 100, 100);
+  for (int f = 0; f < FAKES; f++) one.controls[f].uuid.bytes[0] = identity;
+  one.controls[strchr(letters, 'c') - letters].queue_count = queues_of_c;
+  fake_case_open(&one, letters, NULL);
+  (void)fake_case_run(&one, NULL);
+  char ran = '-';
+  for (int f = 0; f < FAKES; f++)
+    if (launches(&one, f) != 0) ran = letters[f];
+  fake_case_close(&one);
+  return ran;
+}
+
+static void a_tie_without_identities_does_not_go_by_order(void **state) {
+  (void)state;
+  static const char *const orders[] = { "abc", "acb", "bac", "bca", "cab", "cba" };
+  for (uint8_t identity = 0; identity < 2; identity++)
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+      assert_int_equal(tie_of(orders[o], identity, 0), tie_of(orders[0], identity, 0));
+      assert_int_equal(tie_of(orders[o], identity, 1), 'c');    /* another kind of device than the others */
+    }
+}
+
+static void devices_of_one_identity_are_kept_apart_and_told(void **state) {
+  (void)state;
+  fake_case one = { 0 };
+  char uuids[3][33];
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (int f = 0; f < 2; f++) memset(one.controls[f].uuid.bytes, 7, sizeof one.controls[f].uuid.bytes);
+  memset(one.controls[2].uuid.bytes, 8, sizeof one.controls[2].uuid.bytes);
+  fake_case_open(&one, "abc", NULL);
+  take_uuid(&one, "fake_a:0", uuids[0]);
+  take_uuid(&one, "fake_b:0", uuids[1]);
+  take_uuid(&one, "fake_c:0", uuids[2]);
+  assert_string_not_equal(uuids[0], uuids[1]);
+  assert_string_equal(uuids[2], "08080808080808080808080808080808");
+  assert_int_equal(tm_backend_describe(one.context, 1, &backend), TM_OK);
+  assert_non_null(strstr(backend.note, "fake_b:0 says that it is the same device as fake_a:0 (one uuid); they are kept apart"));
+  assert_int_equal(tm_backend_describe(one.context, 2, &backend), TM_OK);
+  assert_null(strstr(backend.note, "one uuid"));
+  fake_case_close(&one);
 }
 
 static void scaling_all_costs_changes_nothing(void **state) {
@@ -409,7 +463,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_cheapest_is_chosen_under_any_name_and_order),
     cmocka_unit_test(a_tie_goes_by_identity_under_any_name_and_order),
-    cmocka_unit_test(made_up_identities_do_not_know_names),
+    cmocka_unit_test(made_up_identities_are_those_of_files),
+    cmocka_unit_test(a_tie_without_identities_does_not_go_by_order),
+    cmocka_unit_test(devices_of_one_identity_are_kept_apart_and_told),
     cmocka_unit_test(scaling_all_costs_changes_nothing),
     cmocka_unit_test(a_dominated_device_is_never_chosen),
     cmocka_unit_test(an_excluded_device_is_not_used),

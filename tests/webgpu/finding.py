@@ -50,7 +50,7 @@ class Finding(harness.CommandTest):
     def test_option_is_the_only_place(self):
         text = self.state(TENSORMORPH_WEBGPU_LIBRARY="/nonexistent/libwgpu.so", VIRTUAL_ENV=VENV)
         self.assertNotIn("llvmpipe", text)
-        self.assertIn("/nonexistent/libwgpu.so", text)
+        self.assertIn("/nonexistent/libwgpu.so (there is no such file)", text)
 
     def test_older_than_the_standard(self):
         text = self.state(TENSORMORPH_WEBGPU_LIBRARY=OLD)
@@ -61,7 +61,7 @@ class Finding(harness.CommandTest):
         junk.write_text("no library")
         other = shutil.copy(next(pathlib.Path("/lib").rglob("libm.so.6")), self.folder / "other.so")
         self.assertIn("junk.so (", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(junk)))
-        self.assertIn("lacks wgpuHasInstanceFeature", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(other)))
+        self.assertIn("(it is no implementation of WebGPU: it lacks wgpuHasInstanceFeature)", self.state(TENSORMORPH_WEBGPU_LIBRARY=str(other)))
 
     def test_an_option_that_names_no_file(self):
         """Not opened: a pipe would hold whoever does for ever."""

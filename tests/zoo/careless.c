@@ -27,9 +27,14 @@
 #define OPENS_DRIVER_LATE 14
 #define OPENS_RUDE_DRIVER 15
 #define OPENS_BUSY_DRIVER 16
+#define PONDERS 17
+#define TWINS 18
+#define LEAVES 19               /* the process, once it is let in */
+#define SEVEN 20                /* devices */
 
 #define DAWDLE_NS 700000000l
 #define COMPILER_NS 100000000l
+#define PONDER_NS 100000000l
 
 static void print(void) {
   const ssize_t done = write(STDOUT_FILENO, "nine byte", 9);
@@ -57,6 +62,14 @@ static tm_status init_carelessly(const tm_host *host, tm_backend **out_backend) 
   if (ZOO_SLIP == PRINTS_IN_INIT) print();
   if (ZOO_SLIP == DAWDLES) nanosleep(&while_, NULL);
   return zoo_init(host, out_backend);
+}
+
+/* More than one, or two that say that they are one. */
+static tm_status device_info_carelessly(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
+  const uint32_t count = ZOO_SLIP == SEVEN ? 7 : ZOO_SLIP == TWINS ? 2 : 1;
+  const tm_status status = zoo_device_info(backend, index < count ? 0 : index, out_info);
+  if (ZOO_SLIP == TWINS && status == TM_OK) memset(&out_info->uuid, 5, sizeof out_info->uuid);
+  return status;
 }
 
 /* Halves after a cast: the refusal leads to a kernel that is wrong. */
@@ -116,6 +129,7 @@ static uint32_t refuses_carelessly(const tm_operation *operation, tm_answer *ans
 
 static tm_status query_carelessly(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                                   tm_answer *const *out_answers) {
+  if (ZOO_SLIP == PONDERS) nanosleep(&(struct timespec){ 0, PONDER_NS }, NULL);
   if (ZOO_SLIP != WRONG_HALVES && ZOO_SLIP != ANY_FORMAT && ZOO_SLIP != TRUSTS) return zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND, .epoch = 1 };
@@ -166,6 +180,7 @@ static tm_status launch_comparison(const tm_launch *launch) {
 }
 
 static tm_status launch_carelessly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
+  if (ZOO_SLIP == LEAVES && !zoo_is_on_trial()) exit(0);
   if (ZOO_SLIP == TRUSTS && launch->kernel->op == TM_OP_COMPARE) return launch_comparison(launch);
   const tm_status status = zoo_launch(device, launch, out_ticket);
   const tm_binding *output = &launch->bindings[launch->binding_count - 1];
@@ -175,7 +190,7 @@ static tm_status launch_carelessly(tm_device *device, const tm_launch *launch, t
 }
 
 static const tm_accelerator_backend_plugin table = {
-  .struct_size = sizeof table, .init = init_carelessly, .shutdown = zoo_shutdown, .device_info = zoo_device_info,
+  .struct_size = sizeof table, .init = init_carelessly, .shutdown = zoo_shutdown, .device_info = device_info_carelessly,
   .query = query_carelessly, .prepare = prepare_carelessly, .release = zoo_release, .launch = launch_carelessly,
 };
 

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/context.h"
 #include "formats/scratch.h"
+#include "plugin/trial_pause.h"
 #include "plugin_case.h"
 
 typedef struct refusal {
@@ -163,10 +165,13 @@ static void other_architectures_are_refused(void **state) {
   (void)state;
   file_case c;
   file_case_begin(&c);
-  const uint64_t machine_offset = 18, type_offset = 16;
+  const uint64_t machine_offset = 18, type_offset = 16, order_offset = 5;
   c.honest[machine_offset] ^= 0x55;
   expect_file_refused(scratch_write(&c.folder, "other.so", c.honest, c.honest_bytes), "another architecture");
   c.honest[machine_offset] ^= 0x55;
+  c.honest[order_offset] ^= 3;          /* ELFDATA2LSB, ELFDATA2MSB */
+  expect_file_refused(scratch_write(&c.folder, "order.so", c.honest, c.honest_bytes), "of the other order of bytes");
+  c.honest[order_offset] ^= 3;
   c.honest[type_offset] = 2;            /* ET_EXEC */
   expect_file_refused(scratch_write(&c.folder, "program.so", c.honest, c.honest_bytes), "no shared object");
   file_case_end(&c);
@@ -229,6 +234,27 @@ static void of_one_name_all_are_loaded(void **state) {
   tm_context_destroy(context);
 }
 
+/* It is loaded first, and takes nothing from the built-in: neither its name nor what is said of that. */
+static void a_built_in_keeps_its_name(void **state) {
+  (void)state;
+  const char *paths[] = { ZOO("builtin_name") };
+  static const char *const names[] = { "cpu" };
+  const tm_setting settings[] = { { "cpu~2", "gear", "7" } };
+  tm_context_options options = options_with(paths, 1);
+  options.settings = settings;
+  options.setting_count = 1;
+  options.excluded_devices = names;
+  options.excluded_device_count = 1;
+  tm_context *context = open_context(&options);
+  tm_option_description option = { .struct_size = sizeof option };
+  expect_state(context, ZOO("builtin_name"), TM_BACKEND_READY, "");
+  assert_string_equal(backend_of(context, ZOO("builtin_name")).name, "cpu~2");
+  assert_int_equal(backend_of(context, "cpu").state, TM_BACKEND_EXCLUDED);
+  assert_int_equal(tm_backend_option_describe(context, 0, 0, &option), TM_OK);
+  assert_string_equal(option.value, "7");
+  tm_context_destroy(context);
+}
+
 static void one_of_a_name_can_be_excluded(void **state) {
   (void)state;
   const char *paths[] = { ZOO("honest"), ZOO("namesake") };
@@ -253,6 +279,72 @@ static void one_of_a_name_can_be_excluded(void **state) {
   expect_state(context, ZOO("honest"), TM_BACKEND_EXCLUDED, "not among");
   assert_int_equal(describe_device(context, "zoo_honest~2:0").state, TM_DEVICE_READY);
   tm_context_destroy(context);
+}
+
+/* ---- what the trial found ---- */
+
+/* A program that asks it about a thousand operations would wait for minutes. */
+static void slow_questions_are_noted(void **state) {
+  (void)state;
+  file_case c;
+  file_case_begin(&c);
+  const char *paths[] = { ZOO("careless/ponders") };
+  tm_context_options options = options_with(paths, 1);
+  options.state_folder = scratch_path(&c.folder, "state");
+  tm_context *context = open_context(&options);
+  const char *note = backend_of(context, "zoo_ponders").note;
+  if (strncmp(note, "in its trial it took 1", 22) != 0 || strstr(note, " ms for a question") == NULL) fail_msg("'%s'", note);
+  tm_context_destroy(context);
+  file_case_end(&c);
+}
+
+/* Listed from a record they are those that were listed first, and awake they are, too. */
+static void twins_are_kept_apart(void **state) {
+  (void)state;
+  file_case c;
+  file_case_begin(&c);
+  const char *paths[] = { ZOO("careless/twins") };
+  char uuids[2][2][40];
+  tm_context_options options = options_with(paths, 1);
+  options.state_folder = scratch_path(&c.folder, "state");
+  for (int start = 0; start < 2; start++) {
+    tm_context *context = open_context(&options);
+    assert_non_null(strstr(backend_of(context, "zoo_twins").note, "zoo_twins:0 says that it is the same device as zoo_twins:1 (one uuid)"));
+    for (int i = 0; i < 2; i++)
+      snprintf(uuids[start][i], sizeof uuids[start][i], "%s", describe_device(context, i == 0 ? "zoo_twins:0" : "zoo_twins:1").uuid);
+    if (start == 1) assert_int_equal(run_on(context, TM_OP_NEG, device_of(context, "zoo_twins:1")).fell_back, 0);
+    tm_context_destroy(context);
+    assert_string_not_equal(uuids[start][0], uuids[start][1]);
+    assert_string_equal(uuids[start][0], uuids[0][0]);
+    assert_string_equal(uuids[start][1], uuids[0][1]);
+  }
+  file_case_end(&c);
+}
+
+/* In one context with somebody who does no harm. */
+static void a_hang_in_the_trial_is_nobody_elses(void **state) {
+  (void)state;
+  file_case c;
+  file_case_begin(&c);
+  const char *paths[] = { ZOO("honest"), ZOO("culprits/hangs_in_launch") };
+  tm_context_options options = options_with(paths, 2);
+  options.state_folder = scratch_path(&c.folder, "state");
+  tm_context *context = open_context(&options);
+  expect_state(context, paths[1], TM_BACKEND_REFUSED, "launch of copy f32 on device 0 did not end");
+  assert_true(backend_of(context, paths[1]).trial_ms >= 4000);
+  expect_honest_unharmed(context);
+  /* Once it may have been slow; were it so again, it would cost every program these seconds. */
+  tm_trial_pause_keep(context->inventory->backends[1], "it hung again");
+  tm_context_destroy(context);
+  context = open_context(&options);
+  expect_state(context, paths[1], TM_BACKEND_REFUSED, "it hung again; so it was 2 times, and it is not tried again for 10 minutes");
+  assert_int_equal(backend_of(context, paths[1]).trial_ms, 0);
+  assert_int_equal(tm_context_forgive(context, backend_of(context, paths[1]).name, NULL, NULL), TM_OK);
+  char *record = NULL;
+  uint64_t length = 0;
+  assert_false(tm_trial_pause_find(context->inventory, context->inventory->backends[1]->record, &record, &length));
+  tm_context_destroy(context);
+  file_case_end(&c);
 }
 
 /* ---- the search path ---- */
@@ -442,7 +534,11 @@ int main(void) {
     cmocka_unit_test(files_of_everybody_are_refused),
     cmocka_unit_test(one_file_is_loaded_once),
     cmocka_unit_test(of_one_name_all_are_loaded),
+    cmocka_unit_test(a_built_in_keeps_its_name),
     cmocka_unit_test(one_of_a_name_can_be_excluded),
+    cmocka_unit_test(slow_questions_are_noted),
+    cmocka_unit_test(twins_are_kept_apart),
+    cmocka_unit_test(a_hang_in_the_trial_is_nobody_elses),
     cmocka_unit_test(only_absolute_folders_are_searched),
     cmocka_unit_test(manifests_that_are_no_files_are_refused),
     cmocka_unit_test(want_of_memory_is_said_in_words),

@@ -51,7 +51,8 @@ static void nonsense_is_refused_by_reason(void **state) {
     { "{\"schema\":1,\"name\":\"a\",\"sha256\":\"12\"}", "\"sha256\"" },
     { "{\"schema\":1,\"name\":\"a\",\"processor_features\":\"x\"}", "\"processor_features\"" },
     { "{\"schema\":1,\"name\":\"a\",\"watches\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"]}",
-      "\"watches\" must be a list of at most 16 texts" },
+      "\"watches\" must be a list of at most 16 absolute paths" },
+    { "{\"schema\":1,\"name\":\"a\",\"watches\":[\"/etc/x\",\"x\"]}", "\"watches\" must be a list of at most 16 absolute paths" },
     { "{\"schema\":1,\"name\":\"a\"} x", "byte 24" },
     { "{\"schema\":1,\"na\\u006de\":[[[[", "\"na\\\\u006de\"" },
   };

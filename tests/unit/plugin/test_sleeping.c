@@ -571,18 +571,6 @@ static void hangs_are_found_in_the_trial(void **state) {
   try_together(*state, trials, sizeof trials / sizeof trials[0]);
 }
 
-/* In one context with somebody who does no harm. */
-static void a_hang_in_the_trial_is_nobody_elses(void **state) {
-  state_case *c = *state;
-  const char *paths[] = { ZOO("honest"), CULPRIT("hangs_in_launch") };
-  tm_context_options options = options_with(paths, 2);
-  options.state_folder = c->state;
-  tm_context *context = open_context(&options);
-  expect_state(context, paths[1], TM_BACKEND_REFUSED, "launch of copy f32 on device 0 did not end");
-  expect_honest_unharmed(context);
-  tm_context_destroy(context);
-}
-
 /* A step that is declared to be slow is waited for; one that is not takes too long. */
 static void who_declares_its_slowness_gets_time(void **state) {
   static slow_trial trials[] = {
@@ -783,7 +771,6 @@ int main(void) {
     CASE(a_folder_that_cannot_be_used_is_said),
     CASE(harm_is_found_in_the_trial),
     CASE(hangs_are_found_in_the_trial),
-    CASE(a_hang_in_the_trial_is_nobody_elses),
     CASE(who_declares_its_slowness_gets_time),
     CASE(what_may_pass_is_not_kept),
     CASE(a_kept_refusal_can_be_forgiven),
