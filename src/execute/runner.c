@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "execute/lowered_run.h"
+#include "execute/sampled_check.h"
 #include "execute/tile_trial.h"
 #include "plugin/device.h"
 #include "schedule/exploration.h"
@@ -54,6 +55,48 @@ static tm_status run_one(const call *c, tm_plan_candidate *candidate, tm_kernel 
   return TM_OK;
 }
 
+/* ---- is it right? ---- */
+
+/* What a lowering is of, as its kernel alone cannot be looked at: what that works on may be packed. */
+static tm_status check_lowered(const call *c, tm_checked_run *run, tm_error *error) {
+  tm_request whole = c->placement->request;
+  tm_request_set_apart(&whole);
+  tm_operation operation = tm_request_operation(&whole);
+  tm_op_normalize(&operation, whole.operands);
+  run->operation = &operation;
+  return tm_sampled_check(c->runner, run, error);
+}
+
+/* Runs that nobody measured are accounted for by the next that is. */
+static tm_status check_result(const call *c, tm_plan_candidate *candidate, const tm_kernel_run *run, tm_error *error) {
+  if (run->taken_ns == 0 || !tm_sampled_check_is_for(candidate)) return TM_OK;
+  tm_checked_run what = { .candidate = candidate, .operation = &candidate->operation, .pointers = c->pointers,
+                          .taken_ns = run->taken_ns, .run_count = c->outcome == NULL && run->run_count != 0 ? run->run_count : 1 };
+  return candidate->lowering == NULL ? tm_sampled_check(c->runner, &what, error) : check_lowered(c, &what, error);
+}
+
+/* A first look at little, where all of it could not be afforded.   TM_ERROR_PREDECESSOR: it was wrong, and that was noted */
+static tm_status check_tile(const call *c, tm_plan_candidate *candidate, tm_error *error) {
+  tm_request tile;
+  if (!tm_sampled_check_cut(candidate, &c->placement->request, &tile)) return TM_OK;
+  const uint64_t bytes = tile.operands[tile.input_count].byte_count, broken = atomic_load(&candidate->device->violation_count);
+  tm_scratch_block block = tm_scratch_take(c->runner->scratch, bytes);
+  if (block.memory == NULL) return TM_OK;
+  void *pointers[TM_MAX_OPERANDS];
+  memcpy(pointers, c->pointers, tile.input_count * sizeof *pointers);
+  pointers[tile.input_count] = block.memory;
+  tm_runner strict = *c->runner;
+  strict.is_strict = true;
+  strict.denied = NULL;
+  tm_error own = TM_ERROR_INIT;
+  const tm_status status = tm_runner_run_from(&strict, &tile, pointers, NULL, NULL, &own);
+  const bool is_held = status == TM_ERROR_INTERNAL && atomic_load(&candidate->device->is_stuck);
+  if (!is_held) tm_scratch_give(c->runner->scratch, block);
+  if (status == TM_OK || atomic_load(&candidate->device->violation_count) == broken) return TM_OK;
+  if (c->outcome != NULL) c->outcome->fell_back = 1;
+  return tm_fail(error, TM_ERROR_PREDECESSOR, "%s", own.text);
+}
+
 /* One try.  measured_ns counts neither what happens once, opening and preparing, nor what is learned from it. */
 static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_error *error) {
   tm_kernel *kernel = NULL;
@@ -62,7 +105,9 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { .run_count = 0 };
+  if (is_watched) TM_TRY(check_tile(c, candidate, error));
   TM_TRY(run_one(c, candidate, kernel, &run, error));
+  if (has_kernel) TM_TRY(check_result(c, candidate, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if ((candidate->setup_count | candidate->constant_ns) != 0)
     tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
