@@ -141,7 +141,7 @@ static tm_status say(const tm_checked_run *run, const char *fault, tm_error *err
   const uint64_t before = atomic_load(&run->candidate->trial->unchecked_runs);
   const uint64_t others = before > run->run_count ? before - run->run_count : 0;
   if (others == 0) return tm_fail(error, TM_ERROR_INTERNAL, "%s", fault);
-  return tm_fail(error, TM_ERROR_INTERNAL, "%s; %llu runs since its last check may be wrong too", fault, (unsigned long long)others);
+  return tm_fail(error, TM_ERROR_INTERNAL, "%s; runs since its last check, which may be wrong too: %llu", fault, (unsigned long long)others);
 }
 
 static tm_status look(const tm_checked_run *run, const tm_output_parts *parts, uint64_t count, void *room, tm_error *error) {
