@@ -38,7 +38,7 @@ static uint64_t left_ns(const tm_trial *trial, uint64_t spent_ns) {
 
 /* A power of two, so that it is mostly the same number, and parts take turns; or all that there are. */
 static uint64_t part_count(const tm_trial *trial, uint64_t left, uint64_t each_ns, uint64_t all) {
-  const bool is_first = tm_trial_clean_runs(trial) <= TM_TRIAL_RUNS + 1;
+  const bool is_first = atomic_load_explicit(&trial->check_count, memory_order_relaxed) <= TM_TRIAL_RUNS;
   const uint64_t most = tm_min_u64(all, TM_CHECK_MOST_PARTS), least = is_first ? 1 : tm_min_u64(most, LEAST_PARTS);
   const uint64_t share = is_first ? tm_min_u64(left, tm_max_u64(SHARE_NS, each_ns)) : left;
   uint64_t count = share / each_ns >= most ? most : TM_CHECK_MOST_PARTS;
@@ -59,15 +59,20 @@ static uint64_t times(uint64_t a, uint64_t b) {
   return tm_checked_mul(a, b, &product) ? product : UINT64_MAX;
 }
 
+void tm_sampled_check_account(const tm_checked_run *run) {
+  tm_trial *trial = run->candidate->trial;
+  atomic_fetch_add_explicit(&trial->worked_ns, times(run->taken_ns, run->run_count), memory_order_relaxed);
+  atomic_fetch_add_explicit(&trial->unchecked_runs, run->run_count, memory_order_relaxed);
+}
+
 bool tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns) {
   tm_output_parts parts;
   tm_trial *trial = run->candidate->trial;
-  if (!tm_sampled_check_is_for(run->candidate) || run->candidate->answer.numerics == TM_NUMERICS_N4) return false;
-  if (!tm_output_parts_init(&parts, run->operation)) return false;
-  const uint64_t coming_ns = times(run->taken_ns, run->run_count) / TM_CHECK_ONE_IN, left = left_ns(trial, atomic_load(&trial->checked_ns));
-  if (left + coming_ns < fetch_ns || part_count(trial, left + coming_ns - fetch_ns, price_each_ns(&parts), parts.count) == 0) return false;
-  atomic_fetch_add(&trial->checked_ns, fetch_ns);
-  return true;
+  uint64_t spent = atomic_load(&trial->checked_ns);
+  const uint64_t left = left_ns(trial, spent);
+  if (left <= fetch_ns || run->candidate->answer.numerics == TM_NUMERICS_N4 || !tm_output_parts_init(&parts, run->operation)) return false;
+  if (part_count(trial, left - fetch_ns, price_each_ns(&parts), parts.count) == 0) return false;
+  return atomic_compare_exchange_strong(&trial->checked_ns, &spent, spent + fetch_ns);
 }
 
 /* ---- which parts ---- */
@@ -138,10 +143,9 @@ static bool may_have_flushed(const tm_checked_run *run) {
 }
 
 static tm_status say(const tm_checked_run *run, const char *fault, tm_error *error) {
-  const uint64_t before = atomic_load(&run->candidate->trial->unchecked_runs);
-  const uint64_t others = before > run->run_count ? before - run->run_count : 0;
+  const uint64_t runs = atomic_load(&run->candidate->trial->unchecked_runs), others = runs == 0 ? 0 : runs - 1;
   if (others == 0) return tm_fail(error, TM_ERROR_INTERNAL, "%s", fault);
-  return tm_fail(error, TM_ERROR_INTERNAL, "%s; runs since its last check, which may be wrong too: %llu", fault, (unsigned long long)others);
+  return tm_fail(error, TM_ERROR_INTERNAL, "%s; earlier runs since its last check, which may be wrong too: at most %llu", fault, (unsigned long long)others);
 }
 
 static tm_status look(const tm_checked_run *run, const tm_output_parts *parts, uint64_t count, void *room, tm_error *error) {
@@ -170,13 +174,10 @@ static tm_status look_in_room(const tm_runner *runner, const tm_checked_run *run
   return status;
 }
 
-tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, tm_error *error) {
+tm_status tm_sampled_check_look(const tm_runner *runner, const tm_checked_run *run, tm_error *error) {
   tm_output_parts parts;
   tm_plan_candidate *candidate = run->candidate;
   tm_trial *trial = candidate->trial;
-  if (!tm_sampled_check_is_for(candidate)) return TM_OK;
-  atomic_fetch_add_explicit(&trial->worked_ns, times(run->taken_ns, run->run_count), memory_order_relaxed);
-  atomic_fetch_add_explicit(&trial->unchecked_runs, run->run_count, memory_order_relaxed);
   const bool is_worth = left_ns(trial, atomic_load_explicit(&trial->checked_ns, memory_order_relaxed)) > EACH_NS;
   if (!is_worth || candidate->answer.numerics == TM_NUMERICS_N4 || !tm_float_mode_is_usual()) return TM_OK;
   if (!tm_output_parts_init(&parts, run->operation)) return TM_OK;
@@ -184,6 +185,12 @@ tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, t
   if (count == 0) return TM_OK;
   atomic_fetch_add(&candidate->device->checked_ns, count * each_ns);
   return look_in_room(runner, run, &parts, count, error);
+}
+
+tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, tm_error *error) {
+  if (!tm_sampled_check_is_for(run->candidate)) return TM_OK;
+  tm_sampled_check_account(run);
+  return tm_sampled_check_look(runner, run, error);
 }
 
 /* ---- the first look ---- */

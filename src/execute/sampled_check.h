@@ -35,9 +35,11 @@ static inline bool tm_sampled_check_is_for(const tm_plan_candidate *candidate) {
    TM_ERROR_INTERNAL: it is wrong, and `error` says where, and how many runs since the last look may be as well */
 tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, tm_error *error);
 
-/* Whether a look at a run of that operation could be afforded now: of all that it stands for only `run_count` and `taken_ns` are to
-   be known then.  For those who have to fetch what is to be looked at; `fetch_ns` is what that takes. */
-bool tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns);
+/* The same in three steps, for those who have to fetch first what is to be looked at: what the run took is accounted for; whether a look
+   can be afforded on top of fetching, which is set aside then; the look. */
+void      tm_sampled_check_account(const tm_checked_run *run);
+bool      tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns);
+tm_status tm_sampled_check_look(const tm_runner *runner, const tm_checked_run *run, tm_error *error);
 
 /* The same request on less, so that the first look at a kind of work can be afforded although each output needs all inputs; false: there
    is no need, or no way. */
