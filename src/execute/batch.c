@@ -340,5 +340,6 @@ void tm_batch_outcome(const tm_batch *batch, uint32_t index, tm_run_outcome *out
   *out_outcome = (tm_run_outcome){ .device = batch->device->index, .level = item->candidate->answer.level,
                                    .numerics = item->candidate->answer.numerics,
                                    .expected_ns = tm_placement_expect(item->placement, item->candidate),
-                                   .measured_ns = batch->taken_ns / batch->count };
+                                   .measured_ns = batch->taken_ns / batch->count,
+                                   .unchecked_runs = tm_sampled_check_unchecked(item->candidate) };
 }

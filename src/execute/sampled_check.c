@@ -143,6 +143,7 @@ static bool may_have_flushed(const tm_checked_run *run) {
 }
 
 static tm_status say(const tm_checked_run *run, const char *fault, tm_error *error) {
+  atomic_fetch_add(&run->candidate->device->wrong_count, 1);
   const uint64_t runs = atomic_load(&run->candidate->trial->unchecked_runs), others = runs == 0 ? 0 : runs - 1;
   if (others == 0) return tm_fail(error, TM_ERROR_INTERNAL, "%s", fault);
   return tm_fail(error, TM_ERROR_INTERNAL, "%s; earlier runs since its last check, which may be wrong too: at most %llu", fault, (unsigned long long)others);

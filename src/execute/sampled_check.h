@@ -31,6 +31,11 @@ static inline bool tm_sampled_check_is_for(const tm_plan_candidate *candidate) {
   return candidate->trial != NULL && candidate->device->is_checked;
 }
 
+/* Runs of this kind on its device since some of their results were looked at. */
+static inline uint64_t tm_sampled_check_unchecked(const tm_plan_candidate *candidate) {
+  return tm_sampled_check_is_for(candidate) ? atomic_load_explicit(&candidate->trial->unchecked_runs, memory_order_relaxed) : 0;
+}
+
 /* Accounts for the run and looks at its result, if that can be afforded.
    TM_ERROR_INTERNAL: it is wrong, and `error` says where, and how many runs since the last look may be as well */
 tm_status tm_sampled_check(const tm_runner *runner, const tm_checked_run *run, tm_error *error);

@@ -123,6 +123,7 @@ typedef struct tm_device_slot {
   bool             is_checked;          /* some of what it computes is computed again: all but the library's own code on the host's cores */
   _Atomic uint64_t checked_ns;          /* the reference's price of that, and of how many parts of results */
   _Atomic uint64_t checked_count;
+  _Atomic uint64_t wrong_count;         /* times that it was wrong */
   _Atomic bool     is_stuck;            /* a call or its work may never end: it and what it may still touch stay for ever */
   char             stuck_reason[TM_STUCK_REASON_BYTES];         /* fixed before is_stuck is set */
   tm_mutex         lock;                /* queue_freed, trials, and what was left */

@@ -18,6 +18,7 @@ typedef enum fault_function {
 typedef enum fault_kind {
   FAULT_STATUS,                 /* returns `status` and does nothing */
   FAULT_STATUS_AFTER,           /* does its work, spoils what it wrote, and returns `status` */
+  FAULT_WRONG,                  /* does its work, spoils what it wrote, and says nothing: of launches in the host's memory */
   FAULT_HANG,
   FAULT_CRASH
 } fault_kind;
