@@ -83,7 +83,7 @@ static tm_status faulty_launch(tm_device *device, const tm_launch *launch, tm_ti
   if (!spoiled) return status;
 #ifndef FAULTY_FAR
   if (current()->kind == FAULT_WRONG) {
-    const tm_binding *output = &launch->bindings[launch->binding_count - 1];
+    const tm_binding *output = &launch->bindings[current()->output];
     ((unsigned char *)(void *)output->buffer)[output->offset] ^= 1u;
     return status;
   }
