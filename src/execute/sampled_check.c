@@ -36,9 +36,13 @@ static uint64_t left_ns(const tm_trial *trial, uint64_t spent_ns) {
   return most_ns > spent_ns ? most_ns - spent_ns : 0;
 }
 
+static bool is_first_look(const tm_trial *trial) {
+  return atomic_load_explicit(&trial->check_count, memory_order_relaxed) <= TM_TRIAL_RUNS;
+}
+
 /* A power of two, so that it is mostly the same number, and parts take turns; or all that there are. */
 static uint64_t part_count(const tm_trial *trial, uint64_t left, uint64_t each_ns, uint64_t all) {
-  const bool is_first = atomic_load_explicit(&trial->check_count, memory_order_relaxed) <= TM_TRIAL_RUNS;
+  const bool is_first = is_first_look(trial);
   const uint64_t most = tm_min_u64(all, TM_CHECK_MOST_PARTS), least = is_first ? 1 : tm_min_u64(most, LEAST_PARTS);
   const uint64_t share = is_first ? tm_min_u64(left, tm_max_u64(SHARE_NS, each_ns)) : left;
   uint64_t count = share / each_ns >= most ? most : TM_CHECK_MOST_PARTS;
@@ -113,17 +117,30 @@ static uint64_t part_at(uint64_t all, uint64_t count, uint64_t i, uint64_t turn)
 
 /* ---- looking ---- */
 
+/* In a block whose scale is subnormal nothing is as large as this: 127 times the smallest normal number of f16. */
+#define SMALL_BLOCK 0x1p-7
+
+static bool any_subnormal(const tm_format_info *info, const double *values, uint64_t count) {
+  const bool is_block = info->kind == TM_KIND_BLOCK;
+  const double smallest = is_block ? SMALL_BLOCK : tm_closeness_smallest_normal(info->format);
+  for (uint64_t i = 0; i < count; i += info->block_elements) {
+    double largest = 0;
+    for (uint64_t k = i; k < i + info->block_elements; k++) largest = fmax(largest, fabs(values[k]));
+    if (largest != 0 && largest < smallest) return true;
+  }
+  return false;
+}
+
 static bool is_subnormal_in(const tm_operand *operand, const void *first) {
-  const double smallest = tm_closeness_smallest_normal(operand->format);
-  if (smallest == 0) return false;
+  const tm_format_info *info = tm_format_find(operand->format);
+  if (info->kind != TM_KIND_FLOAT && info->kind != TM_KIND_BLOCK) return false;
   void *const pointer[1] = { (void *)(uintptr_t)first };
   double values[TM_RUN];
   tm_walk walk = tm_walk_begin(operand, operand, pointer, 1, 0);
   for (uint64_t left = operand->element_count, n; left > 0; left -= n) {
     n = tm_walk_line(&walk, tm_min_u64(left, TM_RUN));
     tm_stream_load(&walk.streams[0], walk.addresses[0], n, values);
-    for (uint64_t i = 0; i < n; i++)
-      if (values[i] != 0 && fabs(values[i]) < smallest) return true;
+    if (any_subnormal(info, values, n)) return true;
     tm_walk_advance(&walk, n);
   }
   return false;
@@ -179,11 +196,15 @@ tm_status tm_sampled_check_look(const tm_runner *runner, const tm_checked_run *r
   tm_output_parts parts;
   tm_plan_candidate *candidate = run->candidate;
   tm_trial *trial = candidate->trial;
-  const bool is_worth = left_ns(trial, atomic_load_explicit(&trial->checked_ns, memory_order_relaxed)) > EACH_NS;
+  const uint64_t least_ns = atomic_load_explicit(&candidate->check_least_ns, memory_order_relaxed);
+  const bool is_worth = left_ns(trial, atomic_load_explicit(&trial->checked_ns, memory_order_relaxed)) > tm_max_u64(least_ns, EACH_NS);
   if (!is_worth || candidate->answer.numerics == TM_NUMERICS_N4 || !tm_float_mode_is_usual()) return TM_OK;
   if (!tm_output_parts_init(&parts, run->operation)) return TM_OK;
   const uint64_t each_ns = price_each_ns(&parts), count = reserve(trial, each_ns, parts.count);
-  if (count == 0) return TM_OK;
+  if (count == 0) {
+    atomic_store(&candidate->check_least_ns, each_ns * (is_first_look(trial) ? 1 : tm_min_u64(parts.count, LEAST_PARTS)));
+    return TM_OK;
+  }
   atomic_fetch_add(&candidate->device->checked_ns, count * each_ns);
   return look_in_room(runner, run, &parts, count, error);
 }
