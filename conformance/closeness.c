@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 
 typedef struct element {
   uint64_t             index;           /* of the block, row-major */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "conformance/kernel_cases.h"
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 
 /* How far y may be from r; `terms` is the sum of the magnitudes of what was added up. */
 static inline double allowed_distance(const tm_operation *operation, const tm_answer *answer, double r, double terms) {

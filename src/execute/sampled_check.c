@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/float_mode.h"
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 #include "ops/output_parts.h"
 #include "ops/walk.h"
 #include "plugin/device.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 #include "ops/op_check.h"
 #include "ops/op_measure.h"
 #include "ops/output_terms.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "conformance/closeness.h"
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 #include "ops/output_parts.h"
 #include "ops/output_terms.h"
 

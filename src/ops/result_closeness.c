@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/closeness.h"
+#include "ops/result_closeness.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * closeness.h - is an element of a result as close to the reference's as its numerics class promises?  (types.h has the
+ * result_closeness.h - is an element of a result as close to the reference's as its numerics class promises?  (types.h has the
  * formulas.)  The one piece by which a trial, a conformance run and the checks of running work judge.
  */
-#ifndef TM_OPS_CLOSENESS_H
-#define TM_OPS_CLOSENESS_H
+#ifndef TM_OPS_RESULT_CLOSENESS_H
+#define TM_OPS_RESULT_CLOSENESS_H
 
 #include <stdbool.h>
 
