@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "base/struct_copy.h"
 #include "jobs/doubted_rows.h"
 
@@ -23,6 +24,7 @@ typedef struct kept_cell {
   } value;
   uint64_t count;               /* of an undefined one UNDEFINED */
 } kept_cell;
+_Static_assert(sizeof(kept_cell) == TM_JOB_CELL_BYTES, "what job.h says that a cell takes");
 
 #define UNDEFINED UINT64_MAX
 
@@ -60,14 +62,6 @@ struct tm_job {
 
 /* ---- life ---- */
 
-/* What is allowed is what can be changed. */
-static void name_limit(const tm_job *job, tm_error *error) {
-  char text[sizeof error->text];
-  if (job->memory->limit_bytes == 0) return;
-  (void)snprintf(text, sizeof text, "%s", error->text);
-  (void)tm_fail(error, TM_ERROR_NO_MEMORY, "%.800s; %" PRIu64 " bytes are allowed in all (--max-memory)", text, job->memory->limit_bytes);
-}
-
 static void tell_doubts(tm_job *job) {
   char text[TM_DOUBT_TEXT_BYTES];
   for (uint32_t i = 0; tm_doubted_rows_tell(&job->doubted, job->inventory, i, text); i++) tm_job_add_note(job, text);
@@ -81,7 +75,7 @@ static void *job_thread(void *argument) {
   tm_mutex_unlock(&job->lock);
   const tm_status status = job->plan.work->run(job, job->plan.state, &error);
   if (status == TM_ERROR_CANCELLED) (void)tm_fail(&error, status, "cancelled");
-  if (status == TM_ERROR_NO_MEMORY) name_limit(job, &error);
+  (void)tm_memory_name_limit(job->memory, status, &error);
   tell_doubts(job);
   tm_mutex_lock(&job->lock);
   job->status = status;
