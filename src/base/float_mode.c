@@ -21,3 +21,8 @@ void tm_float_mode_restore(const tm_float_mode *mode) {
   memcpy(&wanted, mode->opaque, sizeof wanted);
   (void)fesetmode(&wanted);
 }
+
+bool tm_float_mode_is_usual(void) {
+  const volatile float least = 0x1p-149f, smallest_normal = 0x1p-126f, half = 0.5f;
+  return fegetround() == FE_TONEAREST && least + least != 0 && smallest_normal * half != 0;
+}

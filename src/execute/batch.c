@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "execute/sampled_check.h"
 #include "plugin/answer.h"
 #include "plugin/device.h"
 
@@ -284,6 +285,27 @@ static void learn(const tm_batch *batch) {
   }
 }
 
+static void *place_of(const tm_batch *batch, const tm_batch_item *item, uint32_t operand) {
+  const tm_operation *operation = &item->candidate->operation;
+  const uint32_t area = operand < operation->input_count ? TM_BATCH_INPUTS : TM_BATCH_OUTPUTS;
+  return batch->areas[area].host + item->offsets[operand];
+}
+
+/* One wrong result and none of them is to be used. */
+static tm_status check_results(flight *f) {
+  const tm_batch *batch = f->batch;
+  for (uint32_t i = 0; i < batch->count; i++) {
+    const tm_batch_item *item = &batch->items[i];
+    const tm_operation *operation = &item->candidate->operation;
+    void *pointers[TM_MAX_OPERANDS];
+    for (uint32_t o = 0; o < operation->input_count + operation->output_count; o++) pointers[o] = place_of(batch, item, o);
+    f->blamed = i;
+    const tm_checked_run run = { item->candidate, operation, pointers, batch->taken_ns / batch->count, 1 };
+    TM_TRY(tm_sampled_check(batch->runner, &run, f->error));
+  }
+  return TM_OK;
+}
+
 tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
   tm_device_use use = tm_device_use_begin(batch->device, batch->runner->cancelled);
   use.has_own_operands = true;
@@ -300,6 +322,7 @@ tm_status tm_batch_run(tm_batch *batch, tm_error *error) {
   if (use.is_abandoned || use.queue_is_left) leave_memory(&f);
   drop_buffers(&f);
   tm_device_use_end(&use);
+  if (status == TM_OK) status = check_results(&f);
   if (status == TM_OK) learn(batch);
   else note_failure(&f, status);
   return status;
@@ -317,5 +340,6 @@ void tm_batch_outcome(const tm_batch *batch, uint32_t index, tm_run_outcome *out
   *out_outcome = (tm_run_outcome){ .device = batch->device->index, .level = item->candidate->answer.level,
                                    .numerics = item->candidate->answer.numerics,
                                    .expected_ns = tm_placement_expect(item->placement, item->candidate),
-                                   .measured_ns = batch->taken_ns / batch->count };
+                                   .measured_ns = batch->taken_ns / batch->count,
+                                   .unchecked_runs = tm_sampled_check_unchecked(item->candidate) };
 }

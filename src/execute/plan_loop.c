@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "execute/careful_replay.h"
+#include "execute/plan_check.h"
 #include "plugin/host_services.h"
 #include "tensor/shape.h"
 
@@ -293,21 +294,30 @@ static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns
   }
 }
 
-static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
-  const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
-  const uint64_t begin_ns = tm_clock_now(clock);
+static tm_status act_and_wait(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
   if (action->kind == TM_ACTION_LAUNCH) {
     const tm_status status = launch_row(l, action, 1);
     tm_float_mode_restore(&frame->mode);
-    TM_TRY(status);
-  } else {
-    TM_TRY(act(l, action));
-    const bool is_enqueued =
-        action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
-    if (is_enqueued) TM_TRY(wait(l, action->place, l->index + 1));
+    return status;
   }
-  learn(l, action, tm_clock_since(clock, begin_ns));
-  return TM_OK;
+  TM_TRY(act(l, action));
+  const bool is_enqueued =
+      action->kind == TM_ACTION_ENQUEUE || action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD;
+  return is_enqueued ? wait(l, action->place, l->index + 1) : TM_OK;
+}
+
+static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_call_frame *frame) {
+  const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
+  const bool is_launch = action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
+  tm_plan_check check = { .candidate = NULL };
+  if (is_launch) tm_plan_check_begin(&check, l->plan, action);
+  const uint64_t begin_ns = tm_clock_now(clock);
+  tm_status status = act_and_wait(l, action, frame);
+  const uint64_t taken_ns = tm_clock_since(clock, begin_ns);
+  if (status == TM_OK) learn(l, action, taken_ns);
+  if (status == TM_OK) status = tm_plan_check_end(&check, taken_ns, MEASURE_ONE_IN, l->error);
+  tm_plan_check_drop(&check);
+  return status;
 }
 
 tm_status tm_plan_loop_measured(tm_plan *plan, tm_plan_outcome *outcome, tm_loop_failure *failure) {

@@ -6,11 +6,14 @@
 
 #include "base/error.h"
 #include "execute/lowered_run.h"
+#include "execute/sampled_check.h"
 #include "execute/tile_trial.h"
 #include "plugin/device.h"
 #include "schedule/exploration.h"
 
 #define MOST_TRIES 512u
+#define STRICT_WORDS "; nobody else is asked, as this is strict"
+#define HELD_WORDS "; it may still use the operands"
 #define MOST_ASKS 3u            /* answers that keep going stale are as good as none */
 
 /* One call, whichever candidate it tries. */
@@ -54,6 +57,60 @@ static tm_status run_one(const call *c, tm_plan_candidate *candidate, tm_kernel 
   return TM_OK;
 }
 
+/* ---- is it right? ---- */
+
+/* What a lowering is of, as its kernel alone cannot be looked at: what that works on may be packed. */
+static tm_status check_lowered(const call *c, tm_checked_run *run, tm_error *error) {
+  tm_request whole = c->placement->request;
+  tm_request_set_apart(&whole);
+  tm_operation operation = tm_request_operation(&whole);
+  tm_op_normalize(&operation, whole.operands);
+  run->operation = &operation;
+  return tm_sampled_check(c->runner, run, error);
+}
+
+/* Runs that nobody measured are accounted for by the next that is. */
+static tm_status check_result(const call *c, tm_plan_candidate *candidate, const tm_kernel_run *run, tm_error *error) {
+  if (run->taken_ns == 0 || !tm_sampled_check_is_for(candidate)) return TM_OK;
+  tm_checked_run what = { .candidate = candidate, .operation = &candidate->operation, .pointers = c->pointers,
+                          .taken_ns = run->taken_ns, .run_count = c->outcome == NULL && run->run_count != 0 ? run->run_count : 1 };
+  return candidate->lowering == NULL ? tm_sampled_check(c->runner, &what, error) : check_lowered(c, &what, error);
+}
+
+/* What the device failed at in the tile; a broken promise was noted then, and of what else it may fail at the whole will tell. */
+static tm_status fail_tile(const call *c, const tm_plan_candidate *candidate, bool broke_promise, tm_status status, tm_error *own,
+                           tm_error *error) {
+  char *end = strstr(own->text, STRICT_WORDS);
+  if (end != NULL) *end = '\0';
+  if (broke_promise && c->outcome != NULL) c->outcome->fell_back = 1;
+  if (broke_promise) return tm_fail(error, TM_ERROR_PREDECESSOR, "%s", own->text);
+  const bool is_passed_on = status == TM_ERROR_CANCELLED || !tm_device_is_usable(candidate->device);
+  return is_passed_on ? tm_fail(error, status, "%s", own->text) : TM_OK;
+}
+
+/* A first look at little, where all of it could not be afforded.   TM_ERROR_PREDECESSOR: it was wrong, and that was noted.
+   TM_ERROR_DEVICE_LOST, TM_ERROR_CANCELLED */
+static tm_status check_tile(const call *c, tm_plan_candidate *candidate, tm_error *error) {
+  tm_request tile;
+  if (!tm_sampled_check_cut(candidate, &c->placement->request, &tile)) return TM_OK;
+  const uint64_t bytes = tile.operands[tile.input_count].byte_count, broken = atomic_load(&candidate->device->violation_count);
+  tm_scratch_block block = tm_scratch_take(c->runner->scratch, bytes);
+  if (block.memory == NULL) return TM_OK;
+  void *pointers[TM_MAX_OPERANDS];
+  memcpy(pointers, c->pointers, tile.input_count * sizeof *pointers);
+  pointers[tile.input_count] = block.memory;
+  tm_runner strict = *c->runner;
+  strict.is_strict = true;
+  strict.denied = NULL;
+  tm_error own = TM_ERROR_INIT;
+  const tm_status status = tm_runner_run_from(&strict, &tile, pointers, NULL, NULL, &own);
+  const bool is_held = status == TM_ERROR_INTERNAL && strstr(own.text, HELD_WORDS) != NULL;
+  if (is_held) atomic_store(&candidate->holds_operands, true);
+  else tm_scratch_give(c->runner->scratch, block);
+  if (status == TM_OK) return TM_OK;
+  return fail_tile(c, candidate, atomic_load(&candidate->device->violation_count) != broken, status, &own, error);
+}
+
 /* One try.  measured_ns counts neither what happens once, opening and preparing, nor what is learned from it. */
 static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_error *error) {
   tm_kernel *kernel = NULL;
@@ -62,7 +119,9 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   const uint64_t expected_ns = c->outcome != NULL ? tm_placement_expect(c->placement, candidate) : 0;
   const bool is_watched = has_kernel && tm_trial_is_watched(candidate->trial);
   tm_kernel_run run = { .run_count = 0 };
+  if (is_watched) TM_TRY(check_tile(c, candidate, error));
   TM_TRY(run_one(c, candidate, kernel, &run, error));
+  if (has_kernel) TM_TRY(check_result(c, candidate, &run, error));
   if (atomic_load_explicit(&candidate->lacks, memory_order_relaxed) != 0) atomic_store(&candidate->lacks, 0);
   if ((candidate->setup_count | candidate->constant_ns) != 0)
     tm_placement_pay(c->runner->table, c->placement, candidate, c->pointers, c->origins);
@@ -72,6 +131,7 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   c->outcome->expected_ns = expected_ns;
   c->outcome->device = candidate->device->index;
   c->outcome->watched |= is_watched;
+  c->outcome->unchecked_runs = has_kernel ? tm_sampled_check_unchecked(candidate) : 0;
   c->outcome->level = candidate->answer.level;
   c->outcome->numerics = candidate->answer.numerics;
   return TM_OK;
@@ -136,9 +196,9 @@ static bool is_cancelled(const tm_runner *runner) { return runner->cancelled != 
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
                            tm_error *error) {
   if (atomic_load(&candidate->holds_operands))
-    return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
+    return tm_fail(error, TM_ERROR_INTERNAL, "%s" HELD_WORDS, failed->note);
   if (!runner->is_strict) return TM_OK;
-  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s" STRICT_WORDS, failed->note);
 }
 
 static void say_next(const tm_runner *runner, const failures *failed) {

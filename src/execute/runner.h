@@ -32,6 +32,7 @@ typedef struct tm_run_outcome {
   uint32_t watched;             /* the run was one by which the device proves itself */
   uint64_t expected_ns;
   uint64_t measured_ns;
+  uint64_t unchecked_runs;      /* of this kind on the device since some of its results were looked at; 0: this one's were, or none need be */
   char     note[TM_RUN_NOTE_BYTES];
 } tm_run_outcome;
 

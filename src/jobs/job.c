@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory_limit.h"
 #include "base/struct_copy.h"
+#include "jobs/doubted_rows.h"
 
 #define MOST_NOTES 1000u
 #define ROWS_PER_CHUNK 256u
@@ -56,9 +57,15 @@ struct tm_job {
   const char  **notes;
   uint32_t      note_count;
   tm_device_usage *usage;       /* one a device; those with no operations are not shown */
+  tm_doubted_rows doubted;
 };
 
 /* ---- life ---- */
+
+static void tell_doubts(tm_job *job) {
+  char text[TM_DOUBT_TEXT_BYTES];
+  for (uint32_t i = 0; tm_doubted_rows_tell(&job->doubted, job->inventory, i, text); i++) tm_job_add_note(job, text);
+}
 
 /* Work that was done before it saw a cancel is done. */
 static void *job_thread(void *argument) {
@@ -69,6 +76,7 @@ static void *job_thread(void *argument) {
   const tm_status status = job->plan.work->run(job, job->plan.state, &error);
   if (status == TM_ERROR_CANCELLED) (void)tm_fail(&error, status, "cancelled");
   (void)tm_memory_name_limit(job->memory, status, &error);
+  tell_doubts(job);
   tm_mutex_lock(&job->lock);
   job->status = status;
   job->error = error;
@@ -301,6 +309,12 @@ void tm_job_count_use(tm_job *job, const tm_run_outcome *outcome, uint64_t bytes
   usage->busy_ns += outcome->measured_ns;
   tm_mutex_unlock(&job->lock);
   if (outcome->retries != 0) tm_job_add_note(job, outcome->note);
+}
+
+void tm_job_count_piece(tm_job *job, const tm_run_outcome *outcome, const tm_operand *read, tm_string name) {
+  tm_mutex_lock(&job->lock);
+  tm_doubted_rows_note(&job->doubted, job->inventory, outcome, read->format, name);
+  tm_mutex_unlock(&job->lock);
 }
 
 tm_status tm_job_device_usage(const tm_job *const_job, uint32_t index, tm_device_usage *out_usage) {

@@ -124,6 +124,12 @@ static tm_status make_queues(tm_device_slot *device, tm_error *error) {
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
 }
 
+/* It is what the reference is: compiled with it, tested with it, run by the same cores. */
+static bool is_own_code(const tm_device_slot *device) {
+  static const tm_identity cores = TM_HOST_CORES;
+  return device->backend->entry != NULL && device->backend->path == NULL && memcmp(&device->info.resource, &cores, sizeof cores) == 0;
+}
+
 static tm_status take_down(tm_device_slot *device, const tm_context_options *options, const tm_identity *own, bool is_clean,
                            tm_error *error) {
   TM_TRY(check_claims(device, error));
@@ -134,6 +140,7 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   identity_text(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
   device->is_watched = tm_backend_is_watched(device->backend);
+  device->is_checked = device->is_watched && !is_own_code(device);
   device->excluded_reason = tm_settings_exclude_device(options, device->backend->name, device->name);
   atomic_init(&device->state, device->excluded_reason != NULL ? TM_DEVICE_EXCLUDED : TM_DEVICE_READY);
   return TM_OK;

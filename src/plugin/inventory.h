@@ -126,6 +126,10 @@ typedef struct tm_device_slot {
   _Atomic uint64_t violation_count;
   const char      *excluded_reason;     /* NULL: it is not */
   bool             is_watched;          /* its first calls of each kind are; not those of the last resort */
+  bool             is_checked;          /* some of what it computes is computed again: all but the library's own code on the host's cores */
+  _Atomic uint64_t checked_ns;          /* the reference's price of that, and of how many parts of results */
+  _Atomic uint64_t checked_count;
+  _Atomic uint64_t wrong_count;         /* times that it was wrong */
   _Atomic bool     is_stuck;            /* a call or its work may never end: it and what it may still touch stay for ever */
   char             stuck_reason[TM_STUCK_REASON_BYTES];         /* fixed before is_stuck is set */
   tm_mutex         lock;                /* queue_freed, trials, and what was left */

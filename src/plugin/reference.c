@@ -94,6 +94,11 @@ static uint64_t estimate_ns(const tm_op_row *row, const tm_operation *operation,
   return LAUNCH_NS + (compute / 2 + move / 2) / lanes * 2;
 }
 
+uint64_t tm_reference_price_ns(const tm_operation *operation) {
+  uint64_t bytes;
+  return estimate_ns(tm_op_find(operation->op), operation, 1, &bytes);
+}
+
 /* A longer struct than ours comes from a later host; what it appended may only be ignored if it is zero. */
 static bool has_unknown_tail(const void *data, uint64_t known, uint64_t given) {
   const unsigned char *bytes = data;

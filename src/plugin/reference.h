@@ -10,6 +10,9 @@
 
 #define TM_REFERENCE_NAME "reference"
 
+/* What it takes on one core by its own formula. */
+uint64_t tm_reference_price_ns(const tm_operation *operation);
+
 const tm_plugin_header *tm_reference_plugin_query(uint32_t host_abi_major, uint32_t host_abi_minor);
 
 #endif

@@ -19,6 +19,10 @@ tm_trial *tm_trial_find(tm_device_slot *device, const tm_operation *operation) {
       trial->next = device->trials;
       atomic_init(&trial->clean_runs, 0);
       atomic_init(&trial->lasting, NULL);
+      atomic_init(&trial->worked_ns, 0);
+      atomic_init(&trial->checked_ns, 0);
+      atomic_init(&trial->check_count, 0);
+      atomic_init(&trial->unchecked_runs, 0);
       device->trials = trial;
     }
   }

@@ -17,6 +17,11 @@ typedef struct tm_trial {
   tm_work_kind     kind;
   _Atomic uint32_t clean_runs;
   _Atomic(struct tm_lasting_mark *) lasting;    /* NULL: not needed so far */
+  /* Of the checks of its results (execute/sampled_check.h). */
+  _Atomic uint64_t worked_ns;           /* that the device worked */
+  _Atomic uint64_t checked_ns;          /* what was spent on checks, by the reference's price */
+  _Atomic uint64_t check_count;
+  _Atomic uint64_t unchecked_runs;      /* since the last one */
 } tm_trial;
 
 /* The device's trial of this kind of work; lives as long as the inventory.  NULL: it is not on trial. */

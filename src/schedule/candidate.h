@@ -45,6 +45,8 @@ typedef struct tm_plan_candidate {
   _Atomic uint64_t  prepare_ns;         /* what preparing took, until that is learned */
   _Atomic uint64_t  first_ns;           /* what the first launch took */
   _Atomic uint64_t  alone_ns;           /* expected of a run by itself, when many at once took longer; 0: they did not */
+  _Atomic uint64_t  check_count;        /* times that some of its results were looked at */
+  _Atomic uint64_t  check_least_ns;     /* what the next look takes at least; 0: not known */
   _Atomic int32_t   surprises;          /* measured runs in a row that took much longer (> 0) or shorter (< 0) than was expected */
   _Atomic uint64_t  tried_ns;           /* set aside for a try that nothing was learned from yet */
   _Atomic uint32_t  lacks;              /* times in a row that it lacked memory, or that its data were no good for it */

@@ -179,6 +179,13 @@ static int are_placed(const tm_launch *launch, uint32_t granule) {
   return 1;
 }
 
+static void spoil(const fake_control *control, uint32_t op, float *y, uint64_t count, uint64_t launch) {
+  const uint64_t from = atomic_load(&control->wrong_from), end = control->wrong_end == 0 ? count : control->wrong_end;
+  if (from == 0 || launch < from || (control->wrong_op != 0 && control->wrong_op != op)) return;
+  for (uint64_t i = control->wrong_begin; i < end && i < count; i++)
+    y[control->wrong_is_last ? count - 1 - i : i] += control->wrong_by == 0 ? 1000 : control->wrong_by;
+}
+
 static tm_status launch_now(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   tm_backend *backend = backend_of(device);
   if (!are_placed(launch, backend->control->granule))
@@ -197,6 +204,7 @@ static tm_status launch_now(tm_device *device, const tm_launch *launch, tm_ticke
   const uint64_t count = backend->control->clock_ns != NULL ? 0 : kernel->count;        /* no time is to be spent */
   for (uint64_t i = 0; i < count; i++) y[i] = kernel->op == TM_OP_ADD ? a[i] + b[i] : kernel->op == TM_OP_NEG ? -a[i] : a[i];
   fake_control *control = backend->control;
+  spoil(control, kernel->op, y, count, number + 1);
   if (control->clock_ns != NULL && control->virtual_ns != NULL)
     atomic_fetch_add(control->clock_ns, control->virtual_ns(control, kernel->op, kernel->count, number));
   while (control->clock_ns == NULL && host->now_ns(host->context) - begin < control->real_ns) {

@@ -45,6 +45,14 @@ struct fake_control {
   void       *held_output;
   _Atomic uint32_t in_launch;
   _Atomic uint32_t most_in_launch;      /* at once */
+  /* What it computes wrongly: from that launch on (counted from 1; 0: nothing), of each output the elements [wrong_begin, wrong_end), counted
+     from the last one backwards if wrong_is_last; wrong_end 0: all.  By `wrong_by`, 0: by 1000. */
+  _Atomic uint64_t wrong_from;
+  uint64_t    wrong_begin;
+  uint64_t    wrong_end;
+  uint32_t    wrong_is_last;
+  uint32_t    wrong_op;         /* not 0: only there */
+  float       wrong_by;
   _Atomic int32_t  prepare_status;      /* what prepare returns instead of working; TM_OK: it works */
   _Atomic int32_t  launch_status;
   _Atomic uint64_t queries;     /* operations asked about */

@@ -82,6 +82,11 @@ static tm_status faulty_launch(tm_device *device, const tm_launch *launch, tm_ti
   const tm_status status = current()->inner->launch(device, launch, out_ticket);
   if (!spoiled) return status;
 #ifndef FAULTY_FAR
+  if (current()->kind == FAULT_WRONG) {
+    const tm_binding *output = &launch->bindings[current()->output];
+    ((unsigned char *)(void *)output->buffer)[output->offset] ^= 1u;
+    return status;
+  }
   const tm_binding *output = &launch->bindings[launch->binding_count - 1];
   memset((char *)(void *)output->buffer + output->offset, 0x6b, output->length);
 #endif

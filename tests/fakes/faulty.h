@@ -18,6 +18,7 @@ typedef enum fault_function {
 typedef enum fault_kind {
   FAULT_STATUS,                 /* returns `status` and does nothing */
   FAULT_STATUS_AFTER,           /* does its work, spoils what it wrote, and returns `status` */
+  FAULT_WRONG,                  /* does its work, spoils what it wrote, and says nothing: of launches in the host's memory */
   FAULT_HANG,
   FAULT_CRASH
 } fault_kind;
@@ -29,6 +30,7 @@ typedef struct fault_plan {
   uint64_t         last;        /* and all up to this one */
   fault_kind       kind;
   tm_status        status;
+  uint32_t         output;      /* FAULT_WRONG: the binding that is spoiled, as the last may be a workspace */
   uint32_t         keeps_costs; /* 1: prices are the backend's own; 0: it costs next to nothing, so that it is chosen */
   uint64_t         price_seed;  /* not 0: prices are random, by operation and this */
   tm_identity      uuid;        /* of devices that have none */

@@ -46,6 +46,8 @@ typedef struct stream_case {
   uint32_t         at;                  /* pieces done when this happens: */
   fake_control    *breaks;              /* it fails from then on */
   bool             waits_for_helper;
+  bool             is_lenient;          /* results may be wrong: */
+  uint32_t         wrong;               /* how many were */
   bool             helper_lacks_room;   /* to load anything, but for its first pieces */
   _Atomic uint32_t helper_loads;
   uint32_t         stop_next, stop_load, stop_done, stop_advance, cancel;
@@ -89,7 +91,10 @@ static inline tm_status load(void *context, const tm_work_stream_piece *piece, t
 static inline tm_status done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome, tm_error *error) {
   stream_case *one = context;
   const float *y = result, sign = piece->request.op == TM_OP_NEG ? -1 : 1;
-  for (uint32_t i = 0; i < ELEMENTS; i++) assert_true(y[i] == sign * one->x[piece->begin][i]);
+  bool is_right = true;
+  for (uint32_t i = 0; i < ELEMENTS; i++) is_right &= y[i] == sign * one->x[piece->begin][i];
+  assert_true(is_right || one->is_lenient);
+  one->wrong += !is_right;
   one->retries += outcome->retries;
   one->done[piece->begin]++;
   one->device[piece->begin] = outcome->device;

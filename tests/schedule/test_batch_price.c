@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "execute/batch.h"
 #include "fakes/fake_case.h"
+#include "fakes/idle_devices.h"
 
 #define RUN_NS 10000u
 
@@ -44,6 +45,7 @@ static void open_world(world *w) {
     control->user = w;
   }
   fake_case_open(&w->one, "ab", "reference");
+  allow_idle_devices(w->one.context);
   w->one.context->inventory->clock = (tm_clock){ virtual_now, w };
   w->request = (tm_request){ .op = TM_OP_NEG, .version = 1, .only_device = TM_ANY_DEVICE, .input_count = 1, .output_count = 1,
                              .worst_numerics = TM_NUMERICS_N0 };

@@ -7,6 +7,7 @@
 
 #include "api/context.h"
 #include "fakes/fake_case.h"
+#include "fakes/idle_devices.h"
 
 #define MOST_ELEMENTS 16384u
 #define SIZES 4
@@ -89,6 +90,7 @@ static void open_world(world *w, const truth *truths, uint32_t count, const uint
     control->setup_ns = control->virtual_setup_ns = setups_ns == NULL ? 0 : setups_ns[i];
   }
   fake_case_open(&w->one, count == 2 ? "ab" : "abc", "reference");
+  allow_idle_devices(w->one.context);
   w->one.context->inventory->clock = (tm_clock){ virtual_now, w };
   for (uint32_t i = 0; i < SIZES; i++) {
     w->elements[i] = MOST_ELEMENTS >> (2 * i);

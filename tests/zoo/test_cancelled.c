@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "fakes/idle_devices.h"
 #include "formats/made_safetensors.h"
 #include "formats/scratch.h"
 #include "unit/plugin/plugin_case.h"
@@ -44,7 +45,9 @@ static tm_context *open_greedy(const char *const *path, const char *state_folder
   options.allocator_context = &all_blocks;
   options.log = note_hang;
   options.log_context = hangs;
-  return open_context(&options);
+  tm_context *context = open_context(&options);
+  allow_idle_devices(context);
+  return context;
 }
 
 /* Whatever the plugin is at: the job goes, and the context, and the file of who was at work blames nobody. */
