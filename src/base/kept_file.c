@@ -43,7 +43,7 @@ static tm_status check_folder(const char *path, tm_error *error) {
   if (stat(path, &found) != 0) return fail_path(path, "cannot be used", error);
   if ((found.st_mode & S_IWOTH) != 0) return tm_fail(error, TM_ERROR_IO, "%s: anybody may write to this folder", path);
   if (found.st_uid != geteuid() && found.st_uid != 0) return tm_fail(error, TM_ERROR_IO, "%s: the folder is somebody else's", path);
-  return TM_OK;
+  return access(path, W_OK | X_OK) == 0 ? TM_OK : fail_path(path, "cannot be written", error);
 }
 
 tm_status tm_kept_folder_make(const char *folder, tm_error *error) {
@@ -115,7 +115,7 @@ typedef tm_status (*read_fn)(tm_memory *memory, int file, const char *path, uint
 static tm_status read_path(read_fn read, tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
                            tm_error *error) {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (file < 0 && errno == ENOENT) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
+  if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
   if (file < 0) return fail_path(path, "cannot be read", error);
   const tm_status status = read(memory, file, path, most_bytes, out_data, out_bytes, error);
   (void)close(file);

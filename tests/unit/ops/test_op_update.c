@@ -174,7 +174,7 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_slice_is_replaced),     cmocka_unit_test(what_is_outside_is_left_out), cmocka_unit_test(rows_go_to_their_indices),
-    cmocka_unit_test(many_rows_find_their_places), 
+    cmocka_unit_test(many_rows_find_their_places),
     cmocka_unit_test(works_in_place_and_again), cmocka_unit_test(counts_what_moves), cmocka_unit_test(blocks_move_whole),           cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
