@@ -140,7 +140,7 @@ static void measure(kernel_host *host, const pair *p, content c, timing *t) {
   for (uint32_t i = 0; i < 2; ++i) tm_operand_contiguous(p->formats[i], 1, &t->slice_elements, &operands[i], NULL);
   tm_operand_contiguous(TM_FORMAT_U64, 1, &words, &operands[2], NULL);
   const tm_operation operation = {
-    .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
+    .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = TM_COMPARISON_VERSION, .input_count = 2, .output_count = 1,
     .operands = operands,
   };
   kernel_run run;

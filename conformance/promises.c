@@ -145,7 +145,7 @@ static void check_flags(trial *t, subject *s, const tm_operation *operation, con
 }
 
 static void check_numbers(trial *t, subject *s, const tm_operation *operation) {
-  static const uint32_t versions[] = { 0, 2, 77, 0xffffffffu };
+  const uint32_t versions[] = { 0, operation->version + 1, 77, 0xffffffffu };
   static const uint32_t ops[] = { TM_OP_NONE, 15, 999, TM_OP_FOREIGN, 0xffffffffu };
   for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
     tm_operation other = *operation;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#define KNOWN_VERSION 1u
 #define KNOWN_DEMANDS TM_OPERATION_RUN_TO_RUN
 
 /* How far a row came.  Other formats on a device that lacks what the row needs is less than other formats alone, which a
@@ -105,6 +104,8 @@ static int is_further(const verdict *a, const verdict *b) {
   return a->reached > b->reached || (a->reached == b->reached && a->matched > b->matched);
 }
 
+static uint32_t known_version(uint32_t op) { return op == TM_OP_COMPARE_TENSORS ? TM_COMPARISON_VERSION : 1; }
+
 /* Of a struct newer than this code, or asking for what it does not know; such an operation gets no row at all. */
 static uint32_t foreign_reasons(const tm_operation *operation) {
   if (operation->struct_size < sizeof *operation) return TM_REASON_OPERATION;
@@ -113,7 +114,7 @@ static uint32_t foreign_reasons(const tm_operation *operation) {
     return TM_REASON_SIZE;
   }
   if ((operation->flags & ~(TM_OPERATION_FACTS | KNOWN_DEMANDS)) != 0) return TM_REASON_DEMAND;
-  return operation->version == KNOWN_VERSION ? 0 : TM_REASON_OPERATION;
+  return operation->version == known_version(operation->op) ? 0 : TM_REASON_OPERATION;
 }
 
 /* Judges every row of the operation; stops at the first yes. */

@@ -25,7 +25,7 @@
 
 /* Words (u64) of a part's result in the workspace. */
 #define STATS_PART_WORDS 11u
-#define COMPARISON_PART_WORDS 9u
+#define COMPARISON_PART_WORDS 13u
 
 /* The numbers of formats and operations are those of types.h. */
 #define FORMAT_F64        1u

@@ -14,7 +14,6 @@
 typedef struct lane_result {
   cpu_compare_state state;
   uint64_t          words[4][TM_SUM_WORDS];     /* of the four sums, superblock by superblock */
-  uint64_t          by_lanes;   /* so many superblocks of quants are not worth a try without lanes */
 } lane_result;
 
 typedef struct compare_job {
@@ -26,6 +25,16 @@ typedef struct compare_job {
 } compare_job;
 
 /* ---- one block ---- */
+
+static uint64_t bytes_of(const cpu_compare_format *f, uint64_t elements) { return elements / f->elements * f->bytes; }
+
+/* From the first pair that differs on there are three sums. */
+static void unfold(cpu_compare_state *state) {
+  if (!state->is_alike) return;
+  memcpy(state->lanes.dot, state->lanes.norm_a, sizeof state->lanes.dot);
+  memcpy(state->lanes.norm_b, state->lanes.norm_a, sizeof state->lanes.norm_b);
+  state->is_alike = 0;
+}
 
 static int fits_f32(const cpu_compare_format *f) { return f->to_f32 != NULL || f->format == TM_FORMAT_F32; }
 
@@ -65,6 +74,45 @@ static uint64_t count_equal_bytes(const unsigned char *a, const unsigned char *b
   return equal;
 }
 
+/* Of two floats of 16 bits or less. */
+static int are_short(const compare_job *job) { return job->formats[0]->is_short_float && job->formats[1]->is_short_float; }
+
+static int add_f16(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  if (cpu_compare_add_equal_f16(a, b, state)) return 1;
+  unfold(state);
+  return job->kernels->add_f16(a, b, state);
+}
+
+/* Two of one format, as long as nothing is special about the block. */
+static int add_same_short(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
+  const cpu_compare_format *f = job->formats[0];
+  unsigned char wide[2][2 * BLOCK];
+  if (f->format == TM_FORMAT_F16) return add_f16(job, a, b, state);
+  if (f->to_f16 != NULL) {
+    f->to_f16(a, wide[0]);
+    f->to_f16(b, wide[1]);
+    return add_f16(job, wide[0], wide[1], state);
+  }
+  if (cpu_compare_add_equal_bf16(a, b, state)) return 1;
+  unfold(state);
+  return job->kernels->add_bf16(a, b, state);
+}
+
+static void add_short(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
+  const cpu_compare_format *f = job->formats[0], *g = job->formats[1];
+  float a[BLOCK], b[BLOCK];
+  if (f == g && add_same_short(job, data_a, data_b, state)) return;
+  f->to_f32(data_a, a);
+  if (f == g && job->kernels->same_bytes(data_a, data_b, bytes_of(f, BLOCK))) {
+    cpu_compare_add_equal_chains(a, state);
+    return;
+  }
+  unfold(state);
+  g->to_f32(data_b, b);
+  state->equal += f == g ? cpu_compare_count_same(a, b) : cpu_compare_count_f32(a, b);
+  cpu_compare_add_chains(a, b, state);
+}
+
 /* The kernels count equal bits of what is decoded. */
 static void add_f32(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
   float buffer_a[BLOCK], buffer_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
@@ -77,15 +125,6 @@ static void add_f32(const compare_job *job, const unsigned char *data_a, const u
   if (job->formats[0] != job->formats[1] && state->equal - equal != BLOCK) state->equal = equal + cpu_compare_count_f32(a, b);
   if (job->formats[0] == job->formats[1] && job->formats[0]->format == TM_FORMAT_BOOL)
     state->equal = equal + count_equal_bytes(data_a, data_b);
-}
-
-/* By a function for the format itself, as long as there is one and nothing special about the block. */
-static int add_undecoded(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  const cpu_compare_kernels *k = job->kernels;
-  if (job->formats[0] != job->formats[1]) return 0;
-  if (job->formats[0]->format == TM_FORMAT_BF16) return k->add_bf16 != NULL && k->add_bf16(a, b, state);
-  if (job->formats[0]->format == TM_FORMAT_F16) return k->add_f16 != NULL && k->add_f16(a, b, state);
-  return 0;
 }
 
 static void add_f64(const compare_job *job, const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state) {
@@ -103,28 +142,19 @@ static void add_f64(const compare_job *job, const unsigned char *data_a, const u
   if (job->formats[0] != job->formats[1] && state->equal - equal != BLOCK) state->equal = equal + cpu_compare_count_f64(a, b);
 }
 
-static uint64_t bytes_of(const cpu_compare_format *f, uint64_t elements) { return elements / f->elements * f->bytes; }
-
-/* From the first pair that differs on there are three sums. */
-static void unfold(cpu_compare_state *state) {
-  if (!state->is_alike) return;
-  memcpy(state->lanes.dot, state->lanes.norm_a, sizeof state->lanes.dot);
-  memcpy(state->lanes.norm_b, state->lanes.norm_a, sizeof state->lanes.norm_b);
-  state->is_alike = 0;
-}
-
 static void add_block(const compare_job *job, const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
   const cpu_compare_format *const *f = job->formats;
   const int narrow = fits_f32(f[0]) && fits_f32(f[1]);
-  if (f[0] == f[1] && job->kernels->same_bytes(a, b, bytes_of(f[0], BLOCK))) {
+  if (are_short(job)) {
+    add_short(job, a, b, state);
+  } else if (f[0] == f[1] && job->kernels->same_bytes(a, b, bytes_of(f[0], BLOCK))) {
     if (narrow) add_equal_f32(job, a, state);
     else add_equal_f64(job, a, state);
-    return;
+  } else {
+    unfold(state);
+    if (narrow) add_f32(job, a, b, state);
+    else add_f64(job, a, b, state);
   }
-  unfold(state);
-  if (add_undecoded(job, a, b, state)) return;
-  if (narrow) add_f32(job, a, b, state);
-  else add_f64(job, a, b, state);
 }
 
 /* ---- superblocks and threads ---- */
@@ -160,51 +190,36 @@ static void add_superblock(const compare_job *job, uint64_t begin, uint64_t coun
   unfold(state);
 }
 
-#define BY_LANES 15             /* superblocks, after one whose sums would have been rounded */
-
-/* A whole superblock of one block format without lanes; 0 leaves everything but the maxima, which are right, as it was. */
-static int add_quants(const compare_job *job, uint64_t begin, cpu_compare_state *state, double out_sums[4]) {
+/* Of one block format on both sides. */
+static void add_quants(const compare_job *job, uint64_t begin, uint64_t count, lane_result *result) {
   const cpu_compare_format *f = job->formats[0];
   const unsigned char *a = job->data[0] + bytes_of(f, begin), *b = job->data[1] + bytes_of(f, begin);
-  const uint64_t bytes = bytes_of(f, BLOCK), equal = state->equal;
-  cpu_compare_totals totals;
-  cpu_compare_start_totals(&totals);
-  int is_good = 1;
-  for (int i = 0; i < TM_SUM_SUPERBLOCK / BLOCK && is_good; ++i, a += bytes, b += bytes) {
-    if (job->kernels->same_bytes(a, b, bytes)) {
-      state->equal += BLOCK;
-      is_good = cpu_compare_add_equal_quants(a, f->bytes, &totals);
-    } else {
-      is_good = cpu_compare_add_quants(job->kernels, a, b, f->bytes, state, &totals);
-    }
-  }
-  if (is_good && cpu_compare_end_totals(&totals, out_sums)) return 1;
-  state->equal = equal;
-  return 0;
+  const uint64_t whole = count / BLOCK * BLOCK, rest = count - whole;
+  unsigned char filled[2][BLOCK * sizeof(double)];
+  cpu_compare_add_quants(job->kernels, f, a, b, whole / BLOCK, &result->state, result->words);
+  if (rest == 0) return;
+  fill_up(f, a + bytes_of(f, whole), rest, filled[0]);
+  fill_up(f, b + bytes_of(f, whole), rest, filled[1]);
+  cpu_compare_add_quants(job->kernels, f, filled[0], filled[1], 1, &result->state, result->words);
+  result->state.equal -= BLOCK - rest;
 }
 
-/* The sums of one superblock. */
-static void sum_superblock(const compare_job *job, uint64_t first, uint64_t count, lane_result *result, double out_sums[4]) {
+static void add_part(const compare_job *job, uint64_t begin, uint64_t count, lane_result *result) {
   const cpu_compare_lanes *lanes = &result->state.lanes;
   const double *const sums[] = { lanes->squared, lanes->dot, lanes->norm_a, lanes->norm_b };
-  const int are_quants = job->formats[0] == job->formats[1] && job->formats[0]->elements > 1 && count == TM_SUM_SUPERBLOCK;
-  if (are_quants && result->by_lanes == 0) {
-    if (add_quants(job, first, &result->state, out_sums)) return;
-    result->by_lanes = BY_LANES + 1;
+  if (job->formats[0] == job->formats[1] && job->formats[0]->elements > 1) {
+    add_quants(job, begin, count, result);
+    return;
   }
-  result->by_lanes -= result->by_lanes > 0;
-  add_superblock(job, first, count, &result->state);
-  for (int i = 0; i < 4; ++i) out_sums[i] = tm_sum_of_lanes(sums[i]);
+  add_superblock(job, begin, count, &result->state);
+  for (int i = 0; i < 4; ++i) tm_sum_add(result->words[i], tm_sum_of_lanes(sums[i]));
 }
 
 static void run_range(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
   const compare_job *job = argument;
-  lane_result *result = &job->lanes[lane];
-  double sums[4];
   for (uint64_t s = begin; s < end; ++s) {
     const uint64_t first = s * TM_SUM_SUPERBLOCK, left = job->count - first;
-    sum_superblock(job, first, left < TM_SUM_SUPERBLOCK ? left : TM_SUM_SUPERBLOCK, result, sums);
-    for (int i = 0; i < 4; ++i) tm_sum_add(result->words[i], sums[i]);
+    add_part(job, first, left < TM_SUM_SUPERBLOCK ? left : TM_SUM_SUPERBLOCK, &job->lanes[lane]);
   }
 }
 
@@ -266,19 +281,20 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
 
 /* Picoseconds a pair where memory does not limit it and all pairs differ. */
 typedef struct pair_cost {
-  uint32_t f32, quants;
+  uint32_t f32, short_floats, quants;
 } pair_cost;
 
-#define AVX2_COST   ((pair_cost){ 460, 300 })
-#define AVX512_COST ((pair_cost){ 360, 275 })
+#define AVX2_COST   ((pair_cost){ 460, 220, 230 })
+#define AVX512_COST ((pair_cost){ 360, 160, 190 })
 #define F64_PS   550u
 #define WIDEN_PS 100u
 
 static uint32_t pair_ps(const tm_operation *operation, pair_cost c) {
   const cpu_compare_format *a = cpu_compare_format_find(operation->operands[0].format);
   const cpu_compare_format *b = cpu_compare_format_find(operation->operands[1].format);
-  if (a == b && a->elements > 1) return c.quants;
   const uint32_t decoding = a->decode_ps + b->decode_ps;
+  if (a == b && a->elements > 1) return c.quants;
+  if (a == b && a->is_short_float) return c.short_floats + (a->to_f16 != NULL ? decoding : 0);
   return fits_f32(a) && fits_f32(b) ? c.f32 + decoding : F64_PS + decoding + (fits_f32(a) || fits_f32(b) ? WIDEN_PS : 0);
 }
 
@@ -297,7 +313,9 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
 }
 
 static void run_avx2(const cpu_call *call) { run(call, &cpu_compare_avx2); }
-static void run_avx512(const cpu_call *call) { run(call, &cpu_compare_avx512); }
+static void run_avx512(const cpu_call *call) {
+  run(call, __builtin_cpu_supports("avx512vnni") ? &cpu_compare_vnni : &cpu_compare_avx512);
+}
 
 #define ROW(set, suffix)                                                                                                     \
   { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_NONE, TM_FORMAT_NONE, TM_FORMAT_U64 }, .isa = (set),                 \

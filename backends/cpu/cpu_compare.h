@@ -7,6 +7,7 @@
  *
  *   the same bytes:  decode one side  -> add_equal_*  -> norm_a, which is dot and norm_b as well
  *   others:          decode both      -> add_*        -> four sums, largest differences
+ *   two floats of 16 bits or less: by chains of f32 (cpu_compare_chains.c); as they lie where nothing is special about a block
  */
 #ifndef CPU_COMPARE_H
 #define CPU_COMPARE_H
@@ -24,11 +25,19 @@ typedef struct cpu_compare_lanes {
   double squared[TM_SUM_LANES], dot[TM_SUM_LANES], norm_a[TM_SUM_LANES], norm_b[TM_SUM_LANES];
 } cpu_compare_lanes;
 
+/* Which pairs of 16-bit floats, by their bits, have no larger quotient than `best` (cpu_compare_window.c).  Zeros are one: for 0. */
+typedef struct cpu_compare_window {
+  double   best;
+  uint16_t near;                /* such as have |x - y| <= near in the circle of 16 bits, */
+  uint16_t small;               /* and 2 x >= small, unless they are equal */
+} cpu_compare_window;
+
 typedef struct cpu_compare_state {
-  uint64_t          equal, nonfinite;
-  double            max_abs, max_rel;
-  uint64_t          is_alike;   /* 1: all pairs of the superblock so far had equal bits; dot and norm_b are not kept */
-  cpu_compare_lanes lanes;      /* of one superblock, +0 when it starts */
+  uint64_t           equal, nonfinite;
+  double             max_abs, max_rel;
+  cpu_compare_window window;    /* of a quotient up to max_rel */
+  uint64_t           is_alike;  /* 1: all pairs of the superblock so far had equal bits; dot and norm_b are not kept */
+  cpu_compare_lanes  lanes;     /* of one superblock, +0 when it starts */
 } cpu_compare_state;
 
 /* 512 elements of blocks with scales. */
@@ -41,7 +50,7 @@ typedef struct cpu_compare_quants {
   unsigned char        unpacked[TM_SUM_BLOCK];          /* the integers, where the format has them in another form */
 } cpu_compare_quants;
 
-/* Sums of one superblock in no particular order (cpu_compare_blocks.c), in eight parts each. */
+/* Sums of one superblock in no order (cpu_compare_blocks.c), in eight parts each. */
 typedef struct cpu_compare_totals {
   double   dot[8], norm_a[8], norm_b[8];
   double   same[8];                     /* of blocks with equal bytes: belongs to all three */
@@ -54,7 +63,7 @@ typedef struct cpu_compare_totals {
 typedef struct cpu_compare_kernels {
   int (*add_f32)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
   int (*add_f64)(const void *a, const void *b, int is_masked, cpu_compare_state *state);
-  /* Of blocks as they lie, which are not masked: 0 leaves the state as it was.  NULL: there is no such short cut. */
+  /* Of blocks as they lie, in which nothing is special: 0 leaves the state as it was. */
   int (*add_bf16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
   int (*add_f16)(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
   /* Of pairs of which both sides are `a`. */
@@ -62,6 +71,7 @@ typedef struct cpu_compare_kernels {
   int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
   /* Whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of equal pairs. */
   int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
+  int has_vnni;                 /* dot products of bytes in one instruction */
   /* Whether all bytes are the same; stops early. */
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
 } cpu_compare_kernels;
@@ -80,8 +90,22 @@ static inline double cpu_compare_margin(double best) {
 
 extern const cpu_compare_kernels cpu_compare_avx2;
 extern const cpu_compare_kernels cpu_compare_avx512;
+extern const cpu_compare_kernels cpu_compare_vnni;      /* AVX-512 and more */
+
+/* If the largest of a sum's 32 chains of squares, folded to 16, is in [least, most), then the largest of its 512 terms is such that
+   it goes by chains (canonical_sum.h); and then nothing is infinite or NaN. */
+#define CPU_COMPARE_CHAIN_LEAST 0x1p-90f
+#define CPU_COMPARE_CHAIN_MOST  0x1p110f
 
 /* Of AVX2, for both. */
+void cpu_compare_open_window(int is_f16, cpu_compare_state *state);     /* for its max_rel */
+int cpu_compare_add_equal_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);    /* if they are */
+int cpu_compare_add_equal_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+int cpu_compare_add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+int cpu_compare_add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state);
+void cpu_compare_find_largest_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state);
+void cpu_compare_add_chains(const float *a, const float *b, cpu_compare_state *state);   /* all but equal pairs */
+void cpu_compare_add_equal_chains(const float *a, cpu_compare_state *state);
 void cpu_compare_find_largest(const void *a, const void *b, cpu_compare_state *state); /* the maxima, by a finite block of f32 */
 int cpu_compare_add_equal_f32(const void *a, int is_masked, cpu_compare_state *state);
 int cpu_compare_add_f64(const void *a, const void *b, int is_masked, cpu_compare_state *state);
@@ -91,17 +115,17 @@ int cpu_compare_add_equal_f64(const void *a, int is_masked, cpu_compare_state *s
 uint64_t cpu_compare_mask_f32(const void *a, const void *b, float *out_a, float *out_b);
 uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out_a, double *out_b);
 
+uint64_t cpu_compare_count_same(const void *a, const void *b);   /* pairs of f32 with equal bits */
+
 /* Pairs of two formats with equal values: 0 and -0 are equal, and so is any NaN to another one. */
 uint64_t cpu_compare_count_f32(const void *a, const void *b);
 uint64_t cpu_compare_count_f64(const void *a, const void *b);
 
-/* 512 elements in blocks of q8_0 or q4_0.  0: they cannot be summed so, and the superblock must be done by lanes from its start. */
-int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
-                           uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals);
-int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals);
-void cpu_compare_start_totals(cpu_compare_totals *totals);
-/* Gives sums in the order of cpu_compare_lanes; 0 if some may have been rounded. */
-int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]);
+/* Adds what goes into the totals, and the figures if the integers tell them, or else returns 0; is_summed: 0 if the totals are spoiled,
+   as by any integer that is -128.  Of equal blocks there are no figures: whether they are summed. */
+int cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni, cpu_compare_state *state,
+                             cpu_compare_totals *totals, int *out_is_summed);
+int cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
                             uint64_t *equal);
 
@@ -113,9 +137,15 @@ typedef struct cpu_compare_format {
   uint32_t decode_ps;           /* picoseconds an element, for estimates */
   uint8_t  zero_byte;           /* of a block format: of integers that are 0 */
   uint8_t  is_wide_integer;     /* f64 does not hold all of it */
+  uint8_t  is_short_float;      /* of 16 bits or less: two of them are summed by chains of f32 */
   void   (*to_f32)(const unsigned char *data, float *to);       /* NULL: it is f32, or does not fit */
+  void   (*to_f16)(const unsigned char *data, unsigned char *to);       /* of 8-bit floats: other bits where theirs are others */
   void   (*to_f64)(const unsigned char *data, double *to);      /* NULL: it fits f32, or is f64 */
 } cpu_compare_format;
+
+/* So many times 512 elements of one block format, up to a superblock; the sums go to `words` in the order of cpu_compare_lanes. */
+void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *a,
+                            const unsigned char *b, uint64_t chunks, cpu_compare_state *state, uint64_t (*words)[TM_SUM_WORDS]);
 
 /* A block of which one side or both are wide integers; a, b: its values as f64, of any alignment. */
 void cpu_compare_add_wide(const cpu_compare_format *const *formats, const unsigned char *data_a, const unsigned char *data_b,

@@ -165,6 +165,8 @@ static CPU_AVX2 int same_bytes(const unsigned char *a, const unsigned char *b, u
 
 const cpu_compare_kernels cpu_compare_avx2 = {
   .add_f32 = add_f32,
+  .add_bf16 = cpu_compare_add_bf16,
+  .add_f16 = cpu_compare_add_f16,
   .add_f64 = cpu_compare_add_f64,
   .add_equal_f32 = cpu_compare_add_equal_f32,
   .add_equal_f64 = cpu_compare_add_equal_f64,

@@ -4,9 +4,8 @@
  * four sums fit, and where 512 bits go through the same units in two turns, 256 keep more of them busy.  As
  * cpu_compare_avx2.c otherwise.
  *
- * 16-bit blocks are widened into buffers here, where the loop that needs their bytes for other things has them.  bf16 comes
- * apart in the order that is cheapest: of 32 elements the even ones by a shift, then the odd ones by a mask.  The lanes stand
- * in that order while such a block runs.
+ * Chains of f32 are on vectors of 512 bits, of which a conversion needs fewer.  bf16 comes apart in the order that is cheapest:
+ * of 32 elements the even ones by a shift, then the odd ones by a mask; a block's chains are put in order at its end.
  */
 #include <string.h>
 
@@ -26,37 +25,16 @@ typedef struct quarter {
   __m256d squared, dot, norm_a, norm_b;
 } quarter;
 
-/* Lanes 8 * at .. 8 * at + 7 as two quarters, in order or first the even ones. */
-INLINE_512 __m256d first_lanes(const double *lanes, int even) {
-  const __m256d low = cpu_load_pd(lanes), high = cpu_load_pd(lanes + 4);
-  return even ? _mm256_permutex2var_pd(low, _mm256_setr_epi64x(0, 2, 4, 6), high) : low;
-}
-INLINE_512 __m256d second_lanes(const double *lanes, int even) {
-  const __m256d low = cpu_load_pd(lanes), high = cpu_load_pd(lanes + 4);
-  return even ? _mm256_permutex2var_pd(low, _mm256_setr_epi64x(1, 3, 5, 7), high) : high;
-}
-INLINE_512 void store_lanes(double *lanes, __m256d first, __m256d second, int even) {
-  _mm256_storeu_pd(lanes, even ? _mm256_permutex2var_pd(first, _mm256_setr_epi64x(0, 4, 1, 5), second) : first);
-  _mm256_storeu_pd(lanes + 4, even ? _mm256_permutex2var_pd(first, _mm256_setr_epi64x(2, 6, 3, 7), second) : second);
-}
-
-INLINE_512 quarter load_first(const cpu_compare_lanes *l, int at, int even) {
+INLINE_512 quarter load_quarter(const cpu_compare_lanes *l, int at) {
   return (quarter){
-    first_lanes(l->squared + at, even), first_lanes(l->dot + at, even),
-    first_lanes(l->norm_a + at, even), first_lanes(l->norm_b + at, even),
+    cpu_load_pd(l->squared + at), cpu_load_pd(l->dot + at), cpu_load_pd(l->norm_a + at), cpu_load_pd(l->norm_b + at),
   };
 }
-INLINE_512 quarter load_second(const cpu_compare_lanes *l, int at, int even) {
-  return (quarter){
-    second_lanes(l->squared + at, even), second_lanes(l->dot + at, even),
-    second_lanes(l->norm_a + at, even), second_lanes(l->norm_b + at, even),
-  };
-}
-INLINE_512 void store_quarters(cpu_compare_lanes *l, int at, const quarter *first, const quarter *second, int even) {
-  store_lanes(l->squared + at, first->squared, second->squared, even);
-  store_lanes(l->dot + at, first->dot, second->dot, even);
-  store_lanes(l->norm_a + at, first->norm_a, second->norm_a, even);
-  store_lanes(l->norm_b + at, first->norm_b, second->norm_b, even);
+INLINE_512 void store_quarter(const quarter *q, cpu_compare_lanes *l, int at) {
+  _mm256_storeu_pd(l->squared + at, q->squared);
+  _mm256_storeu_pd(l->dot + at, q->dot);
+  _mm256_storeu_pd(l->norm_a + at, q->norm_a);
+  _mm256_storeu_pd(l->norm_b + at, q->norm_b);
 }
 
 typedef struct largest {
@@ -86,28 +64,22 @@ typedef struct all_lanes {
   quarter p, q, r, s;
 } all_lanes;
 
-INLINE_512 all_lanes load_all(const cpu_compare_lanes *l, int even) {
-  return (all_lanes){ load_first(l, 0, even), load_second(l, 0, even), load_first(l, 8, even), load_second(l, 8, even) };
-}
-
 /* Stores nothing and returns 0 if something is not finite. */
-INLINE_512 int store_all(cpu_compare_lanes *l, const all_lanes *all, int even) {
+INLINE_512 int store_all(cpu_compare_lanes *l, const all_lanes *all) {
   const __m256d low = _mm256_add_pd(all->p.squared, all->q.squared), high = _mm256_add_pd(all->r.squared, all->s.squared);
   if (!is_finite(_mm256_add_pd(low, high))) return 0;
-  store_quarters(l, 0, &all->p, &all->q, even);
-  store_quarters(l, 8, &all->r, &all->s, even);
+  store_quarter(&all->p, l, 0);
+  store_quarter(&all->q, l, 4);
+  store_quarter(&all->r, l, 8);
+  store_quarter(&all->s, l, 12);
   return 1;
 }
 
-/* Thirty-two pairs, in order or first the even ones. */
-INLINE_512 void add_32(all_lanes *all, largest *l, const float *a, const float *b, int even) {
-  const int second = even ? 16 : 4, third = even ? 4 : 8, next = even ? 8 : 16;
-  for (int i = 0; i <= next; i += next) {
-    add_four(&all->p, l, load_four(a + i), load_four(b + i));
-    add_four(&all->q, l, load_four(a + i + second), load_four(b + i + second));
-    add_four(&all->r, l, load_four(a + i + third), load_four(b + i + third));
-    add_four(&all->s, l, load_four(a + i + second + third), load_four(b + i + second + third));
-  }
+INLINE_512 void add_sixteen(all_lanes *all, largest *l, const float *a, const float *b) {
+  add_four(&all->p, l, load_four(a), load_four(b));
+  add_four(&all->q, l, load_four(a + 4), load_four(b + 4));
+  add_four(&all->r, l, load_four(a + 8), load_four(b + 8));
+  add_four(&all->s, l, load_four(a + 12), load_four(b + 12));
 }
 
 INLINE_512 largest start_largest(const cpu_compare_state *state) {
@@ -118,17 +90,17 @@ INLINE_512 largest start_largest(const cpu_compare_state *state) {
 }
 
 /* Returns 0 and adds nothing if something is not finite; looks for the largest differences if there are larger ones. */
-INLINE_512 int add_values(const float *a, const float *b, int even, int is_prefetching, cpu_compare_state *state) {
-  all_lanes all = load_all(&state->lanes, even);
+INLINE_512 int add_values(const float *a, const float *b, cpu_compare_state *state) {
+  all_lanes all = {
+    load_quarter(&state->lanes, 0), load_quarter(&state->lanes, 4), load_quarter(&state->lanes, 8), load_quarter(&state->lanes, 12),
+  };
   largest l = start_largest(state);
-  for (int i = 0; i < BLOCK; i += 32) {
-    for (int line = i; is_prefetching && line < i + 32; line += 16) {
-      CPU_COMPARE_PREFETCH(a + line);
-      CPU_COMPARE_PREFETCH(b + line);
-    }
-    add_32(&all, &l, a + i, b + i, even);
+  for (int i = 0; i < BLOCK; i += 16) {
+    CPU_COMPARE_PREFETCH(a + i);
+    CPU_COMPARE_PREFETCH(b + i);
+    add_sixteen(&all, &l, a + i, b + i);
   }
-  if (!store_all(&state->lanes, &all, even)) return 0;
+  if (!store_all(&state->lanes, &all)) return 0;
   if (_mm256_movepi64_mask(l.more) != 0) cpu_compare_find_largest(a, b, state);
   return 1;
 }
@@ -143,52 +115,133 @@ static CPU_AVX512 uint64_t count_equal(const float *a, const float *b) {
 }
 
 static CPU_AVX512 int add_f32(const void *a, const void *b, int is_masked, cpu_compare_state *state) {
-  const int is_added = add_values(a, b, 0, 1, state);
+  const int is_added = add_values(a, b, state);
   if (!is_masked) state->equal += count_equal(a, b);
   return is_added;
 }
 
-/* Widens 32 elements.  That the processor quiets NaN does no harm: equal bits are counted before, and blocks with a NaN are
-   not added here. */
-INLINE_512 void widen_32(__m512i v, int is_f16, float *to) {
-  if (is_f16) {
-    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm512_castsi512_si256(v)));
-    _mm512_storeu_ps(to + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1)));
-  } else {
-    _mm512_storeu_si512(to, _mm512_slli_epi32(v, 16));
-    _mm512_storeu_si512(to + 16, _mm512_and_si512(v, _mm512_set1_epi32((int32_t)0xffff0000)));
-  }
+/* ---- pairs of 16 bits ---- */
+
+/* Two vectors of each sum's chains: of bf16 the even ones and the odd ones. */
+typedef struct chains {
+  __m512  squared[2], dot[2], norm_a[2], norm_b[2];
+  __m512i farthest;             /* bits of the largest squares */
+} chains;
+
+INLINE_512 void chain_sixteen(chains *c, int k, __m512 x, __m512 y) {
+  const __m512 difference = _mm512_sub_ps(x, y), square = _mm512_mul_ps(difference, difference);
+  c->farthest = _mm512_max_epu32(c->farthest, _mm512_castps_si512(square));
+  c->squared[k] = _mm512_add_ps(c->squared[k], square);
+  c->dot[k] = _mm512_fmadd_ps(x, y, c->dot[k]);
+  c->norm_a[k] = _mm512_fmadd_ps(x, x, c->norm_a[k]);
+  c->norm_b[k] = _mm512_fmadd_ps(y, y, c->norm_b[k]);
 }
 
-/* Widens both blocks and returns the number of pairs of equal bits. */
-INLINE_512 uint64_t widen_blocks(const unsigned char *a, const unsigned char *b, int is_f16, float *to_a, float *to_b) {
-  const __m512i one = _mm512_set1_epi16(1);
-  __m512i equal = _mm512_setzero_si512();
-  for (int i = 0; i < BLOCK; i += 32) {
-    CPU_COMPARE_PREFETCH(a + 2 * i);
-    CPU_COMPARE_PREFETCH(b + 2 * i);
-    const __m512i x = load_bits(a + 2 * i), y = load_bits(b + 2 * i);
-    equal = _mm512_mask_add_epi16(equal, _mm512_cmpeq_epi16_mask(x, y), equal, one);
-    widen_32(x, is_f16, to_a + i);
-    widen_32(y, is_f16, to_b + i);
-  }
-  return (uint64_t)(int64_t)_mm512_reduce_add_epi32(_mm512_madd_epi16(equal, one));
+/* As text: what clang 14 sees it takes apart into halves. */
+INLINE_512 __m512 widen_f16(const unsigned char *from) {
+  __m512 wide;
+  __asm__("vcvtph2ps %1, %0" : "=v"(wide) : "m"(*(const __m256i_u *)(const void *)from));
+  return wide;
 }
 
-INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state) {
-  float wide_a[BLOCK] __attribute__((aligned(64))), wide_b[BLOCK] __attribute__((aligned(64)));
-  const uint64_t equal = widen_blocks(a, b, is_f16, wide_a, wide_b);
-  if (!add_values(wide_a, wide_b, !is_f16, 0, state)) return 0;
-  state->equal += equal;
+INLINE_512 __m512 first_half(__m512i v, const unsigned char *from, int is_f16) {
+  return is_f16 ? widen_f16(from) : _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+}
+INLINE_512 __m512 second_half(__m512i v, const unsigned char *from, int is_f16) {
+  return is_f16 ? widen_f16(from + 32) : _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int32_t)0xffff0000)));
+}
+
+/* What is looked at in 16 bits (cpu_compare_chains.c: the window). */
+typedef struct pair_look {
+  __m512i apart, smallest, changed;
+} pair_look;
+
+INLINE_512 void look_at(pair_look *l, __m512i x, __m512i y, int has_small) {
+  const __m512i one = _mm512_set1_epi16(1), apart = _mm512_abs_epi16(_mm512_sub_epi16(x, y));
+  l->apart = _mm512_max_epu16(l->apart, apart);
+  if (!has_small) {
+    l->changed = _mm512_add_epi16(l->changed, _mm512_min_epu16(apart, one));
+    return;
+  }
+  const __mmask32 differ = _mm512_test_epi16_mask(apart, apart);
+  l->smallest = _mm512_mask_min_epu16(l->smallest, differ, l->smallest, _mm512_add_epi16(x, x));
+  l->changed = _mm512_mask_add_epi16(l->changed, differ, l->changed, one);
+}
+
+/* The sums of chain l and chain l + 16, by l. */
+INLINE_512 __m512 fold(const __m512 *c, int is_f16) {
+  if (is_f16) return _mm512_add_ps(c[0], c[1]);
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return _mm512_add_ps(_mm512_permutex2var_ps(c[0], low, c[1]), _mm512_permutex2var_ps(c[0], high, c[1]));
+}
+
+INLINE_512 void add_to_lanes(double *lanes, __m512 sums) {
+  const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(sums)), high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(sums, 1));
+  _mm512_storeu_pd(lanes, _mm512_add_pd(_mm512_loadu_pd(lanes), low));
+  _mm512_storeu_pd(lanes + 8, _mm512_add_pd(_mm512_loadu_pd(lanes + 8), high));
+}
+
+INLINE_512 int has_size(__m512 sums) { return _mm512_cmp_ps_mask(sums, _mm512_set1_ps(CPU_COMPARE_CHAIN_LEAST), _CMP_GE_OQ) != 0; }
+
+/* Returns 0 and adds nothing unless it is sure that all four sums go by chains. */
+INLINE_512 int end_chains(const chains *c, int is_f16, cpu_compare_lanes *lanes) {
+  const __m512 squared = fold(c->squared, is_f16), norm_a = fold(c->norm_a, is_f16), norm_b = fold(c->norm_b, is_f16);
+  const __m512 norms = _mm512_add_ps(norm_a, norm_b);
+  if (_mm512_cmp_ps_mask(norms, _mm512_set1_ps(CPU_COMPARE_CHAIN_MOST), _CMP_NLT_UQ) != 0) return 0;
+  if (!is_f16 && (!has_size(squared) || !has_size(norm_a) || !has_size(norm_b))) return 0;
+  add_to_lanes(lanes->squared, squared);
+  add_to_lanes(lanes->dot, fold(c->dot, is_f16));
+  add_to_lanes(lanes->norm_a, norm_a);
+  add_to_lanes(lanes->norm_b, norm_b);
   return 1;
 }
 
+INLINE_512 int is_beyond(const chains *c, const pair_look *l, const cpu_compare_state *state) {
+  const float farthest = (float)state->max_abs;
+  const __m512i square = _mm512_castps_si512(_mm512_set1_ps(farthest * farthest));
+  const __mmask32 apart = _mm512_cmpgt_epu16_mask(l->apart, _mm512_set1_epi16((int16_t)state->window.near));
+  const __mmask32 small = _mm512_cmplt_epu16_mask(l->smallest, _mm512_set1_epi16((int16_t)state->window.small));
+  return (apart | small | _mm512_cmpgt_epu32_mask(c->farthest, square)) != 0;
+}
+
+INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_f16, int has_small, cpu_compare_state *state) {
+  const __m512 zero = _mm512_setzero_ps();
+  const __m512i none = _mm512_setzero_si512();
+  chains c = { { zero, zero }, { zero, zero }, { zero, zero }, { zero, zero }, none };
+  pair_look l = { none, _mm512_set1_epi16(-1), none };
+  for (int i = 0; i < 2 * BLOCK; i += 64) {
+    CPU_COMPARE_PREFETCH(a + i);
+    CPU_COMPARE_PREFETCH(b + i);
+    __m512i x = load_bits(a + i), y = load_bits(b + i);
+    __asm__("" : "+v"(x), "+v"(y));     /* or they are loaded again for every use */
+    look_at(&l, x, y, has_small);
+    chain_sixteen(&c, 0, first_half(x, a + i, is_f16), first_half(y, b + i, is_f16));
+    chain_sixteen(&c, 1, second_half(x, a + i, is_f16), second_half(y, b + i, is_f16));
+  }
+  if (!end_chains(&c, is_f16, &state->lanes)) return 0;
+  state->equal += BLOCK - (uint64_t)(int64_t)_mm512_reduce_add_epi32(_mm512_madd_epi16(l.changed, _mm512_set1_epi16(1)));
+  if (is_beyond(&c, &l, state)) cpu_compare_find_largest_16bit(a, b, is_f16, state);
+  return 1;
+}
+
+#define ADD_16BIT(name, is_f16, has_small)                                                                       \
+  static __attribute__((noinline)) CPU_AVX512 int name(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { \
+    return add_16bit(a, b, is_f16, has_small, state);                                                            \
+  }
+ADD_16BIT(add_bf16_usual, 0, 0)
+ADD_16BIT(add_bf16_small, 0, 1)
+ADD_16BIT(add_f16_usual, 1, 0)
+ADD_16BIT(add_f16_small, 1, 1)
+
 static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_16bit(a, b, 0, state);
+  return state->window.small == 0 ? add_bf16_usual(a, b, state) : add_bf16_small(a, b, state);
 }
 static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return add_16bit(a, b, 1, state);
+  return state->window.small == 0 ? add_f16_usual(a, b, state) : add_f16_small(a, b, state);
 }
+
+/* ---- pairs of quants ---- */
 
 INLINE_512 __m512 decode_sixteen(const unsigned char *integers, __m512 scale) {
   return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(cpu_load128(integers))), scale);
@@ -227,13 +280,10 @@ static CPU_AVX512 int same_bytes(const unsigned char *a, const unsigned char *b,
   return memcmp(a + at, b + at, bytes - at) == 0;
 }
 
-const cpu_compare_kernels cpu_compare_avx512 = {
-  .add_f32 = add_f32,
-  .add_bf16 = add_bf16,
-  .add_f16 = add_f16,
-  .add_f64 = cpu_compare_add_f64,
-  .add_equal_f32 = cpu_compare_add_equal_f32,
-  .add_equal_f64 = cpu_compare_add_equal_f64,
-  .compare_quants = compare_quants,
-  .same_bytes = same_bytes,
-};
+#define KERNELS(vnni)                                                                                              \
+  { .add_f32 = add_f32, .add_bf16 = add_bf16, .add_f16 = add_f16, .add_f64 = cpu_compare_add_f64,                   \
+    .add_equal_f32 = cpu_compare_add_equal_f32, .add_equal_f64 = cpu_compare_add_equal_f64,                         \
+    .compare_quants = compare_quants, .has_vnni = (vnni), .same_bytes = same_bytes }
+
+const cpu_compare_kernels cpu_compare_avx512 = KERNELS(0);
+const cpu_compare_kernels cpu_compare_vnni = KERNELS(1);

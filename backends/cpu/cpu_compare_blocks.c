@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * q8_0 and q4_0 against themselves, without lanes.  A product of two elements is a product of two scales times a small
- * integer, and as long as all scales of a superblock are of similar size, every sum of such products is a whole number of
- * units (as the smallest scale's last place squared) of at most 2^53.  Then no addition rounds, the order is of no account,
- * and sums of a block are made of its integers; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end of the
- * superblock: if not, it is done again by lanes.
+ * q8_0 and q4_0 against themselves, 512 elements at a time.
  *
- * The differences themselves are looked at in f32, in which values are exact, and differences too unless a pair of scales
- * is more than 32 times apart.
+ * SUMS are exact and in no order (canonical_sum.h).  A product of two elements is a product of two scales times a small integer, and
+ * as long as all scales of a superblock are of similar size, every sum of such products is a whole number of units (as the smallest
+ * scale's last place squared) of at most 2^53, which f64 holds; (a - b)^2 is a^2 + b^2 - 2ab.  Whether it was so is seen at the end
+ * of the superblock: if not, its sums are made again in integers of 128 bits.
+ *
+ * FIGURES: often the integers tell enough (cpu_compare_integers.c).  Otherwise values are looked at in f32, in which they are exact,
+ * and differences too unless a pair of scales is more than 32 times apart.
  */
 #include <math.h>
 #include <string.h>
@@ -50,23 +51,6 @@ CPU_INLINE int read_quants(const unsigned char *data, uint32_t block_bytes, cpu_
   return !cpu_any(_mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7bff)));
 }
 
-/* ---- sums ---- */
-
-/* Sums of neighbouring products.  The sign of the first factor has gone to the second one, which must not be -128. */
-CPU_INLINE __m256i products(__m256i magnitude, __m256i other) {
-  return _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, other), _mm256_set1_epi16(1));
-}
-
-CPU_INLINE __m256d low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-CPU_INLINE __m256d high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-
-CPU_INLINE void add_scaled(double *total, __m256 scales_a, __m256 scales_b, __m256i sums) {
-  const __m256d low = _mm256_mul_pd(low_half(scales_a), low_half(scales_b));
-  const __m256d high = _mm256_mul_pd(high_half(scales_a), high_half(scales_b));
-  _mm256_storeu_pd(total, _mm256_fmadd_pd(low, _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums)), cpu_load_pd(total)));
-  _mm256_storeu_pd(total + 4, _mm256_fmadd_pd(high, _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), cpu_load_pd(total + 4)));
-}
-
 /* The smallest scale that is not zero; less 1, by which zero becomes the largest number. */
 CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   const __m256i magnitude = _mm256_and_si256(cpu_load(q->bits), _mm256_set1_epi16(0x7fff));
@@ -74,51 +58,7 @@ CPU_INLINE void note_scales(const cpu_compare_quants *q, uint16_t *smallest) {
   cpu_store(smallest, _mm256_min_epu16(cpu_load(smallest), below));
 }
 
-/* Returns the smallest integers seen. */
-CPU_INLINE __m256i sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, cpu_compare_totals *totals) {
-  __m256i dot[CPU_BLOCK_GROUP], norm_a[CPU_BLOCK_GROUP], norm_b[CPU_BLOCK_GROUP], smallest = _mm256_setzero_si256();
-  const unsigned char *from_a = a->integers + (uint64_t)group * a->stride, *from_b = b->integers + (uint64_t)group * b->stride;
-  for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from_a += a->stride, from_b += b->stride) {
-    CPU_COMPARE_PREFETCH(from_a);
-    CPU_COMPARE_PREFETCH(from_b);
-    const __m256i x = cpu_load(from_a), y = cpu_load(from_b), size_x = _mm256_abs_epi8(x), size_y = _mm256_abs_epi8(y);
-    dot[i] = products(size_x, _mm256_sign_epi8(y, x));
-    norm_a[i] = products(size_x, size_x);
-    norm_b[i] = products(size_y, size_y);
-    smallest = _mm256_min_epi8(smallest, _mm256_min_epi8(x, y));
-  }
-  const __m256 scales_a = cpu_load_ps(a->scales + group), scales_b = cpu_load_ps(b->scales + group);
-  add_scaled(totals->dot, scales_a, scales_b, cpu_sum_each(dot));
-  add_scaled(totals->norm_a, scales_a, scales_a, cpu_sum_each(norm_a));
-  add_scaled(totals->norm_b, scales_b, scales_b, cpu_sum_each(norm_b));
-  return smallest;
-}
-
-CPU_INLINE __m256i sum_equal_group(const cpu_compare_quants *a, int group, cpu_compare_totals *totals) {
-  __m256i norm[CPU_BLOCK_GROUP], smallest = _mm256_setzero_si256();
-  const unsigned char *from = a->integers + (uint64_t)group * a->stride;
-  for (int i = 0; i < CPU_BLOCK_GROUP; ++i, from += a->stride) {
-    const __m256i x = cpu_load(from), size = _mm256_abs_epi8(x);
-    norm[i] = products(size, size);
-    smallest = _mm256_min_epi8(smallest, x);
-  }
-  const __m256 scales = cpu_load_ps(a->scales + group);
-  add_scaled(totals->same, scales, scales, cpu_sum_each(norm));
-  return smallest;
-}
-
-CPU_INLINE int has_lowest(__m256i smallest) { return cpu_any(_mm256_cmpeq_epi8(smallest, _mm256_set1_epi8(INT8_MIN))); }
-
-CPU_AVX2 int cpu_compare_add_equal_quants(const unsigned char *data, uint32_t block_bytes, cpu_compare_totals *totals) {
-  cpu_compare_quants a;
-  if (!read_quants(data, block_bytes, &a)) return 0;
-  note_scales(&a, totals->smallest_a);
-  note_scales(&a, totals->smallest_b);
-  const __m256i low = sum_equal_group(&a, 0, totals), high = sum_equal_group(&a, CPU_BLOCK_GROUP, totals);
-  return !has_lowest(_mm256_min_epi8(low, high));
-}
-
-/* ---- differences ---- */
+/* ---- figures ---- */
 
 /* Whether differences are exact in f32: no pair of scales with exponents more than 5 apart, unless one is zero. */
 CPU_INLINE int has_exact_differences(const cpu_compare_quants *a, const cpu_compare_quants *b) {
@@ -141,23 +81,53 @@ static float rounded_down(double value) {
   return nearest;
 }
 
-CPU_AVX2 int cpu_compare_add_quants(const cpu_compare_kernels *kernels, const unsigned char *data_a, const unsigned char *data_b,
-                                    uint32_t block_bytes, cpu_compare_state *state, cpu_compare_totals *totals) {
+/* Looks at values where f32 does not show that no difference and no quotient is larger, or that they are finite. */
+static CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                    cpu_compare_state *state) {
+  float wide_a[BLOCK], wide_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
+  format->to_f32(a, wide_a);
+  format->to_f32(b, wide_b);
+  state->equal += cpu_compare_count_same(wide_a, wide_b);
+  state->nonfinite += cpu_compare_mask_f32(wide_a, wide_b, masked_a, masked_b);
+  cpu_compare_find_largest(masked_a, masked_b, state);
+}
+
+CPU_INLINE void prefetch_chunk(const unsigned char *data, uint32_t block_bytes) {
+  for (uint64_t at = 0; at < (uint64_t)block_bytes * QUANTS; at += 64) CPU_COMPARE_PREFETCH(data + at);
+}
+
+/* 512 elements that differ; 0 if their sums were not added. */
+static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
+                              const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  if (!read_quants(data_a, block_bytes, &a) || !read_quants(data_b, block_bytes, &b)) return 0;
+  int is_summed;
+  prefetch_chunk(data_a, format->bytes);
+  prefetch_chunk(data_b, format->bytes);
+  if (!(read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b))) {
+    look_at_values(format, data_a, data_b, state);
+    return 0;
+  }
   note_scales(&a, totals->smallest_a);
   note_scales(&b, totals->smallest_b);
-  const __m256i low = sum_group(&a, &b, 0, totals), high = sum_group(&a, &b, CPU_BLOCK_GROUP, totals);
-  if (has_lowest(_mm256_min_epi8(low, high))) return 0;
-  const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal);
-  if (is_beyond || !has_exact_differences(&a, &b)) {
-    float wide_a[BLOCK], wide_b[BLOCK];
-    const cpu_compare_format *format = cpu_compare_format_find(block_bytes == CPU_Q8_0_BYTES ? TM_FORMAT_Q8_0 : TM_FORMAT_Q4_0);
-    format->to_f32(data_a, wide_a);
-    format->to_f32(data_b, wide_b);
-    cpu_compare_find_largest(wide_a, wide_b, state);
+  if (cpu_compare_add_integers(&a, &b, kernels->has_vnni, state, totals, &is_summed)) return 1;
+  uint64_t equal = 0;
+  const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &equal);
+  if (is_beyond || !has_exact_differences(&a, &b)) look_at_values(format, data_a, data_b, state);
+  else state->equal += equal;
+  return is_summed;
+}
+
+static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsigned char *data, cpu_compare_state *state,
+                                    cpu_compare_totals *totals) {
+  cpu_compare_quants a;
+  if (!read_quants(data, format->bytes, &a)) {
+    look_at_values(format, data, data, state);
+    return 0;
   }
-  return 1;
+  state->equal += BLOCK;
+  note_scales(&a, totals->smallest_a);
+  note_scales(&a, totals->smallest_b);
+  return cpu_compare_add_equal_integers(&a, totals);
 }
 
 CPU_INLINE __m256 decode_eight(const unsigned char *integers, __m256 scale) {
@@ -192,12 +162,6 @@ static CPU_AVX2 double total_of(const double *parts) {
   return total;
 }
 
-void cpu_compare_start_totals(cpu_compare_totals *totals) {
-  memset(totals, 0, sizeof *totals);
-  memset(totals->smallest_a, 0xff, sizeof totals->smallest_a);
-  memset(totals->smallest_b, 0xff, sizeof totals->smallest_b);
-}
-
 /* What the smallest scale's last place weighs; of zeros only a large number, and no sum is above zero. */
 static double unit_of(const uint16_t *below) {
   uint16_t smallest = UINT16_MAX;
@@ -207,10 +171,10 @@ static double unit_of(const uint16_t *below) {
 }
 
 /* With units u and v of both sides and w the smaller one: norms of at most 2^53 u^2 and 2^53 v^2 have been summed exactly, and
-   so have products, whose partial sums are at most the root of the norms' product.  A sum of squared differences of at most
-   2^53 w^2 is exact by lanes, and so is (a^2 - ab) + (b^2 - ab) if both halves are below that.  What had to be rounded on its
-   way is not below: rounding keeps the order. */
-int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
+   so have products, whose partial sums are at most the root of the norms' product.  A sum of squared differences is exact as
+   (a^2 - ab) + (b^2 - ab) if both halves and it are below 2^53 w^2.  What had to be rounded on its way is not below: rounding
+   keeps the order. */
+static CPU_AVX2 int end_totals(const cpu_compare_totals *totals, double out_sums[4]) {
   const double u = unit_of(totals->smallest_a), v = unit_of(totals->smallest_b), w = u < v ? u : v, limit = 0x1p53 * w * w;
   const double same = total_of(totals->same), dot = total_of(totals->dot) + same;
   const double norm_a = total_of(totals->norm_a) + same, norm_b = total_of(totals->norm_b) + same;
@@ -222,4 +186,75 @@ int cpu_compare_end_totals(const cpu_compare_totals *totals, double out_sums[4])
   out_sums[2] = norm_a;
   out_sums[3] = norm_b;
   return 1;
+}
+
+/* ---- sums in wide integers ---- */
+
+/* Scales are whole numbers of 2^-24, below 2^40; so of 2^-48 all sums of a superblock are less than 2^111. */
+__extension__ typedef __int128 wide_integer;
+__extension__ typedef unsigned __int128 wide_magnitude;
+#define UNIT_SHIFT 16           /* from 2^-48 to the weight of a digit, 2^-64, */
+#define UNIT_DIGIT 33           /* which is this one */
+
+static void add_wide_integer(uint64_t *words, wide_integer value) {
+  uint64_t parts[4];
+  const wide_magnitude magnitude = (wide_magnitude)(value < 0 ? -value : value) << UNIT_SHIFT;
+  for (int i = 0; i < 4; ++i) {
+    parts[i] = (uint64_t)(magnitude >> (32 * i)) & TM_SUM_DIGIT_MASK;
+    if (value < 0) parts[i] = ~parts[i] + 1;
+  }
+  tm_sum_add_digits(words, UNIT_DIGIT, parts, 4);
+}
+
+CPU_INLINE wide_integer sum_of(__m256i low, __m256i high) { return (int32_t)(uint32_t)cpu_sum_epi32(_mm256_add_epi32(low, high)); }
+
+CPU_INLINE void add_exact_block(const cpu_compare_quants *a, const cpu_compare_quants *b, uint64_t i, wide_integer *sums) {
+  const unsigned char *from_a = a->integers + i * a->stride, *from_b = b->integers + i * b->stride;
+  const __m256i x = _mm256_cvtepi8_epi16(cpu_load128(from_a)), more_x = _mm256_cvtepi8_epi16(cpu_load128(from_a + 16));
+  const __m256i y = _mm256_cvtepi8_epi16(cpu_load128(from_b)), more_y = _mm256_cvtepi8_epi16(cpu_load128(from_b + 16));
+  if (!isfinite(a->scales[i]) || !isfinite(b->scales[i])) return;
+  const int64_t scale_a = (int64_t)(a->scales[i] * 0x1p24f), scale_b = (int64_t)(b->scales[i] * 0x1p24f);
+  const wide_integer dot = sum_of(_mm256_madd_epi16(x, y), _mm256_madd_epi16(more_x, more_y)) * scale_a * scale_b;
+  const wide_integer norm_a = sum_of(_mm256_madd_epi16(x, x), _mm256_madd_epi16(more_x, more_x)) * scale_a * scale_a;
+  const wide_integer norm_b = sum_of(_mm256_madd_epi16(y, y), _mm256_madd_epi16(more_y, more_y)) * scale_b * scale_b;
+  sums[0] += norm_a - 2 * dot + norm_b;
+  sums[1] += dot;
+  sums[2] += norm_a;
+  sums[3] += norm_b;
+}
+
+static CPU_AVX2 void add_exactly(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b, uint64_t chunks,
+                                 uint64_t (*words)[TM_SUM_WORDS]) {
+  const uint64_t bytes = (uint64_t)format->bytes * QUANTS;
+  wide_integer sums[4] = { 0, 0, 0, 0 };
+  cpu_compare_quants x, y;
+  for (uint64_t k = 0; k < chunks; ++k, a += bytes, b += bytes) {
+    (void)read_quants(a, format->bytes, &x);
+    (void)read_quants(b, format->bytes, &y);
+    for (uint64_t i = 0; i < QUANTS; ++i) add_exact_block(&x, &y, i, sums);
+  }
+  for (int i = 0; i < 4; ++i) add_wide_integer(words[i], sums[i]);
+}
+
+/* ---- a superblock, or a part of one ---- */
+
+void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *a,
+                            const unsigned char *b, uint64_t chunks, cpu_compare_state *state, uint64_t (*words)[TM_SUM_WORDS]) {
+  const uint64_t bytes = (uint64_t)format->bytes * QUANTS;
+  cpu_compare_totals totals;
+  double sums[4];
+  int is_good = 1;
+  memset(&totals, 0, sizeof totals);
+  memset(totals.smallest_a, 0xff, sizeof totals.smallest_a);
+  memset(totals.smallest_b, 0xff, sizeof totals.smallest_b);
+  for (uint64_t k = 0; k < chunks; ++k) {
+    const unsigned char *x = a + k * bytes, *y = b + k * bytes;
+    if (kernels->same_bytes(x, y, bytes)) is_good &= add_equal_chunk(format, x, state, &totals);
+    else is_good &= add_chunk(kernels, format, x, y, state, &totals);
+  }
+  if (!is_good || !end_totals(&totals, sums)) {
+    add_exactly(format, a, b, chunks, words);
+    return;
+  }
+  for (int i = 0; i < 4; ++i) tm_sum_add(words[i], sums[i]);
 }

@@ -44,6 +44,16 @@ static CPU_AVX2 void decode_f8_e4m3fn(const unsigned char *data, float *to) {
   }
 }
 
+#define TO_F16(name, widen)                                                                                              \
+  static CPU_AVX2 void name(const unsigned char *data, unsigned char *to) {                                                  \
+    for (int i = 0; i < BLOCK; i += 16) {                                                                                    \
+      if (i % 64 == 0) CPU_COMPARE_PREFETCH(data + i);                                                                       \
+      cpu_store(to + 2 * i, widen(cpu_load128(data + i)));                                                                   \
+    }                                                                                                                        \
+  }
+TO_F16(f16_of_f8_e5m2, cpu_f16_of_e5m2)
+TO_F16(f16_of_f8_e4m3fn, cpu_f16_of_e4m3)
+
 static CPU_AVX2 void decode_q8_0(const unsigned char *data, float *to) {
   for (uint32_t i = 0; i < BLOCK; i += CPU_QUANT_ELEMENTS, data += CPU_Q8_0_BYTES) {
     CPU_COMPARE_PREFETCH(data);
@@ -88,23 +98,23 @@ WIDE_INTEGER(i64, int64_t)
 WIDE_INTEGER(u64, uint64_t)
 
 static const cpu_compare_format formats[] = {
-  { TM_FORMAT_F32, 4, 1, 0, 0, 0, NULL, NULL },
-  { TM_FORMAT_BF16, 2, 1, 30, 0, 0, decode_bf16, NULL },
-  { TM_FORMAT_F16, 2, 1, 30, 0, 0, decode_f16, NULL },
-  { TM_FORMAT_Q8_0, CPU_Q8_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0, 0, decode_q8_0, NULL },
-  { TM_FORMAT_Q4_0, CPU_Q4_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0x88, 0, decode_q4_0, NULL },
-  { TM_FORMAT_F8_E4M3FN, 1, 1, 130, 0, 0, decode_f8_e4m3fn, NULL },
-  { TM_FORMAT_F8_E5M2, 1, 1, 70, 0, 0, decode_f8_e5m2, NULL },
-  { TM_FORMAT_I8, 1, 1, 30, 0, 0, decode_i8, NULL },
-  { TM_FORMAT_U8, 1, 1, 30, 0, 0, decode_u8, NULL },
-  { TM_FORMAT_I16, 2, 1, 30, 0, 0, decode_i16, NULL },
-  { TM_FORMAT_U16, 2, 1, 30, 0, 0, decode_u16, NULL },
-  { TM_FORMAT_BOOL, 1, 1, 400, 0, 0, decode_bool, NULL },
-  { TM_FORMAT_F64, 8, 1, 0, 0, 0, NULL, NULL },
-  { TM_FORMAT_I32, 4, 1, 500, 0, 0, NULL, decode_i32 },
-  { TM_FORMAT_U32, 4, 1, 500, 0, 0, NULL, decode_u32 },
-  { TM_FORMAT_I64, 8, 1, 2000, 0, 1, NULL, decode_i64 },
-  { TM_FORMAT_U64, 8, 1, 2000, 0, 1, NULL, decode_u64 },
+  { TM_FORMAT_F32, 4, 1, 0, 0, 0, 0, NULL, NULL, NULL },
+  { TM_FORMAT_BF16, 2, 1, 30, 0, 0, 1, decode_bf16, NULL, NULL },
+  { TM_FORMAT_F16, 2, 1, 30, 0, 0, 1, decode_f16, NULL, NULL },
+  { TM_FORMAT_Q8_0, CPU_Q8_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0, 0, 0, decode_q8_0, NULL, NULL },
+  { TM_FORMAT_Q4_0, CPU_Q4_0_BYTES, CPU_QUANT_ELEMENTS, 50, 0x88, 0, 0, decode_q4_0, NULL, NULL },
+  { TM_FORMAT_F8_E4M3FN, 1, 1, 130, 0, 0, 1, decode_f8_e4m3fn, f16_of_f8_e4m3fn, NULL },
+  { TM_FORMAT_F8_E5M2, 1, 1, 70, 0, 0, 1, decode_f8_e5m2, f16_of_f8_e5m2, NULL },
+  { TM_FORMAT_I8, 1, 1, 30, 0, 0, 0, decode_i8, NULL, NULL },
+  { TM_FORMAT_U8, 1, 1, 30, 0, 0, 0, decode_u8, NULL, NULL },
+  { TM_FORMAT_I16, 2, 1, 30, 0, 0, 0, decode_i16, NULL, NULL },
+  { TM_FORMAT_U16, 2, 1, 30, 0, 0, 0, decode_u16, NULL, NULL },
+  { TM_FORMAT_BOOL, 1, 1, 400, 0, 0, 0, decode_bool, NULL, NULL },
+  { TM_FORMAT_F64, 8, 1, 0, 0, 0, 0, NULL, NULL, NULL },
+  { TM_FORMAT_I32, 4, 1, 500, 0, 0, 0, NULL, NULL, decode_i32 },
+  { TM_FORMAT_U32, 4, 1, 500, 0, 0, 0, NULL, NULL, decode_u32 },
+  { TM_FORMAT_I64, 8, 1, 2000, 0, 1, 0, NULL, NULL, decode_i64 },
+  { TM_FORMAT_U64, 8, 1, 2000, 0, 1, 0, NULL, NULL, decode_u64 },
 };
 
 const cpu_compare_format *cpu_compare_format_find(uint32_t format) {

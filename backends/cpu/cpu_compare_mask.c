@@ -41,6 +41,13 @@ CPU_AVX2 uint64_t cpu_compare_mask_f64(const void *a, const void *b, double *out
   return BLOCK - cpu_sum_epi64(finite_count);
 }
 
+CPU_AVX2 uint64_t cpu_compare_count_same(const void *a, const void *b) {
+  const float *from_a = a, *from_b = b;
+  __m256i equal = _mm256_setzero_si256();
+  for (int i = 0; i < BLOCK; i += 8) equal = _mm256_sub_epi32(equal, _mm256_cmpeq_epi32(cpu_load(from_a + i), cpu_load(from_b + i)));
+  return cpu_sum_epi32(equal);
+}
+
 CPU_AVX2 uint64_t cpu_compare_count_f32(const void *a, const void *b) {
   const float *from_a = a, *from_b = b;
   __m256i equal = _mm256_setzero_si256();

@@ -43,6 +43,22 @@ CPU_INLINE __m256 cpu_widen_e4m3(__m128i bytes) {
   return _mm256_or_ps(_mm256_blendv_ps(value, _mm256_castsi256_ps(_mm256_set1_epi32(0x7ff00000)), is_nan), sign);
 }
 
+/* Sixteen 8-bit floats as f16; of NaN too, different ones stay so.  e5m2 is the upper half of an f16. */
+CPU_INLINE __m256i cpu_f16_of_e5m2(__m128i bytes) { return _mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes), 8); }
+
+/* A normal e4m3 has its bits 7 places higher in an f16, and an exponent that counts from 8 less.  The seven subnormal
+   magnitudes, normal in f16, have only their upper byte set there: a table.  0x7f is NaN. */
+CPU_INLINE __m256i cpu_f16_of_e4m3(__m128i bytes) {
+  const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0x18, 0x1c, 0x1e, 0x20, 0x21, 0x22, 0x23, 0, 0, 0, 0, 0, 0, 0, 0));
+  const __m256i v = _mm256_cvtepu8_epi16(bytes), magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
+  const __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(v, magnitude), 8);
+  const __m256i normal = _mm256_add_epi16(_mm256_slli_epi16(magnitude, 7), _mm256_set1_epi16(0x2000));
+  const __m256i subnormal = _mm256_slli_epi16(_mm256_shuffle_epi8(upper, magnitude), 8);
+  const __m256i value = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi16(_mm256_set1_epi16(8), magnitude));
+  const __m256i nan = _mm256_and_si256(_mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f)), _mm256_set1_epi16(0x7fff));
+  return _mm256_or_si256(_mm256_or_si256(value, nan), sign);
+}
+
 /* Sixteen values rounded to bf16, to nearest, ties to even, by carrying; the carry makes infinity of what is too large. */
 CPU_INLINE __m256i cpu_bf16_bits(__m256 x) {
   const __m256i bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);

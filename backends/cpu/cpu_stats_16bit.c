@@ -7,6 +7,7 @@
  * vector 0 of f32 has the elements 0, 2, .. 14 of 16 and vector 1 has 1, 3, .. 15.  f16: elements 0-7 and 8-15.  The state's
  * lanes stand in that order while a superblock runs and are put right at its end.
  */
+#include "cpu_decode.h"
 #include "cpu_simd.h"
 #include "cpu_stats.h"
 
@@ -325,27 +326,10 @@ CPU_AVX2 void cpu_stats_bf16(const unsigned char *data, uint64_t elements, cpu_s
   reorder(state->squares);
 }
 
-/* e5m2 is the upper half of an f16. */
-CPU_INLINE void widen_e5m2(const unsigned char *data, uint16_t *out) {
+CPU_INLINE void widen_8bit(int is_e4m3, const unsigned char *data, uint16_t *out) {
   for (int i = 0; i < TM_SUM_BLOCK; i += 16) {
     if (i % 64 == 0) CPU_PREFETCH(data + i);
-    cpu_store(out + i, _mm256_slli_epi16(_mm256_cvtepu8_epi16(cpu_load128(data + i)), 8));
-  }
-}
-
-/* A normal e4m3 has its bits 7 places higher in an f16, and an exponent that counts from 8 less.  The seven subnormal
-   magnitudes, normal in f16, have only their upper byte set there: a table.  0x7f is NaN. */
-CPU_INLINE void widen_e4m3(const unsigned char *data, uint16_t *out) {
-  const __m256i upper = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0x18, 0x1c, 0x1e, 0x20, 0x21, 0x22, 0x23, 0, 0, 0, 0, 0, 0, 0, 0));
-  for (int i = 0; i < TM_SUM_BLOCK; i += 16) {
-    if (i % 64 == 0) CPU_PREFETCH(data + i);
-    const __m256i v = _mm256_cvtepu8_epi16(cpu_load128(data + i)), magnitude = _mm256_and_si256(v, _mm256_set1_epi16(0x7f));
-    const __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(v, magnitude), 8);
-    const __m256i normal = _mm256_add_epi16(_mm256_slli_epi16(magnitude, 7), _mm256_set1_epi16(0x2000));
-    const __m256i subnormal = _mm256_slli_epi16(_mm256_shuffle_epi8(upper, magnitude), 8);
-    const __m256i value = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi16(_mm256_set1_epi16(8), magnitude));
-    const __m256i nan = _mm256_and_si256(_mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f)), _mm256_set1_epi16(MAGNITUDE));
-    cpu_store(out + i, _mm256_or_si256(_mm256_or_si256(value, nan), sign));
+    cpu_store(out + i, is_e4m3 ? cpu_f16_of_e4m3(cpu_load128(data + i)) : cpu_f16_of_e5m2(cpu_load128(data + i)));
   }
 }
 
@@ -359,8 +343,7 @@ CPU_INLINE void superblock_8bit(half_format f, const passes *p, int is_e4m3, con
     const uint64_t now = elements < TM_SUM_BLOCK ? elements : TM_SUM_BLOCK;
     if (now < TM_SUM_BLOCK) memcpy(last, data, now);
     const unsigned char *source = now < TM_SUM_BLOCK ? last : data;
-    if (is_e4m3) widen_e4m3(source, wide);
-    else widen_e5m2(source, wide);
+    widen_8bit(is_e4m3, source, wide);
     if (now < TM_SUM_BLOCK) short_block(f, p, (const unsigned char *)wide, now, state, &all);
     else found = whole_block(f, p, (const unsigned char *)wide, found, state, &all);
     data += now;

@@ -6,6 +6,7 @@
 #include "webgpu_shaders.h"
 #include "webgpu_work.h"
 
+#define BLOCK        512u
 #define LANES        16u
 #define RECORD_BYTES 56u
 
@@ -14,9 +15,22 @@ static const char *const plain_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide,
 static const char *const block_shaders[] = { webgpu_wgsl_bits, webgpu_wgsl_wide, webgpu_wgsl_block, webgpu_wgsl_digits,
                                              webgpu_wgsl_compare_tensors, 0 };
 
+static int is_short_float(uint32_t format) {
+  return format == TM_FORMAT_F16 || format == TM_FORMAT_BF16 || format == TM_FORMAT_F8_E4M3FN || format == TM_FORMAT_F8_E5M2;
+}
+
+static int has_chains(const tm_operation *operation) {
+  return is_short_float(operation->operands[0].format) && is_short_float(operation->operands[1].format);
+}
+
+static uint64_t blocks_of(const tm_operand *x) { return (x->element_count + BLOCK - 1) / BLOCK; }
+
+static uint64_t records_bytes(const tm_operand *x) { return webgpu_superblocks_of(x) * LANES * RECORD_BYTES; }
+
 static uint64_t workspace_bytes(const webgpu_limits *limits, const tm_operation *operation) {
+  const tm_operand *x = &operation->operands[0];
   (void)limits;
-  return webgpu_superblocks_of(&operation->operands[0]) * LANES * RECORD_BYTES;
+  return records_bytes(x) + (has_chains(operation) ? blocks_of(x) * sizeof(uint32_t) : 0);
 }
 
 static uint64_t cost_ns(const webgpu_limits *limits, const tm_operation *operation) {
@@ -48,7 +62,7 @@ static void add_pass(const webgpu_limits *limits, const tm_operand *x, const cha
   if (pass == NULL) return;
   webgpu_put(pass, (uint32_t)x->element_count);
   webgpu_put(pass, (uint32_t)webgpu_superblocks_of(x));
-  webgpu_put(pass, 0);
+  webgpu_put(pass, (uint32_t)(records_bytes(x) / sizeof(uint32_t)));
   webgpu_put(pass, (uint32_t)items);
 }
 
@@ -56,10 +70,11 @@ static void plan(const webgpu_row *row, const webgpu_limits *limits, const tm_op
   const tm_operand *x = &operation->operands[0];
   (void)row;
   webgpu_say_bindings(out_plan, operation, 1);
-  webgpu_say(out_plan, "const SUMS = 4u;\n");
+  webgpu_say(out_plan, "const SUMS = 4u;\nconst CHAINS = %s;\n", has_chains(operation) ? "true" : "false");
   webgpu_say_values(out_plan, 0, x->format);
   webgpu_say_values(out_plan, 1, operation->operands[1].format);
   say_sameness(out_plan, x->format, operation->operands[1].format);
+  if (has_chains(operation)) add_pass(limits, x, "blocks", blocks_of(x), out_plan);
   add_pass(limits, x, "lanes", webgpu_superblocks_of(x) * LANES, out_plan);
   add_pass(limits, x, "superblocks", webgpu_superblocks_of(x), out_plan);
   add_pass(limits, x, "result", 1, out_plan);

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far two tensors are apart, bit for bit: canonical_sum.h says in which order the sums are made.
+//   blocks        which sums of a block of 512 pairs go by chains of f32 (CHAINS only)
 //   lanes         a record for each lane of each superblock
 //   superblocks   the 16 records of a superblock into its first one
 //   result        one workgroup: all superblocks into the result
 // Values are bits of f32, which holds all formats here.  The prologue says x_value(e) and z_value(e), and is_same(e),
-// whether both have the same bits.
+// whether both have the same bits, and CHAINS.
 
 struct Sizes {
   elements: u32,
   superblocks: u32,
-  unused: u32,
+  flags: u32,           // where the blocks' answers lie in w
   work: u32,
 }
 @group(0) @binding(0) var<uniform> p: Sizes;
 
 const SUPERBLOCK = 32768u;
+const BLOCK = 512u;
 const LANES = 16u;
 
 // Words of a record.
@@ -89,6 +91,16 @@ fn most_relative(most: vec2<u32>, d: vec2<u32>, larger: vec2<u32>) -> vec2<u32> 
   return select(most, quotient, wide_less(most, quotient));
 }
 
+// The difference of two finite values, or its magnitude if it has two: in chains it is one of f32.
+fn difference_of(a: u32, b: u32) -> vec2<u32> {
+  let d = wide_add(wide_of_f32(a), wide_negate(wide_of_f32(b)));
+  if (CHAINS) { return narrowed(d); }
+  return d;
+}
+
+// f32 arithmetic by way of f64: with more than twice the digits two roundings are one.
+fn narrowed(a: vec2<u32>) -> vec2<u32> { return wide_of_f32(wide_to_narrow(a, 23u, 0xffu)); }
+
 struct State {
   equal: u32,
   nonfinite: u32,
@@ -99,23 +111,101 @@ struct State {
 
 fn is_finite(bits: u32) -> bool { return (bits & 0x7f800000u) != 0x7f800000u; }
 
-fn add_pair(state: ptr<function, State>, e: u32) {
+// A pair, zeros if a value is not finite, and the magnitude of their difference.
+struct Pair {
+  a: u32,
+  b: u32,
+  d: vec2<u32>,
+}
+
+fn look_at_pair(state: ptr<function, State>, e: u32) -> Pair {
   let a = x_value(e);
   let b = z_value(e);
   (*state).equal += select(0u, 1u, is_same(e));
   if (!is_finite(a) || !is_finite(b)) {
     (*state).nonfinite++;
-    return;
+    return Pair(0u, 0u, WIDE_ZERO);
   }
-  let d = wide_magnitude(wide_add(wide_of_f32(a), wide_negate(wide_of_f32(b))));
+  let d = wide_magnitude(difference_of(a, b));
   let larger = wide_of_f32(max(a & 0x7fffffffu, b & 0x7fffffffu));
   if (wide_less((*state).max_abs, d)) { (*state).max_abs = d; }
   (*state).max_rel = most_relative((*state).max_rel, d, larger);
-  (*state).sums[0] = add_square((*state).sums[0], d);
-  (*state).sums[1] = wide_add((*state).sums[1], wide_of_product(a, b));
-  (*state).sums[2] = wide_add((*state).sums[2], wide_of_product(a, a));
-  (*state).sums[3] = wide_add((*state).sums[3], wide_of_product(b, b));
+  return Pair(a, b, d);
 }
+
+// To the sums that have no bit in `chained`.
+fn add_pair(state: ptr<function, State>, pair: Pair, chained: u32) {
+  if ((chained & 1u) == 0u) { (*state).sums[0] = add_square((*state).sums[0], pair.d); }
+  if ((chained & 2u) == 0u) { (*state).sums[1] = wide_add((*state).sums[1], wide_of_product(pair.a, pair.b)); }
+  if ((chained & 4u) == 0u) { (*state).sums[2] = wide_add((*state).sums[2], wide_of_product(pair.a, pair.a)); }
+  if ((chained & 8u) == 0u) { (*state).sums[3] = wide_add((*state).sums[3], wide_of_product(pair.b, pair.b)); }
+}
+
+// ---- chains ----
+
+@compute @workgroup_size(WG) fn blocks(@builtin(global_invocation_id) id: vec3<u32>,
+                                       @builtin(num_workgroups) groups: vec3<u32>) {
+  for (var block = id.x; block < p.work; block += groups.x * WG) {
+    w[p.flags + block] = chained_sums(block * BLOCK, block * BLOCK + min(BLOCK, p.elements - block * BLOCK));
+  }
+}
+
+fn allows_chains(largest: u32) -> bool { return largest >= 0x26800000u && largest < 0x5d800000u; }
+
+// A bit for each.
+fn chained_sums(first: u32, end: u32) -> u32 {
+  var largest = vec3<u32>(0u);
+  for (var e = first; e < end; e++) {
+    let a = x_value(e);
+    let b = z_value(e);
+    if (!is_finite(a) || !is_finite(b)) { continue; }
+    let d = wide_to_narrow(wide_magnitude(difference_of(a, b)), 23u, 0xffu);
+    largest = max(largest, vec3<u32>(d, a & 0x7fffffffu, b & 0x7fffffffu));
+  }
+  let squared = select(0u, 1u, allows_chains(largest.x));
+  let norm_a = select(0u, 1u, allows_chains(largest.y));
+  let norm_b = select(0u, 1u, allows_chains(largest.z));
+  return squared | ((norm_a & norm_b) << 1u) | (norm_a << 2u) | (norm_b << 3u);
+}
+
+// The chain's next sums; squares of differences are rounded before they are added.
+fn chain_pair(chain: array<vec2<u32>, 4>, pair: Pair) -> array<vec2<u32>, 4> {
+  return array<vec2<u32>, 4>(narrowed(wide_add(chain[0], narrowed(wide_multiply(pair.d, pair.d)))),
+                             narrowed(wide_add(chain[1], wide_of_product(pair.a, pair.b))),
+                             narrowed(wide_add(chain[2], wide_of_product(pair.a, pair.a))),
+                             narrowed(wide_add(chain[3], wide_of_product(pair.b, pair.b))));
+}
+
+// One lane over a block, whose sums with a bit in `chained` go by its two chains.
+fn add_block(state: ptr<function, State>, first: u32, end: u32, chained: u32) {
+  var even = array<vec2<u32>, 4>();
+  var odd = array<vec2<u32>, 4>();
+  for (var e = first; e < end; e += LANES) {
+    let pair = look_at_pair(state, e);
+    add_pair(state, pair, chained);
+    if (chained == 0u) { continue; }
+    if ((e & LANES) == 0u) { even = chain_pair(even, pair); }
+    else { odd = chain_pair(odd, pair); }
+  }
+  for (var i = 0u; i < SUMS; i++) {
+    if (((chained >> i) & 1u) == 1u) { (*state).sums[i] = wide_add((*state).sums[i], narrowed(wide_add(even[i], odd[i]))); }
+  }
+}
+
+fn add_lane(state: ptr<function, State>, begin: u32, end: u32, lane: u32) {
+  if (CHAINS) {
+    for (var block = begin; block < end; block += BLOCK) {
+      add_block(state, block + lane, block + min(BLOCK, end - block), w[p.flags + block / BLOCK]);
+    }
+    return;
+  }
+  for (var e = begin + lane; e < end; e += LANES) {
+    let pair = look_at_pair(state, e);
+    add_pair(state, pair, 0u);
+  }
+}
+
+// ---- lanes ----
 
 @compute @workgroup_size(WG) fn lanes(@builtin(global_invocation_id) id: vec3<u32>,
                                       @builtin(num_workgroups) groups: vec3<u32>) {
@@ -123,7 +213,7 @@ fn add_pair(state: ptr<function, State>, e: u32) {
     let begin = item / LANES * SUPERBLOCK;
     let end = begin + min(SUPERBLOCK, p.elements - begin);
     var state: State;
-    for (var e = begin + item % LANES; e < end; e += LANES) { add_pair(&state, e); }
+    add_lane(&state, begin, end, item % LANES);
     let at = item * RECORD;
     w[at + EQUAL] = state.equal;
     w[at + NONFINITE] = state.nonfinite;

@@ -28,6 +28,15 @@
  *   q8_0, q4_0: a block of 32 elements is one term: its scale times the sum of its 32 integers (a sum of squares: the
  *     scale squared times the sum of their squares; both are exact in f64).  It is added to lane (number of the
  *     32-element block within the superblock) mod 16.  A block with a scale that is not finite adds nothing.
+ *
+ * TM_OP_COMPARE_TENSORS has two as well, for the sums of a^2, b^2, a b and d^2, d = a - b.  A pair of which a value is not finite
+ * counts as two zeros:
+ *
+ *   two floats of 16 bits or less (f16, bf16, f8, of one format or two): d is rounded to f32.  In a block in which the
+ *     largest |a| lies in [2^-50, 2^60), a^2 goes by chains as above, each product added by a fused multiply-add in f32; and
+ *     b^2 likewise by the largest |b|, d^2 by the largest |d|, a b by both |a| and |b|.  But d^2 is rounded to f32 before it
+ *     is added.  Other sums of a block go by step 2.
+ *   both of one block format: no order.  Every term is added exactly, with d not rounded (it fits f64).
  */
 #ifndef TENSORMORPH_CANONICAL_SUM_H
 #define TENSORMORPH_CANONICAL_SUM_H

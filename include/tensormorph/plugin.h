@@ -84,7 +84,7 @@ extern "C" {
 #define TM_ABI_MINOR 1u         /* grows when something is appended; a host loads every minor of its major */
 
 /* A hash over every offset and size below, of the minor that a plugin was built with. */
-#define TM_LAYOUT_FINGERPRINT UINT64_C(0xf8e800c17e7f5407)
+#define TM_LAYOUT_FINGERPRINT UINT64_C(0x2bdb9294aaa6ab27)
 
 /* Handles.  The backend defines the structs behind them as it likes; the host only carries the pointers. */
 typedef struct tm_backend tm_backend;   /* one loaded backend, from init to shutdown */

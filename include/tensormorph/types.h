@@ -220,7 +220,7 @@ typedef struct tm_operand {
 #define TM_OP_ARGMAX            68u  /* -> i64; over exactly one axis; NaN is the largest; the first wins a tie, -0 ties with +0; of nothing: -1 */
 /* one pass over a whole tensor: results in 64-bit words, exact partial results that can be combined */
 #define TM_OP_STATS             72u  /* x -> u64[TM_STATS_WORDS] */
-#define TM_OP_COMPARE_TENSORS   73u  /* a, b -> u64[TM_COMPARISON_WORDS], same dims */
+#define TM_OP_COMPARE_TENSORS   73u  /* a, b -> u64[TM_COMPARISON_WORDS], same dims; version 2 */
 #define TM_OP_MAGNITUDES        74u  /* x, base -> u64[TM_MAGNITUDE_BINS], same dims, floats or block formats each: how often which
                                          |x - base| occurs; tm_magnitudes_attributes */
 /* linear algebra */
@@ -412,8 +412,10 @@ typedef struct tm_magnitudes_attributes {
 #define TM_STATS_SUM_SQUARES (TM_STATS_SUM + TM_SUM_WORDS)
 #define TM_STATS_WORDS       (TM_STATS_SUM_SQUARES + TM_SUM_WORDS)
 
-/* Words of the result of TM_OP_COMPARE_TENSORS.  The figures are over pairs in which both values are finite.  Values are f64; of an
-   integer that f64 does not hold the nearest, and then a - b is (a - b) + (rest of a - rest of b), a rest being what it lacks. */
+/* Words of the result of TM_OP_COMPARE_TENSORS, version 2.  The figures are over pairs in which both values are finite.  Values are
+   f64; of an integer that f64 does not hold the nearest, and then a - b is (a - b) + (rest of a - rest of b), a rest being what it
+   lacks.  Of two floats of 16 bits or less a - b is rounded to f32. */
+#define TM_COMPARISON_VERSION        2
 #define TM_COMPARISON_COUNT          0
 #define TM_COMPARISON_EQUAL_BITS     1  /* pairs with identical bits, bool and NaN included; of block formats whose decoded values have
                                              identical bits; of two formats of equal values: 0 and -0, and one NaN and another */

@@ -182,8 +182,9 @@ static void tell_nonfinite(const merge_state *state) {
   char name[160], text[400];
   if (state->nonfinite_tensors == 0) return;
   (void)tm_text_escape(state->nonfinite_first->name.data, state->nonfinite_first->name.length, name, sizeof name);
-  (void)snprintf(text, sizeof text, "%" PRIu64 " elements in %" PRIu64 " tensors are NaN or infinite, in the result or in the "
-                 "checkpoint that leads; the first tensor is '%s'", state->nonfinite_count, state->nonfinite_tensors, name);
+  (void)snprintf(text, sizeof text, "%" PRIu64 " element%s in %" PRIu64 " tensor%s NaN or infinite, in the result or in the "
+                 "checkpoint that leads; the first tensor is '%s'", state->nonfinite_count, state->nonfinite_count == 1 ? "" : "s",
+                 state->nonfinite_tensors, state->nonfinite_count == 1 ? " is" : state->nonfinite_tensors == 1 ? " are" : "s are", name);
   tm_job_add_note(state->lanes.job, text);
 }
 

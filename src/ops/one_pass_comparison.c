@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far two tensors of equal dims are apart; all sums in the canonical order (canonical_sum.h), step 2 without exception. */
+/* How far two tensors of equal dims are apart; all sums in the canonical order (canonical_sum.h) of their formats. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,12 @@ typedef struct side_values {
   int64_t integers[TM_SUM_BLOCK];       /* the bits, where has_integers */
 } side_values;
 
+/* How a block of pairs reaches the sums. */
+typedef enum sum_order { ORDER_LANES, ORDER_CHAINS, ORDER_EXACT } sum_order;
+
 typedef struct comparison_state {
+  sum_order     order;
+  bool          products_are_exact;
   uint64_t      equal, nonfinite;
   double        max_abs, max_rel;
   tm_sum_stream squared, dot, norm_a, norm_b;
@@ -88,22 +93,84 @@ static void add_products(tm_sum_stream *stream, const double *x, const double *y
 }
 
 /* The difference of two finite f64 may overflow; it then counts as infinite. */
-static void add_block(comparison_state *state, side_values *one, side_values *other, uint64_t count, bool products_are_exact) {
+static void subtract(comparison_state *state, const side_values *one, const side_values *other, uint64_t count, double *out) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const double a = one->values[i], b = other->values[i], larger = fmax(fabs(a), fabs(b));
+    const float in_f32 = (float)a - (float)b;
+    out[i] = state->order == ORDER_CHAINS ? (double)in_f32 : (a - b) + (one->rests[i] - other->rests[i]);
+    if (fabs(out[i]) > state->max_abs) state->max_abs = fabs(out[i]);
+    if (larger > 0 && fabs(out[i]) / larger > state->max_rel) state->max_rel = fabs(out[i]) / larger;
+  }
+}
+
+static bool allows_chains(const double *values, uint64_t count) {
+  double largest = 0;
+  for (uint64_t i = 0; i < count; ++i) largest = fmax(largest, fabs(values[i]));
+  return largest >= TM_SUM_CHAIN_SMALLEST && largest < TM_SUM_CHAIN_LIMIT;
+}
+
+/* By chains of f32 if `has_chains`; squares are rounded before they are added, products of two values are not. */
+static void add_short_products(tm_sum_stream *stream, const double *x, const double *y, uint64_t count, bool has_chains,
+                               bool is_rounded) {
+  float chains[TM_SUM_CHAINS] = { 0 };
+  for (uint64_t i = 0; i < count && has_chains; ++i) {
+    const float left = (float)x[i], right = (float)y[i], product = left * right;
+    float *chain = &chains[i % TM_SUM_CHAINS];
+    *chain = is_rounded ? *chain + product : fmaf(left, right, *chain);
+  }
+  for (int l = 0; l < TM_SUM_LANES && has_chains; ++l) {
+    const float pair = chains[l] + chains[l + TM_SUM_LANES];
+    stream->lanes[l] += (double)pair;
+  }
+  if (has_chains) tm_sum_stream_skip(stream, count);
+  else add_products(stream, x, y, count, true);
+}
+
+/* In no order: a product's rounded value and what that lacks. */
+static void add_exactly(tm_sum_stream *stream, const double *x, const double *y, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const double product = x[i] * y[i];
+    tm_sum_add(stream->words, product);
+    tm_sum_add(stream->words, fma(x[i], y[i], -product));
+  }
+}
+
+static void add_sums(comparison_state *state, const double *differences, const double *a, const double *b, uint64_t count) {
+  if (state->order == ORDER_EXACT) {
+    add_exactly(&state->squared, differences, differences, count);
+    add_exactly(&state->dot, a, b, count);
+    add_exactly(&state->norm_a, a, a, count);
+    add_exactly(&state->norm_b, b, b, count);
+  } else if (state->order == ORDER_CHAINS) {
+    const bool chains_a = allows_chains(a, count), chains_b = allows_chains(b, count);
+    add_short_products(&state->squared, differences, differences, count, allows_chains(differences, count), true);
+    add_short_products(&state->dot, a, b, count, chains_a && chains_b, false);
+    add_short_products(&state->norm_a, a, a, count, chains_a, false);
+    add_short_products(&state->norm_b, b, b, count, chains_b, false);
+  } else {
+    add_products(&state->squared, differences, differences, count, false);
+    add_products(&state->dot, a, b, count, state->products_are_exact);
+    add_products(&state->norm_a, a, a, count, state->products_are_exact);
+    add_products(&state->norm_b, b, b, count, state->products_are_exact);
+  }
+}
+
+static void add_block(comparison_state *state, side_values *one, side_values *other, uint64_t count) {
   double differences[TM_SUM_BLOCK], *a = one->values, *b = other->values;
   for (uint64_t i = 0; i < count; ++i) {
-    if (!isfinite(a[i]) || !isfinite(b[i])) {
-      state->nonfinite++;
-      a[i] = b[i] = one->rests[i] = other->rests[i] = 0;
-    }
-    differences[i] = (a[i] - b[i]) + (one->rests[i] - other->rests[i]);
-    const double distance = fabs(differences[i]), larger = fmax(fabs(a[i]), fabs(b[i]));
-    if (distance > state->max_abs) state->max_abs = distance;
-    if (larger > 0 && distance / larger > state->max_rel) state->max_rel = distance / larger;
+    if (isfinite(a[i]) && isfinite(b[i])) continue;
+    state->nonfinite++;
+    a[i] = b[i] = one->rests[i] = other->rests[i] = 0;
   }
-  add_products(&state->squared, differences, differences, count, false);
-  add_products(&state->dot, a, b, count, products_are_exact);
-  add_products(&state->norm_a, a, a, count, products_are_exact);
-  add_products(&state->norm_b, b, b, count, products_are_exact);
+  subtract(state, one, other, count, differences);
+  add_sums(state, differences, a, b, count);
+}
+
+static bool is_short_float(const tm_format_info *info) { return info->kind == TM_KIND_FLOAT && info->block_bytes <= 2; }
+
+static sum_order order_of(const tm_format_info *a, const tm_format_info *b) {
+  if (a == b && a->kind == TM_KIND_BLOCK) return ORDER_EXACT;
+  return is_short_float(a) && is_short_float(b) ? ORDER_CHAINS : ORDER_LANES;
 }
 
 /* Floats of at most 24 bits of precision, and integers of at most 16. */
@@ -133,14 +200,15 @@ void tm_comparison_compute(const tm_operand *a, const void *a_pointer, const tm_
   side_reader a_reader, b_reader;
   init_side(&a_reader, a, a_pointer);
   init_side(&b_reader, b, b_pointer);
-  const bool exact = has_exact_products(a_reader.values.info) && has_exact_products(b_reader.values.info);
+  state.order = order_of(a_reader.values.info, b_reader.values.info);
+  state.products_are_exact = has_exact_products(a_reader.values.info) && has_exact_products(b_reader.values.info);
   for (uint64_t left = a->element_count; left > 0;) {
     const uint64_t count = tm_min_u64(left, TM_SUM_BLOCK);
     read_side(&a_reader, count, &one);
     read_side(&b_reader, count, &other);
     state.equal += a->format != b->format ? count_equal_values(&one, &other, count)
                                           : count_equal_bits(&one, &other, count, a_reader.has_integers);
-    add_block(&state, &one, &other, count, exact);
+    add_block(&state, &one, &other, count);
     left -= count;
   }
   store(&state, a->element_count, out_words);

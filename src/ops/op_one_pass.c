@@ -139,7 +139,7 @@ const tm_op_row tm_op_rows_one_pass[] = {
   },
   {
     .op = TM_OP_COMPARE_TENSORS,
-    .version = 1,
+    .version = TM_COMPARISON_VERSION,
     .name = "compare_tensors",
     .summary = "equal elements, largest differences, squared distance, dot product and norms of two tensors in one pass",
     .op_class = TM_CLASS_SCAN,

@@ -46,7 +46,7 @@ static inline bool probe_open(kernel_host *host, uint32_t lanes, uint32_t thread
 }
 
 static inline probe probe_of(uint32_t op, const void *attributes, uint32_t attribute_bytes) {
-  return (probe){ .operation = { .struct_size = sizeof(tm_operation), .op = op, .version = 1, .output_count = 1,
+  return (probe){ .operation = { .struct_size = sizeof(tm_operation), .op = op, .version = tm_op_find(op)->version, .output_count = 1,
                                  .worst_numerics = TM_NUMERICS_N4, .attributes = attributes, .attribute_bytes = attribute_bytes } };
 }
 

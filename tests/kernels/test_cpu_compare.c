@@ -215,6 +215,137 @@ static void test_close_quotients(void **state) {
   }
 }
 
+/* ---- floats of 16 bits ---- */
+
+typedef struct half_shape {
+  uint32_t format;
+  int      fraction_bits;
+  uint16_t infinite;            /* bits of +Inf */
+} half_shape;
+
+static const half_shape halves[] = { { TM_FORMAT_BF16, 7, 0x7f80 }, { TM_FORMAT_F16, 10, 0x7c00 } };
+
+static void put_half(unsigned char *data, uint64_t element, uint32_t bits) {
+  const uint16_t half = (uint16_t)bits;
+  memcpy(data + 2 * element, &half, 2);
+}
+
+/* Bits `places` away in the order of magnitudes, within what is finite. */
+static uint32_t moved(const half_shape *h, uint32_t bits, int64_t places) {
+  const int64_t magnitude = (int64_t)(bits & 0x7fff) + places, most = h->infinite - 1;
+  return (bits & 0x8000) | (uint32_t)(magnitude < 0 ? 0 : magnitude > most ? most : magnitude);
+}
+
+static double half_value(const half_shape *h, uint32_t bits) {
+  const uint16_t half = (uint16_t)bits;
+  double value;
+  tm_codec_find(h->format)->decode(&half, 1, &value);
+  return value;
+}
+
+typedef struct half_pair {
+  uint32_t x, y;
+  double   quotient;
+} half_pair;
+
+/* Of magnitudes up to 16: near ones of equal or opposite signs, at powers of two more often than not, subnormal ones and zeros. */
+static half_pair random_half_pair(const half_shape *h, uint64_t *random) {
+  const uint32_t top = (uint32_t)(h->fraction_bits == 7 ? 131 : 19) << h->fraction_bits, small = 2u << h->fraction_bits;
+  uint32_t x = (uint32_t)random_below(random, random_below(random, 4) ? top : small);
+  if (random_below(random, 3)) x = x >> h->fraction_bits << h->fraction_bits;
+  const int64_t reach = INT64_C(1) << random_below(random, (uint64_t)h->fraction_bits + 5);
+  uint32_t y = moved(h, x, (int64_t)random_below(random, 2 * (uint64_t)reach + 1) - reach);
+  if (random_below(random, 16) == 0) y = 0;
+  if (random_below(random, 2) != 0) y ^= 0x8000;
+  const double a = half_value(h, x), b = half_value(h, y), larger = fmax(fabs(a), fabs(b));
+  const float difference = (float)a - (float)b;
+  return (half_pair){ x, y, larger > 0 ? fabs((double)difference) / larger : 0 };
+}
+
+/* A quotient in the first block, after a large difference; and in the second one, whose other pairs are equal, one that is larger by
+   as little as a search found: a window that is too wide does not see it. */
+static void test_second_quotient(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  for (int round = 0; round < 400; ++round) {
+    const half_shape *h = &halves[round % 2];
+    const uint32_t far = (uint32_t)(h->fraction_bits == 7 ? 167 : 30) << h->fraction_bits;
+    const half_pair first = random_half_pair(h, &random);
+    half_pair second = { 0, 0, 3 };
+    for (int i = 0; i < 400; ++i) {
+      const half_pair other = random_half_pair(h, &random);
+      if (other.quotient > first.quotient && other.quotient < second.quotient) second = other;
+    }
+    if (second.quotient == 3) continue;
+    pair p = pair_make(h->format, 2 * TM_SUM_BLOCK);
+    fill_values(&p, 1, &random);
+    put_half(p.data[0], 7, far);
+    put_half(p.data[1], 7, far + 1);
+    put_half(p.data[0], 300, first.x);
+    put_half(p.data[1], 300, first.y);
+    put_half(p.data[0], TM_SUM_BLOCK + 222, second.x);
+    put_half(p.data[1], TM_SUM_BLOCK + 222, second.y);
+    const uint32_t some = 3u << h->fraction_bits << (h->fraction_bits == 7 ? 5 : 2);    /* for a square to be seen */
+    put_half(p.data[0], TM_SUM_BLOCK + 5, some);
+    put_half(p.data[1], TM_SUM_BLOCK + 5, some + (first.quotient > 0.01));
+    expect_same(&p, "a second quotient");
+    pair_free(&p);
+  }
+}
+
+/* Of the exponent that `top` has or, so that chains round, one of six below. */
+static uint32_t random_half(const half_shape *h, uint32_t top, uint64_t *random) {
+  const uint32_t rest = (uint32_t)random_u64(random) & (0x8000u | ((1u << h->fraction_bits) - 1));
+  return moved(h, top | rest, -(int64_t)(random_below(random, 7) << h->fraction_bits));
+}
+
+/* Blocks on all sides of the borders between chains and lanes: of either side, and of differences.  Small ones and large ones apart, whose
+   sums would hide the others. */
+static void test_borders_of_chains(void **state) {
+  (void)state;
+  static const int exponents[2][8] = { { -133, -126, -76, -52, -51, -50, -49, -24 }, { -24, 15, 58, 59, 60, 61, 100, 127 } };
+  uint64_t random = SEED;
+  for (int round = 0; round < 60; ++round) {
+    const half_shape *h = &halves[round % 4 == 3];
+    const int bias = h->fraction_bits == 7 ? 127 : 15, most = (h->infinite >> h->fraction_bits) - 1;
+    pair p = pair_make(h->format, (round < 12 ? 66 : 2) * TM_SUM_BLOCK + 77);
+    for (uint64_t i = 0, kind = 0, top[2] = { 0, 0 }; i < p.elements; ++i) {
+      for (int side = 0; side < 2 && i % TM_SUM_BLOCK == 0; ++side) {
+        const int field = exponents[round / 4 % 2][random_below(&random, round / 8 % 2 ? 7 : 8)] + bias;
+        top[side] = (uint64_t)(field < 0 ? 0 : field > most ? most : field) << h->fraction_bits;
+        kind = random_below(&random, 7);
+      }
+      const int is_odd_one = i % TM_SUM_BLOCK == 76;
+      const uint32_t x = is_odd_one ? (uint32_t)top[0] : random_half(h, (uint32_t)top[0], &random);
+      const uint32_t others[] = { random_half(h, (uint32_t)top[0], &random), random_half(h, (uint32_t)top[1], &random), x ^ 1,
+                                  x ^ (uint32_t)is_odd_one, 0, is_odd_one ? (uint32_t)top[1] : x, x ^ 1 };
+      put_half(p.data[0], i, kind == 6 && is_odd_one ? h->infinite : x);
+      put_half(p.data[1], i, others[kind]);
+    }
+    expect_same(&p, "borders of chains");
+    pair_free(&p);
+  }
+}
+
+/* Short floats of two formats in numbers, most of which sums go by chains. */
+static void test_two_short_formats(void **state) {
+  (void)state;
+  static const uint32_t shorts[] = { TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2 };
+  uint64_t random = SEED;
+  for (uint32_t k = 0; k < 16; ++k) {
+    pair p = pair_make_of(shorts[k / 4], shorts[k % 4], TM_SUM_SUPERBLOCK + 3 * TM_SUM_BLOCK + 41);
+    for (int side = 0; side < 2; ++side) {
+      const uint32_t format = side == 0 ? p.format : p.other_format, step = tm_format_find(format)->block_bytes;
+      for (uint64_t i = 0; i < p.elements; ++i) {
+        const double value = i % 700 == 699 ? NAN : plain_value(&random) * 0x1p-3;
+        tm_codec_find(format)->encode(&value, 1, p.data[side] + i * step);
+      }
+    }
+    expect_same(&p, "two short formats");
+    pair_free(&p);
+  }
+}
+
 /* ---- blocks with scales ---- */
 
 static uint16_t f16_bits(double value) {
@@ -223,7 +354,9 @@ static uint16_t f16_bits(double value) {
   return bits;
 }
 
-typedef enum scales { ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SCALES_COUNT } scales;
+typedef enum scales {
+  ALIKE, SLIGHTLY_OFF, WIDE, FAR_APART, NEGATIVE, SOME_ZERO, SUBNORMAL, SOME_NAN, SIMPLE_RATIOS, SCALES_COUNT
+} scales;
 
 static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) {
   const double usual = 0.01 * (1 + (double)random_below(random, 1000) / 1000);
@@ -235,6 +368,7 @@ static double scale_of(scales kind, uint64_t block, int side, uint64_t *random) 
   case NEGATIVE: return random_below(random, 2) ? -usual : usual;
   case SOME_ZERO: return random_below(random, 3) ? usual : random_below(random, 2) ? -0.0 : 0.0;
   case SUBNORMAL: return ldexp((double)random_below(random, 9), -24);
+  case SIMPLE_RATIOS: return ldexp(3 + (double)random_below(random, 5), (int)random_below(random, 3) - 9);
   default: return block % 200 == 150 ? (side == 0 ? NAN : INFINITY) : usual;
   }
 }
@@ -274,6 +408,108 @@ static void test_quants(void **state) {
       }
     }
   }
+}
+
+/* Few integers, so that values of different scales are equal, quotients and differences come again and again, and signs differ; and
+   lengths that end within 512 elements. */
+static void test_small_integers(void **state) {
+  (void)state;
+  static const uint32_t formats[] = { TM_FORMAT_Q8_0, TM_FORMAT_Q4_0 };
+  uint64_t random = SEED;
+  for (uint32_t k = 0; k < 2 * SCALES_COUNT; ++k) {
+    for (uint64_t reach = 1; reach < 8; reach += 2) {
+      pair p = pair_make(formats[k % 2], TM_SUM_SUPERBLOCK + 32 * (1 + random_below(&random, 200)));
+      fill_quants(&p, k / 2, 0, &random);
+      const uint32_t step = tm_format_find(p.format)->block_bytes;
+      for (uint64_t at = 0; at < p.bytes; ++at) {
+        if (at % step < 2) continue;
+        const uint8_t few = (uint8_t)random_below(&random, 2 * reach + 1);
+        const uint8_t other = random_below(&random, 5) ? few : (uint8_t)(reach * 2 - few);
+        p.data[0][at] = (unsigned char)(k % 2 == 0 ? few - reach : 0x88 + few - reach);
+        p.data[1][at] = (unsigned char)(k % 2 == 0 ? other - reach : 0x88 + other - reach);
+      }
+      expect_same(&p, "small integers");
+      pair_free(&p);
+    }
+  }
+}
+
+/* One pair in each of two times 512 elements, all others zero: the first says what the largest figures are, the second is beyond
+   one of them in a way that integers must not hide. */
+static void test_integers_tell_enough(void **state) {
+  (void)state;
+  static const struct { double scale[2]; int8_t a, b; } pairs[][2] = {
+    { { { 64, 64 }, 100, 99 }, { { 1, 1 }, 2, 1 } },            /* quotient below 1 */
+    { { { 64, 64 }, 100, 99 }, { { 1, 1.25 }, 2, 2 } },
+    { { { 64, 64 }, 5, 0 }, { { 1, 1 }, 1, -1 } },              /* above 1 */
+    { { { 64, 64 }, 5, -3 }, { { 1, 1.125 }, 7, -5 } },
+    { { { 1, 1 }, 10, 0 }, { { 1, 0.5 }, 100, 100 } },          /* scales alone */
+    { { { 1, 1 }, 1, -1 }, { { 1, 0.5 }, 100, 100 } },
+    { { { 1, 1 }, 100, -100 }, { { 1, 1 }, 127, -127 } },       /* more than 127 apart */
+    { { { 1, 1 }, 100, -100 }, { { 1, 1.0625 }, 127, -127 } },
+    { { { 1, 1 }, 100, -100 }, { { 1, 1 }, -128, 127 } },
+  };
+  for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; ++k) {
+    pair p = pair_make(TM_FORMAT_Q8_0, 2 * TM_SUM_BLOCK);
+    memset(p.data[0], 0, p.bytes);
+    memset(p.data[1], 0, p.bytes);
+    for (uint64_t block = 0; block < 32; ++block) {
+      const uint64_t half = block / 16;
+      for (int side = 0; side < 2; ++side) {
+        const uint16_t bits = f16_bits(pairs[k][half].scale[side]);
+        memcpy(p.data[side] + block * 34, &bits, 2);
+        if (block % 16 == 9) p.data[side][block * 34 + 20] = (unsigned char)(side == 0 ? pairs[k][half].a : pairs[k][half].b);
+      }
+    }
+    expect_same(&p, "integers that tell enough");
+    pair_free(&p);
+  }
+}
+
+/* Sums that f64 does not hold: of far scales, and negative ones with integers that are -128. */
+static void test_sums_beyond_f64(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_Q8_0, TM_SUM_SUPERBLOCK + 64);
+  const uint16_t large = f16_bits(0x1.ffcp0), small = f16_bits(0x3p-24), largest = f16_bits(-65504);
+  memset(p.data[0], 0, p.bytes);
+  memset(p.data[1], 0, p.bytes);
+  memcpy(p.data[0] + 34, &large, 2);
+  memcpy(p.data[1] + 34, &small, 2);
+  p.data[0][34 + 9] = 127;
+  p.data[1][34 + 9] = 1;
+  expect_same(&p, "one pair of far scales");
+  for (uint64_t i = 2; i < 34; ++i) p.data[0][34 + i] = p.data[1][34 + i] = (unsigned char)i;
+  expect_same(&p, "a block of far scales");
+  for (uint64_t at = 0; at < p.bytes; at += 34) {
+    memcpy(p.data[0] + at, at % 3 ? &largest : &small, 2);
+    memcpy(p.data[1] + at, at % 5 ? &largest : &large, 2);
+    for (uint64_t i = 2; i < 34; ++i) {
+      p.data[0][at + i] = (unsigned char)random_u64(&random);
+      p.data[1][at + i] = (unsigned char)-p.data[0][at + i];
+    }
+  }
+  expect_same(&p, "largest scales and opposite integers");
+  pair_free(&p);
+}
+
+/* Sides that differ by noise alone: every scale by a little, integers by one at most, and never in sign. */
+static void test_requantized(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  pair p = pair_make(TM_FORMAT_Q8_0, 3 * TM_SUM_SUPERBLOCK + 7 * 32);
+  for (uint64_t at = 0; at < p.bytes; at += 34) {
+    const uint16_t bits = (uint16_t)(0x1c00 + random_below(&random, 900)), other = (uint16_t)(bits + random_below(&random, 40));
+    memcpy(p.data[0] + at, &bits, 2);
+    memcpy(p.data[1] + at, random_below(&random, 4) ? &other : &bits, 2);
+    for (uint64_t i = 2; i < 34; ++i) {
+      const int x = (int)random_below(&random, 253) - 126, change = (int)random_below(&random, 2);
+      p.data[0][at + i] = (unsigned char)x;
+      p.data[1][at + i] = (unsigned char)(x > 0 ? x - change : x + change);
+    }
+  }
+  expect_same(&p, "requantized");
+  pair_free(&p);
 }
 
 /* One superblock of many cannot be summed without lanes: the ones after it are right whichever way they are done. */
@@ -393,6 +629,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
+    cmocka_unit_test(test_second_quotient), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
+    cmocka_unit_test(test_small_integers),   cmocka_unit_test(test_requantized),
+    cmocka_unit_test(test_integers_tell_enough), cmocka_unit_test(test_sums_beyond_f64),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
     cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_bools),           cmocka_unit_test(test_two_formats),
     cmocka_unit_test(test_avx2_was_tested),  cmocka_unit_test(test_avx512_was_tested),

@@ -96,7 +96,7 @@ def check_missing(folder):
 def check_rows(folder):
     a, b = values((6, 4), 1), values((8, 4), 2)
     first, second = write(folder, "first", {"emb": ("f32", a)}), write(folder, "second", {"emb": ("f32", b)})
-    run = refused(folder, "linear", [first, second], "[6,4] in first.safetensors, [8,4] in second.safetensors")
+    run = refused(folder, "linear", [first, second], "[6,4] in first.safetensors; [8,4] in second.safetensors")
     assert plan_of(run, "emb")["mismatch"] == "rows"
     common = mean(a, b[:6])
     for policy, models, wanted in (("common", [first, second], common), ("lead", [first, second], common),
@@ -105,6 +105,11 @@ def check_rows(folder):
                                    ("common", [second, first], common)):
         _, found = works(folder, "linear", models, rows=ROWS[policy])
         assert found["emb"].data == wanted and found["emb"].shape == (len(wanted) // 16, 4), (policy, found["emb"].shape)
+    third = write(folder, "third", {"emb": ("f32", values((7, 4), 3))})
+    run, _ = works(folder, "linear", [first, second, third], rows=ROWS["longest"])
+    said = plan_of(run, "emb")["message"]
+    assert "[6,4] in first.safetensors; [8,4] in second.safetensors; [7,4] in third.safetensors" in said, said
+    assert said.endswith("taken from second.safetensors, and left out of third.safetensors"), said
     none = write(folder, "none", {"emb": ("f32", values((0, 4)))})
     for order in ([none, first], [first, none]):
         _, found = works(folder, "linear", order, rows=ROWS["longest"])
@@ -126,7 +131,7 @@ def check_rows(folder):
 def check_shapes_and_types(folder):
     first = write(folder, "first", {"w": ("f32", values((3, 4))), "ids": ("i64", numpy.arange(4)), "same": ("i64", numpy.arange(9))})
     second = write(folder, "second", {"w": ("f32", values((4, 3))), "ids": ("i64", numpy.arange(4) + 1), "same": ("i64", numpy.arange(9))})
-    run = refused(folder, "linear", [first, second], "[3,4] in first.safetensors, [4,3] in second.safetensors")
+    run = refused(folder, "linear", [first, second], "[3,4] in first.safetensors; [4,3] in second.safetensors")
     assert plan_of(run, "w")["mismatch"] == "shape" and plan_of(run, "ids")["mismatch"] == "type"
     assert plan_of(run, "same")["action"] == "copy" and plan_of(run, "same")["mismatch"] == ""
     run, found = works(folder, "linear", [first, second], other=OTHER["copy"])

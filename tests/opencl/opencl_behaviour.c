@@ -99,7 +99,7 @@ static void describe(run *r, uint32_t op, uint32_t inputs, uint32_t format, uint
   const tm_op_row *row = tm_op_find(op);
   memset(r, 0, sizeof *r);
   if (attributes != NULL) memcpy(&r->c.attributes, attributes, row->attribute_bytes);
-  r->c.operation = (tm_operation){ .struct_size = sizeof(tm_operation), .op = op, .version = 1, .worst_numerics = TM_NUMERICS_N4,
+  r->c.operation = (tm_operation){ .struct_size = sizeof(tm_operation), .op = op, .version = row->version, .worst_numerics = TM_NUMERICS_N4,
                                    .attribute_bytes = row->attribute_bytes, .input_count = inputs, .output_count = 1,
                                    .operands = r->c.operands, .attributes = row->attribute_bytes != 0 ? &r->c.attributes : NULL };
   for (uint32_t i = 0; i < inputs; i++) {

@@ -161,9 +161,11 @@ static void figures_about_a_format_are_not_taken_from_another(void **state) {
   tm_lowering lowering;
   assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   operation.op = TM_OP_COMPARE_TENSORS;
+  operation.version = TM_COMPARISON_VERSION;
   operation.input_count = 2;
   assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));
   operation.op = TM_OP_CAST;
+  operation.version = 1;
   operation.input_count = 1;
   answer.changes[0].operand = 1;
   assert_false(tm_lowering_change(&operation, operands, &answer, &lowering));

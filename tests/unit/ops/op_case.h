@@ -30,7 +30,7 @@ typedef struct op_case {
 
 /* Starts an operation; `attributes` must outlive it. */
 static inline op_case op_begin(uint32_t op, const void *attributes, uint32_t attribute_bytes) {
-  op_case c = { .operation = { .struct_size = sizeof(tm_operation), .op = op, .version = 1, .attributes = attributes,
+  op_case c = { .operation = { .struct_size = sizeof(tm_operation), .op = op, .version = tm_op_find(op)->version, .attributes = attributes,
                                .attribute_bytes = attribute_bytes, .output_count = 1 },
                 .error = TM_ERROR_INIT };
   return c;

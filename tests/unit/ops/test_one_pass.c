@@ -56,7 +56,8 @@ static void run(uint32_t op, uint32_t inputs, const tm_operand *operands, void *
   void *addresses[3];
   memcpy(all, operands, inputs * sizeof *all);
   memcpy(addresses, pointers, inputs * sizeof *addresses);
-  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = 1, .input_count = inputs, .output_count = 1, .operands = all };
+  tm_operation operation = { .struct_size = sizeof operation, .op = op, .version = row->version, .input_count = inputs, .output_count = 1,
+                             .operands = all };
   all[inputs].format = TM_FORMAT_NONE;
   assert_int_equal(row->infer(&operation, &all[inputs], NULL), TM_OK);
   assert_int_equal(row->check(&operation, NULL), TM_OK);
@@ -386,12 +387,98 @@ static void test_comparison_of_values_of_two_formats(void **state) {
   assert_int_equal(words[TM_COMPARISON_EQUAL_BITS], 3);
 }
 
+/* Sums of a^2, b^2, a b and (a - b)^2 without any rounding. */
+static void add_exact_sums(const double *a, const double *b, int count, uint64_t sums[4][TM_SUM_WORDS]) {
+  for (int i = 0; i < count; ++i) {
+    const double d = a[i] - b[i], pairs[4][2] = { { d, d }, { a[i], b[i] }, { a[i], a[i] }, { b[i], b[i] } };
+    for (int k = 0; k < 4; ++k) {
+      const double product = pairs[k][0] * pairs[k][1];
+      tm_sum_add(sums[k], product);
+      tm_sum_add(sums[k], fma(pairs[k][0], pairs[k][1], -product));
+    }
+  }
+}
+
+/* Values of which either side, or all differences, are small or large; of b that is nearly a, unrelated, or smaller by far. */
+static void fill_near(uint32_t format, int exponent, int kind, double *a, double *b, int count, uint64_t *seed) {
+  const tm_codec *codec = tm_codec_find(format);
+  unsigned char bits[2];
+  for (int i = 0; i < count; ++i) {
+    const double x = ldexp((double)(next_random(seed) % 2000) - 1000, exponent - 10);
+    const double y = ldexp((double)(next_random(seed) % 2000), exponent - 10), near = x * (1 + ldexp((double)(next_random(seed) % 5) - 2, -7));
+    const double other = kind == 0 ? near : kind == 1 ? y : kind == 2 ? x * 0x1p-40 : i == 7 ? y : x;
+    codec->encode(&x, 1, bits);
+    codec->decode(bits, 1, &a[i]);
+    codec->encode(&other, 1, bits);
+    codec->decode(bits, 1, &b[i]);
+  }
+}
+
+static double error_of(const uint64_t *sum, const uint64_t *exact, double scale) {
+  const double error = fabs(tm_sum_read(sum) - tm_sum_read(exact));
+  return error == 0 ? 0 : error / scale;
+}
+
+/* Chains of f32 have a relative error of 20 roundings at most, and what is lost to underflow is less than one. */
+static void test_comparison_by_chains_is_accurate(void **state) {
+  (void)state;
+  enum { COUNT = 3 * 512 };
+  static const uint32_t formats[] = { TM_FORMAT_BF16, TM_FORMAT_F16 };
+  static const int exponents[] = { -130, -100, -60, -49, -20, 0, 14, 50, 62, 120 };
+  static double a[COUNT], b[COUNT];
+  static unsigned char data[2][COUNT * 2];
+  uint64_t seed = SEED, words[TM_COMPARISON_WORDS];
+  for (int k = 0; k < 2 * 10 * 4; ++k) {
+    uint64_t exact[4][TM_SUM_WORDS] = { { 0 } };
+    const tm_codec *codec = tm_codec_find(formats[k % 2]);
+    fill_near(formats[k % 2], exponents[k / 2 % 10], k / 20, a, b, COUNT, &seed);
+    codec->encode(a, COUNT, data[0]);
+    codec->encode(b, COUNT, data[1]);
+    compare(formats[k % 2], data[0], formats[k % 2], data[1], COUNT, words);
+    if (words[TM_COMPARISON_NONFINITE] != 0) continue;
+    add_exact_sums(a, b, COUNT, exact);
+    const double norm_a = tm_sum_read(exact[2]), norm_b = tm_sum_read(exact[3]);
+    assert_true(error_of(words + TM_COMPARISON_SUM_SQUARED, exact[0], tm_sum_read(exact[0])) <= 20 * 0x1p-24);
+    assert_true(error_of(words + TM_COMPARISON_DOT, exact[1], sqrt(norm_a) * sqrt(norm_b)) <= 20 * 0x1p-24);
+    assert_true(error_of(words + TM_COMPARISON_NORM_A, exact[2], norm_a) <= 20 * 0x1p-24);
+    assert_true(error_of(words + TM_COMPARISON_NORM_B, exact[3], norm_b) <= 20 * 0x1p-24);
+  }
+}
+
+/* Against integers: values are whole numbers of 2^-24, and their products are added by halves of them. */
+static void test_comparison_of_blocks_is_exact(void **state) {
+  (void)state;
+  enum { BLOCKS = 1024 + 5 };
+  static unsigned char data[2][BLOCKS * 34];
+  static double values[2][BLOCKS * 32];
+  uint64_t seed = SEED, words[TM_COMPARISON_WORDS], expected[4][TM_SUM_WORDS] = { { 0 } };
+  static const size_t places[] = { TM_COMPARISON_SUM_SQUARED, TM_COMPARISON_DOT, TM_COMPARISON_NORM_A, TM_COMPARISON_NORM_B };
+  for (int side = 0; side < 2; ++side) {
+    fill(TM_FORMAT_Q8_0, sizeof data[side], data[side], &seed);
+    tm_codec_find(TM_FORMAT_Q8_0)->decode(data[side], BLOCKS * 32, values[side]);
+  }
+  for (int i = 0; i < BLOCKS * 32; ++i) {
+    if (!isfinite(values[0][i]) || !isfinite(values[1][i])) continue;
+    const int64_t a = (int64_t)ldexp(values[0][i], 24), b = (int64_t)ldexp(values[1][i], 24);
+    const int64_t pairs[4][2] = { { a - b, a - b }, { a, b }, { a, a }, { b, b } };
+    for (int k = 0; k < 4; ++k) {
+      const int64_t unit = INT64_C(1) << 24, x = pairs[k][0] / unit, y = pairs[k][1] / unit;
+      const int64_t v = pairs[k][0] % unit, w = pairs[k][1] % unit;
+      tm_sum_add(expected[k], (double)(x * y));
+      tm_sum_add(expected[k], ldexp((double)(x * w + v * y), -24));
+      tm_sum_add(expected[k], ldexp((double)(v * w), -48));
+    }
+  }
+  compare(TM_FORMAT_Q8_0, data[0], TM_FORMAT_Q8_0, data[1], BLOCKS * 32, words);
+  for (int k = 0; k < 4; ++k) assert_memory_equal(words + places[k], expected[k], sizeof expected[k]);
+}
+
 static void test_wrong_operands_are_refused(void **state) {
   (void)state;
   tm_error error = TM_ERROR_INIT;
   tm_operand operands[3] = { dense(TM_FORMAT_F32, 1, (uint64_t[]){ 6 }), dense(TM_FORMAT_F32, 1, (uint64_t[]){ 5 }), { 0 } };
-  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = 1, .input_count = 2, .output_count = 1,
-                             .operands = operands };
+  tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_COMPARE_TENSORS, .version = TM_COMPARISON_VERSION, .input_count = 2,
+                             .output_count = 1, .operands = operands };
   assert_int_equal(row_of(TM_OP_COMPARE_TENSORS)->infer(&operation, &operands[2], &error), TM_ERROR_ARGUMENT);
   assert_non_null(strstr(error.text, "[5]"));
   operation.op = TM_OP_STATS;
@@ -432,6 +519,8 @@ int main(void) {
     cmocka_unit_test(test_comparison_of_bits_of_bool),
     cmocka_unit_test(test_comparison_of_wide_integers),
     cmocka_unit_test(test_comparison_of_values_of_two_formats),
+    cmocka_unit_test(test_comparison_by_chains_is_accurate),
+    cmocka_unit_test(test_comparison_of_blocks_is_exact),
     cmocka_unit_test(test_wrong_operands_are_refused),
     cmocka_unit_test(test_work_and_split),
   };

@@ -307,7 +307,7 @@ static void fill_randomly(random_source *random, strided_tensor *t, bool are_ind
 }
 
 static run make_dense(random_source *random, const tm_op_row *row, const recipe *r, tm_status *out_status) {
-  run x = { .operation = { .struct_size = sizeof(tm_operation), .op = r->op, .version = 1, .attributes = &r->attributes,
+  run x = { .operation = { .struct_size = sizeof(tm_operation), .op = r->op, .version = tm_op_find(r->op)->version, .attributes = &r->attributes,
                            .attribute_bytes = row->attribute_bytes, .input_count = r->input_count, .output_count = 1 },
             .count = r->input_count + 1 };
   if (row->attribute_bytes == 0) x.operation.attributes = NULL;
