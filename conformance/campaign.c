@@ -16,25 +16,26 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "conformance/campaign_worker.h"
+#include "conformance/process_children.h"
 #include "conformance/worker_message.h"
 
 #define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
 #define LOOK_EVERY_MS 50
 #define MOST_HANGS 3u                   /* each costs a whole deadline */
 #define MOST_DEATHS 400u
-#define MOST_DEVICES 256u
 #define LEAST_PERCENT 5u
 #define SETUP_SHARERS 8u                /* of an operation's claims, that are tried where the first of them is */
 #define SHORT_ROUNDS 64u
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
-#define LONGEST_DEATH 480u
+#define LONGEST_DEATH 600u
+#define FENCED " (inputs are read-only there, and no memory lies before or behind operands)"
 #define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
 #define ENDING_CODE 47                  /* of one that nobody ends otherwise */
 #define SHORT_DEADLINE_NS (UINT64_C(20) * 1000000000)   /* of one call, where all together have little: as the host waits */
 
 /* Without a worker of its own, directly. */
-static void keep_report(void *context, const report *from) {
+static bool keep_report(void *context, const report *from) {
   report *r = context;
   r->question_count += from->question_count;
   r->refusal_count += from->refusal_count;
@@ -43,6 +44,7 @@ static void keep_report(void *context, const report *from) {
   r->withdrawn_count += from->withdrawn_count;
   for (uint32_t i = 0; i < from->count; i++) (void)report_add(r, &from->claims[i]);
   for (uint32_t i = 0; i < from->check_count; i++) (void)report_add_check(r, &from->checks[i]);
+  return true;
 }
 
 /* ---- watching a worker ---- */
@@ -92,6 +94,12 @@ static void look(watch *w) {
   }
 }
 
+/* What it sent is there by then; who it left behind may hold the other end for ever. */
+static bool has_ended(const watch *w) {
+  siginfo_t info = { .si_pid = 0 };
+  return waitid(P_PID, (id_t)w->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == w->child;
+}
+
 static void receive(watch *w) {
   worker_message m;
   size_t have = 0;
@@ -100,8 +108,10 @@ static void receive(watch *w) {
   w->hung = w->babbled = false;
   for (;;) {
     struct pollfd end = { .fd = w->from, .events = POLLIN };
-    const int ready = poll(&end, 1, LOOK_EVERY_MS);
+    const bool was_over = has_ended(w);
+    const int ready = poll(&end, 1, was_over ? 0 : LOOK_EVERY_MS);
     look(w);
+    if (ready == 0 && was_over) return;
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t got = read(w->from, (char *)&m + have, sizeof m - have);
     if (got < 0 && errno == EINTR) continue;
@@ -135,7 +145,12 @@ static void read_said(watch *w, int sink) {
 /* Whatever handlers the parent has: a signal ends the child and is seen. */
 static void become_worker(int sink) {
   static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE };
+  static const char unread[64] = "whoever reads this is seen by the place that comes next";
   const struct rlimit none = { 0, 0 };
+  const int input = memfd_create("input", 0);
+  if (input >= 0 && write(input, unread, sizeof unread) == (ssize_t)sizeof unread && lseek(input, 0, SEEK_SET) == 0)
+    (void)dup2(input, STDIN_FILENO);
+  if (input > STDIN_FILENO) close(input);
   if (sink >= 0) {              /* a report is no place for what a driver prints */
     (void)dup2(sink, STDOUT_FILENO);
     (void)dup2(sink, STDERR_FILENO);
@@ -147,14 +162,17 @@ static void become_worker(int sink) {
 }
 
 /* Runs `work` in a child that writes to a pipe; its wait status, or -1 when there is no child to be had. */
-static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32_t from) {
+static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_t), uint32_t from) {
   int ends[2];
   worker own = *w->worker;
+  process_children before;
+  process_children_read(&before);
   fflush(NULL);
   if (pipe(ends) != 0) return -1;
   const int sink = memfd_create("output", 0);
   atomic_store(&own.journal->is_open, 0);
   atomic_store(&own.journal->open_status, TM_ERROR_INTERNAL);
+  atomic_store(&own.journal->ending, JOURNAL_BROKE_OFF);
   atomic_store(&own.journal->calls.offset, 0);
   own.journal->calls.subject[0] = '\0';
   w->child = fork();
@@ -162,8 +180,10 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
     close(ends[0]);
     become_worker(sink);
     own.deliver = worker_message_send_report;
-    own.context = &ends[1];
-    _exit(work(&own, from) ? 0 : 1);
+    worker_line line = worker_line_of(ends[1]);
+    own.context = &line;
+    atomic_store(&own.journal->ending, work(&own, from));
+    _exit(0);
   }
   close(ends[1]);
   w->from = ends[0];
@@ -173,6 +193,9 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
   const bool ended = w->child > 0 && waitpid(w->child, &status, 0) == w->child;
   read_said(w, sink);
   if (sink >= 0) close(sink);
+  const uint32_t left = process_children_end(&before);
+  if (left != 0 && ended && !w->hung && WIFEXITED(status))
+    last_call_misuse(&own.journal->calls, "left %u process(es) running", left);
   return ended ? status : -1;
 }
 
@@ -181,13 +204,18 @@ static int run_in_child(watch *w, bool (*work)(const worker *, uint32_t), uint32
 static void say_death(const watch *w, int status, char *text, size_t capacity) {
   char how[64], call[LAST_CALL_SUBJECT + 60];
   const bool has_said = w->said[0] != '\0';
+  const bool is_cut_off = atomic_load(&w->worker->journal->ending) == JOURNAL_CUT_OFF;
   if (w->hung)
     snprintf(how, sizeof how, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  else if (is_cut_off) snprintf(how, sizeof how, "closed a descriptor that is not its own");
   else if (w->babbled) snprintf(how, sizeof how, "corrupted the memory of the process");
   else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
   last_call_describe(&w->worker->journal->calls, call, sizeof call);
-  snprintf(text, capacity, "%s%s%s%s%s", how, call, has_said ? "; it printed \"" : "", w->said, has_said ? "\"" : "");
+  const bool is_fault = !w->hung && WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
+  const bool is_fenced = is_fault && last_call_is_fenced(&w->worker->journal->calls);
+  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said,
+           has_said ? "\"" : "");
 }
 
 /* The row of a case that ended its process has no level and no class: nothing is known of it. */
@@ -251,9 +279,9 @@ static bool give_up(watch *w) {
 /* Where to go on after a worker ended, or UINT32_MAX when there is no going on. */
 static uint32_t next_after(watch *w, uint32_t from, int status) {
   journal *j = w->worker->journal;
-  if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return worker_item_count(w->worker);
-  const bool died_opening = atomic_load(&j->is_open) == 0;
-  if (status < 0 || (died_opening && atomic_load(&j->open_status) != TM_ERROR_INTERNAL)) return UINT32_MAX;
+  const uint32_t ending = atomic_load(&j->ending);
+  if (status < 0 || ending == JOURNAL_HAD_NO_DEVICE) return UINT32_MAX;
+  if (ending == JOURNAL_IS_THROUGH && !w->babbled && !w->hung) return worker_item_count(w->worker);
   w->hang_count += w->hung;
   w->death_count++;
   note_death(w, status);
@@ -268,7 +296,7 @@ static bool run_phase(watch *w) {
     worker own = *w->worker;
     own.deliver = keep_report;
     own.context = w->report;
-    return worker_run(&own, 0);
+    return worker_run(&own, 0) != JOURNAL_HAD_NO_DEVICE;
   }
   /* Another worker opens the device again; the checks of manners say themselves that their time is over. */
   for (uint32_t next = 0; next < count && (next == 0 || w->worker->phase == PHASE_MANNERS || !worker_is_over(w->worker, 0));) {
@@ -356,6 +384,26 @@ static void count_coverage(const combination_list *list, const journal *j, repor
   if (length >= sizeof r->unreached) r->unreached[sizeof r->unreached - 1] = '\0';
 }
 
+/* Whether any of its combinations in [begin, end) of the list is known, and none accepted. */
+static bool is_never_accepted(const journal *j, uint32_t begin, uint32_t end) {
+  bool is_known = false;
+  for (uint32_t i = begin; i < end; i++) {
+    if (j->entries[i].state == JOURNAL_CLAIMED || j->entries[i].case_count != 0) return false;
+    is_known |= j->entries[i].is_known != 0;
+  }
+  return is_known;
+}
+
+static void list_never_accepted(const combination_list *list, const journal *j, report *r) {
+  size_t length = 0;
+  for (uint32_t begin = 0, end; begin < list->count; begin = end) {
+    for (end = begin + 1; end < list->count && list->items[end].row == list->items[begin].row;) end++;
+    if (!is_never_accepted(j, begin, end) || length + 40 > sizeof r->never_accepted) continue;
+    length += (size_t)snprintf(r->never_accepted + length, sizeof r->never_accepted - length, "%s%.30s", length == 0 ? "" : ", ",
+                               list->items[begin].row->name);
+  }
+}
+
 /* Shares of the budget after which a phase must have ended, in percent. */
 static const uint32_t shares[PHASE_COUNT] = { 40, 50, 85, 100 };
 
@@ -387,13 +435,15 @@ static bool is_too_late(const worker *w) {
 
 static const manner *process_manner(void) { return manner_by_name("process"); }
 
-static bool wants_ending(const campaign *c) {
-  return is_wanted(c, PHASE_MANNERS) && !c->in_this_process && c->left_out != process_manner() &&
+static bool wants_process(const campaign *c) {
+  return is_wanted(c, PHASE_MANNERS) && c->left_out != process_manner() &&
          (c->only_manner == NULL || c->only_manner == process_manner());
 }
 
+static bool wants_ending(const campaign *c) { return wants_process(c) && !c->in_this_process; }
+
 /* Ends as any program does: its destructors and exit handlers run. */
-static bool live_and_end(const worker *w, uint32_t from) {
+static journal_ending live_and_end(const worker *w, uint32_t from) {
   (void)from;
   (void)worker_try_open(w->campaign, w->journal);
   last_call_note(&w->journal->calls, 0);
@@ -449,6 +499,13 @@ static void check_ending(watch *w) {
   fail_process_check(w->report, how);
 }
 
+static void note_loading(const campaign *c, report *r) {
+  char text[REPORT_TEXT];
+  if (!wants_process(c) || c->loading_fault == NULL || c->loading_fault[0] == '\0') return;
+  snprintf(text, sizeof text, "when it is loaded it %s", c->loading_fault);
+  fail_process_check(r, text);
+}
+
 /* A device that goes on writing after it was waited for leaves nothing to be tried. */
 static void look_for_early_wait(report *r) {
   for (uint32_t i = 0; i < r->check_count; i++)
@@ -472,6 +529,14 @@ static void note_nothing(const campaign *c, report *r) {
   snprintf(r->nothing_checked, sizeof r->nothing_checked, "%.150s", why);
 }
 
+/* What no result shows, and what was said to the host in passing. */
+static void note_misuse(const last_call *calls, report *r) {
+  report_check check = { .name = "calls", .failed = true };
+  if (atomic_load(&calls->is_misused) == 0) return;
+  (void)tm_text_escape(calls->misuse, strnlen(calls->misuse, sizeof calls->misuse), check.text, sizeof check.text);
+  (void)report_add_check(r, &check);
+}
+
 static bool run_phases(watch *w, worker *own, uint32_t *order) {
   const campaign *c = own->campaign;
   const uint64_t begin_ns = c->begin_ns != 0 ? c->begin_ns : tm_now_ns();
@@ -486,6 +551,7 @@ static bool run_phases(watch *w, worker *own, uint32_t *order) {
     }
     good = good && (is_too_late(own) || run_phase(w));
     if (p == PHASE_MANNERS && good && wants_ending(c)) check_ending(w);
+    if (p == PHASE_MANNERS) note_loading(c, w->report);
     if (p == PHASE_MANNERS) look_for_early_wait(w->report);
     w->report->out_of_time |= own->end_ns != 0 && tm_now_ns() >= own->end_ns;
     if (c->stop_at_first && w->report->failure_count != 0) break;
@@ -503,7 +569,9 @@ bool campaign_run(const campaign *c, report *out_report) {
   worker own = { .campaign = c, .list = &list, .order = order, .round_count = is_short ? SHORT_ROUNDS : 1, .journal = j };
   watch w = { .worker = &own, .report = out_report };
   good = good && j != NULL && order != NULL && run_phases(&w, &own, order);
+  if (good) note_misuse(&j->calls, out_report);
   if (good) count_coverage(&list, j, out_report);
+  if (good && c->only == NULL && c->only_manner == NULL) list_never_accepted(&list, j, out_report);
   if (good) note_nothing(c, out_report);
   free(order);
   journal_destroy(j);
@@ -511,7 +579,7 @@ bool campaign_run(const campaign *c, report *out_report) {
   return good;
 }
 
-static bool try_open(const worker *w, uint32_t from) {
+static journal_ending try_open(const worker *w, uint32_t from) {
   (void)from;
   return worker_try_open(w->campaign, w->journal);
 }
@@ -528,7 +596,7 @@ void campaign_open(const campaign *c, campaign_opening *out_opening) {
   else status = run_in_child(&w, try_open, 0);
   out_opening->status = atomic_load(&j->open_status);
   out_opening->open_ns = j->open_ns;
-  out_opening->device_count = j->device_count < MOST_DEVICES ? j->device_count : MOST_DEVICES;
+  out_opening->device_count = j->device_count < CAMPAIGN_MOST_DEVICES ? j->device_count : CAMPAIGN_MOST_DEVICES;
   snprintf(out_opening->text, sizeof out_opening->text, "%.*s", JOURNAL_TEXT - 1, j->text);
   if (out_opening->status == TM_ERROR_INTERNAL && j->text[0] == '\0')
     say_death(&w, status, out_opening->text, sizeof out_opening->text);

@@ -11,6 +11,8 @@
 #include "conformance/report.h"
 #include "conformance/subject.h"
 
+#define CAMPAIGN_MOST_DEVICES 256u      /* of one backend, as the host has it */
+
 /* How far it is, for somebody who waits: `done` of `total` combinations and checks. */
 typedef void (*campaign_progress_fn)(void *context, uint64_t done, uint64_t total, const char *what);
 
@@ -30,6 +32,7 @@ typedef struct campaign {
   uint64_t           begin_ns;          /* when it began to be spent, as tm_now_ns tells; 0: with campaign_run */
   uint64_t           open_ns;           /* what opening the device takes, as far as it is known */
   uint64_t           case_deadline_ns;  /* 0: a minute */
+  const char        *loading_fault;     /* what it did to the process when it was loaded; NULL or "": nothing */
   campaign_progress_fn progress;        /* may be NULL */
   void              *progress_context;
 } campaign;

@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "conformance/promises.h"
 
-#define UNCLAIMED_CASES 6u              /* a combination that says no so often is not claimed */
+#define UNCLAIMED_CASES 8u              /* a combination that says no so often is not claimed, where time is short */
+#define UNCLAIMED_CASES_OF_ALL 16u      /* and where it is not */
 #define CASES_A_ROUND 1u                /* where time is short */
 #define FORM_CASES 8u                   /* so many in a row are serial, then as many threaded */
 #define THREADS 2u
-#define MOST_DEVICES 256u
 #define LONGEST_NAME 200u
 #define MOST_EPOCHS 4u                  /* that one case may use up */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
@@ -92,6 +92,12 @@ static void try_claim(attempt *a, const combination *which, const question *q, c
   write_down(a, which, q, answer);
 }
 
+/* A no that does not mean the operation itself is one of somebody who knows it. */
+static void note_knowledge(journal_entry *entry, const tm_answer *answer) {
+  entry->is_known |= answer->level == TM_LEVEL_REFUSED &&
+                     (answer->reasons & (TM_REASON_OPERATION | TM_REASON_ATTRIBUTE | TM_REASON_DEMAND)) == 0;
+}
+
 /* True if it was accepted, at once or after changes. */
 static bool test_once(attempt *a, const combination *which) {
   question q;
@@ -100,6 +106,7 @@ static bool test_once(attempt *a, const combination *which) {
   if (!question_make(&q, which, a->number, a->seed)) return false;
   const uint32_t ways_before = *a->ways_run;
   const tm_answer answer = subject_ask_question(a->s, &q);
+  note_knowledge(a->entry, &answer);
   a->r->question_count++;
   promises_check_answer(&a->t, a->s, &q, &answer);
   if (answer.level != TM_LEVEL_REFUSED) {
@@ -152,7 +159,10 @@ static void survey(const worker *w, subject *s, uint32_t item) {
     journal_note(w->journal, item, number);
     if (!question_make(&q, which, number, seed_of(w->campaign, which, number))) continue;
     const tm_answer answer = subject_ask_question(s, &q);
-    if (answer.level != TM_LEVEL_REFUSED) {
+    note_knowledge(entry, &answer);
+    if (atomic_load(&s->query_status) != TM_OK) {         /* a case will say so */
+      entry->state = JOURNAL_LEADS_ON;
+    } else if (answer.level != TM_LEVEL_REFUSED) {
       entry->state = JOURNAL_CLAIMED;
       entry->setup_key = answer.setup_key;
       entry->setup_ns = answer.setup_ns;
@@ -173,10 +183,11 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
   if (is_short && w->journal->entries[index].state == JOURNAL_UNKNOWN) survey(w, s, item);
   if (is_short && w->journal->entries[index].state == JOURNAL_REFUSED) return;
   bool claimed = is_short && w->journal->entries[index].has_begun != 0;
+  const uint32_t patience = is_short ? UNCLAIMED_CASES : UNCLAIMED_CASES_OF_ALL;
   for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
     const uint32_t number = case_number(w, i);
     if (!is_wanted_case(c, number)) continue;
-    if (!claimed && i >= first + UNCLAIMED_CASES && c->only_case_plus_one == 0) break;
+    if (!claimed && i >= first + patience && c->only_case_plus_one == 0) break;
     if (c->stop_at_first && r->failure_count != 0) break;
     journal_note(w->journal, item, number);
     const combination *which = &w->list->items[index];
@@ -247,11 +258,11 @@ static bool open_device(const worker *w, subject *s) {
   return atomic_load(&j->is_open) != 0;
 }
 
-bool worker_run(const worker *w, uint32_t from) {
+journal_ending worker_run(const worker *w, uint32_t from) {
   subject s;
   const bool needs_device = w->phase != PHASE_MANNERS;          /* they open it as they like */
   journal_note(w->journal, from, 0);
-  if (needs_device && !open_device(w, &s)) return false;
+  if (needs_device && !open_device(w, &s)) return JOURNAL_HAD_NO_DEVICE;
   atomic_store(&w->journal->is_open, 1);
   for (uint32_t item = from; item < worker_item_count(w); item++) {
     if (w->phase != PHASE_MANNERS && item != 0 && is_over(w)) break;       /* however late it is, something is tried */
@@ -259,26 +270,27 @@ bool worker_run(const worker *w, uint32_t from) {
     journal_note(w->journal, item, 0);
     run_item(w, &s, item, &own);
     const bool ends_here = is_hopeless(&own);
-    w->deliver(w->context, &own);
+    const bool has_arrived = w->deliver(w->context, &own);
     report_free(&own);
+    if (!has_arrived) return JOURNAL_CUT_OFF;
     if (ends_here) break;
   }
   journal_note(w->journal, worker_item_count(w), 0);
   if (needs_device) subject_close(&s);
-  return true;
+  return JOURNAL_IS_THROUGH;
 }
 
-bool worker_try_open(const campaign *c, journal *j) {
+journal_ending worker_try_open(const campaign *c, journal *j) {
   subject s;
   const worker w = { .campaign = c, .journal = j, .phase = PHASE_SURVEY };
-  if (!open_device(&w, &s)) return false;
+  if (!open_device(&w, &s)) return JOURNAL_HAD_NO_DEVICE;
   tm_device_info info = { .struct_size = sizeof info };
   j->device_count = 0;
-  while (j->device_count < MOST_DEVICES && SUBJECT_CALL(&s, device_info)(s.backend, j->device_count, &info) == TM_OK)
+  while (j->device_count < CAMPAIGN_MOST_DEVICES && SUBJECT_CALL(&s, device_info)(s.backend, j->device_count, &info) == TM_OK)
     j->device_count++;
   const tm_string name = s.info.name;
   (void)tm_text_escape(name.length == 0 ? "" : name.data, name.length > LONGEST_NAME ? LONGEST_NAME : name.length, j->device_name,
                        sizeof j->device_name);
   subject_close(&s);
-  return true;
+  return JOURNAL_IS_THROUGH;
 }

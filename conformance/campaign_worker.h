@@ -23,8 +23,8 @@ typedef struct worker {
   journal                *journal;
   phase                   phase;
   uint64_t                end_ns;       /* 0: none */
-  /* Takes what became of an item. */
-  void                  (*deliver)(void *context, const report *r);
+  /* Takes what became of an item; false if it cannot. */
+  bool                  (*deliver)(void *context, const report *r);
   void                   *context;
 } worker;
 
@@ -33,9 +33,9 @@ uint32_t worker_item_count(const worker *w);
 uint32_t worker_combination(const worker *w, uint32_t item);
 /* Whether `more_ns` from now the time of the phase is over. */
 bool worker_is_over(const worker *w, uint64_t more_ns);
-/* Items from `from` on.  False when the device does not open: the journal says why.  Stops early when time is over. */
-bool worker_run(const worker *w, uint32_t from);
+/* Items from `from` on.  When the device does not open the journal says why.  Stops early when time is over. */
+journal_ending worker_run(const worker *w, uint32_t from);
 /* Opens the device, counts its neighbours and closes it: all into the journal. */
-bool worker_try_open(const campaign *c, journal *j);
+journal_ending worker_try_open(const campaign *c, journal *j);
 
 #endif

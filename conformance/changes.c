@@ -51,6 +51,7 @@ static changes_result make_packed(changes *out, const tm_change *change) {
   if (change->operand >= q->c.operation.input_count) return impossible(out, change, "only inputs are packed");
   if (change->format < TM_FORMAT_PRIVATE) return impossible(out, change, "not to a private format");
   if ((q->c.operands[change->operand].flags & TM_OPERAND_CONSTANT) == 0) return impossible(out, change, "it is no constant");
+  if (q->c.operands[change->operand].element_count == 0) return CHANGES_UNKNOWN;
   if (change->value == 0) return impossible(out, change, "it says no size");
   q->packed[change->operand] = (packed_input){ .format = change->format, .bytes = change->value };
   return CHANGES_MADE;

@@ -48,6 +48,7 @@ static bool make_inputs(bench *b, uint64_t *state) {
   for (uint32_t i = 0; i < b->inputs; i++)
     if (!image_for(&b->operands[i], b->s, &b->q->c.operands[i], false)) return false;
   image_fill_inputs(b->operands, b->q, state);
+  if (question_shares(b->q)) memcpy(b->operands[1].bytes, b->operands[0].bytes, b->operands[0].size);
   for (uint32_t i = 0; i < b->inputs; i++) {
     if (!image_copy(&b->copies[i], &b->operands[i])) return false;
     b->pointers[i] = b->copies[i].bytes + b->copies[i].first;
@@ -88,10 +89,6 @@ static bool upload(bench *b, image *one) {
   return status == TM_OK || trial_fail(b->t, "a buffer of %llu bytes: status %d", (unsigned long long)one->size, status);
 }
 
-static tm_binding bind(const image *one) {
-  return (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
-}
-
 static bool make_workspace(bench *b, const tm_answer *answer, image *one) {
   if (answer->workspace_bytes == 0) return true;
   const uint64_t alignment = b->s->space.alignment > WORKSPACE_ALIGNMENT ? b->s->space.alignment : WORKSPACE_ALIGNMENT;
@@ -101,8 +98,7 @@ static bool make_workspace(bench *b, const tm_answer *answer, image *one) {
 
 static void image_free(bench *b, image *one) {
   subject_buffer_free(b->s, one->buffer, one->size);
-  free(one->bytes);
-  *one = (image){ .bytes = NULL };
+  image_drop(one);
 }
 
 /* ---- packed inputs ---- */
@@ -114,7 +110,8 @@ static bool convert(bench *b, const asked_operation *packing, const tm_answer *a
   if (is_stale(b->t, b->s, answer, status)) return false;
   if (status != TM_OK) return trial_fail(b->t, "prepare of the conversion to its private format gave %d (%s)", status, b->s->text);
   bool good = make_workspace(b, answer, &workspace);
-  const tm_binding bindings[] = { bind(from), bind(to), { workspace.buffer, workspace.first, answer->workspace_bytes } };
+  const tm_binding bindings[] = { image_binding(from), image_binding(to),
+                                  { workspace.buffer, workspace.first, answer->workspace_bytes } };
   if (good) {
     status = subject_launch(b->s, 0, kernel, bindings, answer->workspace_bytes != 0 ? 3 : 2);
     if (status == TM_OK) status = subject_collect(b->s, to->buffer, to->bytes, to->size);
@@ -144,7 +141,8 @@ static bool pack_inputs(bench *b) {
 
 /* Where the kernel finds operand i. */
 static const image *operand_image(const bench *b, uint32_t i) {
-  return b->q->packed[i].format != TM_FORMAT_NONE ? &b->packed[i] : &b->operands[i];
+  const uint32_t place = i == 1 && question_shares(b->q) ? 0 : i;
+  return b->q->packed[place].format != TM_FORMAT_NONE ? &b->packed[place] : &b->operands[place];
 }
 
 /* Any queue will do; which one follows from the question. */
@@ -167,7 +165,7 @@ static bool launch_once(bench *b) {
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
   if (!image_for(output, b->s, &b->q->c.operands[b->inputs], true)) return trial_fail(b->t, "no memory for the output");
   if (!upload(b, output)) return false;
-  for (uint32_t i = 0; i < count; i++) bindings[i] = bind(operand_image(b, i));
+  for (uint32_t i = 0; i < count; i++) bindings[i] = image_binding(operand_image(b, i));
   bindings[count] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
   const uint64_t allocations = atomic_load(&b->s->allocation_count);
   b->s->text[0] = '\0';
@@ -267,7 +265,7 @@ static bool repeats(bench *b) {
   image *output = &b->operands[b->inputs];
   if ((b->answer->numerics_flags & TM_NUMERICS_RUN_TO_RUN) == 0) return true;
   b->earlier = *output;
-  *output = (image){ NULL, 0, 0, 0, 0, NULL };
+  *output = (image){ .bytes = NULL };
   if (!launch_once(b)) return false;
   return memcmp(output->bytes + output->lowest, b->earlier.bytes + b->earlier.lowest, b->q->c.operands[b->inputs].byte_count) ==
              0 ||
@@ -298,7 +296,7 @@ static bool same_elements(const bench *b, const image *one, const image *other) 
 
 static bool launch_over(bench *b, image *over, uint32_t input) {
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
-  for (uint32_t i = 0; i <= b->inputs; i++) bindings[i] = bind(i == input || i == b->inputs ? over : operand_image(b, i));
+  for (uint32_t i = 0; i <= b->inputs; i++) bindings[i] = image_binding(i == input || i == b->inputs ? over : operand_image(b, i));
   bindings[b->inputs + 1] = (tm_binding){ b->workspace.buffer, b->workspace.first, b->answer->workspace_bytes };
   tm_status status = subject_launch(b->s, 0, b->kernel, bindings, b->inputs + 1 + (b->answer->workspace_bytes != 0));
   if (status == TM_OK) status = subject_collect(b->s, over->buffer, over->bytes, over->size);
@@ -312,7 +310,7 @@ static bool is_repeated(bench *b, image *over, uint32_t input) {
   if (!image_copy(&first, over)) return trial_fail(b->t, "no memory");
   const bool good = launch_over(b, over, input) &&
                     (same_elements(b, over, &first) || trial_fail(b->t, "a second run over input %u changed its result", input));
-  free(first.bytes);
+  image_drop(&first);
   return good;
 }
 
@@ -325,8 +323,7 @@ static bool works_over(bench *b, uint32_t input) {
   bool good = upload(b, &over) && launch_over(b, &over, input) && is_close_enough(b, &over);
   if (good && has_both && keeps_bits && !same_elements(b, &over, apart)) good = trial_fail(b->t, "other bits over input %u than apart", input);
   good = good && is_repeated(b, &over, input);
-  subject_buffer_free(b->s, over.buffer, over.size);
-  free(over.bytes);
+  image_free(b, &over);
   return good || trial_fail(b->t, "not over input %u, against its promise", input);
 }
 
@@ -349,6 +346,7 @@ static bool run_and_judge(bench *b, uint64_t *state) {
   if (!make_inputs(b, state) || !make_expected(b)) return trial_fail(b->t, "no memory for the operands");
   for (uint32_t i = 0; i < b->inputs; i++)
     if (!upload(b, &b->operands[i])) return false;
+  for (uint32_t i = 0; i < b->inputs && b->s->host_makes_buffers; i++) image_protect(&b->operands[i]);
   if (!pack_inputs(b) || !make_workspace(b, b->answer, &b->workspace) || !prepare(b)) return false;
   if (is_in_place(b)) return works_over(b, 0) && inputs_are_unchanged(b) && workspace_is_kept(b);
   if (!launch_once(b)) return false;

@@ -15,8 +15,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "conformance/check_arguments.h"
+#include "conformance/loading_watch.h"
 #include "conformance/plain_print.h"
 #include "conformance/printout.h"
+#include "conformance/process_children.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/library.h"
 #include "plugin/reference.h"
@@ -31,13 +33,18 @@
 /* What all devices together may take where each has a budget. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
-static tm_status find_header(const check_arguments *a, const tm_plugin_header **out_header, tm_error *error) {
+static tm_status load(const char *path, char *fault, const tm_plugin_header **out_header, tm_error *error) {
   const tm_log silent = { NULL, NULL };
   tm_file_identity identity;
-  if (a->plugin != NULL) {
-    TM_TRY(tm_plugin_library_examine(a->plugin, &identity, error));
-    return tm_plugin_library_load(a->plugin, &silent, out_header, error);
-  }
+  TM_TRY(tm_plugin_library_examine(path, &identity, error));
+  loading_watch *watch = loading_watch_begin();
+  const tm_status status = tm_plugin_library_load(path, &silent, out_header, error);
+  loading_watch_end(watch, fault, LONGEST_WORDS);
+  return status;
+}
+
+static tm_status find_header(const check_arguments *a, char *fault, const tm_plugin_header **out_header, tm_error *error) {
+  if (a->plugin != NULL) return load(a->plugin, fault, out_header, error);
   if (strcmp(a->name, TM_REFERENCE_NAME) == 0) {
     *out_header = tm_reference_plugin_query(TM_ABI_MAJOR, TM_ABI_MINOR);
     return TM_OK;
@@ -125,7 +132,9 @@ static int check_devices(checking *all) {
     a->campaign.begin_ns = tm_now_ns();
     campaign_open(&a->campaign, &opening);
     a->campaign.open_ns = opening.open_ns;
-    if (opening.status == TM_OK && !a->only_device && opening.device_count > end) end = opening.device_count;
+    /* A list without end is told by the first device's description. */
+    const bool has_end = opening.device_count < CAMPAIGN_MOST_DEVICES;
+    if (opening.status == TM_OK && !a->only_device && has_end && opening.device_count > end) end = opening.device_count;
     if (a->campaign.budget_ns > MOST_BUDGET_NS / (end - first)) a->campaign.budget_ns = MOST_BUDGET_NS / (end - first);
     if (opening.status == TM_OK && check_device(all, &opening)) continue;
     if (opening.status != TM_OK)
@@ -145,8 +154,17 @@ static int run(check_arguments *a) {
   const tm_plugin_header *header = NULL;
   tm_accelerator_backend_plugin table;
   checking all = { .arguments = a };
-  if (find_header(a, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
+  char fault[LONGEST_WORDS] = "";
+  process_children_adopt();
+  a->campaign.loading_fault = fault;
+  if (find_header(a, fault, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
     plain_print(stderr, "%s: %s\n", a->speaker, error.text);
+    return EXIT_TROUBLE;
+  }
+  if (a->plugin != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
+      memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
+    plain_print(stderr, "%s: %s: its name is that of the library's own reference; a backend must have another\n", a->speaker,
+                a->plugin);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);

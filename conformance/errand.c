@@ -54,6 +54,7 @@ static bool make_memory(errand *e, uint64_t seed, trial *t) {
     image *one = &e->operands[i];
     const tm_status status = subject_buffer(s, one->bytes, one->size, &one->buffer);
     if (status != TM_OK) return trial_fail(t, "a buffer of %llu bytes: status %d", (unsigned long long)one->size, status);
+    if (i < inputs && s->host_makes_buffers) image_protect(one);
   }
   if (e->answer.workspace_bytes == 0) return true;
   if (!image_make(&e->workspace, s, 0, e->answer.workspace_bytes, 64, true)) return trial_fail(t, "no memory");
@@ -62,8 +63,7 @@ static bool make_memory(errand *e, uint64_t seed, trial *t) {
 
 static void release_image(errand *e, image *one) {
   subject_buffer_free(e->s, one->buffer, one->size);
-  free(one->bytes);
-  *one = (image){ .bytes = NULL };
+  image_drop(one);
 }
 
 void errand_free(errand *e) {
@@ -108,10 +108,7 @@ bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, 
 static tm_status launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, uint32_t tries, tm_ticket *out_ticket) {
   const uint32_t count = e->q.c.operation.input_count + 1;
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
-  for (uint32_t i = 0; i < count; i++) {
-    const image *one = &e->operands[i];
-    bindings[i] = (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
-  }
+  for (uint32_t i = 0; i < count; i++) bindings[i] = image_binding(&e->operands[i]);
   bindings[count] = (tm_binding){ e->workspace.buffer, e->workspace.first, e->answer.workspace_bytes };
   const tm_launch one = {
     .struct_size = sizeof one, .queue = queue, .kernel = e->kernel, .bindings = bindings,

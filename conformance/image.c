@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/image.h"
 
-#define BASE_ALIGNMENT 4096u
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Whole pages of any size; who goes astray goes far. */
+#define FENCE_BYTES ((uint64_t)1 << 20)
 
 /* ---- room ---- */
 
@@ -23,6 +27,32 @@ static uint64_t odd_multiple(uint64_t least, uint64_t unit) {
   return (count | 1) * unit;
 }
 
+static uint64_t page_bytes(void) { return (uint64_t)sysconf(_SC_PAGESIZE); }
+
+static bool map(image *one) {
+  const size_t bytes = (size_t)(one->size + 2 * FENCE_BYTES);
+  one->mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (one->mapping == MAP_FAILED) one->mapping = NULL;
+  one->bytes = one->mapping == NULL ? NULL : (unsigned char *)one->mapping + FENCE_BYTES;
+  if (one->bytes != NULL && mprotect(one->bytes, (size_t)one->size, PROT_READ | PROT_WRITE) != 0) image_drop(one);
+  return one->bytes != NULL;
+}
+
+/* Whoever reads an input in the host's memory finds nothing behind it; a result has guard bytes, and what may lie in its place has
+   whole stores. */
+static uint64_t bytes_behind(const subject *s, uint64_t bytes, bool is_written) {
+  if (is_written || !s->host_makes_buffers) return IMAGE_GUARD_BYTES;
+  return round_up(bytes, s->space.store_granule) - bytes;
+}
+
+/* As far to the end of the last page as the alignment lets it. */
+static void move_to_end(image *one, uint64_t unit) {
+  const uint64_t end = one->lowest + one->touched + one->behind, step = 2 * unit;
+  const uint64_t way = (one->size - end) / step * step;
+  one->lowest += way;
+  one->first += way;
+}
+
 bool image_make(image *one, const subject *s, uint64_t below, uint64_t bytes, uint64_t alignment, bool is_written) {
   const uint64_t stores = is_written ? s->space.store_granule : 1;
   const uint64_t unit = common_multiple(common_multiple(s->space.offset_granule, stores), alignment);
@@ -30,11 +60,23 @@ bool image_make(image *one, const subject *s, uint64_t below, uint64_t bytes, ui
   one->first = odd_multiple(IMAGE_GUARD_BYTES + below, unit);
   one->lowest = one->first - below;
   one->touched = round_up(bytes, stores);
-  one->size = round_up(one->lowest + one->touched + IMAGE_GUARD_BYTES, BASE_ALIGNMENT);
-  one->bytes = aligned_alloc(BASE_ALIGNMENT, one->size);
-  if (one->bytes == NULL) return false;
+  one->behind = bytes_behind(s, bytes, is_written);
+  one->size = round_up(one->lowest + one->touched + one->behind, page_bytes());
+  if (s->host_makes_buffers) move_to_end(one, unit);
+  if (!map(one)) return false;
   memset(one->bytes, CASE_GUARD, one->size);
   return true;
+}
+
+void image_drop(image *one) {
+  if (one->mapping != NULL) munmap(one->mapping, (size_t)(one->size + 2 * FENCE_BYTES));
+  *one = (image){ .bytes = NULL };
+}
+
+void image_protect(const image *one) { (void)mprotect(one->bytes, (size_t)one->size, PROT_READ); }
+
+tm_binding image_binding(const image *one) {
+  return (tm_binding){ one->buffer, one->first, one->size - one->first - one->behind };
 }
 
 bool image_for(image *one, const subject *s, const tm_operand *operand, bool is_written) {
@@ -44,9 +86,9 @@ bool image_for(image *one, const subject *s, const tm_operand *operand, bool is_
 bool image_copy(image *to, const image *from) {
   *to = *from;
   to->buffer = NULL;
-  to->bytes = aligned_alloc(BASE_ALIGNMENT, from->size);
-  if (to->bytes != NULL) memcpy(to->bytes, from->bytes, from->size);
-  return to->bytes != NULL;
+  if (!map(to)) return false;
+  memcpy(to->bytes, from->bytes, from->size);
+  return true;
 }
 
 /* ---- data ---- */
@@ -54,6 +96,14 @@ bool image_copy(image *to, const image *from) {
 static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
   const uint64_t step = operand->byte_count / operand->element_count;
   for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
+}
+
+/* Of two operands each value meets each, of three some. */
+static void fill_crossed(const case_buffer *view, const tm_operand *operand, uint32_t input) {
+  static const uint64_t periods[] = { 1, CASE_SPECIALS, CASE_SPECIALS };
+  const uint64_t step = tm_format_find(operand->format)->block_bytes;
+  for (uint64_t i = 0; (i + 1) * step <= operand->byte_count; i++)
+    special_element(operand->format, input < 2 ? i / periods[input] : i * 3 + i / periods[2] * 5, view->lowest + i * step);
 }
 
 /* ---- sums that cancel ---- */
@@ -111,6 +161,7 @@ void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
     buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
     if (q->sweeps) fill_in_order(&view, &c->operands[i]);
+    if (q->crosses && has_specials(c->operands[i].format)) fill_crossed(&view, &c->operands[i], i);
     case_fill_special(c, i, one->bytes + one->lowest, state);
   }
   if (is_cancelling(q)) make_cancelling(c, inputs);

@@ -397,15 +397,37 @@ static inline double plain_value(uint64_t *state) {
   return (sum - 2) * 2;
 }
 
-static inline double special_value(uint64_t *state) {
-  static const double specials[] = {
+#define CASE_SPECIALS 35u
+
+/* Where arithmetic has a rule of its own: zeros, subnormal and largest numbers, infinities, ties. */
+static inline double special_number(uint64_t index) {
+  static const double specials[CASE_SPECIALS] = {
     0.0, -0.0, 1.0, -1.0, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffcp-127, 0x1.fffffep127, -0x1.fffffep127, 0x1p-1074, 0x1p-1022,
     0x1.fffffffffffffp1023, 65504.0, 65520.0, 0x1p-24, 0x1p-14, 448.0, 464.0, 0x1p-9, 57344.0, 2147483647.0, -2147483648.0,
     0x1p63, 127.5, -128.5, 0.5, 1.5, 2.5, 0x1p60, 0x1p-50, 0x1p-51,
+    INFINITY, -INFINITY, NAN,
   };
-  const uint64_t pick = random_below(state, sizeof specials / sizeof specials[0] + 3);
-  if (pick < sizeof specials / sizeof specials[0]) return specials[pick];
-  return pick % 3 == 0 ? NAN : pick % 3 == 1 ? INFINITY : -INFINITY;
+  return specials[index % CASE_SPECIALS];
+}
+
+static inline double special_value(uint64_t *state) { return special_number(random_below(state, CASE_SPECIALS)); }
+
+/* Whether special_element knows such elements. */
+static inline bool has_specials(uint32_t format) {
+  const tm_format_info *info = tm_format_find(format);
+  if (info == NULL || info->block_elements != 1 || !info->has_arithmetic || tm_codec_find(format) == NULL) return false;
+  return info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_SIGNED || info->kind == TM_KIND_UNSIGNED;
+}
+
+/* One of CASE_SPECIALS of a format that has them: of integers the ends of their range, small ones and single bits. */
+static inline void special_element(uint32_t format, uint64_t index, unsigned char *to) {
+  const tm_format_info *info = tm_format_find(format);
+  const uint64_t top = UINT64_C(1) << (8 * info->block_bytes - 1), which = index % CASE_SPECIALS;
+  const uint64_t usual[] = { 0, 1, UINT64_MAX, top, top - 1, top + 1, 2, UINT64_MAX - 1, 3, 10, top >> 1 };
+  const uint64_t count = sizeof usual / sizeof usual[0], bits = which < count ? usual[which] : UINT64_C(1) << (which - count);
+  const double value = special_number(which);
+  if (info->kind == TM_KIND_FLOAT) tm_codec_find(format)->encode(&value, 1, to);
+  else memcpy(to, &bits, info->block_bytes);
 }
 
 /* One block of elements in `format` at `to`.  Scaled values reach `scale` often and never exceed it, so that limits on

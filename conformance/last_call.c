@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/last_call.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,21 @@ static int has_subject(size_t offset) {
   return offset == offsetof(tm_accelerator_backend_plugin, query) || offset == offsetof(tm_accelerator_backend_plugin, prepare) ||
          offset == offsetof(tm_accelerator_backend_plugin, launch) || offset == offsetof(tm_accelerator_backend_plugin, wait) ||
          offset == offsetof(tm_accelerator_backend_plugin, release);
+}
+
+void last_call_misuse(last_call *call, const char *format, ...) {
+  va_list arguments;
+  if (call == NULL || atomic_exchange(&call->is_misused, 1) != 0) return;
+  va_start(arguments, format);
+  vsnprintf(call->misuse, sizeof call->misuse, format, arguments);
+  va_end(arguments);
+}
+
+bool last_call_is_fenced(const last_call *call) {
+  const uint32_t offset = atomic_load(&call->offset);
+  return atomic_load(&call->is_fenced) != 0 &&
+         (offset == offsetof(tm_accelerator_backend_plugin, launch) || offset == offsetof(tm_accelerator_backend_plugin, wait) ||
+          offset == offsetof(tm_accelerator_backend_plugin, flush));
 }
 
 void last_call_describe(const last_call *call, char *text, size_t capacity) {

@@ -20,6 +20,8 @@ const manner manners[] = {
     {"transfers", "moves bytes to and from any place of a buffer, and no others", manner_check_transfers, false},
     {"buffers", "makes buffers of any size, or says that it cannot", manner_check_buffers, false},
     {"memory-shortage", "survives a host without memory, and loses nothing", manner_check_memory_shortage, false},
+    {"growth", "gives back what it takes, of the process's memory and the device's, whatever is done how often",
+     manner_check_growth, false},
     {"full-queue", "says BUSY when a queue is full, and does not wait for room", manner_check_full_queue, false},
     {"threads", "is called from several threads at once where the contract allows it", manner_check_threads, false},
     {"abandoned-work", "can be cancelled, released and closed with work underway", manner_check_abandoned_work, false},

@@ -43,6 +43,7 @@ bool manner_open(manner_run *run, subject *s, uint32_t threads);
 
 void manner_check_waiting(manner_run *run);
 void manner_check_life_cycle(manner_run *run);
+void manner_check_growth(manner_run *run);
 void manner_check_process(manner_run *run);
 void manner_check_description(manner_run *run);
 void manner_check_memory_shortage(manner_run *run);

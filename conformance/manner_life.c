@@ -76,6 +76,7 @@ static void check_end(manner_run *run, subject *s) {
   tm_device_info info = { .struct_size = sizeof info };
   uint32_t count = 0;
   while (count < MOST_DEVICES && SUBJECT_CALL(s, device_info)(s->backend, count, &info) == TM_OK) count++;
+  if (count == MOST_DEVICES) trial_fail(&run->t, "its list of devices has no end: there are %u and more", count);
   const uint32_t beyond[] = { count, count + 1, 0x7fffffffu, 0xffffffffu };
   for (size_t i = 0; count < MOST_DEVICES && i < sizeof beyond / sizeof beyond[0]; i++)
     if (SUBJECT_CALL(s, device_info)(s->backend, beyond[i], &info) != TM_END)

@@ -8,6 +8,8 @@
 #include "plugin/table.h"
 
 #define RUNS 6u
+#define ROUNDS 4u
+#define LARGE_ELEMENTS (UINT64_C(1) << 20)
 #define POLLS 100000u
 #define PATIENCE_NS (UINT64_C(20) * 1000000000)
 #define SHORT_NS UINT64_C(1000000)
@@ -20,7 +22,7 @@ static uint32_t last_queue(const subject *s) { return s->info.queue_count <= 1 ?
 static bool start(manner_run *run, errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, tm_ticket *ticket) {
   const tm_status status = errand_launch(e, queue, waits, wait_count, ticket);
   if (status != TM_OK) return trial_fail(&run->t, "launch on queue %u gave %d (%s)", queue, status, e->s->text);
-  if (is_synchronous(e->s)) return true;
+  if (is_synchronous(e->s) && ticket->value == 0) return true;
   if (ticket->value == 0) return trial_fail(&run->t, "launch left no ticket, on a device that is not synchronous");
   return ticket->queue == queue || trial_fail(&run->t, "launch on queue %u gave a ticket of queue %u", queue, ticket->queue);
 }
@@ -28,6 +30,29 @@ static bool start(manner_run *run, errand *e, uint32_t queue, const tm_ticket *w
 static bool wait_for(manner_run *run, subject *s, const tm_ticket *tickets, uint32_t count, const char *what) {
   const tm_status status = SUBJECT_CALL(s, wait)(s->device, tickets, count, TM_WAIT_FOREVER);
   return status == TM_OK || trial_fail(&run->t, "waiting %s gave %d (%s)", what, status, s->text);
+}
+
+/* Something that keeps a queue busy while more is put behind it, on devices that have such a thing. */
+typedef struct ballast {
+  tm_buffer     *buffer;
+  unsigned char *host;
+  tm_ticket      ticket;
+} ballast;
+
+static void load(subject *s, ballast *b) {
+  const uint64_t largest = s->space.largest_buffer_bytes;
+  *b = (ballast){ .ticket = { 0, 0, 0 } };
+  if (is_synchronous(s) || s->host_makes_buffers || (largest != 0 && largest < BALLAST_BYTES)) return;
+  b->host = calloc(1, BALLAST_BYTES);
+  if (b->host == NULL || SUBJECT_CALL(s, buffer_create)(s->device, 0, BALLAST_BYTES, &b->buffer) != TM_OK) return;
+  const tm_transfer up = { .struct_size = sizeof up, .destination = b->buffer, .host = b->host, .bytes = BALLAST_BYTES };
+  if (SUBJECT_CALL(s, upload)(s->device, &up, &b->ticket) != TM_OK) b->ticket.value = 0;
+}
+
+static void unload(subject *s, ballast *b) {
+  (void)SUBJECT_CALL(s, wait)(s->device, &b->ticket, 1, TM_WAIT_FOREVER);
+  subject_buffer_free(s, b->buffer, BALLAST_BYTES);
+  free(b->host);
 }
 
 /* Several launches on two queues, waited for from the last to the first, each also when it is long complete. */
@@ -82,6 +107,49 @@ static bool chain_queues(manner_run *run, subject *s, errand *e) {
   return good || trial_fail(&run->t, "a download that waits for another queue's launch does not see its result: %s", seen.text);
 }
 
+/* A yes about several is one about each. */
+static bool is_over(manner_run *run, subject *s, const tm_ticket *tickets, uint32_t count, const char *what) {
+  for (uint32_t i = 0; i < count; i++)
+    if (SUBJECT_CALL(s, wait)(s->device, &tickets[i], 1, TM_WAIT_POLL) == TM_PENDING)
+      return trial_fail(&run->t, "%s %u tickets gave TM_OK while number %u of them was pending", what, count, i + 1);
+  return true;
+}
+
+static bool ask_and_wait(manner_run *run, subject *s, const tm_ticket *tickets, uint32_t count) {
+  const tm_status status = SUBJECT_CALL(s, wait)(s->device, tickets, count, TM_WAIT_POLL);
+  if (status == TM_OK && !is_over(run, s, tickets, count, "asking about")) return false;
+  return wait_for(run, s, tickets, count, "for several tickets") && is_over(run, s, tickets, count, "waiting for");
+}
+
+/* One that is long complete, and later ones that are not. */
+static bool wait_for_mixed(manner_run *run, subject *s, errand *e, uint32_t turn) {
+  tm_ticket tickets[RUNS + 2] = { { 0, 0, 0 } };
+  ballast b;
+  uint32_t count = 1;
+  if (!start(run, e, 0, NULL, 0, &tickets[0]) || !wait_for(run, s, &tickets[0], 1, "for a launch")) return false;
+  load(s, &b);
+  if (b.ticket.value != 0) tickets[count++] = b.ticket;
+  for (uint32_t i = 0; i < RUNS && !run->t.failed; i++)
+    if (start(run, e, turn % 2 == 0 ? 0 : last_queue(s), NULL, 0, &tickets[count])) count++;
+  const tm_ticket few[] = { tickets[0], tickets[count - 1] };
+  const bool good = !run->t.failed && (turn < ROUNDS / 2 ? ask_and_wait(run, s, few, 2) : ask_and_wait(run, s, tickets, count));
+  for (uint32_t i = 0; i < count; i++) (void)SUBJECT_CALL(s, wait)(s->device, &tickets[i], 1, TM_WAIT_FOREVER);
+  unload(s, &b);
+  return good;
+}
+
+/* Where transfers are none, launches are what is long. */
+static bool wait_for_several(manner_run *run, subject *s, errand *e) {
+  errand large;
+  trial unused = { .failed = false };
+  if (is_synchronous(s)) return true;
+  const bool has_large = s->host_makes_buffers && errand_make_large(&large, s, LARGE_ELEMENTS, run->seed, &unused);
+  bool good = true;
+  for (uint32_t turn = 0; turn < ROUNDS && good; turn++) good = wait_for_mixed(run, s, has_large ? &large : e, turn);
+  if (s->host_makes_buffers) errand_free(&large);
+  return good;
+}
+
 static bool refuse_future(manner_run *run, subject *s, errand *e) {
   tm_ticket ticket;
   const tm_ticket future = { 0, 0, UINT64_C(1) << 40 };
@@ -108,36 +176,13 @@ void manner_check_order(manner_run *run) {
   if (!has_first && !run->t.failed) manner_skip(run, "it claims nothing");
   if (has_first && has_second)
     (void)(wait_backwards(run, &s, e) && poll_until_done(run, &s, &e[0]) && chain_queues(run, &s, &e[1]) &&
-           refuse_future(run, &s, &e[0]) && cancel_idle(run, &s, &e[0]));
+           wait_for_several(run, &s, &e[0]) && refuse_future(run, &s, &e[0]) && cancel_idle(run, &s, &e[0]));
   errand_free(&e[1]);
   errand_free(&e[0]);
   subject_close(&s);
 }
 
 /* ---- work that nobody waits for ---- */
-
-/* Something that keeps a queue busy while more is put behind it, on devices that have such a thing. */
-typedef struct ballast {
-  tm_buffer     *buffer;
-  unsigned char *host;
-  tm_ticket      ticket;
-} ballast;
-
-static void load(subject *s, ballast *b) {
-  const uint64_t largest = s->space.largest_buffer_bytes;
-  *b = (ballast){ .ticket = { 0, 0, 0 } };
-  if (is_synchronous(s) || s->host_makes_buffers || (largest != 0 && largest < BALLAST_BYTES)) return;
-  b->host = calloc(1, BALLAST_BYTES);
-  if (b->host == NULL || SUBJECT_CALL(s, buffer_create)(s->device, 0, BALLAST_BYTES, &b->buffer) != TM_OK) return;
-  const tm_transfer up = { .struct_size = sizeof up, .destination = b->buffer, .host = b->host, .bytes = BALLAST_BYTES };
-  if (SUBJECT_CALL(s, upload)(s->device, &up, &b->ticket) != TM_OK) b->ticket.value = 0;
-}
-
-static void unload(subject *s, ballast *b) {
-  (void)SUBJECT_CALL(s, wait)(s->device, &b->ticket, 1, TM_WAIT_FOREVER);
-  subject_buffer_free(s, b->buffer, BALLAST_BYTES);
-  free(b->host);
-}
 
 /* Once cancel said that all is quiet, nothing is pending any more. */
 static bool is_quiet(manner_run *run, subject *s, const tm_ticket *ticket) {

@@ -2,6 +2,7 @@
 #include "conformance/environment_watch.h"
 #include "conformance/errand.h"
 #include "conformance/manner.h"
+#include "conformance/process_children.h"
 #include "conformance/process_state.h"
 
 /* A driver may keep something for the life of the process, and add to the environment when it is first loaded; what grows or
@@ -78,6 +79,8 @@ void manner_check_process(manner_run *run) {
     manner_skip(run, "it needs a process of its own");
     return;
   }
+  process_children children;
+  process_children_read(&children);
   environment_watch_begin();
   for (int i = 0; i < ROUNDS && !run->t.failed && !manner_ends_early(run, (uint64_t)i, ROUNDS, "lives"); i++) {
     live(run);
@@ -86,6 +89,8 @@ void manner_check_process(manner_run *run) {
       trial_fail(&run->t, "leaves %u more thread(s) running after each shutdown", now_threads - threads);
     if (i > 0 && now_descriptors > descriptors)
       trial_fail(&run->t, "leaves %u more file descriptor(s) open after each shutdown", now_descriptors - descriptors);
+    const uint32_t left = process_children_count(&children);
+    if (left != 0) trial_fail(&run->t, "leaves %u process(es) running after a shutdown", left);
     threads = now_threads;
     descriptors = now_descriptors;
   }

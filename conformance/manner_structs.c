@@ -63,10 +63,7 @@ static void check_launch(manner_run *run, subject *s, errand *e) {
   tm_binding bindings[CASE_MAX_OPERANDS + 1];
   const uint32_t count = e->q.c.operation.input_count + 1;
   memset(&longer, 0, sizeof longer);
-  for (uint32_t i = 0; i < count; i++) {
-    const image *one = &e->operands[i];
-    bindings[i] = (tm_binding){ one->buffer, one->first, one->size - one->first - IMAGE_GUARD_BYTES };
-  }
+  for (uint32_t i = 0; i < count; i++) bindings[i] = image_binding(&e->operands[i]);
   bindings[count] = (tm_binding){ e->workspace.buffer, e->workspace.first, e->answer.workspace_bytes };
   longer.known = (tm_launch){ .struct_size = sizeof longer, .kernel = e->kernel, .bindings = bindings,
                               .binding_count = count + (e->answer.workspace_bytes != 0) };

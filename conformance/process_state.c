@@ -5,12 +5,17 @@
 #include <stddef.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,8 +66,71 @@ static uint64_t hash_streams(void) {
     if (fstat(i, &about) != 0) about.st_ino = UINT32_MAX;
     state = hash(state, &about.st_dev, sizeof about.st_dev);
     state = hash(state, &about.st_ino, sizeof about.st_ino);
+    const int flags = fcntl(i, F_GETFL);
+    state = hash(state, &flags, sizeof flags);
+  }
+  const off_t place = lseek(STDIN_FILENO, 0, SEEK_CUR);
+  return hash(state, &place, sizeof place);
+}
+
+/* Their number and what they do; not how long they still run. */
+static uint64_t hash_timers(void) {
+  static const __itimer_which_t kinds[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
+  uint64_t state = 1;
+  char line[128];
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    struct itimerval timer;
+    memset(&timer, 0, sizeof timer);
+    (void)getitimer(kinds[i], &timer);
+    const bool is_set = timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+    state = hash(state, &is_set, sizeof is_set);
+  }
+  FILE *file = fopen("/proc/self/timers", "re");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) state = hash(state, line, strlen(line));
+  if (file != NULL) fclose(file);
+  return state;
+}
+
+static uint64_t hash_limits(void) {
+  uint64_t state = 1;
+  for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
+    struct rlimit limit = { 0, 0 };
+    (void)getrlimit((__rlimit_resource_t)i, &limit);
+    state = hash(state, &limit, sizeof limit);
   }
   return state;
+}
+
+static uint64_t hash_affinity(void) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  (void)sched_getaffinity(0, sizeof set, &set);
+  return hash(1, &set, sizeof set);
+}
+
+static uint64_t hash_pending(void) {
+  sigset_t pending;
+  uint64_t state = 1;
+  (void)sigpending(&pending);
+  for (int i = 1; i < PROCESS_SIGNALS; i++) {
+    const int is_pending = sigismember(&pending, i);
+    state = hash(state, &is_pending, sizeof is_pending);
+  }
+  return state;
+}
+
+static uint64_t hash_priority(void) {
+  const int numbers[] = { getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), prctl(PR_GET_DUMPABLE) };
+  return hash(1, numbers, sizeof numbers);
+}
+
+/* Its flags are what was computed, and no mode. */
+static uint32_t vector_control(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_stmxcsr() & ~0x3fu;
+#else
+  return 0;
+#endif
 }
 
 /* What went to the standard streams, where these are files: those of a worker are one. */
@@ -80,7 +148,7 @@ static uint64_t count_printed(void) {
 static float_habits read_habits(void) {
   volatile float least = FLT_MIN, subnormal = FLT_TRUE_MIN;
   least /= 2;
-  return (float_habits){ fegetround(), fegetexcept(), least, subnormal * 1024 };
+  return (float_habits){ fegetround(), fegetexcept(), least, subnormal * 1024, vector_control() };
 }
 
 void process_state_read(process_state *out, process_excuse_fn is_excused) {
@@ -91,6 +159,12 @@ void process_state_read(process_state *out, process_excuse_fn is_excused) {
   for (char **variable = environ; variable != NULL && *variable != NULL; variable++)
     if (is_excused == NULL || !is_excused(*variable)) out->environment = hash(out->environment, *variable, strlen(*variable) + 1);
   out->streams = hash_streams();
+  out->timers = hash_timers();
+  out->limits = hash_limits();
+  out->affinity = hash_affinity();
+  out->pending = hash_pending();
+  out->priority = hash_priority();
+  (void)prctl(PR_GET_NAME, out->thread_name);
   if (getcwd(out->folder, sizeof out->folder) == NULL) out->folder[0] = '\0';
   const char *locale = setlocale(LC_ALL, NULL);
   snprintf(out->locale, sizeof out->locale, "%s", locale == NULL ? "" : locale);
@@ -126,6 +200,12 @@ void process_state_compare(const process_state *a, const process_state *b, proce
     { offsetof(process_state, file_mask), sizeof a->file_mask, "the file mode mask" },
     { offsetof(process_state, habits), sizeof a->habits, "the floating-point mode" },
     { offsetof(process_state, mask), sizeof a->mask, "the signal mask" },
+    { offsetof(process_state, timers), sizeof a->timers, "the timers of the process" },
+    { offsetof(process_state, limits), sizeof a->limits, "the limits of the process" },
+    { offsetof(process_state, affinity), sizeof a->affinity, "which processors the thread may run on" },
+    { offsetof(process_state, pending), sizeof a->pending, "which signals are pending" },
+    { offsetof(process_state, priority), sizeof a->priority, "the priority of the process" },
+    { offsetof(process_state, thread_name), sizeof a->thread_name, "the name of the thread" },
   };
   for (int i = next_signal(a, b, 1); i < PROCESS_SIGNALS; i = next_signal(a, b, i + 1)) {
     char what[64];

@@ -15,13 +15,20 @@ typedef struct float_habits {
   int32_t traps;
   float   made_subnormal;
   float   read_subnormal;
+  uint32_t control;             /* modes and masks of the vector unit, where it has a word of its own */
 } float_habits;
 
 typedef struct process_state {
   struct sigaction actions[PROCESS_SIGNALS];
   sigset_t mask;
   uint64_t environment;         /* a hash of names and values, but for what is excused */
-  uint64_t streams;             /* a hash of which files 0, 1 and 2 are */
+  uint64_t streams;             /* a hash of which files 0, 1 and 2 are, how they are open, and how far 0 was read */
+  uint64_t timers;              /* likewise, of which are set */
+  uint64_t limits;
+  uint64_t affinity;
+  uint64_t pending;             /* signals */
+  uint64_t priority;
+  char     thread_name[16];
   char     folder[4096];
   char     locale[256];
   uint64_t printed_bytes;       /* on the standard streams, where they are files; no part of a difference */

@@ -5,11 +5,13 @@
 #include <stddef.h>
 
 #include "conformance/changes.h"
+#include "plugin/answer.h"
 
 #define LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
 #define ENDLESS_BYTES (UINT64_C(1) << 45)
 #define MOST_ROUNDS 2u                  /* of changes, one after the other */
 #define TAIL_BYTES 32u
+#define KNOWN_REASONS (2 * TM_REASON_CONSTANT - 1)      /* the last of them */
 #define LARGE_ELEMENTS (UINT64_C(1) << 26)
 #define LARGE_PRODUCT (UINT64_C(1) << 32)
 /* Below this a fixed working area may well exceed an operand. */
@@ -44,6 +46,29 @@ static bool check_yes(trial *t, const tm_operation *operation, const tm_answer *
   return answer->launch_ns <= answer->cost_ns || trial_fail(t, "its launch alone costs more than the whole");
 }
 
+/* What a host would put right, or refuse a yes for, was never a promise. */
+static bool check_sound(trial *t, const tm_operation *operation, const tm_answer *answer) {
+  const bool is_yes = answer->level != TM_LEVEL_REFUSED;
+  tm_answer sound = *answer;
+  tm_answer_make_sound(operation, &sound);
+  if (is_yes && (sound.numerics != answer->numerics || sound.growth != answer->growth))
+    return trial_fail(t, "class N%u with bound %g, growth %u and accumulator 0x%x means nothing", answer->numerics,
+                      answer->numerics_bound, answer->growth, answer->accumulator);
+  if (is_yes && sound.level == TM_LEVEL_REFUSED)
+    return trial_fail(t, "no host takes this yes: it %.*s", (int)sound.text.length, sound.text.data);
+  if (sound.change_count != answer->change_count)
+    return trial_fail(t, "of the %u changes it proposes one has a kind, an operand or an axis that there is not",
+                      answer->change_count);
+  if (sound.operand != answer->operand) return trial_fail(t, "answers about operand %u, which there is not", answer->operand);
+  return true;
+}
+
+static bool check_no(trial *t, const tm_answer *answer) {
+  if (answer->reasons == 0) return trial_fail(t, "refuses without a reason");
+  if ((answer->reasons & ~KNOWN_REASONS) == 0) return true;
+  return trial_fail(t, "refuses for reasons 0x%x, of which some mean nothing", answer->reasons);
+}
+
 /* One that moves meanwhile may be found in either; what was announced before the question is in force. */
 static void check_epoch(trial *t, subject *s, const tm_answer *answer) {
   const uint64_t announced = atomic_load(&s->announced_epoch);
@@ -64,8 +89,12 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
   if (answer->change_count > TM_MAX_CHANGES) trial_fail(t, "proposes %u changes", answer->change_count);
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
   check_epoch(t, s, answer);
+  const tm_status status = atomic_load(&s->query_status);
+  const char *meaning = status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "";
+  if (status != TM_OK) trial_fail(t, "query gave %d%s", status, meaning);
   if (answer->level != TM_LEVEL_REFUSED) check_yes(t, operation, answer);
-  else if (answer->reasons == 0) trial_fail(t, "refuses without a reason");
+  else check_no(t, answer);
+  check_sound(t, operation, answer);
   const tm_answer again = subject_ask(s, operation);
   if (memcmp(&again, answer, sizeof again) != 0) trial_fail(t, "answers the same question differently");
 }

@@ -5,6 +5,8 @@
 
 #define ELEMENTS 6000u
 #define ELEMENTS_ONE_PASS 100000u
+#define DENSE_CONSTANT_FIRST 2u         /* this question */
+#define SHARING 8u                      /* one of so many */
 
 static uint64_t limit_of(const tm_op_row *row, uint32_t number) {
   return row->combine == TM_COMBINE_WORDS && number % 8 == 7 ? ELEMENTS_ONE_PASS : ELEMENTS;
@@ -87,9 +89,17 @@ static void demand_something(kernel_case *c, uint64_t *state) {
   if (random_below(state, 4) == 0) c->operation.flags |= TM_OPERATION_RUN_TO_RUN;
 }
 
-/* Every other question is about weights: all inputs but the first keep their bytes. */
-static void make_constant(kernel_case *c) {
-  for (uint32_t i = 1; i < c->operation.input_count; i++) c->operands[i].flags |= TM_OPERAND_CONSTANT;
+/* About weights: all inputs but one keep their bytes. */
+static void make_constant(kernel_case *c, uint32_t but) {
+  for (uint32_t i = 0; i < c->operation.input_count; i++)
+    if (i != but) c->operands[i].flags |= TM_OPERAND_CONSTANT;
+}
+
+/* Every other question is, and the first such two, which are dense and aligned, leave out the first input and the last. */
+static void make_some_constant(kernel_case *c, uint32_t number) {
+  const uint32_t inputs = c->operation.input_count;
+  if (number == DENSE_CONSTANT_FIRST) make_constant(c, inputs - 1);
+  else if (number % 2 == 1) make_constant(c, number / 2 % inputs);
 }
 
 /* Where y could lie in the first input's memory, some questions say that it will. */
@@ -98,7 +108,7 @@ static void mean_in_place(kernel_case *c) {
   tm_operand *y = &c->operands[c->operation.input_count];
   const bool is_alike = x->format == y->format && memcmp(x->dims, y->dims, sizeof x->dims) == 0 &&
                         memcmp(x->strides_bytes, y->strides_bytes, sizeof x->strides_bytes) == 0 && y->byte_count != 0;
-  if (!is_alike || (tm_op_find(c->operation.op)->may_alias & 1u) == 0) return;
+  if (!is_alike || (tm_op_find(c->operation.op)->may_alias & 1u) == 0 || (x->flags & TM_OPERAND_CONSTANT) != 0) return;
   y->flags |= TM_OPERAND_IN_PLACE;
   y->alignment = x->alignment;
 }
@@ -117,10 +127,69 @@ static bool sweep(question *q) {
   return q->sweeps;
 }
 
+/* All operands have the same shape, element by element. */
+static bool is_elementwise(const tm_op_row *row, uint32_t inputs) {
+  const uint32_t all = (UINT32_C(2) << inputs) - 1;
+  return !case_merges(row->op) && (row->broadcasts || (row->merged_operands & all) == all);
+}
+
+static bool have_specials(const kernel_case *c) {
+  bool any = false;
+  for (uint32_t i = 0; i < c->operation.input_count; i++) any |= has_specials(c->operands[i].format);
+  return any;
+}
+
+static bool shape_crossed(kernel_case *c) {
+  const uint32_t inputs = c->operation.input_count;
+  const uint64_t count = inputs == 1 ? CASE_SPECIALS : CASE_SPECIALS * CASE_SPECIALS;
+  tm_operand *y = &c->operands[inputs];
+  for (uint32_t i = 0; i < inputs; i++)
+    if (tm_operand_contiguous(c->operands[i].format, 1, &count, &c->operands[i], NULL) != TM_OK) return false;
+  *y = (tm_operand){ .format = y->format };
+  if (tm_op_infer_outputs(&c->operation, y, NULL) != TM_OK) return false;
+  for (uint32_t i = 0; i <= inputs; i++) c->operands[i].alignment = 64;
+  return true;
+}
+
+/* Special values meet each other in few random questions: here each meets each. */
+static void cross(question *q) {
+  kernel_case *c = &q->c;
+  const kernel_case before = *c;
+  if (!is_elementwise(tm_op_find(c->operation.op), c->operation.input_count) || !have_specials(c)) return;
+  q->crosses = shape_crossed(c);
+  if (!q->crosses) *c = before;
+}
+
+/* All values there are, or all special ones. */
+static bool try_values(question *q) {
+  if (!sweep(q)) return false;
+  if (!q->sweeps) cross(q);
+  return true;
+}
+
+static bool have_equal_dims(const tm_operand *a, const tm_operand *b) {
+  return a->format == b->format && a->rank == b->rank && memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+}
+
+static bool are_alike(const tm_operand *a, const tm_operand *b) {
+  return have_equal_dims(a, b) && a->alignment == b->alignment &&
+         memcmp(a->strides_bytes, b->strides_bytes, sizeof a->strides_bytes) == 0;
+}
+
+/* Where the second input has the dims of the first, its strides follow. */
+static void share(question *q) {
+  kernel_case *c = &q->c;
+  tm_operand *a = &c->operands[0], *b = &c->operands[1];
+  if (c->operation.input_count < 2 || !have_equal_dims(a, b) || case_is_index(c, 1) || case_merges(c->operation.op)) return;
+  b->alignment = a->alignment;
+  memcpy(b->strides_bytes, a->strides_bytes, sizeof b->strides_bytes);
+  q->shares = tm_operand_derive(b, NULL) == TM_OK;
+}
+
 static bool begin(question *q, const combination *which, uint64_t elements, uint64_t *state) {
   if (!case_make(&q->c, which->row, which->inputs, which->formats, elements, state)) return false;
   q->temper = TEMPER_PLAIN;
-  q->sweeps = false;
+  q->sweeps = q->crosses = q->shares = false;
   memset(q->packed, 0, sizeof q->packed);
   for (uint32_t i = 0; i <= which->inputs; i++) q->c.operands[i].alignment = 64;
   return true;
@@ -132,8 +201,9 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
   uint64_t state = seed;
   if (!begin(q, which, limit_of(which->row, number), &state)) return false;
   kernel_case *c = &q->c;
-  if (number == 1 && !sweep(q)) return false;
-  if (number > 1) {
+  const bool is_plain = number == DENSE_CONSTANT_FIRST && which->inputs > 1;
+  if (number == 1 && !try_values(q)) return false;
+  if (number > 1 && !is_plain) {
     q->temper = (temper)random_below(&state, TEMPER_COUNT);
     if (random_below(&state, 8) == 0) try_change(c, widen, &state);
     if (random_below(&state, 12) == 0) try_change(c, hollow, &state);
@@ -141,7 +211,8 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
     for (uint32_t i = 0; i <= which->inputs; i++) c->operands[i].alignment = random_alignment(&state);
     if (number % 4 == 3) demand_something(c, &state);
   }
-  if (number % 2 == 1) make_constant(c);
+  if (which->inputs > 1) make_some_constant(c, number);
+  if (number % SHARING == SHARING - 2) share(q);
   if (number % 3 == 2) mean_in_place(c);
   settle(c);
   return tm_op_check(&c->operation, NULL) == TM_OK;
@@ -168,6 +239,10 @@ static void pack(const packed_input *packed, tm_operand *operand) {
   memset(operand->strides_bytes, 0, sizeof operand->strides_bytes);
   operand->flags &= TM_OPERAND_CONSTANT | TM_OPERAND_SCALAR;
   operand->alignment = 64;
+}
+
+bool question_shares(const question *q) {
+  return q->shares && are_alike(&q->c.operands[0], &q->c.operands[1]) && q->packed[0].format == q->packed[1].format;
 }
 
 void question_asked(const question *q, asked_operation *out_asked) {
@@ -220,6 +295,7 @@ void question_describe(const question *q, char *text, uint64_t capacity) {
                                  operand->flags & TM_OPERAND_CONTIGUOUS ? "" : "(view)",
                                  q->packed[i].format != TM_FORMAT_NONE ? "(packed)" : "", operand->alignment);
   }
+  if (question_shares(q) && length < capacity) snprintf(text + length, capacity - length, " (the first two in one place)");
 }
 
 void combination_describe(const combination *which, char *text, uint64_t capacity) {

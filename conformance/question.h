@@ -34,6 +34,8 @@ typedef struct question {
   packed_input packed[CASE_MAX_OPERANDS];
   temper       temper;
   bool         sweeps;          /* the input holds every bit pattern of its format once, in order */
+  bool         crosses;         /* the inputs hold special values, of two each with each */
+  bool         shares;          /* where the first two inputs are alike, they lie in one place */
 } question;
 
 /* The operation as the device is asked about it, packed inputs included. */
@@ -42,6 +44,8 @@ typedef struct asked_operation {
   tm_operand   operands[CASE_MAX_OPERANDS];
 } asked_operation;
 
+/* Whether the first two inputs are one: the same bytes in the same place. */
+bool question_shares(const question *q);
 void question_asked(const question *q, asked_operation *out_asked);
 bool question_is_packed(const question *q);
 /* The conversion of a packed input: from its public format to the private one. */

@@ -54,6 +54,7 @@ typedef struct report {
   uint32_t      reached_count;          /* of them, those of which at least one case ran */
   bool          out_of_time;
   char          unreached[240];         /* some of the others */
+  char          never_accepted[240];    /* operations that it knows, by its reasons, and refused whenever it was asked */
   char          given_up[160];          /* why it ended early; "" if it did not */
   char          nothing_checked[160];   /* why no claim, or not the one check that was wanted; "" if some were */
 } report;

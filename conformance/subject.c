@@ -107,8 +107,15 @@ static tm_status host_cache_put(void *context, tm_string key, const void *data, 
 
 static void host_device_event(void *context, uint32_t index, uint32_t event, uint64_t epoch) {
   subject *s = context;
-  (void)event;
-  if (index == s->device_index) atomic_store(&s->announced_epoch, epoch);
+  uint32_t largest = atomic_load(&s->largest_event_index);
+  while (index > largest && !atomic_compare_exchange_weak(&s->largest_event_index, &largest, index)) {
+  }
+  if (event == 0 || event > TM_EVENT_DEVICE_LOST) last_call_misuse(s->calls, "device_event: there is no event %u", event);
+  if (index != s->device_index || event != TM_EVENT_EPOCH_MOVED) return;
+  if (epoch == 0) last_call_misuse(s->calls, "device_event: epoch 0 is none");
+  uint64_t known = atomic_load(&s->announced_epoch);          /* several threads may announce, in any order */
+  while (epoch > known && !atomic_compare_exchange_weak(&s->announced_epoch, &known, epoch)) {
+  }
 }
 
 static uint64_t host_trace_begin(void *context, tm_string name) {
@@ -167,6 +174,7 @@ static tm_status find_device(subject *s) {
   s->space.store_granule = at_least_1(s->space.store_granule);
   s->space.alignment = at_least_1(s->space.alignment);
   s->host_makes_buffers = (s->space.flags & TM_MEMORY_HOST_POINTER) != 0 && !tm_plugin_table_has_buffers(&s->table);
+  if (s->calls != NULL) atomic_store(&s->calls->is_fenced, s->host_makes_buffers);
   return SUBJECT_CALL(s, open)(s->backend, s->device_index, &s->device);
 }
 
@@ -191,7 +199,16 @@ tm_status subject_open(subject *s, const subject_options *options) {
   return status;
 }
 
+/* Of what devices it announced something. */
+static void check_events(subject *s) {
+  tm_device_info info = { .struct_size = sizeof info };
+  const uint32_t largest = atomic_load(&s->largest_event_index);
+  if (largest > s->device_index && SUBJECT_CALL(s, device_info)(s->backend, largest, &info) == TM_END)
+    last_call_misuse(s->calls, "device_event: there is no device %u", largest);
+}
+
 void subject_close(subject *s) {
+  check_events(s);
   SUBJECT_CALL(s, close)(s->device);
   SUBJECT_CALL(s, shutdown)(s->backend);
   tm_pool_destroy(s->pool);
@@ -210,7 +227,9 @@ tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *ou
 
 tm_answer subject_ask(subject *s, const tm_operation *operation) {
   tm_answer answer;
-  if (subject_query(s, operation, &answer) != TM_OK) {
+  const tm_status status = subject_query(s, operation, &answer);
+  atomic_store(&s->query_status, status);
+  if (status != TM_OK) {
     answer.level = TM_LEVEL_REFUSED;
     answer.reasons = TM_REASON_RESOURCES;
   }
@@ -277,6 +296,8 @@ tm_status subject_launch(subject *s, uint32_t queue, tm_kernel *kernel, const tm
   tm_ticket ticket = { queue, 0, 0 };
   tm_status status = SUBJECT_CALL(s, launch)(s->device, &launch, &ticket);
   for (int i = 0; i < BUSY_TRIES && status == TM_BUSY; i++) status = SUBJECT_CALL(s, launch)(s->device, &launch, &ticket);
+  if (status == TM_OK && ticket.value != 0 && ticket.queue != queue)
+    last_call_misuse(s->calls, "launch on queue %u gave a ticket of queue %u", queue, ticket.queue);
   if (status == TM_OK) status = SUBJECT_CALL(s, flush)(s->device, queue);
   return finish(s, status, &ticket);
 }

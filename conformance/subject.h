@@ -37,6 +37,8 @@ typedef struct subject {
   tm_device_info  info;
   tm_memory_space space;
   _Atomic uint64_t announced_epoch;     /* by device_event */
+  _Atomic uint32_t largest_event_index; /* of a device, likewise */
+  _Atomic tm_status query_status;        /* of the last question */
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
   char            text[200];            /* what it said through fail last */

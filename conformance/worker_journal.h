@@ -21,12 +21,20 @@ typedef enum journal_state {
   JOURNAL_CLAIMED
 } journal_state;
 
+/* How a worker ended that came to its own end. */
+typedef enum journal_ending {
+  JOURNAL_BROKE_OFF,            /* it did not */
+  JOURNAL_IS_THROUGH,
+  JOURNAL_HAD_NO_DEVICE,
+  JOURNAL_CUT_OFF               /* what it found out does not reach anybody: its descriptor is closed, or another file */
+} journal_ending;
+
 /* Of one combination. */
 typedef struct journal_entry {
   uint32_t state;               /* journal_state */
   uint32_t case_count;          /* accepted ones that were run */
   uint32_t has_begun;           /* with what is tried once only, of its first accepted case */
-  uint32_t reserved;
+  uint32_t is_known;            /* the operation, by the reasons of a refusal */
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;
@@ -37,6 +45,7 @@ typedef struct journal {
   _Atomic uint32_t number;      /* of the case */
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
+  _Atomic uint32_t ending;      /* journal_ending: what the worker says of itself; an exit code may be anybody's */
   last_call        calls;
   uint64_t         open_ns;             /* of the last opening */
   uint32_t         device_count;

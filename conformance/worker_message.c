@@ -2,6 +2,7 @@
 #include "conformance/worker_message.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x746d2d7265706f72)
@@ -29,9 +30,22 @@ static bool send_claim(int to, worker_message *m, const report_claim *claim) {
   return send_message(to, m);
 }
 
-void worker_message_send_report(void *context, const report *r) {
-  const int to = *(const int *)context;
+worker_line worker_line_of(int to) {
+  struct stat about;
+  if (fstat(to, &about) != 0) return (worker_line){ -1, 0, 0 };
+  return (worker_line){ to, (uint64_t)about.st_dev, (uint64_t)about.st_ino };
+}
+
+static bool is_whole(const worker_line *line) {
+  const worker_line now = worker_line_of(line->to);
+  return now.to >= 0 && now.device == line->device && now.node == line->node;
+}
+
+bool worker_message_send_report(void *context, const report *r) {
+  const worker_line *line = context;
+  const int to = line->to;
   worker_message m;
+  if (!is_whole(line)) return false;
   memset(&m, 0, sizeof m);
   m.magic = MAGIC;
   m.kind = MESSAGE_COUNTS;
@@ -40,15 +54,16 @@ void worker_message_send_report(void *context, const report *r) {
   m.unchecked_change_count = r->unchecked_change_count;
   m.way_count = r->way_count;
   m.withdrawn_count = r->withdrawn_count;
-  if (r->question_count != 0 && !send_message(to, &m)) return;
+  if (r->question_count != 0 && !send_message(to, &m)) return false;
   m.question_count = m.refusal_count = m.unchecked_change_count = m.way_count = m.withdrawn_count = 0;
   for (uint32_t i = 0; i < r->count; i++)
-    if (!send_claim(to, &m, &r->claims[i])) return;
+    if (!send_claim(to, &m, &r->claims[i])) return false;
   for (uint32_t i = 0; i < r->check_count; i++) {
     m.kind = MESSAGE_CHECK;
     m.of.check = r->checks[i];
-    if (!send_message(to, &m)) return;
+    if (!send_message(to, &m)) return false;
   }
+  return true;
 }
 
 /* ---- taking ---- */

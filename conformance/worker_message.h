@@ -25,8 +25,16 @@ typedef struct worker_message {
   } of;
 } worker_message;
 
-/* Writes all of a report to the descriptor that `context` points at. */
-void worker_message_send_report(void *context, const report *r);
+/* The end of a pipe, and which file it is: the backend may have closed it, and opened something else. */
+typedef struct worker_line {
+  int      to;
+  uint64_t device;
+  uint64_t node;
+} worker_line;
+
+worker_line worker_line_of(int to);
+/* Writes all of a report to the worker_line that `context` points at; false if it is not what it was. */
+bool worker_message_send_report(void *context, const report *r);
 /* Adds it to the report; false if it is none. */
 bool worker_message_take(report *r, worker_message *m);
 

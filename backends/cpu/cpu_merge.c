@@ -31,6 +31,20 @@ static CPU_AVX2 void block_to_f32(unsigned char *to, const double *from, cpu_sto
 BLOCK_TO_HALF(bf16)
 BLOCK_TO_HALF(f16)
 
+#define BLOCK_TO_BYTES(T)                                                                                               \
+  CPU_INLINE __m128i sixteen_##T(const double *from) {                                                                  \
+    const __m128i low = round_to_##T(cpu_load_pd(from), cpu_load_pd(from + 4));                                         \
+    return _mm_packus_epi16(low, round_to_##T(cpu_load_pd(from + 8), cpu_load_pd(from + 12)));                          \
+  }                                                                                                                     \
+  static CPU_AVX2 void block_to_##T(unsigned char *to, const double *from, cpu_store_kind kind) {                       \
+    for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 32) {                                                                \
+      const __m256i bytes = _mm256_set_m128i(sixteen_##T(from + i + 16), sixteen_##T(from + i));                        \
+      cpu_put((float *)(void *)(to + i), _mm256_castsi256_ps(bytes), kind);                                             \
+    }                                                                                                                   \
+  }
+BLOCK_TO_BYTES(f8_e4m3fn)
+BLOCK_TO_BYTES(f8_e5m2)
+
 typedef struct target {
   uint32_t format;
   uint32_t bytes;
@@ -42,6 +56,8 @@ static const target targets[] = {
   { TM_FORMAT_BF16, 2, block_to_bf16 },
   { TM_FORMAT_F16, 2, block_to_f16 },
   { TM_FORMAT_F64, 8, block_to_f64 },
+  { TM_FORMAT_F8_E4M3FN, 1, block_to_f8_e4m3fn },
+  { TM_FORMAT_F8_E5M2, 1, block_to_f8_e5m2 },
 };
 
 static const target *find_target(uint32_t format) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_round_odd.h - f64 to the 16-bit formats with one rounding, by way of an f32 whose last bit says whether it is inexact. */
+/* cpu_round_odd.h - f64 to the formats of 16 and 8 bits with one rounding, by way of an f32 whose last bit says if it is exact. */
 #ifndef CPU_ROUND_ODD_H
 #define CPU_ROUND_ODD_H
 
@@ -61,6 +61,38 @@ CPU_INLINE_AVX2 __m128i round_to_bf16(__m256d low, __m256d high) {
 /* What is subnormal in f32 is far below all of f16. */
 CPU_INLINE_AVX2 __m128i round_to_f16(__m256d low, __m256d high) {
   return narrow_f16(_mm256_set_m128(round_normal_to_odd(high), round_normal_to_odd(low)));
+}
+
+/* ---- 8 bits ---- */
+
+/* An f16 that is cut off, with its last bit set where it is inexact; what is too large is the largest, and inexact. */
+CPU_INLINE_AVX2 __m128i cut_to_f16(__m256 v) {
+  const __m128i cut = _mm256_cvtps_ph(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m256i differs = _mm256_castps_si256(_mm256_cmp_ps(widen_f16(cut), v, _CMP_NEQ_OQ));
+  const __m128i inexact = _mm_packs_epi32(_mm256_castsi256_si128(differs), _mm256_extracti128_si256(differs, 1));
+  return _mm_or_si128(cut, _mm_srli_epi16(inexact, 15));
+}
+
+/* Codes of 16 bits without their last `bits`, to nearest, ties to even; `half` is what lies just below a tie. */
+CPU_INLINE_AVX2 __m128i round_code(__m128i code, int bits, int half) {
+  const __m128i odd = _mm_and_si128(_mm_srli_epi16(code, bits), _mm_set1_epi16(1));
+  return _mm_srli_epi16(_mm_add_epi16(_mm_add_epi16(code, _mm_set1_epi16((int16_t)half)), odd), bits);
+}
+
+/* Eight bytes, in 16 bits each: f16 has the same exponents.  NaN is not rounded, which could carry into the sign. */
+CPU_INLINE_AVX2 __m128i round_to_f8_e5m2(__m256d low, __m256d high) {
+  const __m128i code = cut_to_f16(_mm256_set_m128(round_normal_to_odd(high), round_normal_to_odd(low)));
+  const __m128i magnitude = _mm_and_si128(code, _mm_set1_epi16(0x7fff)), sign = _mm_srli_epi16(_mm_xor_si128(code, magnitude), 8);
+  const __m128i is_nan = _mm_cmpgt_epi16(magnitude, _mm_set1_epi16(0x7c00));
+  return _mm_or_si128(_mm_blendv_epi8(round_code(magnitude, 8, 0x7f), _mm_srli_epi16(magnitude, 8), is_nan), sign);
+}
+
+/* The exponents are those of an f16 of 2^-8 times the value; behind the last finite code there is NaN alone. */
+CPU_INLINE_AVX2 __m128i round_to_f8_e4m3fn(__m256d low, __m256d high) {
+  const __m256 odd = _mm256_set_m128(round_normal_to_odd(high), round_normal_to_odd(low));
+  const __m128i code = cut_to_f16(_mm256_mul_ps(odd, _mm256_set1_ps(0x1p-8f)));
+  const __m128i magnitude = _mm_and_si128(code, _mm_set1_epi16(0x7fff)), sign = _mm_srli_epi16(_mm_xor_si128(code, magnitude), 8);
+  return _mm_or_si128(_mm_min_epu16(round_code(magnitude, 7, 0x3f), _mm_set1_epi16(0x7f)), sign);
 }
 
 #endif

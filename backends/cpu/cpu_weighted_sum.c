@@ -126,10 +126,11 @@ static void run(const cpu_call *call) { cpu_merge_run(call, block); }
 /* Elements of an input in a microsecond, of one core where memory does not limit it. */
 #define WIDE_RESULT   5000.0
 #define NARROW_RESULT 2800.0
+#define BYTE_RESULT   2000.0
 
 static uint64_t cost_ns(const tm_operation *operation, uint32_t lanes) {
-  const int is_wide = kernel_element_bytes(operation->operands[operation->input_count].format) >= 4;
-  return cpu_merge_cost_ns(operation, is_wide ? WIDE_RESULT : NARROW_RESULT, lanes);
+  const uint32_t bytes = kernel_element_bytes(operation->operands[operation->input_count].format);
+  return cpu_merge_cost_ns(operation, bytes >= 4 ? WIDE_RESULT : bytes == 2 ? NARROW_RESULT : BYTE_RESULT, lanes);
 }
 
 static const cpu_row rows[] = {

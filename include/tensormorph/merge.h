@@ -186,7 +186,8 @@ typedef struct tm_merge_description {
   uint64_t written_bytes;               /* of the result's tensors */
   uint64_t file_bytes;                  /* of all files of the result; 0 if it cannot be arranged */
   uint64_t free_bytes;                  /* of the file system; UINT64_MAX: nobody can tell */
-  uint64_t memory_bytes;                /* what the job will take of the context's memory, about */
+  uint64_t memory_bytes;                /* what the context's memory comes to at most while it is planned and carried out, about:
+                                           with what the context holds already, such as the names of tensors */
   uint32_t writer_format;               /* TM_WRITER_* */
   uint32_t file_count;                  /* of tm_merge_plan_file */
 } tm_merge_description;

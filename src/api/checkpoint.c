@@ -5,6 +5,7 @@
 
 #include "api/tensor.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
 
@@ -57,7 +58,7 @@ tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t fla
     *out_checkpoint = checkpoint;
   else
     tm_checkpoint_close(checkpoint);
-  return status;
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 void tm_checkpoint_close(tm_checkpoint *checkpoint) {

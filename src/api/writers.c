@@ -4,6 +4,7 @@
 #include "api/checkpoint.h"
 #include "base/error.h"
 #include "base/growth.h"
+#include "base/memory_limit.h"
 #include "base/name_table.h"
 #include "formats/checkpoint_recovery.h"
 #include "formats/checkpoint_writer.h"
@@ -175,7 +176,7 @@ tm_status tm_writer_create(tm_context *context, const char *path, const tm_write
   const tm_status status = create_inner(writer, path, &known, error);
   if (status == TM_OK) *out_writer = writer;
   else tm_writer_destroy(writer);
-  return status;
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 void tm_writer_destroy(tm_writer *writer) {

@@ -14,7 +14,8 @@ typedef struct tm_content_hash {
   uint64_t high;
 } tm_content_hash;
 
-/* Adds piece `index`, which is counted from the beginning of the content.  Each piece is added once. */
+/* Adds piece `index`, which is counted from the beginning of the content.  Each piece is added once.  All but one
+   are to have more than 16 bytes: tiny ones of two places can be exchanged for others. */
 void tm_content_hash_add(tm_content_hash *hash, uint64_t index, const void *data, uint64_t bytes);
 /* Adds what another one has of the same content. */
 void tm_content_hash_merge(tm_content_hash *hash, const tm_content_hash *part);

@@ -43,8 +43,7 @@ static bool reserve(tm_memory *memory, uint64_t bytes) {
   return true;
 }
 
-static void raise_peak(tm_memory *memory) {
-  const uint64_t used = atomic_load_explicit(&memory->used_bytes, memory_order_relaxed);
+static void raise_peak(tm_memory *memory, uint64_t used) {
   uint64_t peak = atomic_load_explicit(&memory->peak_bytes, memory_order_relaxed);
   while (peak < used && !atomic_compare_exchange_weak_explicit(&memory->peak_bytes, &peak, used, memory_order_relaxed,
                                                                memory_order_relaxed)) {
@@ -58,8 +57,18 @@ void *tm_memory_try_alloc(tm_memory *memory, uint64_t bytes, uint64_t alignment)
   if (pointer == NULL)
     atomic_fetch_sub_explicit(&memory->used_bytes, bytes, memory_order_relaxed);
   else
-    raise_peak(memory);
+    raise_peak(memory, atomic_load_explicit(&memory->used_bytes, memory_order_relaxed));
   return pointer;
+}
+
+uint64_t tm_memory_begin_peak(tm_memory *memory) {
+  return atomic_exchange(&memory->peak_bytes, atomic_load(&memory->used_bytes));
+}
+
+uint64_t tm_memory_end_peak(tm_memory *memory, uint64_t before_bytes) {
+  const uint64_t peak = atomic_load(&memory->peak_bytes);
+  raise_peak(memory, before_bytes);
+  return peak;
 }
 
 void tm_memory_reclaim(tm_memory *memory) {

@@ -38,6 +38,11 @@ void *tm_memory_grow(tm_memory *memory, void *old, uint64_t old_count, uint64_t 
 /* `bytes` is what was asked for.  NULL is accepted. */
 void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes);
 
+/* Between the two the peak is that of what is done meanwhile, by whomever.  The first returns what it was before, the second what
+   it became, and the larger one stays. */
+uint64_t tm_memory_begin_peak(tm_memory *memory);
+uint64_t tm_memory_end_peak(tm_memory *memory, uint64_t before_bytes);
+
 /* What every tensor gets; larger ones make no difference to a computation. */
 #define TM_BEST_ALIGNMENT 64u
 /* The alignment that an address happens to have; NULL, the address of no bytes, has the largest. */

@@ -1,47 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pool.h"
 
-#include <pthreadpool.h>
 #include <sched.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/checked.h"
+#include "base/crew.h"
 #include "base/error.h"
 #include "base/thread.h"
 
-typedef struct run_state run_state;
-
 struct tm_pool {
   tm_memory      *memory;
-  pthreadpool_t   threads;      /* NULL until they are needed */
+  tm_crew        *crew;
   uint32_t        lane_count;
   tm_mutex        in_use;
   _Atomic(const void *) holder;  /* the thread that has the lock, by the address of a variable of its own */
-  _Atomic(run_state *) current; /* the run under the lock; what publishes it to the lanes */
 };
 
-/* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
 /* More lanes than this help nobody and cost everybody: waking them takes turns on the cores that there are. */
 #define LANES_PER_CORE 4u
 #define LEAST_LIMIT 16u
 
+/* Parts a lane gets on average: enough to even out lanes of different speed, few enough that taking one costs nothing. */
 #define PARTS_PER_LANE 4u
 
 /* Which pool's work this thread is in: nested calls must run inline or they would wait for themselves. */
 static _Thread_local bool inside_pool;
 
-/* One call of tm_pool_run.  The lanes find it through `current` and take parts from `next`.  Release and acquire on
-   `current` order the caller's memory before the lanes, those on `finished_lanes` the lanes' before the caller, whatever
-   the thread library does. */
-struct run_state {
+/* One call of tm_pool_run; lanes take parts from `next`. */
+typedef struct run_state {
   tm_pool_fn function;
   void      *argument;
   uint64_t   count;
   uint64_t   part;              /* a multiple of the grain */
   _Atomic uint64_t next;
-  _Atomic uint64_t finished_lanes;
-};
+} run_state;
 
 static uint32_t usable_cores(void) {
   cpu_set_t set;
@@ -56,7 +50,8 @@ tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_p
   pool->memory = memory;
   const uint32_t most = (uint32_t)tm_max_u64(LEAST_LIMIT, LANES_PER_CORE * (uint64_t)usable_cores());
   pool->lane_count = lane_count == 0 ? usable_cores() : (uint32_t)tm_min_u64(lane_count, most);
-  if (tm_mutex_init(&pool->in_use) != TM_OK) {
+  if (tm_crew_create(memory, pool->lane_count, &pool->crew, NULL) != TM_OK || tm_mutex_init(&pool->in_use) != TM_OK) {
+    tm_crew_destroy(pool->crew);
     tm_memory_free(memory, pool, sizeof *pool);
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the thread pool");
   }
@@ -66,7 +61,7 @@ tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_p
 
 void tm_pool_destroy(tm_pool *pool) {
   if (pool == NULL) return;
-  if (pool->threads != NULL) pthreadpool_destroy(pool->threads);
+  tm_crew_destroy(pool->crew);
   tm_mutex_deinit(&pool->in_use);
   tm_memory_free(pool->memory, pool, sizeof *pool);
 }
@@ -88,18 +83,16 @@ static void let_go(tm_pool *pool) {
 
 uint32_t tm_pool_lane_count(const tm_pool *pool) { return pool->lane_count; }
 
-static void run_lane(void *pool_pointer, size_t lane) {
-  tm_pool *pool = pool_pointer;
-  run_state *state = atomic_load_explicit(&pool->current, memory_order_acquire);
+static void run_lane(void *state_pointer, uint32_t lane) {
+  run_state *state = state_pointer;
   const bool was_inside = inside_pool;
   inside_pool = true;
   for (;;) {
     const uint64_t begin = atomic_fetch_add_explicit(&state->next, state->part, memory_order_relaxed);
     if (begin >= state->count) break;
-    state->function(state->argument, begin, tm_min_u64(begin + state->part, state->count), (uint32_t)lane);
+    state->function(state->argument, begin, tm_min_u64(begin + state->part, state->count), lane);
   }
   inside_pool = was_inside;
-  atomic_fetch_add_explicit(&state->finished_lanes, 1, memory_order_acq_rel);
 }
 
 static void run_inline(tm_pool_fn function, void *argument, uint64_t count) {
@@ -107,13 +100,6 @@ static void run_inline(tm_pool_fn function, void *argument, uint64_t count) {
   inside_pool = true;
   function(argument, 0, count, 0);
   inside_pool = was_inside;
-}
-
-/* Under the lock.  Threads are started when something is first shared out: a program that computes nothing has none.  A
-   system that gives no threads leaves the work to the caller. */
-static bool has_threads(tm_pool *pool) {
-  if (pool->threads == NULL) pool->threads = pthreadpool_create(pool->lane_count);
-  return pool->threads != NULL;
 }
 
 void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn function, void *argument) {
@@ -124,18 +110,10 @@ void tm_pool_run(tm_pool *pool, uint64_t count, uint64_t grain, tm_pool_fn funct
     run_inline(function, argument, count);
     return;
   }
-  if (!has_threads(pool)) {
-    let_go(pool);
-    run_inline(function, argument, count);
-    return;
-  }
   const uint64_t lanes = tm_min_u64(pool->lane_count, grains);
   const uint64_t grains_per_part = tm_max_u64(1, grains / (lanes * PARTS_PER_LANE));
   run_state state = { .function = function, .argument = argument, .count = count, .part = grains_per_part * grain };
   atomic_init(&state.next, 0);
-  atomic_init(&state.finished_lanes, 0);
-  atomic_store_explicit(&pool->current, &state, memory_order_release);
-  pthreadpool_parallelize_1d(pool->threads, run_lane, pool, (size_t)lanes, PTHREADPOOL_FLAG_YIELD_WORKERS);
-  (void)atomic_load_explicit(&state.finished_lanes, memory_order_acquire);
+  tm_crew_run(pool->crew, (uint32_t)lanes, run_lane, &state);
   let_go(pool);
 }

@@ -13,7 +13,8 @@
 typedef struct tm_pool tm_pool;
 typedef void (*tm_pool_fn)(void *argument, uint64_t begin, uint64_t end, uint32_t lane);
 
-/* lane_count 0: one a core that this process may use; at most 4 a core, or 16.  Threads start when first needed.
+/* lane_count 0: one a core that this process may use; at most 4 a core, or 16.  Threads start when first needed; a
+   system that refuses some, or all, leaves their part to the others.
    TM_ERROR_NO_MEMORY */
 tm_status tm_pool_create(tm_memory *memory, uint32_t lane_count, tm_pool **out_pool, tm_error *error);
 void      tm_pool_destroy(tm_pool *pool);

@@ -71,7 +71,8 @@ static tm_status fail_entry_token(header_parser *parser, const tensor_entry *ent
 }
 
 static tm_status fail_memory(const header_parser *parser) {
-  return tm_fail(parser->error, TM_ERROR_NO_MEMORY, "%s: no memory for its header", parser->label);
+  return tm_fail(parser->error, TM_ERROR_NO_MEMORY, "%s: no memory for its header of %" PRIu64 " bytes, which takes about three "
+                 "times as much while it is read", parser->label, parser->header_bytes);
 }
 
 /* --------------------------------------------------------------------------------------------------- JSON parts ---- */
@@ -277,7 +278,7 @@ static tm_status read_header(tm_archive *archive, const tm_file *file, uint64_t 
   tm_json_init(&parser.json, parser.header, length);
   if (status == TM_OK) status = parse_header(&parser);
   tm_memory_free(archive->memory, parser.header, length);
-  return status;
+  return status == TM_ERROR_NO_MEMORY ? fail_memory(&parser) : status;
 }
 
 static tm_status read_safetensors(tm_archive *archive, tm_file *file, tm_error *error) {

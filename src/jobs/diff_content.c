@@ -269,8 +269,8 @@ static tm_status pair_equals(search *s, const tm_content_group *group, tm_error 
     if (entry->is_left) items[next++] = (tm_named_item){ .name = tensor_of(s, entry)->name, .item = entry->tensor, .side = entry->side };
   }
   const bool is_clear = !found.is_trivial || (found.left_counts[0] == 1 && found.left_counts[1] == 1);
-  tm_status status = tm_name_affinity_match(memory, items, count, !is_clear);
-  if (status != TM_OK) (void)tm_fail(error, status, "no memory for the names of tensors");
+  tm_status status = tm_name_affinity_match(memory, items, count, !is_clear, s->digester->cancelled);
+  if (status == TM_ERROR_NO_MEMORY) (void)tm_fail(error, status, "no memory for the names of tensors");
   if (status == TM_OK) status = add_matches(s, &found, items, count, error);
   tm_memory_free(memory, items, count * sizeof *items);
   return status;

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "base/struct_copy.h"
 
 #define MOST_NOTES 1000u
@@ -22,6 +23,7 @@ typedef struct kept_cell {
   } value;
   uint64_t count;               /* of an undefined one UNDEFINED */
 } kept_cell;
+_Static_assert(sizeof(kept_cell) == TM_JOB_CELL_BYTES, "what job.h says that a cell takes");
 
 #define UNDEFINED UINT64_MAX
 
@@ -58,14 +60,6 @@ struct tm_job {
 
 /* ---- life ---- */
 
-/* What is allowed is what can be changed. */
-static void name_limit(const tm_job *job, tm_error *error) {
-  char text[sizeof error->text];
-  if (job->memory->limit_bytes == 0) return;
-  (void)snprintf(text, sizeof text, "%s", error->text);
-  (void)tm_fail(error, TM_ERROR_NO_MEMORY, "%.800s; %" PRIu64 " bytes are allowed in all (--max-memory)", text, job->memory->limit_bytes);
-}
-
 /* Work that was done before it saw a cancel is done. */
 static void *job_thread(void *argument) {
   tm_job *job = argument;
@@ -74,7 +68,7 @@ static void *job_thread(void *argument) {
   tm_mutex_unlock(&job->lock);
   const tm_status status = job->plan.work->run(job, job->plan.state, &error);
   if (status == TM_ERROR_CANCELLED) (void)tm_fail(&error, status, "cancelled");
-  if (status == TM_ERROR_NO_MEMORY) name_limit(job, &error);
+  (void)tm_memory_name_limit(job->memory, status, &error);
   tm_mutex_lock(&job->lock);
   job->status = status;
   job->error = error;

@@ -35,6 +35,9 @@ tm_status tm_job_start(tm_memory *memory, tm_inventory *inventory, const tm_job_
 
 /* ---- for the work, on the job's thread ---- */
 
+/* That a row takes for each of its cells, beside texts and shapes. */
+#define TM_JOB_CELL_BYTES 16u
+
 bool tm_job_is_cancelled(const tm_job *job);
 /* What is not 0 once it is: for a runner, which then does not wait for a device any longer than it must. */
 const _Atomic uint32_t *tm_job_cancel_flag(const tm_job *job);

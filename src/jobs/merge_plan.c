@@ -10,6 +10,7 @@
 #include "base/growth.h"
 #include "base/text.h"
 #include "jobs/cancel_wish.h"
+#include "jobs/merge_memory.h"
 #include "jobs/merge_provenance.h"
 #include "jobs/merge_tiles.h"
 
@@ -127,19 +128,6 @@ static tm_status add_up(tm_merge_plan *plan, tm_error *error) {
     plan->copy_unit_bytes = tm_max_u64(plan->copy_unit_bytes, tm_merge_copy_unit(&plan->settings, item));
   }
   return fits ? TM_OK : tm_fail(error, TM_ERROR_ARGUMENT, "merge: more bytes than 64 bits can count");
-}
-
-static void plan_memory(tm_merge_plan *plan) {
-  const uint64_t limit = plan->memory->limit_bytes, used = atomic_load(&plan->memory->used_bytes);
-  const uint64_t fixed = tm_merge_fixed_bytes(&plan->settings), least = fixed + 2 * plan->unit_bytes + plan->copy_unit_bytes;
-  char text[200];
-  const uint64_t most = plan->unit_bytes * tm_merge_most_units(plan->memory, plan->unit_bytes);
-  plan->totals.memory_bytes = fixed + 2 * tm_min_u64(plan->tile_bytes, most) +
-                              tm_merge_copy_bytes(plan->memory, plan->copy_unit_bytes);
-  if (limit == 0 || (used <= limit && limit - used >= least)) return;
-  (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64
-                 " that are allowed only %" PRIu64 " are left", least, limit, limit - tm_min_u64(limit, used));
-  tm_merge_plan_add_problem(plan, text);
 }
 
 /* -------------------------------------------------------------------------------------------------------- obstacles ---- */
@@ -314,10 +302,8 @@ static tm_status fill(tm_merge_plan *plan, const tm_merge_settings *given, tm_er
   for (uint32_t mismatch = TM_MERGE_MISMATCH_MISSING; mismatch <= TM_MERGE_MISMATCH_FORMAT; mismatch++)
     tell_refused(plan, (tm_merge_mismatch)mismatch);
   TM_TRY(arrange(plan, error));
-  plan_memory(plan);
   plan->totals.method = plan->settings.method;
   plan->totals.writer_format = plan->settings.writer_format;
-  plan->totals.problem_count = plan->problem_count;
   plan->settings.cancelled = NULL;      /* the application's only while it waits */
   return TM_OK;
 }
@@ -332,10 +318,17 @@ tm_status tm_merge_plan_make(tm_memory *memory, tm_inventory *inventory, const t
   atomic_init(&plan->is_used, false);
   tm_arena_init(&plan->arena, memory);
   plan->has_lock = tm_mutex_init(&plan->lock) == TM_OK;
+  const uint64_t used_before = atomic_load(&memory->used_bytes), peak_before = tm_memory_begin_peak(memory);
   const tm_status status = plan->has_lock ? fill(plan, given, error) : fail_memory(error);
-  if (status == TM_OK) *out_plan = plan;
-  else tm_merge_plan_destroy(plan);
-  return status;
+  const uint64_t peak = tm_memory_end_peak(memory, peak_before);
+  if (status == TM_OK) {
+    tm_merge_plan_add_up_memory(plan, peak);
+    plan->totals.problem_count = plan->problem_count;
+    *out_plan = plan;
+    return TM_OK;
+  }
+  tm_merge_plan_destroy(plan);
+  return status == TM_ERROR_NO_MEMORY ? tm_merge_plan_fail_memory(memory, given, used_before, error) : status;
 }
 
 void tm_merge_plan_destroy(tm_merge_plan *plan) {

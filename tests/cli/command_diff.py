@@ -221,6 +221,17 @@ class Diff(harness.CommandTest):
         (self.folder / name).write_bytes(head + bytes(-len(head) % 32) + data)
         return name
 
+    def test_any_number_of_equal_ones_is_told_apart_by_layers(self):
+        scale = ("F32", [], struct.pack("<f", 1))
+        files = [self.safetensors(name + ".safetensors", {f"{name}.{layer}.experts.{expert}.{part}.input_scale": scale
+                                                          for layer in range(20) for expert in range(100) for part in ("down", "gate", "up")})
+                 for name in ("model.layers", "layers")]
+        document = self.json_of("diff", *files)
+        self.assertEqual(document["verdict"], "same")
+        pairs = {row["other_name"]: row["name"] for row in document["tensors"]}
+        self.assertEqual(len(pairs), 6000)
+        self.assertTrue(all("model." + other == name for other, name in pairs.items()))
+
     def test_across_formats(self):
         """Blocks of GGUF and what they decode to, by content since the two name tensors differently."""
         quants = [(i * 37 + j * 11) % 251 - 125 for i in range(8) for j in range(32)]

@@ -15,7 +15,7 @@ MODELS = (("silero-vad", "silero_vad_16k.safetensors"), ("silero-vad", "silero_v
 
 def lasting(text):
     """The lines without those about devices; times, rates, and what of memory and disk there is as ..."""
-    text = re.sub(r" \([\d.]+ .?B of disk free\), takes about [\d.]+ .?B of memory", " ...", text)
+    text = re.sub(r"(?: \([\d.]+ .?B of disk free\))?, takes about [\d.]+ .?B of memory", " ...", text)
     text = re.sub(r"^  \S+:\d+: [\d,]+ operations?, .*\n", "", text, flags=re.MULTILINE)
     return re.sub(r" in [\d.:]+ (ns|us|ms|s|min|h): [\d.]+ .?B/s$", " in ...", text, flags=re.MULTILINE)
 

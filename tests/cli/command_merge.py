@@ -749,6 +749,20 @@ class Merge(harness.CommandTest):
         self.assertIn("memory", err)
         self.assertEqual(self.tensor_bytes(), whole)
 
+    def test_memory_of_many_tensors(self):
+        one = ("F32", [], struct.pack("<f", 1))
+        tensors = {f"model.layers.{i}.weight": one for i in range(8000)}
+        names = [self.safetensors(f"{name}.safetensors", tensors).name for name in "ab"]
+        told = json.loads(self.merge("--linear", *names, "--dry-run", "--json")[0])["plan"]["memory_bytes"]
+        self.assertGreater(told, 5_000_000 + 8000 * 700)
+        self.assertLess(told, 5_500_000 + 8000 * 1500)
+        self.merge("--linear", *names, "--max-memory", str(told))
+        for allowed, expected in ((told // 3, r"no memory to plan a merge, which takes about \d+ bytes"),
+                                  (1 << 20, r"a.safetensors: no memory for its header of \d+ bytes, which")):
+            _, err = self.merge("-f", "--linear", *names, "--max-memory", str(allowed), code=3)
+            self.assertRegex(err, expected)
+            self.assertIn(f"; {allowed} bytes are allowed in all (--max-memory)", err)
+
     # ---- stopped
 
     def large_models(self, megabytes):

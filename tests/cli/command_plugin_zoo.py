@@ -11,6 +11,8 @@ import harness
 import zoo
 
 NEG = ("--only", "neg", "--formats", "f32,f32")
+HALVES = ("--only", "neg", "--formats", "f16,f16")
+SUMS = ("--only", "add", "--formats", "f32,f32,f32")
 
 # Animal -> exit code, what its check says, and options that lead there soon.
 # Exit code 1: claims or manners are broken; 3: it does not load, or has no device.
@@ -22,7 +24,7 @@ MISBEHAVING = {
     "float_mode": (1, r"FAILED process: changes the floating-point mode when it runs", ("--only", "process")),
     "lost": (1, r"FAILED neg f32,f32 .*launch gave -5 after query said yes", NEG),
     "out_of_memory": (1, r"FAILED neg f32,f32 .*prepare gave -3 after query said yes", NEG),
-    "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", ("--budget", 3)),
+    "stray_threads": (1, r"answers for epoch 1 after it announced epoch \d+", (*NEG, "--cases", 400)),
     "impatient": (1, r"FAILED order: waiting for ticket 0 gave 2", ("--only", "order")),
     "ticketless": (1, r"FAILED abandoned-work: launch left no ticket", ("--only", "abandoned-work")),
     "crashers/crashes_at_1": (1, r"FAILED process: ended the process with signal 6; the last call was \w+", ("--only", "process")),
@@ -46,6 +48,10 @@ MISBEHAVING = {
     "hasty/early_wait": (1, r"FAILED waiting: wait came back before the work was done", ("--only", "waiting")),
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", ("--only", "waiting")),
     "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", ("--only", "abandoned-work")),
+    **{
+        f"hasty/{slip}": (1, r"FAILED order: (asking about|waiting for) \d tickets gave TM_OK while number [2-9] of them was", ("--only", "order"))
+        for slip in ("first_only", "first_only_near")
+    },
     "hasty/blocks": (1, r"FAILED full-queue: launch number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_uploads": (1, r"FAILED full-queue: upload number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
@@ -74,6 +80,45 @@ MISBEHAVING = {
     "hangers/hangs_in_shutdown": (1, r"FAILED closing: when the device was closed it did not end within 1 s; the last call was", ("--only", "neg")),
     "hangers/hangs_in_init": (3, r"[a-z]+:0 cannot be used here: .*did not end within 1 s", ()),
     "hangers/hangs_in_open": (3, r"[a-z]+:0 cannot be used here: .*did not end within 1 s", ()),
+    "sly/leaves_in_query": (1, r"FAILED neg f32,f32 .*ended the process with exit code 0; the last call was query", NEG),
+    "sly/leaves_in_launch": (1, r"FAILED neg f32,f32 .*ended the process with exit code 0; the last call was launch", NEG),
+    "sly/leaves_in_company": (1, r"FAILED threads: ended the process with exit code 0; the last call was", ("--only", "threads")),
+    "sly/ends_its_thread": (1, r"FAILED neg f32,f32 .*ended the process with exit code 0; the last call was launch", NEG),
+    "sly/closes_all": (1, r"FAILED process: closed a descriptor that is not its own", ("--only", "process")),
+    "sly/has_odd_growth": (1, r"FAILED neg f32,f32 .*class N2 with bound 1, growth 77 and accumulator 0x[0-9a-f]+ means nothing", NEG),
+    "sly/wants_absurd_workspace": (1, r"FAILED neg f32,f32 .*no host takes this yes: it asks for an absurd workspace", NEG),
+    "sly/has_odd_reasons": (1, r"FAILED neg f16,f16 .*refuses for reasons 0xffffffff, of which some mean nothing", HALVES),
+    "sly/proposes_nonsense": (1, r"FAILED neg f16,f16 .*of the 1 changes it proposes one has a kind", HALVES),
+    "sly/names_odd_operand": (1, r"FAILED neg f16,f16 .*answers about operand 77, which there is not", HALVES),
+    "sly/has_odd_status": (1, r"FAILED neg f32,f32 .*query gave 99; case 0", ("--only", "neg", "--budget", 2)),
+    "sly/says_it_is_lost": (1, r"FAILED neg f32,f32 .*query gave -5: it says that the device is lost; case 0", NEG),
+    "sly/announces_nobody": (1, r"FAILED calls: device_event: there is no device 9999", NEG),
+    "sly/has_far_tickets": (1, r"FAILED calls: launch on queue \d gave a ticket of queue 99", NEG),
+    "sly/has_endless_devices": (1, r"FAILED description: its list of devices has no end", ("--only", "description")),
+    "sly/adds_to_constants": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits", SUMS),
+    "sly/saturates": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    "sly/flushes": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    "sly/loses_signs": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 1: ", (*SUMS, "--case", 1)),
+    **{
+        f"sly/{slip}": (1, r"FAILED neg f32,f32 .*with signal (11|7); the last call was launch, .*\(inputs are read-only there, and no memory lies before or behind operands\)", NEG)
+        for slip in ("touches_inputs", "overreads", "overreads_little", "overruns", "underreads")
+    },
+    "sly/prints_at_load": (1, r"FAILED process: when it is loaded it prints 9 bytes", ("--only", "process")),
+    "sly/starts_at_load": (1, r"FAILED process: when it is loaded it starts 1 thread", ("--only", "process")),
+    "sly/forks_at_load": (1, r"FAILED process: when it is loaded it leaves 1 process", ("--only", "process")),
+    "sly/forks_in_init": (1, r"FAILED calls: left 1 process\(es\) running", ("--only", "neg")),
+    **{
+        f"sly/{slip}": (1, rf"FAILED process: changes {what} when it runs\n", ("--only", "process"))
+        for slip, what in (
+            ("unmasks", "the (floating-point mode|timers of the process)"),
+            ("sets_an_alarm", "the timers of the process"),
+            ("limits_files", "the limits of the process"),
+            ("renames_its_caller", "the name of the thread"),
+            ("reads_input", "the standard streams"),
+        )
+    },
+    "sly/meets_itself": (1, r"FAILED add f32,f32,f32 .*element 0 has bits .*\(the first two in one place\)", SUMS),
+    "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
     "query_aborts": (3, r"tm_plugin_query ends the process with signal 6", ()),
@@ -103,6 +148,14 @@ MISBEHAVING = {
     "device_absurd_memory": (3, r"a granule of a memory is too large", ()),
     "device_short_memory": (3, r"a memory is shorter than every version of its struct", ()),
     "device_strange_status": (3, r"device_info gave a status that it may not give", ()),
+}
+# A sanitizer keeps what was freed, and that is not counted.
+LEAKY = {
+    **{
+        f"sly/{slip}": (1, rf"FAILED growth: keeps \d+ bytes more of the process's memory with each of its {what}\n", ("--only", "growth"))
+        for slip, what in (("leaks_lives", "lives"), ("leaks_prepares", "prepares"), ("leaks_launches", "launches"), ("maps_in_launches", "launches"))
+    },
+    "hasty/leaks_buffers": (1, r"FAILED growth: keeps \d+ bytes more of the process's memory with each of its buffers\n", ("--only", "growth")),
 }
 HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
 
@@ -149,6 +202,37 @@ class Zoo(zoo.ZooTest):
                 self.assertIn(f"NOTHING WAS CHECKED: {reason}\n", out)
         code, out, _ = self.check(honest, "--only", "order")
         self.assertEqual((code, out.splitlines()[-1]), (0, "zoo_honest:0: 1 check, 0 failures"))
+
+    def test_who_keeps_memory_fails_for_it(self):
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            found = pool.map(lambda name: self.check(self.animal(name), *LEAKY[name][2]), LEAKY)
+        for name, (code, out, _) in zip(LEAKY, found):
+            with self.subTest(animal=name):
+                if "not tried: a sanitizer keeps what was freed" in out:
+                    self.skipTest("a sanitizer keeps what was freed")
+                self.assertRegex(out, LEAKY[name][1])
+                self.assertEqual(code, LEAKY[name][0], out)
+
+    def test_the_report_is_all_that_is_printed(self):
+        """What a constructor prints is kept out of it."""
+        code, out, err = self.check(self.animal("sly/prints_at_load"), "--only", "process", "--json")
+        self.assertEqual((code, err), (1, ""))
+        self.assertEqual(json.loads(out)["devices"][0]["checks"][0]["text"], "when it is loaded it prints 9 bytes")
+
+    def test_nobody_who_is_left_behind_is_waited_for(self):
+        """Whom it forks sleeps for a minute, and holds what the check reads from."""
+        begin = time.monotonic()
+        code, out, _ = self.check(self.animal("sly/forks_in_init"), "--only", "process")
+        self.assertEqual(code, 1, out)
+        self.assertLess(time.monotonic() - begin, 40)
+
+    def test_what_is_never_accepted_is_told(self):
+        """It knows neg, by its reasons, and refuses it whatever it is asked; strange operations it does not know."""
+        code, out, _ = self.check(self.animal("sly/knows_better"), "--budget", 3)
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"\nrefused whenever asked, though it seems to know them: neg\n")
+        code, out, _ = self.check(self.animal("honest"), "--budget", 3, "--json")
+        self.assertEqual((code, json.loads(out)["devices"][0]["never_accepted"]), (0, ""))
 
     def test_a_check_that_is_left_out_is_named(self):
         code, out, _ = self.check(self.animal("careless/environment"), "--leave-out", "process", "--only", "process")

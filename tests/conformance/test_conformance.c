@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "conformance/campaign.h"
+#include "conformance/image.h"
 #include "plugin/library.h"
 #include "plugin/table.h"
 
@@ -135,12 +136,58 @@ static void a_leak_is_seen(void **state) {
   report_free(&r);
 }
 
+/* ---- questions ---- */
+
+/* Weights may be any of the inputs; where all are, there is nothing to run. */
+static void any_input_may_be_the_constant_one(void **state) {
+  (void)state;
+  const combination sum = { tm_op_find(TM_OP_ADD), 2, { TM_FORMAT_F32, TM_FORMAT_F32, TM_FORMAT_F32 } };
+  uint32_t constants[2] = { 0, 0 };
+  for (uint32_t number = 0; number < 8; number++) {
+    question q;
+    if (!question_make(&q, &sum, number, number)) continue;
+    const uint32_t a = q.c.operands[0].flags & TM_OPERAND_CONSTANT, b = q.c.operands[1].flags & TM_OPERAND_CONSTANT;
+    assert_false(a != 0 && b != 0);
+    constants[0] += a != 0;
+    constants[1] += b != 0;
+  }
+  assert_true(constants[0] >= 2 && constants[1] >= 2);
+}
+
+static uint64_t count_pairs(const float *a, const float *b, uint64_t count, float x, float y) {
+  uint64_t found = 0;
+  for (uint64_t i = 0; i < count; i++) found += memcmp(&a[i], &x, sizeof x) == 0 && memcmp(&b[i], &y, sizeof y) == 0;
+  return found;
+}
+
+/* Whatever the seed. */
+static void special_values_meet_each_other(void **state) {
+  (void)state;
+  const combination sum = { tm_op_find(TM_OP_ADD), 2, { TM_FORMAT_F32, TM_FORMAT_F32, TM_FORMAT_F32 } };
+  const float values[] = { 0, -0.0f, INFINITY, -INFINITY, 0x1p-149f, 0x1.fffffep127f };
+  const subject host = { .space = { .offset_granule = 1, .store_granule = 1 } };
+  image inputs[2];
+  uint64_t seed = 77;
+  question q;
+  assert_true(question_make(&q, &sum, 1, seed));
+  for (int i = 0; i < 2; i++) assert_true(image_for(&inputs[i], &host, &q.c.operands[i], false));
+  image_fill_inputs(inputs, &q, &seed);
+  const float *a = (const float *)(const void *)(inputs[0].bytes + inputs[0].first);
+  const float *b = (const float *)(const void *)(inputs[1].bytes + inputs[1].first);
+  for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+    for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+      assert_true(count_pairs(a, b, q.c.operands[0].element_count, values[i], values[k]) > 0);
+  for (int i = 0; i < 2; i++) image_drop(&inputs[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(animals_are_told_apart),
     cmocka_unit_test(a_crash_names_its_case),
     cmocka_unit_test(a_backend_that_does_not_open_is_told),
     cmocka_unit_test(a_leak_is_seen),
+    cmocka_unit_test(any_input_may_be_the_constant_one),
+    cmocka_unit_test(special_values_meet_each_other),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

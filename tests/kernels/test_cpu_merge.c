@@ -94,10 +94,11 @@ static void merge_and_compare(uint32_t op, const char *row, uint32_t others, uin
 }
 
 static void merges_as_many_as_there_may_be(void **state) {
-  static const uint32_t results[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64 };
+  static const uint32_t results[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN,
+                                      TM_FORMAT_F8_E5M2 };
   (void)state;
   if (!is_open) skip();
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint32_t i = 0; i < 6; ++i) {
     for (uint32_t others = i; others <= MOST_OTHERS; others += 4 + i) {
       merge_and_compare(TM_OP_WEIGHTED_SUM, "cpu_weighted_sum__avx2", others, results[i], results[i]);
       if (others == 0) continue;
@@ -124,33 +125,42 @@ static void two_of_any_formats(void **state) {
 
 /* ---- edges of narrow formats ---- */
 
-/* Every number of 16 bits, and what lies in the middle between it and the next, a little less and a little more; the next one
-   behind the last finite one is where it would be without an end. */
-static double *make_edges(uint32_t format) {
-  double *edges = malloc(65536 * 4 * sizeof *edges);
+/* Every number of 16 or 8 bits, and what lies in the middle between it and the next, a little less and a little more; the next one
+   behind the last finite one is where it would be without an end.  With them what is far smaller and larger than all. */
+static uint64_t make_edges(uint32_t format, double **out_edges) {
+  static const double ends[] = { 0,        0x1p-1074, 0x1p-1022,        0x1p-150, 0x1.8p-130,
+                                 0x1p-126, 0x1p127,   0x1.fffffffp127, 0x1p128,  0x1p1000 };
+  const uint32_t bytes = tm_format_find(format)->block_bytes, end_count = sizeof ends / sizeof ends[0];
+  const uint64_t codes = bytes == 1 ? 256 : 65536;
+  double *edges = malloc((size_t)(codes * 4 + 2 * end_count) * sizeof *edges);
   assert_non_null(edges);
-  for (uint32_t code = 0; code < 65536; ++code) {
-    const uint16_t neighbours[] = { (uint16_t)code, (uint16_t)(code + 1), (uint16_t)(code - 1) };
+  for (uint32_t code = 0; code < codes; ++code) {
     double values[3];
-    tm_codec_find(format)->decode(neighbours, 3, values);
+    for (uint32_t i = 0; i < 3; ++i) {
+      const uint16_t neighbour = (uint16_t)(code + (i == 2 ? codes - 1 : i));
+      tm_codec_find(format)->decode(&neighbour, 1, &values[i]);
+    }
     const double step = isfinite(values[1]) ? values[1] - values[0] : values[0] - values[2], middle = values[0] + step / 2;
     edges[4 * code] = values[0];
     edges[4 * code + 1] = middle;
     edges[4 * code + 2] = nextafter(middle, values[0]);
     edges[4 * code + 3] = nextafter(middle, values[0] + step);
   }
-  return edges;
+  for (uint32_t i = 0; i < 2 * end_count; ++i) edges[codes * 4 + i] = i % 2 == 0 ? ends[i / 2] : -ends[i / 2];
+  *out_edges = edges;
+  return codes * 4 + 2 * end_count;
 }
 
 static void narrow_results_are_rounded_once(void **state) {
-  static const uint32_t formats[] = { TM_FORMAT_BF16, TM_FORMAT_F16 };
+  static const uint32_t formats[] = { TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F8_E5M2 };
   const double one = 1;
   (void)state;
   if (!is_open) skip();
-  for (uint32_t i = 0; i < 2; ++i) {
-    double *edges = make_edges(formats[i]);
+  for (uint32_t i = 0; i < sizeof formats / sizeof formats[0]; ++i) {
+    double *edges;
+    const uint64_t count = make_edges(formats[i], &edges);
     probe p = probe_of(TM_OP_WEIGHTED_SUM, NULL, 0);
-    probe_input(&p, TM_FORMAT_F64, 1, (const uint64_t[]){ 65536 * 4 }, edges);
+    probe_input(&p, TM_FORMAT_F64, 1, &count, edges);
     probe_input(&p, TM_FORMAT_F64, 1, (const uint64_t[]){ 1 }, &one);
     probe_finish(&p, formats[i]);
     probe_run(&p, &host, "cpu_weighted_sum__avx2");
@@ -172,22 +182,26 @@ static uint16_t *make_halves(uint64_t count, uint64_t seed) {
 
 /* Beyond 16 MiB, and not of whole blocks. */
 static void large_outputs_pass_by_the_caches(void **state) {
-  const uint64_t count = (UINT64_C(8) << 20) + 777, two = 2;
+  static const uint32_t formats[] = { TM_FORMAT_BF16, TM_FORMAT_F8_E4M3FN };
+  const uint64_t two = 2;
   const double weights[] = { 0.25, 0.75 };
   (void)state;
   if (!is_open) skip();
-  uint16_t *a = make_halves(count, 1), *b = make_halves(count, 2);
-  probe p = probe_of(TM_OP_WEIGHTED_SUM, NULL, 0);
-  probe_input(&p, TM_FORMAT_BF16, 1, &count, a);
-  probe_input(&p, TM_FORMAT_F64, 1, &two, weights);
-  probe_input(&p, TM_FORMAT_BF16, 1, &count, b);
-  probe_finish(&p, TM_FORMAT_BF16);
-  probe_run(&p, &host, "cpu_weighted_sum__avx2");
-  probe_reference(&p);
-  expect_equal(&p);
-  probe_free(&p);
-  free(a);
-  free(b);
+  for (uint32_t i = 0; i < 2; ++i) {
+    const uint64_t count = (UINT64_C(16) << 20) / tm_format_find(formats[i])->block_bytes + 777;
+    uint16_t *a = make_halves(count, 1), *b = make_halves(count, 2);
+    probe p = probe_of(TM_OP_WEIGHTED_SUM, NULL, 0);
+    probe_input(&p, TM_FORMAT_BF16, 1, &count, a);
+    probe_input(&p, TM_FORMAT_F64, 1, &two, weights);
+    probe_input(&p, TM_FORMAT_BF16, 1, &count, b);
+    probe_finish(&p, formats[i]);
+    probe_run(&p, &host, "cpu_weighted_sum__avx2");
+    probe_reference(&p);
+    expect_equal(&p);
+    probe_free(&p);
+    free(a);
+    free(b);
+  }
 }
 
 static void outputs_take_the_place_of_any_input(void **state) {

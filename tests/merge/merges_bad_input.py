@@ -382,15 +382,15 @@ def check_nonfinite(folder):
     a, b = write(folder, "a", {"w": ("f32", array)}), write(folder, "b", {"w": ("f32", values((8, 8), 1))})
     run, found = works(folder, "linear", [a, b])
     assert numpy.isnan(found["w"].values()[1, 2]) and numpy.isinf(found["w"].values()[3, 3])
-    assert "2 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+    assert "2 elements in 1 tensor are NaN or infinite" in run.text(), run.text()
     large = write(folder, "large", {"w": ("f32", numpy.full((8, 8), 3e38))})
     run, _ = works(folder, "linear", [large, large, b], sets=["f:-:3"])
-    assert "64 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+    assert "64 elements in 1 tensor are NaN or infinite" in run.text(), run.text()
     for lead, sets in ((b, ["w:0:0"]), (write(folder, "bare", {"v": ("f32", values(3))}), [])):
         large = write(folder, "large", {"w": ("f32", numpy.full((8, 8), 3e38)), "v": ("f32", values(3))})
         other = write(folder, "other", {"w": ("f32", numpy.full((8, 8), 2e38)), "v": ("f32", values(3))})
         run, _ = works(folder, "linear", [lead, large, other], sets=["f:-:3", *sets], missing=MISSING["available"])
-        assert "64 elements in 1 tensors are NaN or infinite" in run.text(), run.text()
+        assert "64 elements in 1 tensor are NaN or infinite" in run.text(), run.text()
         assert run.rows()["w"]["change_rel"] == "", "there is nothing to compare with"
 
 

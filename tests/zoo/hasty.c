@@ -21,6 +21,8 @@
 #define BLOCKS 5
 #define BLOCKS_UPLOADS 6
 #define BLOCKS_DOWNLOADS 7
+#define FIRST_ONLY 8
+#define LEAKS_BUFFERS 9
 
 #ifndef ZOO_NEAR
 #define ZOO_NEAR 0
@@ -188,7 +190,7 @@ static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes,
 
 static void hasty_destroy(tm_device *device, uint32_t space, tm_buffer *buffer, uint64_t bytes, uint32_t imported) {
   (void)device, (void)space, (void)bytes, (void)imported;
-  free(buffer->content);
+  if (ZOO_SLIP != LEAKS_BUFFERS) free(buffer->content);
   free(buffer);
 }
 #endif
@@ -246,6 +248,7 @@ static tm_status wait_for(tm_device *device, uint64_t value, uint64_t timeout_ns
 
 static tm_status hasty_wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
   tm_status status = TM_OK;
+  if (ZOO_SLIP == FIRST_ONLY && count > 1) count = 1;
   pthread_mutex_lock(&device->lock);
   for (uint32_t i = 0; ZOO_SLIP != EARLY_WAIT && i < count && status == TM_OK; i++) {
     status = tickets[i].value > device->issued ? TM_ERROR_ARGUMENT : wait_for(device, tickets[i].value, timeout_ns);

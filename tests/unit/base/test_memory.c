@@ -11,7 +11,9 @@
 
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/memory.h"
+#include "base/memory_limit.h"
 
 static void allocations_are_aligned_and_counted(void **state) {
   (void)state;
@@ -49,6 +51,38 @@ static void nothing_is_a_block_too(void **state) {
   assert_true(a != NULL && b != NULL && a != b);
   tm_memory_free(&memory, a, 0);
   tm_memory_free(&memory, b, 0);
+}
+
+static void a_peak_of_its_own(void **state) {
+  (void)state;
+  tm_memory memory;
+  tm_memory_init(&memory, 0);
+  void *kept = tm_memory_alloc(&memory, 10, 0);
+  tm_memory_free(&memory, tm_memory_alloc(&memory, 90, 0), 90);
+  static const uint64_t sizes[][2] = { { 40, 100 }, { 200, 210 } };     /* and the peak that stays */
+  for (size_t i = 0; i < 2; i++) {
+    const uint64_t before = tm_memory_begin_peak(&memory);
+    assert_int_equal(before, 100);
+    tm_memory_free(&memory, tm_memory_alloc(&memory, sizes[i][0], 0), sizes[i][0]);
+    assert_int_equal(tm_memory_end_peak(&memory, before), 10 + sizes[i][0]);
+    assert_int_equal(atomic_load(&memory.peak_bytes), sizes[i][1]);
+  }
+  tm_memory_free(&memory, kept, 10);
+}
+
+static void only_want_of_memory_names_the_limit(void **state) {
+  (void)state;
+  tm_memory memory;
+  tm_error error = TM_ERROR_INIT;
+  tm_memory_init(&memory, 0);
+  (void)tm_fail(&error, TM_ERROR_NO_MEMORY, "no memory for this");
+  assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, &error), TM_ERROR_NO_MEMORY);
+  memory.limit_bytes = 5000;
+  assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_IO, &error), TM_ERROR_IO);
+  assert_string_equal(error.text, "no memory for this");
+  assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, NULL), TM_ERROR_NO_MEMORY);
+  assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, &error), TM_ERROR_NO_MEMORY);
+  assert_string_equal(error.text, "no memory for this; 5000 bytes are allowed in all (--max-memory)");
 }
 
 static void the_limit_holds_to_the_byte(void **state) {
@@ -201,6 +235,8 @@ int main(void) {
     cmocka_unit_test(allocations_are_aligned_and_counted),
     cmocka_unit_test(addresses_tell_their_alignment),
     cmocka_unit_test(nothing_is_a_block_too),
+    cmocka_unit_test(a_peak_of_its_own),
+    cmocka_unit_test(only_want_of_memory_names_the_limit),
     cmocka_unit_test(the_limit_holds_to_the_byte),
     cmocka_unit_test(absurd_sizes_give_nothing),
     cmocka_unit_test(growing_keeps_the_content),
