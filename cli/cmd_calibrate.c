@@ -69,6 +69,7 @@ static bool measure(calibration *c, uint32_t device, const char *name, uint32_t 
   tm_micro_suite_describe(&request, row->operation, sizeof row->operation);
   show_progress(c, done, row->device, row->operation);
   tm_micro_suite_run(c->context, &request, device, share_ns, &row->result);
+  (void)tm_context_save_profile(c->context, NULL);      /* it stays, however this ends; the last one tells what fails */
   c->row_count++;
   return true;
 }
@@ -196,7 +197,7 @@ static int calibrate(calibration *c) {
 }
 
 static int run(tm_invocation *invocation) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .has_warnings = true };
   const uint64_t         seconds = tm_arguments_count(&invocation->arguments, "seconds", DEFAULT_SECONDS);
   calibration            c = { .invocation = invocation, .budget_ns = seconds * SECOND_NS };
   tm_error               error = TM_CLI_ERROR_INIT;

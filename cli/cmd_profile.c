@@ -215,7 +215,7 @@ static const tm_action_help helps[] = {
     "Without NAME everything is forgotten, copies between memories included." },
   { "export", "FILE", "write all that was measured to a file, for another machine or a simulation",
     "That of devices that are not here now is written, too." },
-  { "import", "FILE", "add what such a file says to what is known",
+  { "import", "FILE", "take over what such a file knows from more measurements",
     "It counts for devices with the same backend, identity and cost formulas; less if build, driver, threads or memory differ. "
     "What is read twice counts twice." },
   { NULL, NULL, NULL, NULL },

@@ -8,7 +8,9 @@
  * nothing, is said at the end.  --logits writes those of every step as f32.  --vocabulary is llama2.c's tokenizer file; without
  * one tokens are printed as numbers.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,12 +45,41 @@ typedef struct runner {
 
 /* ---- what was asked for ---- */
 
+/* Digits alone: strtoull would take a sign, and turn it into a large number. */
+static int read_number(const char *text, uint64_t most, const char **out_end, uint64_t *out_number) {
+  char *end = NULL;
+  if (*text < '0' || *text > '9') return 0;
+  errno = 0;
+  *out_number = strtoull(text, &end, 10);
+  *out_end = end;
+  return errno == 0 && *out_number <= most;
+}
+
+static int read_count(const char *text, uint64_t most, uint64_t *out_number) {
+  const char *end = NULL;
+  return read_number(text, most, &end, out_number) && *end == '\0';
+}
+
+static int read_steps(arguments *a, const char *text) {
+  uint64_t steps;
+  if (!read_count(text, UINT32_MAX, &steps)) return 0;
+  a->steps = (uint32_t)steps;
+  return 1;
+}
+
+static int read_temperature(arguments *a, const char *text) {
+  char *end = NULL;
+  a->sampler.temperature = strtod(text, &end);
+  return end != text && *end == '\0' && isfinite(a->sampler.temperature) && a->sampler.temperature >= 0;
+}
+
 static int read_prompt(arguments *a, const char *text) {
   a->prompt_count = 0;
   while (a->prompt_count < MOST_PROMPT) {
-    char *end = NULL;
-    a->prompt[a->prompt_count++] = (int32_t)strtol(text, &end, 10);
-    if (end == text || (*end != ',' && *end != '\0')) return 0;
+    const char *end = NULL;
+    uint64_t token;
+    if (!read_number(text, INT32_MAX, &end, &token) || (*end != ',' && *end != '\0')) return 0;
+    a->prompt[a->prompt_count++] = (int32_t)token;
     if (*end == '\0') return 1;
     text = end + 1;
   }
@@ -66,9 +97,9 @@ static int read_setting(arguments *a, char *text) {
 
 static int read_option(arguments *a, const char *name, char *value) {
   if (strcmp(name, "--prompt") == 0) return read_prompt(a, value);
-  if (strcmp(name, "--steps") == 0) return sscanf(value, "%" SCNu32, &a->steps) == 1;
-  if (strcmp(name, "--temperature") == 0) return sscanf(value, "%lf", &a->sampler.temperature) == 1;
-  if (strcmp(name, "--seed") == 0) return sscanf(value, "%" SCNu64, &a->sampler.seed) == 1;
+  if (strcmp(name, "--steps") == 0) return read_steps(a, value);
+  if (strcmp(name, "--temperature") == 0) return read_temperature(a, value);
+  if (strcmp(name, "--seed") == 0) return read_count(value, UINT64_MAX, &a->sampler.seed);
   if (strcmp(name, "--set") == 0) return read_setting(a, value);
   if (strcmp(name, "--logits") == 0) return (a->logits = value) != NULL;
   if (strcmp(name, "--vocabulary") == 0) return (a->vocabulary = value) != NULL;

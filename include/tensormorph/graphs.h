@@ -206,12 +206,14 @@ typedef struct tm_plan_report {
 
 /* Runs the graph and returns when outputs and states are there.  Inputs and outputs in the order in which the graph has them;
    inputs have the layout that it says or one of the same format and dims; outputs are of the value's format and dims,
-   and overlap neither inputs nor each other.  Dense and aligned to 64 bytes they are used in place.
+   and overlap neither inputs nor each other.  Dense and aligned to 64 bytes they are used in place, but for those of at most
+   4 MiB that an asynchronous device copies to or from memory of its own: for these the plan has memory beside them.
    When it fails outputs may be partly written; states are as they were, but for those that are updated in place: running it
    again with the same inputs updates them to what they would be.  report may be NULL.
    TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (names everything that was tried), TM_ERROR_DEVICE_LOST (names the state that is lost
    with a device), TM_ERROR_CHANGED (an input or constant lies in a mapped file that changed), TM_ERROR_NO_MEMORY,
-   TM_ERROR_INTERNAL (a device hung and may still use inputs and outputs), and if it is strict what the device said */
+   TM_ERROR_INTERNAL (a device hung and may still use inputs or outputs, which must then stay as they are: it is asynchronous
+   and works in the host's memory, or was copying one that is used in place), and if it is strict what the device said */
 tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
                       tm_plan_report *report, tm_error *error);
 

@@ -53,7 +53,8 @@
  * bytes, more than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown
  * flag, more than 64 memories, or a memory with an alignment over 2^21 or that is no power of two, or a granule over
  * 2^20.  Cut: devices of a backend to 256, queues of a device to 256, its memories to 8, the text of an answer to 256
- * bytes, a message of log or fail to 899, a cost to 10^15 ns.  A yes with a workspace over 2^46 bytes counts as a no.
+ * bytes, a message of log or fail to 899.  A yes with a workspace over 2^46 bytes counts as a no; one with a cost or set-up
+ * over 10^15 ns likewise, and as a broken promise, unless an operand is over 2^45 bytes: then the time is cut to that.
  * The cache of compiled kernels holds 64 MiB, of all backends together.
  *
  * Not used yet.  These are checked and passed on, and may be shown, but no host acts on them so far; fill them in where it

@@ -279,9 +279,9 @@ tm_status tm_context_save_profile(tm_context *context, tm_error *error);
 /* Forgets what was learned of a device, or of all of a backend's, here and in the state folder; NULL: everything.
    out_count: entries; may be NULL.   TM_ERROR_NOT_FOUND (no such name), TM_ERROR_IO, ... */
 tm_status tm_context_reset_profile(tm_context *context, const char *name, uint32_t *out_count, tm_error *error);
-/* Writes all that is in the state folder, of devices that are not here too, to a file; reads such a file and adds it to what
-   is known.  TM_ERROR_ARGUMENT (no path), TM_ERROR_NOT_FOUND, TM_ERROR_CORRUPT (it is no profile), TM_UNSUPPORTED (of another
-   version), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
+/* Writes all that is in the state folder, of devices that are not here too, to a file; reads such a file and takes over what
+   it knows from more measurements than are known here.  TM_ERROR_ARGUMENT (no path), TM_ERROR_NOT_FOUND, TM_ERROR_CORRUPT (it
+   is no profile), TM_UNSUPPORTED (of another version), TM_ERROR_IO, TM_ERROR_NO_MEMORY */
 tm_status tm_context_export_profile(tm_context *context, const char *path, tm_error *error);
 tm_status tm_context_import_profile(tm_context *context, const char *path, uint32_t *out_count, tm_error *error);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/kept_file.h"
 #include "plugin/crash_marks.h"
 #include "plugin/settings.h"
 
@@ -110,11 +111,13 @@ static void give_back(void *context_pointer) {
   tm_scratch_drop(&context->scratch);
 }
 
-static tm_status build_scheduler(tm_context *context, const char *state_folder, tm_error *error) {
+/* What is known can be read where nothing can be written. */
+static tm_status build_scheduler(tm_context *context, const char *state_folder, const char *known_folder, tm_error *error) {
   tm_status status = tm_correction_init(&context->correction, &context->memory);
   if (status == TM_OK) status = tm_health_init(&context->health, &context->memory, context->inventory, state_folder);
   if (status == TM_OK)
-    status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, state_folder);
+    status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, known_folder);
+  if (state_folder == NULL) atomic_store(&context->profile.file.is_silent, true);       /* that was said */
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
   if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory, NULL };
@@ -139,7 +142,17 @@ static tm_status keep_exclusions(tm_context *context, const tm_context_options *
   return TM_OK;
 }
 
-static tm_status build(tm_context *context, const tm_context_options *options, tm_error *error) {
+/* Where nothing can be kept that is said once, for all that would be. */
+static const char *find_writable(const tm_context *context, const char *state_folder) {
+  tm_error why = TM_ERROR_INIT;
+  if (state_folder == NULL || state_folder[0] == '\0' || tm_kept_folder_make(state_folder, &why) == TM_OK) return state_folder;
+  tm_log_write(&context->log, TM_LOG_WARNING, "the state folder %s cannot be used; nothing is kept: %s", state_folder, why.text);
+  return NULL;
+}
+
+static tm_status build(tm_context *context, const tm_context_options *given, tm_error *error) {
+  tm_context_options here = *given, *const options = &here;
+  here.state_folder = find_writable(context, given->state_folder);
   TM_TRY(tm_pool_create(&context->memory, options->thread_count, &context->pool, error));
   if (options->state_folder != NULL)
     TM_TRY(tm_crash_marks_open(&context->memory, options->state_folder, (options->flags & TM_CONTEXT_MAP_FILES) != 0, context->log,
@@ -148,7 +161,7 @@ static tm_status build(tm_context *context, const tm_context_options *options, t
                                          .crash_marks = context->crash_marks };
   TM_TRY(tm_inventory_create(&context->memory, context->pool, context->log, &request, &context->inventory, error));
   TM_TRY(keep_exclusions(context, options, error));
-  return build_scheduler(context, options->state_folder, error);
+  return build_scheduler(context, options->state_folder, given->state_folder, error);
 }
 
 tm_status tm_context_create(const tm_context_options *given, tm_context **out_context, tm_error *error) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -42,7 +43,7 @@ static tm_status check_folder(const char *path, tm_error *error) {
   if (stat(path, &found) != 0) return fail_path(path, "cannot be used", error);
   if ((found.st_mode & S_IWOTH) != 0) return tm_fail(error, TM_ERROR_IO, "%s: anybody may write to this folder", path);
   if (found.st_uid != geteuid() && found.st_uid != 0) return tm_fail(error, TM_ERROR_IO, "%s: the folder is somebody else's", path);
-  return TM_OK;
+  return access(path, W_OK | X_OK) == 0 ? TM_OK : fail_path(path, "cannot be written", error);
 }
 
 tm_status tm_kept_folder_make(const char *folder, tm_error *error) {
@@ -114,7 +115,7 @@ typedef tm_status (*read_fn)(tm_memory *memory, int file, const char *path, uint
 static tm_status read_path(read_fn read, tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
                            tm_error *error) {
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (file < 0 && errno == ENOENT) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
+  if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) return tm_fail(error, TM_ERROR_NOT_FOUND, "%s: there is no such file", path);
   if (file < 0) return fail_path(path, "cannot be read", error);
   const tm_status status = read(memory, file, path, most_bytes, out_data, out_bytes, error);
   (void)close(file);
@@ -133,12 +134,34 @@ tm_status tm_plain_file_read(tm_memory *memory, const char *path, uint64_t most_
 
 /* ---- writing ---- */
 
+#define TEMPORARY ".new-"
+#define LEFTOVER_SECONDS 600
+
+/* What processes left that ended while they wrote; nobody writes that long. */
+static void remove_leftovers(const char *path) {
+  char folder[LONGEST_PATH];
+  struct stat found;
+  const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+  (void)snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+  DIR *open = opendir(folder);
+  if (open == NULL) return;
+  const time_t now = time(NULL);
+  for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
+    if (strncmp(entry->d_name, name, strlen(name)) != 0) continue;
+    if (strncmp(entry->d_name + strlen(name), TEMPORARY, strlen(TEMPORARY)) != 0) continue;
+    const bool is_there = fstatat(dirfd(open), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there && now - found.st_mtim.tv_sec >= LEFTOVER_SECONDS) (void)unlinkat(dirfd(open), entry->d_name, 0);
+  }
+  (void)closedir(open);
+}
+
 static tm_status replace(const char *path, const char *sum, uint64_t sum_bytes, const void *data, uint64_t bytes, tm_error *error) {
   char temporary[LONGEST_PATH];
-  const int length = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+  const int length = snprintf(temporary, sizeof temporary, "%s" TEMPORARY "XXXXXX", path);
   if (length < 0 || (size_t)length >= sizeof temporary) return tm_fail(error, TM_ERROR_IO, "the folder's name is too long");
   const int file = mkostemp(temporary, O_CLOEXEC);
   if (file < 0) return fail_path(path, "cannot be written", error);
+  remove_leftovers(path);
   const bool is_written = tm_descriptor_write(file, 0, sum, sum_bytes) && tm_descriptor_write(file, sum_bytes, data, bytes) &&
                           fsync(file) == 0;
   const bool is_closed = close(file) == 0;

@@ -61,7 +61,7 @@ static tm_status convert_into_buffer(const tm_lowered_run *run, const tm_operati
     if (status != TM_OK) tm_device_buffer_destroy(copy->device, copy->buffer, copy->bytes, use.cancelled);
   }
   if (status == TM_OK && use.trial != NULL) tm_trial_pass(use.trial);
-  if (use.is_abandoned) atomic_store(&run->candidate->holds_operands, true);
+  if (use.is_abandoned && !use.is_apart) atomic_store(&run->candidate->holds_operands, true);
   tm_device_use_end(&use);
   return status;
 }

@@ -100,7 +100,7 @@ static tm_status launch(launching *l, void *const *pointers, tm_error *error) {
   const uint64_t begin = l->is_measured ? tm_clock_now(clock) : 0;
   const tm_status status = tm_launcher_run(l->runner->scratch, &site, &use, &l->copies, error);
   if (l->is_measured) l->taken_ns = tm_clock_since(clock, begin);
-  l->is_abandoned = use.is_abandoned;
+  l->is_abandoned = use.is_abandoned && !use.is_apart;
   l->is_left = use.queue_is_left;
   tm_device_use_end(&use);
   return status;

@@ -8,6 +8,7 @@
 #include "execute/plan_build.h"
 #include "execute/plan_memory.h"
 #include "execute/plan_prepare.h"
+#include "execute/plan_stage.h"
 #include "schedule/graph_request.h"
 
 /* Choices with ever less room, where what was chosen takes more than it may. */
@@ -168,6 +169,7 @@ static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *
   tm_plan_program *program = &plan->program;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
   const tm_status status = place_within(plan, request, error);
+  if (status == TM_OK) tm_plan_stage_choose(plan);
   if (status == TM_OK) program->generation = tm_plan_epochs(plan);
   if (status == TM_OK) tm_plan_prepare_start(plan);
   return status;

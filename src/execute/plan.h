@@ -76,8 +76,9 @@ typedef struct tm_plan_location {
   uint32_t first;               /* SLOT: actions from which and up to which it is in use */
   uint32_t last;
   uint32_t index;               /* INPUT, OUTPUT: which one */
-  uint32_t reserved;
+  uint32_t is_staged;           /* INPUT, OUTPUT: `stage` stands for what the application gives (plan_stage.h) */
   char      *host;              /* host memory: address of the first element; NULL until it is known */
+  char      *stage;             /* NULL: none */
   tm_buffer *buffer;            /* memory of a device's own */
   uint64_t   bytes;             /* of the buffer; of host memory: of what it takes */
   uint64_t   first_bytes;       /* offset of the first element in the buffer */
@@ -137,7 +138,7 @@ typedef struct tm_plan_state {
   uint32_t location;
   uint32_t health;              /* tm_state_health */
   uint32_t is_mirrored;         /* the mirror is what counts */
-  void    *mirror;              /* NULL: none */
+  void    *mirror;              /* NULL: none; of a state that no run changes it stays, and is what counts, too */
   uint64_t bytes;
 } tm_plan_state;
 

@@ -19,6 +19,7 @@ typedef struct loop {
   tm_error        *error;
   tm_plan_outcome *outcome;
   uint32_t         index;       /* of the action */
+  uint32_t         begun_to;    /* one past the last action that a device was asked for and need not have done at once */
   uint32_t         blamed;      /* action whose work failed; TM_PLAN_NONE: nobody knows */
 } loop;
 
@@ -67,43 +68,33 @@ static void note_enqueued(const loop *l, tm_plan_queue *queue, const tm_ticket *
   queue->expected_ns += expected_ns;
 }
 
-static tm_status enqueue(const loop *l, const tm_plan_action *action) {
+static tm_status enqueue(loop *l, const tm_plan_action *action) {
   tm_plan_queue *queue = &l->program->queues[action->place];
   tm_ticket ticket = { 0, 0, 0 };
   queue->use.expected_ns = candidate_of(l, action)->answer.cost_ns;
+  l->begun_to = l->index + 1;
   TM_TRY(tm_device_enqueue(&queue->use, &l->program->launches[action->to], &ticket, l->error));
   note_enqueued(l, queue, &ticket, queue->use.expected_ns);
   return TM_OK;
 }
 
-static tm_status transfer(const loop *l, const tm_plan_action *action) {
-  const bool is_up = action->kind == TM_ACTION_UPLOAD;
-  const tm_plan_location *host = &l->program->locations[is_up ? action->from : action->to];
-  const tm_plan_location *device = &l->program->locations[is_up ? action->to : action->from];
-  const tm_operand *operand = &l->plan->graph->values[action->value].operand;
-  if (operand->byte_count == 0) return TM_OK;
-  tm_plan_queue *queue = &l->program->queues[action->place];
-  const uint64_t offset = l->program->offsets[action->value], below = tm_operand_bytes_below(operand);
-  const uint64_t at = device->first_bytes + offset - below;
-  const uint64_t host_offset = host->kind == TM_LOCATION_NEXT ? 0 : offset;
-  tm_transfer what = { .struct_size = sizeof what, .queue = queue->use.queue, .host = host->host + host_offset - below,
-                       .bytes = operand->byte_count };
-  tm_ticket ticket = { 0, 0, 0 };
-  if (is_up) {
-    what.destination = device->buffer;
-    what.destination_offset = at;
-    TM_TRY(tm_device_enqueue_upload(&queue->use, &what, &ticket, l->error));
-  } else {
-    what.source = device->buffer;
-    what.source_offset = at;
-    TM_TRY(tm_device_enqueue_download(&queue->use, &what, &ticket, l->error));
+/* The application's own memory, that no stage stands for. */
+static bool is_given(const loop *l, uint32_t location) {
+  const tm_plan_location *one = &l->program->locations[location];
+  return (one->kind == TM_LOCATION_INPUT || one->kind == TM_LOCATION_OUTPUT) && !one->is_staged;
+}
+
+/* One past the last copy from the application's memory that is not known to be done; 0: none. */
+static uint32_t find_reading(const loop *l, uint32_t place, uint32_t to) {
+  for (uint32_t i = to; i > l->program->queues[place].done_to; i--) {
+    const tm_plan_action *action = &l->program->actions[i - 1];
+    if (action->place == place && action->kind == TM_ACTION_UPLOAD && is_given(l, action->from)) return i;
   }
-  note_enqueued(l, queue, &ticket, operand->byte_count);
-  return TM_OK;
+  return 0;
 }
 
 /* A ticket of value 0 was complete at once, and what came before it need not be. */
-static tm_status wait(loop *l, uint32_t place, uint32_t to) {
+static tm_status wait_to(loop *l, uint32_t place, uint32_t to) {
   tm_plan_queue *queue = &l->program->queues[place];
   tm_ticket last = { .queue = queue->use.queue };
   uint64_t first = 0, failed;
@@ -121,6 +112,42 @@ static tm_status wait(loop *l, uint32_t place, uint32_t to) {
   TM_TRY(status);
   queue->done_to = to;
   if (queue->enqueued_to <= to) queue->expected_ns = 0;
+  return TM_OK;
+}
+
+/* Copies of the application's memory come first: should what follows hang, they are known to be done. */
+static tm_status wait(loop *l, uint32_t place, uint32_t to) {
+  const uint32_t reading = find_reading(l, place, to);
+  if (reading != 0 && reading != to) TM_TRY(wait_to(l, place, reading));
+  return wait_to(l, place, to);
+}
+
+/* Likewise nothing that may hang comes before a copy to the application's memory. */
+static tm_status transfer(loop *l, const tm_plan_action *action) {
+  const bool is_up = action->kind == TM_ACTION_UPLOAD;
+  const tm_plan_location *host = &l->program->locations[is_up ? action->from : action->to];
+  const tm_plan_location *device = &l->program->locations[is_up ? action->to : action->from];
+  const tm_operand *operand = &l->plan->graph->values[action->value].operand;
+  if (operand->byte_count == 0) return TM_OK;
+  if (!is_up && is_given(l, action->to)) TM_TRY(wait(l, action->place, l->index));
+  tm_plan_queue *queue = &l->program->queues[action->place];
+  const uint64_t offset = l->program->offsets[action->value], below = tm_operand_bytes_below(operand);
+  const uint64_t at = device->first_bytes + offset - below;
+  const uint64_t host_offset = host->kind == TM_LOCATION_NEXT ? 0 : offset;
+  tm_transfer what = { .struct_size = sizeof what, .queue = queue->use.queue, .host = host->host + host_offset - below,
+                       .bytes = operand->byte_count };
+  tm_ticket ticket = { 0, 0, 0 };
+  l->begun_to = l->index + 1;
+  if (is_up) {
+    what.destination = device->buffer;
+    what.destination_offset = at;
+    TM_TRY(tm_device_enqueue_upload(&queue->use, &what, &ticket, l->error));
+  } else {
+    what.source = device->buffer;
+    what.source_offset = at;
+    TM_TRY(tm_device_enqueue_download(&queue->use, &what, &ticket, l->error));
+  }
+  note_enqueued(l, queue, &ticket, operand->byte_count);
   return TM_OK;
 }
 
@@ -205,15 +232,10 @@ static void count_launches(const loop *l) {
                                 memory_order_relaxed);
 }
 
-static bool is_given(const loop *l, uint32_t location) {
-  const uint32_t kind = l->program->locations[location].kind;
-  return kind == TM_LOCATION_INPUT || kind == TM_LOCATION_OUTPUT;
-}
-
 /* Whether work that may never end uses what the application gave. */
 static bool holds_given(const loop *l, uint32_t place) {
   const tm_plan_queue *queue = &l->program->queues[place];
-  for (uint32_t i = queue->done_to; i <= l->index && i < l->program->action_count; i++) {
+  for (uint32_t i = queue->done_to; i < l->begun_to; i++) {
     const tm_plan_action *action = &l->program->actions[i];
     if (action->place != place || action->kind == TM_ACTION_WAIT) continue;
     const uint32_t count = action->step == TM_PLAN_NONE ? 0 : candidate_of(l, action)->operation.input_count +

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "execute/plan_stage.h"
 #include "tensor/shape.h"
 
 #define MOST_DOWNLOADS 3u
@@ -109,6 +110,7 @@ static tm_status make_locations(tm_plan *plan, tm_error *error) {
   for (uint32_t i = 0; i < program->location_count; i++) {
     tm_plan_location *one = &program->locations[i];
     TM_TRY(make_own(plan, one, error));
+    if (one->is_staged) TM_TRY(tm_plan_stage_make(plan, one, error));
     if (one->kind == TM_LOCATION_CONSTANT) one->host = (char *)(uintptr_t)plan->graph->values[one->value].data;
     if (one->kind != TM_LOCATION_SLOT || one->slot == TM_PLAN_NONE) continue;
     const tm_plan_slot *slot = &program->slots[one->slot];
@@ -132,8 +134,14 @@ static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) 
   return &plan->program.locations[state->location];
 }
 
+/* What no run changes stays in host memory as well, for the day when the device does not come back. */
+static bool keeps_mirror(const tm_plan *plan, const tm_plan_state *state) {
+  return plan->graph->values[state->value].carry == TM_GRAPH_NONE && plan->policy.most_bytes == 0;
+}
+
 static bool take_in(tm_plan *plan, tm_plan_state *state) {
   tm_plan_location *from = location_of(plan, state);
+  if (state->mirror != NULL) return true;
   state->mirror = tm_memory_alloc(plan->memory, state->bytes, plan->program.problem.alignment);
   if (state->mirror == NULL) return false;
   tm_device_slot *device = plan->program.problem.memories[from->memory];
@@ -180,9 +188,10 @@ tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error) {
     if (!is_in_buffer(to) || !state->is_mirrored || state->health == TM_STATE_LOST) continue;
     tm_device_slot *device = plan->program.problem.memories[to->memory];
     TM_TRY(tm_plan_upload(device, to, 0, state->mirror, state_bytes(plan, state), error));
+    state->is_mirrored = 0;
+    if (keeps_mirror(plan, state)) continue;
     tm_plan_memory_free(plan, state->mirror, state->bytes);
     state->mirror = NULL;
-    state->is_mirrored = 0;
   }
   return TM_OK;
 }
@@ -231,7 +240,8 @@ static bool point_locations(tm_plan *plan) {
   bool is_new = program->is_pointed == 0;
   for (uint32_t i = 0; i < program->given_count; i++) {
     tm_plan_location *one = &program->locations[program->givens[i]];
-    char *now = one->kind == TM_LOCATION_INPUT ? plan->inputs[one->index] : plan->outputs[one->index];
+    char *now = tm_plan_stage_first(plan, one);
+    if (now == NULL) now = one->kind == TM_LOCATION_INPUT ? plan->inputs[one->index] : plan->outputs[one->index];
     is_new |= one->host != now;
     one->host = now;
   }
@@ -270,6 +280,7 @@ static void free_locations(tm_plan *plan) {
     const bool is_own = one->kind == TM_LOCATION_KEPT || one->kind == TM_LOCATION_STATE;
     if (is_own && is_in_buffer(one)) tm_device_buffer_destroy(program->problem.memories[one->memory], one->buffer, one->bytes, NULL);
     if (one->kind == TM_LOCATION_NEXT) tm_plan_memory_free(plan, one->host, one->bytes);
+    tm_plan_stage_free(plan, one);
     one->buffer = NULL;
     one->host = NULL;
   }

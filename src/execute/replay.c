@@ -8,6 +8,7 @@
 #include "execute/careful_replay.h"
 #include "execute/plan_loop.h"
 #include "execute/plan_memory.h"
+#include "execute/plan_stage.h"
 #include "execute/recovery.h"
 
 /* The first replay is measured, and from then on one in so many. */
@@ -80,12 +81,15 @@ static tm_status make_good(tm_plan *plan, const tm_loop_failure *failure, tm_pla
 static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *error) {
   tm_loop_failure failure;
   tm_plan_point(plan);
+  tm_plan_stage_inputs(plan);
   const bool is_measured = plan->counters.plain_runs % MEASURE_ONE_IN == 0;
   const tm_status status = is_measured ? tm_plan_loop_measured(plan, outcome, &failure)
                                        : tm_plan_loop_plain(plan, outcome, &failure);
   plan->counters.plain_runs++;
   outcome->was_plain = 1;
-  return status == TM_OK ? TM_OK : make_good(plan, &failure, outcome, error);
+  if (status != TM_OK) return make_good(plan, &failure, outcome, error);
+  tm_plan_stage_outputs(plan);
+  return TM_OK;
 }
 
 /* Where there is no room for all of it at once, runs go node by node, and it is tried again ever more rarely. */

@@ -134,8 +134,9 @@ static tm_status run(stage *s, tm_kernel *kernel, void *const *pointers, tm_erro
     const staged *one = &s->operands[i];
     bindings[i] = (tm_binding){ one->buffer, one->first, one->buffer_bytes - one->first };
   }
-  TM_TRY(tm_device_run(s->use, kernel, bindings, s->count, error));
-  return collect(s, error);
+  const tm_status status = tm_device_run(s->use, kernel, bindings, s->count, error);
+  s->use->is_apart = s->use->is_abandoned;      /* copies from the caller's memory are done, none to it was asked for */
+  return status != TM_OK ? status : collect(s, error);
 }
 
 tm_status tm_staging_run(const tm_launch_site *site, tm_device_use *use, tm_copy_times *out_copies, tm_error *error) {

@@ -17,10 +17,11 @@
 #define NO_ROW UINT64_MAX
 
 typedef struct update {
-  const tm_operand *rows, *start;
+  const tm_operand *rows, *start, *output;
   const char       *rows_address, *start_address;
+  tm_operand        spaces[2];          /* what is written, what stays */
+  void             *space_pointers[2];
   uint32_t          axis;
-  uint64_t          found_place, found_row;     /* the last answer: neighbouring lines share their place */
 } update;
 
 static int64_t start_at(const update *u, uint64_t row) {
@@ -30,24 +31,11 @@ static int64_t start_at(const update *u, uint64_t row) {
   return start;
 }
 
-/* The row that replaces `place`; NO_ROW if none does. */
-static uint64_t search_row(const update *u, uint64_t place) {
-  const uint64_t count = u->rows->dims[u->axis];
-  if (place > INT64_MAX || count == 0) return NO_ROW;
-  if (u->start->rank == 0) {
-    int64_t row;
-    const bool fits = !__builtin_sub_overflow((int64_t)place, start_at(u, 0), &row);
-    return fits && row >= 0 && (uint64_t)row < count ? (uint64_t)row : NO_ROW;
-  }
-  for (uint64_t row = count; row-- > 0;)
-    if (start_at(u, row) == (int64_t)place) return row;
-  return NO_ROW;
-}
-
-static uint64_t row_for(update *u, uint64_t place) {
-  if (place != u->found_place) u->found_row = search_row(u, place);
-  u->found_place = place;
-  return u->found_row;
+/* The row of a slice that replaces `place`; NO_ROW if none does. */
+static uint64_t row_for(const update *u, int64_t start, uint64_t place) {
+  int64_t row;
+  const bool fits = place <= INT64_MAX && !__builtin_sub_overflow((int64_t)place, start, &row);
+  return fits && row >= 0 && (uint64_t)row < u->rows->dims[u->axis] ? (uint64_t)row : NO_ROW;
 }
 
 /* Where the element of `rows` is that the element of y at walk->index becomes. */
@@ -66,27 +54,62 @@ static void keep(const tm_walk *walk, uint64_t elements) {
     tm_stream_move(&walk->streams[1], walk->addresses[1], &walk->streams[0], walk->addresses[0], elements);
 }
 
-static void move_line(update *u, const tm_walk *walk, uint64_t elements) {
-  const uint64_t row = row_for(u, walk->index[u->axis]);
+static void replace(const update *u, const tm_walk *walk, uint64_t row, uint64_t elements) {
   const tm_element_stream from = tm_stream_along(u->rows, u->rows->rank - 1);
-  if (row == NO_ROW) keep(walk, elements);
-  else tm_stream_move(&from, row_address(u, walk, row), &walk->streams[0], walk->addresses[0], elements);
+  tm_stream_move(&from, row_address(u, walk, row), &walk->streams[0], walk->addresses[0], elements);
+}
+
+static bool is_along_line(const update *u) { return u->axis + 1 == u->output->rank; }
+
+/* Elements of y from `begin` on: each is of a row, or stays.  `start` NULL: all stay. */
+static void move_slice(const update *u, uint64_t begin, uint64_t count, const int64_t *start) {
+  tm_walk walk = tm_walk_begin(&u->spaces[0], u->spaces, u->space_pointers, 2, begin);
+  for (uint64_t left = count, n; left > 0; left -= n) {
+    n = start != NULL && is_along_line(u) ? 1 : tm_walk_line(&walk, left);
+    const uint64_t row = start == NULL ? NO_ROW : row_for(u, *start, walk.index[u->axis]);
+    if (row == NO_ROW) keep(&walk, n);
+    else replace(u, &walk, row, n);
+    tm_walk_advance(&walk, n);
+  }
+}
+
+/* Elements of y, all at one place of the axis. */
+static void move_row(const update *u, uint64_t row, uint64_t begin, uint64_t count) {
+  tm_walk walk = tm_walk_begin(&u->spaces[0], u->spaces, u->space_pointers, 2, begin);
+  for (uint64_t left = count, n; left > 0; left -= n) {
+    n = tm_walk_line(&walk, left);
+    replace(u, &walk, row, n);
+    tm_walk_advance(&walk, n);
+  }
+}
+
+/* Row by row, so that the last of a place wins, and each costs what it moves. */
+static void move_listed(const update *u, uint64_t begin, uint64_t end) {
+  const uint64_t length = u->output->dims[u->axis];
+  uint64_t inner = 1;
+  for (uint32_t i = u->axis + 1; i < u->output->rank; i++) inner *= u->output->dims[i];
+  for (uint64_t row = 0; row < u->rows->dims[u->axis]; row++) {
+    const int64_t place = start_at(u, row);
+    if (place < 0 || (uint64_t)place >= length) continue;
+    for (uint64_t outer = begin / (length * inner); outer * length * inner < end; outer++) {
+      const uint64_t first = (outer * length + (uint64_t)place) * inner;
+      const uint64_t from = tm_max_u64(first, begin), to = tm_min_u64(first + inner, end);
+      if (from < to) move_row(u, row, from, to - from);
+    }
+  }
 }
 
 static void reference(const tm_operation *operation, void *const *pointers, uint64_t begin, uint64_t end) {
   const tm_axis_attributes *attributes = operation->attributes;
   const uint64_t unit = tm_unit_elements(operation);
-  update u = { .rows = &operation->operands[ROWS], .start = &operation->operands[START], .rows_address = pointers[ROWS],
-               .start_address = pointers[START], .axis = attributes->axis, .found_place = NO_ROW, .found_row = NO_ROW };
-  const tm_operand spaces[2] = { *tm_output_of(operation), operation->operands[STATE] };
-  void *const space_pointers[2] = { pointers[operation->input_count], pointers[STATE] };
-  const bool along_line = u.axis + 1 == spaces[0].rank;
-  tm_walk walk = tm_walk_begin(&spaces[0], spaces, space_pointers, 2, begin * unit);
-  for (uint64_t left = (end - begin) * unit, n; left > 0; left -= n) {
-    n = along_line ? 1 : tm_walk_line(&walk, left);
-    move_line(&u, &walk, n);
-    tm_walk_advance(&walk, n);
-  }
+  const update u = { .rows = &operation->operands[ROWS], .start = &operation->operands[START], .output = tm_output_of(operation),
+                     .rows_address = pointers[ROWS], .start_address = pointers[START], .axis = attributes->axis,
+                     .spaces = { *tm_output_of(operation), operation->operands[STATE] },
+                     .space_pointers = { pointers[operation->input_count], pointers[STATE] } };
+  if (begin >= end) return;
+  const int64_t start = u.start->rank == 0 ? start_at(&u, 0) : 0;
+  move_slice(&u, begin * unit, (end - begin) * unit, u.start->rank == 0 ? &start : NULL);
+  if (u.start->rank != 0) move_listed(&u, begin * unit, end * unit);
 }
 
 /* ---- shapes ---- */

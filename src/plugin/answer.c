@@ -17,6 +17,29 @@ static void refuse(tm_answer *answer, uint32_t reason, const char *text) {
   answer->text = (tm_string){ text, strlen(text) };
 }
 
+/* ---- prices ---- */
+
+static const char no_price[] = "declares a time that is none: negative, not a number, or over 10^15 ns (eleven days)";
+
+static bool is_endless(const tm_operation *operation) {
+  for (uint32_t i = 0; i < operation->input_count + operation->output_count; i++)
+    if (operation->operands[i].byte_count > TM_ENDLESS_BYTES) return true;
+  return false;
+}
+
+static void check_price(const tm_operation *operation, tm_answer *answer) {
+  const uint64_t largest_ns = tm_max_u64(answer->cost_ns, answer->setup_ns);
+  if (answer->level == TM_LEVEL_REFUSED || largest_ns <= TM_LARGEST_COST_NS || is_endless(operation)) return;
+  answer->change_count = 0;
+  refuse(answer, TM_REASON_OPERATION, no_price);
+}
+
+bool tm_answer_has_no_price(const tm_answer *answer) {
+  return answer->level == TM_LEVEL_REFUSED && answer->text.data == no_price;
+}
+
+/* ---- the rest ---- */
+
 /* The bound of class N2 is counted in steps of the accumulator: without one it bounds nothing. */
 static bool has_accumulator(const tm_answer *answer) {
   const tm_format_info *info = tm_format_find(answer->accumulator);
@@ -58,6 +81,7 @@ void tm_answer_make_sound(const tm_operation *operation, tm_answer *answer) {
   if (answer->text.length > LONGEST_TEXT) answer->text.length = LONGEST_TEXT;
   if (answer->level > TM_LEVEL_NATIVE) refuse(answer, TM_REASON_OPERATION, "answered with an unknown level");
   if (answer->workspace_bytes > LARGEST_WORKSPACE) refuse(answer, TM_REASON_RESOURCES, "asks for an absurd workspace");
+  check_price(operation, answer);
   check_numerics(operation, answer);
   check_changes(operation, answer);
   if (answer->level == TM_LEVEL_REFUSED && answer->reasons == 0) answer->reasons = TM_REASON_OPERATION;

@@ -3,13 +3,22 @@
 #ifndef TM_PLUGIN_ANSWER_H
 #define TM_PLUGIN_ANSWER_H
 
+#include <stdbool.h>
+
 #include "tensormorph/plugin.h"
 
 /* Costs beyond this (eleven days) are nonsense; sums of a few of them still fit 64 bits. */
 #define TM_LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
 
+/* Operands beyond this are nothing that anybody holds: an honest cost of such work may be beyond all bounds. */
+#define TM_ENDLESS_BYTES (UINT64_C(1) << 45)
+
 /* Turns the answer into one that obeys the contract: unknown values become the weakest reading (refused, no promise, no
    change), counts and costs are bounded.  A yes to a question whose numerics it does not meet becomes a no. */
 void tm_answer_make_sound(const tm_operation *operation, tm_answer *answer);
+
+/* Of a sound answer: it was a yes at a price that is no time (negative, not a number, beyond the largest), which breaks the
+   promise that an answer is. */
+bool tm_answer_has_no_price(const tm_answer *answer);
 
 #endif

@@ -104,8 +104,13 @@ static void describe(const tm_device_slot *device, const char *call, const tm_wo
            kind_text);
 }
 
+static bool is_own_code(const tm_device_slot *device) {
+  static const tm_identity cores = TM_HOST_CORES;
+  return device->backend->path == NULL && device->is_host_memory && memcmp(&device->info.resource, &cores, sizeof cores) == 0;
+}
+
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind) {
-  if (marks == NULL) return TM_NO_MARK;
+  if (marks == NULL || is_own_code(device)) return TM_NO_MARK;
   char text[MARK_BYTES];
   describe(device, call, kind, text);
   uint32_t mark = TM_NO_MARK;

@@ -19,7 +19,9 @@ tm_status tm_crash_marks_open(tm_memory *memory, const char *folder, bool may_ma
 /* Nothing is being done any more. */
 void      tm_crash_marks_close(tm_crash_marks *marks);
 
-/* Two small writes a mark: one here, one to take it back.  TM_NO_MARK (also for NULL) if there is no room or no file. */
+/* Two small writes a mark: one here, one to take it back.  TM_NO_MARK (also for NULL) if there is no room or no file, and for
+   what is compiled into this process and computes on the host's own cores: there is no driver that could end it, and whoever is
+   killed is mostly at work there. */
 uint32_t tm_crash_marks_set(tm_crash_marks *marks, const tm_device_slot *device, const char *call, const tm_work_kind *kind);
 void     tm_crash_marks_clear(tm_crash_marks *marks, uint32_t mark);
 

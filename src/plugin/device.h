@@ -46,6 +46,7 @@ typedef struct tm_device_use {
   uint32_t        queue;                /* TM_NO_QUEUE: cancelled before there was one; every call fails */
   bool            has_own_operands;     /* all that is named in calls is the library's, so that the caller may go before they end */
   bool            is_abandoned;         /* set: what was named in a call may still be touched, for ever */
+  bool            is_apart;             /* ... and all of that is the library's */
   bool            queue_is_left;        /* set: a call or work that was left behind has the queue, and may touch what was named */
 } tm_device_use;
 

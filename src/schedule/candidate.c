@@ -152,10 +152,6 @@ uint64_t tm_candidate_price_ns(const tm_plan_candidate *candidate) {
 
 /* ---- one device ---- */
 
-/* So much more than the core's own count of the work comes to is no word at all. */
-#define ABSURD_NS UINT64_C(1000000000)
-#define ABSURD_TIMES 4096u
-
 static const tm_identity host_memory = TM_HOST_MEMORY, nameless = { { 0 } };
 
 /* Memory that says nothing of itself is the device's own. */
@@ -179,8 +175,7 @@ tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot 
   if (row != NULL) row->work(moved, &work);
   const uint64_t bytes = tm_cost_add(work.read_bytes, work.written_bytes);
   const uint64_t work_ns = tm_min_u64(1000 + work.flops / 2 + bytes / 4, TM_LARGEST_COST_NS);
-  const bool is_word = declared_ns != 0 && declared_ns <= tm_cost_add(ABSURD_NS, tm_cost_times(work_ns, ABSURD_TIMES));
-  const uint64_t expected_ns = is_word ? declared_ns : work_ns;
+  const uint64_t expected_ns = declared_ns != 0 ? declared_ns : work_ns;
   tm_price_basis basis = {
     .device = device,
     .key = { .device = device->index, .op_class = row == NULL ? TM_CLASS_MOVE : row->op_class,
@@ -251,6 +246,8 @@ void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate) {
   tm_device_query(candidate->device, &operation, 1, market->cancelled, &candidate->promise);
   candidate->answer = candidate->promise;
   judge(candidate);
+  if (tm_answer_has_no_price(&candidate->promise))
+    tm_health_record_violation(market->health, candidate->device, operation, candidate->reason);
 }
 
 /* ---- all ---- */

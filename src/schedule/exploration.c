@@ -9,6 +9,11 @@
 #define LONGEST_EXPLORATION_TIMES 8u
 #define TRUSTED_SAMPLES 3u
 
+/* Beyond this plus so many times the core's own count of the work a price is doubted. */
+#define DOUBTFUL_NS UINT64_C(1000000000)
+#define DOUBTFUL_TIMES 4096u
+#define DOUBTFUL_TRY_NS UINT64_C(10000000)
+
 /* A tile takes about so long at the rate of the next best; on a device that is eighty times slower two take 50 ms. */
 #define TILE_NS UINT64_C(300000)
 #define FEWEST_TILES 4u
@@ -50,11 +55,32 @@ bool tm_exploration_wants_tile(tm_placement_table *table, tm_placement *placemen
 
 /* ---- which candidate, and when ---- */
 
+/* The word of a device that was never measured is far above the core's count of the work: as a price it stands, but whoever says
+   such things may be no judge.  One try tells; it counts as long as it may well be. */
+static bool is_doubtful(const tm_plan_candidate *candidate) {
+  const uint64_t work_ns = tm_cost_scale(candidate->answer.cost_ns, candidate->basis.key.work_factor);
+  const uint64_t doubtful_ns = tm_cost_add(DOUBTFUL_NS, tm_cost_times(work_ns, DOUBTFUL_TIMES));
+  return candidate->estimate.device_samples == 0 && candidate->answer.cost_ns > doubtful_ns;
+}
+
+static uint64_t counted_ns(const tm_plan_candidate *candidate) {
+  return tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->basis.key.work_factor),
+                     tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
+}
+
+static uint64_t hoped_ns(const tm_plan_candidate *candidate) {
+  return is_doubtful(candidate) ? counted_ns(candidate) : tm_candidate_hoped_ns(candidate);
+}
+
+static uint64_t whole_try_ns(const tm_plan_candidate *candidate) {
+  if (is_doubtful(candidate)) return tm_max_u64(counted_ns(candidate), DOUBTFUL_TRY_NS);
+  return tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.try_factor),
+                     tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
+}
+
 /* A try pays for a set-up that was not paid before, in full. */
 static uint64_t try_cost_ns(const tm_placement *placement, const tm_plan_candidate *candidate) {
-  const uint64_t tiles = tiles_of(placement, candidate);
-  const uint64_t whole_ns = tm_cost_add(tm_cost_scale(candidate->answer.cost_ns, candidate->estimate.try_factor),
-                                        tm_cost_add(candidate->lowering_ns, candidate->copy_ns));
+  const uint64_t tiles = tiles_of(placement, candidate), whole_ns = whole_try_ns(candidate);
   const uint64_t run_ns = tiles == 0 ? whole_ns : tm_cost_times(whole_ns / tiles, TM_TILE_RUNS);
   return tm_cost_add(run_ns, candidate->due.cost_ns);
 }
@@ -62,7 +88,7 @@ static uint64_t try_cost_ns(const tm_placement *placement, const tm_plan_candida
 static bool may_be_cheaper(const tm_placement *placement, const tm_plan_candidate *candidate, const tm_plan_candidate *best) {
   const uint64_t longest_ns = tm_max_u64(LONGEST_EXPLORATION_NS, tm_cost_times(best->total_ns, LONGEST_EXPLORATION_TIMES));
   return tm_candidate_can_run(candidate) && !atomic_load(&candidate->is_starved) && candidate->estimate.bucket_samples < TRUSTED_SAMPLES &&
-         try_cost_ns(placement, candidate) <= longest_ns && tm_candidate_hoped_ns(candidate) < best->total_ns;
+         try_cost_ns(placement, candidate) <= longest_ns && hoped_ns(candidate) < best->total_ns;
 }
 
 /* Under the placement's lock, prices fresh: the cheapest that is worth a try, or TM_EXPLORE_NONE. */

@@ -4,7 +4,8 @@
  * corrected, so one that declares too high a cost would never be used.  One hundredth of the measured time goes into runs of
  * candidates whose cost may well be lower than that of the best: on repeated requests only, never where it could take long,
  * never where the snapshot is frozen or the caller wants the same bits every time.  Which, and when, depends on measured times
- * alone.
+ * alone.  A price far above the core's own count of the work is doubted until the device was measured, and one try counts as
+ * what the work comes to: as a price it stands all the same.
  *
  * A device of which nothing is known at all may also have declared too little.  Before real work is placed on it, a tile of
  * that work is computed there twice (execute/tile_trial.h).  [any thread]

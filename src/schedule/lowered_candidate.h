@@ -19,8 +19,8 @@ void tm_candidate_bind(tm_plan_candidate *candidate, const tm_operation *operati
 bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_candidate *candidate);
 void tm_candidate_ask(const tm_market *market, tm_plan_candidate *candidate);
 
-/* What an operation costs on the device by its own word.  Without one, or with one that is absurd, the core's count of work
-   stands in, at a rate that any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */
+/* What an operation costs on the device by its own word, however high.  Without one the core's count of work stands in, at a
+   rate that any device reaches.  `moved` is the operation as far as it is copied to the device: operands that are there already are empty. */
 tm_price_basis tm_candidate_basis(const tm_market *market, const tm_device_slot *device, const tm_operation *operation,
                                   const tm_operation *moved, uint64_t declared_ns);
 

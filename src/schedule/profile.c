@@ -286,32 +286,75 @@ tm_status tm_profile_export(tm_profile *profile, const char *path, tm_error *err
   return tm_profile_file_export(&profile->file, path, error);
 }
 
+/* Lines of what was read, behind each other. */
+typedef struct line_writer {
+  char    *text;
+  uint64_t used;
+} line_writer;
+
+static void write_line(void *context, const tm_profile_record *record) {
+  line_writer *writer = context;
+  writer->used += tm_profile_record_print(record, writer->text + writer->used);
+}
+
+static tm_status append_news(tm_profile *profile, tm_profile_merge *merge, tm_error *error) {
+  const uint64_t room = ((uint64_t)merge->owner_count + merge->entries.count) * TM_PROFILE_LINE_BYTES;
+  line_writer writer = { tm_memory_alloc(profile->memory, room, 0), 0 };
+  if (writer.text == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a profile");
+  tm_profile_merge_visit(merge, write_line, &writer);
+  const tm_status status = tm_profile_file_append(&profile->file, writer.text, writer.used, error);
+  tm_memory_free(profile->memory, writer.text, room);
+  return status;
+}
+
+/* What this process knows, where nothing is kept. */
+static void note_known(tm_profile *profile, tm_profile_merge *known) {
+  tm_correction_entry entry;
+  for (uint32_t i = 0; tm_correction_at(profile->correction, i, &entry); i++) {
+    tm_profile_record record = { .kind = TM_PROFILE_DEVICE };
+    if (is_of_link(entry.kind)) {
+      (void)tm_correction_link_at(profile->correction, entry.owner, &record.link);
+      record.fingerprint = tm_profile_link_fingerprint(&record.link);
+    } else {
+      describe(profile, profile->inventory->devices[entry.owner], &record.device);
+      record.fingerprint = tm_profile_device_fingerprint(&record.device);
+    }
+    record.kind = TM_PROFILE_ENTRY;
+    record.entry = entry;
+    record.entry.node.fresh = entry.node.live;
+    tm_profile_merge_take(known, &record);
+  }
+}
+
+static tm_status keep_news(tm_profile *profile, tm_profile_merge *merge, tm_error *error) {
+  tm_profile_merge known;
+  if (tm_profile_merge_init(&known, profile->memory) != TM_OK) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a profile");
+  if (profile->folder != NULL) tm_profile_file_read(&profile->file, tm_profile_merge_take, &known);
+  else note_known(profile, &known);
+  tm_profile_merge_keep_news(merge, &known);
+  tm_profile_merge_deinit(&known);
+  return TM_OK;
+}
+
 static tm_status import_file(tm_profile *profile, tm_profile_merge *merge, const char *path, tm_error *error) {
   tm_profile_flaws flaws = { false, 0, 0 };
-  char *text = NULL;
-  uint64_t bytes = 0, room = 0;
   TM_TRY(tm_profile_file_load(profile->memory, path, tm_profile_merge_take, merge, &flaws, error));
   if (flaws.damaged_count != 0)
     tm_log_write(&profile->file.log, TM_LOG_WARNING, "%s: %llu damaged line%s ignored", path, (unsigned long long)flaws.damaged_count,
                  flaws.damaged_count == 1 ? " is" : "s are");
-  if (profile->folder == NULL) return TM_OK;
-  TM_TRY(tm_profile_merge_print(merge, 0, &text, &bytes, &room));
-  const char *body = memchr(text, '\n', (size_t)bytes);
-  const uint64_t skipped = (uint64_t)(body + 1 - text);
-  const tm_status status = tm_profile_file_append(&profile->file, text + skipped, bytes - skipped, error);
-  tm_memory_free(profile->memory, text, room);
-  return status;
+  TM_TRY(tm_profile_save(profile, error));
+  TM_TRY(keep_news(profile, merge, error));
+  return profile->folder == NULL ? TM_OK : append_news(profile, merge, error);
 }
 
 tm_status tm_profile_import(tm_profile *profile, const char *path, uint64_t *out_count, tm_error *error) {
   tm_profile_merge merge;
-  tm_profile_flaws flaws = { false, 0, 0 };
   recall r;
   if (!recall_init(&r, profile)) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a profile");
   tm_status status = tm_profile_merge_init(&merge, profile->memory);
   if (status == TM_OK) {
     status = import_file(profile, &merge, path, error);
-    if (status == TM_OK) status = tm_profile_file_load(profile->memory, path, take, &r, &flaws, error);
+    if (status == TM_OK) tm_profile_merge_visit(&merge, take, &r);
     *out_count = merge.entries.count;
     tm_profile_merge_deinit(&merge);
   }

@@ -28,9 +28,11 @@ static bool path_of(const tm_profile_file *file, const char *name, path_text pat
   return length > 0 && length < LONGEST_PATH;
 }
 
+/* path NULL: `what` begins with it. */
 static void say_once(tm_profile_file *file, const char *path, const char *what) {
   if (!atomic_exchange(&file->is_silent, true))
-    tm_log_write(&file->log, TM_LOG_WARNING, "what was learned of devices is not all there: %s: %s", path, what);
+    tm_log_write(&file->log, TM_LOG_WARNING, "what was learned of devices is not all there: %s%s%s", path == NULL ? "" : path,
+                 path == NULL ? "" : ": ", what);
 }
 
 /* ---- reading ---- */
@@ -78,7 +80,7 @@ static void read_one(tm_profile_file *file, const char *name, const reading *sna
   const tm_status status = tm_plain_file_read(file->memory, path, LARGEST_FILE_BYTES, &data, &out_reading->bytes, &error);
   out_reading->is_there = status != TM_ERROR_NOT_FOUND;
   if (status != TM_OK) {
-    if (out_reading->is_there) say_once(file, path, error.text);
+    if (out_reading->is_there) say_once(file, NULL, error.text);
     out_reading->flaws.is_foreign = out_reading->is_there;
     return;
   }

@@ -43,6 +43,43 @@ void tm_profile_merge_take(void *context, const tm_profile_record *record) {
   owner->link = record->link;
 }
 
+/* ---- what is new ---- */
+
+static const tm_correction_entry *find_known(const tm_profile_merge *known, uint64_t fingerprint, const tm_correction_entry *entry) {
+  for (uint32_t i = 0; i < known->entries.count; i++) {
+    const tm_correction_entry *one = &known->entries.entries[i];
+    if (one->kind == entry->kind && one->key == entry->key && known->owners[one->owner].fingerprint == fingerprint) return one;
+  }
+  return NULL;
+}
+
+void tm_profile_merge_keep_news(tm_profile_merge *merge, const tm_profile_merge *known) {
+  for (uint32_t i = 0; i < merge->entries.count; i++) {
+    tm_correction_entry *entry = &merge->entries.entries[i];
+    const tm_correction_entry *one = find_known(known, merge->owners[entry->owner].fingerprint, entry);
+    entry->node.is_reset = one != NULL;
+    if (one != NULL && one->node.live.samples >= entry->node.live.samples) entry->node.live = (tm_correction_state){ 0 };
+  }
+}
+
+void tm_profile_merge_visit(tm_profile_merge *merge, tm_profile_record_fn visit, void *context) {
+  for (uint32_t i = 0; i < merge->owner_count; i++) {
+    const tm_profile_owner *owner = &merge->owners[i];
+    const tm_profile_record record = { .kind = owner->is_link ? TM_PROFILE_LINK : TM_PROFILE_DEVICE, .fingerprint = owner->fingerprint,
+                                       .device = owner->device, .link = owner->link };
+    if (owner->is_named) visit(context, &record);
+  }
+  tm_correction_entry entry;
+  for (uint32_t i = 0; tm_correction_at(&merge->entries, i, &entry); i++) {
+    if (!merge->owners[entry.owner].is_named || entry.node.live.weight == 0) continue;
+    tm_profile_record record = { .kind = TM_PROFILE_ENTRY, .fingerprint = merge->owners[entry.owner].fingerprint, .entry = entry };
+    record.entry.node.fresh = entry.node.live;
+    visit(context, &record);
+  }
+}
+
+/* ---- as text ---- */
+
 static bool is_kept(const tm_profile_owner *owner) { return owner->is_named && !owner->is_dropped; }
 
 static uint64_t print_owner(const tm_profile_owner *owner, char *text) {

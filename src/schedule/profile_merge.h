@@ -33,6 +33,13 @@ void      tm_profile_merge_deinit(tm_profile_merge *merge);
 /* A tm_profile_record_fn; `context` is the merge.  What there is no room for is left out. */
 void tm_profile_merge_take(void *context, const tm_profile_record *record);
 
+/* Leaves of each thing only what rests on more measurements than `known` has of it, to take the place of that: who takes the
+   same twice knows no more than before. */
+void tm_profile_merge_keep_news(tm_profile_merge *merge, const tm_profile_merge *known);
+
+/* Who records are about, then what is known of them. */
+void tm_profile_merge_visit(tm_profile_merge *merge, tm_profile_record_fn visit, void *context);
+
 /* The whole as text under a header of that generation; free *out_text with *out_room.   TM_ERROR_NO_MEMORY */
 tm_status tm_profile_merge_print(tm_profile_merge *merge, uint64_t generation, char **out_text, uint64_t *out_bytes, uint64_t *out_room);
 

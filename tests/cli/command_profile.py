@@ -2,6 +2,8 @@
 """tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
 
 import os
+import subprocess
+import time
 
 import harness
 
@@ -57,6 +59,35 @@ class Profile(harness.CommandTest):
         self.assertEqual({(entry["device"], entry["kind"], entry["of"]) for entry in self.entries(**elsewhere)}, known)
         done = self.json_of("profile", "import", "learned.txt", **elsewhere)
         self.assertEqual((done["schema"], done["action"]), ("tensormorph.profile-change/1", "import"))
+
+    def test_what_is_read_twice_does_not_count_twice(self):
+        self.learn()
+        samples = sum(entry["samples"] for entry in self.entries())
+        self.run_command("profile", "export", "learned.txt")
+        for _ in range(2):
+            self.run_command("profile", "import", "learned.txt")
+            self.assertEqual(sum(entry["samples"] for entry in self.entries()), samples)
+
+    def test_a_calibration_that_is_killed_keeps_what_it_measured(self):
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        command = [harness.COMMAND, "calibrate", "--seconds", "600", "--threads", "1"]
+        with subprocess.Popen(command, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            end = time.monotonic() + 60
+            while not journal.exists() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertIsNone(process.poll())
+            self.assertTrue(journal.exists())
+            time.sleep(0.2)
+            process.kill()
+        self.assertTrue(self.entries())
+
+    def test_where_nothing_can_be_kept_that_is_said_once(self):
+        (self.folder / "file").write_text("")
+        err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"))[1]
+        notes = [line for line in err.splitlines() if "note: " in line]
+        self.assertEqual(len(notes), 1, err)
+        self.assertIn("nothing is kept", notes[0])
+        self.assertEqual(self.run_command("profile", "show", XDG_STATE_HOME=str(self.folder / "file"))[1].count("note: "), 1)
 
     def test_export_follows_links_and_replaces_files_only(self):
         self.learn()

@@ -351,6 +351,11 @@ static void export_import_and_reset(void **state) {
   tm_context_destroy(context);
   context = open_context(&other);
   assert_int_equal(known(context).bucket_samples, 10);
+  for (int again = 0; again < 2; again++) {     /* evidence does not become more by being read twice */
+    assert_int_equal(tm_profile_import(&context->profile, path, &count, NULL), TM_OK);
+    assert_int_equal(known(context).bucket_samples, 10);
+    assert_int_equal(tm_profile_export(&context->profile, path, NULL), TM_OK);
+  }
   assert_int_equal(tm_profile_reset(&context->profile, "nobody", &count, NULL), TM_ERROR_NOT_FOUND);
   assert_int_equal(known(context).bucket_samples, 10);
   assert_int_equal(tm_profile_reset(&context->profile, "fake_a", &count, NULL), TM_OK);

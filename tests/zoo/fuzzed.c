@@ -86,8 +86,8 @@ static void random_answer(tm_backend *backend, tm_answer *answer) {
   answer->growth = some_number(backend, 3);
   answer->numerics_flags = some_number(backend, 8);
   if (below(backend, 4)) answer->workspace_bytes = workspaces[below(backend, 8)];
-  if (below(backend, 4)) answer->cost_ns = below(backend, 50);
-  if (below(backend, 4)) answer->setup_ns = below(backend, 50);
+  if (below(backend, 200)) answer->cost_ns = below(backend, 50);
+  if (below(backend, 200)) answer->setup_ns = below(backend, 50);
   if (below(backend, 2)) answer->operand = below(backend, 4);
   if (below(backend, 2)) answer->epoch = 1;
   random_text(backend, answer);

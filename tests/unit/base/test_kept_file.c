@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +98,26 @@ static void any_damage_is_told(void **state) {
   expect_status(c, 1000, TM_ERROR_CORRUPT);
 }
 
+/* A process that ends while it writes leaves its half behind; somebody else may be writing now. */
+static void what_was_left_half_written_goes(void **state) {
+  file_case *c = *state;
+  static const char *const names[] = { "old", "now" };
+  char paths[2][1100];
+  for (int i = 0; i < 2; i++) {
+    snprintf(paths[i], sizeof paths[i], "%s.new-%sabc", c->path, names[i]);
+    FILE *file = fopen(paths[i], "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+  }
+  const struct timespec long_ago[] = { { 1000, 0 }, { 1000, 0 } };
+  assert_int_equal(utimensat(AT_FDCWD, paths[0], long_ago, 0), 0);
+  assert_int_equal(tm_kept_file_replace(c->path, "content", 7, NULL), TM_OK);
+  assert_int_not_equal(access(paths[0], F_OK), 0);
+  assert_int_equal(access(paths[1], F_OK), 0);
+  assert_int_equal(unlink(paths[1]), 0);
+  expect(c, "content");
+}
+
 /* Somebody else's link must not lead out of the folder, neither for reading nor for writing. */
 static void links_are_not_followed(void **state) {
   file_case *c = *state;
@@ -171,6 +192,7 @@ static void what_others_can_write_to_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     CASE(what_was_written_is_read), CASE(the_limit_is_on_the_content), CASE(any_damage_is_told), CASE(links_are_not_followed),
+    CASE(what_was_left_half_written_goes),
     CASE(a_failure_leaves_nothing), CASE(files_are_removed_by_their_beginning), CASE(folders_are_made_for_their_owner),
     CASE(what_others_can_write_to_is_refused),
   };

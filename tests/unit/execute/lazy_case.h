@@ -47,7 +47,10 @@ typedef struct lazy_case {
   uint32_t     is_swapped;      /* loaded the other way round */
   uint32_t     order;           /* loaded in another one of the six orders */
   uint32_t     thread_count;    /* 0: the usual */
+  uint32_t     is_alone;        /* nobody else computes */
 } lazy_case;
+
+static const char *const lazy_names[] = { "lazy_a", "lazy_b", "lazy_c" }, *const lazy_excluded[] = { "reference" };
 
 static inline void lazy_case_open(lazy_case *one) {
   static const char *const names[] = { "lazy_a", "lazy_b", "lazy_c" };
@@ -67,6 +70,12 @@ static inline void lazy_case_open(lazy_case *one) {
   options.pointer_count = LAZY_COUNT;
   options.patience_ns = one->patience_ns != 0 ? one->patience_ns : UINT64_C(5000000000);
   options.thread_count = one->thread_count;
+  if (one->is_alone) {
+    options.devices = lazy_names;
+    options.device_count = LAZY_COUNT;
+    options.excluded_devices = lazy_excluded;
+    options.excluded_device_count = 1;
+  }
   options.log = keep_line;
   options.log_context = &one->lines;
   if (one->heap != NULL) {
@@ -81,7 +90,6 @@ static inline void lazy_case_open(lazy_case *one) {
   expect_state(one->context, "lazy_c", TM_BACKEND_READY, "");
 }
 
-static const char *const lazy_names[] = { "lazy_a", "lazy_b", "lazy_c" }, *const lazy_excluded[] = { "reference" };
 /* Nobody else, whatever it costs. */
 #define LAZY_OPTIONS                                                                                                        \
   {                                                                                                                         \

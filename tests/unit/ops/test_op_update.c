@@ -67,6 +67,33 @@ static void rows_go_to_their_indices(void **state) {
   op_expect(&c, 8, STATE);
 }
 
+#define MANY (UINT64_C(1) << 19)
+
+/* Each row costs what it moves, however many there are: looked for one by one, these would take hours.  The last of a place wins. */
+static void many_rows_find_their_places(void **state) {
+  (void)state;
+  const tm_axis_attributes axis = { 0, 0 };
+  int32_t *places = malloc(MANY * sizeof *places);
+  float *rows = malloc(MANY * sizeof *rows), *expected = calloc(MANY, sizeof *expected);
+  assert_true(places != NULL && rows != NULL && expected != NULL);
+  for (uint64_t i = 0; i < MANY; i++) {
+    places[i] = (int32_t)(i * 48271 % MANY) - 5;
+    if (i % 3 == 0) places[i] /= 2;
+    rows[i] = (float)(i + 1);
+    if (places[i] >= 0) expected[places[i]] = rows[i];
+  }
+  op_case c = op_begin(TM_OP_UPDATE, &axis, sizeof axis);
+  op_input(&c, TM_FORMAT_F32, 1, DIMS(MANY), NULL);
+  memset(c.pointers[0], 0, MANY * sizeof *expected);
+  op_input_bytes(&c, TM_FORMAT_F32, 1, DIMS(MANY), rows);
+  op_input_bytes(&c, TM_FORMAT_I32, 1, DIMS(MANY), places);
+  op_run(&c, TM_FORMAT_NONE);
+  op_expect_bytes(&c, (const unsigned char *)expected, MANY * sizeof *expected);
+  free(expected);
+  free(rows);
+  free(places);
+}
+
 /* In the state's own memory, in parts, and once more. */
 static void works_in_place_and_again(void **state) {
   (void)state;
@@ -147,6 +174,7 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_slice_is_replaced),     cmocka_unit_test(what_is_outside_is_left_out), cmocka_unit_test(rows_go_to_their_indices),
+    cmocka_unit_test(many_rows_find_their_places),
     cmocka_unit_test(works_in_place_and_again), cmocka_unit_test(counts_what_moves), cmocka_unit_test(blocks_move_whole),           cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

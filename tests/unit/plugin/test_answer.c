@@ -120,6 +120,47 @@ static void one_bad_change_drops_them_all(void **state) {
   }
 }
 
+/* Negative as who counts with signs has it, what a NaN becomes as a number and as bits, and one more than there is. */
+static void a_time_that_is_none_is_no_yes(void **state) {
+  (void)state;
+  static const uint64_t bad[] = { UINT64_MAX, UINT64_C(1) << 63, UINT64_C(0x7ff8000000000000), TM_LARGEST_COST_NS + 1 };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    tm_operation operation = question(TM_NUMERICS_N4, 0);
+    tm_answer answer = yes(), setup = yes();
+    answer.cost_ns = setup.setup_ns = bad[i];
+    tm_answer_make_sound(&operation, &answer);
+    tm_answer_make_sound(&operation, &setup);
+    assert_true(tm_answer_has_no_price(&answer) && tm_answer_has_no_price(&setup));
+    assert_int_equal(answer.level, TM_LEVEL_REFUSED);
+    assert_int_not_equal(answer.reasons, 0);
+  }
+}
+
+static void the_highest_price_stays(void **state) {
+  (void)state;
+  const tm_operation operation = question(TM_NUMERICS_N4, 0);
+  tm_answer answer = yes();
+  answer.cost_ns = answer.setup_ns = TM_LARGEST_COST_NS;
+  tm_answer_make_sound(&operation, &answer);
+  assert_int_equal(answer.level, TM_LEVEL_NATIVE);
+  assert_true(answer.cost_ns == TM_LARGEST_COST_NS && answer.setup_ns == TM_LARGEST_COST_NS);
+}
+
+/* An honest formula leaves all bounds there. */
+static void work_without_end_has_the_highest_price(void **state) {
+  (void)state;
+  tm_operation operation = question(TM_NUMERICS_N4, 0);
+  tm_operand operands[3];
+  memcpy(operands, operation.operands, (operation.input_count + operation.output_count) * sizeof *operands);
+  operands[0].byte_count = TM_ENDLESS_BYTES + 1;
+  operation.operands = operands;
+  tm_answer answer = yes();
+  answer.cost_ns = UINT64_C(1) << 60;
+  tm_answer_make_sound(&operation, &answer);
+  assert_int_equal(answer.level, TM_LEVEL_NATIVE);
+  assert_int_equal(answer.cost_ns, TM_LARGEST_COST_NS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_sound_answer_stays),
@@ -128,6 +169,9 @@ int main(void) {
     cmocka_unit_test(garbage_becomes_a_refusal),
     cmocka_unit_test(texts_that_are_none_are_dropped),
     cmocka_unit_test(one_bad_change_drops_them_all),
+    cmocka_unit_test(a_time_that_is_none_is_no_yes),
+    cmocka_unit_test(the_highest_price_stays),
+    cmocka_unit_test(work_without_end_has_the_highest_price),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
