@@ -262,7 +262,8 @@ typedef struct tm_plan_memory_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    bytes;                    /* that the plan takes there, states and copies of constants included */
+  uint64_t    bytes;                    /* that the plan takes there: its values, states, workspaces and copies of constants; the
+                                           application's own inputs, outputs and constants are not among them */
 } tm_plan_memory_description;
 /* TM_OK, TM_END past the last. */
 tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);
@@ -482,7 +483,7 @@ typedef struct tm_explained_memory {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    peak_bytes;               /* that values and workspaces take at once, copies of constants that stay included */
+  uint64_t    peak_bytes;               /* that the plan takes there, as tm_plan_memory_describe tells */
   uint64_t    max_bytes;                /* 0: no limit */
   uint64_t    ns_per_mib;               /* about what a run would save by another MiB; 0: there is enough */
 } tm_explained_memory;

@@ -60,7 +60,9 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
 static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
                           tm_error *error) {
   tm_assignment_within within;
-  TM_TRY(tm_graph_budget_solve(problem, false, memory, &within, error));
+  const tm_status status = tm_graph_budget_solve(problem, false, memory, &within, error);
+  if (status == TM_ERROR_LIMIT && choice->shortage.needed_bytes == 0) choice->shortage = within.shortage;
+  TM_TRY(status);
   if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
     take_assignment(&within.assignment, home, choice);
   tm_assignment_within_deinit(&within);
@@ -186,7 +188,10 @@ tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *
                                tm_graph_choice *out_choice, tm_error *error) {
   tm_status status = choose(problem, policy, memory, out_choice, error);
   if (status == TM_OK && out_choice->node_count != 0) status = find_alternates(problem, memory, out_choice, error);
-  if (status != TM_OK) tm_graph_choice_deinit(out_choice);
+  if (status == TM_OK) return TM_OK;
+  const tm_memory_shortage shortage = out_choice->shortage;
+  tm_graph_choice_deinit(out_choice);
+  out_choice->shortage = shortage;
   return status;
 }
 

@@ -5,6 +5,7 @@
 #define TM_SCHEDULE_GRAPH_CHOICE_H
 
 #include "schedule/graph_problem.h"
+#include "solver/memory_price.h"
 
 typedef struct tm_graph_choice {
   tm_memory *memory;
@@ -18,6 +19,7 @@ typedef struct tm_graph_choice {
   uint64_t   additive_ns;       /* of the same with nothing at the same time */
   uint32_t   overlaps;          /* 1: total and bound count what runs at the same time once */
   uint32_t   is_exact;          /* 1: nothing is cheaper, as far as times add up */
+  tm_memory_shortage shortage;  /* after TM_ERROR_LIMIT, when all else is empty */
 } tm_graph_choice;
 
 /* The cheapest sum (solver/assignment.h), or what is over sooner as different devices work at the same time

@@ -64,7 +64,7 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
 static tm_status place(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_choice_make(&explanation->problem, &explanation->policy, explanation->memory, &explanation->choice, error));
   explanation->is_current = 1;
-  if (request->pins != NULL) TM_TRY(pin(explanation, request, error));
+  TM_TRY(pin(explanation, request, error));
   explanation->bound_ns = explanation->choice.bound_ns;
   explanation->nodes = tm_arena_calloc(&explanation->arena, explanation->node_count, sizeof *explanation->nodes);
   if (explanation->nodes == NULL) return no_memory(error);
@@ -73,7 +73,6 @@ static tm_status place(tm_plan_explanation *explanation, const tm_explanation_re
     one->question = explanation->problem.node_placements[node];
     one->op = request->graph->nodes[node].row->op;
     one->chosen = explanation->choice.labels[node];
-    if (request->pins == NULL) continue;
     one->measured_ns = request->pins[node].measured_ns;
     one->measured_count = request->pins[node].measured_count;
   }
@@ -167,9 +166,8 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   const tm_solver_label *all = explanation->problem.solver.labels;
   const uint64_t memory_count = explanation->problem.solver.memory_count;
   tm_assignment_within within;
-  explanation->peak_bytes = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->peak_bytes);
   explanation->memory_prices = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->memory_prices);
-  if (explanation->peak_bytes == NULL || explanation->memory_prices == NULL) return no_memory(error);
+  if (explanation->memory_prices == NULL) return no_memory(error);
   if (explanation->node_count == 0) return tm_explained_schedule_make(explanation, error);
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
   TM_TRY(tm_graph_budget_solve(&explanation->problem, true, explanation->memory, &within, error));
@@ -254,17 +252,26 @@ static tm_status put_in_order(tm_plan_explanation *explanation, tm_error *error)
 
 /* ---- all ---- */
 
-/* What was chosen anew with less room is explained with that. */
+/* What was chosen with less room, or more, is explained with that. */
 static void take_budgets(tm_plan_explanation *explanation, const tm_explanation_request *request) {
   tm_solver_problem *solver = &explanation->problem.solver;
-  if (request->budgets == NULL || solver->budgets == NULL || request->budget_count != solver->memory_count) return;
+  if (request->budgets == NULL || solver->budgets == NULL || request->memory_count != solver->memory_count) return;
   memcpy((uint64_t *)(uintptr_t)solver->budgets, request->budgets, solver->memory_count * sizeof *solver->budgets);
+}
+
+static tm_status take_memory(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
+  const uint32_t count = explanation->problem.solver.memory_count;
+  explanation->peak_bytes = tm_arena_calloc(&explanation->arena, count, sizeof *explanation->peak_bytes);
+  if (explanation->peak_bytes == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < count && i < request->memory_count; i++) explanation->peak_bytes[i] = request->memory_bytes[i];
+  return TM_OK;
 }
 
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
                                error));
   take_budgets(explanation, request);
+  TM_TRY(take_memory(explanation, request, error));
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));
