@@ -82,6 +82,7 @@ static void take_labels(tm_plan_explanation *explanation, uint32_t node) {
 
 tm_status tm_explained_questions_make(tm_plan_explanation *explanation, tm_error *error) {
   const tm_graph_problem *problem = &explanation->problem;
+  tm_graph_problem_unsettle(&explanation->problem);
   explanation->questions = tm_arena_calloc(&explanation->arena, problem->placement_count, sizeof *explanation->questions);
   explanation->labels = tm_arena_calloc(&explanation->arena, problem->solver.label_count, sizeof *explanation->labels);
   if (explanation->questions == NULL || explanation->labels == NULL) return no_memory(error);

@@ -207,11 +207,18 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
   TM_TRY(number_values(problem, error));
   TM_TRY(list_ops(problem, policy, error));
   TM_TRY(price_copies(problem, policy, error));
+  (void)tm_graph_problem_keep_states(problem, TM_HOST_SPACE);
   tm_graph_labels_settle(problem, memory, policy);
   return TM_OK;
 }
 
+void tm_graph_problem_unsettle(tm_graph_problem *problem) {
+  if (problem->is_settled) tm_assignment_deinit(&problem->settled);
+  problem->is_settled = false;
+}
+
 void tm_graph_problem_deinit(tm_graph_problem *problem) {
+  tm_graph_problem_unsettle(problem);
   for (uint32_t i = 0; i < problem->placement_count; i++) tm_placement_release(problem->table, problem->placements[i]);
   problem->placement_count = 0;
   tm_arena_deinit(&problem->arena);

@@ -81,6 +81,12 @@ static void enter(plan_search *search, const char *name, uint32_t rank) {
   list(search, name, rank);
 }
 
+static bool is_in_sequence(const tm_judged_plan *plan, uint32_t op_count) {
+  for (uint32_t o = 0; o < op_count; o++)
+    if (plan->order[o] != o) return false;
+  return true;
+}
+
 /* The trial has labels only: in the order of the problem, or in one that suits them if that is better. */
 static void enter_labels(plan_search *search, const char *name, uint32_t rank) {
   const uint32_t op_count = search->judge.index.problem->op_count;
@@ -89,7 +95,7 @@ static void enter_labels(plan_search *search, const char *name, uint32_t rank) {
   tm_plan_judge_run(&search->judge, trial);
   const bool may_gain = !search->is_reduced && trial->makespan_ns > search->bound_ns;
   const tm_judged_plan in_sequence = *trial;
-  if (may_gain && tm_plan_judge_order(&search->judge, trial)) {
+  if (may_gain && tm_plan_judge_order(&search->judge, trial) && !is_in_sequence(trial, op_count)) {
     tm_plan_judge_run(&search->judge, trial);
     if (!tm_plan_judge_prefers(&search->judge, trial, &in_sequence)) {
       for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
