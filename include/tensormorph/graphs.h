@@ -507,7 +507,8 @@ typedef struct tm_rejected_plan {
   uint32_t    device;                   /* of "single-device" whose; else TM_ANY_DEVICE */
   const char *name;                     /* "heft", "cpop", "single-device", ... */
   const char *device_name;              /* "" if there is none */
-  uint64_t    total_ns;                 /* of a run, in the order that suits it best */
+  uint64_t    total_ns;                 /* of a run, in the order that suits it best, or where that would be less than the plan takes
+                                           in the one in which a thread can hand it out */
   uint64_t    sum_ns;
   uint64_t    copied_bytes;
   uint64_t    excess_bytes;             /* beyond the limit of memory */

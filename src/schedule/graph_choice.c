@@ -233,5 +233,6 @@ void tm_graph_choice_deinit(tm_graph_choice *choice) {
   tm_memory_free(choice->memory, choice->labels, choice->node_count * sizeof *choice->labels);
   tm_memory_free(choice->memory, choice->alternates, choice->node_count * sizeof *choice->alternates);
   tm_memory_free(choice->memory, choice->order, choice->node_count * sizeof *choice->order);
+  tm_memory_free(choice->memory, choice->cheapest, choice->node_count * sizeof *choice->cheapest);
   memset(choice, 0, sizeof *choice);
 }

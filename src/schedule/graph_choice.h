@@ -12,6 +12,7 @@ typedef struct tm_graph_choice {
   uint32_t  *labels;            /* [node]: of the solver */
   uint32_t  *order;             /* all nodes, each after those whose results it reads */
   uint32_t  *alternates;        /* [node]: the cheapest on another device with all other nodes where they are; TM_SOLVER_NONE: there is none */
+  uint32_t  *cheapest;          /* [node]: labels of the cheapest sum, where devices could work at the same time; else NULL */
   uint32_t   node_count;
   uint32_t   state_memory;      /* where states live between runs */
   uint64_t   total_ns;          /* of one run, copies included */

@@ -132,15 +132,15 @@ static tm_status arrange(referee *r, const uint32_t *cheapest, const tm_portfoli
 }
 
 /* Of those that take as long the first. */
-static const arrangement *find_best(const arrangement *all, uint32_t count) {
-  const arrangement *best = &all[0];
+static arrangement *find_best(arrangement *all, uint32_t count) {
+  arrangement *best = &all[0];
   for (uint32_t i = 1; i < count; i++)
     if (all[i].fits && all[i].total_ns < best->total_ns) best = &all[i];
   return best;
 }
 
-static tm_status make_room(arrangement *all, uint64_t op_count, tm_arena *arena, tm_error *error) {
-  for (uint32_t i = 0; i < ARRANGEMENTS; i++) {
+static tm_status make_room(arrangement *all, uint32_t count, uint64_t op_count, tm_arena *arena, tm_error *error) {
+  for (uint32_t i = 0; i < count; i++) {
     all[i].order = tm_arena_alloc(arena, op_count * sizeof *all[i].order);
     all[i].turns = tm_arena_alloc(arena, op_count * sizeof *all[i].turns);
     if (all[i].order == NULL || all[i].turns == NULL) return no_memory(error);
@@ -148,8 +148,28 @@ static tm_status make_room(arrangement *all, uint64_t op_count, tm_arena *arena,
   return TM_OK;
 }
 
+static tm_status hand_out(referee *r, const tm_portfolio_plan *plan, arrangement *one, tm_error *error) {
+  one->labels = plan->labels;
+  if (r->problem->op_count != 0) memcpy(one->order, plan->order, r->problem->op_count * sizeof *one->order);
+  return put_in_turn(r, false, one, error);
+}
+
+/* What the portfolio has as the best need not be that as one thread hands it out. */
+static tm_status try_others(referee *r, const tm_portfolio *portfolio, arrangement *best, arrangement *other, tm_error *error) {
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) {
+    const tm_portfolio_plan *plan = &portfolio->plans[i];
+    if (i == portfolio->best || plan->makespan_ns >= best->total_ns) continue;
+    TM_TRY(hand_out(r, plan, other, error));
+    if (!other->fits || other->total_ns >= best->total_ns) continue;
+    const arrangement better = *other;
+    *other = *best;
+    *best = better;
+  }
+  return TM_OK;
+}
+
 static void take(const arrangement *best, tm_graph_choice *choice) {
-  if (best->labels != choice->labels) memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
+  memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
   memcpy(choice->order, best->order, choice->node_count * sizeof *choice->order);
   choice->total_ns = best->total_ns;
   choice->additive_ns = best->additive_ns;
@@ -158,18 +178,21 @@ static void take(const arrangement *best, tm_graph_choice *choice) {
 
 static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, tm_graph_choice *choice,
                          tm_error *error) {
-  const tm_portfolio_seed seed = { "additive", choice->labels };
-  arrangement all[ARRANGEMENTS] = { { 0 } };
+  const tm_portfolio_seed seed = { "additive", choice->cheapest };
+  const tm_portfolio_options options = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true };
+  arrangement all[ARRANGEMENTS + 1] = { { 0 } };
   uint32_t count;
   referee r;
   tm_portfolio portfolio;
-  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, NULL, memory, &portfolio, error));
+  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, &options, memory, &portfolio, error));
   tm_status status = referee_init(&r, &problem->solver, memory, arena, error);
   r.rules.thread_resource = problem->solver.resource_count - 1;
-  if (status == TM_OK) status = make_room(all, choice->node_count, arena, error);
+  if (status == TM_OK) status = make_room(all, ARRANGEMENTS + 1, choice->node_count, arena, error);
   if (status == TM_OK) status = tm_state_readers_list(problem->graph, arena, &r.rules, error);
-  if (status == TM_OK) status = arrange(&r, choice->labels, &portfolio, all, &count, error);
-  if (status == TM_OK) take(find_best(all, count), choice);
+  if (status == TM_OK) status = arrange(&r, choice->cheapest, &portfolio, all, &count, error);
+  arrangement *best = status == TM_OK ? find_best(all, count) : NULL;
+  if (status == TM_OK) status = try_others(&r, &portfolio, best, &all[ARRANGEMENTS], error);
+  if (status == TM_OK) take(best, choice);
   choice->bound_ns = portfolio.bound_ns;
   tm_portfolio_deinit(&portfolio);
   return status;
@@ -178,11 +201,40 @@ static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   tm_arena arena;
+  choice->cheapest = tm_memory_calloc(choice->memory, choice->node_count, sizeof *choice->cheapest);
+  if (choice->cheapest == NULL) return no_memory(error);
+  memcpy(choice->cheapest, choice->labels, choice->node_count * sizeof *choice->cheapest);
   TM_TRY(tm_graph_overlap_add_thread(problem, error));
   tm_arena_init(&arena, memory);
   const tm_status status = improve(problem, memory, &arena, choice, error);
   tm_arena_deinit(&arena);
   remove_thread(problem, all);
+  return status;
+}
+
+static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, const tm_portfolio *portfolio,
+                            uint64_t than_ns, uint64_t *out_times_ns, tm_error *error) {
+  referee r;
+  arrangement one = { 0 };
+  TM_TRY(referee_init(&r, &problem->solver, memory, arena, error));
+  r.rules.thread_resource = problem->solver.resource_count - 1;
+  TM_TRY(make_room(&one, 1, problem->solver.op_count, arena, error));
+  TM_TRY(tm_state_readers_list(problem->graph, arena, &r.rules, error));
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) {
+    out_times_ns[i] = portfolio->plans[i].makespan_ns;
+    if (out_times_ns[i] >= than_ns) continue;
+    TM_TRY(hand_out(&r, &portfolio->plans[i], &one, error));
+    out_times_ns[i] = one.total_ns;
+  }
+  return TM_OK;
+}
+
+tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,
+                                uint64_t *out_times_ns, tm_error *error) {
+  tm_arena arena;
+  tm_arena_init(&arena, memory);
+  const tm_status status = time_plans(problem, memory, &arena, portfolio, than_ns, out_times_ns, error);
+  tm_arena_deinit(&arena);
   return status;
 }
 

@@ -162,6 +162,47 @@ static void expect_forced(const tm_plan_explanation *explanation) {
   free(labels);
 }
 
+/* ---- what was rejected ---- */
+
+/* None of them would be over sooner as one thread hands it out, and none is told twice. */
+static uint32_t count_sooner(const tm_plan_explanation *explanation) {
+  const tm_plan_summary summary = summary_of(explanation);
+  tm_rejected_plan plan = { .struct_size = sizeof plan }, other = { .struct_size = sizeof other };
+  uint32_t sooner = 0;
+  for (uint32_t i = 0; tm_plan_explanation_rejected(explanation, i, &plan) == TM_OK; i++) {
+    sooner += plan.total_ns < summary.total_ns && plan.excess_bytes == 0;
+    for (uint32_t k = 0; k < i && tm_plan_explanation_rejected(explanation, k, &other) == TM_OK; k++)
+      assert_true(other.device != plan.device || strcmp(other.name, plan.name) != 0);
+  }
+  return sooner;
+}
+
+/* What a thread cannot hand out in time is not over as soon as an ideal order has it. */
+static void no_rejected_plan_is_sooner(void **state) {
+  (void)state;
+  const lazy_control controls[] = { { .cost_ns = 2000, .cost_spread_ns = 9000, .cost_seed = 1, .is_host = 1 },
+                                    { .cost_ns = 2000, .cost_spread_ns = 9000, .cost_seed = 2, .refused_op = TM_OP_MATMUL },
+                                    { .cost_ns = 2000, .cost_spread_ns = 9000, .cost_seed = 3, .is_host = 1, .is_prompt = 1 } };
+  lazy_case machine = { .context = NULL };
+  memcpy(machine.controls, controls, sizeof controls);
+  lazy_case_open(&machine);
+  uint32_t sooner = 0;
+  const uint64_t first = getenv("F") ? (uint64_t)atoi(getenv("F")) : 1, count = getenv("N") ? (uint64_t)atoi(getenv("N")) : 100;
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    plan_case one;
+    const tm_plan_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_N0 };
+    plan_case_build(&one, machine.context, seed, 6 + (uint32_t)(seed % 12));
+    tm_plan_explanation *explanation = explain(one.graph, &options);
+    const uint32_t s = count_sooner(explanation);
+    if (s != 0) print_message("seed %u: %u\n", (unsigned)seed, s);
+    sooner += s;
+    tm_plan_explanation_destroy(explanation);
+    plan_case_destroy(&one);
+  }
+  assert_int_equal(sooner, 0);
+  lazy_case_close(&machine);
+}
+
 static void explain_random_graphs(const lazy_control *controls, uint64_t first_seed, uint32_t count) {
   lazy_case machine = { .context = NULL };
   uint32_t mixed = 0;
@@ -620,6 +661,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_adds_up_where_things_overlap),
     cmocka_unit_test(all_adds_up_where_nothing_does),
+    cmocka_unit_test(no_rejected_plan_is_sooner),
     cmocka_unit_test(changes_are_what_they_would_be),
     cmocka_unit_test(the_requirement_that_moves_a_node_is_named),
     cmocka_unit_test(excluded_devices_are_told_of),
