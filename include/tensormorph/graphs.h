@@ -47,11 +47,12 @@ tm_status tm_graph_state(tm_graph *graph, const char *name, const tm_operand *la
 /* After a run the state is `value`, of the state's format and dims.  Once a state; one that is not carried stays as it is. */
 tm_status tm_graph_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error);
 /* A view of the value's memory (reshape, slice, transpose), offset_bytes from its first element; it must stay inside.
-   layout as for tm_tensor_view. */
+   layout as for tm_tensor_view.  It begins at that element or behind it, also where strides are negative: a view of a reversed
+   view that is to begin before that one's first element is a view of the value itself. */
 tm_status tm_graph_view(tm_graph *graph, uint32_t value, const tm_operand *layout, uint64_t offset_bytes, uint32_t *out_value,
                         tm_error *error);
-/* An operation.  name: NULL, or unique among the nodes.  outputs: NULL for the usual formats, else output_count wanted ones as
-   for tm_op_infer; out_values: one number an output. */
+/* An operation; it is placed and run whether anybody needs what it makes or not.  name: NULL, or unique among the nodes.
+   outputs: NULL for the usual formats, else output_count wanted ones as for tm_op_infer; out_values: one number an output. */
 tm_status tm_graph_node(tm_graph *graph, const char *name, uint32_t op, const void *attributes, uint32_t attribute_bytes,
                         const uint32_t *inputs, uint32_t input_count, const tm_operand *outputs, uint32_t output_count,
                         uint32_t *out_values, tm_error *error);

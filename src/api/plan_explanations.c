@@ -121,11 +121,16 @@ static uint64_t least_measured_ns(const tm_plan_explanation *explanation) {
   return least_ns;
 }
 
+/* Things could be done at the same time, and are. */
+static bool overlaps(const tm_plan_explanation *explanation) {
+  return explanation->choice.overlaps != 0 && explanation->total_ns != explanation->sum_ns;
+}
+
 void tm_plan_explanation_summarize(const tm_plan_explanation *explanation, tm_plan_summary *out_summary) {
   const tm_plan_summary summary = {
     .struct_size = sizeof summary,
     .node_count = explanation->node_count,
-    .overlaps = explanation->choice.overlaps,
+    .overlaps = overlaps(explanation),
     .is_exact = explanation->choice.is_exact,
     .is_current = explanation->is_current,
     .worst_numerics = explanation->policy.worst_numerics,
@@ -340,7 +345,7 @@ tm_status tm_plan_explanation_link(const tm_plan_explanation *explanation, uint3
 }
 
 tm_status tm_plan_explanation_critical(const tm_plan_explanation *explanation, uint32_t step, tm_critical_step *out_step) {
-  return give(explanation->critical, explanation->critical_count, step, sizeof *out_step, out_step);
+  return give(explanation->critical, overlaps(explanation) ? explanation->critical_count : 0, step, sizeof *out_step, out_step);
 }
 
 tm_status tm_plan_explanation_rejected(const tm_plan_explanation *explanation, uint32_t index, tm_rejected_plan *out_plan) {

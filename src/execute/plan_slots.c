@@ -96,7 +96,9 @@ static tm_status measure(const tm_plan_build *build, tm_plan_location *location,
     location->bytes = tm_graph_request_buffer_bytes(operand, device);
     if (location->bytes != UINT64_MAX) return TM_OK;
   }
-  return tm_fail(error, TM_ERROR_LIMIT, "a tensor larger than 64 bits can count");
+  char name[TM_GRAPH_LABEL_CAPACITY];
+  tm_graph_name_value(build->graph, location->value, name, sizeof name);
+  return tm_fail(error, TM_ERROR_LIMIT, "%s: larger than 64 bits can count, with what its device wants around it", name);
 }
 
 tm_status tm_plan_build_location(tm_plan_build *build, uint32_t root, uint32_t memory, uint32_t *out_location, tm_error *error) {

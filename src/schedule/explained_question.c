@@ -37,7 +37,7 @@ static bool take_candidate(tm_plan_explanation *explanation, const tm_plan_candi
     .verdict = verdict,
     .answer = from->answer,
     .correction = can ? exp2((double)from->estimate.factor / (double)TM_LOG2_ONE) : 1,
-    .spread = can ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
+    .spread = can && from->estimate.samples != 0 ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
     .sample_count = can ? from->estimate.samples : 0,
     .setup_ns = can ? from->due.cost_ns - from->due.earned_ns : 0,
   };

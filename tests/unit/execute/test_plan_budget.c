@@ -210,6 +210,27 @@ static void states_count_and_inputs_do_not(void **state) {
   lazy_case_close(&machine);
 }
 
+/* What is too large for sums is named. */
+static void what_is_too_large_is_named(void **state) {
+  (void)state;
+  const tm_operand large = { .format = TM_FORMAT_U8, .rank = 1, .dims = { (UINT64_C(1) << 62) + 1 } };
+  tm_plan_options options = LAZY_OPTIONS;
+  tm_graph *graph = NULL;
+  tm_plan *plan = NULL;
+  tm_error error = TM_ERROR_INIT;
+  uint32_t x, y;
+  options.max_memory_bytes = 1000;
+  open_machine(1, (const uint64_t[]){ 500000000, 500000000, 1000 });
+  assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "enormous", &large, &x, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "small", &plan_matrix, &y, NULL), TM_OK);
+  assert_int_equal(tm_graph_output(graph, "y", plan_add_node(graph, TM_OP_NEG, y, y), NULL), TM_OK);
+  assert_int_equal(tm_plan_create(graph, &options, &plan, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "enormous"));
+  tm_graph_destroy(graph);
+  lazy_case_close(&machine);
+}
+
 /* A chain whose every node writes in place of what it reads takes one matrix. */
 static void what_is_written_in_place_counts_once(void **state) {
   (void)state;
@@ -266,6 +287,7 @@ int main(void) {
     cmocka_unit_test(where_devices_work_at_the_same_time_too),
     cmocka_unit_test(the_applications_own_do_not_count),
     cmocka_unit_test(states_count_and_inputs_do_not),
+    cmocka_unit_test(what_is_too_large_is_named),
     cmocka_unit_test(what_is_written_in_place_counts_once),
     cmocka_unit_test(any_graph_keeps_to_its_limit),
   };

@@ -11,7 +11,7 @@
 
 /* It is another one when a method changes, or the version: then take the one that is printed, after a look that builds of two
    compilers print the same. */
-static const char expected[] = "0a76225ff3c332a3950603259a6e432afe36f3218bc815157a5301c310b22ea7";
+static const char expected[] = "33e3b4e4fdea07e4b4c4b9a0b431da9642c43520575adea44a81188418b4828d";
 
 static void open_machine(lazy_case *machine, uint32_t order) {
   memset(machine, 0, sizeof *machine);
