@@ -12,6 +12,7 @@
 #include "merge_outcome.h"
 #include "merge_plan_text.h"
 #include "merge_recipe.h"
+#include "merge_row_json.h"
 #include "merge_words.h"
 #include "session.h"
 
@@ -59,7 +60,8 @@ static void print_job_json(const merge_run *merge, tm_json_writer *json) {
   uint32_t         count = 0;
   const tm_column *columns = tm_job_columns(merge->job, &count);
   tm_json_begin_array(json, "rows", false);
-  for (uint64_t row = 0; tm_job_row(merge->job, row, cells) == TM_OK; row++) tm_row_print_json(columns, count, cells, 0, json);
+  for (uint64_t row = 0; tm_job_row(merge->job, row, cells) == TM_OK; row++)
+    tm_merge_row_print_json(merge->plan, row, columns, count, cells, json);
   tm_json_end_array(json);
   tm_job_report_print_json(&report, json);
 }

@@ -42,6 +42,7 @@ static bool start(const char *path, const char *const *argv, pid_t *out_child) {
   if (errno != 0) return false;
   sigemptyset(&usual);
   sigaddset(&usual, SIGPIPE);
+  sigaddset(&usual, SIGXFSZ);
   (void)posix_spawnattr_setsigdefault(&attributes, &usual);
   (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
   tm_interrupt_unblock(&blocked);

@@ -101,6 +101,7 @@ int main(int argc, char **argv) {
   tm_standard_streams_claim();
   /* A reader that goes away is an error of the write, not a signal: it ends the work in order. */
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);     /* so is a limit of what a file may have */
   tm_output_stream_init_file(&output, stdout);
   tm_preferences_init(&invocation.preferences);
   if (tm_arguments_init(&invocation.arguments, argc, &error) != TM_OK) return tm_complain(&error);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "complain.h"
 #include "printable_text.h"
@@ -20,13 +21,17 @@ typedef struct change_places {
   uint32_t relative;
   uint32_t nonfinite;
   uint32_t loss;
+  uint32_t action;
+  uint32_t models;
 } change_places;
 
 static change_places find_places(const tm_rows *rows) {
   return (change_places){ tm_column_find(rows->columns, rows->column_count, "change_max"),
                           tm_column_find(rows->columns, rows->column_count, "change_rel"),
                           tm_column_find(rows->columns, rows->column_count, "nonfinite"),
-                          tm_column_find(rows->columns, rows->column_count, "error_rel") };
+                          tm_column_find(rows->columns, rows->column_count, "error_rel"),
+                          tm_column_find(rows->columns, rows->column_count, "action"),
+                          tm_column_find(rows->columns, rows->column_count, "models") };
 }
 
 typedef struct change {
@@ -35,18 +40,41 @@ typedef struct change {
   double   largest;
 } change;
 
+/* Rows of which nobody knows whether they differ, since the checkpoint that they are compared with takes no part. */
+typedef struct unmeasured_kind {
+  const char *models;           /* the job's; NULL: of further ones */
+  bool        is_copied;
+  uint64_t    count;
+} unmeasured_kind;
+
+#define MOST_UNMEASURED 8
+
 typedef struct change_list {
   change  *items;       /* room for every row */
   uint64_t count;
-  uint64_t unmeasured_count;    /* rows of which nobody knows whether they differ */
+  unmeasured_kind unmeasured[MOST_UNMEASURED];
+  uint32_t unmeasured_kind_count;
+  uint64_t unmeasured_count;
   bool     has_loss;    /* only results in blocks have an error of their own */
 } change_list;
+
+static void add_unmeasured(change_list *list, const tm_cell *action, const tm_cell *models) {
+  const bool is_copied = strcmp(action->text, "copy") == 0;
+  uint32_t   i = 0;
+  list->unmeasured_count++;
+  while (i < list->unmeasured_kind_count && (list->unmeasured[i].models == NULL || list->unmeasured[i].is_copied != is_copied ||
+                                             strcmp(list->unmeasured[i].models, models->text) != 0)) i++;
+  if (i == MOST_UNMEASURED) list->unmeasured[--i].models = NULL;
+  else if (i == list->unmeasured_kind_count)
+    list->unmeasured[list->unmeasured_kind_count++] = (unmeasured_kind){ models->text, is_copied, 0 };
+  list->unmeasured[i].count++;
+}
 
 static void add_change(change_list *list, const change_places *places, uint64_t row, const tm_cell *cells) {
   const bool is_broken = cells[places->nonfinite].defined != 0 && cells[places->nonfinite].count != 0;
   list->has_loss = list->has_loss || cells[places->loss].defined != 0;
   if (cells[places->largest].defined == 0 && !is_broken) {
-    list->unmeasured_count++;
+    add_unmeasured(list, &cells[places->action], &cells[places->models]);
     return;
   }
   const double largest = cells[places->largest].defined != 0 ? cells[places->largest].number : 0;
@@ -87,15 +115,19 @@ static void print_rows(tm_rows *rows, const change_list *list, uint64_t *order, 
   tm_row_selection_print(&selection, rows, styles, sizeof styles / sizeof styles[0], *look, stream);
 }
 
-static void print_unmeasured(uint64_t count, bool is_all, uint32_t width, tm_output_stream *stream) {
-  char        text[160];
+static void print_unmeasured(const change_list *list, uint32_t width, tm_output_stream *stream) {
+  char        text[1024];
   tm_quantity number;
-  if (count == 0) return;
-  snprintf(text, sizeof text, "%s tensor%s %s made of the base or first model; how much %s from it is not measured",
-           is_all ? "no" : tm_quantity_count(count, &number), is_all || count == 1 ? "" : "s",
-           is_all ? "is" : count == 1 ? "is not" : "are not", count == 1 ? "it differs" : "they differ");
-  tm_output_char(stream, '\n');
-  tm_printable_wrap(stream, text, 0, width);
+  if (list->unmeasured_count != 0) tm_output_char(stream, '\n');
+  for (uint32_t i = 0; i < list->unmeasured_kind_count; i++) {
+    const unmeasured_kind *kind = &list->unmeasured[i];
+    const bool             is_one = kind->count == 1;
+    const char            *how = kind->models == NULL ? "made of others" : kind->is_copied ? "copied from " : "made of ";
+    snprintf(text, sizeof text, "%s tensor%s %s %s%.800s; how much %s from the base or first model is not measured",
+             tm_quantity_count(kind->count, &number), is_one ? "" : "s", is_one ? "is" : "are", how,
+             kind->models == NULL ? "" : kind->models, is_one ? "it differs" : "they differ");
+    tm_printable_wrap(stream, text, 0, width);
+  }
 }
 
 static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_look *look, tm_output_stream *stream,
@@ -118,7 +150,7 @@ static tm_status print_changes(const tm_job *job, uint64_t top, const tm_table_l
     tm_output_format(stream, "\nno %stensor differs from that of the base or first model\n",
                      list.unmeasured_count > 0 ? "other " : "");
   }
-  if (status == TM_OK && top > 0) print_unmeasured(list.unmeasured_count, list.unmeasured_count == row_count, look->width, stream);
+  if (status == TM_OK && top > 0) print_unmeasured(&list, look->width, stream);
   free(order);
   free(list.items);
   return status;

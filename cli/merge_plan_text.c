@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "merge_groups.h"
+#include "merge_row_json.h"
 #include "merge_words.h"
 #include "printable_text.h"
 #include "quantity.h"
@@ -244,7 +245,7 @@ void tm_merge_plan_print_json(const tm_merge_plan *plan, tm_json_writer *json) {
   print_files_json(plan, json);
   print_sentences_json(plan, json);
   tm_json_begin_array(json, "rows", false);
-  for (uint64_t row = 0; plan_row(plan, row, cells); row++) tm_row_print_json(columns, count, cells, 0, json);
+  for (uint64_t row = 0; plan_row(plan, row, cells); row++) tm_merge_row_print_json(plan, row, columns, count, cells, json);
   tm_json_end_array(json);
   tm_json_end_object(json);
 }

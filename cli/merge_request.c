@@ -79,6 +79,9 @@ static bool is_called(const tm_merge_model *model, const char *name) {
 static tm_status refuse_model(const tm_merge_request *request, const char *where, const char *name, tm_error *error) {
   char            component[512];
   tm_nearest_name nearest;
+  if (name[0] == '\0')
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: a model's name is wanted before the \"=\"; numbers for all of them are given "
+                     "as --weight=0.3,0.7 or -w 0.3,0.7", where);
   tm_nearest_name_init(&nearest, name);
   for (uint32_t i = 0; i < request->model_count; i++) {
     last_component(request->models[i].path, component, sizeof component);

@@ -258,6 +258,8 @@ tm_status tm_preferences_load_arguments(tm_preferences *preferences, const tm_ar
     const tm_status status = set_common(preferences, TM_LAYER_FLAG, flag, where, argument->value, error);
     if (status != TM_OK) return status;
   }
+  /* Another form of the table that is asked for here wins over the one that is usually wanted. */
+  if (tm_arguments_has(arguments, "csv") && !tm_arguments_has(arguments, "json")) preferences->json = false;
   return TM_OK;
 }
 

@@ -213,7 +213,7 @@ void tm_row_print_csv(const tm_column *columns, uint32_t count, const tm_cell *c
   tm_output_text(stream, "\r\n");
 }
 
-static void print_json_cell(const char *key, const tm_cell *cell, tm_json_writer *json) {
+void tm_cell_print_json(const char *key, const tm_cell *cell, tm_json_writer *json) {
   if (!cell->defined) {
     tm_json_null(json, key);
     return;
@@ -234,7 +234,7 @@ void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *
                        tm_json_writer *json) {
   tm_json_begin_object(json, NULL, true);
   for (uint32_t i = 0; i < count; i++)
-    if ((skip >> i & 1u) == 0) print_json_cell(columns[i].name, &cells[i], json);
+    if ((skip >> i & 1u) == 0) tm_cell_print_json(columns[i].name, &cells[i], json);
   tm_json_end_object(json);
 }
 

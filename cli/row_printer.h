@@ -55,6 +55,7 @@ uint32_t tm_rows_print_table(const tm_rows *rows, const tm_column_view *views, u
 
 void tm_rows_print_csv_heading(const tm_column *columns, uint32_t count, tm_output_stream *stream);
 void tm_row_print_csv(const tm_column *columns, uint32_t count, const tm_cell *cells, tm_output_stream *stream);
+void tm_cell_print_json(const char *key, const tm_cell *cell, tm_json_writer *json);
 /* One object on one line; columns named in `skip` (a mask by index) are not in it. */
 void tm_row_print_json(const tm_column *columns, uint32_t count, const tm_cell *cells, uint32_t skip,
                        tm_json_writer *json);

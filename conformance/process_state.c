@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fenv.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,14 @@ uint32_t process_thread_count(uint32_t expected) {
     count = entries_of("/proc/self/task");
   }
   return count;
+}
+
+void process_await_thread(uint64_t id) {
+  const struct timespec moment = { 0, 200000 };
+  char path[64];
+  struct stat about;
+  (void)snprintf(path, sizeof path, "/proc/self/task/%" PRIu64, id);
+  for (int i = 0; i < PATIENCE_MS * 5 && stat(path, &about) == 0; i++) nanosleep(&moment, NULL);
 }
 
 static uint64_t hash_streams(void) {

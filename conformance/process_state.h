@@ -41,5 +41,7 @@ void process_state_compare(const process_state *before, const process_state *aft
 /* Threads that are ending get a moment to do so. */
 uint32_t process_thread_count(uint32_t expected);
 uint32_t process_descriptor_count(void);
+/* A joined thread (tm_thread_id) is counted for a moment longer; not any more after this. */
+void process_await_thread(uint64_t id);
 
 #endif

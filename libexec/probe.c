@@ -155,7 +155,7 @@ static int run(probe *p, const char *depth) {
   tm_error error = TM_ERROR_INIT;
   tm_memory_init(&p->memory, 0);
   process_state_read(&p->before, NULL);
-  p->thread_count = process_thread_count(1);
+  p->thread_count = process_thread_count(UINT32_MAX);
   tm_status status = p->path[0] == '\0' ? TM_OK : load(p->path, &error);
   if (status != TM_OK) return say(p, status == TM_ERROR_NO_MEMORY ? TM_PROBE_TROUBLE : TM_PROBE_REFUSAL, error.text);
   if (strcmp(depth, TM_PROBE_LOAD) == 0) return say_record(p, NULL, true);
@@ -193,7 +193,10 @@ static bool read_settings(probe *p, int count, char **words) {
   return true;
 }
 
-static void *do_nothing(void *argument) { return argument; }
+static void *tell_id(void *argument) {
+  *(uint64_t *)argument = tm_thread_id();
+  return NULL;
+}
 
 /* Whoever waits for it is the only one that it is for; and a crash is an answer, no case for a file. */
 static void settle_in(void) {
@@ -202,7 +205,10 @@ static void settle_in(void) {
   (void)setrlimit(RLIMIT_CORE, &none);
   /* Some runtimes start a thread of their own along with the first one of the program: that is not the plugin's. */
   tm_thread thread;
-  if (tm_thread_start(&thread, do_nothing, NULL, NULL) == TM_OK) tm_thread_join(&thread);
+  uint64_t id = 0;
+  if (tm_thread_start(&thread, tell_id, &id, NULL) != TM_OK) return;
+  tm_thread_join(&thread);
+  process_await_thread(id);
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TM_OP_WEIGHTED_SUM: products and sums in f64, each rounded, in order; never fused, since a product of arbitrary weights is
- * not exact.  Two inputs and a result of one format, as most merges have it, pass through registers only; what else there is
- * goes by way of a block of f64.
+ * not exact.  Two inputs, as most merges have them, pass through registers only, decoded first where they are not of the
+ * result's format; more of them, and f64, go by way of a block of f64.
  */
 #include "cpu_merge.h"
 #include "cpu_round_odd.h"
@@ -12,15 +12,13 @@ CPU_INLINE __m256d sum(__m256d a, __m256d weight_a, __m256d b, __m256d weight_b)
   return _mm256_add_pd(product(a, weight_a), product(b, weight_b));
 }
 
-/* ---- two inputs of y's format ---- */
+/* ---- two inputs ---- */
 
-#define PAIR(T, ROUND, STORE)                                                                                          \
-  static CPU_AVX2 void pair_##T(const cpu_merge *m, uint64_t first) {                                                  \
-    const unsigned char *a = cpu_merge_at(m, 0, first), *b = cpu_merge_at(m, 1, first);                                \
-    unsigned char *y = m->y + first * m->sources[0]->bytes;                                                            \
+#define PAIR(name, FROM, ROUND, STORE)                                                                                 \
+  static CPU_AVX2 void name(const cpu_merge *m, const unsigned char *a, const unsigned char *b, unsigned char *y) {    \
     const __m256d wa = _mm256_set1_pd(m->settings.numbers[0]), wb = _mm256_set1_pd(m->settings.numbers[1]);            \
     for (uint32_t i = 0; i < CPU_MERGE_BLOCK; i += 8) {                                                                \
-      const __m256 va = load_##T(a, i), vb = load_##T(b, i);                                                           \
+      const __m256 va = load_##FROM(a, i), vb = load_##FROM(b, i);                                                     \
       const __m256d low = sum(low_half(va), wa, low_half(vb), wb), high = sum(high_half(va), wa, high_half(vb), wb);   \
       STORE(y, i, ROUND(low, high), m->store);                                                                         \
     }                                                                                                                  \
@@ -34,16 +32,46 @@ CPU_INLINE void put_16(unsigned char *y, uint32_t i, __m128i v, cpu_store_kind k
   else _mm_stream_si128((__m128i *)(void *)(y + 2 * i), v);
 }
 
-PAIR(f32, round_to_f32, put_32)
-PAIR(bf16, round_to_bf16, put_16)
-PAIR(f16, round_to_f16, put_16)
+PAIR(f32_to_f32, f32, round_to_f32, put_32)
+PAIR(f32_to_bf16, f32, round_to_bf16, put_16)
+PAIR(f32_to_f16, f32, round_to_f16, put_16)
+PAIR(bf16_to_bf16, bf16, round_to_bf16, put_16)
+PAIR(f16_to_f16, f16, round_to_f16, put_16)
 
-typedef void (*pair_fn)(const cpu_merge *m, uint64_t first);
+typedef void (*pair_fn)(const cpu_merge *m, const unsigned char *a, const unsigned char *b, unsigned char *y);
 
-static pair_fn find_pair(const cpu_merge *m) {
-  const uint32_t format = m->y_format;
-  if (m->input_count != 2 || m->sources[0]->format != format || m->sources[1]->format != format) return NULL;
-  return format == TM_FORMAT_F32 ? pair_f32 : format == TM_FORMAT_BF16 ? pair_bf16 : format == TM_FORMAT_F16 ? pair_f16 : NULL;
+typedef struct pair_row {
+  uint32_t format;      /* of y */
+  uint32_t bytes;
+  pair_fn  from_own;    /* of two inputs of that format */
+  pair_fn  from_f32;    /* of any two, decoded */
+} pair_row;
+
+static const pair_row pair_rows[] = {
+  { TM_FORMAT_F32, 4, f32_to_f32, f32_to_f32 },
+  { TM_FORMAT_BF16, 2, bf16_to_bf16, f32_to_bf16 },
+  { TM_FORMAT_F16, 2, f16_to_f16, f32_to_f16 },
+};
+
+/* Of whole blocks; f64 has more digits than they know of. */
+static const pair_row *find_pair(const cpu_merge *m) {
+  if (m->input_count != 2 || cpu_merge_is_wide(m, 0) || cpu_merge_is_wide(m, 1)) return NULL;
+  for (size_t i = 0; i < sizeof pair_rows / sizeof pair_rows[0]; ++i) {
+    if (pair_rows[i].format == m->y_format) return &pair_rows[i];
+  }
+  return NULL;
+}
+
+static void add_pair(const cpu_merge *m, const pair_row *pair, uint64_t first) {
+  float rooms[2][CPU_MERGE_BLOCK];
+  unsigned char *y = m->y + first * pair->bytes;
+  if (m->sources[0]->format == pair->format && m->sources[1]->format == pair->format) {
+    pair->from_own(m, cpu_merge_at(m, 0, first), cpu_merge_at(m, 1, first), y);
+    return;
+  }
+  const float *a = cpu_merge_load(m, 0, first, CPU_MERGE_BLOCK, rooms[0]);
+  const float *b = cpu_merge_load(m, 1, first, CPU_MERGE_BLOCK, rooms[1]);
+  pair->from_f32(m, (const unsigned char *)(const void *)a, (const unsigned char *)(const void *)b, y);
 }
 
 /* ---- any inputs ---- */
@@ -84,9 +112,9 @@ static void add_input(const cpu_merge *m, uint32_t input, uint64_t first, uint64
 
 static void block(const cpu_merge *m, uint64_t first, uint64_t count) {
   double total[CPU_MERGE_BLOCK];
-  const pair_fn pair = find_pair(m);
+  const pair_row *pair = find_pair(m);
   if (pair != NULL && count == CPU_MERGE_BLOCK) {
-    pair(m, first);
+    add_pair(m, pair, first);
     return;
   }
   for (uint32_t i = 0; i < m->input_count; ++i) (cpu_merge_is_wide(m, i) ? add_wide_input : add_input)(m, i, first, count, total);

@@ -109,6 +109,7 @@ typedef struct tm_check_options {
  * count, total, first, slices, other, message.  Kinds:
  *   structure         what the reader refuses, and files that are something else
  *   missing_shard, stray_shard, missing_tensor, misplaced_tensor, unindexed_tensor, duplicate_tensor    index against shards
+ *   missing_index     files that are parts of one model by their names, and no index (of which some are missing: missing_shard)
  *   truncated_file, truncated       the file, and each tensor that it ends before
  *   nan, inf          count elements of total; first: an index; slices: where on the outermost axis, from three axes on
  *   block_scale       likewise count blocks whose scale is not finite; the last number of first counts blocks in a row
@@ -147,10 +148,11 @@ typedef struct tm_diff_options {
  *
  * Tensors of one name are a pair, and so are those of two files with one tensor each if one of them is npy, which has no names
  * ("single").  What is left over is paired by content, unless TM_DIFF_BY_NAME: where bytes are equal; where they are in another
- * format and decode to the same; where one is the transpose of the other (all axes in reverse order).  Of several that would do the
- * one with the nearest name is taken; a few elements or a constant are paired only where there is no choice, where names that end
- * alike leave none, or where a layer has as many on either side, and never tied.  `paired` says how: "name", "single", "content",
- * "decoded", "transposed".  `verdict` is one of
+ * format and decode to the same; where one is the transpose of the other (all axes in reverse order); where one is f16 or bf16 and
+ * the other, a float of another format, rounds to it.  Of several that would do the one with the nearest name is taken; a few
+ * elements or a constant are paired only where there is no choice, where names that end alike leave none, or where a layer has as
+ * many on either side, and never tied.  `paired` says how: "name", "single", "content", "decoded", "transposed", "rounded".
+ * `verdict` is one of
  *   identical         all bits equal, as are name, format and shape
  *   renamed           the same under another name
  *   tied              equal to a tensor that has another equal counterpart, which has a row of its own: one tensor stored several times

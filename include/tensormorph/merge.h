@@ -41,10 +41,13 @@ typedef struct tm_cell tm_cell;
  *   dare    as task, but each element of a difference is dropped with the probability 1 - density_i and else divided by
  *           density_i  (Yu et al., arXiv 2311.03099)
  *
- * Where the factors of linear and slerp have to sum to 1 they are multiples of 2^-28 and do so exactly, the remainder going to the
- * largest.  So equal inputs give their own bits (f32 and narrower).  Those on slerp's arc are rounded to such multiples, too;
- * weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS) are not.  A weight of 0 leaves the model out: nothing of it can be
- * missing, and what nobody else has is not of the result.  What has one factor, of 1, is copied, unless its format is to change.
+ * Where the factors of linear and slerp have to sum to 1, equal inputs give their own bits, whatever the float format, but for NaN.
+ * To that end these factors are multiples of 2^-28 and sum to 1 exactly, the remainder going to the largest; where an input is
+ * f64 they are what dividing gives, and there, and where a weight is below 0, elements that all inputs have alike are taken over.
+ * Those on slerp's arc, and weights that are kept as they are (TM_MERGE_KEEP_WEIGHTS), are not rounded.  With t = 0 and t = 1 slerp
+ * is the first and the second model.  A weight of 0 leaves the model out: nothing of it can be missing, and what nobody else has is
+ * not of the result; but where all weights are 0, and kept, the result is zeros.  What has one factor, of 1, is copied, unless its
+ * format is to change.
  * The inputs are taken in an order of their own (weight, then density, then what the checkpoints hold), so neither their paths nor
  * the order in which they are named change a byte of a tensor; but for dare, whose masks are keyed by the seed, the tensor's name,
  * the model's place among those named and the element.  dare with a density of 1 is task, bit for bit.
@@ -74,7 +77,8 @@ typedef struct tm_merge_rule {
   uint32_t what;                        /* TM_MERGE_SET_* */
   uint32_t model;                       /* of WEIGHT and DENSITY: index, or TM_MERGE_EVERY_MODEL; else it must be 0 */
   double   value;                       /* of all but FORMAT */
-  uint32_t format;                      /* of FORMAT: any float, or a block format with an encoder; TM_FORMAT_NONE: the default */
+  uint32_t format;                      /* of FORMAT: any float, or a block format with an encoder; TM_FORMAT_NONE: the default.
+                                           Integers and bool stay what they are, which the plan tells */
   uint32_t reserved;
 } tm_merge_rule;
 
@@ -136,12 +140,14 @@ typedef struct tm_merge_options {
   uint32_t writer_format;               /* TM_WRITER_*; 0: GGUF for a path that ends in .gguf, else safetensors */
   uint32_t reserved;
   uint64_t shard_bytes;                 /* as in tm_writer_options */
+  const volatile uint32_t *cancelled;   /* not 0: the plan is wanted no more; set by another thread, atomically, or by a signal
+                                           handler.  NULL: it is */
 } tm_merge_options;
 
 /* ---------------------------------------------------------------------------------------------------------- plan ---- */
 
-/* [any thread] for what is told of it; it never changes, but for the hashes in tm_merge_plan_provenance,
-   and is destroyed after its job. */
+/* [any thread] for what is told of it; it never changes, but for the hashes in tm_merge_plan_provenance and the arcs of slerp in
+   tm_merge_plan_part, and is destroyed after its job. */
 typedef struct tm_merge_plan tm_merge_plan;
 
 /*
@@ -150,17 +156,17 @@ typedef struct tm_merge_plan tm_merge_plan;
  * have come behind) and its metadata, and beside them the key TM_MERGE_RECORD_KEY: JSON with the version, method, settings, seed
  * and models of this merge.  Models have file names, with as many folders before as it takes to tell them apart, and the hash of
  * what was read of them: the sum of XXH3 (128 bits) of each 32768 elements of each tensor, with XXH3 (64 bits) of the tensor's name
- * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied.  Where
- * rows differ, those that all have and the further ones are cut apart, and the number of the first further element is added to the
- * seeds of the latter.  A checkpoint that is named twice has one hash.
+ * plus the piece's number as seed.  So it is the same for every way to compute, and whether tensors were merged or copied, of
+ * however many parts.  Of a tensor whose further rows nobody took over, what was read ends with the rows that all have, within a
+ * piece, perhaps.  A checkpoint that is named twice has one hash.
  * Tensors of integers and of types without arithmetic that several models have are compared, byte by byte and in the calling
  * thread: where they are large and equal that takes as long as reading them.  The same goes for checkpoints that are copies of each
- * other.
+ * other.  `cancelled` ends it soon, wherever it is.
  * What stands in the way of the merge (a mismatch whose policy is to fail, a format that the file cannot hold, no room) is told by
  * the plan, in rows and problems, and is no error here.
  * TM_ERROR_ARGUMENT (options, weights or densities out of range, weights whose sum is nothing, no tensor that models have in
  * common, an output that is an input), TM_ERROR_NOT_FOUND (a pattern that matches nothing, with a suggestion; with native_code
- * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_NO_MEMORY
+ * ENOENT: no such folder), TM_ERROR_IO, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY
  */
 tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *options, const char *path, tm_merge_plan **out_plan,
                                tm_error *error);
@@ -190,12 +196,30 @@ void tm_merge_plan_describe(const tm_merge_plan *plan, tm_merge_description *out
  * One row a tensor of the result, in its order, then one each for those left out.  Columns: name, action ("merge", "copy", "skip",
  * "refuse"), dtype, shape, bytes (of the result), models (those that take part, by file names or "base"), weights (their factors,
  * as text, and a scale that is not 1; of slerp t), mismatch ("", "missing", "rows", "shape", "type", "format": the file cannot hold
- * the result), message ("" or a sentence: what does not match and what is done, or a weight that is too small to count).
+ * the result), message ("" or a sentence: what does not match and what is done, a weight that is too small to count, or a format
+ * that is asked for in vain).
  */
 const tm_column *tm_merge_plan_columns(const tm_merge_plan *plan, uint32_t *out_count);
 uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan);
 /* Fills one cell a column.  Texts live as long as the plan.   TM_OK, TM_END past the last, TM_ERROR_NO_MEMORY */
 tm_status tm_merge_plan_row(const tm_merge_plan *plan, uint64_t row, tm_cell *out_cells);
+
+#define TM_MERGE_PART_BASE 0xffffffffu
+
+/* One of those that take part in a row, as numbers: what the columns models and weights tell in words. */
+typedef struct tm_merge_part_description {
+  uint32_t    struct_size;
+  uint32_t    model;                    /* its index among those of the options; TM_MERGE_PART_BASE */
+  const char *name;                     /* as in models; lives as long as the plan */
+  double      weight;                   /* its factor, or that of its difference without scale and density; of slerp 1 - t and t,
+                                           and the factors when the job has written the tensor; NaN: the base, which has none */
+  double      density;                  /* NaN: its method knows none, or it is the base */
+  double      scale;                    /* of the row's method; NaN: it knows none */
+  double      angle;                    /* of slerp, in radians, when the job has written the tensor; NaN: linear, or none */
+} tm_merge_part_description;
+/* In the order of the arithmetic, a base first; a copy has one, what is left out or refused has none.
+   TM_OK, TM_END past the last of that row */
+tm_status tm_merge_plan_part(const tm_merge_plan *plan, uint64_t row, uint32_t part, tm_merge_part_description *out_description);
 /* What stands in the way: one sentence each, of refused tensors one for all of a kind.   TM_OK, TM_END past the last */
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem);
 /* What is worth knowing: what is odd about the inputs, metadata that the format cannot hold ...   TM_OK, TM_END past the last */

@@ -37,7 +37,7 @@ tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *give
   tm_merge_settings settings = {
     .method = options.method, .sources = sources, .rules = options.rules, .rule_count = options.rule_count, .flags = options.flags,
     .missing = options.missing, .rows = options.rows, .other = options.other, .writer_format = options.writer_format,
-    .seed = options.seed, .shard_bytes = options.shard_bytes, .path = path,
+    .seed = options.seed, .shard_bytes = options.shard_bytes, .path = path, .cancelled = options.cancelled,
   };
   TM_TRY(list_sources(&options, sources, &settings, error));
   return tm_merge_plan_make(&context->memory, context->inventory, &context->runner, &settings, out_plan, error);
@@ -62,6 +62,16 @@ uint64_t tm_merge_plan_row_count(const tm_merge_plan *plan) { return plan->item_
 tm_status tm_merge_plan_row(const tm_merge_plan *const_plan, uint64_t row, tm_cell *out_cells) {
   tm_merge_plan *plan = (tm_merge_plan *)(uintptr_t)const_plan;
   return row < plan->item_count ? tm_merge_plan_row_fill(plan, row, out_cells) : TM_END;
+}
+
+tm_status tm_merge_plan_part(const tm_merge_plan *const_plan, uint64_t row, uint32_t part,
+                             tm_merge_part_description *out_description) {
+  tm_merge_plan *plan = (tm_merge_plan *)(uintptr_t)const_plan;
+  tm_merge_part_description description;
+  if (!tm_merge_plan_part_at(plan, row, part, &description)) return TM_END;
+  description.struct_size = out_description->struct_size;
+  tm_copy_out(out_description, &description, sizeof description);
+  return TM_OK;
 }
 
 tm_status tm_merge_plan_problem(const tm_merge_plan *plan, uint64_t index, const char **out_problem) {

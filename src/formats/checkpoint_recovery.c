@@ -28,12 +28,13 @@ static tm_status recover(tm_arena *arena, const tm_write_target_path *target, co
 }
 
 tm_status tm_checkpoint_clean_up(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
-                                 const char *own_id, tm_error *error) {
+                                 const char *own_id, uint64_t *out_completed_count, tm_error *error) {
   tm_arena arena;
   tm_pending_leftovers leftovers = { 0 };
   tm_arena_init(&arena, memory);
   const tm_status status = recover(&arena, target, standing, own_id, &leftovers, error);
   tm_arena_deinit(&arena);
+  *out_completed_count = leftovers.completed_count;
   return status;
 }
 

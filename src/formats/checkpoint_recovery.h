@@ -11,9 +11,10 @@
 #include "formats/write_target_path.h"
 #include "tensormorph/types.h"
 
-/* Of the single file and of the set of that name, but for what has the caller's own digits (or NULL).   As tm_pending_recover */
+/* Of the single file and of the set of that name, but for what has the caller's own digits (or NULL).  Tells how many were put in
+   their place.   As tm_pending_recover */
 tm_status tm_checkpoint_clean_up(tm_memory *memory, const tm_write_target_path *target, const tm_standing_files *standing,
-                                 const char *own_id, tm_error *error);
+                                 const char *own_id, uint64_t *out_completed_count, tm_error *error);
 
 /* Cleans up what killed writers of `path` left.   As tm_pending_recover; counts may be NULL */
 tm_status tm_checkpoint_recover(tm_memory *memory, const char *path, uint64_t *out_removed_count, uint64_t *out_completed_count,

@@ -260,30 +260,45 @@ static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error)
                  "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
 }
 
-/* What was not there when it was planned, and so told to nobody, is not replaced: but for what is completed here. */
-static tm_status look_for_newcomers(tm_checkpoint_writer *writer, tm_error *error) {
-  const uint64_t removal_count = writer->removal_count;
-  TM_TRY(look_around(writer, error));
+/* What was not there when it was planned, and so told to nobody, is not replaced, and nothing goes for it. */
+static tm_status refuse_newcomers(const tm_checkpoint_writer *writer, uint64_t known_removal_count, tm_error *error) {
   for (uint64_t i = 0; i < writer->layout.file_count; i++) {
     const tm_written_file *file = &writer->layout.files[i];
     if (file->replaces && !file->was_there)
       return tm_fail_native(error, TM_ERROR_IO, EEXIST, "%s: was not there when writing it was planned, and now is; it stays as it is",
                             tm_show_name((tm_string){ file->path, strlen(file->path) }).text);
   }
-  if (writer->removal_count <= removal_count) return TM_OK;
+  if (writer->removal_count <= known_removal_count) return TM_OK;
   return tm_fail_native(error, TM_ERROR_IO, EEXIST, "%s: files of that name would be removed that were not there when writing it was "
                         "planned; they stay as they are", writer->layout.label);
 }
 
+/* Before anything is touched, and after it may have been.  What a killed writer left is no newcomer when it is completed here. */
+static tm_status clear_the_place(tm_checkpoint_writer *writer, tm_error *error) {
+  const uint64_t planned = writer->removal_count;
+  uint64_t completed = 0;
+  TM_TRY(look_around(writer, error));
+  TM_TRY(refuse_newcomers(writer, planned, error));
+  TM_TRY(tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, &completed, error));
+  TM_TRY(look_around(writer, error));
+  if (completed == 0) TM_TRY(refuse_newcomers(writer, planned, error));
+  for (uint64_t i = 0; i < writer->layout.file_count; i++) writer->layout.files[i].was_there = writer->layout.files[i].replaces;
+  TM_TRY(check_files(writer, error));
+  return check_room(writer, error);
+}
+
 /* Made first and looked around afterwards: of two that begin at once, at least one sees the other, and what one that was faster
-   has finished in that moment goes like all that was there, if it has other names; under the same ones it stays. */
+   has finished in that moment stays, whatever its names. */
 static tm_status make_files(tm_checkpoint_writer *writer, tm_error *error) {
+  const uint64_t known = writer->removal_count;
+  uint64_t completed = 0;
   tm_pending_plan pending;
   TM_TRY(plan_files(writer, &pending, error));
   TM_TRY(tm_pending_set_create(writer->memory, &pending, &writer->pending, error));
   const char *id = tm_pending_set_id(writer->pending);
-  TM_TRY(tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, id, error));
+  TM_TRY(tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, id, &completed, error));
   TM_TRY(look_at_names(writer, error));
+  TM_TRY(refuse_newcomers(writer, known, error));
   return check_files(writer, error);
 }
 
@@ -299,13 +314,8 @@ static tm_status write_headers(tm_checkpoint_writer *writer, tm_error *error) {
 tm_status tm_checkpoint_writer_begin(tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->state != PLANNED || writer->has_failed)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: writing it was begun before", writer->layout.label);
-  tm_status status = look_for_newcomers(writer, error);  /* before anything is touched, and after it may have been */
-  if (status == TM_OK) status = tm_checkpoint_clean_up(writer->memory, &writer->target, &writer->standing, NULL, error);
-  if (status == TM_OK) status = look_around(writer, error);
-  if (status == TM_OK) status = check_files(writer, error);
-  if (status == TM_OK) status = check_room(writer, error);
-  if (status != TM_OK) return status;
-  status = make_files(writer, error);
+  TM_TRY(clear_the_place(writer, error));
+  tm_status status = make_files(writer, error);
   if (status == TM_OK) {
     writer->state = BEGUN;
     status = write_headers(writer, error);

@@ -41,7 +41,8 @@ static tm_status check_presence(const gguf_set *set) {
   }
   if (missing == 0) return TM_OK;
   return tm_fail(set->error, TM_ERROR_NOT_FOUND, "%s: is part %" PRIu64 " of a model in %" PRIu64 " files, of which %" PRIu64
-                 " are missing beside it: %s%s", set->label, set->split->number + 1, set->split->count, missing, names,
+                 " %s missing beside it: %s%s", set->label, set->split->number + 1, set->split->count, missing,
+                 missing == 1 ? "is" : "are", names,
                  missing > shown ? ", ..." : "");
 }
 

@@ -37,8 +37,8 @@ static tm_status note_long_names(tm_write_layout *layout, tm_error *error) {
   for (uint64_t i = 0; i < layout->tensor_count; i++) count += layout->tensors[i].name.length >= USUAL_NAME_BYTES;
   if (count == 0) return TM_OK;
   return tm_write_layout_note(layout, error,
-                              "%" PRIu64 " tensors have names of %" PRIu64 " bytes or more, which many readers of GGUF "
-                              "refuse", count, USUAL_NAME_BYTES);
+                              "%" PRIu64 " tensor%s of %" PRIu64 " bytes or more, which many readers of GGUF refuse", count,
+                              count == 1 ? " has a name" : "s have names", USUAL_NAME_BYTES);
 }
 
 /* ------------------------------------------------------------------------------------------------------- metadata ---- */

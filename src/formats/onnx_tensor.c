@@ -373,6 +373,18 @@ static tm_status place(tm_onnx *parser, const tm_onnx_tensor *tensor, const tm_o
   return fail_tensor(parser, tensor, "it has no data, but its shape and type (%s) need %" PRIu64 " bytes", type->name, entry->bytes);
 }
 
+/* What stands behind an odd number of elements is nobody's: equal elements have equal bytes. */
+static tm_status clear_padding(tm_onnx *parser, const tm_onnx_type *type, tm_archive_tensor *entry) {
+  const uint64_t last_bits = entry->element_count % 8 * type->bits % 8;
+  if (last_bits == 0) return TM_OK;
+  tm_stored_form *form = tm_arena_calloc(&parser->archive->arena, 1, sizeof *form);
+  if (form == NULL) return tm_onnx_fail_memory(parser);
+  *form = entry->form != NULL ? *entry->form : (tm_stored_form){ .unit_bytes = 1 };
+  form->padding_mask = (uint8_t)(0xffu << last_bits);
+  entry->form = form;
+  return TM_OK;
+}
+
 /* The file ends within the message, but not within its data: those have not come, or are not known to be all. */
 static bool is_lost(const tm_onnx *parser, const tm_onnx_tensor *tensor) {
   if (!parser->wire.is_cut) return false;
@@ -386,6 +398,7 @@ tm_status tm_onnx_add_tensor(tm_onnx *parser, const tm_onnx_tensor *tensor) {
   if (type == NULL) return add_unknown(parser, tensor, &entry);
   TM_TRY(set_type(parser, tensor, type, &entry));
   TM_TRY(place(parser, tensor, type, &entry));
+  TM_TRY(clear_padding(parser, type, &entry));
   if (tensor->is_external && type->bits != 0) return keep_external(parser, tensor, &entry);
   return tm_archive_add_tensor(parser->archive, &entry, parser->error);
 }

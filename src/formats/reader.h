@@ -42,5 +42,7 @@ const tm_reader *tm_reader_at(uint32_t index);
 
 /* The reader for an opened file.  TM_ERROR_CORRUPT: none, with a text that says what the file is instead. */
 tm_status tm_reader_find(const tm_file *file, const tm_reader **out_reader, tm_error *error);
+/* Of a file that should be an index by its name.  TM_ERROR_CORRUPT: it surely is something else, and the text says what. */
+tm_status tm_reader_refuse_stranger(const tm_file *file, tm_error *error);
 
 #endif

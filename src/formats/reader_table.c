@@ -38,11 +38,23 @@ static const tm_reader *find_by_name(const tm_head *head) {
   return NULL;
 }
 
+static tm_status read_head(const tm_file *file, tm_head *out_head, tm_error *error) {
+  *out_head = (tm_head){ .path = tm_file_path(file), .file_bytes = tm_file_size(file) };
+  out_head->count = (uint32_t)tm_min_u64(out_head->file_bytes, TM_HEAD_BYTES);
+  return tm_file_read(file, 0, out_head->bytes, out_head->count, error);
+}
+
+tm_status tm_reader_refuse_stranger(const tm_file *file, tm_error *error) {
+  tm_head head;
+  TM_TRY(read_head(file, &head, error));
+  if (!tm_stranger_is_known(&head) || tm_stranger_is_json_object(&head)) return TM_OK;
+  return tm_stranger_refuse(&head, tm_file_label(file), error);
+}
+
 /* Content first.  The name decides only about what is nothing known, so that the reader can say what is wrong with it. */
 tm_status tm_reader_find(const tm_file *file, const tm_reader **out_reader, tm_error *error) {
-  tm_head head = { .path = tm_file_path(file), .file_bytes = tm_file_size(file) };
-  head.count = (uint32_t)tm_min_u64(head.file_bytes, TM_HEAD_BYTES);
-  TM_TRY(tm_file_read(file, 0, head.bytes, head.count, error));
+  tm_head head;
+  TM_TRY(read_head(file, &head, error));
   const tm_reader *reader = find_by_content(&head);
   if (reader == NULL && !tm_stranger_is_known(&head)) reader = find_by_name(&head);
   if (reader == NULL) return tm_stranger_refuse(&head, tm_file_label(file), error);

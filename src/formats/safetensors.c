@@ -212,8 +212,9 @@ static tm_status read_tensor(header_parser *parser, const tm_json_token *key) {
 
 static tm_status read_metadata(header_parser *parser) {
   tm_json_token key, token;
-  if (tm_json_next(&parser->json, &token) != TM_JSON_OBJECT_BEGIN)
-    return fail_token(parser, &token, "an object of strings as __metadata__");
+  const tm_json_kind kind = tm_json_next(&parser->json, &token);
+  if (kind == TM_JSON_NULL) return TM_OK;       /* what some writers put where there are none, and usual readers take */
+  if (kind != TM_JSON_OBJECT_BEGIN) return fail_token(parser, &token, "an object of strings as __metadata__");
   while (tm_json_next(&parser->json, &key) == TM_JSON_KEY) {
     if (tm_json_next(&parser->json, &token) != TM_JSON_STRING)
       return fail_token(parser, &token, "a string (each value in __metadata__ is one)");

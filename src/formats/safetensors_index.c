@@ -103,6 +103,7 @@ static tm_status check_tensors(const shard_set *set) {
 static tm_status compare_total(const shard_set *set) {
   char text[200];
   const tm_shard_index *index = set->index;
+  if (index->has_odd_total) return tm_archive_add_note(set->archive, "the index says a total_size that is no whole number", set->error);
   if (!index->has_total_bytes || index->total_bytes == set->archive->tensor_bytes) return TM_OK;
   (void)snprintf(text, sizeof text, "the index says total_size %" PRIu64 ", the tensors in the files have %" PRIu64 " bytes",
                  index->total_bytes, set->archive->tensor_bytes);
@@ -165,6 +166,7 @@ static tm_status read_from_file(tm_archive *archive, const tm_file *file, const 
                     .folder_length = tm_path_folder_length(tm_file_path(file)), .error = error };
   if (tm_file_is_in_memory(file))
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: is the index of a set; its files cannot be found from memory", set.label);
+  TM_TRY(tm_reader_refuse_stranger(file, error));
   TM_TRY(read_text(archive, file, &text, error));
   tm_status status = tm_shard_index_init(&index, archive->memory, set.label, text, tm_file_size(file), error);
   tm_memory_free(archive->memory, text, tm_file_size(file));

@@ -110,7 +110,8 @@ static tm_status read_text(const auditor *a, const tm_file *file, tm_shard_index
 static tm_status read_index(const auditor *a, const char *path, tm_shard_index *index) {
   tm_file *file = NULL;
   TM_TRY(tm_file_open(a->audit->memory, path, 0, &file, a->error));
-  const tm_status status = read_text(a, file, index);
+  tm_status status = tm_reader_refuse_stranger(file, a->error);
+  if (status == TM_OK) status = read_text(a, file, index);
   tm_file_close(file);
   return status;
 }
@@ -315,6 +316,11 @@ static tm_status report_strays(const auditor *a) {
   return TM_OK;
 }
 
+static tm_status report_odd_total(const auditor *a) {
+  const tm_shard_fault fault = { .kind = TM_SHARD_TOTAL_ODD, .path = a->index_path };
+  return a->index.has_odd_total ? a->fault(a->context, &fault, a->error) : TM_OK;
+}
+
 /* Only where all shards are there: else it cannot be right. */
 static tm_status report_total(const auditor *a) {
   const tm_shard_fault fault = {
@@ -352,6 +358,7 @@ static tm_status run_audit(auditor *a) {
   TM_TRY(audit_shards(a));
   TM_TRY(report_missing_tensors(a));
   TM_TRY(report_strays(a));
+  TM_TRY(report_odd_total(a));
   return report_total(a);
 }
 

@@ -17,7 +17,8 @@ typedef enum tm_shard_fault_kind {
   TM_SHARD_TENSOR_MISPLACED,    /* it is in this file; the index says: in `other` */
   TM_SHARD_TENSOR_UNINDEXED,    /* it is in the file, and the index does not know it */
   TM_SHARD_TENSOR_TWICE,        /* it is in the file, and in `other`, too */
-  TM_SHARD_TOTAL                /* the index says `count` bytes for all tensors, and there are `actual` */
+  TM_SHARD_TOTAL,               /* the index says `count` bytes for all tensors, and there are `actual` */
+  TM_SHARD_TOTAL_ODD            /* what it says for all tensors is no number of bytes */
 } tm_shard_fault_kind;
 
 typedef struct tm_shard_fault {

@@ -106,9 +106,10 @@ static tm_status read_index_metadata(index_parser *parser, const tm_json_token *
     return tm_json_skip(&parser->json, first) ? TM_OK : fail_token(parser, first, "a value");
   while (tm_json_next(&parser->json, &key) == TM_JSON_KEY) {
     (void)tm_json_next(&parser->json, &value);
-    if (tm_json_is(&key, "total_size") && value.kind == TM_JSON_NUMBER && value.is_integer) {
-      parser->index->total_bytes = value.integer;
-      parser->index->has_total_bytes = true;
+    if (tm_json_is(&key, "total_size")) {
+      parser->index->has_total_bytes = value.kind == TM_JSON_NUMBER && value.is_integer;
+      parser->index->has_odd_total = !parser->index->has_total_bytes;
+      parser->index->total_bytes = parser->index->has_total_bytes ? value.integer : 0;
     }
     if (!tm_json_skip(&parser->json, &value)) return fail_token(parser, &value, "a value");
   }

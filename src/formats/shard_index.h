@@ -30,6 +30,7 @@ typedef struct tm_shard_index {
   tm_name_table   shard_names;
   uint64_t        total_bytes;  /* what the index says all tensors have together */
   bool            has_total_bytes;
+  bool            has_odd_total;        /* it says a total that is no whole number of bytes */
 } tm_shard_index;
 
 /* Reads the index from its text, which may be changed and need not outlive the call.  `label` is for messages.  Whatever

@@ -146,23 +146,29 @@ static tm_status fetch_part(const form_reader *reader, uint64_t offset, void *ou
   return TM_OK;
 }
 
-tm_status tm_stored_form_read(const tm_archive_tensor *tensor, const tm_file *file, uint64_t offset, void *out_data, uint64_t bytes,
-                              tm_error *error) {
-  const form_reader reader = { tensor, tensor->form, file, error };
-  const uint64_t width = tensor->form->unit_bytes;
-  unsigned char *out = out_data;
-  if (tensor->form->refusal != NULL)
-    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" cannot be read: %s", tm_file_label(file),
-                   tm_show_name(tensor->name).text, tensor->form->refusal);
+static tm_status fetch(const form_reader *reader, uint64_t offset, unsigned char *out, uint64_t bytes) {
+  const uint64_t width = reader->form->unit_bytes;
   if (offset % width != 0) {
     const uint64_t part = tm_min_u64(bytes, width - offset % width);
-    TM_TRY(fetch_part(&reader, offset, out, part));
+    TM_TRY(fetch_part(reader, offset, out, part));
     offset += part;
     out += part;
     bytes -= part;
   }
   const uint64_t units = bytes / width;
-  if (units > 0) TM_TRY(fetch_units(&reader, offset / width, units, out));
+  if (units > 0) TM_TRY(fetch_units(reader, offset / width, units, out));
   if (bytes % width == 0) return TM_OK;
-  return fetch_part(&reader, offset + units * width, out + units * width, bytes % width);
+  return fetch_part(reader, offset + units * width, out + units * width, bytes % width);
+}
+
+tm_status tm_stored_form_read(const tm_archive_tensor *tensor, const tm_file *file, uint64_t offset, void *out_data, uint64_t bytes,
+                              tm_error *error) {
+  const form_reader reader = { tensor, tensor->form, file, error };
+  unsigned char *out = out_data;
+  if (tensor->form->refusal != NULL)
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%s: tensor \"%s\" cannot be read: %s", tm_file_label(file),
+                   tm_show_name(tensor->name).text, tensor->form->refusal);
+  TM_TRY(fetch(&reader, offset, out, bytes));
+  if (bytes != 0 && offset + bytes == tensor->bytes) out[bytes - 1] &= (unsigned char)~tensor->form->padding_mask;
+  return TM_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stored_form.h - tensors that a file holds otherwise than they are used (little-endian, the last axis fastest): with their
- * numbers turned around, with the first axis fastest, or as numbers of varying length.  They are turned into what is used
- * while they are read, and never mapped.
+ * numbers turned around, with the first axis fastest, as numbers of varying length, or with anything in bits that nobody uses.
+ * They are turned into what is used while they are read, and never mapped.
  */
 #ifndef TM_FORMATS_STORED_FORM_H
 #define TM_FORMATS_STORED_FORM_H
@@ -29,6 +29,7 @@ typedef struct tm_stored_form {
   bool                 is_big_endian;
   bool                 is_first_axis_fastest;
   bool                 is_varint;       /* of the runs: 7 bits a byte, else unit_bytes each */
+  uint8_t              padding_mask;    /* bits of the last byte that belong to no element: 0 when it is used */
   const tm_number_run *runs;            /* NULL: one unit after another from the tensor's offset on */
   uint64_t             run_count;
   uint64_t             run_bytes;       /* from the tensor's offset to the last run's end */

@@ -103,6 +103,8 @@ bool tm_stranger_is_known(const tm_head *head) {
   return head->file_bytes == 0 || find_magic(head) != NULL || is_web_page(head) || is_text(head);
 }
 
+bool tm_stranger_is_json_object(const tm_head *head) { return begins_with(head, "{"); }
+
 /* ----------------------------------------------------------------------------------------------------- message ---- */
 
 static tm_status refuse_text(const tm_head *head, const char *label, tm_error *error) {

@@ -8,6 +8,9 @@
 /* Is it surely something else than a model file? */
 bool tm_stranger_is_known(const tm_head *head);
 
+/* Text that begins as a JSON object does: what an index may be. */
+bool tm_stranger_is_json_object(const tm_head *head);
+
 /* Fails with TM_ERROR_CORRUPT and says what the file is, as far as can be told. */
 tm_status tm_stranger_refuse(const tm_head *head, const char *label, tm_error *error);
 

@@ -141,6 +141,7 @@ static const fault_words words_of[] = {
   [TM_SHARD_TENSOR_UNINDEXED] = { "unindexed_tensor", TM_CHECK_FINDING },
   [TM_SHARD_TENSOR_TWICE] = { "duplicate_tensor", TM_CHECK_FINDING },
   [TM_SHARD_TOTAL] = { "odd", TM_CHECK_NOTE },
+  [TM_SHARD_TOTAL_ODD] = { "odd", TM_CHECK_NOTE },
 };
 
 static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity) {
@@ -163,6 +164,7 @@ static void word_fault(const tm_shard_fault *fault, char *text, size_t capacity)
       (void)snprintf(text, capacity, "the index says total_size %" PRIu64 ", the tensors in the files have %" PRIu64 " bytes",
                      fault->count, fault->actual);
       break;
+    case TM_SHARD_TOTAL_ODD: (void)snprintf(text, capacity, "the index says a total_size that is no whole number"); break;
   }
 }
 
@@ -264,30 +266,72 @@ static tm_status report_failure(const opening *o, const char *path, tm_status st
   return add_row(o, &row);
 }
 
+/* Any part stands for its set, which is told of once. */
+static bool is_told(const opening *o, const tm_shard_name *name) {
+  const tm_check_files *files = o->files;
+  tm_shard_name known;
+  for (uint64_t i = 0; i < files->told_set_count; i++)
+    if (tm_shard_name_parse(files->told_sets[i], &known) && tm_shard_name_is_of(name, &known)) return true;
+  return false;
+}
+
+static tm_status remember_told(const opening *o, const tm_shard_name *name) {
+  tm_check_files *files = o->files;
+  const char **sets = tm_make_room(files->memory, files->told_sets, files->told_set_count, &files->told_set_capacity, sizeof *sets);
+  if (sets == NULL) return fail_memory(o->error);
+  files->told_sets = sets;
+  const char *path = tm_shard_name_path(&files->arena, name, 1);
+  if (path == NULL) return fail_memory(o->error);
+  sets[files->told_set_count++] = path;
+  return TM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- parts without an index ---- */
+
+/* Names of parts that are there, and of one that is not. */
+typedef struct part_count {
+  uint64_t    there;
+  const char *first_missing;    /* NULL: none is */
+} part_count;
+
+static tm_status count_parts(const opening *o, const tm_shard_name *name, part_count *out_count) {
+  *out_count = (part_count){ 0, NULL };
+  for (uint64_t number = 1; number <= name->count; number++) {
+    const char *part = tm_shard_name_path(&o->files->arena, name, number);
+    if (part == NULL) return fail_memory(o->error);
+    if (tm_path_exists(part)) out_count->there++;
+    else if (out_count->first_missing == NULL) out_count->first_missing = part;
+  }
+  return TM_OK;
+}
+
+/* Each is a model by itself, but its name says that it is one only with others, and nothing opens them together without an index. */
+static tm_status report_unindexed(const opening *o, const char *path) {
+  tm_shard_name name;
+  part_count parts;
+  tm_check_row row;
+  if (!tm_shard_name_parse(path, &name) || strcmp(name.extension, ".safetensors") != 0) return TM_OK;
+  if (name.count == 1 || is_told(o, &name)) return TM_OK;
+  TM_TRY(remember_told(o, &name));
+  TM_TRY(count_parts(o, &name, &parts));
+  tm_check_row_init(&row, TM_CHECK_FINDING, parts.first_missing == NULL ? "missing_index" : "missing_shard", path, NULL);
+  if (parts.first_missing == NULL)
+    (void)snprintf(row.message, sizeof row.message, "by its name one of %" PRIu64 " files of a model, which are all there, but "
+                   "no index names them: they cannot be opened as one", name.count);
+  else
+    (void)snprintf(row.message, sizeof row.message, "by its name one of %" PRIu64 " files of a model, of which %" PRIu64
+                   " %s missing beside it, such as %.400s; there is no index either", name.count, name.count - parts.there,
+                   name.count - parts.there == 1 ? "is" : "are", parts.first_missing);
+  return add_row(o, &row);
+}
+
 static bool is_gguf_part(const char *path, tm_shard_name *out_name) {
   return tm_shard_name_parse(path, out_name) && strcmp(out_name->extension, ".gguf") == 0;
 }
 
-/* Any part stands for its set, which is told of and examined once. */
 static bool is_known_broken(const opening *o, const char *path) {
-  const tm_check_files *files = o->files;
-  tm_shard_name name, known;
-  if (!is_gguf_part(path, &name)) return false;
-  for (uint64_t i = 0; i < files->broken_set_count; i++)
-    if (tm_shard_name_parse(files->broken_sets[i], &known) && tm_shard_name_is_of(&name, &known)) return true;
-  return false;
-}
-
-static tm_status remember_broken(const opening *o, const tm_shard_name *name) {
-  tm_check_files *files = o->files;
-  const char **sets =
-      tm_make_room(files->memory, files->broken_sets, files->broken_set_count, &files->broken_set_capacity, sizeof *sets);
-  if (sets == NULL) return fail_memory(o->error);
-  files->broken_sets = sets;
-  const char *path = tm_shard_name_path(&files->arena, name, 1);
-  if (path == NULL) return fail_memory(o->error);
-  sets[files->broken_set_count++] = path;
-  return TM_OK;
+  tm_shard_name name;
+  return is_gguf_part(path, &name) && is_told(o, &name);
 }
 
 static tm_status open_gguf_part(const opening *o, const char *path, uint64_t *refused_count) {
@@ -304,7 +348,7 @@ static tm_status open_gguf_part(const opening *o, const char *path, uint64_t *re
 static tm_status open_gguf_parts(const opening *o, const char *path, const tm_shard_name *name, tm_status status,
                                  const tm_error *error) {
   uint64_t refused_count = 0;
-  TM_TRY(remember_broken(o, name));
+  TM_TRY(remember_told(o, name));
   if (status == TM_ERROR_NOT_FOUND) TM_TRY(report_failure(o, path, status, error));
   for (uint64_t number = 1; number <= name->count; number++) {
     const char *part = tm_shard_name_path(&o->files->arena, name, number);
@@ -339,7 +383,9 @@ static tm_status open_one(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
   if (is_known_broken(o, path)) return TM_OK;
   const tm_status status = try_open(o, o->options, path, &error);
-  return status == TM_OK ? add_last(o, path) : open_what_is_there(o, path, status, &error);
+  if (status != TM_OK) return open_what_is_there(o, path, status, &error);
+  TM_TRY(add_last(o, path));
+  return report_unindexed(o, path);
 }
 
 /* A file, or the set that it belongs to. */
@@ -357,10 +403,12 @@ static tm_status open_folder(const opening *o, const char *path) {
   tm_error error = TM_ERROR_INIT;
   const char **names = NULL;
   uint64_t count = 0, models = 0;
-  const tm_status status = try_open(o, o->options, path, &error);
-  if (status == TM_OK) return add_last(o, path);
   char *chosen;
-  if (status == TM_ERROR_CORRUPT && tm_archive_find_in_folder(&o->files->arena, path, &chosen, NULL) == TM_OK)
+  const bool is_one = tm_archive_find_in_folder(&o->files->arena, path, &chosen, NULL) == TM_OK;
+  const tm_status status = try_open(o, o->options, path, &error);
+  if (status == TM_OK) TM_TRY(add_last(o, path));
+  if (status == TM_OK) return is_one ? report_unindexed(o, chosen) : TM_OK;
+  if (status == TM_ERROR_CORRUPT && is_one)
     return is_known_broken(o, chosen) ? TM_OK : open_what_is_there(o, chosen, status, &error);
   if (status != TM_ERROR_NOT_FOUND) return refuse(o, path, status, &error);
   if (tm_folder_list(&o->files->arena, path, &names, &count, o->error) == TM_ERROR_NO_MEMORY) return TM_ERROR_NO_MEMORY;
@@ -399,7 +447,7 @@ void tm_check_files_deinit(tm_check_files *files) {
   }
   tm_memory_free(files->memory, files->archives, files->archive_capacity * sizeof *files->archives);
   tm_memory_free(files->memory, files->audits, files->audit_capacity * sizeof *files->audits);
-  tm_memory_free(files->memory, files->broken_sets, files->broken_set_capacity * sizeof *files->broken_sets);
+  tm_memory_free(files->memory, files->told_sets, files->told_set_capacity * sizeof *files->told_sets);
   tm_memory_free(files->memory, files->sources, files->source_capacity * sizeof *files->sources);
   tm_memory_free(files->memory, files->sets, files->set_capacity * sizeof *files->sets);
   tm_arena_deinit(&files->arena);

@@ -22,8 +22,8 @@ typedef struct tm_check_files {
   uint32_t        *sets;                /* by source: which checkpoint it is a part of; shards of a set have one number */
   uint64_t         set_capacity;
   uint32_t         set_count;
-  const char     **broken_sets;         /* GGUF: the path of each one's first part, in the arena */
-  uint64_t         broken_set_count, broken_set_capacity;
+  const char     **told_sets;           /* those told of: the path of each one's first part, in the arena */
+  uint64_t         told_set_count, told_set_capacity;
   uint64_t         fault_count;        /* rows that say more than a note does */
 } tm_check_files;
 

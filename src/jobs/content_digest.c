@@ -28,8 +28,13 @@ static const tm_format_info *info_of(const tm_archive_tensor *tensor) {
 }
 
 /* Equal values get equal bits: of several formats one has no -0, and another no other NaN. */
-static void decode(const tm_format_info *info, const void *data, uint64_t count, double *out_values) {
+static void decode(const tm_format_info *info, uint32_t rounded_to, const void *data, uint64_t count, double *out_values) {
+  uint16_t rounded[RUN_VALUES];
   tm_codec_find(info->format)->decode(data, count, out_values);
+  if (rounded_to != TM_FORMAT_NONE) {
+    tm_codec_find(rounded_to)->encode(out_values, count, rounded);
+    tm_codec_find(rounded_to)->decode(rounded, count, out_values);
+  }
   for (uint64_t i = 0; i < count; i++) out_values[i] = tm_f64_unified(out_values[i]);
 }
 
@@ -51,22 +56,23 @@ static tm_status sample_bytes(const tm_archive *archive, uint64_t tensor, const 
   return TM_OK;
 }
 
-static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const tm_format_info *info, tm_content_digest *out_digest,
-                               tm_error *error) {
+static tm_status sample_values(const tm_archive *archive, uint64_t tensor, const tm_format_info *info, uint32_t rounded_to,
+                               tm_content_digest *out_digest, tm_error *error) {
   unsigned char data[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];
   const uint64_t all = tm_archive_tensor_at(archive, tensor)->element_count;
   const uint64_t count = tm_min_u64(all, SAMPLE_VALUES), first = (all - count) / 2 / SAMPLE_VALUES * SAMPLE_VALUES;
   TM_TRY(tm_archive_read(archive, tensor, tm_format_bytes_of(info, first), data, tm_format_bytes_of(info, count), error));
-  decode(info, data, count, values);
+  decode(info, rounded_to, data, count, values);
   *out_digest = (tm_content_digest){ .is_constant = repeats(values, count * sizeof *values, sizeof *values) };
   tm_content_hash_add(&out_digest->hash, 0, values, count * sizeof *values);
   return TM_OK;
 }
 
-tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error) {
+tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, uint32_t rounded_to,
+                            tm_content_digest *out_digest, tm_error *error) {
   const tm_format_info *info = info_of(tm_archive_tensor_at(archive, tensor));
-  return view == TM_CONTENT_VALUES ? sample_values(archive, tensor, info, out_digest, error)
+  return view == TM_CONTENT_VALUES ? sample_values(archive, tensor, info, rounded_to, out_digest, error)
                                    : sample_bytes(archive, tensor, info, out_digest, error);
 }
 
@@ -74,6 +80,7 @@ tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_conte
 
 typedef struct digest_step {
   tm_content_view       view;
+  uint32_t              rounded_to;
   const tm_format_info *info;
   const unsigned char  *data;
   uint64_t              bytes;
@@ -95,7 +102,7 @@ static bool add_values(const digest_step *step, uint64_t piece, const unsigned c
   bool is_constant = true;
   for (uint64_t begin = 0, run = 0; begin < bytes; begin += run_bytes, run++) {
     const uint64_t count = tm_min_u64(run_bytes, bytes - begin) / step->info->block_bytes * step->info->block_elements;
-    decode(step->info, data + begin, count, values);
+    decode(step->info, step->rounded_to, data + begin, count, values);
     tm_content_hash_add(hash, piece * PIECE_RUNS + run, values, count * sizeof *values);
     is_constant = is_constant && memcmp(values, step->first_unit, sizeof *values) == 0 && repeats(values, count * sizeof *values, sizeof *values);
   }
@@ -148,13 +155,14 @@ void tm_content_digester_deinit(tm_content_digester *digester) {
   if (digester->scratch != NULL) tm_scratch_give(digester->scratch, digester->room);
 }
 
-static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, const tm_format_info *info, tm_content_view view, void *out_unit,
+static tm_status read_first_unit(const tm_archive *archive, uint64_t tensor, const digest_step *step, void *out_unit,
                                  tm_error *error) {
+  const tm_format_info *info = step->info;
   unsigned char block[SAMPLE_ROOM_BYTES];
   double values[SAMPLE_VALUES];
   TM_TRY(tm_archive_read(archive, tensor, 0, block, info->block_bytes, error));
-  const bool is_value = view != TM_CONTENT_BYTES;
-  if (is_value) decode(info, block, info->block_elements, values);
+  const bool is_value = step->view != TM_CONTENT_BYTES;
+  if (is_value) decode(info, step->rounded_to, block, info->block_elements, values);
   memcpy(out_unit, is_value ? (const void *)values : block, is_value ? sizeof *values : info->block_bytes);
   return TM_OK;
 }
@@ -168,9 +176,9 @@ tm_status tm_content_digest_take(tm_content_digester *digester, const tm_archive
                                  tm_content_digest *out_digest, tm_error *error) {
   unsigned char unit[SAMPLE_ROOM_BYTES];
   const tm_archive_tensor *found = tm_archive_tensor_at(archive, tensor);
-  digest_step step = { .view = view, .info = info_of(found), .first_unit = unit };
+  digest_step step = { .view = view, .rounded_to = digester->rounded_to, .info = info_of(found), .first_unit = unit };
   step.piece_bytes = piece_bytes_of(step.info, view);
-  if (found->bytes != 0) TM_TRY(read_first_unit(archive, tensor, step.info, view, unit, error));
+  if (found->bytes != 0) TM_TRY(read_first_unit(archive, tensor, &step, unit, error));
   const uint64_t most = step_pieces(digester, step.piece_bytes, mapped_of(archive, tensor, view) != NULL) * step.piece_bytes;
   for (uint64_t offset = 0; offset < found->bytes; offset += step.bytes) {
     if (atomic_load_explicit(digester->cancelled, memory_order_relaxed) != 0) return TM_ERROR_CANCELLED;

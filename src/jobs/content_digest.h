@@ -23,8 +23,9 @@ typedef struct tm_content_digest {
 } tm_content_digest;
 
 /* Of about a kilobyte of it, or 256 values, from the middle: ends are padded more often.  The tensor's size is known; of values it
-   has elements.   As tm_archive_read */
-tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, tm_content_digest *out_digest, tm_error *error);
+   has elements, which are rounded to a float of at most 16 bits before, or to none (TM_FORMAT_NONE).   As tm_archive_read */
+tm_status tm_content_sample(const tm_archive *archive, uint64_t tensor, tm_content_view view, uint32_t rounded_to,
+                            tm_content_digest *out_digest, tm_error *error);
 
 /* What digests share: belongs to one thread. */
 typedef struct tm_content_digester {
@@ -32,6 +33,7 @@ typedef struct tm_content_digester {
   tm_pool                *pool;
   tm_scratch             *scratch;
   tm_scratch_block        room;         /* for bytes that are not mapped in that order */
+  uint32_t                rounded_to;   /* as in tm_content_sample */
   const _Atomic uint32_t *cancelled;
   void                  (*advanced)(void *context, uint64_t bytes);     /* so many more were read of all of a tensor; NULL: nobody asks */
   void                   *advanced_context;

@@ -18,7 +18,8 @@ typedef struct search {
   const tm_diff_pairing *pairing;
   tm_content_digester   *digester;
   tm_diff_likeness       likeness;
-  uint32_t               flipped;       /* of TRANSPOSE: the side whose axes are reversed */
+  uint32_t               flipped;       /* tm_diff_round.side */
+  uint32_t               rounded_to;    /* tm_diff_round.format */
   uint32_t               sample_count;  /* of TRANSPOSE: elements that are looked at, each a read of its own */
   bool                   is_for_moved;  /* among pairs of one name, for their content elsewhere */
   tm_content_groups      groups;
@@ -45,11 +46,18 @@ static uint64_t hash_text(const char *text) {
 
 /* ---- who can be equal to whom ---- */
 
+/* Floats of 8 bits and fewer mostly come with scales of their own. */
+static bool can_be_rounded(const search *s, uint32_t side, const tm_format_info *info) {
+  if (side == s->flipped) return info->format == s->rounded_to;
+  return info->kind == TM_KIND_FLOAT && info->has_arithmetic && info->block_bytes >= 2 && info->format != s->rounded_to;
+}
+
 static bool is_eligible(const search *s, uint32_t side, const tm_archive_tensor *tensor) {
   const tm_format_info *info = tm_format_find(tensor->format);
   if ((tensor->flags & TM_ARCHIVE_TENSOR_INCOMPLETE) != 0) return false;
   if (s->likeness == TM_DIFF_LIKE_BYTES) return tensor->bytes != 0 || tensor->element_count == 0;
   if (info == NULL || tensor->element_count == 0) return false;
+  if (s->likeness == TM_DIFF_LIKE_ROUNDED) return can_be_rounded(s, side, info);
   if (!info->has_arithmetic || s->likeness == TM_DIFF_LIKE_VALUES) return info->has_arithmetic;
   tm_squeezed_dims dims;
   tm_squeezed_dims_take(tensor, &dims);
@@ -87,7 +95,8 @@ static tm_status list_all(search *s, tm_error *error) {
     for (uint64_t i = 0; i < sides[side].count; i++) {
       if (i % TM_TENSORS_BETWEEN_LOOKS == 0 && tm_job_is_cancelled(s->pairing->job)) return TM_ERROR_CANCELLED;
       const bool is_left = is_looked_for(s, side, i);
-      if (!is_eligible(s, side, tensor_at(s, side, i)) || (s->is_for_moved && !is_left)) continue;
+      const bool is_of_those_left = s->is_for_moved || s->likeness == TM_DIFF_LIKE_ROUNDED;
+      if (!is_eligible(s, side, tensor_at(s, side, i)) || (is_of_those_left && !is_left)) continue;
       s->groups.entries[s->groups.count++] = (tm_content_entry){
         .key = class_of(s, side, tensor_at(s, side, i)), .tensor = i, .side = side, .is_left = is_left,
         .is_wanted = is_left && tm_diff_pairing_has(s->pairing, side, i, TM_DIFF_SELECTED) };
@@ -111,8 +120,8 @@ static tm_status sample_transpose(const search *s, const tm_content_entry *entry
 
 static tm_status take_sample(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
   if (s->likeness == TM_DIFF_LIKE_TRANSPOSE) return sample_transpose(s, entry, out_digest, error);
-  const tm_content_view view = s->likeness == TM_DIFF_LIKE_VALUES ? TM_CONTENT_VALUES : TM_CONTENT_BYTES;
-  return tm_content_sample(s->pairing->sides[entry->side].archive, entry->tensor, view, out_digest, error);
+  const tm_content_view view = s->likeness == TM_DIFF_LIKE_BYTES ? TM_CONTENT_BYTES : TM_CONTENT_VALUES;
+  return tm_content_sample(s->pairing->sides[entry->side].archive, entry->tensor, view, s->rounded_to, out_digest, error);
 }
 
 static tm_status take_digest(const search *s, const tm_content_entry *entry, tm_content_digest *out_digest, tm_error *error) {
@@ -184,6 +193,7 @@ static const tm_diff_paired paired_by[] = {
   [TM_DIFF_LIKE_BYTES] = TM_DIFF_PAIRED_BY_CONTENT,
   [TM_DIFF_LIKE_VALUES] = TM_DIFF_PAIRED_BY_VALUES,
   [TM_DIFF_LIKE_TRANSPOSE] = TM_DIFF_PAIRED_TRANSPOSED,
+  [TM_DIFF_LIKE_ROUNDED] = TM_DIFF_PAIRED_ROUNDED,
 };
 
 /* `one` has no counterpart; with is_tied the other one has another, which holds the same unless it is marked as unequal. */
@@ -226,6 +236,7 @@ static equals look_at(const search *s, const tm_content_group *group) {
 
 static tm_status add_rest(search *s, const equals *found, const tm_named_item *item, const uint64_t *lone_counts, tm_error *error) {
   const uint32_t other = 1 - item->side;
+  if (!found->is_trivial && s->likeness == TM_DIFF_LIKE_ROUNDED) return TM_OK;  /* several round to it, which ties none of them */
   if (!found->is_trivial) return add_pair(s, item->side, item->item, found->firsts[other]->tensor, true, error);
   if (lone_counts[other] != 0) tm_diff_pairing_mark_ambiguous(s->pairing, item->side, item->item);
   return TM_OK;
@@ -272,7 +283,8 @@ static bool is_clear_pair(const search *s, const tm_content_group *group) {
   return a->side != b->side && !a->is_constant;
 }
 
-/* The groups of those whose samples agree: either they are clear, or all of them is read.  The few elements that are looked at for a
+/* The groups of those whose samples agree: either they are clear, or all of them is read.  That one is another one rounded is not
+   seen when they are compared.  The few elements that are looked at for a
    transpose are alike in everything that has mostly zeros: for what has a counterpart already that is not worth reading it. */
 static tm_status digest_unclear(search *s, tm_error *error) {
   tm_content_group group = { 0, 0 };
@@ -280,7 +292,8 @@ static tm_status digest_unclear(search *s, tm_error *error) {
     for (uint64_t i = group.begin; i < group.end; i++) {
       tm_content_entry *entry = tm_content_groups_entry(&s->groups, i);
       const bool is_worth_it = s->likeness != TM_DIFF_LIKE_TRANSPOSE || !entry->is_constant || entry->is_left;
-      entry->is_kept = (s->is_for_moved || !is_clear_pair(s, &group)) && is_worth_it;
+      const bool is_seen_later = !s->is_for_moved && s->likeness != TM_DIFF_LIKE_ROUNDED && is_clear_pair(s, &group);
+      entry->is_kept = !is_seen_later && is_worth_it;
     }
   }
   for (uint64_t i = 0; i < s->groups.count; i++) {
@@ -344,9 +357,11 @@ static tm_status find(search *s, tm_diff_pairs *pairs, tm_error *error) {
   return hand_over(s, pairs, error);
 }
 
-tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness, uint32_t flipped,
+tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, const tm_diff_round *round,
                                tm_diff_pairs *pairs, tm_error *error) {
-  search s = { .pairing = pairing, .digester = digester, .likeness = likeness, .flipped = flipped };
+  search s = { .pairing = pairing, .digester = digester, .likeness = round->likeness, .flipped = round->side,
+               .rounded_to = round->format };
+  digester->rounded_to = round->format;
   s.groups.memory = pairing->memory;
   tm_diff_pairs_init(&s.pairs, pairing->memory);
   const tm_status status = find(&s, pairs, error);
@@ -357,6 +372,7 @@ tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digest
 
 tm_status tm_diff_content_find_moved(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_moved *out_moved, tm_error *error) {
   search s = { .pairing = pairing, .digester = digester, .likeness = TM_DIFF_LIKE_BYTES, .is_for_moved = true };
+  digester->rounded_to = TM_FORMAT_NONE;
   s.groups.memory = pairing->memory;
   *out_moved = (tm_diff_moved){ 0, { 0, 0 } };
   tm_status status = list_all(&s, error);

@@ -13,15 +13,23 @@
 typedef enum tm_diff_likeness {
   TM_DIFF_LIKE_BYTES,           /* one format, equal bytes */
   TM_DIFF_LIKE_VALUES,          /* one shape, equal values in whatever format */
-  TM_DIFF_LIKE_TRANSPOSE        /* the shape reversed, equal values */
+  TM_DIFF_LIKE_TRANSPOSE,       /* the shape reversed, equal values */
+  TM_DIFF_LIKE_ROUNDED          /* one shape, equal values when a wider float is rounded to a narrower one */
 } tm_diff_likeness;
 
-/* Tentative pairs for the selected tensors without a counterpart, in a's order.  flipped: of TRANSPOSE the side whose axes are
-   reversed; 1 comes first, and leaves to 0 what cannot be.  Tensors that have equal ones on the
-   other side but cannot be told apart are marked as ambiguous.
+/* What is looked for. */
+typedef struct tm_diff_round {
+  tm_diff_likeness likeness;
+  uint32_t         side;        /* of TRANSPOSE the one whose axes are reversed: 1 comes first, and leaves to 0 what cannot be; of
+                                   ROUNDED the narrower one */
+  uint32_t         format;      /* of ROUNDED: that one's, a float of 16 bits; else TM_FORMAT_NONE */
+} tm_diff_round;
+
+/* Tentative pairs for the selected tensors without a counterpart, in a's order; of ROUNDED all of both was looked at.  Tensors that
+   have equal ones on the other side but cannot be told apart are marked as ambiguous.
    TM_ERROR_NO_MEMORY, TM_ERROR_CANCELLED; with the tensor's name as tm_archive_read */
-tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, tm_diff_likeness likeness,
-                               uint32_t flipped, tm_diff_pairs *pairs, tm_error *error);
+tm_status tm_diff_content_pair(const tm_diff_pairing *pairing, tm_content_digester *digester, const tm_diff_round *round,
+                               tm_diff_pairs *pairs, tm_error *error);
 
 /* Tensors of which a pair of one name turned out not to be equal, while what they hold is in such a tensor of another name. */
 typedef struct tm_diff_moved {

@@ -66,10 +66,10 @@ static bool is_any_left(const diff_state *state, uint32_t side) {
   return false;
 }
 
-static tm_status compare_alike(diff_state *state, tm_diff_likeness likeness, uint32_t flipped, tm_error *error) {
+static tm_status compare_alike(diff_state *state, const tm_diff_round *round, tm_error *error) {
   tm_diff_pairs pairs;
   tm_diff_pairs_init(&pairs, state->memory);
-  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, likeness, flipped, &pairs, error);
+  tm_status status = tm_diff_content_pair(&state->pairing, &state->digester, round, &pairs, error);
   if (status == TM_OK) status = tm_diff_stream_run(&state->setting, pairs.items, pairs.count, error);
   for (uint64_t i = 0; i < pairs.count && status == TM_OK; i++)
     if (pairs.items[i].is_confirmed) tm_diff_pairing_mark(&state->pairing, &pairs.items[i]);
@@ -103,12 +103,15 @@ static tm_status note_moved(diff_state *state, tm_error *error) {
 }
 
 static tm_status compare_by_content(diff_state *state, tm_error *error) {
-  static const struct { tm_diff_likeness likeness; uint32_t flipped; } rounds[] = {
-    { TM_DIFF_LIKE_BYTES, 0 }, { TM_DIFF_LIKE_VALUES, 0 }, { TM_DIFF_LIKE_TRANSPOSE, 1 }, { TM_DIFF_LIKE_TRANSPOSE, 0 },
+  static const tm_diff_round rounds[] = {
+    { TM_DIFF_LIKE_BYTES, 0, TM_FORMAT_NONE },      { TM_DIFF_LIKE_VALUES, 0, TM_FORMAT_NONE },
+    { TM_DIFF_LIKE_TRANSPOSE, 1, TM_FORMAT_NONE },  { TM_DIFF_LIKE_TRANSPOSE, 0, TM_FORMAT_NONE },
+    { TM_DIFF_LIKE_ROUNDED, 1, TM_FORMAT_BF16 },    { TM_DIFF_LIKE_ROUNDED, 0, TM_FORMAT_BF16 },
+    { TM_DIFF_LIKE_ROUNDED, 1, TM_FORMAT_F16 },     { TM_DIFF_LIKE_ROUNDED, 0, TM_FORMAT_F16 },
   };
   for (uint32_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
     if (!is_any_left(state, 0) && !is_any_left(state, 1)) break;
-    TM_TRY(compare_alike(state, rounds[i].likeness, rounds[i].flipped, error));
+    TM_TRY(compare_alike(state, &rounds[i], error));
   }
   note_ambiguous(state);
   return note_moved(state, error);

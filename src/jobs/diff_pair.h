@@ -14,7 +14,8 @@ typedef enum tm_diff_paired {
   TM_DIFF_PAIRED_AS_SINGLE,     /* each the only tensor, and one side has no names */
   TM_DIFF_PAIRED_BY_CONTENT,
   TM_DIFF_PAIRED_BY_VALUES,     /* equal once they are decoded */
-  TM_DIFF_PAIRED_TRANSPOSED
+  TM_DIFF_PAIRED_TRANSPOSED,
+  TM_DIFF_PAIRED_ROUNDED        /* equal once the wider one is rounded to the other one's format, which is known of all elements */
 } tm_diff_paired;
 
 typedef struct tm_diff_pair {
@@ -24,7 +25,7 @@ typedef struct tm_diff_pair {
   bool     is_transposed;       /* a is compared with b's transpose */
   bool     is_tied;             /* a or b is the counterpart of another tensor, too */
   bool     is_sole;             /* of a tied one: that other tensor, of its name, does not hold the same */
-  bool     is_tentative;        /* a pair only if all elements turn out to be equal */
+  bool     is_tentative;        /* a pair only if all elements turn out to be equal, or it is ROUNDED */
   bool     is_hidden;           /* a or b is excluded: it gets no row */
   bool     is_confirmed;        /* its row is written, if it gets one */
   bool     is_equal;            /* confirmed, and all elements are equal */

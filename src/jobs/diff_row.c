@@ -42,6 +42,7 @@ static const char *const paired_names[] = {
   [TM_DIFF_PAIRED_BY_CONTENT] = "content",
   [TM_DIFF_PAIRED_BY_VALUES] = "decoded",
   [TM_DIFF_PAIRED_TRANSPOSED] = "transposed",
+  [TM_DIFF_PAIRED_ROUNDED] = "rounded",
 };
 
 static void put_number(tm_cell *cell, double number) {

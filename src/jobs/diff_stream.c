@@ -365,7 +365,7 @@ static tm_status close_pair(diff_stream *stream, open_pair *open, tm_error *erro
   tm_diff_pair *pair = open->pair;
   const tm_diff_result result = result_of(open);
   TM_TRY(check_files(stream, open, error));
-  if (pair->is_tentative && !tm_diff_result_is_equal(&result)) {
+  if (pair->is_tentative && pair->paired != TM_DIFF_PAIRED_ROUNDED && !tm_diff_result_is_equal(&result)) {
     note_unequal(stream, open);
     return TM_OK;
   }

@@ -13,7 +13,8 @@
 #include "jobs/merge_parts.h"
 #include "jobs/merge_weights.h"
 
-#define LONGEST_MESSAGE 512u
+#define LONGEST_MESSAGE 1200u
+#define LONGEST_SHAPES  700u
 #define LONGEST_LIST 240u
 
 /* One tensor while it is decided on. */
@@ -130,7 +131,6 @@ static bool differ_from(const tm_archive_tensor *a, const tm_archive_tensor *b, 
   return false;
 }
 
-/* "[10,4] in a, [12,4] in b" of the first and the first that differs. */
 static void print_shape(const tm_archive_tensor *tensor, char *out_text, size_t capacity) {
   size_t length = (size_t)snprintf(out_text, capacity, "[");
   for (uint32_t i = 0; i < tensor->rank && length + 24 < capacity; i++)
@@ -138,13 +138,39 @@ static void print_shape(const tm_archive_tensor *tensor, char *out_text, size_t 
   (void)snprintf(out_text + length, capacity - length, "]");
 }
 
+/* Those of the shape that part `first` has; false: so has one before it. */
+static bool find_alike(const tm_merge_parts *parts, uint32_t first, tm_merge_parts *out_alike) {
+  out_alike->count = 0;
+  for (uint32_t i = 0; i < parts->count; i++) {
+    if (differ_from(parts->items[first].tensor, parts->items[i].tensor, 0)) continue;
+    if (i < first) return false;
+    out_alike->items[out_alike->count++] = parts->items[i];
+  }
+  return true;
+}
+
+/* "[10,4] in a, c; [12,4] in b": every shape that there is. */
 static void print_shapes(const decision *d, const tm_merge_parts *parts, char *out_text, size_t capacity) {
-  const tm_merge_part *first = &parts->items[0], *other = first;
-  char one[100], two[100];
-  for (uint32_t i = 1; i < parts->count && !differ_from(first->tensor, other->tensor, 0); i++) other = &parts->items[i];
-  print_shape(first->tensor, one, sizeof one);
-  print_shape(other->tensor, two, sizeof two);
-  (void)snprintf(out_text, capacity, "%s in %.60s, %s in %.60s", one, source_name(d, first), two, source_name(d, other));
+  size_t length = 0;
+  tm_merge_parts alike;
+  char shape[100], names[LONGEST_LIST];
+  for (uint32_t i = 0; i < parts->count && length < capacity; i++) {
+    if (!find_alike(parts, i, &alike)) continue;
+    print_shape(parts->items[i].tensor, shape, sizeof shape);
+    tm_merge_parts_name(d->settings, &alike, true, names, sizeof names);
+    length += (size_t)snprintf(out_text + length, capacity - length, "%s%s in %s", length == 0 ? "" : "; ", shape, names);
+  }
+}
+
+/* Who has rows beyond those that all have in common, of which nothing comes into the result. */
+static void name_dropped(const decision *d, const tm_merge_parts *shaped, uint64_t common, char *out_text, size_t capacity) {
+  tm_merge_parts dropped = { .count = 0 };
+  for (uint32_t i = 0; i < shaped->count; i++) {
+    const tm_merge_part *part = &shaped->items[i];
+    if (part->tensor->dims[0] <= common || (d->has_rest && part->source == d->rest.source)) continue;
+    dropped.items[dropped.count++] = *part;
+  }
+  tm_merge_parts_name(d->settings, &dropped, true, out_text, capacity);
 }
 
 /* The part with the most rows, the first of those; and the fewest rows that any has. */
@@ -208,8 +234,10 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
   TM_TRY(set_rows(d, from->tensor, rows, common));
   if (!d->has_rest)
     return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are left out", shapes, common);
-  return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s", shapes,
-             common, source_name(d, &d->rest));
+  char dropped[LONGEST_LIST];
+  name_dropped(d, shaped, common, dropped, sizeof dropped);
+  return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s%s%s", shapes,
+             common, source_name(d, &d->rest), dropped[0] == '\0' ? "" : ", and left out of ", dropped);
 }
 
 static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_merge_part *copied, const char *what) {
@@ -224,7 +252,7 @@ static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_
 
 static tm_status decide_shapes(decision *d) {
   bool differ = false, differ_inside = false;
-  char shapes[400];
+  char shapes[LONGEST_SHAPES];
   tm_merge_parts shaped;
   const tm_archive_tensor *first = d->parts.items[0].tensor;
   list_shaped(d, &shaped);
@@ -298,7 +326,7 @@ static tm_status find_linear_factors(decision *d) {
   const bool is_slerp = d->settings->method == TM_MERGE_SLERP;          /* of which one model is left, or there was one */
   if ((d->settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0 && !is_slerp) return TM_OK;
   for (uint32_t i = 0; i < parts->count; i++) weights[i] = is_slerp ? 1 : parts->items[i].weight;
-  if (!tm_merge_weights_normalize(weights, parts->count)) {
+  if (!tm_merge_weights_normalize(weights, parts->count, d->item->is_wide == 0)) {
     char shown[160];
     (void)tm_text_escape(d->item->name.data, d->item->name.length, shown, sizeof shown);
     return tm_fail(d->error, TM_ERROR_ARGUMENT,
@@ -306,7 +334,16 @@ static tm_status find_linear_factors(decision *d) {
                    "they are, or give others", shown);
   }
   for (uint32_t i = 0; i < parts->count; i++) parts->items[i].weight = weights[i];
-  return drop_weightless(d);
+  TM_TRY(drop_weightless(d));
+  for (uint32_t i = 0; i < parts->count && parts->count > 1; i++)
+    d->item->is_mean = d->item->is_mean != 0 || d->item->is_wide != 0 || parts->items[i].weight < 0;
+  return TM_OK;
+}
+
+static bool are_wide(const tm_merge_parts *parts) {
+  bool are = false;
+  for (uint32_t i = 0; i < parts->count; i++) are = are || parts->items[i].tensor->format == TM_FORMAT_F64;
+  return are;
 }
 
 static tm_status find_factors(decision *d) {
@@ -315,6 +352,7 @@ static tm_status find_factors(decision *d) {
   item->method = d->settings->method;
   item->t = d->figures.t;
   item->scale = d->figures.scale;
+  item->is_wide = are_wide(&d->parts);
   for (uint32_t i = 0; i < d->parts.count; i++)
     if (!isfinite(d->parts.items[i].weight * item->scale))
       return tm_fail(d->error, TM_ERROR_ARGUMENT, "merge: a weight of %g times a scale of %g is no finite number",
@@ -323,10 +361,20 @@ static tm_status find_factors(decision *d) {
   if (tm_merge_has_base(d->settings) && (is_alone || item->scale == 0)) tm_merge_parts_keep(&d->parts, 0);
   else if (item->method == TM_MERGE_LINEAR || is_alone) TM_TRY(find_linear_factors(d));
   if (d->parts.count == 1) item->method = TM_MERGE_LINEAR;
+  item->is_nothing = !tm_merge_has_base(d->settings);
+  for (uint32_t i = 0; i < d->parts.count; i++) item->is_nothing = item->is_nothing && d->parts.items[i].weight == 0;
   return TM_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- the result ---- */
+
+/* A format is asked for, but integers are no weights: rounding an index or a mask to a float is nobody's wish. */
+static tm_status tell_kept(decision *d, const tm_archive_tensor *tensor, uint32_t wanted) {
+  const char *before = d->item->message;
+  if (wanted == TM_FORMAT_NONE || wanted == tensor->format) return TM_OK;
+  return say(d, (tm_merge_mismatch)d->item->mismatch, TM_MERGE_ACTION_COPY, "%s%s%.60s stays what it is; a type for results is for "
+             "floats and blocks only", before == NULL ? "" : before, before == NULL ? "" : "; ", type_of(tensor));
+}
 
 /* What is copied stays what it is, unless it is asked for in another form and can be. */
 static tm_status choose_format(decision *d) {
@@ -338,7 +386,8 @@ static tm_status choose_format(decision *d) {
   if (is_single && !is_number(first)) {
     item->action = TM_MERGE_ACTION_COPY;
     item->format = first->format;
-    if (wanted == TM_FORMAT_NONE || wanted == first->format || !is_closed(first)) return TM_OK;
+    if (!is_closed(first)) return tell_kept(d, first, wanted);
+    if (wanted == TM_FORMAT_NONE || wanted == first->format) return TM_OK;
     char what[160];
     (void)snprintf(what, sizeof what, "it is %.60s, which this version cannot change to %s", type_of(first),
                    tm_format_find(wanted)->name);

@@ -23,6 +23,12 @@ typedef struct tm_merge_input {
   double   density;
 } tm_merge_input;
 
+/* What slerp found on its way. */
+typedef struct tm_merge_arc {
+  double factors[2];
+  double angle;                         /* NaN: mixed linearly */
+} tm_merge_arc;
+
 typedef struct tm_merge_item {
   tm_string             name;
   const tm_merge_input *inputs;         /* that are read: a base first, then models in the order of the arithmetic; of a copy one */
@@ -31,7 +37,8 @@ typedef struct tm_merge_item {
   uint32_t              method;         /* TM_MERGE_*: linear also where one input is left */
   uint8_t               action;         /* tm_merge_action */
   uint8_t               mismatch;       /* tm_merge_mismatch */
-  uint16_t              reserved;
+  uint8_t               is_wide;        /* an input has values of more than 24 bits: factors are on no grid (merge_weights.h) */
+  uint8_t               is_mean;        /* factors sum to 1, and equal elements may need merge_equals.h to stay what they are */
   uint32_t              format;         /* of the result; TM_FORMAT_NONE: what type_name says */
   const char           *type_name;
   const uint64_t       *dims;
@@ -40,7 +47,9 @@ typedef struct tm_merge_item {
   uint64_t              bytes;          /* of the result */
   uint32_t              rank;
   uint32_t              has_own_type;   /* type_name is what safetensors calls it */
+  bool                  is_nothing;     /* all weights are 0: it is zeros, whatever the inputs hold */
   double                t, scale;
+  const tm_merge_arc   *arc;            /* of slerp, when its tensor is written; the plan's lock guards it */
   const char           *message;        /* what does not match and what is done; NULL: nothing */
   const char           *models_text, *weights_text;     /* made when first asked for */
 } tm_merge_item;

@@ -124,7 +124,7 @@ static const void *copy_source(merge_state *state, const tm_archive *archive, ui
 static void hash_copied(merge_state *state, const tm_merge_open *open, uint64_t offset, const void *data, uint64_t bytes) {
   const tm_merge_item *item = open->item;
   tm_content_hash hash = { 0, 0 };
-  tm_merge_hash_add(item->name, item->format, 0, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
+  tm_merge_hash_add(item->name, item->format, offset / tm_merge_unit_of(item->format), data, bytes, &hash);
   tm_mutex_lock(&state->lanes.lock);
   tm_content_hash_merge(&state->lanes.hashes[state->plan->settings.same_as[item->inputs[0].source]], &hash);
   tm_mutex_unlock(&state->lanes.lock);
@@ -182,8 +182,9 @@ static void tell_nonfinite(const merge_state *state) {
   char name[160], text[400];
   if (state->nonfinite_tensors == 0) return;
   (void)tm_text_escape(state->nonfinite_first->name.data, state->nonfinite_first->name.length, name, sizeof name);
-  (void)snprintf(text, sizeof text, "%" PRIu64 " elements in %" PRIu64 " tensors are NaN or infinite, in the result or in the "
-                 "checkpoint that leads; the first tensor is '%s'", state->nonfinite_count, state->nonfinite_tensors, name);
+  (void)snprintf(text, sizeof text, "%" PRIu64 " element%s in %" PRIu64 " tensor%s NaN or infinite, in the result or in the "
+                 "checkpoint that leads; the first tensor is '%s'", state->nonfinite_count, state->nonfinite_count == 1 ? "" : "s",
+                 state->nonfinite_tensors, state->nonfinite_count == 1 ? " is" : state->nonfinite_tensors == 1 ? " are" : "s are", name);
   tm_job_add_note(state->lanes.job, text);
 }
 
@@ -198,6 +199,8 @@ static tm_status write_row(merge_state *state, const tm_merge_open *open, tm_err
                                      open->broken_count };
   if (is_led) count_broken(state, open);
   if (is_computed) count_nonfinite(state, open);
+  if (open->weights_text != NULL && tm_merge_plan_keep_arc(state->plan, open->index, &open->arc) != TM_OK)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   if (tm_merge_job_row_fill(state->plan, open->index, &outcome, cells) != TM_OK)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a row");
   TM_TRY(tm_job_add_row(state->lanes.job, cells, error));

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "jobs/merge_equals.h"
 #include "jobs/merge_nans.h"
 #include "jobs/merge_tiles.h"
 #include "jobs/merge_trim.h"
@@ -30,13 +31,18 @@ static const tm_archive *archive_of(const tm_merge_open *open, const tm_merge_in
 
 static bool is_blocks(const tm_merge_open *open) { return tm_merge_computed_format(open->item) != open->item->format; }
 
+/* What is read before an input, to be hashed with it. */
+static uint64_t lead_in_bytes(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t input) {
+  return tm_merge_bytes_of(piece->request.operands[input].format, tm_merge_piece_lead_in(open, piece));
+}
+
 static uint64_t room_bytes(const tm_merge_open *open, const tm_work_stream_piece *piece) {
   const uint64_t elements = tm_merge_piece_elements(piece);
   uint64_t bytes = SETTINGS_BYTES + WORDS_BYTES;
   for (uint32_t i = 0; i < piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
     if (input != NULL && tm_archive_mapped(archive_of(open, input), input->tensor) == NULL)
-      bytes += padded(piece->request.operands[i].byte_count);
+      bytes += padded(piece->request.operands[i].byte_count + lead_in_bytes(open, piece, i));
   }
   if (tm_merge_piece_computes(piece) && is_blocks(open)) bytes += padded(tm_merge_bytes_of(open->item->format, elements));
   return bytes;
@@ -61,11 +67,11 @@ static void load_settings(const tm_merge_open *open, const tm_work_stream_piece 
 static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
   const tm_merge_item *item = open->item;
   const tm_operand *operands = piece->request.operands;
-  const tm_merge_trim_input base = { operands[0].format, pointers[0] };
+  const tm_merge_elements base = { operands[0].format, pointers[0] };
   if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
   for (uint32_t i = 1; i < item->input_count; i++) {
     if (!(item->inputs[i].density < 1)) continue;
-    const tm_merge_trim_input model = { operands[i + 1].format, pointers[i + 1] };
+    const tm_merge_elements model = { operands[i + 1].format, pointers[i + 1] };
     const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
                                                      tm_merge_trim_kept(item->common_count, item->inputs[i].density));
     memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
@@ -90,12 +96,13 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
     }
     const tm_archive *archive = archive_of(open, input);
     const char *mapped = tm_archive_mapped(archive, input->tensor);
-    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin);
-    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next;
+    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin), before = lead_in_bytes(open, piece, i);
+    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next + before;
     if (mapped != NULL) continue;
-    const tm_status status = tm_archive_read(archive, input->tensor, offset, places.next, operand->byte_count, error);
+    const uint64_t read_bytes = before + operand->byte_count;
+    const tm_status status = tm_archive_read(archive, input->tensor, offset - before, places.next, read_bytes, error);
     TM_TRY(tm_merge_name_tensor(open->item, status, error));
-    places.next += padded(operand->byte_count);
+    places.next += padded(read_bytes);
   }
   trim_small(open, piece, out_pointers, places.settings);
   return TM_OK;
@@ -170,9 +177,8 @@ static uint32_t find_lead(const tm_merge_open *open, const tm_work_stream_piece 
 
 /* --------------------------------------------------------------------------------------------------------- hashing ---- */
 
-void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t origin, uint64_t unit, const void *data, uint64_t bytes,
-                       tm_content_hash *hash) {
-  const uint64_t first = tm_hash_number(name.data, name.length, 0) + origin + unit, unit_bytes = tm_merge_unit_of(format);
+void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t unit, const void *data, uint64_t bytes, tm_content_hash *hash) {
+  const uint64_t first = tm_hash_number(name.data, name.length, 0) + unit, unit_bytes = tm_merge_unit_of(format);
   const unsigned char *next = data;
   for (uint64_t done = 0, index = first; done < bytes; done += unit_bytes, index++)
     tm_content_hash_add(hash, index, next + done, tm_min_u64(unit_bytes, bytes - done));
@@ -205,17 +211,27 @@ static bool is_hashed(const finishing *f, uint32_t operand) {
   return false;
 }
 
+/* A unit of which the rest has more is hashed with it. */
+static uint64_t left_to_rest(const finishing *f, uint64_t end, const tm_merge_input *input) {
+  const tm_merge_item *item = f->open->item;
+  const uint32_t *same_as = f->open->settings->same_as;
+  if (item->rest == NULL || f->piece->begin + end != item->common_count) return 0;
+  return same_as[item->rest->source] == same_as[input->source] ? item->common_count % TM_MERGE_UNIT_ELEMENTS : 0;
+}
+
 static void hash_range(finishing *f, uint64_t first, uint64_t elements) {
   const tm_merge_open *open = f->open;
-  const uint64_t origin = f->piece->begin < open->item->common_count ? 0 : open->item->common_count;
-  const uint64_t unit = (f->piece->begin - origin + first) / TM_MERGE_UNIT_ELEMENTS;
+  const uint64_t lead_in = tm_merge_piece_lead_in(open, f->piece);
+  const uint64_t unit = (f->piece->begin + first) / TM_MERGE_UNIT_ELEMENTS;
   for (uint32_t i = 0; i < f->piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, f->piece, i);
     const uint32_t format = f->piece->request.operands[i].format;
     tm_content_hash hash = { 0, 0 };
     if (input == NULL || is_hashed(f, i)) continue;
+    const uint64_t hashed = lead_in + elements - left_to_rest(f, first + elements, input);
     const unsigned char *data = (const unsigned char *)f->pointers[i] + tm_merge_bytes_of(format, first);
-    tm_merge_hash_add(open->item->name, format, origin, unit, data, tm_merge_bytes_of(format, elements), &hash);
+    data -= tm_merge_bytes_of(format, lead_in);
+    tm_merge_hash_add(open->item->name, format, unit, data, tm_merge_bytes_of(format, hashed), &hash);
     tm_mutex_lock(&f->lanes->lock);
     tm_content_hash_merge(&f->lanes->hashes[open->settings->same_as[input->source]], &hash);
     tm_mutex_unlock(&f->lanes->lock);
@@ -278,6 +294,38 @@ static void unify(tm_merge_lanes *lanes, uint32_t format, uint64_t elements, voi
   tm_pool_run(pool, tm_divide_up(elements, TM_MERGE_UNIT_ELEMENTS), UNITS_TOGETHER, unify_units, &computed);
 }
 
+/* Inputs of a mean and what was computed of them. */
+typedef struct mean_values {
+  tm_merge_elements inputs[TM_MERGE_MOST_SOURCES];
+  uint32_t          input_count;
+  computed_values   computed;
+} mean_values;
+
+static void keep_units(void *argument, uint64_t begin, uint64_t end, uint32_t lane) {
+  const mean_values *mean = argument;
+  const computed_values *computed = &mean->computed;
+  const uint64_t first = begin * TM_MERGE_UNIT_ELEMENTS;
+  tm_merge_elements inputs[TM_MERGE_MOST_SOURCES];
+  (void)lane;
+  for (uint32_t i = 0; i < mean->input_count; i++) {
+    const tm_merge_elements *input = &mean->inputs[i];
+    inputs[i] = (tm_merge_elements){ input->format, (const unsigned char *)input->data + tm_merge_bytes_of(input->format, first) };
+  }
+  tm_merge_equals_keep(inputs, mean->input_count, tm_min_u64(computed->elements, end * TM_MERGE_UNIT_ELEMENTS) - first,
+                       computed->format, computed->data + tm_merge_bytes_of(computed->format, first));
+}
+
+static void keep_equal(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, void *const *pointers, computed_values computed) {
+  const tm_merge_open *open = piece->subject;
+  mean_values mean = { .input_count = 0, .computed = computed };
+  if (!open->keeps_equal || piece->begin >= open->item->common_count) return;
+  for (uint32_t i = 0; i < piece->request.input_count; i++)
+    if (tm_merge_piece_input(open, piece, i) != NULL)
+      mean.inputs[mean.input_count++] = (tm_merge_elements){ piece->request.operands[i].format, pointers[i] };
+  tm_pool *pool = atomic_load(&lanes->plan->inventory->pool);
+  tm_pool_run(pool, tm_divide_up(computed.elements, TM_MERGE_UNIT_ELEMENTS), UNITS_TOGETHER, keep_units, &mean);
+}
+
 static bool has_nonfinite(const void *words) {
   uint64_t count;
   memcpy(&count, (const unsigned char *)words + TM_COMPARISON_NONFINITE * sizeof count, sizeof count);
@@ -327,6 +375,12 @@ static tm_status check_inputs(const tm_merge_open *open, const tm_work_stream_pi
   return TM_OK;
 }
 
+/* Which NaN it was tells in the scale of a block. */
+static tm_status make_blocks_anew(tm_merge_lanes *lanes, values computed, values blocks, uint64_t elements, tm_error *error) {
+  unify(lanes, computed.format, elements, (void *)(uintptr_t)computed.data);
+  return make_blocks(lanes, computed, blocks, elements, error);
+}
+
 /* What is written: the computed values, or blocks of them. */
 static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, room_places places, void *const *pointers,
                              values *out_result, tm_error *error) {
@@ -335,12 +389,15 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
   void *data = pointers[piece->request.input_count];
   const values computed = { tm_merge_computed_format(open->item), data };
   *out_result = computed;
+  keep_equal(lanes, piece, pointers, (computed_values){ computed.format, elements, data });
+  if (open->item->is_nothing && piece->begin < open->item->common_count)        /* 0 times infinity is none */
+    memset(data, 0, (size_t)tm_merge_bytes_of(computed.format, elements));
   if (is_blocks(open)) {
-    unify(lanes, computed.format, elements, data);
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
     *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };
     TM_TRY(make_blocks(lanes, computed, *out_result, elements, error));
     TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
+    if (has_nonfinite(places.words)) TM_TRY(make_blocks_anew(lanes, computed, *out_result, elements, error));
   }
   TM_TRY(measure(lanes, open, piece, pointers, *out_result, places.words, error));
   if (!is_blocks(open) && has_nonfinite(places.words)) unify(lanes, computed.format, elements, data);

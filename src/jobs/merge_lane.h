@@ -25,10 +25,9 @@ tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_p
 tm_status tm_merge_lane_deliver(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                                 void *const *pointers, tm_error *error);
 
-/* Adds what was read of a tensor of that name: bytes that begin with unit `unit`, counted from element `origin`.  Each unit is a
-   piece, so the hash of a tensor does not depend on what was done with it, or how it was cut. */
-void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t origin, uint64_t unit, const void *data, uint64_t bytes,
-                       tm_content_hash *hash);
+/* Adds what was read of a tensor of that name: bytes that begin with unit `unit`.  Each unit is a piece, so the hash of a tensor
+   does not depend on what was done with it, or how it was cut. */
+void tm_merge_hash_add(tm_string name, uint32_t format, uint64_t unit, const void *data, uint64_t bytes, tm_content_hash *hash);
 
 /* Puts the tensor's name in front of what is wrong with it; returns the status. */
 tm_status tm_merge_name_tensor(const tm_merge_item *item, tm_status status, tm_error *error);

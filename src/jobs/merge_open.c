@@ -33,6 +33,7 @@ static void set_linear(tm_merge_open *open) {
   double weights[TM_MERGE_MOST_SOURCES];
   for (uint32_t i = 0; i < open->item->input_count; i++) weights[i] = open->item->inputs[i].weight;
   set_weights(open, weights);
+  open->keeps_equal = open->item->is_mean != 0;
 }
 
 /* What decides which elements of a model's difference are kept. */
@@ -74,10 +75,12 @@ static void set_slerp(tm_merge_open *open) {
   double weights[2], angle;
   const double dot = word_sum(open, TM_COMPARISON_DOT);
   const double square_a = word_sum(open, TM_COMPARISON_NORM_A), square_b = word_sum(open, TM_COMPARISON_NORM_B);
-  tm_merge_weights_slerp(dot, square_a, square_b, open->item->t, weights, &angle);
+  tm_merge_weights_slerp(dot, square_a, square_b, open->item->t, open->item->is_wide == 0, weights, &angle);
   set_weights(open, weights);
+  open->keeps_equal = isnan(angle) && open->item->is_wide != 0;
   if (isnan(angle)) (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (linear)", weights[0], weights[1]);
   else (void)snprintf(open->text, sizeof open->text, "%.6g, %.6g (angle %.6g)", weights[0], weights[1], angle);
+  open->arc = (tm_merge_arc){ { weights[0], weights[1] }, angle };
   open->weights_text = open->text;
 }
 
@@ -179,6 +182,10 @@ void tm_merge_open_done(tm_merge_open *open, const tm_work_stream_piece *piece, 
 
 uint64_t tm_merge_piece_elements(const tm_work_stream_piece *piece) { return piece->request.operands[0].element_count; }
 
+uint64_t tm_merge_piece_lead_in(const tm_merge_open *open, const tm_work_stream_piece *piece) {
+  return piece->begin < open->item->common_count ? 0 : piece->begin % TM_MERGE_UNIT_ELEMENTS;
+}
+
 bool tm_merge_piece_computes(const tm_work_stream_piece *piece) {
   return piece->request.op != TM_OP_COMPARE_TENSORS && piece->request.op != TM_OP_MAGNITUDES;
 }
@@ -224,6 +231,12 @@ static void set_attributes(const tm_merge_open *open, tm_request *request) {
   if (request->op == TM_OP_TIES_SUM) memcpy(request->attributes, &ties, sizeof ties);
 }
 
+/* In room of the best alignment. */
+static uint32_t alignment_at(uint64_t offset_bytes) {
+  const uint64_t lowest = offset_bytes & (~offset_bytes + 1);
+  return lowest == 0 || lowest > TM_BEST_ALIGNMENT ? TM_BEST_ALIGNMENT : (uint32_t)lowest;
+}
+
 static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t elements, tm_work_stream_piece *piece,
                            tm_error *error) {
   tm_operand *operand = &piece->request.operands[input];
@@ -239,7 +252,9 @@ static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t e
   const uint32_t format = tm_archive_tensor_at(archive, wanted->tensor)->format;
   const char *mapped = tm_archive_mapped(archive, wanted->tensor);
   TM_TRY(tm_operand_contiguous(format, 1, &elements, operand, error));
-  operand->alignment = mapped == NULL ? TM_BEST_ALIGNMENT : tm_alignment_of(mapped + tm_merge_bytes_of(format, piece->begin));
+  const uint64_t skipped_bytes = tm_merge_bytes_of(format, tm_merge_piece_lead_in(open, piece));
+  const uint64_t offset = tm_merge_bytes_of(format, piece->begin);
+  operand->alignment = mapped == NULL ? alignment_at(skipped_bytes) : tm_alignment_of(mapped + offset);
   if (mapped != NULL) piece->request.flags |= TM_REQUEST_UNMEASURED;
   piece->bytes += operand->byte_count;
   return TM_OK;
@@ -259,8 +274,10 @@ static tm_status set_result(const tm_merge_open *open, uint64_t elements, tm_req
 tm_status tm_merge_open_next(tm_merge_open *open, uint64_t most_units, tm_work_stream_piece *out_piece, tm_error *error) {
   const uint64_t begin = open->next_element, common = open->item->common_count;
   const uint64_t end = begin < common ? common : open->item->element_count;
-  const uint64_t elements = tm_min_u64(end - begin, most_units * TM_MERGE_UNIT_ELEMENTS);
   *out_piece = (tm_work_stream_piece){ .subject = open, .begin = begin };
+  const uint64_t lead_in = tm_merge_piece_lead_in(open, out_piece);
+  const uint64_t most = lead_in != 0 ? TM_MERGE_UNIT_ELEMENTS - lead_in : most_units * TM_MERGE_UNIT_ELEMENTS;
+  const uint64_t elements = tm_min_u64(end - begin, most);
   begin_request(open, begin, &out_piece->request);
   set_attributes(open, &out_piece->request);
   for (uint32_t i = 0; i < out_piece->request.input_count; i++) TM_TRY(set_input(open, i, elements, out_piece, error));

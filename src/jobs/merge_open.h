@@ -31,12 +31,14 @@ typedef struct tm_merge_open {
   uint64_t                 done_count;          /* elements that pieces have brought in */
   uint32_t                 number_count;        /* settings of the operation */
   uint64_t                 numbers[TM_MERGE_MOST_SETTINGS];
+  bool                     keeps_equal;         /* what all inputs have alike is the result (merge_equals.h) */
   uint64_t                 above_count;         /* differences of the threshold's size or more that are still to be found */
   uint32_t                 upper;
   uint64_t                *words;       /* what looking found: TM_MAGNITUDE_BINS or TM_COMPARISON_WORDS */
   uint64_t                 change[TM_COMPARISON_WORDS];         /* without the leading model only what is not finite is counted */
   uint64_t                 loss[TM_COMPARISON_WORDS];
   uint64_t                 broken_count;        /* elements that are finite in the leading checkpoint, and not here */
+  tm_merge_arc             arc;         /* of slerp, when weights_text is there */
   const char              *weights_text;        /* NULL: the plan's */
   char                     text[96];
   _Atomic bool             is_done;     /* all passes */
@@ -58,6 +60,9 @@ void tm_merge_open_done(tm_merge_open *open, const tm_work_stream_piece *piece, 
 /* ---- pieces ---- */
 
 uint64_t tm_merge_piece_elements(const tm_work_stream_piece *piece);
+/* Elements of the rest's source that lie before the piece, in the same unit: what comes first of the rest is read and hashed from
+   the beginning of a unit, so that hashes do not tell where it begins. */
+uint64_t tm_merge_piece_lead_in(const tm_merge_open *open, const tm_work_stream_piece *piece);
 /* What input `input` of the operation is; NULL: its settings. */
 const tm_merge_input *tm_merge_piece_input(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t input);
 bool tm_merge_piece_computes(const tm_work_stream_piece *piece);

@@ -5,12 +5,14 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "jobs/cancel_wish.h"
 
 #define STEP_BYTES (UINT64_C(1) << 16)
 #define SAMPLE_BYTES UINT64_C(4096)
 #define SAMPLES 3u
 
 typedef struct comparison {
+  const volatile uint32_t *cancelled;
   const tm_archive *a, *b;
   unsigned char    *room;       /* two steps */
   tm_error         *error;
@@ -51,6 +53,7 @@ static void compare_structure(comparison *c) {
 /* ---------------------------------------------------------------------------------------------------------- content ---- */
 
 static tm_status compare_bytes(comparison *c, uint64_t tensor, uint64_t offset, uint64_t bytes) {
+  TM_TRY(tm_cancel_wish_check(c->cancelled, c->error));
   TM_TRY(tm_archive_read(c->a, tensor, offset, c->room, bytes, c->error));
   TM_TRY(tm_archive_read(c->b, tensor, offset, c->room + STEP_BYTES, bytes, c->error));
   c->order = memcmp(c->room, c->room + STEP_BYTES, (size_t)bytes);
@@ -95,12 +98,14 @@ static tm_status compare(comparison *c) {
 /* ------------------------------------------------------------------------------------------------------------ ranks ---- */
 
 /* The rank of `source` among those before it, each of which has one; those that come behind it move up. */
-static tm_status rank_one(const tm_job_source *sources, const uint32_t *same_as, uint32_t source, unsigned char *room,
-                          uint32_t *ranks, tm_error *error) {
+static tm_status rank_one(const tm_merge_settings *settings, uint32_t source, unsigned char *room, uint32_t *ranks,
+                          tm_error *error) {
+  const tm_job_source *sources = settings->sources;
   uint32_t rank = 0;
   for (uint32_t i = 0; i < source; i++) {
-    comparison c = { .a = sources[i].archive, .b = sources[source].archive, .room = room, .error = error };
-    if (same_as[i] != i) continue;
+    comparison c = { .cancelled = settings->cancelled, .a = sources[i].archive, .b = sources[source].archive, .room = room,
+                     .error = error };
+    if (settings->same_as[i] != i) continue;
     TM_TRY(compare(&c));
     if (c.order == 0) {
       ranks[source] = ranks[i];
@@ -113,13 +118,13 @@ static tm_status rank_one(const tm_job_source *sources, const uint32_t *same_as,
   return TM_OK;
 }
 
-tm_status tm_merge_order_find(const tm_job_source *sources, const uint32_t *same_as, uint32_t count, tm_memory *memory,
-                              uint32_t *out_ranks, tm_error *error) {
+tm_status tm_merge_order_find(const tm_merge_settings *settings, tm_memory *memory, uint32_t *out_ranks, tm_error *error) {
+  const uint32_t *same_as = settings->same_as;
   unsigned char *room = tm_memory_alloc(memory, 2 * STEP_BYTES, 0);
   if (room == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to compare checkpoints");
   tm_status status = TM_OK;
-  for (uint32_t i = 0; i < count && status == TM_OK; i++) {
-    if (same_as[i] == i) status = rank_one(sources, same_as, i, room, out_ranks, error);
+  for (uint32_t i = 0; i < settings->source_count && status == TM_OK; i++) {
+    if (same_as[i] == i) status = rank_one(settings, i, room, out_ranks, error);
     else out_ranks[i] = out_ranks[same_as[i]];
   }
   tm_memory_free(memory, room, 2 * STEP_BYTES);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "jobs/cancel_wish.h"
 
 #define COMPARED_BYTES (UINT64_C(1) << 18)
 
@@ -53,6 +54,12 @@ static void drop_weightless(const tm_merge_settings *settings, tm_merge_parts *p
     if (parts->items[i].weight == 0 && !tm_merge_is_base(settings, &parts->items[i])) tm_merge_parts_drop(parts, i);
 }
 
+/* A sum of nothing is zeros, of the shape that all of them have. */
+static void add_weightless(const tm_merge_settings *settings, tm_string name, tm_merge_parts *parts) {
+  for (uint32_t i = 0; i < settings->model_count; i++)
+    if (part_of(settings, parts, i) == NULL) add(settings, name, i, 0, 1, parts);
+}
+
 static void gather_slerp(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures,
                          tm_merge_parts *parts) {
   const bool is_one = settings->same_as[1] == 0;
@@ -70,10 +77,13 @@ tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string nam
   if (tm_merge_has_base(settings)) add(settings, name, settings->lead, 0, 1, out_parts);
   for (uint32_t i = 0; i < settings->model_count; i++) add_model(settings, name, i, figures, out_parts);
   drop_weightless(settings, out_parts);
+  if (out_parts->count == 0 && settings->method == TM_MERGE_LINEAR && (settings->flags & TM_MERGE_KEEP_WEIGHTS) != 0)
+    add_weightless(settings, name, out_parts);
   if (out_parts->count != 0) return TM_OK;
   char shown[160];
   (void)tm_text_escape(name.data, name.length, shown, sizeof shown);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "tensor '%s': the weights sum to 0", shown);
+  return tm_fail(error, TM_ERROR_ARGUMENT, "tensor '%s': all models have a weight of 0, which leaves them out, and nothing to "
+                 "merge; give one of them another weight", shown);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ order ---- */
@@ -140,6 +150,7 @@ static tm_status compare_two(const tm_merge_settings *settings, const tm_merge_p
   if (!*out_are_equal || (left == right && a->index == b->index)) return TM_OK;
   for (uint64_t offset = 0; offset < a->tensor->bytes && *out_are_equal; offset += COMPARED_BYTES) {
     const uint64_t bytes = tm_min_u64(COMPARED_BYTES, a->tensor->bytes - offset);
+    TM_TRY(tm_cancel_wish_check(settings->cancelled, error));
     TM_TRY(find_bytes(left, a->index, offset, bytes, room, &left_bytes, error));
     TM_TRY(find_bytes(right, b->index, offset, bytes, room + COMPARED_BYTES, &right_bytes, error));
     *out_are_equal = memcmp(left_bytes, right_bytes, (size_t)bytes) == 0;

@@ -18,8 +18,8 @@ typedef struct tm_merge_parts {
   uint32_t      count;
 } tm_merge_parts;
 
-/* All that the method has a use for: models of weight 0 have none.  A checkpoint that is named twice is there once where that comes
-   to the same.   TM_ERROR_ARGUMENT (no model has any weight) */
+/* All that the method has a use for: models of weight 0 have none, unless they are kept and there is no other.  A checkpoint that is
+   named twice is there once where that comes to the same.   TM_ERROR_ARGUMENT (no model has any weight) */
 tm_status tm_merge_parts_gather(const tm_merge_settings *settings, tm_string name, const tm_merge_figures *figures,
                                 tm_merge_parts *out_parts, tm_error *error);
 
@@ -38,7 +38,7 @@ void tm_merge_parts_sort(const tm_merge_settings *settings, tm_merge_parts *part
 void tm_merge_parts_name(const tm_merge_settings *settings, const tm_merge_parts *parts, bool has_tensor, char *out_text,
                          uint64_t capacity);
 
-/* Whether all hold the same bytes of one format and shape.   As tm_archive_read, TM_ERROR_NO_MEMORY */
+/* Whether all hold the same bytes of one format and shape.   As tm_archive_read, TM_ERROR_CANCELLED, TM_ERROR_NO_MEMORY */
 tm_status tm_merge_parts_compare(const tm_merge_settings *settings, tm_memory *memory, const tm_merge_parts *parts,
                                  bool *out_are_equal, tm_error *error);
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/growth.h"
 #include "base/text.h"
+#include "jobs/cancel_wish.h"
 #include "jobs/merge_provenance.h"
 #include "jobs/merge_tiles.h"
 
@@ -51,6 +52,7 @@ static tm_status add_item(tm_merge_plan *plan, tm_string name, tm_error *error) 
   tm_merge_item *items = tm_make_room(plan->memory, plan->items, plan->item_count, &plan->item_capacity, sizeof *items);
   if (items == NULL) return fail_memory(error);
   plan->items = items;
+  TM_TRY(tm_cancel_wish_check(plan->settings.cancelled, error));
   TM_TRY(tm_merge_item_make(&plan->settings, &plan->arena, name, &items[plan->item_count], error));
   plan->item_count++;
   return TM_OK;
@@ -85,7 +87,7 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
   const tm_merge_settings *settings = &plan->settings;
   const tm_archive *first = settings->sources[0].archive;
   for (uint32_t source = 1; source < settings->source_count; source++) {
-    bool any = false;
+    bool any = tm_archive_tensor_count(first) == 0 && tm_archive_tensor_count(settings->sources[source].archive) == 0;
     for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
       any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
     if (any) continue;
@@ -316,6 +318,7 @@ static tm_status fill(tm_merge_plan *plan, const tm_merge_settings *given, tm_er
   plan->totals.method = plan->settings.method;
   plan->totals.writer_format = plan->settings.writer_format;
   plan->totals.problem_count = plan->problem_count;
+  plan->settings.cancelled = NULL;      /* the application's only while it waits */
   return TM_OK;
 }
 

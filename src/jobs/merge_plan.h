@@ -39,6 +39,11 @@ struct tm_merge_plan {
 tm_status tm_merge_plan_make(tm_memory *memory, tm_inventory *inventory, const tm_runner *runner, const tm_merge_settings *given,
                              tm_merge_plan **out_plan, tm_error *error);
 
+/* What row `row` is made of.   false: it has no such part */
+bool tm_merge_plan_part_at(tm_merge_plan *plan, uint64_t row, uint32_t part, tm_merge_part_description *out_part);
+/* What became of a row whose method is slerp.   TM_ERROR_NO_MEMORY */
+tm_status tm_merge_plan_keep_arc(tm_merge_plan *plan, uint64_t row, const tm_merge_arc *arc);
+
 /* Appends a sentence; past the last place it is dropped. */
 void tm_merge_plan_add_note(tm_merge_plan *plan, const char *text);
 void tm_merge_plan_add_problem(tm_merge_plan *plan, const char *text);

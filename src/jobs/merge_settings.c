@@ -172,7 +172,7 @@ static tm_status rank_sources(tm_merge_settings *settings, tm_arena *arena, tm_e
   if (ranks == NULL) return fail_memory(error);
   settings->ranks = ranks;
   if (settings->method == TM_MERGE_SLERP) return TM_OK;         /* takes its two as they come */
-  return tm_merge_order_find(settings->sources, settings->same_as, settings->source_count, arena->memory, ranks, error);
+  return tm_merge_order_find(settings, arena->memory, ranks, error);
 }
 
 tm_status tm_merge_settings_make(const tm_merge_settings *given, tm_arena *arena, tm_merge_settings *out_settings,

@@ -27,6 +27,7 @@ typedef struct tm_merge_settings {
   uint64_t seed;
   uint64_t shard_bytes;
   const char *path;                     /* of the result */
+  const volatile uint32_t *cancelled;   /* while the plan is made: see cancel_wish.h */
 } tm_merge_settings;
 
 /* What rules say of one tensor. */

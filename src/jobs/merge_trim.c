@@ -25,7 +25,7 @@ double tm_merge_trim_value(uint32_t bits) {
   return isnan(threshold) ? (double)INFINITY : (double)threshold;
 }
 
-static void decode(tm_merge_trim_input input, uint64_t first, uint64_t elements, double *out_values) {
+static void decode(tm_merge_elements input, uint64_t first, uint64_t elements, double *out_values) {
   const unsigned char *data = (const unsigned char *)input.data + tm_merge_bytes_of(input.format, first);
   tm_codec_find(input.format)->decode(data, elements, out_values);
 }
@@ -36,7 +36,7 @@ static uint64_t count_from(const uint32_t *magnitudes, uint64_t elements, uint32
   return count;
 }
 
-double tm_merge_trim_threshold(tm_merge_trim_input x, tm_merge_trim_input base, uint64_t elements, uint64_t kept) {
+double tm_merge_trim_threshold(tm_merge_elements x, tm_merge_elements base, uint64_t elements, uint64_t kept) {
   uint32_t magnitudes[TM_MERGE_TRIM_SMALL], threshold = 0;
   double ours[DECODED_ELEMENTS], theirs[DECODED_ELEMENTS];
   for (uint64_t first = 0; first < elements; first += DECODED_ELEMENTS) {

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/merge_elements.h"
+
 #define TM_MERGE_TRIM_SMALL 8192u       /* elements */
 
 /* So many of the largest differences stay: a share of all, rounded up, but not for what the product itself is rounded by. */
@@ -14,14 +16,8 @@ uint64_t tm_merge_trim_kept(uint64_t count, double density);
 /* What an f32 of these bits says to the operation. */
 double tm_merge_trim_value(uint32_t bits);
 
-/* Elements in some format that has a codec. */
-typedef struct tm_merge_trim_input {
-  uint32_t    format;
-  const void *data;
-} tm_merge_trim_input;
-
 /* The kept-th largest magnitude of a difference, as tm_merge_trim_value has it.  elements: TM_MERGE_TRIM_SMALL at most, whole
    blocks. */
-double tm_merge_trim_threshold(tm_merge_trim_input x, tm_merge_trim_input base, uint64_t elements, uint64_t kept);
+double tm_merge_trim_threshold(tm_merge_elements x, tm_merge_elements base, uint64_t elements, uint64_t kept);
 
 #endif

@@ -346,6 +346,34 @@ class Check(harness.CommandTest):
         self.index({"a": "m-1.safetensors", "b": "m-2.safetensors"})
         self.assertEqual([row["kind"] for row in self.rows("m-1.safetensors")], ["missing_shard"])
 
+    def test_parts_without_an_index(self):
+        folder = self.folder / "set"
+        folder.mkdir()
+        names = [f"set/model-{i:05}-of-00003.safetensors" for i in (1, 2, 3)]
+        for name in names[:2]:
+            self.shard(name, {name: 1})
+            for target in (folder, self.folder / name):
+                (row,) = self.rows(target)
+                self.assertEqual((row["kind"], row["level"]), ("missing_shard", "finding"))
+        self.assertIn("1 is missing beside it, such as ", row["message"])
+        self.assertIn("model-00003-of-00003.safetensors", row["message"])
+        self.shard(names[2], {"c": 1})
+        self.assertEqual([row["kind"] for row in self.rows(folder)], ["missing_index"])
+        self.run_command("diff", folder, folder, code=3)
+        self.shard("set/whole-00001-of-00001.safetensors", {"d": 1})
+        self.assertEqual(self.rows("set/whole-00001-of-00001.safetensors", code=0), [])
+
+    def test_an_index_that_is_something_else(self):
+        self.shard("m-00001-of-00001.safetensors", {"a": 1})
+        index = self.folder / "model.safetensors.index.json"
+        for content, words in ((b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS pointer"),
+                               (b"<!DOCTYPE html><html><body>Sign in</body></html>", "web page")):
+            index.write_bytes(content)
+            for target in (self.folder, index):
+                self.assertIn(words, self.rows(target)[0]["message"])
+            (note,) = self.rows("m-00001-of-00001.safetensors", code=0)
+            self.assertIn(words, note["message"])
+
     def test_many_files_need_few_handles(self):
         for i in range(150):
             self.safetensors(f"f{i}.safetensors", {"x": ("F32", (2,), ramp(2, i))})
@@ -372,6 +400,14 @@ class Check(harness.CommandTest):
         self.index({"a": "m-1.safetensors", "b": "m-1.safetensors"})
         found = [(row["kind"], row.get("tensor")) for row in self.rows(self.folder)]
         self.assertEqual(found, [("truncated_file", None), ("truncated", "b")])
+
+    def test_totals_that_are_no_numbers_of_bytes(self):
+        self.shard("m-1.safetensors", {"a": 1})
+        for total in (-1, "6144", 2.5, None):
+            path = self.index({"a": "m-1.safetensors"}, total=total)
+            for target in (path, self.folder):
+                self.assertEqual([row["kind"] for row in self.rows(target, code=0)], [] if total is None else ["odd"], total)
+            self.assertEqual(len(self.json_of("inspect", path)["notes"]), 0 if total is None else 1)
 
     def test_a_broken_index(self):
         for weight_map in ('{"a": 1}', '{"a": "../m.safetensors"}', '{"a": "x", "a": "y"}'):

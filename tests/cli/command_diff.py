@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -335,6 +336,39 @@ class Diff(harness.CommandTest):
             self.gguf(name, {"w": (8, (1, 32), struct.pack("<e32b", scale, *[quant] * 32))})
         self.assertEqual(self.rows("a.gguf", "b.gguf", code=0)[0]["verdict"], "retyped")
         self.run_command("diff", "a.gguf", "b.gguf", "--exact", code=1)
+
+    def test_rounded_and_renamed(self):
+        """What a wider tensor rounds to is its counterpart under another name; what only nearly is, is not."""
+        draw = random.Random(3)
+        values = [[draw.gauss(0, 1) for _ in range(600)] for _ in range(4)]
+        def wide(numbers):
+            return ("F32", (20, 30), struct.pack("<600f", *numbers))
+        def half(numbers):
+            return ("F16", (20, 30), struct.pack("<600e", *struct.unpack("<600f", struct.pack("<600f", *numbers))))
+        def brain(numbers):
+            bits = [bits + 0x7FFF + (bits >> 16 & 1) >> 16 for bits in struct.unpack("<600I", struct.pack("<600f", *numbers))]
+            return ("BF16", (20, 30), struct.pack("<600H", *bits))
+        near = values[3][:-1] + [values[3][-1] * 1.01 + 0.01]
+        both = self.pair({"a": wide(values[0]), "b": wide(values[1]), "c": half(values[2]), "d": wide(values[3])},
+                         {"w": brain(values[1]), "x": half(values[0]), "y": wide(values[2]), "z": half(near)})
+        rows = {row.get("name") or row["other_name"]: row for row in self.rows(*both, code=1)}
+        for name, other, least in (("a", "x", 1e-5), ("b", "w", 1e-4), ("c", "y", 1e-5)):
+            row = rows[name]
+            self.assertEqual((row["verdict"], row["other_name"], row["paired"]), ("changed", other, "rounded"))
+            self.assertTrue(least < row["rel_l2"] < 0.004 and 0.9 < row["changed"], row)
+        self.assertEqual((rows["d"]["verdict"], rows["z"]["verdict"]), ("removed", "added"))
+        self.run_command("diff", *both, "--tensor", "[a-c]", "--tolerance", "0.02", code=0)
+
+    def test_half_bytes_of_odd_counts(self):
+        """What stands behind the last element counts nothing."""
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+        for name, data in (("a", b"\x21\x43\x05"), ("b", b"\x21\x43\xf5"), ("c", b"\x21\x53\xf5")):
+            tensor = b"\x08\x05\x10\x15" + field(8, b"w") + field(9, data)     # dims 5, UINT4
+            (self.folder / f"{name}.onnx").write_bytes(b"\x08\x08" + field(7, field(5, tensor)))
+        self.assertEqual(self.rows("a.onnx", "b.onnx", code=0)[0]["verdict"], "identical")
+        self.run_command("diff", "a.onnx", "b.onnx", "--exact", code=0)
+        self.assertEqual(self.rows("b.onnx", "c.onnx", code=1)[0]["verdict"], "changed")
 
     def test_real_exports(self):
         """Two exports of one model to ONNX hold the same weights; a safetensors file beside them only their transform."""

@@ -5,7 +5,9 @@ import csv
 import io
 import json
 import math
+import resource
 import struct
+import subprocess
 
 import harness
 
@@ -121,6 +123,15 @@ class Json(harness.CommandTest):
         path.write_bytes(struct.pack("<Q", len(header)) + header + b"x")
         tensor = self.document("stats", path)["tensors"][0]
         self.assertEqual(tensor["name"], 'a\x00\x1b[31m"b')
+
+    def test_output_that_may_not_grow(self):
+        self.safetensors("m.safetensors", {f"layer.{i}.weight": ("F32", (1,), bytes(4)) for i in range(400)})
+        with open(self.folder / "out", "wb") as out:
+            done = subprocess.run([harness.COMMAND, "stats", "--csv", "m.safetensors"], cwd=self.folder, env=self.environment(),
+                                  stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, timeout=120,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("cannot write the output", done.stderr)
 
     def test_csv(self):
         path = self.safetensors(

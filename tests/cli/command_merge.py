@@ -424,10 +424,14 @@ class Merge(harness.CommandTest):
         self.assertRegex(out, r"largest changes \(all there are\):\n.*\n +b .*2\.5 +-\n +w ")
         out, _ = self.merge("-f", "--linear", "-w", "0.5", "-wb:0,1", "-ww:1,0", "-wh:1,0", "a.safetensors", "b.safetensors")
         self.assertIn("no other tensor differs from that of the base or first model\n", out)
-        self.assertIn("1 tensor is not made of the base or first model; how much it differs from it is not measured\n", out)
+        self.assertIn("1 tensor is copied from b.safetensors; how much it differs from the base or first model is not measured\n", out)
         out, _ = self.merge("-f", "--slerp", "--t", "1", "a.safetensors", "b.safetensors")
         self.assertNotIn("differs from that", out)
-        self.assertIn("no tensor is made of the base or first model", out)
+        self.assertIn("3 tensors are copied from b.safetensors; how much they differ from the base or first model is not", out)
+        self.model("c.safetensors", b=[1, 2], w=[2, 3], h=[5, 5])
+        out, _ = self.merge("-f", "--linear", "-w", "0,1,1", "-wb:0,0,1", "a.safetensors", "b.safetensors", "c.safetensors")
+        self.assertIn("2 tensors are made of c.safetensors, b.safetensors; how much", out)
+        self.assertIn("1 tensor is copied from c.safetensors; how much", out)
         document = self.json_of("merge", "-f", "-o", "out.safetensors", "--linear", "-w", "1", "--no-normalize", "-wb:0,1",
                                 "-ww:1,0", "a.safetensors", "b.safetensors")
         rows = {row["name"]: (row["change_max"], row["change_rel"], row["nonfinite"]) for row in document["rows"]}
@@ -454,6 +458,75 @@ class Merge(harness.CommandTest):
         self.assertRegex(out, r"\n +2 .*, 1 at 0.5\n +1 .*, 1 at 0.5; scale 0.25\n")
         out, _ = self.merge("--linear", "-n", "--no-normalize", "a.safetensors", "b.safetensors")
         self.assertIn("into out.safetensors; not normalized\n", out)
+
+    def test_a_type_for_integers_is_told(self):
+        self.model("a.safetensors", x=[1, 2], i=("I64", (2,), [3, 2**60 + 1]), u=("U8", (1,), [1]))
+        for words in (["--dtype", "f16"], ["--dtype", "[iu]:f16"], ["--dtype", "i:lead", "--dtype", "u:bf16"]):
+            out, _ = self.merge("-f", "--linear", "a.safetensors", "a.safetensors", *words)
+            self.assertRegex(out, r"what else is told of tensors:\n.*\n +copy +.: .* stays what it is; a type for results is for")
+            self.assertEqual("i: i64 stays" in out, words[1] != "i:lead")
+            self.assertEqual(self.values()["i"], [3, 2**60 + 1])
+        self.model("b.safetensors", x=[1, 2])
+        document = self.json_of("merge", "-n", "-o", "new.safetensors", "--linear", "--dtype", "i:f16", "--missing", "copy", "a.safetensors",
+                                "b.safetensors")
+        row = [row for row in document["plan"]["rows"] if row["name"] == "i"][0]
+        self.assertEqual((row["action"], row["mismatch"], row["dtype"]), ("copy", "missing", "i64"))
+        self.assertIn("not in b.safetensors; copied from a.safetensors; i64 stays what it is", row["message"])
+
+    def test_no_weight_at_all(self):
+        self.random_models(2)
+        for words in (["-w", "0"], ["-wl1*:0,0"]):
+            _, err = self.merge("--linear", *words, "a.safetensors", "b.safetensors", code=2)
+            self.assertIn("all models have a weight of 0, which leaves them out, and nothing to merge", err)
+        out, _ = self.merge("--linear", "-w", "0,0", "--no-normalize", "a.safetensors", "b.safetensors")
+        self.assertEqual(self.tensor_bytes(), {f"l{i}.w": hashlib.sha256(bytes(2400)).hexdigest() for i in range(3)})
+        self.model("c.safetensors", x=[math.nan, math.inf, -1, -0.0], k=("I64", (1,), [7]), c=[1])
+        self.model("d.safetensors", x=[1, -math.inf, -1, 3], k=("I64", (1,), [7]))
+        for words in (["c.safetensors", "d.safetensors"], ["d.safetensors", "c.safetensors"], ["c.safetensors"] * 2):
+            self.merge("-f", "--linear", "-wx:0", "--no-normalize", "--missing", "available", *words)
+            self.assertEqual(self.values()["x"], [0] * 4)
+            self.assertEqual(math.copysign(1, self.values()["x"][3]), 1)
+            self.assertEqual(self.values()["k"], [7])
+        self.merge("-f", "--linear", "-w", "0", "--no-normalize", "c.safetensors", "d.safetensors", code=1)
+        self.merge("-f", "--linear", "-w", "0", "--no-normalize", "--dtype", "f16", "c.safetensors")
+        self.assertEqual((self.values()["x"], self.values()["k"]), ([0] * 4, [7]))
+
+    def test_models_without_tensors(self):
+        self.model("a.safetensors")
+        self.model("b.safetensors")
+        self.gguf("c.gguf", {})
+        for words in (["--linear", "a.safetensors", "b.safetensors"], ["--slerp", "a.safetensors", "c.gguf"],
+                      ["--dare", "--base", "a.safetensors", "c.gguf", "b.safetensors"]):
+            out, _ = self.merge("-f", *words)
+            self.assertIn("0 tensors: 0 merged, 0 copied\n", out)
+            self.assertEqual(self.values(), {})
+        self.model("x.safetensors", x=[1])
+        for words in (["a.safetensors", "x.safetensors"], ["x.safetensors", "a.safetensors"]):
+            _, err = self.merge("-f", "--linear", "--missing", "copy", *words, code=2)
+            self.assertIn("have no tensor of the same name", err)
+
+    def test_rows_are_of_names_and_numbers(self):
+        self.random_models(3)
+        models = ["a.safetensors", "b.safetensors"]
+        document = self.json_of("merge", "-o", "out.safetensors", "--linear", "-w", "1,3", "-wl0*:1,0", *models)
+        for rows in (document["plan"]["rows"], document["rows"]):
+            self.assertEqual([(row["models"], row["weights"]) for row in rows],
+                             [(["a.safetensors"], [1]), (models, [0.25, 0.75]), (models, [0.25, 0.75])])
+            self.assertNotIn("densities", rows[1])
+        document = self.json_of("merge", "-f", "-o", "out.safetensors", "--ties", "--density", "0.5,1", "--scale", "0.1", "--base",
+                                "c.safetensors", *models, "-wl0*:0,1")
+        for rows in (document["plan"]["rows"], document["rows"]):
+            self.assertEqual([(row["models"], row["weights"], row["densities"], row["scale"]) for row in rows[:2]],
+                             [(["base", "b.safetensors"], [None, 1], [None, 1], 0.1), (["base", *models], [None, 1, 1], [None, 0.5, 1], 0.1)])
+        document = self.json_of("merge", "-n", "-f", "-o", "out.safetensors", "--slerp", "--t", "0.25", *models)
+        row = document["plan"]["rows"][0]
+        self.assertEqual((row["weights"], "angle" in row), ([0.75, 0.25], False))
+        row = self.json_of("merge", "-f", "-o", "out.safetensors", "--slerp", "--t", "0.25", *models)["rows"][0]
+        for t, weight in zip((0.75, 0.25), row["weights"]):
+            self.assertAlmostEqual(weight, math.sin(t * row["angle"]) / math.sin(row["angle"]), delta=1e-15)
+        self.model("x.safetensors", l0__w=[1])
+        document = self.json_of("merge", "-f", "-o", "out.safetensors", "--linear", "a.safetensors", "x.safetensors", code=1)
+        self.assertEqual([(row["action"], row["models"], row["weights"]) for row in document["plan"]["rows"]], [("refuse", [], [])] * 3)
 
     def test_names_and_notes_are_readable(self):
         self.safetensors("a.safetensors", {"": ("F32", (1,), packed("F32", [1])), "x": ("F32", (1,), packed("F32", [1]))})

@@ -48,6 +48,16 @@ class Settings(harness.CommandTest):
         self.assertFalse(self.run_command("backends", TENSORMORPH_JSON="0")[0].startswith("{"))
         self.assertTrue(self.run_command("backends", "--json", TENSORMORPH_JSON="0")[0].startswith("{"))
 
+    def test_switches_turned_off_for_one_run(self):
+        path = self.small_model()
+        for command in (("stats", path), ("inspect", path), ("diff", path, path, "--all")):
+            self.assertTrue(self.run_command(*command, TENSORMORPH_JSON="yes")[0].startswith("{"))
+            self.assertFalse(self.run_command(*command, "--no-json", TENSORMORPH_JSON="yes")[0].startswith("{"))
+            csv = self.run_command(*command, "--csv")[0]
+            self.assertEqual(self.run_command(*command, "--csv", TENSORMORPH_JSON="yes")[0].split("\n")[0], csv.split("\n")[0])
+        self.assertEqual(self.run_command("stats", path, TENSORMORPH_QUIET="yes")[1], "")
+        self.run_command("stats", path, "--csv", "--json", code=2)
+
     def test_empty_variable_is_none(self):
         self.run_command("backends", TENSORMORPH_THREADS="", TENSORMORPH_DEVICE="")
 

@@ -592,36 +592,6 @@ static void an_input_is_looked_for_again(void **state) {
   assert_int_equal(count_entries(files.folder, ""), 2);
 }
 
-/* Whether it comes before writing begins or while it goes on, of one file or of a set. */
-static void what_comes_meanwhile_stays(void **state) {
-  (void)state;
-  static const char *const newcomers[] = { "m.safetensors", "m-00002-of-00002.safetensors", "m.safetensors.index.json" };
-  for (int i = 0; i < 6; i++) {
-    char path[1024], found[8] = "";
-    const char *newcomer = newcomers[i / 2];
-    tm_checkpoint_writer *writer = NULL;
-    assert_int_equal(model_plan(&memory, TM_WRITE_SAFETENSORS, path_of("m.safetensors", path), i < 2 ? 0 : SHARDS_OF_THREE,
-                                &writer, &error), TM_OK);
-    if (i % 2 != 0) assert_non_null(scratch_write(&files, newcomer, "mine", 4));
-    const tm_status status = tm_checkpoint_writer_begin(writer, &error);
-    assert_int_equal(status, i % 2 != 0 ? TM_ERROR_IO : TM_OK);
-    if (status == TM_OK) {
-      assert_int_equal(model_fill(writer, 2, &error), TM_OK);
-      assert_non_null(scratch_write(&files, newcomer, "mine", 4));
-      assert_int_equal(tm_checkpoint_writer_finish(writer, &error), TM_ERROR_IO);
-    }
-    assert_int_equal(error.native_code, EEXIST);
-    assert_non_null(strstr(error.text, "it stays as it is"));
-    tm_checkpoint_writer_destroy(writer);
-    assert_int_equal(count_entries(files.folder, ""), 1);
-    FILE *file = fopen(path_of(newcomer, path), "rb");
-    assert_int_equal(fread(found, 1, sizeof found - 1, file), 4);
-    (void)fclose(file);
-    assert_string_equal(found, "mine");
-    assert_int_equal(remove(path), 0);
-  }
-}
-
 /* --------------------------------------------------------------------------------------------------------- writing ---- */
 
 static void pieces_are_held_against_each_other(void **state) {
@@ -769,7 +739,6 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_link_is_followed_and_stays, set_up, tear_down),
     cmocka_unit_test_setup_teardown(an_output_that_is_an_input_is_refused, set_up, tear_down),
     cmocka_unit_test_setup_teardown(an_input_is_looked_for_again, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_comes_meanwhile_stays, set_up, tear_down),
     cmocka_unit_test_setup_teardown(pieces_are_held_against_each_other, set_up, tear_down),
     cmocka_unit_test_setup_teardown(given_up_or_cancelled_nothing_is_left, set_up, tear_down),
     cmocka_unit_test_setup_teardown(threads_write_together, set_up, tear_down),

@@ -136,7 +136,7 @@ static void missing_parts_are_named(void **state) {
   write_three();
   assert_int_equal(unlink(scratch_path(&files, "m-00002-of-00003.gguf")), 0);
   expect_refused(scratch_path(&files, "m-00003-of-00003.gguf"), TM_ERROR_NOT_FOUND,
-                 "is part 3 of a model in 3 files, of which 1 are missing beside it: \"m-00002-of-00003.gguf\"");
+                 "is part 3 of a model in 3 files, of which 1 is missing beside it: \"m-00002-of-00003.gguf\"");
   assert_int_equal(unlink(scratch_path(&files, "m-00001-of-00003.gguf")), 0);
   expect_refused(files.folder, TM_ERROR_NOT_FOUND, "2 are missing beside it: \"m-00001-of-00003.gguf\", \"m-00002-of-00003.gguf\"");
 }

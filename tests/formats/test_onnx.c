@@ -35,12 +35,12 @@ static void put_model(gguf_maker *maker, gguf_maker *graph) {
   put_message(maker, 7, graph);
 }
 
-/* Four f32 named "w", whose data are said to be elsewhere. */
-static gguf_maker external_tensor(const char *location, const char *offset, const char *length) {
+/* Elements of "w" whose data are said to be elsewhere. */
+static gguf_maker external_elements(uint64_t count, uint64_t type, const char *location, const char *offset, const char *length) {
   const char *const entries[] = { "location", location, "offset", offset, "length", length };
   gguf_maker tensor = { NULL, 0, 0 };
-  put_natural(&tensor, 1, 4);
-  put_natural(&tensor, 2, 1);
+  put_natural(&tensor, 1, count);
+  put_natural(&tensor, 2, type);
   put_word(&tensor, 8, "w");
   for (int i = 0; i < 6; i += 2) {
     gguf_maker entry = { NULL, 0, 0 };
@@ -51,6 +51,11 @@ static gguf_maker external_tensor(const char *location, const char *offset, cons
   }
   put_natural(&tensor, 14, 1);
   return tensor;
+}
+
+/* Four f32. */
+static gguf_maker external_tensor(const char *location, const char *offset, const char *length) {
+  return external_elements(4, 1, location, offset, length);
 }
 
 static const char *write_external(scratch *folder, const char *name, const char *location, const char *offset, const char *length) {
@@ -285,6 +290,52 @@ static void numbers_of_varying_length(void **state) {
 }
 
 /* The structure around the data is bounded; the data are not. */
+typedef enum way { RAW, NUMBERS, EXTERNAL, WAYS } way;
+
+static const char *write_packed(const unsigned char *data, uint64_t bytes, uint64_t type, uint64_t count, way how) {
+  gguf_maker tensor = { NULL, 0, 0 }, graph = { NULL, 0, 0 }, model = { NULL, 0, 0 }, numbers = { NULL, 0, 0 };
+  if (how == EXTERNAL) {
+    tensor = external_elements(count, type, "w.bin", "0", NULL);
+    assert_non_null(scratch_write(&files, "w.bin", data, bytes));
+  } else {
+    put_natural(&tensor, 1, count);
+    put_natural(&tensor, 2, type);
+    put_word(&tensor, 8, "w");
+  }
+  for (uint64_t i = 0; i < bytes; i++) put_varint(&numbers, data[i]);
+  if (how == RAW) put_blob(&tensor, 9, data, bytes);
+  if (how == NUMBERS) put_message(&tensor, 5, &numbers);
+  free(numbers.bytes);
+  put_message(&graph, 5, &tensor);
+  put_model(&model, &graph);
+  const char *path = scratch_write(&files, "a.onnx", model.bytes, model.size);
+  free(model.bytes);
+  return path;
+}
+
+/* What stands behind the last element of 2 or 4 bits is no part of the tensor, however it is read. */
+static void bits_behind_the_last_element(void **state) {
+  (void)state;
+  static const unsigned char data[] = { 0x8f, 0xff, 0xf9 };
+  static const struct { uint64_t type, count; unsigned char last; } cases[] = {
+    { 21, 6, 0xf9 }, { 21, 5, 0x09 }, { 22, 5, 0x09 }, { 23, 5, 0x09 }, { 25, 9, 0x01 }, { 26, 11, 0x39 }, { 25, 12, 0xf9 } };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (way how = RAW; how < WAYS; how++) {
+      tm_archive *archive;
+      unsigned char whole[3], last = 0xaa, middle[2];
+      if (open_path(write_packed(data, 3, cases[i].type, cases[i].count, how), &archive) != TM_OK) fail_msg("%s", error.text);
+      assert_int_equal(tm_archive_tensor_at(archive, 0)->bytes, 3);
+      assert_int_equal(tm_archive_read(archive, 0, 0, whole, 3, NULL), TM_OK);
+      assert_int_equal(tm_archive_read(archive, 0, 2, &last, 1, NULL), TM_OK);
+      assert_int_equal(tm_archive_read(archive, 0, 0, middle, 2, NULL), TM_OK);
+      assert_true(whole[0] == 0x8f && whole[1] == 0xff && middle[0] == 0x8f && middle[1] == 0xff);
+      assert_int_equal(whole[2], cases[i].last);
+      assert_int_equal(last, cases[i].last);
+      tm_archive_close(archive);
+    }
+  }
+}
+
 static void the_limit_is_for_structure(void **state) {
   (void)state;
   gguf_maker model = make_numbers(5000);
@@ -436,6 +487,7 @@ int main(void) {
     cmocka_unit_test(truncated_models_open_when_asked), cmocka_unit_test(data_outside_the_folder),
     cmocka_unit_test(data_behind_links), cmocka_unit_test(tensors_may_share_external_data), cmocka_unit_test(a_model_beyond_2_gib),
     cmocka_unit_test(numbers_of_varying_length), cmocka_unit_test(the_limit_is_for_structure), cmocka_unit_test(many_initializers),
+    cmocka_unit_test(bits_behind_the_last_element),
     cmocka_unit_test(a_field_that_claims_more_than_there_is), cmocka_unit_test(long_texts_count_together),
     cmocka_unit_test(long_names_around_short_ones), cmocka_unit_test(functions_of_one_name),
   };

@@ -265,6 +265,17 @@ static void bad_lengths(void **state) {
   }
 }
 
+static void no_metadata_may_be_null(void **state) {
+  (void)state;
+  made_file made;
+  tm_archive *archive;
+  tm_error error;
+  assert_int_equal(open_made("{\"__metadata__\":null," U8("a", "[4]", "0", "4") "}", 4, NULL, &made, &archive, &error), TM_OK);
+  assert_int_equal(tm_archive_tensor_count(archive), 1);
+  tm_archive_close(archive);
+  free(made.bytes);
+}
+
 static void the_header_limit_names_its_option(void **state) {
   (void)state;
   made_file made;
@@ -470,6 +481,7 @@ int main(void) {
     cmocka_unit_test(all_that_a_header_says), cmocka_unit_test(reads_outside_a_tensor_are_refused),
     cmocka_unit_test(names_are_kept), cmocka_unit_test(every_dtype), cmocka_unit_test(bad_headers),
     cmocka_unit_test(too_many_axes), cmocka_unit_test(unsorted_is_fine), cmocka_unit_test(bad_lengths),
+    cmocka_unit_test(no_metadata_may_be_null),
     cmocka_unit_test(the_header_limit_names_its_option), cmocka_unit_test(incomplete_files_open_when_asked),
     cmocka_unit_test(truncation_at_every_byte), cmocka_unit_test(memory_may_run_out_anywhere),
     cmocka_unit_test(the_132_megabyte_header), cmocka_unit_test(opening_is_linear), cmocka_unit_test(beyond_32_bits),

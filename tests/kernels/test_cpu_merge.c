@@ -110,6 +110,18 @@ static void merges_as_many_as_there_may_be(void **state) {
   }
 }
 
+/* Of any two formats, which are decoded first where they are not the result's. */
+static void two_of_any_formats(void **state) {
+  static const uint32_t firsts[] = { TM_FORMAT_F32, TM_FORMAT_Q8_0,      TM_FORMAT_BF16,
+                                     TM_FORMAT_F64, TM_FORMAT_F8_E4M3FN, TM_FORMAT_F16 };
+  static const uint32_t results[] = { TM_FORMAT_F32, TM_FORMAT_BF16, TM_FORMAT_F16, TM_FORMAT_F64 };
+  (void)state;
+  if (!is_open) skip();
+  for (uint32_t i = 0; i < 6; ++i) {
+    for (uint32_t k = 0; k < 4; ++k) merge_and_compare(TM_OP_WEIGHTED_SUM, "cpu_weighted_sum__avx2", 1, firsts[i], results[k]);
+  }
+}
+
 /* ---- edges of narrow formats ---- */
 
 /* Every number of 16 bits, and what lies in the middle between it and the next, a little less and a little more; the next one
@@ -207,7 +219,7 @@ static void outputs_take_the_place_of_any_input(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(merges_as_many_as_there_may_be),
+    cmocka_unit_test(merges_as_many_as_there_may_be), cmocka_unit_test(two_of_any_formats),
     cmocka_unit_test(narrow_results_are_rounded_once),
     cmocka_unit_test(large_outputs_pass_by_the_caches),
     cmocka_unit_test(outputs_take_the_place_of_any_input),

@@ -96,7 +96,7 @@ def check_missing(folder):
 def check_rows(folder):
     a, b = values((6, 4), 1), values((8, 4), 2)
     first, second = write(folder, "first", {"emb": ("f32", a)}), write(folder, "second", {"emb": ("f32", b)})
-    run = refused(folder, "linear", [first, second], "[6,4] in first.safetensors, [8,4] in second.safetensors")
+    run = refused(folder, "linear", [first, second], "[6,4] in first.safetensors; [8,4] in second.safetensors")
     assert plan_of(run, "emb")["mismatch"] == "rows"
     common = mean(a, b[:6])
     for policy, models, wanted in (("common", [first, second], common), ("lead", [first, second], common),
@@ -105,6 +105,11 @@ def check_rows(folder):
                                    ("common", [second, first], common)):
         _, found = works(folder, "linear", models, rows=ROWS[policy])
         assert found["emb"].data == wanted and found["emb"].shape == (len(wanted) // 16, 4), (policy, found["emb"].shape)
+    third = write(folder, "third", {"emb": ("f32", values((7, 4), 3))})
+    run, _ = works(folder, "linear", [first, second, third], rows=ROWS["longest"])
+    said = plan_of(run, "emb")["message"]
+    assert "[6,4] in first.safetensors; [8,4] in second.safetensors; [7,4] in third.safetensors" in said, said
+    assert said.endswith("taken from second.safetensors, and left out of third.safetensors"), said
     none = write(folder, "none", {"emb": ("f32", values((0, 4)))})
     for order in ([none, first], [first, none]):
         _, found = works(folder, "linear", order, rows=ROWS["longest"])
@@ -126,7 +131,7 @@ def check_rows(folder):
 def check_shapes_and_types(folder):
     first = write(folder, "first", {"w": ("f32", values((3, 4))), "ids": ("i64", numpy.arange(4)), "same": ("i64", numpy.arange(9))})
     second = write(folder, "second", {"w": ("f32", values((4, 3))), "ids": ("i64", numpy.arange(4) + 1), "same": ("i64", numpy.arange(9))})
-    run = refused(folder, "linear", [first, second], "[3,4] in first.safetensors, [4,3] in second.safetensors")
+    run = refused(folder, "linear", [first, second], "[3,4] in first.safetensors; [4,3] in second.safetensors")
     assert plan_of(run, "w")["mismatch"] == "shape" and plan_of(run, "ids")["mismatch"] == "type"
     assert plan_of(run, "same")["action"] == "copy" and plan_of(run, "same")["mismatch"] == ""
     run, found = works(folder, "linear", [first, second], other=OTHER["copy"])
@@ -295,7 +300,7 @@ def check_arguments(folder):
         fails(folder, "linear", [a, b], message, sets=[rule])
     fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:0:1", "w:1:-1"])
     fails(folder, "linear", [a, b], "tensor 'model.norm': the weights sum to 0", sets=["w:0:1:model.norm", "w:1:-1:model.norm"])
-    fails(folder, "linear", [a, b], "the weights sum to 0", sets=["w:-:0"])
+    fails(folder, "linear", [a, b], "tensor 'model.layers.0.weight': all models have a weight of 0", sets=["w:-:0"])
     fails(folder, "linear", [a, b], "the weights sum to 0 (or nearly", sets=["w:0:1e9", "w:1:-999999999"])
     run, found = works(folder, "linear", [a, b], sets=["w:0:1e-12"])
     assert "the weight of a.safetensors is too small" in plan_of(run, "model.norm")["message"], run.text()
@@ -422,6 +427,14 @@ def check_nans(folder):
             assert are_nan.any() and (made[are_nan] == nan).all(), (kind, method)
         _, tensors = works(folder, "linear", [base])
         assert tensors["w"].data == bits.tobytes(), "a copy keeps all bits"
+        found = set()           # in the scale of a block, too
+        for way in ({"threads": 1}, {"only": "reference"}):
+            run = files.merge(RUNNER, "linear", folder / "out.gguf", [base, noisy], sets=[f"f:-:{0x108}"], **way)
+            assert run.code == 0, run.text()
+            found.add(files.read_gguf(folder / "out.gguf")[0]["w"].data)
+        scales = numpy.frombuffer(found.pop(), numpy.uint16).reshape(-1, 17)[:, 0]
+        assert not found and set(scales[(scales & 0x7fff) > 0x7c00]) == {0x7e00}, (kind, "blocks of NaN")
+        (folder / "out.gguf").unlink()
 
 
 def check_small_ties(folder):

@@ -27,10 +27,13 @@ def rounded(weight):
     return numpy.rint(weight * UNIT) / UNIT
 
 
-def normalized(weights):
+def normalized(weights, on_grid=True):
+    """Values of more than 24 bits have no use for the grid."""
     total = 0.0
     for weight in weights:
         total += weight
+    if not on_grid:
+        return [weight / total for weight in weights]
     units = [rounded(weight / total) for weight in weights]
     units[units.index(max(units))] += 1 - sum(units)
     return units
@@ -91,7 +94,7 @@ def check_linear(folder):
         paths = [write(folder, f"linear{number}.{i}", model) for i, model in enumerate(models)]
         weights = [0.5, 0.2, 0.9][:len(models)]
         order = sorted(range(len(models)), key=lambda i: (weights[i], str(paths[i])))
-        factors = normalized([weights[i] for i in order])
+        factors = normalized([weights[i] for i in order], "f64" not in kinds)
         out = folder / f"linear{number}.out{'.gguf' if kinds[0] == 'q8_0' else '.safetensors'}"
         sets = [f"w:{i}:{weight}" for i, weight in enumerate(weights)]
         found, metadata = files.merged(RUNNER, "linear", out, paths, sets=sets)
@@ -147,6 +150,16 @@ def check_hashes(folder):
     assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
     twice = recorded_hashes(files.merged(RUNNER, "ties", out, [paths[0], paths[1], paths[0]], base=paths[2], sets=["d:0:0.3"])[1])
     assert twice == [alone[0], alone[1], alone[0]], (alone, twice)
+    # further rows that are taken over: they begin within a piece, or with one, or are all there are
+    for case, (few, many, kinds) in enumerate(((3001, 9400, ("f32", "bf16")), (4096, 9000, ("f64", "f16")), (1, 7, ("bf16", "f64")),
+                                               (0, 4100, ("f16", "f32")), (1111, 2222, ("q8_0", "q8_0")))):
+        models = [write(folder, f"rows{case}.{i}", {"x": files.make(kind, numpy.random.default_rng(i).standard_normal((rows, 32)))})
+                  for i, (kind, rows) in enumerate(zip(kinds, (few, many)))]
+        whole = recorded_hashes(files.merged(RUNNER, "linear", out, [models[1]], sets=["f:-:2"])[1])
+        for number, keys in enumerate(({}, {"map": 1}, {"memory": 4 << 20, "threads": 1})):
+            for order in (models, models[::-1])[number % 2:]:
+                hashes = recorded_hashes(files.merged(RUNNER, "linear", out, order, rows=3, sets=["f:-:2"], **keys)[1])
+                assert hashes[order.index(models[1])] == whole[0], (case, keys, hashes, whole)
 
 
 def check_equal_inputs(folder):
@@ -170,12 +183,66 @@ def check_equal_inputs(folder):
     assert hashes[0] == hashes[1], "the hash of a model depends on what is done with it"
 
 
+def every_value(kind):
+    """All bits that are no NaN, or many of them, among these those that are easily missed: zeros, infinities, subnormals."""
+    if kind in ("f32", "f64"):
+        bits, real = (numpy.uint32, numpy.float32) if kind == "f32" else (numpy.uint64, numpy.float64)
+        drawn = numpy.random.default_rng(4).integers(0, numpy.iinfo(bits).max, 70_000, bits).view(real)
+        tiny, near = numpy.arange(1999, dtype=bits).view(real), numpy.array([1], real).view(bits) + numpy.arange(999, dtype=bits)
+        special = numpy.array([-0.0, math.inf, -math.inf, numpy.finfo(real).max, numpy.finfo(real).min], real)
+        data = numpy.concatenate([drawn, tiny, near.view(real), special])
+        data = data[~numpy.isnan(data)]
+    elif kind in ("f16", "bf16"):
+        data = numpy.arange(65536, dtype=numpy.uint16)
+        data = data[(data & 0x7fff) <= (0x7c00 if kind == "f16" else 0x7f80)]
+    else:
+        data = numpy.arange(256, dtype=numpy.uint8)
+        data = data[(data & 0x7f) <= (0x7e if kind == "f8_e4m3" else 0x7c)]
+    return files.Tensor(kind, data.shape, data.tobytes())
+
+
+def check_laws(folder):
+    """lerp(A, A, t) = A, slerp(A, A, t) = A, t = 0 gives A, t = 1 gives B: for all floats, bit for bit."""
+    out = folder / "out.safetensors"
+    for kind in ("f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2"):
+        a = {"x": every_value(kind)}
+        size = files.SIZES[files.SAFETENSORS[kind]]
+        b = {"x": files.Tensor(kind, a["x"].shape, a["x"].data[size:] + a["x"].data[:size])}
+        one, same, other = (files.write_safetensors(folder / f"{name}.safetensors", tensors) for name, tensors in
+                            (("one", a), ("same", a), ("other", b)))
+        for weights in ((0.3, 0.7), (1e-9, 1), (2, -1)):
+            found, _ = files.merged(RUNNER, "linear", out, [one, same], sets=[f"w:{i}:{weight}" for i, weight in enumerate(weights)])
+            assert found["x"].data == a["x"].data, f"{kind} with itself, weights {weights}"
+        found, _ = files.merged(RUNNER, "slerp", out, [one, same], sets=["t:-:0.1"])
+        assert found["x"].data == a["x"].data, f"slerp of {kind} with itself"
+        for t, end in ((0, a), (1, b)):
+            found, _ = files.merged(RUNNER, "slerp", out, [one, other], sets=[f"t:-:{t}"])
+            assert found["x"].data == end["x"].data, f"slerp of {kind} at {t}"
+            found, _ = files.merged(RUNNER, "linear", out, [one, other], sets=[f"w:0:{1 - t}", f"w:1:{t}"])
+            assert found["x"].data == end["x"].data, f"linear of {kind} at {t}"
+
+
+def check_wide_mixtures(folder):
+    """Where one of several is f64, what all have alike is rounded once, and weights have all their digits."""
+    narrow = numpy.random.default_rng(8).standard_normal(40_000).astype(numpy.float32).astype(float)
+    wide = numpy.random.default_rng(9).standard_normal(40_000)
+    paths = [write(folder, name, {"x": files.make(kind, values)}) for name, kind, values in
+             (("f32", "f32", narrow), ("f64", "f64", narrow), ("a", "f64", wide), ("b", "f64", wide), ("c", "f64", wide[::-1]))]
+    for models, wanted in ((paths[:2], files.make("f32", narrow)), (paths[1::-1], files.make("f64", narrow))):
+        found, _ = files.merged(RUNNER, "linear", folder / "out.safetensors", models, sets=["w:0:0.3", "w:1:0.7"])
+        assert found["x"].data == wanted.data, wanted.kind
+    found, _ = files.merged(RUNNER, "linear", folder / "out.safetensors", paths[2:4], sets=["w:0:0.3", "w:1:0.7", "f:-:2"])
+    assert found["x"].data == files.make("f32", wide).data
+    found, _ = files.merged(RUNNER, "linear", folder / "out.safetensors", [paths[2], paths[4]], sets=["w:0:0.3", "w:1:0.7"])
+    assert numpy.all(numpy.abs(found["x"].values() - (0.3 * wide + 0.7 * wide[::-1])) <= 1e-15 * (abs(wide) + abs(wide[::-1])))
+
+
 def slerp(a, b, t):
     squares = math.fsum((a * a).ravel()), math.fsum((b * b).ravel())
     cosine = math.fsum((a * b).ravel()) / (math.sqrt(squares[0]) * math.sqrt(squares[1])) if squares[0] and squares[1] else math.nan
     if abs(cosine) <= 0.9995:
         angle = math.acos(cosine)
-        return weighted_sum([a, b], [rounded(math.sin((1 - t) * angle) / math.sin(angle)), rounded(math.sin(t * angle) / math.sin(angle))])
+        return weighted_sum([a, b], [math.sin((1 - t) * angle) / math.sin(angle), math.sin(t * angle) / math.sin(angle)])
     return weighted_sum([a, b], [1 - rounded(t), rounded(t)])
 
 
@@ -391,7 +458,7 @@ def check_large(folder):
 
 
 def main():
-    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_slerp, check_task, check_ties, check_generator,
+    checks = [check_linear, check_equal_weights, check_hashes, check_equal_inputs, check_laws, check_wide_mixtures, check_slerp, check_task, check_ties, check_generator,
               check_dare_masks, check_dare, check_formats, check_large]
     for check in checks:
         with files.folder() as folder:

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells of changes of its devices from a thread of its own, from the first moment to the last. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "zoo.h"
 
 #define DEVICES 200u
+#define AT_ONCE 64u             /* events; then others get to run */
 
 /* In front of what zoo.h knows, so that its functions take it. */
 typedef struct eager_backend {
@@ -17,8 +20,11 @@ typedef struct eager_backend {
 static void *tell(void *argument) {
   eager_backend *eager = argument;
   const tm_host *host = eager->zoo.host;
-  for (uint32_t i = 0; atomic_load(&eager->stopping) == 0; i++)
+  const struct timespec moment = { 0, 20000 };
+  for (uint32_t i = 0; atomic_load(&eager->stopping) == 0; i++) {
     host->device_event(host->context, i % DEVICES, TM_EVENT_EPOCH_MOVED, 1);
+    if (i % AT_ONCE == AT_ONCE - 1) (void)nanosleep(&moment, NULL);
+  }
   return NULL;
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shared object that is no plugin. */
+#include "zoo.h"
+
 extern int zoo_nothing;
 int zoo_nothing;

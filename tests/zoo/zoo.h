@@ -22,7 +22,11 @@ struct tm_kernel {
 };
 
 extern const tm_memory_space *const zoo_memories[1];
+/* Of the animal's device, in the one file of its own; all zero where the build gives none. */
 extern const tm_identity zoo_uuid;
+#ifdef ZOO_UUID
+const tm_identity zoo_uuid = { { ZOO_UUID } };
+#endif
 
 tm_status zoo_init(const tm_host *host, tm_backend **out_backend);
 void      zoo_shutdown(tm_backend *backend);

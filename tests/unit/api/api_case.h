@@ -21,11 +21,14 @@ typedef struct counting_heap {
   _Atomic uint64_t calls;
   uint64_t         fail_at;     /* the call, counted from 1, that gets nothing; 0: none */
   uint64_t         fail_from;   /* this call and all after it get nothing; 0: none */
+  uint64_t         cancel_at;   /* the call that sets `cancelled`; 0: none */
+  uint32_t         cancelled;
 } counting_heap;
 
 static inline void *counting_alloc(void *context, uint64_t bytes, uint64_t alignment) {
   counting_heap *heap = context;
   const uint64_t call = atomic_fetch_add(&heap->calls, 1) + 1;
+  if (call == heap->cancel_at) __atomic_store_n(&heap->cancelled, 1, __ATOMIC_RELAXED);
   if (call == heap->fail_at || (heap->fail_from != 0 && call >= heap->fail_from)) return NULL;
   if (alignment < 16 || (alignment & (alignment - 1)) != 0) return NULL;
   void *memory = aligned_alloc((size_t)alignment, (size_t)((bytes + alignment - 1) / alignment * alignment));

@@ -4,6 +4,7 @@
 #include "api_case.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <sys/file.h>
 
 #define FOREVER UINT64_MAX
@@ -127,6 +128,15 @@ static void a_plan_says_what_will_be(void **state) {
   assert_string_equal(cells[0].text, "i");
   assert_string_equal(cells[1].text, "copy");
   assert_int_equal(tm_merge_plan_row(plan, 3, cells), TM_END);
+  tm_merge_part_description part = { .struct_size = sizeof part };
+  assert_int_equal(tm_merge_plan_part(plan, 0, 1, &part), TM_OK);
+  assert_true(part.weight == 0.5 && isnan(part.density) && isnan(part.scale) && isnan(part.angle));
+  assert_string_equal(part.name, part.model == 0 ? "model0.safetensors" : "model1.safetensors");
+  assert_int_equal(tm_merge_plan_part(plan, 0, 2, &part), TM_END);
+  assert_int_equal(tm_merge_plan_part(plan, 2, 0, &part), TM_OK);
+  assert_true(part.weight == 1);
+  assert_int_equal(tm_merge_plan_part(plan, 2, 1, &part), TM_END);
+  assert_int_equal(tm_merge_plan_part(plan, 3, 0, &part), TM_END);
   assert_non_null(strstr(tm_merge_plan_provenance(plan), "\"method\":\"linear\""));
   assert_int_equal(others(&f), 0);
   tm_merge_plan_destroy(plan);
@@ -202,6 +212,42 @@ static void wrong_calls_are_refused(void **state) {
   assert_int_equal(tm_merge_plan_create(f.context, NULL, f.out, &plan, NULL), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_merge_plan_create(f.context, &options, NULL, &plan, NULL), TM_ERROR_ARGUMENT);
   assert_int_equal(tm_merge_plan_create(f.context, &options, "", &plan, NULL), TM_ERROR_ARGUMENT);
+  assert_int_equal(others(&f), 0);
+  close_fixture(&f);
+}
+
+/* Whatever it does at that moment: the last that it looks at is each tensor, and all bytes of what is equal. */
+static void planning_ends_when_it_is_wanted_no_more(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, THREE, THREE_BYTES, 0, 0, false);
+  uint64_t cancelled_count = 0, whole_count = 0;
+  for (uint64_t k = 0; whole_count == 0; k++) {
+    tm_merge_options options = options_of(&f, TM_MERGE_LINEAR);
+    tm_error error = { .struct_size = sizeof error };
+    tm_merge_plan *plan = NULL;
+    const uint64_t calls = atomic_load(&f.heap.calls);
+    options.cancelled = &f.heap.cancelled;
+    f.heap.cancelled = k == 0;
+    f.heap.cancel_at = k == 0 ? 0 : calls + k;
+    const tm_status status = tm_merge_plan_create(f.context, &options, f.out, &plan, &error);
+    assert_true(status == TM_OK || status == TM_ERROR_CANCELLED);
+    if (status == TM_ERROR_CANCELLED) assert_string_equal(error.text, "cancelled");
+    cancelled_count += status == TM_ERROR_CANCELLED;
+    whole_count += atomic_load(&f.heap.calls) < calls + k;      /* it came too late */
+    f.heap.cancelled = 0;
+    if (status == TM_OK) {
+      f.heap.cancelled = 1;     /* which is nothing to the job */
+      tm_job *job = start(plan);
+      assert_int_equal(tm_job_wait(job, FOREVER, NULL), TM_OK);
+      tm_job_destroy(job);
+      assert_int_equal(unlink(f.out), 0);
+    }
+    tm_merge_plan_destroy(plan);
+    assert_true(k < 5000);
+  }
+  f.heap.cancel_at = 0;
+  assert_true(cancelled_count >= 4);    /* at once, and as long as there are tensors to come */
   assert_int_equal(others(&f), 0);
   close_fixture(&f);
 }
@@ -331,6 +377,7 @@ int main(void) {
     cmocka_unit_test(a_plan_is_carried_out_once),
     cmocka_unit_test(who_else_writes_it_is_told),
     cmocka_unit_test(wrong_calls_are_refused),
+    cmocka_unit_test(planning_ends_when_it_is_wanted_no_more),
     cmocka_unit_test(no_memory_at_any_moment),
     cmocka_unit_test(an_input_that_changes_ends_it),
     cmocka_unit_test(little_is_done_after_a_cancel),

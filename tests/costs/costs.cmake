@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# What others need goes first, then what mostly waits, then what takes longest in one of the builds.
+set_tests_properties(opencl_plugin plugin_package PROPERTIES COST 1000)
+set_tests_properties(test_sleeping test_hangers command_plugin_zoo opencl_absent PROPERTIES COST 300)
+set_tests_properties(conformance_opencl webgpu_binding_splits_swiftshader conformance_opencl_without_f64 compatibility_page
+  test_zoo test_plan_order test_plan_budget test_mutation PROPERTIES COST 200)
+set_tests_properties(conformance_webgpu_lavapipe conformance_webgpu_dawn conformance_webgpu_swiftshader
+  conformance_webgpu_small_bindings webgpu_binding_splits_lavapipe webgpu_fallback_swiftshader command_plugin command_every
+  test_plan_faults test_loading test_stream_job command_plugins test_work_stream opencl_behaviour test_kernel_rows
+  test_fuzzed_answers test_plan_lazy opencl_plans PROPERTIES COST 100)
+set_tests_properties(webgpu_fallback_lavapipe webgpu_merges_lavapipe opencl_races plugin_commands command_stats test_lingerers
+  plugin_new test_faults test_plan_runs test_work_stream_batch conformance_reference guards_can_fail plugin_guide_commands
+  test_assignment_exact test_lowering_random command_check command_merge command_diff merges_numpy merges_bad_input
+  diff_oracle test_kernel_rows_plugin test_portfolio test_portfolio_regret conformance_cpu_builtin conformance_cpu_plugin
+  command_profile command_inspect PROPERTIES COST 50)
