@@ -13,6 +13,7 @@
 #include "bench.h"
 #include "chain.h"
 #include "fakes/fake_control.h"
+#include "fakes/idle_devices.h"
 
 #define ROUNDS 101u
 #define WARM_UP 80u
@@ -78,6 +79,7 @@ static bool measure(tm_context *context, const char *what, const char *backend, 
                                     .devices = names, .device_count = 1, .excluded_devices = others, .excluded_device_count = 1 };
   bench_chain chain = { .context = context, .node_count = nodes };
   double core[ROUNDS], inside[ROUNDS], reading[ROUNDS];
+  allow_idle_devices(context);
   if (!bench_chain_open(&chain, elements, &options)) return false;
   for (uint32_t i = 0; i < WARM_UP; i++)
     if (!bench_chain_run(&chain)) return false;

@@ -2,7 +2,8 @@
 /*
  * How long exact placement takes: layers of a transformer as an application would list them (a residual stream, masks and
  * positions read by every layer or by one, weights at home), a graph that no exact order fits, and the profiled graphs of
- * dnn-partitioning.  Each figure is processor time, the least of the rounds.
+ * dnn-partitioning.  Beside it all that planning does (whole_plan.h), where devices take turns and where they work at the same
+ * time.  Each figure is processor time, the least of the rounds.
  *   bench_planning [--rounds=N] [--devices=N] [--ops=ONLY_SO_MANY] (TM_TEST_DATA names the folder of the latter)
  */
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include "../tests/unit/solver/profiled_graph.h"
 #include "bench.h"
 #include "solver/assignment.h"
+#include "whole_plan.h"
 
 #define MOST_INPUTS 4u
 
@@ -194,6 +196,16 @@ static void print_row(const char *name, const tm_solver_problem *problem, uint32
          (unsigned long long)planned.table_entries, planned.width, 100 * gap, goal);
 }
 
+static bool print_whole(uint32_t ops, uint32_t rounds, const char *goal) {
+  static const char *const kinds[] = { "tm_plan_create, devices take turns", "tm_plan_create, devices at once" };
+  for (uint32_t i = 0; i < 2; i++) {
+    double ms;
+    if (!bench_whole_plan(ops, i != 0, rounds, &ms)) return false;
+    printf("%-38s %6u ops x 4 %9.2f ms%s\n", kinds[i], ops, ms, goal);
+  }
+  return true;
+}
+
 #define RANDOM_OPS 100000u
 
 static const char *const layer_names[] = { "layers", "layers with shared masks", "layers with shared masks that are made",
@@ -217,6 +229,7 @@ int main(int argc, char **argv) {
       print_row(layer_names[what], &maker.problem, rounds, sizes[i].goal);
       free_graph(&maker);
     }
+    if (!print_whole(sizes[i].ops, rounds, sizes[i].goal)) return 1;
   }
   if (only == 0 || only == RANDOM_OPS) {
     graph_maker maker;

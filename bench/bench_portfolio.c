@@ -121,7 +121,7 @@ static bool plan_list(const layered_graph *graph, tm_memory *memory, uint64_t *o
 
 static bool plan_all(const layered_graph *graph, const tm_assignment *additive, tm_memory *memory, uint64_t move_steps,
                      tm_portfolio *out_portfolio) {
-  const tm_portfolio_options options = { move_steps };
+  const tm_portfolio_options options = { .move_steps = move_steps };
   const tm_portfolio_seed seed = { "additive", additive->labels };
   return tm_portfolio_solve(&graph->problem, &seed, 1, &options, memory, out_portfolio, NULL) == TM_OK;
 }

@@ -47,11 +47,12 @@ tm_status tm_graph_state(tm_graph *graph, const char *name, const tm_operand *la
 /* After a run the state is `value`, of the state's format and dims.  Once a state; one that is not carried stays as it is. */
 tm_status tm_graph_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error);
 /* A view of the value's memory (reshape, slice, transpose), offset_bytes from its first element; it must stay inside.
-   layout as for tm_tensor_view. */
+   layout as for tm_tensor_view.  It begins at that element or behind it, also where strides are negative: a view of a reversed
+   view that is to begin before that one's first element is a view of the value itself. */
 tm_status tm_graph_view(tm_graph *graph, uint32_t value, const tm_operand *layout, uint64_t offset_bytes, uint32_t *out_value,
                         tm_error *error);
-/* An operation.  name: NULL, or unique among the nodes.  outputs: NULL for the usual formats, else output_count wanted ones as
-   for tm_op_infer; out_values: one number an output. */
+/* An operation; it is placed and run whether anybody needs what it makes or not.  name: NULL, or unique among the nodes.
+   outputs: NULL for the usual formats, else output_count wanted ones as for tm_op_infer; out_values: one number an output. */
 tm_status tm_graph_node(tm_graph *graph, const char *name, uint32_t op, const void *attributes, uint32_t attribute_bytes,
                         const uint32_t *inputs, uint32_t input_count, const tm_operand *outputs, uint32_t output_count,
                         uint32_t *out_values, tm_error *error);
@@ -264,7 +265,8 @@ typedef struct tm_plan_memory_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    bytes;                    /* that the plan takes there, states and copies of constants included */
+  uint64_t    bytes;                    /* that the plan takes there: its values, states, workspaces and copies of constants; the
+                                           application's own inputs, outputs and constants are not among them */
 } tm_plan_memory_description;
 /* TM_OK, TM_END past the last. */
 tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);
@@ -484,7 +486,7 @@ typedef struct tm_explained_memory {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    peak_bytes;               /* that values and workspaces take at once, copies of constants that stay included */
+  uint64_t    peak_bytes;               /* that the plan takes there, as tm_plan_memory_describe tells */
   uint64_t    max_bytes;                /* 0: no limit */
   uint64_t    ns_per_mib;               /* about what a run would save by another MiB; 0: there is enough */
 } tm_explained_memory;
@@ -508,7 +510,8 @@ typedef struct tm_rejected_plan {
   uint32_t    device;                   /* of "single-device" whose; else TM_ANY_DEVICE */
   const char *name;                     /* "heft", "cpop", "single-device", ... */
   const char *device_name;              /* "" if there is none */
-  uint64_t    total_ns;                 /* of a run, in the order that suits it best */
+  uint64_t    total_ns;                 /* of a run, in the order that suits it best, or where that would be less than the plan takes
+                                           in the one in which a thread can hand it out */
   uint64_t    sum_ns;
   uint64_t    copied_bytes;
   uint64_t    excess_bytes;             /* beyond the limit of memory */

@@ -5,6 +5,7 @@
 #include "api/plans.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "plugin/wake.h"
 #include "schedule/graph_explanation.h"
 #include "schedule/requirement_change.h"
 
@@ -13,22 +14,6 @@ _Static_assert(TM_NEVER_NS == TM_SOLVER_NEVER, "the same inside and outside");
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to explain a graph"); }
 
 /* ---- making ---- */
-
-tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_plan_explanation **out_explanation,
-                           tm_error *error) {
-  tm_context *context = graph->owner;
-  tm_plan_options known;
-  TM_TRY(tm_plan_options_read(options, &known, error));
-  const uint32_t device_count = context->inventory->device_count;
-  uint8_t *denied = tm_memory_calloc(&context->memory, device_count, 1);
-  if (denied == NULL) return no_memory(error);
-  tm_explanation_request request = { .memory = &context->memory, .graph = graph, .table = &context->placements };
-  tm_status status = tm_plan_options_deny(context, &known, denied, error);
-  request.policy = tm_plan_options_policy(context, &known, denied);
-  if (status == TM_OK) status = tm_graph_explanation_make(&request, out_explanation, error);
-  tm_memory_free(&context->memory, denied, device_count);
-  return status;
-}
 
 static void take_pins(const tm_plan *plan, tm_explained_pin *pins, uint32_t *order) {
   const tm_plan_program *program = &plan->program;
@@ -44,6 +29,61 @@ static void take_pins(const tm_plan *plan, tm_explained_pin *pins, uint32_t *ord
       .measured_count = step->measured_count,
     };
   }
+}
+
+static tm_status explain_placed(const tm_plan *plan, tm_plan_explanation **out_explanation, tm_error *error) {
+  tm_memory *memory = plan->memory;
+  const uint32_t node_count = plan->graph->node_count;
+  tm_explained_pin *pins = tm_memory_calloc(memory, node_count, sizeof *pins);
+  uint32_t *order = tm_memory_calloc(memory, node_count, sizeof *order);
+  tm_status status = pins == NULL || order == NULL ? no_memory(error) : TM_OK;
+  if (status == TM_OK) take_pins(plan, pins, order);
+  const tm_explanation_request request = {.memory = memory,
+                                          .graph = plan->graph,
+                                          .table = plan->runner.table,
+                                          .policy = plan->policy,
+                                          .pins = pins,
+                                          .order = order,
+                                          .state_memory = plan->program.state_memory,
+                                          .memory_count = plan->program.problem.solver.memory_count,
+                                          .budgets = plan->program.problem.solver.budgets,
+                                          .memory_bytes = plan->program.memory_bytes};
+  if (status == TM_OK) status = tm_graph_explanation_make(&request, out_explanation, error);
+  tm_memory_free(memory, pins, node_count * sizeof *pins);
+  tm_memory_free(memory, order, node_count * sizeof *order);
+  return status;
+}
+
+/* The plan that there would be, so that both say the same of what it takes, and whether there is one. */
+static tm_status explain_draft(tm_graph *graph, const tm_plan_policy *policy, tm_plan_explanation **out_explanation,
+                               tm_error *error) {
+  tm_context *context = graph->owner;
+  const tm_plan_request request = { .memory = &context->memory, .graph = graph, .runner = context->runner, .policy = *policy };
+  tm_plan *draft = tm_memory_calloc(&context->memory, 1, sizeof *draft);
+  if (draft == NULL) return no_memory(error);
+  (void)tm_inventory_wake_all(context->inventory, NULL);        /* every candidate is to say its word */
+  tm_status status = tm_plan_draft(draft, &request, error);
+  if (status == TM_OK) {
+    status = explain_placed(draft, out_explanation, error);
+    tm_plan_draft_deinit(draft);
+  }
+  tm_memory_free(&context->memory, draft, sizeof *draft);
+  return status;
+}
+
+tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_plan_explanation **out_explanation,
+                           tm_error *error) {
+  tm_context *context = graph->owner;
+  tm_plan_options known;
+  TM_TRY(tm_plan_options_read(options, &known, error));
+  const uint32_t device_count = context->inventory->device_count;
+  uint8_t *denied = tm_memory_calloc(&context->memory, device_count, 1);
+  if (denied == NULL) return no_memory(error);
+  tm_status status = tm_plan_options_deny(context, &known, denied, error);
+  const tm_plan_policy policy = tm_plan_options_policy(context, &known, denied);
+  if (status == TM_OK) status = explain_draft(graph, &policy, out_explanation, error);
+  tm_memory_free(&context->memory, denied, device_count);
+  return status;
 }
 
 static tm_status take_runs(const tm_plan *plan, tm_plan_explanation *explanation, tm_error *error) {
@@ -62,28 +102,11 @@ static tm_status take_runs(const tm_plan *plan, tm_plan_explanation *explanation
 }
 
 tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explanation, tm_error *error) {
-  tm_memory *memory = plan->memory;
-  const uint32_t node_count = plan->graph->node_count;
   if (!plan->program.was_made || plan->must_replace != 0)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan is no good any more; the next run places the graph anew");
-  tm_explained_pin *pins = tm_memory_calloc(memory, node_count, sizeof *pins);
-  uint32_t *order = tm_memory_calloc(memory, node_count, sizeof *order);
-  tm_status status = pins == NULL || order == NULL ? no_memory(error) : TM_OK;
-  if (status == TM_OK) take_pins(plan, pins, order);
-  const tm_explanation_request request = {.memory = memory,
-                                          .graph = plan->graph,
-                                          .table = plan->runner.table,
-                                          .policy = plan->policy,
-                                          .pins = pins,
-                                          .order = order,
-                                          .state_memory = plan->program.state_memory,
-                                          .budget_count = plan->program.problem.solver.memory_count,
-                                          .budgets = plan->program.problem.solver.budgets};
   tm_plan_explanation *explanation = NULL;
-  if (status == TM_OK) status = tm_graph_explanation_make(&request, &explanation, error);
-  tm_memory_free(memory, pins, node_count * sizeof *pins);
-  tm_memory_free(memory, order, node_count * sizeof *order);
-  if (status == TM_OK) status = take_runs(plan, explanation, error);
+  TM_TRY(explain_placed(plan, &explanation, error));
+  const tm_status status = take_runs(plan, explanation, error);
   if (status == TM_OK) *out_explanation = explanation;
   else tm_plan_explanation_destroy(explanation);
   return status;
@@ -98,11 +121,16 @@ static uint64_t least_measured_ns(const tm_plan_explanation *explanation) {
   return least_ns;
 }
 
+/* Things could be done at the same time, and are. */
+static bool overlaps(const tm_plan_explanation *explanation) {
+  return explanation->choice.overlaps != 0 && explanation->total_ns != explanation->sum_ns;
+}
+
 void tm_plan_explanation_summarize(const tm_plan_explanation *explanation, tm_plan_summary *out_summary) {
   const tm_plan_summary summary = {
     .struct_size = sizeof summary,
     .node_count = explanation->node_count,
-    .overlaps = explanation->choice.overlaps,
+    .overlaps = overlaps(explanation),
     .is_exact = explanation->choice.is_exact,
     .is_current = explanation->is_current,
     .worst_numerics = explanation->policy.worst_numerics,
@@ -317,7 +345,7 @@ tm_status tm_plan_explanation_link(const tm_plan_explanation *explanation, uint3
 }
 
 tm_status tm_plan_explanation_critical(const tm_plan_explanation *explanation, uint32_t step, tm_critical_step *out_step) {
-  return give(explanation->critical, explanation->critical_count, step, sizeof *out_step, out_step);
+  return give(explanation->critical, overlaps(explanation) ? explanation->critical_count : 0, step, sizeof *out_step, out_step);
 }
 
 tm_status tm_plan_explanation_rejected(const tm_plan_explanation *explanation, uint32_t index, tm_rejected_plan *out_plan) {

@@ -14,6 +14,7 @@ tm_status tm_plan_save(const tm_plan *plan, const char *path, tm_error *error) {
   if (!plan->program.was_made) return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan has no placement: its devices failed");
   tm_field_writer_init(&writer, plan->memory);
   tm_plan_file_write(plan, &writer);
+  if (!writer.failed) tm_field_write_sum(&writer);
   const tm_status status = writer.failed ? tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to write a plan")
                                          : tm_file_replace(path, writer.bytes, writer.length, error);
   tm_field_writer_deinit(&writer);
@@ -55,7 +56,11 @@ static tm_status load(tm_graph *graph, tm_plan_file *file, const tm_plan_options
 static tm_status parse(tm_graph *graph, const char *bytes, uint64_t length, const tm_plan_options *options, tm_plan **out_plan,
                        tm_error *error) {
   tm_plan_file file;
-  TM_TRY(tm_plan_file_read(graph->memory, bytes, length, &file, error));
+  uint64_t content_bytes;
+  if (!tm_field_check_sum(bytes, length, &content_bytes))
+    return tm_fail(error, TM_ERROR_CORRUPT, "no file of a plan, or a damaged one: its %llu bytes do not end with their checksum",
+                   (unsigned long long)length);
+  TM_TRY(tm_plan_file_read(graph->memory, bytes, content_bytes, &file, error));
   const tm_status status = load(graph, &file, options, out_plan, error);
   tm_plan_file_deinit(&file);
   return status;

@@ -349,7 +349,7 @@ void tm_plan_describe(const tm_plan *plan, tm_plan_description *out_description)
     .replays = plan->program.is_bound,
     .preparing = atomic_load(&plan->is_preparing),
     .exact = plan->program.is_exact,
-    .overlaps = plan->program.overlaps,
+    .overlaps = plan->program.overlaps != 0 && plan->program.total_ns != plan->program.additive_ns,
     .predicted_ns = plan->program.total_ns,
     .bound_ns = plan->program.bound_ns,
     .additive_ns = plan->program.additive_ns,

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sha256.h"
 
 #define FIRST_CAPACITY UINT64_C(1024)
 #define MOST_DIGITS 20u
+#define SUM_FIELD_BYTES (TM_SHA256_BYTES + 4u)  /* "32:", the sum, and the end */
 
 /* ---- writing ---- */
 
@@ -56,7 +58,31 @@ void tm_field_write_number(tm_field_writer *writer, uint64_t number) {
   tm_field_write(writer, text, (uint64_t)length);
 }
 
+static void sum_up(const char *bytes, uint64_t length, uint8_t out_sum[TM_SHA256_BYTES]) {
+  tm_sha256 hash;
+  tm_sha256_init(&hash);
+  if (length != 0) tm_sha256_add(&hash, bytes, length);
+  tm_sha256_finish(&hash, out_sum);
+}
+
+void tm_field_write_sum(tm_field_writer *writer) {
+  uint8_t sum[TM_SHA256_BYTES];
+  sum_up(writer->bytes, writer->length, sum);
+  tm_field_write(writer, sum, sizeof sum);
+}
+
 /* ---- reading ---- */
+
+bool tm_field_check_sum(const char *bytes, uint64_t length, uint64_t *out_length) {
+  uint8_t sum[TM_SHA256_BYTES];
+  tm_field_reader reader;
+  if (length < SUM_FIELD_BYTES) return false;
+  *out_length = length - SUM_FIELD_BYTES;
+  tm_field_reader_init(&reader, bytes + *out_length, SUM_FIELD_BYTES);
+  const tm_string found = tm_field_read(&reader);
+  sum_up(bytes, *out_length, sum);
+  return found.length == sizeof sum && memcmp(found.data, sum, sizeof sum) == 0;
+}
 
 void tm_field_reader_init(tm_field_reader *reader, const char *bytes, uint64_t length) {
   *reader = (tm_field_reader){ .bytes = bytes, .length = length };

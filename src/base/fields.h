@@ -26,6 +26,9 @@ void tm_field_write(tm_field_writer *writer, const void *text, uint64_t length);
 void tm_field_write_text(tm_field_writer *writer, const char *text);    /* NUL-terminated; NULL counts as "" */
 void tm_field_write_number(tm_field_writer *writer, uint64_t number);
 
+/* The SHA-256 of all that was written so far, as the last field. */
+void tm_field_write_sum(tm_field_writer *writer);
+
 /* Once something is wrong, everything that follows is empty or 0 and `failed` stays. */
 typedef struct tm_field_reader {
   const char *bytes;
@@ -33,6 +36,9 @@ typedef struct tm_field_reader {
   uint64_t    position;
   bool        failed;
 } tm_field_reader;
+
+/* Whether the bytes end with the sum of all before it; *out_length is without that. */
+bool      tm_field_check_sum(const char *bytes, uint64_t length, uint64_t *out_length);
 
 void      tm_field_reader_init(tm_field_reader *reader, const char *bytes, uint64_t length);
 bool      tm_field_at_end(const tm_field_reader *reader);

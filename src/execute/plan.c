@@ -12,7 +12,8 @@
 #include "schedule/graph_request.h"
 
 /* Choices with ever less room, where what was chosen takes more than it may. */
-#define MOST_TRIES 8u
+#define MOST_TRIES 12u
+#define MEMORY_NAME_BYTES 96u
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan"); }
 
@@ -92,7 +93,7 @@ uint64_t tm_plan_epochs(const tm_plan *plan) {
 
 static void find_states(tm_plan *plan, const tm_plan_build *build) {
   const tm_solver_problem *solver = &plan->program.problem.solver;
-  for (uint64_t i = 0; i < plan->graph->states.count; i++) {
+  for (uint64_t i = 0; plan->states != NULL && i < plan->graph->states.count; i++) {
     const uint32_t number = plan->program.problem.value_numbers[plan->states[i].value];
     plan->states[i].location = build->locations[(uint64_t)number * solver->memory_count + solver->values[number].home];
   }
@@ -130,49 +131,100 @@ static tm_status choose(tm_plan *plan, const tm_plan_request *request, tm_graph_
   return tm_graph_choice_make(&plan->program.problem, &plan->policy, plan->memory, out_choice, error);
 }
 
-static tm_status choose_and_build(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
-  tm_graph_choice choice;
-  TM_TRY(choose(plan, request, &choice, error));
+static tm_status choose_and_build(tm_plan *plan, const tm_plan_request *request, tm_memory_shortage *out_lack, tm_error *error) {
+  tm_graph_choice choice = { .memory = plan->memory };
+  const tm_status chosen = choose(plan, request, &choice, error);
+  *out_lack = choice.shortage;
+  TM_TRY(chosen);
   const tm_status status = build_program(plan, &choice, error);
   tm_graph_choice_deinit(&choice);
   return status;
 }
 
-/* Whoever chooses knows what each node needs, not how values come to lie beside each other; what that comes to is taken off. */
-static tm_status tighten(tm_plan *plan, bool may_try_again, tm_error *error) {
-  const tm_plan_program *program = &plan->program;
-  uint64_t *budgets = (uint64_t *)(uintptr_t)program->problem.solver.budgets;   /* the problem's own */
-  const uint64_t most_bytes = plan->policy.most_bytes;
+/* ---- within the limit of memory ---- */
+
+/* Whoever chooses knows what each node needs, not how values come to lie beside each other, or in each other's place: what that
+   comes to is taken off, or added. */
+typedef struct fitter {
+  tm_plan               *plan;
+  const tm_plan_request *request;
+  uint64_t              *budgets;       /* [memory]: to choose within */
+  uint64_t               nearest_bytes; /* of plans that were built; 0: none was */
+  uint32_t               nearest_memory;
+  uint32_t               tries;
+} fitter;
+
+/* Where it is the most over. */
+static void note_excess(fitter *f) {
+  const tm_plan_program *program = &f->plan->program;
+  uint64_t bytes = 0;
+  uint32_t memory = 0;
+  for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
+    if (program->memory_bytes[i] <= bytes) continue;
+    bytes = program->memory_bytes[i];
+    memory = i;
+  }
+  if (f->nearest_bytes != 0 && f->nearest_bytes <= bytes) return;
+  f->nearest_bytes = bytes;
+  f->nearest_memory = memory;
+}
+
+static tm_status fail_unfit(const fitter *f, tm_error *error) {
+  char where[MEMORY_NAME_BYTES];
+  const tm_graph_problem *problem = &f->plan->program.problem;
+  const tm_device_slot *device = problem->memories[f->nearest_memory];
+  tm_graph_problem_name_memory(problem, f->nearest_memory, where, sizeof where);
+  return tm_fail(error, TM_ERROR_LIMIT,
+                 "no plan keeps to the memory that is allowed: the nearest one takes %llu bytes of %s, and %llu are allowed in any "
+                 "one memory; allow more (--max-memory)%s%s",
+                 (unsigned long long)f->nearest_bytes, where, (unsigned long long)f->plan->policy.most_bytes,
+                 device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
+}
+
+static bool tighten(const fitter *f) {
+  const tm_plan_program *program = &f->plan->program;
+  const uint64_t most_bytes = f->plan->policy.most_bytes;
   for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
     const uint64_t bytes = program->memory_bytes[i];
     if (bytes <= most_bytes) continue;
-    if (!may_try_again || bytes - most_bytes > budgets[i])
-      return tm_fail(error, TM_ERROR_LIMIT,
-                     "no plan was found that takes at most %llu bytes in each memory: the nearest takes %llu in memory %u (0: host)",
-                     (unsigned long long)most_bytes, (unsigned long long)bytes, i);
-    budgets[i] -= bytes - most_bytes;
+    if (bytes - most_bytes > f->budgets[i]) return false;
+    f->budgets[i] -= bytes - most_bytes;
   }
-  return TM_OK;
+  return true;
+}
+
+/* With more room where some is lacking, until there is something to build. */
+static tm_status build_nearest(fitter *f, tm_error *error) {
+  tm_memory_shortage lack;
+  tm_status status = choose_and_build(f->plan, f->request, &lack, error);
+  while (status == TM_ERROR_LIMIT && lack.needed_bytes > lack.allowed_bytes && f->nearest_bytes == 0 && f->tries++ < MOST_TRIES) {
+    f->budgets[lack.memory] = lack.needed_bytes;
+    status = choose_and_build(f->plan, f->request, &lack, error);
+  }
+  return status;
 }
 
 static tm_status place_within(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
-  const bool is_given = request != NULL && request->choose != NULL;
-  TM_TRY(choose_and_build(plan, request, error));
-  for (uint32_t i = 0; !is_given && exceeds(plan); i++) {
-    TM_TRY(tighten(plan, i < MOST_TRIES, error));
-    TM_TRY(choose_and_build(plan, request, error));
+  fitter f = { .plan = plan, .request = request };
+  tm_memory_shortage lack;
+  f.budgets = (uint64_t *)(uintptr_t)plan->program.problem.solver.budgets;      /* the problem's own */
+  if (f.budgets == NULL || (request != NULL && request->choose != NULL)) return choose_and_build(plan, request, &lack, error);
+  tm_status status = build_nearest(&f, error);
+  while (status == TM_OK && exceeds(plan)) {
+    note_excess(&f);
+    if (f.tries++ >= MOST_TRIES || !tighten(&f)) return fail_unfit(&f, error);
+    status = build_nearest(&f, error);
   }
-  return TM_OK;
+  return status == TM_ERROR_LIMIT && f.nearest_bytes != 0 ? fail_unfit(&f, error) : status;
 }
 
 static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   tm_plan_program *program = &plan->program;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
-  const tm_status status = place_within(plan, request, error);
-  if (status == TM_OK) tm_plan_stage_choose(plan);
-  if (status == TM_OK) program->generation = tm_plan_epochs(plan);
-  if (status == TM_OK) tm_plan_prepare_start(plan);
-  return status;
+  TM_TRY(place_within(plan, request, error));
+  tm_plan_stage_choose(plan);
+  program->generation = tm_plan_epochs(plan);
+  return TM_OK;
 }
 
 tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
@@ -183,6 +235,7 @@ tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error 
   plan->must_replace = status != TM_OK;
   if (status != TM_OK) free_program(plan);
   if (status != TM_OK) return status;
+  if (plan->states != NULL) tm_plan_prepare_start(plan);
   plan->counters.plans++;
   return TM_OK;
 }
@@ -245,6 +298,13 @@ tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *
   if (status != TM_OK) tm_plan_deinit(plan);
   return status;
 }
+
+tm_status tm_plan_draft(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
+  *plan = (tm_plan){ .memory = request->memory, .graph = request->graph, .runner = request->runner, .policy = request->policy };
+  return tm_plan_place(plan, request, error);
+}
+
+void tm_plan_draft_deinit(tm_plan *plan) { free_program(plan); }
 
 static void free_states(tm_plan *plan) {
   for (uint64_t i = 0; plan->states != NULL && i < plan->graph->states.count; i++)

@@ -246,6 +246,11 @@ typedef struct tm_plan_request {
 tm_status tm_plan_init(tm_plan *plan, const tm_plan_request *request, tm_error *error);
 void      tm_plan_deinit(tm_plan *plan);
 
+/* Only places it, to see what it would do and take: the graph need not be bound, nothing is prepared, and it cannot run.  What
+   the policy names is not copied.  Deinit when that went well. */
+tm_status tm_plan_draft(tm_plan *plan, const tm_plan_request *request, tm_error *error);
+void      tm_plan_draft_deinit(tm_plan *plan);
+
 /* Places it again (as `request` says, or NULL: as cheaply as can be), on what is there now; states keep their content.  On failure
    the plan is without a program, until the next try. */
 tm_status tm_plan_place(tm_plan *plan, const tm_plan_request *request, tm_error *error);

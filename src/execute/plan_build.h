@@ -28,6 +28,10 @@ tm_status tm_plan_build_slots(tm_plan_build *build, tm_error *error);
 /* Tells launches what they bind; addresses and buffers come with tm_plan_bind. */
 tm_status tm_plan_build_launches(tm_plan_build *build, tm_error *error);
 
+/* What the action's launch needs beside its operands. */
+tm_status tm_plan_build_workspace(const tm_plan_program *program, const tm_plan_action *action, uint64_t *out_bytes,
+                                  tm_error *error);
+
 /* The location of a root in a memory, made if there is none. */
 tm_status tm_plan_build_location(tm_plan_build *build, uint32_t root, uint32_t memory, uint32_t *out_location, tm_error *error);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan_file.h - a plan as bytes: the graph's digest, the policy, devices by what they are, and who runs what.  All else
- * follows from that when it is loaded, and the plan's digest tells whether it came out as it was.
+ * follows from that when it is loaded, and the plan's digest tells whether it came out as it was.  In a file the checksum of
+ * these bytes comes after them (fields.h).
  */
 #ifndef TM_EXECUTE_PLAN_FILE_H
 #define TM_EXECUTE_PLAN_FILE_H

@@ -19,13 +19,19 @@ static uint32_t count_bindings(const tm_plan_candidate *candidate) {
   return candidate->operation.input_count + candidate->operation.output_count + (candidate->answer.workspace_bytes != 0);
 }
 
+tm_status tm_plan_build_workspace(const tm_plan_program *program, const tm_plan_action *action, uint64_t *out_bytes,
+                                  tm_error *error) {
+  const tm_plan_candidate *candidate = candidate_of(program, action);
+  *out_bytes = 0;
+  if (candidate->answer.workspace_bytes == 0) return TM_OK;
+  if (tm_checked_round_up(candidate->answer.workspace_bytes, candidate->device->memories[0].store_granule, out_bytes)) return TM_OK;
+  return tm_fail(error, TM_ERROR_LIMIT, "a workspace larger than 64 bits can count");
+}
+
 static tm_status note_workspace(tm_plan_program *program, const tm_plan_action *action, tm_error *error) {
   tm_plan_queue *queue = &program->queues[action->place];
-  const tm_plan_candidate *candidate = candidate_of(program, action);
   uint64_t bytes;
-  if (candidate->answer.workspace_bytes == 0) return TM_OK;
-  if (!tm_checked_round_up(candidate->answer.workspace_bytes, candidate->device->memories[0].store_granule, &bytes))
-    return tm_fail(error, TM_ERROR_LIMIT, "a workspace larger than 64 bits can count");
+  TM_TRY(tm_plan_build_workspace(program, action, &bytes, error));
   queue->workspace_bytes = tm_max_u64(queue->workspace_bytes, bytes);
   return TM_OK;
 }

@@ -96,7 +96,9 @@ static tm_status measure(const tm_plan_build *build, tm_plan_location *location,
     location->bytes = tm_graph_request_buffer_bytes(operand, device);
     if (location->bytes != UINT64_MAX) return TM_OK;
   }
-  return tm_fail(error, TM_ERROR_LIMIT, "a tensor larger than 64 bits can count");
+  char name[TM_GRAPH_LABEL_CAPACITY];
+  tm_graph_name_value(build->graph, location->value, name, sizeof name);
+  return tm_fail(error, TM_ERROR_LIMIT, "%s: larger than 64 bits can count, with what its device wants around it", name);
 }
 
 tm_status tm_plan_build_location(tm_plan_build *build, uint32_t root, uint32_t memory, uint32_t *out_location, tm_error *error) {
@@ -210,7 +212,27 @@ static tm_status order_locations(tm_plan_build *build, uint32_t *order, tm_error
   return TM_OK;
 }
 
-/* The plan's own bytes, slots and what stays, in each memory. */
+/* Each device has one workspace for all that it runs. */
+static tm_status add_workspaces(tm_plan_build *build, bool *fits, tm_error *error) {
+  tm_plan_program *program = build->program;
+  const tm_graph_problem *problem = &program->problem;
+  uint64_t *most = tm_arena_calloc(&build->arena, problem->place_count, sizeof *most);
+  if (most == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < program->action_count; i++) {
+    const tm_plan_action *action = &program->actions[i];
+    uint64_t bytes = 0;
+    if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE)
+      TM_TRY(tm_plan_build_workspace(program, action, &bytes, error));
+    if (bytes != 0) most[action->place] = tm_max_u64(most[action->place], bytes);
+  }
+  for (uint32_t i = 0; i < problem->place_count; i++) {
+    uint64_t *sum = &program->memory_bytes[problem->places[i].memory];
+    *fits = *fits && tm_checked_add(*sum, most[i], sum);
+  }
+  return TM_OK;
+}
+
+/* The plan's own bytes in each memory: slots, what stays, and workspaces. */
 static tm_status add_up(tm_plan_build *build, tm_error *error) {
   tm_plan_program *program = build->program;
   program->memory_bytes = tm_arena_calloc(&program->arena, program->problem.solver.memory_count, sizeof *program->memory_bytes);
@@ -229,6 +251,7 @@ static tm_status add_up(tm_plan_build *build, tm_error *error) {
     const bool is_own = one->kind == TM_LOCATION_STATE || one->kind == TM_LOCATION_KEPT || one->kind == TM_LOCATION_NEXT;
     if (is_own) fits = fits && tm_checked_add(program->memory_bytes[one->memory], one->bytes, &program->memory_bytes[one->memory]);
   }
+  TM_TRY(add_workspaces(build, &fits, error));
   return fits ? TM_OK : tm_fail(error, TM_ERROR_LIMIT, "a plan that needs more memory than 64 bits can count");
 }
 

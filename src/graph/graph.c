@@ -110,6 +110,14 @@ static tm_value_list *numbers_of(tm_graph *graph, tm_value_kind kind) {
   return kind == TM_GRAPH_INPUT ? &graph->inputs : kind == TM_GRAPH_CONSTANT ? &graph->constants : &graph->states;
 }
 
+/* Strides of axes with one step do not matter: of a dense layout they are what files, which leave them out, bring back. */
+static void settle_strides(tm_operand *operand) {
+  tm_operand dense;
+  if ((operand->flags & TM_OPERAND_CONTIGUOUS) == 0) return;
+  if (tm_operand_contiguous(operand->format, operand->rank, operand->dims, &dense, NULL) != TM_OK) return;
+  memcpy(operand->strides_bytes, dense.strides_bytes, sizeof operand->strides_bytes);
+}
+
 /* The place behind the last value, filled but not counted yet. */
 static tm_value *next_value(tm_graph *graph, const tm_operand *operand, tm_value_kind kind) {
   const uint32_t number = graph->value_count;
@@ -121,6 +129,7 @@ static tm_value *next_value(tm_graph *graph, const tm_operand *operand, tm_value
     .base = number,
     .carry = TM_GRAPH_NONE,
   };
+  settle_strides(&graph->values[number].operand);
   return &graph->values[number];
 }
 

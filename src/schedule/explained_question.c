@@ -37,7 +37,7 @@ static bool take_candidate(tm_plan_explanation *explanation, const tm_plan_candi
     .verdict = verdict,
     .answer = from->answer,
     .correction = can ? exp2((double)from->estimate.factor / (double)TM_LOG2_ONE) : 1,
-    .spread = can ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
+    .spread = can && from->estimate.samples != 0 ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
     .sample_count = can ? from->estimate.samples : 0,
     .setup_ns = can ? from->due.cost_ns - from->due.earned_ns : 0,
   };
@@ -82,6 +82,7 @@ static void take_labels(tm_plan_explanation *explanation, uint32_t node) {
 
 tm_status tm_explained_questions_make(tm_plan_explanation *explanation, tm_error *error) {
   const tm_graph_problem *problem = &explanation->problem;
+  tm_graph_problem_unsettle(&explanation->problem);
   explanation->questions = tm_arena_calloc(&explanation->arena, problem->placement_count, sizeof *explanation->questions);
   explanation->labels = tm_arena_calloc(&explanation->arena, problem->solver.label_count, sizeof *explanation->labels);
   if (explanation->questions == NULL || explanation->labels == NULL) return no_memory(error);

@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "solver/flow.h"
-#include "solver/occupancy.h"
 #include "solver/timeline.h"
 
 /* Each way to run each node is tried in the whole plan up to so many steps in sum; that is less than a second. */
@@ -220,20 +219,6 @@ static void price_moves(const plan_view *view) {
   }
 }
 
-/* In the order in which nodes run; copies are made right before they are needed. */
-static tm_status weigh_memory(const plan_view *view, tm_error *error) {
-  tm_occupancy occupancy;
-  if (view->solver->op_count == 0) return TM_OK;
-  uint32_t *places = tm_arena_calloc(view->arena, view->solver->op_count, sizeof *places);
-  if (places == NULL) return no_memory(error);
-  for (uint32_t place = 0; place < view->solver->op_count; place++) places[view->order[place]] = place;
-  TM_TRY(tm_occupancy_init(&occupancy, view->solver, &view->flow, view->arena, error));
-  occupancy.places = places;
-  tm_occupancy_weigh(&occupancy, view->labels);
-  memcpy(view->explanation->peak_bytes, occupancy.peak_bytes, view->solver->memory_count * sizeof *occupancy.peak_bytes);
-  return TM_OK;
-}
-
 /* ---- at the same time ---- */
 
 static tm_status simulate(const plan_view *view, tm_timeline *out_timeline, tm_error *error) {
@@ -332,7 +317,6 @@ static tm_status run_at_once(const plan_view *view, tm_error *error) {
   view->explanation->total_ns = timeline.makespan_ns;
   tm_status status = take_timeline(view, &timeline, error);
   tm_timeline_deinit(&timeline);
-  if (status == TM_OK) status = weigh_memory(view, error);
   return status == TM_OK ? try_moves(view, error) : status;
 }
 
@@ -350,7 +334,7 @@ static tm_status make(const plan_view *view, tm_error *error) {
   if (explanation->choice.overlaps != 0) return run_at_once(view, error);
   run_in_turn(view);
   price_moves(view);
-  return weigh_memory(view, error);
+  return TM_OK;
 }
 
 tm_status tm_explained_schedule_make(tm_plan_explanation *explanation, tm_error *error) {

@@ -57,24 +57,45 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
   if (choice->node_count != 0) memcpy(choice->labels, assignment->labels, choice->node_count * sizeof *choice->labels);
 }
 
-static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
-                          tm_error *error) {
+static void take_if_cheaper(const tm_assignment *assignment, uint32_t home, tm_graph_choice *choice) {
+  if (assignment->total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) take_assignment(assignment, home, choice);
+}
+
+static tm_status solve_freely(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
+                              tm_error *error) {
+  const tm_assignment_options options = { .without_marginals = true };
+  tm_assignment found;
+  TM_TRY(tm_assignment_solve(&problem->solver, &options, memory, &found, error));
+  take_if_cheaper(&found, home, choice);
+  tm_assignment_deinit(&found);
+  return TM_OK;
+}
+
+/* `is_as_priced`: labels are all there and at the problem's own prices. */
+static tm_status solve_at(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, bool is_as_priced,
+                          tm_graph_choice *choice, tm_error *error) {
   tm_assignment_within within;
-  TM_TRY(tm_graph_budget_solve(problem, false, memory, &within, error));
-  if (within.assignment.total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER)
-    take_assignment(&within.assignment, home, choice);
+  if (problem->solver.budgets == NULL) {
+    if (!problem->is_settled || home != TM_HOST_SPACE || !is_as_priced) return solve_freely(problem, memory, home, choice, error);
+    take_if_cheaper(&problem->settled, home, choice);
+    return TM_OK;
+  }
+  const tm_status status = tm_graph_budget_solve(problem, false, memory, &within, error);
+  if (status == TM_ERROR_LIMIT && choice->shortage.needed_bytes == 0) choice->shortage = within.shortage;
+  TM_TRY(status);
+  take_if_cheaper(&within.assignment, home, choice);
   tm_assignment_within_deinit(&within);
   return TM_OK;
 }
 
 /* The first error counts when no home of states has a solution. */
-static tm_status solve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+static tm_status solve(tm_graph_problem *problem, tm_memory *memory, bool is_as_priced, tm_graph_choice *choice, tm_error *error) {
   const uint32_t home_count = problem->graph->states.count == 0 ? 1 : problem->solver.memory_count;
   tm_status first = TM_OK;
   choice->total_ns = TM_SOLVER_NEVER;
   for (uint32_t home = 0; home < home_count; home++) {
     if (!tm_graph_problem_keep_states(problem, home) && home != TM_HOST_SPACE) continue;
-    const tm_status status = solve_at(problem, memory, home, choice, first == TM_OK ? error : NULL);
+    const tm_status status = solve_at(problem, memory, home, is_as_priced, choice, first == TM_OK ? error : NULL);
     if (first == TM_OK) first = status;
   }
   if (choice->total_ns == TM_SOLVER_NEVER) return first;
@@ -154,7 +175,7 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
   for (uint32_t resource = 0; resource < problem->solver.resource_count; resource++) {
     restrict_to(problem, resource, all, labels);
     problem->solver.labels = labels;
-    tm_status status = solve(problem, memory, choice, first == TM_OK ? error : NULL);
+    tm_status status = solve(problem, memory, false, choice, first == TM_OK ? error : NULL);
     problem->solver.labels = all;
     if (status == TM_OK) status = weigh(problem, policy, memory, choice, &score, first == TM_OK ? error : NULL);
     if (first == TM_OK) first = status;
@@ -177,7 +198,7 @@ static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy,
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
   if (choice->node_count == 0) return TM_OK;
   if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
-  TM_TRY(solve(problem, memory, choice, error));
+  TM_TRY(solve(problem, memory, true, choice, error));
   if (tm_graph_may_overlap(problem)) TM_TRY(tm_graph_overlap_improve(problem, memory, choice, error));
   return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
 }
@@ -186,7 +207,10 @@ tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *
                                tm_graph_choice *out_choice, tm_error *error) {
   tm_status status = choose(problem, policy, memory, out_choice, error);
   if (status == TM_OK && out_choice->node_count != 0) status = find_alternates(problem, memory, out_choice, error);
-  if (status != TM_OK) tm_graph_choice_deinit(out_choice);
+  if (status == TM_OK) return TM_OK;
+  const tm_memory_shortage shortage = out_choice->shortage;
+  tm_graph_choice_deinit(out_choice);
+  out_choice->shortage = shortage;
   return status;
 }
 
@@ -209,5 +233,6 @@ void tm_graph_choice_deinit(tm_graph_choice *choice) {
   tm_memory_free(choice->memory, choice->labels, choice->node_count * sizeof *choice->labels);
   tm_memory_free(choice->memory, choice->alternates, choice->node_count * sizeof *choice->alternates);
   tm_memory_free(choice->memory, choice->order, choice->node_count * sizeof *choice->order);
+  tm_memory_free(choice->memory, choice->cheapest, choice->node_count * sizeof *choice->cheapest);
   memset(choice, 0, sizeof *choice);
 }

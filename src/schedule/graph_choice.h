@@ -5,12 +5,14 @@
 #define TM_SCHEDULE_GRAPH_CHOICE_H
 
 #include "schedule/graph_problem.h"
+#include "solver/memory_price.h"
 
 typedef struct tm_graph_choice {
   tm_memory *memory;
   uint32_t  *labels;            /* [node]: of the solver */
   uint32_t  *order;             /* all nodes, each after those whose results it reads */
   uint32_t  *alternates;        /* [node]: the cheapest on another device with all other nodes where they are; TM_SOLVER_NONE: there is none */
+  uint32_t  *cheapest;          /* [node]: labels of the cheapest sum, where devices could work at the same time; else NULL */
   uint32_t   node_count;
   uint32_t   state_memory;      /* where states live between runs */
   uint64_t   total_ns;          /* of one run, copies included */
@@ -18,6 +20,7 @@ typedef struct tm_graph_choice {
   uint64_t   additive_ns;       /* of the same with nothing at the same time */
   uint32_t   overlaps;          /* 1: total and bound count what runs at the same time once */
   uint32_t   is_exact;          /* 1: nothing is cheaper, as far as times add up */
+  tm_memory_shortage shortage;  /* after TM_ERROR_LIMIT, when all else is empty */
 } tm_graph_choice;
 
 /* The cheapest sum (solver/assignment.h), or what is over sooner as different devices work at the same time

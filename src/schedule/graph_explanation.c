@@ -64,7 +64,7 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
 static tm_status place(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_choice_make(&explanation->problem, &explanation->policy, explanation->memory, &explanation->choice, error));
   explanation->is_current = 1;
-  if (request->pins != NULL) TM_TRY(pin(explanation, request, error));
+  TM_TRY(pin(explanation, request, error));
   explanation->bound_ns = explanation->choice.bound_ns;
   explanation->nodes = tm_arena_calloc(&explanation->arena, explanation->node_count, sizeof *explanation->nodes);
   if (explanation->nodes == NULL) return no_memory(error);
@@ -73,7 +73,6 @@ static tm_status place(tm_plan_explanation *explanation, const tm_explanation_re
     one->question = explanation->problem.node_placements[node];
     one->op = request->graph->nodes[node].row->op;
     one->chosen = explanation->choice.labels[node];
-    if (request->pins == NULL) continue;
     one->measured_ns = request->pins[node].measured_ns;
     one->measured_count = request->pins[node].measured_count;
   }
@@ -126,38 +125,62 @@ static void take_forced(tm_plan_explanation *explanation, const tm_assignment_wi
   for (uint32_t i = 0; i < within->memory_count; i++) explanation->memory_prices[i] = within->prices[i];
 }
 
-static void add_rejected(tm_plan_explanation *explanation, const tm_portfolio_plan *plan) {
-  const bool overlaps = explanation->choice.overlaps != 0;
-  const tm_device_slot *device = plan->rank == TM_SOLVER_NONE ? NULL : explanation->problem.places[plan->rank / 2].device;
-  const tm_rejected_plan rejected = {
-    .struct_size = sizeof rejected,
-    .device = device == NULL ? TM_ANY_DEVICE : device->index,
-    .name = plan->name,
-    .device_name = device == NULL ? "" : device->name,
-    .total_ns = overlaps ? plan->makespan_ns : plan->additive_ns,
-    .sum_ns = plan->additive_ns,
-    .copied_bytes = plan->copied_bytes,
-    .excess_bytes = plan->excess_bytes,
-  };
-  if (rejected.total_ns == explanation->total_ns && rejected.sum_ns == explanation->sum_ns) return;     /* it is this one */
-  uint32_t at = explanation->rejected_count++;
-  for (; at > 0 && rejected.total_ns < explanation->rejected[at - 1].total_ns; at--)
+/* Of two of one name and device, with and without something done to operands first, the sooner one. */
+static void add_rejected(tm_plan_explanation *explanation, const tm_rejected_plan *rejected) {
+  if (rejected->total_ns == explanation->total_ns && rejected->sum_ns == explanation->sum_ns) return;   /* it is this one */
+  uint32_t at = 0;
+  while (at < explanation->rejected_count && (explanation->rejected[at].device != rejected->device ||
+                                              strcmp(explanation->rejected[at].name, rejected->name) != 0))
+    at++;
+  if (at < explanation->rejected_count && explanation->rejected[at].total_ns <= rejected->total_ns) return;
+  if (at == explanation->rejected_count) explanation->rejected_count++;
+  for (; at > 0 && rejected->total_ns < explanation->rejected[at - 1].total_ns; at--)
     explanation->rejected[at] = explanation->rejected[at - 1];
-  explanation->rejected[at] = rejected;
+  explanation->rejected[at] = *rejected;
 }
 
+static void add_all_rejected(tm_plan_explanation *explanation, const tm_portfolio *portfolio, const uint64_t *times_ns) {
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) {
+    const tm_portfolio_plan *plan = &portfolio->plans[i];
+    const tm_device_slot *device = plan->rank == TM_SOLVER_NONE ? NULL : explanation->problem.places[plan->rank / 2].device;
+    add_rejected(explanation, &(tm_rejected_plan){
+      .struct_size = sizeof(tm_rejected_plan),
+      .device = device == NULL ? TM_ANY_DEVICE : device->index,
+      .name = plan->name,
+      .device_name = device == NULL ? "" : device->name,
+      .total_ns = times_ns[i],
+      .sum_ns = plan->additive_ns,
+      .copied_bytes = plan->copied_bytes,
+      .excess_bytes = plan->excess_bytes,
+    });
+  }
+}
+
+static tm_status time_rejected(tm_plan_explanation *explanation, const tm_portfolio *portfolio, tm_error *error) {
+  uint64_t *times_ns = tm_arena_calloc(&explanation->arena, portfolio->plan_count, sizeof *times_ns);
+  explanation->rejected = tm_arena_calloc(&explanation->arena, portfolio->plan_count, sizeof *explanation->rejected);
+  if (times_ns == NULL || explanation->rejected == NULL) return no_memory(error);
+  if (explanation->choice.overlaps != 0 && explanation->policy.one_resource == 0)
+    TM_TRY(tm_graph_overlap_time(&explanation->problem, explanation->memory, portfolio, explanation->total_ns, times_ns, error));
+  else
+    for (uint32_t i = 0; i < portfolio->plan_count; i++) times_ns[i] = portfolio->plans[i].additive_ns;
+  add_all_rejected(explanation, portfolio, times_ns);
+  return TM_OK;
+}
+
+/* As it was looked for when the plan was chosen: from the same cheapest sum on. */
 static tm_status list_rejected(tm_plan_explanation *explanation, const uint32_t *cheapest, tm_error *error) {
-  const tm_portfolio_seed seed = { "cheapest-sum", cheapest };
+  const uint32_t *begin = explanation->choice.cheapest != NULL ? explanation->choice.cheapest : cheapest;
+  const tm_portfolio_seed seed = { "cheapest-sum", begin };
+  const tm_portfolio_options options = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true };
   tm_portfolio portfolio;
   if (explanation->node_count == 0 || explanation->node_count > TM_PORTFOLIO_MOST_OPS) return TM_OK;
-  const tm_status status = tm_portfolio_solve(&explanation->problem.solver, &seed, 1, NULL, explanation->memory, &portfolio, NULL);
+  tm_status status = tm_portfolio_solve(&explanation->problem.solver, &seed, 1, &options, explanation->memory, &portfolio, NULL);
   if (status == TM_ERROR_NO_MEMORY) return no_memory(error);
   if (status != TM_OK) return TM_OK;            /* no other plan was found */
-  explanation->rejected = tm_arena_calloc(&explanation->arena, portfolio.plan_count, sizeof *explanation->rejected);
-  for (uint32_t i = 0; explanation->rejected != NULL && i < portfolio.plan_count; i++)
-    add_rejected(explanation, &portfolio.plans[i]);
+  status = time_rejected(explanation, &portfolio, error);
   tm_portfolio_deinit(&portfolio);
-  return explanation->rejected != NULL ? TM_OK : no_memory(error);
+  return status;
 }
 
 /* What was chosen against all else: each label forced, then whole plans. */
@@ -167,9 +190,8 @@ static tm_status weigh(tm_plan_explanation *explanation, tm_error *error) {
   const tm_solver_label *all = explanation->problem.solver.labels;
   const uint64_t memory_count = explanation->problem.solver.memory_count;
   tm_assignment_within within;
-  explanation->peak_bytes = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->peak_bytes);
   explanation->memory_prices = tm_arena_calloc(&explanation->arena, memory_count, sizeof *explanation->memory_prices);
-  if (explanation->peak_bytes == NULL || explanation->memory_prices == NULL) return no_memory(error);
+  if (explanation->memory_prices == NULL) return no_memory(error);
   if (explanation->node_count == 0) return tm_explained_schedule_make(explanation, error);
   if (explanation->policy.one_resource != 0) TM_TRY(keep_to_one(explanation, error));
   TM_TRY(tm_graph_budget_solve(&explanation->problem, true, explanation->memory, &within, error));
@@ -254,17 +276,26 @@ static tm_status put_in_order(tm_plan_explanation *explanation, tm_error *error)
 
 /* ---- all ---- */
 
-/* What was chosen anew with less room is explained with that. */
+/* What was chosen with less room, or more, is explained with that. */
 static void take_budgets(tm_plan_explanation *explanation, const tm_explanation_request *request) {
   tm_solver_problem *solver = &explanation->problem.solver;
-  if (request->budgets == NULL || solver->budgets == NULL || request->budget_count != solver->memory_count) return;
+  if (request->budgets == NULL || solver->budgets == NULL || request->memory_count != solver->memory_count) return;
   memcpy((uint64_t *)(uintptr_t)solver->budgets, request->budgets, solver->memory_count * sizeof *solver->budgets);
+}
+
+static tm_status take_memory(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
+  const uint32_t count = explanation->problem.solver.memory_count;
+  explanation->peak_bytes = tm_arena_calloc(&explanation->arena, count, sizeof *explanation->peak_bytes);
+  if (explanation->peak_bytes == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < count && i < request->memory_count; i++) explanation->peak_bytes[i] = request->memory_bytes[i];
+  return TM_OK;
 }
 
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
                                error));
   take_budgets(explanation, request);
+  TM_TRY(take_memory(explanation, request, error));
   TM_TRY(tm_explained_questions_make(explanation, error));
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));

@@ -94,12 +94,13 @@ typedef struct tm_explanation_request {
   const tm_graph         *graph;
   tm_placement_table     *table;
   tm_plan_policy          policy;
-  const tm_explained_pin *pins;         /* [node]; NULL: what would be chosen */
-  const uint32_t         *order;        /* with pins: in which nodes run */
-  uint32_t                state_memory; /* with pins */
-  uint32_t                budget_count; /* memories that the plan was chosen for */
-  const uint64_t         *budgets;      /* with pins: bytes of each that were left to choose for, once all had its place
-                                           (plan.c); NULL: what the policy says */
+  const tm_explained_pin *pins;         /* [node] */
+  const uint32_t         *order;        /* in which nodes run */
+  uint32_t                state_memory;
+  uint32_t                memory_count; /* that the plan was chosen for */
+  const uint64_t         *budgets;      /* [memory]: bytes that were left to choose for, once all had its place (plan.c); NULL:
+                                           there is no limit */
+  const uint64_t         *memory_bytes; /* [memory]: that the plan takes there */
 } tm_explanation_request;
 
 struct tm_plan_explanation {

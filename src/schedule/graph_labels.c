@@ -285,8 +285,12 @@ void tm_graph_labels_settle(tm_graph_problem *problem, tm_memory *memory, const 
     if (tm_assignment_solve(&problem->solver, &options, memory, &found, NULL) != TM_OK) return;
     for (uint32_t node = 0; node < problem->graph->node_count; node++)
       tm_setup_shares_take(&problem->shares, &problem->table->market, tm_graph_problem_candidate(problem, node, found.labels[node]));
+    if (!tm_setup_shares_narrow(&problem->shares)) {
+      problem->settled = found;
+      problem->is_settled = true;
+      return;
+    }
     tm_assignment_deinit(&found);
-    if (!tm_setup_shares_narrow(&problem->shares)) return;
     price_again(problem, policy);
   }
 }

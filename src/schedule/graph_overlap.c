@@ -7,7 +7,7 @@
 #include "schedule/state_readers.h"
 #include "solver/issue_order.h"
 #include "solver/portfolio.h"
-#include "solver/timeline.h"
+#include "solver/residency.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
 
@@ -48,6 +48,24 @@ static void remove_thread(tm_graph_problem *problem, const tm_solver_label *all)
 
 /* ---- orders ---- */
 
+/* Judges all orders of one problem, with the same memory. */
+typedef struct referee {
+  const tm_solver_problem *problem;
+  tm_memory       *memory;
+  tm_arena        *arena;
+  tm_problem_index index;
+  tm_event_model   model;
+  tm_residency     residency;   /* where there are budgets */
+  tm_issue_rules   rules;
+} referee;
+
+static tm_status referee_init(referee *r, const tm_solver_problem *problem, tm_memory *memory, tm_arena *arena, tm_error *error) {
+  *r = (referee){ .problem = problem, .memory = memory, .arena = arena };
+  TM_TRY(tm_problem_index_make(problem, arena, &r->index, error));
+  TM_TRY(tm_event_model_init(&r->model, &r->index, arena, error));
+  return problem->budgets == NULL ? TM_OK : tm_residency_init(&r->residency, &r->index, arena, error);
+}
+
 /* Labels with an order, and what they take. */
 typedef struct arrangement {
   const uint32_t *labels;
@@ -58,34 +76,34 @@ typedef struct arrangement {
   bool            fits;
 } arrangement;
 
-static bool fits(const tm_graph_problem *problem, const tm_timeline *timeline) {
-  for (uint32_t i = 0; problem->solver.budgets != NULL && i < timeline->memory_count; i++)
-    if (timeline->peak_bytes[i] > problem->solver.budgets[i]) return false;
+static bool fits(referee *r) {
+  if (r->problem->budgets == NULL) return true;
+  tm_residency_measure(&r->residency, &r->model);
+  for (uint32_t i = 0; i < r->problem->memory_count; i++)
+    if (r->residency.peak_bytes[i] > r->problem->budgets[i]) return false;
   return true;
 }
 
-static tm_status judge(const tm_graph_problem *problem, tm_memory *memory, arrangement *one, tm_timeline *out_timeline,
-                       tm_error *error) {
-  TM_TRY(tm_timeline_simulate(&problem->solver, one->labels, one->order, memory, out_timeline, error));
-  one->total_ns = out_timeline->makespan_ns;
-  one->additive_ns = out_timeline->additive_ns;
-  one->fits = fits(problem, out_timeline);
-  return TM_OK;
+static void judge(referee *r, arrangement *one) {
+  tm_event_model_run(&r->model, one->labels, one->order);
+  one->total_ns = r->model.makespan_ns;
+  one->additive_ns = r->model.additive_ns;
+  one->fits = fits(r);
+}
+
+static bool is_same_order(const referee *r, const uint32_t *a, const uint32_t *b) {
+  return r->problem->op_count == 0 || memcmp(a, b, r->problem->op_count * sizeof *a) == 0;
 }
 
 /* In the order in which one thread hands it out; where nodes keep theirs, unless that takes longer or more room. */
-static tm_status put_in_turn(const tm_graph_problem *problem, tm_memory *memory, const tm_issue_rules *rules, bool may_stay,
-                             arrangement *one, tm_error *error) {
-  tm_timeline timeline;
+static tm_status put_in_turn(referee *r, bool may_stay, arrangement *one, tm_error *error) {
   arrangement turned = *one;
-  TM_TRY(judge(problem, memory, one, &timeline, error));
-  const tm_status status = tm_issue_order_make(&problem->solver, one->labels, one->order, &timeline, rules, memory, one->turns, error);
-  tm_timeline_deinit(&timeline);
-  TM_TRY(status);
+  judge(r, one);
+  TM_TRY(tm_issue_order_make(&r->model, &r->rules, r->memory, one->turns, error));
+  if (is_same_order(r, one->turns, one->order)) return TM_OK;
   turned.order = one->turns;
   turned.turns = one->order;
-  TM_TRY(judge(problem, memory, &turned, &timeline, error));
-  tm_timeline_deinit(&timeline);
+  judge(r, &turned);
   const bool is_as_good = turned.total_ns <= one->total_ns && turned.fits >= one->fits;
   if (is_as_good || !may_stay) *one = turned;
   return TM_OK;
@@ -95,27 +113,34 @@ static tm_status put_in_turn(const tm_graph_problem *problem, tm_memory *memory,
 
 #define ARRANGEMENTS 3u
 
-/* The cheapest sum as nodes come; what the portfolio found, likewise and in its own order. */
-static tm_status arrange(const tm_graph_problem *problem, tm_memory *memory, const tm_issue_rules *rules, const uint32_t *cheapest,
-                         const tm_portfolio *portfolio, arrangement *all, tm_error *error) {
+/* The cheapest sum as nodes come; what the portfolio found, likewise and in its own order.  What comes out like another one is not
+   looked at. */
+static tm_status arrange(referee *r, const uint32_t *cheapest, const tm_portfolio *portfolio, arrangement *all, uint32_t *out_count,
+                         tm_error *error) {
+  const bool is_cheapest = is_same_order(r, portfolio->labels, cheapest);
+  bool is_as_it_comes = r->problem->budgets == NULL;
+  for (uint32_t op = 0; op < r->problem->op_count && is_as_it_comes; op++) is_as_it_comes = portfolio->order[op] == op;
+  *out_count = 0;
   for (uint32_t i = 0; i < ARRANGEMENTS; i++) {
-    all[i].labels = i == 0 ? cheapest : portfolio->labels;
-    for (uint32_t op = 0; op < problem->solver.op_count; op++) all[i].order[op] = i == 2 ? portfolio->order[op] : op;
-    TM_TRY(put_in_turn(problem, memory, rules, i != 2, &all[i], error));
+    if ((i == 1 && is_cheapest) || (i == 2 && is_as_it_comes)) continue;
+    arrangement *one = &all[(*out_count)++];
+    one->labels = i == 0 ? cheapest : portfolio->labels;
+    for (uint32_t op = 0; op < r->problem->op_count; op++) one->order[op] = i == 2 ? portfolio->order[op] : op;
+    TM_TRY(put_in_turn(r, i != 2, one, error));
   }
   return TM_OK;
 }
 
 /* Of those that take as long the first. */
-static const arrangement *find_best(const arrangement *all) {
-  const arrangement *best = &all[0];
-  for (uint32_t i = 1; i < ARRANGEMENTS; i++)
+static arrangement *find_best(arrangement *all, uint32_t count) {
+  arrangement *best = &all[0];
+  for (uint32_t i = 1; i < count; i++)
     if (all[i].fits && all[i].total_ns < best->total_ns) best = &all[i];
   return best;
 }
 
-static tm_status make_room(arrangement *all, uint64_t op_count, tm_arena *arena, tm_error *error) {
-  for (uint32_t i = 0; i < ARRANGEMENTS; i++) {
+static tm_status make_room(arrangement *all, uint32_t count, uint64_t op_count, tm_arena *arena, tm_error *error) {
+  for (uint32_t i = 0; i < count; i++) {
     all[i].order = tm_arena_alloc(arena, op_count * sizeof *all[i].order);
     all[i].turns = tm_arena_alloc(arena, op_count * sizeof *all[i].turns);
     if (all[i].order == NULL || all[i].turns == NULL) return no_memory(error);
@@ -123,8 +148,28 @@ static tm_status make_room(arrangement *all, uint64_t op_count, tm_arena *arena,
   return TM_OK;
 }
 
+static tm_status hand_out(referee *r, const tm_portfolio_plan *plan, arrangement *one, tm_error *error) {
+  one->labels = plan->labels;
+  if (r->problem->op_count != 0) memcpy(one->order, plan->order, r->problem->op_count * sizeof *one->order);
+  return put_in_turn(r, false, one, error);
+}
+
+/* What the portfolio has as the best need not be that as one thread hands it out. */
+static tm_status try_others(referee *r, const tm_portfolio *portfolio, arrangement *best, arrangement *other, tm_error *error) {
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) {
+    const tm_portfolio_plan *plan = &portfolio->plans[i];
+    if (i == portfolio->best || plan->makespan_ns >= best->total_ns) continue;
+    TM_TRY(hand_out(r, plan, other, error));
+    if (!other->fits || other->total_ns >= best->total_ns) continue;
+    const arrangement better = *other;
+    *other = *best;
+    *best = better;
+  }
+  return TM_OK;
+}
+
 static void take(const arrangement *best, tm_graph_choice *choice) {
-  if (best->labels != choice->labels) memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
+  memcpy(choice->labels, best->labels, choice->node_count * sizeof *choice->labels);
   memcpy(choice->order, best->order, choice->node_count * sizeof *choice->order);
   choice->total_ns = best->total_ns;
   choice->additive_ns = best->additive_ns;
@@ -133,15 +178,21 @@ static void take(const arrangement *best, tm_graph_choice *choice) {
 
 static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, tm_graph_choice *choice,
                          tm_error *error) {
-  const tm_portfolio_seed seed = { "additive", choice->labels };
-  tm_issue_rules rules = { .thread_resource = problem->solver.resource_count - 1 };
-  arrangement all[ARRANGEMENTS] = { { 0 } };
+  const tm_portfolio_seed seed = { "additive", choice->cheapest };
+  const tm_portfolio_options options = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true };
+  arrangement all[ARRANGEMENTS + 1] = { { 0 } };
+  uint32_t count;
+  referee r;
   tm_portfolio portfolio;
-  TM_TRY(make_room(all, choice->node_count, arena, error));
-  TM_TRY(tm_state_readers_list(problem->graph, arena, &rules, error));
-  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, NULL, memory, &portfolio, error));
-  const tm_status status = arrange(problem, memory, &rules, choice->labels, &portfolio, all, error);
-  if (status == TM_OK) take(find_best(all), choice);
+  TM_TRY(tm_portfolio_solve(&problem->solver, &seed, 1, &options, memory, &portfolio, error));
+  tm_status status = referee_init(&r, &problem->solver, memory, arena, error);
+  r.rules.thread_resource = problem->solver.resource_count - 1;
+  if (status == TM_OK) status = make_room(all, ARRANGEMENTS + 1, choice->node_count, arena, error);
+  if (status == TM_OK) status = tm_state_readers_list(problem->graph, arena, &r.rules, error);
+  if (status == TM_OK) status = arrange(&r, choice->cheapest, &portfolio, all, &count, error);
+  arrangement *best = status == TM_OK ? find_best(all, count) : NULL;
+  if (status == TM_OK) status = try_others(&r, &portfolio, best, &all[ARRANGEMENTS], error);
+  if (status == TM_OK) take(best, choice);
   choice->bound_ns = portfolio.bound_ns;
   tm_portfolio_deinit(&portfolio);
   return status;
@@ -150,6 +201,9 @@ static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   tm_arena arena;
+  choice->cheapest = tm_memory_calloc(choice->memory, choice->node_count, sizeof *choice->cheapest);
+  if (choice->cheapest == NULL) return no_memory(error);
+  memcpy(choice->cheapest, choice->labels, choice->node_count * sizeof *choice->cheapest);
   TM_TRY(tm_graph_overlap_add_thread(problem, error));
   tm_arena_init(&arena, memory);
   const tm_status status = improve(problem, memory, &arena, choice, error);
@@ -158,15 +212,50 @@ tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory,
   return status;
 }
 
+static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, const tm_portfolio *portfolio,
+                            uint64_t than_ns, uint64_t *out_times_ns, tm_error *error) {
+  referee r;
+  arrangement one = { 0 };
+  TM_TRY(referee_init(&r, &problem->solver, memory, arena, error));
+  r.rules.thread_resource = problem->solver.resource_count - 1;
+  TM_TRY(make_room(&one, 1, problem->solver.op_count, arena, error));
+  TM_TRY(tm_state_readers_list(problem->graph, arena, &r.rules, error));
+  for (uint32_t i = 0; i < portfolio->plan_count; i++) {
+    out_times_ns[i] = portfolio->plans[i].makespan_ns;
+    if (out_times_ns[i] >= than_ns) continue;
+    TM_TRY(hand_out(&r, &portfolio->plans[i], &one, error));
+    out_times_ns[i] = one.total_ns;
+  }
+  return TM_OK;
+}
+
+tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,
+                                uint64_t *out_times_ns, tm_error *error) {
+  tm_arena arena;
+  tm_arena_init(&arena, memory);
+  const tm_status status = time_plans(problem, memory, &arena, portfolio, than_ns, out_times_ns, error);
+  tm_arena_deinit(&arena);
+  return status;
+}
+
+static tm_status judge_given(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, arrangement *one, tm_error *error) {
+  referee r;
+  TM_TRY(referee_init(&r, &problem->solver, memory, arena, error));
+  TM_TRY(tm_problem_index_check_labels(&r.index, one->labels, error));
+  judge(&r, one);
+  return TM_OK;
+}
+
 tm_status tm_graph_overlap_judge(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
   arrangement one = { .labels = choice->labels, .order = choice->order };
-  tm_timeline timeline;
+  tm_arena arena;
   TM_TRY(tm_graph_overlap_add_thread(problem, error));
-  const tm_status status = judge(problem, memory, &one, &timeline, error);
+  tm_arena_init(&arena, memory);
+  const tm_status status = judge_given(problem, memory, &arena, &one, error);
+  tm_arena_deinit(&arena);
   remove_thread(problem, all);
   TM_TRY(status);
-  tm_timeline_deinit(&timeline);
   choice->overlaps = tm_graph_may_overlap(problem);
   choice->additive_ns = one.additive_ns;
   choice->total_ns = choice->overlaps != 0 ? one.total_ns : one.additive_ns;

@@ -4,6 +4,7 @@
 #define TM_SCHEDULE_GRAPH_OVERLAP_H
 
 #include "schedule/graph_choice.h"
+#include "solver/portfolio.h"
 
 /* Whether anything could run while something else does. */
 bool tm_graph_may_overlap(const tm_graph_problem *problem);
@@ -13,8 +14,14 @@ bool tm_graph_may_overlap(const tm_graph_problem *problem);
 tm_status tm_graph_overlap_add_thread(tm_graph_problem *problem, tm_error *error);
 
 /* What is over sooner than `choice`, the cheapest sum, if there is any: labels and an order in which one thread can hand them
-   out (solver/issue_order.h).  Nodes keep their order where no other is over sooner.   TM_ERROR_NO_MEMORY */
+   out (solver/issue_order.h).  Nodes keep their order where no other is over sooner.  No plan that was looked at is over sooner as
+   tm_graph_overlap_time has it, from the cheapest sum on, which is kept.   TM_ERROR_NO_MEMORY */
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);
+
+/* What each plan of a portfolio (with lists, for a problem with the thread) takes: in its own order, and where that is less than
+   `than_ns` in the one in which a thread can hand it out.   TM_ERROR_NO_MEMORY */
+tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,
+                                uint64_t *out_times_ns, tm_error *error);
 
 /* Fills in what a choice takes from its labels and its order. */
 tm_status tm_graph_overlap_judge(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);

@@ -14,20 +14,28 @@ static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_
 
 static bool is_view(const tm_value *value) { return value->kind == TM_GRAPH_VIEW; }
 
+/* What the application owns takes no room of the plan's. */
+static uint8_t traits_of(const tm_value *value) {
+  if (value->kind == TM_GRAPH_CONSTANT) return TM_SOLVER_KEPT | TM_SOLVER_LENT;
+  if (value->kind == TM_GRAPH_INPUT) return TM_SOLVER_LENT;
+  if (value->kind == TM_GRAPH_STATE) return TM_SOLVER_STAYS;
+  return value->is_output != 0 ? TM_SOLVER_LENT : 0;
+}
+
 static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   const tm_graph *graph = problem->graph;
   problem->value_numbers = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *problem->value_numbers);
   problem->graph_values = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *problem->graph_values);
   tm_solver_value *values = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *values);
-  uint8_t *kept = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *kept);
-  if (problem->value_numbers == NULL || problem->graph_values == NULL || values == NULL || kept == NULL) return no_memory(error);
+  uint8_t *traits = tm_arena_calloc(&problem->arena, graph->value_count, sizeof *traits);
+  if (problem->value_numbers == NULL || problem->graph_values == NULL || values == NULL || traits == NULL) return no_memory(error);
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->value_count; i++) {
     const tm_value *value = &graph->values[i];
     problem->value_numbers[i] = is_view(value) ? problem->value_numbers[value->base] : count;
     if (is_view(value)) continue;
     problem->graph_values[count] = i;
-    kept[count] = value->kind == TM_GRAPH_CONSTANT;
+    traits[count] = traits_of(value);
     values[count++] = (tm_solver_value){
       .bytes = value->operand.byte_count,
       .producer = value->kind == TM_GRAPH_RESULT ? value->node : TM_SOLVER_NONE,
@@ -38,7 +46,7 @@ static tm_status number_values(tm_graph_problem *problem, tm_error *error) {
   for (uint32_t i = 0; i < graph->output_count; i++)
     values[problem->value_numbers[graph->outputs[i].value]].wanted = TM_HOST_SPACE;
   problem->solver.values = values;
-  problem->solver.kept = kept;
+  problem->solver.traits = traits;
   problem->solver.value_count = count;
   return TM_OK;
 }
@@ -199,11 +207,18 @@ tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, co
   TM_TRY(number_values(problem, error));
   TM_TRY(list_ops(problem, policy, error));
   TM_TRY(price_copies(problem, policy, error));
+  (void)tm_graph_problem_keep_states(problem, TM_HOST_SPACE);
   tm_graph_labels_settle(problem, memory, policy);
   return TM_OK;
 }
 
+void tm_graph_problem_unsettle(tm_graph_problem *problem) {
+  if (problem->is_settled) tm_assignment_deinit(&problem->settled);
+  problem->is_settled = false;
+}
+
 void tm_graph_problem_deinit(tm_graph_problem *problem) {
+  tm_graph_problem_unsettle(problem);
   for (uint32_t i = 0; i < problem->placement_count; i++) tm_placement_release(problem->table, problem->placements[i]);
   problem->placement_count = 0;
   tm_arena_deinit(&problem->arena);

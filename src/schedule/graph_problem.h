@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "schedule/placement.h"
 #include "schedule/setup_shares.h"
+#include "solver/assignment.h"
 #include "solver/problem.h"
 
 #define TM_HOST_SPACE 0u        /* the number of host memory */
@@ -58,6 +59,8 @@ typedef struct tm_graph_problem {
   uint32_t            reserved;
   uint32_t           *node_placements;  /* [node] */
   tm_setup_shares     shares;           /* of what nodes pay once together */
+  tm_assignment       settled;          /* at the labels' prices, with states in host memory, if is_settled */
+  bool                is_settled;
   uint32_t           *value_numbers;    /* [graph value]: the solver's; of a view its base's */
   uint32_t           *graph_values;     /* [solver value] */
   tm_graph_place     *places;           /* by what they are */
@@ -76,6 +79,9 @@ typedef struct tm_graph_problem {
 tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, const tm_graph *graph, tm_placement_table *table,
                                 const tm_plan_policy *policy, tm_error *error);
 void tm_graph_problem_deinit(tm_graph_problem *problem);
+
+/* Prices of labels are no longer those that were settled upon. */
+void tm_graph_problem_unsettle(tm_graph_problem *problem);
 
 /* From now on states live in that memory between runs, those that can; false if none can. */
 bool tm_graph_problem_keep_states(tm_graph_problem *problem, uint32_t memory);

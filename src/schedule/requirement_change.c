@@ -37,6 +37,16 @@ static tm_status note_places(tm_plan_explanation *explanation, const tm_graph_pr
   return TM_OK;
 }
 
+/* What is left of the limit to choose within is taken to be the same. */
+static void take_budgets(const tm_plan_explanation *explanation, tm_graph_problem *problem) {
+  const uint64_t *known = explanation->problem.solver.budgets;
+  uint64_t *budgets = (uint64_t *)(uintptr_t)problem->solver.budgets;           /* the problem's own */
+  if (known == NULL || budgets == NULL) return;
+  for (uint32_t i = 0; i < problem->solver.memory_count; i++)
+    for (uint32_t k = 0; k < explanation->problem.solver.memory_count; k++)
+      if (problem->memories[i] == explanation->problem.memories[k]) budgets[i] = known[k];
+}
+
 static tm_status place_again(tm_plan_explanation *explanation, const tm_graph *graph, const tm_plan_policy *policy,
                              tm_requirement_change *change, tm_error *error) {
   tm_memory *memory = explanation->memory;
@@ -44,6 +54,7 @@ static tm_status place_again(tm_plan_explanation *explanation, const tm_graph *g
   tm_graph_problem *problem = tm_memory_calloc(memory, 1, sizeof *problem);
   if (problem == NULL) return no_memory(error);
   tm_status status = tm_graph_problem_init(problem, memory, graph, explanation->problem.table, policy, NULL);
+  if (status == TM_OK) take_budgets(explanation, problem);
   if (status == TM_OK) status = tm_graph_choice_make(problem, policy, memory, &choice, NULL);
   if (status == TM_OK) {
     status = note_places(explanation, problem, &choice, change, error);

@@ -9,29 +9,26 @@
 typedef struct turn {
   uint64_t at_ns;
   uint32_t is_late;             /* of the thread, or not before something of the thread at the same moment */
-  uint32_t place;               /* in the timeline's order */
+  uint32_t place;               /* in the plan's order */
   uint32_t op;
   uint32_t reserved;
 } turn;
 
 typedef struct issue {
   const tm_solver_problem *problem;
-  const uint32_t          *labels;
-  const tm_timeline       *timeline;
+  const tm_event_model    *model;
   const tm_issue_rules    *rules;
   turn     *turns;              /* [place], then sorted */
   turn     *turn_of;            /* [op] */
   turn     *last;               /* [resource]: of what comes last there so far */
   uint8_t  *is_out;             /* [op] */
-  uint32_t *first_copy;         /* [value]: of the timeline's */
-  uint32_t *next_copy;          /* [copy]: of the same value */
   uint32_t *next_before;        /* [op]: of befores, what was not found handed out yet */
   uint32_t *stack;
   uint32_t *out;
   uint32_t  out_count;
 } issue;
 
-static uint32_t resource_of(const issue *s, uint32_t op) { return s->problem->labels[s->labels[op]].resource; }
+static uint32_t resource_of(const issue *s, uint32_t op) { return s->problem->labels[s->model->labels[op]].resource; }
 
 static turn later(turn a, turn b) {
   if (a.at_ns != b.at_ns) return a.at_ns > b.at_ns ? a : b;
@@ -41,38 +38,29 @@ static turn later(turn a, turn b) {
 /* When what an operation of another resource makes is there. */
 static turn end_of(const issue *s, uint32_t op) {
   turn end = s->turn_of[op];
-  if (s->timeline->op_end_ns[op] == end.at_ns) return end;
-  return (turn){ .at_ns = s->timeline->op_end_ns[op] };
-}
-
-static void list_copies(issue *s) {
-  for (uint32_t v = 0; v < s->problem->value_count; v++) s->first_copy[v] = TM_SOLVER_NONE;
-  for (uint32_t c = 0; c < s->timeline->copy_count; c++) {
-    s->next_copy[c] = s->first_copy[s->timeline->copies[c].value];
-    s->first_copy[s->timeline->copies[c].value] = c;
-  }
+  if (s->model->op_end_ns[op] == end.at_ns) return end;
+  return (turn){ .at_ns = s->model->op_end_ns[op] };
 }
 
 /* The copy that leaves a queue of its own before the operation can be handed out; NULL: there is none.  What enters one comes in
    its turn there. */
-static const tm_timeline_copy *awaited_copy(const issue *s, uint32_t value, uint32_t op) {
+static const tm_event_copy *awaited_copy(const issue *s, uint32_t value, uint32_t op) {
   if (s->problem->copy_queues == NULL) return NULL;
-  uint32_t c = s->first_copy[value];
-  while (c != TM_SOLVER_NONE && s->timeline->copies[c].to != s->problem->labels[s->labels[op]].input_memory) c = s->next_copy[c];
-  if (c == TM_SOLVER_NONE || s->problem->copy_queues[s->timeline->copies[c].from] == TM_SOLVER_NONE) return NULL;
-  return &s->timeline->copies[c];
+  const uint32_t c = tm_event_model_copy(s->model, value, s->problem->labels[s->model->labels[op]].input_memory);
+  if (c == TM_SOLVER_NONE || s->problem->copy_queues[s->model->copies[c].from] == TM_SOLVER_NONE) return NULL;
+  return &s->model->copies[c];
 }
 
 /* What the own resource makes need not be there: it comes to its turn there, too. */
 static turn find_turn(const issue *s, uint32_t op) {
   const tm_solver_op *one = &s->problem->ops[op];
   const uint32_t resource = resource_of(s, op);
-  if (resource == s->rules->thread_resource) return (turn){ .at_ns = s->timeline->op_start_ns[op], .is_late = 1 };
+  if (resource == s->rules->thread_resource) return (turn){ .at_ns = s->model->op_start_ns[op], .is_late = 1 };
   turn found = s->last[resource];
   for (uint32_t i = one->first_input; i < one->first_input + one->input_count; i++) {
     const uint32_t producer = s->problem->values[s->problem->inputs[i]].producer;
     if (producer == TM_SOLVER_NONE) continue;
-    const tm_timeline_copy *copy = awaited_copy(s, s->problem->inputs[i], op);
+    const tm_event_copy *copy = awaited_copy(s, s->problem->inputs[i], op);
     turn there = resource_of(s, producer) == resource ? s->turn_of[producer] : end_of(s, producer);
     if (copy != NULL) there = (turn){ .at_ns = copy->end_ns };
     found = later(found, there);
@@ -87,15 +75,17 @@ static int compare(const void *left, const void *right) {
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static void find_turns(issue *s, const uint32_t *order) {
+static void find_turns(issue *s) {
+  bool is_sorted = true;
   for (uint32_t place = 0; place < s->problem->op_count; place++) {
-    const uint32_t op = order[place];
+    const uint32_t op = s->model->order[place];
     turn one = find_turn(s, op);
     one.place = place;
     one.op = op;
     s->turns[place] = s->turn_of[op] = s->last[resource_of(s, op)] = one;
+    is_sorted = is_sorted && (place == 0 || compare(&s->turns[place - 1], &one) < 0);
   }
-  if (s->problem->op_count != 0) qsort(s->turns, s->problem->op_count, sizeof *s->turns, compare);
+  if (!is_sorted) qsort(s->turns, s->problem->op_count, sizeof *s->turns, compare);
 }
 
 /* ---- nothing before what it needs ---- */
@@ -134,26 +124,23 @@ static void hand_out(issue *s, uint32_t op) {
   }
 }
 
-tm_status tm_issue_order_make(const tm_solver_problem *problem, const uint32_t *labels, const uint32_t *order,
-                              const tm_timeline *timeline, const tm_issue_rules *rules, tm_memory *memory, uint32_t *out_order,
+tm_status tm_issue_order_make(const tm_event_model *model, const tm_issue_rules *rules, tm_memory *memory, uint32_t *out_order,
                               tm_error *error) {
+  const tm_solver_problem *problem = model->index->problem;
   const uint64_t ops = problem->op_count;
   tm_arena arena;
   tm_arena_init(&arena, memory);
-  issue s = { .problem = problem, .labels = labels, .timeline = timeline, .rules = rules, .out = out_order };
+  issue s = { .problem = problem, .model = model, .rules = rules, .out = out_order };
   s.turns = tm_arena_alloc(&arena, ops * sizeof *s.turns);
   s.turn_of = tm_arena_alloc(&arena, ops * sizeof *s.turn_of);
   s.stack = tm_arena_alloc(&arena, ops * sizeof *s.stack);
   s.is_out = tm_arena_calloc(&arena, ops, sizeof *s.is_out);
   s.next_before = tm_arena_calloc(&arena, ops, sizeof *s.next_before);
   s.last = tm_arena_calloc(&arena, problem->resource_count, sizeof *s.last);
-  s.first_copy = tm_arena_alloc(&arena, problem->value_count * sizeof *s.first_copy);
-  s.next_copy = tm_arena_alloc(&arena, timeline->copy_count * sizeof *s.next_copy);
   const bool has_memory = s.turns != NULL && s.turn_of != NULL && s.stack != NULL && s.is_out != NULL && s.next_before != NULL &&
-                          s.last != NULL && s.first_copy != NULL && s.next_copy != NULL;
+                          s.last != NULL;
   if (has_memory) {
-    list_copies(&s);
-    find_turns(&s, order);
+    find_turns(&s);
     for (uint32_t i = 0; i < problem->op_count; i++)
       if (!s.is_out[s.turns[i].op]) hand_out(&s, s.turns[i].op);
   }

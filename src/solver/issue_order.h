@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solver/timeline.h"
+#include "solver/event_model.h"
 
 /* What else must come after what, beside the reading of values. */
 typedef struct tm_issue_rules {
@@ -26,10 +26,9 @@ typedef struct tm_issue_rules {
   const uint32_t *befores;              /* operations with lower numbers that come before an operation */
 } tm_issue_rules;
 
-/* `order` and `labels` are those of the timeline.  `out_order`: room for all operations; a permutation of them, each after
-   those whose values it reads and those that the rules name.  A function of its arguments alone.   TM_ERROR_NO_MEMORY */
-tm_status tm_issue_order_make(const tm_solver_problem *problem, const uint32_t *labels, const uint32_t *order,
-                              const tm_timeline *timeline, const tm_issue_rules *rules, tm_memory *memory, uint32_t *out_order,
+/* Of the plan that the model ran last.  `out_order`: room for all operations; a permutation of them, each after those whose values it
+   reads and those that the rules name.  A function of its arguments alone.   TM_ERROR_NO_MEMORY */
+tm_status tm_issue_order_make(const tm_event_model *model, const tm_issue_rules *rules, tm_memory *memory, uint32_t *out_order,
                               tm_error *error);
 
 #endif

@@ -46,17 +46,15 @@ static uint64_t toll_on(uint64_t bytes, uint64_t price) {
   return tm_solver_add(whole, (bytes & ((1u << MIB_DIGITS) - 1)) * price >> MIB_DIGITS);
 }
 
-/* Whether the value lies there without taking room. */
-static bool is_given(const pricing *s, uint32_t value, const toll *t) {
-  return tm_solver_is_kept(s->problem, value) && s->problem->values[value].home == t->memory;
-}
+static bool is_lent(const pricing *s, uint32_t value, const toll *t) { return tm_solver_is_lent(s->problem, value, t->memory); }
 
 /* Whether the value is in the memory at this operation whatever the plan. */
 static bool is_always_there(const pricing *s, uint32_t value, const toll *t) {
   const tm_solver_value *row = &s->problem->values[value];
   const bool is_home = row->producer == TM_SOLVER_NONE;
   const uint32_t first = s->flow.first_reader[value];
-  if (is_given(s, value, t)) return false;
+  if (is_lent(s, value, t)) return false;
+  if (row->home == t->memory && tm_solver_has_trait(s->problem, value, TM_SOLVER_STAYS)) return true;
   if (row->wanted == t->memory && (is_home || row->producer <= t->op)) return true;
   if (row->wanted != TM_SOLVER_NONE && row->wanted != row->home) return false;
   return is_home && row->home == t->memory && first < s->flow.first_reader[value + 1] && s->flow.readers[first] >= t->op;
@@ -65,7 +63,7 @@ static bool is_always_there(const pricing *s, uint32_t value, const toll *t) {
 /* Whether the value, made in the memory, is certain to be there still. */
 static bool is_still_there(const pricing *s, uint32_t value, const toll *t) {
   const uint32_t producer = s->problem->values[value].producer, first = s->flow.first_reader[value];
-  if (producer == TM_SOLVER_NONE || producer > t->op) return false;
+  if (producer == TM_SOLVER_NONE || producer > t->op || is_lent(s, value, t)) return false;
   if (producer == t->op) return true;
   return s->problem->values[value].wanted == TM_SOLVER_NONE && first < s->flow.first_reader[value + 1] &&
          s->flow.readers[first] >= t->op;
@@ -106,7 +104,7 @@ static uint64_t charge_toll(pricing *s, const toll *t) {
     const uint32_t value = p->inputs[row->first_input + i];
     const uint32_t producer = p->values[value].producer;
     const bool is_producers = producer != TM_SOLVER_NONE && is_still_there(s, value, t);
-    const bool is_paid = is_producers || is_given(s, value, t) || is_kept_copy(s, value, t);
+    const bool is_paid = is_producers || is_lent(s, value, t) || is_kept_copy(s, value, t);
     if (!is_always_there(s, value, t) && !is_paid) charge(s, t->op, t, p->values[value].bytes, true);
   }
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {

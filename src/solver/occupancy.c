@@ -32,26 +32,28 @@ tm_status tm_occupancy_init(tm_occupancy *o, const tm_solver_problem *p, const t
   return TM_OK;
 }
 
-static uint32_t place_of(const tm_occupancy *o, uint32_t op) { return o->places == NULL ? op : o->places[op]; }
-
-/* From place `first` to `last`.  The place behind the last operation takes what never ends. */
+/* From operation `first` to `last`.  The place behind the last one takes what never ends. */
 static void occupy(tm_occupancy *o, uint32_t memory, uint32_t first, uint32_t last, uint64_t bytes) {
   uint64_t *used = o->used_bytes + (uint64_t)memory * ((uint64_t)o->problem->op_count + 1);
   used[first] += bytes;
   used[last + 1] -= bytes;
 }
 
+static void occupy_unless_lent(tm_occupancy *o, uint32_t value, uint32_t memory, uint32_t first, uint32_t last) {
+  if (!tm_solver_is_lent(o->problem, value, memory)) occupy(o, memory, first, last, o->problem->values[value].bytes);
+}
+
 /* Fills first_use and last_use of the memories in which the value is read; returns how many there are. */
 static uint32_t find_uses(tm_occupancy *o, uint32_t value, const uint32_t *labels) {
   uint32_t count = 0;
   for (uint32_t i = o->flow->first_reader[value]; i < o->flow->first_reader[value + 1]; i++) {
-    const uint32_t op = o->flow->readers[i], place = place_of(o, op), memory = o->problem->labels[labels[op]].input_memory;
+    const uint32_t op = o->flow->readers[i], memory = o->problem->labels[labels[op]].input_memory;
     if (o->first_use[memory] == TM_SOLVER_NONE) {
-      o->first_use[memory] = o->last_use[memory] = place;
+      o->first_use[memory] = o->last_use[memory] = op;
       o->touched[count++] = memory;
     }
-    if (place < o->first_use[memory]) o->first_use[memory] = place;
-    if (place > o->last_use[memory]) o->last_use[memory] = place;
+    if (op < o->first_use[memory]) o->first_use[memory] = op;
+    if (op > o->last_use[memory]) o->last_use[memory] = op;
   }
   return count;
 }
@@ -61,7 +63,7 @@ static void weigh_value(tm_occupancy *o, uint32_t value, const uint32_t *labels)
   const tm_solver_value *row = &p->values[value];
   const bool is_home = row->producer == TM_SOLVER_NONE;
   const uint32_t source = is_home ? row->home : p->labels[labels[row->producer]].output_memory;
-  const uint32_t begin = is_home ? 0 : place_of(o, row->producer), end = p->op_count - 1;
+  const uint32_t begin = is_home ? 0 : row->producer, end = p->op_count - 1;
   const uint32_t uses = find_uses(o, value, labels);
   uint32_t source_end = begin;
   for (uint32_t i = 0; i < uses; i++) {
@@ -71,16 +73,17 @@ static void weigh_value(tm_occupancy *o, uint32_t value, const uint32_t *labels)
     if (until > source_end) source_end = until;
     if (memory != source && memory != row->wanted) {
       o->total_ns = tm_solver_add(o->total_ns, tm_solver_copy_ns(p, value, source, memory));
-      occupy(o, memory, stays ? 0 : o->first_use[memory], stays ? end : o->last_use[memory], row->bytes);
+      occupy_unless_lent(o, value, memory, stays ? 0 : o->first_use[memory], stays ? end : o->last_use[memory]);
     }
     o->first_use[memory] = TM_SOLVER_NONE;
   }
-  if (row->wanted == source) source_end = end;
-  const bool is_anywhere = !is_home || uses != 0 || row->wanted != TM_SOLVER_NONE;
-  if (is_anywhere && !tm_solver_is_kept(p, value)) occupy(o, source, begin, source_end, row->bytes);
+  const bool stays_home = tm_solver_has_trait(p, value, TM_SOLVER_STAYS);
+  if (row->wanted == source || stays_home) source_end = end;
+  const bool is_anywhere = !is_home || uses != 0 || row->wanted != TM_SOLVER_NONE || stays_home;
+  if (is_anywhere) occupy_unless_lent(o, value, source, begin, source_end);
   if (row->wanted == TM_SOLVER_NONE || row->wanted == source) return;
   o->total_ns = tm_solver_add(o->total_ns, tm_solver_copy_ns(p, value, source, row->wanted));
-  occupy(o, row->wanted, begin, end, row->bytes);
+  occupy_unless_lent(o, value, row->wanted, begin, end);
 }
 
 static void find_peaks(tm_occupancy *o) {
@@ -110,7 +113,7 @@ void tm_occupancy_weigh(tm_occupancy *o, const uint32_t *labels) {
   for (uint32_t op = 0; op < p->op_count; op++) {
     const tm_solver_label *label = &p->labels[labels[op]];
     o->total_ns = tm_solver_add(o->total_ns, label->cost_ns);
-    if (label->workspace_bytes != 0) occupy(o, label->output_memory, place_of(o, op), place_of(o, op), label->workspace_bytes);
+    if (label->workspace_bytes != 0) occupy(o, label->output_memory, op, op, label->workspace_bytes);
   }
   for (uint32_t v = 0; v < p->value_count; v++) weigh_value(o, v, labels);
   find_peaks(o);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * occupancy.h - how many bytes a plan has in each memory at each operation, when operations run in their order, or in another.
+ * occupancy.h - how many bytes a plan has in each memory at each operation, when operations run in their order.
  *
  * A value is in the memory where it was made from then on, and in another from the copy on, until the last time it is read
  * or copied from there.  Copies are made right before the first operation that reads them; the one that is wanted in the
- * end is made at once and stays.  A value with a home is there from the beginning; of one that is kept only copies count,
- * from the beginning to the end.
+ * end is made at once and stays.  A value with a home is there from the beginning; copies of one that is kept are there from
+ * the beginning to the end.  Where a value is lent it does not count.
  */
 #ifndef TM_SOLVER_OCCUPANCY_H
 #define TM_SOLVER_OCCUPANCY_H
@@ -19,10 +19,9 @@
 typedef struct tm_occupancy {
   const tm_solver_problem *problem;
   const tm_flow           *flow;
-  const uint32_t          *places;      /* [op]: when it runs; NULL: when its number says */
-  uint64_t *used_bytes;         /* [memory][place] */
+  uint64_t *used_bytes;         /* [memory][op] */
   uint64_t *peak_bytes;         /* [memory] */
-  uint32_t *peak_op;            /* [memory]: the first place at the peak */
+  uint32_t *peak_op;            /* [memory]: the first one at the peak */
   uint64_t  excess_bytes;       /* by which peaks exceed budgets, over all memories; TM_OCCUPANCY_MOST_EXCESS: that or more */
   uint64_t  total_ns;           /* what the plan costs, TM_SOLVER_NEVER if it cannot be */
   uint32_t *first_use;          /* [memory], of the value at hand */

@@ -32,6 +32,8 @@ typedef struct plan_search {
   uint32_t       best_index;
   bool           is_reduced;
   bool           can_list;
+  bool           with_lists;
+  bool           is_short;              /* there was no memory for lists */
 } plan_search;
 
 static tm_status init(plan_search *search, const tm_solver_problem *problem, uint32_t seed_count, tm_error *error) {
@@ -68,17 +70,36 @@ static void keep(plan_search *search) {
   if (at == 0) search->best_index = search->plan_count;
 }
 
+static void take_lists(plan_search *search, tm_portfolio_plan *plan) {
+  const uint64_t op_count = search->judge.index.problem->op_count;
+  uint32_t *lists = tm_arena_alloc(search->arena, 2 * op_count * sizeof *lists);
+  search->is_short = search->is_short || lists == NULL;
+  if (lists == NULL) return;
+  plan->labels = lists;
+  plan->order = lists + op_count;
+  memcpy(plan->labels, search->trial.labels, op_count * sizeof *plan->labels);
+  memcpy(plan->order, search->trial.order, op_count * sizeof *plan->order);
+}
+
 /* Says of the trial that it was looked at. */
 static void list(plan_search *search, const char *name, uint32_t rank) {
   const tm_judged_plan *trial = &search->trial;
-  search->plans[search->plan_count++] = (tm_portfolio_plan){ name, trial->makespan_ns, trial->additive_ns, trial->copied_bytes,
-                                                             trial->excess_bytes, trial->switch_count, rank };
+  tm_portfolio_plan *plan = &search->plans[search->plan_count++];
+  *plan = (tm_portfolio_plan){ name, trial->makespan_ns, trial->additive_ns, trial->copied_bytes, trial->excess_bytes,
+                               trial->switch_count, rank, NULL, NULL };
+  if (search->with_lists) take_lists(search, plan);
 }
 
 /* The trial is judged and joins the others. */
 static void enter(plan_search *search, const char *name, uint32_t rank) {
   keep(search);
   list(search, name, rank);
+}
+
+static bool is_in_sequence(const tm_judged_plan *plan, uint32_t op_count) {
+  for (uint32_t o = 0; o < op_count; o++)
+    if (plan->order[o] != o) return false;
+  return true;
 }
 
 /* The trial has labels only: in the order of the problem, or in one that suits them if that is better. */
@@ -89,7 +110,7 @@ static void enter_labels(plan_search *search, const char *name, uint32_t rank) {
   tm_plan_judge_run(&search->judge, trial);
   const bool may_gain = !search->is_reduced && trial->makespan_ns > search->bound_ns;
   const tm_judged_plan in_sequence = *trial;
-  if (may_gain && tm_plan_judge_order(&search->judge, trial)) {
+  if (may_gain && tm_plan_judge_order(&search->judge, trial) && !is_in_sequence(trial, op_count)) {
     tm_plan_judge_run(&search->judge, trial);
     if (!tm_plan_judge_prefers(&search->judge, trial, &in_sequence)) {
       for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
@@ -187,6 +208,19 @@ static tm_status find(plan_search *search, const tm_solver_problem *problem, con
   return tm_fail(error, TM_ERROR_NO_DEVICE, "no way was found to run all %u operations together", problem->op_count);
 }
 
+static tm_status report_lists(const plan_search *search, tm_portfolio *portfolio, tm_error *error) {
+  const uint64_t op_count = portfolio->op_count;
+  portfolio->lists = search->is_short ? NULL : tm_memory_calloc(portfolio->memory, portfolio->plan_count * 2 * op_count, sizeof(uint32_t));
+  if (portfolio->lists == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a portfolio");
+  for (uint64_t i = 0; i < portfolio->plan_count; i++) {
+    tm_portfolio_plan *plan = &portfolio->plans[i];
+    memcpy(portfolio->lists + 2 * i * op_count, plan->labels, 2 * op_count * sizeof *plan->labels);     /* the order lies behind */
+    plan->labels = portfolio->lists + 2 * i * op_count;
+    plan->order = plan->labels + op_count;
+  }
+  return TM_OK;
+}
+
 static tm_status report(const plan_search *search, tm_portfolio *portfolio, tm_error *error) {
   tm_memory *memory = portfolio->memory;
   portfolio->op_count = search->judge.index.problem->op_count;
@@ -200,6 +234,7 @@ static tm_status report(const plan_search *search, tm_portfolio *portfolio, tm_e
   memcpy(portfolio->labels, search->best[0].labels, portfolio->op_count * sizeof *portfolio->labels);
   memcpy(portfolio->order, search->best[0].order, portfolio->op_count * sizeof *portfolio->order);
   memcpy(portfolio->plans, search->plans, portfolio->plan_count * sizeof *portfolio->plans);
+  if (search->with_lists) TM_TRY(report_lists(search, portfolio, error));
   portfolio->makespan_ns = search->best[0].makespan_ns;
   portfolio->bound_ns = search->bound_ns;
   portfolio->best = search->best_index;
@@ -213,7 +248,7 @@ tm_status tm_portfolio_solve(const tm_solver_problem *problem, const tm_portfoli
   if (seed_count != 0 && seeds == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there are no seeds");
   tm_portfolio portfolio = { .memory = memory };
   tm_arena arena;
-  plan_search search = { .arena = &arena };
+  plan_search search = { .arena = &arena, .with_lists = options != NULL && options->with_lists };
   tm_arena_init(&arena, memory);
   const uint64_t move_steps = options != NULL ? options->move_steps : TM_PORTFOLIO_MOVE_STEPS;
   tm_status status = find(&search, problem, seeds, seed_count, move_steps, error);
@@ -231,6 +266,7 @@ void tm_portfolio_deinit(tm_portfolio *portfolio) {
   if (portfolio->memory == NULL) return;
   tm_memory_free(portfolio->memory, portfolio->labels, portfolio->op_count * sizeof *portfolio->labels);
   tm_memory_free(portfolio->memory, portfolio->order, portfolio->op_count * sizeof *portfolio->order);
+  tm_memory_free(portfolio->memory, portfolio->lists, portfolio->plan_count * 2ull * portfolio->op_count * sizeof *portfolio->lists);
   tm_memory_free(portfolio->memory, portfolio->plans, portfolio->plan_count * sizeof *portfolio->plans);
   memset(portfolio, 0, sizeof *portfolio);
 }

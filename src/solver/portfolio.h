@@ -33,6 +33,7 @@ typedef struct tm_portfolio_seed {
 
 typedef struct tm_portfolio_options {
   uint64_t move_steps;          /* operations that moves may place anew, in sum; TM_PORTFOLIO_MOVE_STEPS is the usual */
+  bool     with_lists;          /* labels and order of each plan are told */
 } tm_portfolio_options;
 
 typedef struct tm_portfolio_plan {
@@ -43,6 +44,8 @@ typedef struct tm_portfolio_plan {
   uint64_t excess_bytes;        /* beyond the budgets, at the peak of each memory, in sum */
   uint32_t switch_count;        /* reads of what a label of another rank made */
   uint32_t rank;                /* single-device: whose; otherwise TM_SOLVER_NONE */
+  uint32_t *labels;             /* [op]; NULL unless asked for */
+  uint32_t *order;
 } tm_portfolio_plan;
 
 typedef struct tm_portfolio {
@@ -50,6 +53,7 @@ typedef struct tm_portfolio {
   uint32_t  *labels;            /* [op] of the best plan */
   uint32_t  *order;             /* [op] of the best plan: tm_timeline_simulate tells the rest */
   tm_portfolio_plan *plans;     /* all that were looked at */
+  uint32_t  *lists;             /* of all plans */
   uint64_t   makespan_ns;
   uint64_t   bound_ns;          /* nothing is sooner than this */
   uint32_t   plan_count;

@@ -22,6 +22,11 @@
 #define TM_SOLVER_NEVER   UINT64_MAX            /* a cost: this cannot be */
 #define TM_SOLVER_MOST_NS (UINT64_C(1) << 60)   /* and the most that anything that can be costs */
 
+/* Traits of a value. */
+#define TM_SOLVER_KEPT  0x1u    /* it has a home, and is the same for many runs: its copies are there from the start, and stay */
+#define TM_SOLVER_LENT  0x2u    /* at home, or if it is made where it is wanted, it lies in memory of somebody else's: no room is taken */
+#define TM_SOLVER_STAYS 0x4u    /* it takes room at home all the time, read or not */
+
 typedef struct tm_solver_label {
   uint64_t cost_ns;             /* TM_SOLVER_NEVER: the operation cannot run so */
   uint32_t input_memory;        /* where all inputs must be present */
@@ -57,7 +62,7 @@ typedef struct tm_solver_problem {
   const uint32_t        *copy_queues;   /* [memory]: the resource in whose queue copies from and to it wait their turn, among its
                                            operations (event_model.h); TM_SOLVER_NONE, or NULL for all: links carry them */
   const uint64_t        *budgets;       /* [memory]: bytes that may be there at once; NULL: no limits */
-  const uint8_t         *kept;          /* [value]: 1: given, and the same for many runs; NULL: none */
+  const uint8_t         *traits;        /* [value]: TM_SOLVER_KEPT, LENT, STAYS; NULL: none has any */
   uint32_t op_count;
   uint32_t label_count;
   uint32_t value_count;
@@ -74,9 +79,19 @@ static inline uint64_t tm_solver_copy_ns(const tm_solver_problem *problem, uint3
   return problem->copy_ns[(problem->values[value].size_class * memories + from) * memories + to];
 }
 
-/* A value with a home in memory of somebody else's, where it takes no room; its copies are there from the start, and stay. */
+static inline uint32_t tm_solver_has_trait(const tm_solver_problem *problem, uint32_t value, uint32_t trait) {
+  return problem->traits != NULL && (problem->traits[value] & trait) != 0;
+}
+
 static inline uint32_t tm_solver_is_kept(const tm_solver_problem *problem, uint32_t value) {
-  return problem->kept != NULL && problem->kept[value] != 0;
+  return tm_solver_has_trait(problem, value, TM_SOLVER_KEPT);
+}
+
+/* Whether the value would be in that memory without taking room. */
+static inline uint32_t tm_solver_is_lent(const tm_solver_problem *problem, uint32_t value, uint32_t memory) {
+  const tm_solver_value *one = &problem->values[value];
+  return tm_solver_has_trait(problem, value, TM_SOLVER_LENT) &&
+         memory == (one->producer == TM_SOLVER_NONE ? one->home : one->wanted);
 }
 
 /* a + b, where NEVER stays NEVER and nothing else reaches it. */

@@ -63,10 +63,11 @@ static void add_value(tm_residency *residency, const tm_event_model *model, uint
   const tm_solver_value *value = &problem->values[v];
   const uint32_t source = tm_problem_source(problem, model->labels, v);
   const uint64_t until_ns = find_last_uses(residency, model, v, source);
-  if (!tm_solver_is_kept(problem, v))
+  if (!tm_solver_is_lent(problem, v, source))
     add(residency, source, value->bytes, value->producer == TM_SOLVER_NONE ? 0 : model->op_start_ns[value->producer], until_ns);
   for (uint32_t c = model->value_first_copy[v]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
     const uint64_t from_ns = tm_solver_is_kept(problem, v) ? 0 : model->copies[c].start_ns;
+    if (tm_solver_is_lent(problem, v, model->copies[c].to)) continue;
     add(residency, model->copies[c].to, value->bytes, from_ns, residency->copy_until_ns[c]);
   }
 }

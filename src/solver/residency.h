@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * residency.h - how full each memory gets in the course of a plan.  A value takes room from when it begins to be made or
- * copied to the end of what uses it last there; where it is from the start, and where it is wanted, to the end of all.  What
- * ends makes room for what begins at the same moment.
+ * copied to the end of what uses it last there; where it is from the start, and where it is wanted, to the end of all; where it
+ * is lent none.  What ends makes room for what begins at the same moment.
  */
 #ifndef TM_SOLVER_RESIDENCY_H
 #define TM_SOLVER_RESIDENCY_H

@@ -172,7 +172,7 @@ class ExplainGraph(harness.CommandTest):
         self.assertIn("memory", [change["kind"] for change in document["changes"]])
         err = self.run_command("explain", "--graph", path, "--max-memory", "1K", code=3)[1]
         self.assert_one_line(err)
-        self.assertRegex(err, r"needs \d+ bytes of host memory for .*, and 1024 are allowed in any one memory; allow more")
+        self.assertRegex(err, r"takes \d+ bytes of host memory, and 1024 are allowed in any one memory; allow more")
 
     def test_what_does_not_go(self):
         path = self.perceptron()

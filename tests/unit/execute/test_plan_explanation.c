@@ -47,7 +47,7 @@ static void expect_candidates_add_up(const tm_plan_explanation *explanation, uin
     assert_true(fabs((double)candidate.run_ns - (double)candidate.declared_ns * candidate.correction) <=
                 1 + 1e-9 * (double)candidate.run_ns);
     assert_int_equal(candidate.regret_ns, candidate.forced_ns - summary->least_sum_ns);
-    if (summary->overlaps == 0) assert_int_equal(candidate.moved_ns, summary->sum_ns + candidate.total_ns - chosen.total_ns);
+    if (summary->overlaps == 0) assert_true(candidate.moved_ns <= summary->sum_ns + candidate.total_ns - chosen.total_ns);
     if (summary->max_memory_bytes == 0) assert_true(candidate.forced_ns <= summary->sum_ns + candidate.total_ns - chosen.total_ns);
   }
   assert_int_equal(chosen_count, 1);
@@ -162,6 +162,86 @@ static void expect_forced(const tm_plan_explanation *explanation) {
   free(labels);
 }
 
+/* Where nothing can overlap a move changes the whole by what it changes the sum. */
+static void expect_moves_in_turn(const tm_plan_explanation *explanation) {
+  const tm_plan_summary summary = summary_of(explanation);
+  tm_node_candidate candidate = { .struct_size = sizeof candidate };
+  for (uint32_t node = 0; node < summary.node_count; node++) {
+    const uint64_t now_ns = candidate_of(explanation, node, 0).total_ns;
+    for (uint32_t i = 0; tm_plan_explanation_candidate(explanation, node, i, &candidate) == TM_OK; i++)
+      if (can(&candidate)) assert_int_equal(candidate.moved_ns, summary.sum_ns + candidate.total_ns - now_ns);
+  }
+}
+
+/* ---- what was rejected ---- */
+
+/* None of them would be over sooner as one thread hands it out, and none is told twice. */
+static uint32_t count_sooner(const tm_plan_explanation *explanation) {
+  const tm_plan_summary summary = summary_of(explanation);
+  tm_rejected_plan plan = { .struct_size = sizeof plan }, other = { .struct_size = sizeof other };
+  uint32_t sooner = 0;
+  for (uint32_t i = 0; tm_plan_explanation_rejected(explanation, i, &plan) == TM_OK; i++) {
+    sooner += plan.total_ns < summary.total_ns && plan.excess_bytes == 0;
+    for (uint32_t k = 0; k < i && tm_plan_explanation_rejected(explanation, k, &other) == TM_OK; k++)
+      assert_true(other.device != plan.device || strcmp(other.name, plan.name) != 0);
+  }
+  return sooner;
+}
+
+/* What a thread cannot hand out in time is not over as soon as an ideal order has it. */
+static void no_rejected_plan_is_sooner(void **state) {
+  (void)state;
+  const lazy_control controls[] = { { .cost_spread_ns = 100000, .cost_seed = 11, .aliases = 1, .is_prompt = 1 },
+                                    { .cost_spread_ns = 100000, .cost_seed = 11 },
+                                    { .cost_spread_ns = 100000, .cost_seed = 11, .aliases = 1, .is_host = 1 } };
+  lazy_case machine = { .context = NULL };
+  memcpy(machine.controls, controls, sizeof controls);
+  lazy_case_open(&machine);
+  for (uint64_t seed = 1; seed <= 100; seed++) {
+    plan_case one;
+    const tm_plan_options options = LAZY_OPTIONS;
+    plan_case_build(&one, machine.context, seed, 5 + (uint32_t)seed % 30);
+    tm_plan_explanation *explanation = explain(one.graph, &options);
+    assert_int_equal(count_sooner(explanation), 0);
+    tm_plan_explanation_destroy(explanation);
+    plan_case_destroy(&one);
+  }
+  lazy_case_close(&machine);
+}
+
+/* Where all is on one device nothing is done at the same time, though it could be; and what was never measured spreads by nothing. */
+static void what_does_not_overlap_is_not_said_to(void **state) {
+  (void)state;
+  const lazy_control controls[] = { { .cost_ns = 1000, .is_host = 1 }, { .cost_ns = 500000000 }, { .cost_ns = 500000000 } };
+  lazy_case machine = { .context = NULL };
+  memcpy(machine.controls, controls, sizeof controls);
+  lazy_case_open(&machine);
+  const tm_plan_options options = LAZY_OPTIONS;
+  tm_graph *graph = NULL;
+  uint32_t value;
+  assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "x", &plan_matrix, &value, NULL), TM_OK);
+  for (uint32_t i = 0; i < 5; i++) value = plan_add_node(graph, TM_OP_ADD, value, value);
+  assert_int_equal(tm_graph_output(graph, "y", value, NULL), TM_OK);
+  tm_plan_explanation *explanation = explain(graph, &options);
+  const tm_plan_summary summary = summary_of(explanation);
+  tm_critical_step step = { .struct_size = sizeof step };
+  assert_int_equal(summary.total_ns, summary.sum_ns);
+  assert_int_equal(summary.overlaps, 0);
+  assert_int_equal(tm_plan_explanation_critical(explanation, 0, &step), TM_END);
+  const tm_node_candidate chosen = candidate_of(explanation, 0, 0);
+  assert_int_equal(chosen.sample_count, 0);
+  assert_true(chosen.correction_spread == 1);
+  tm_plan *plan = lazy_plan(graph, &options);
+  tm_plan_description description = { .struct_size = sizeof description };
+  tm_plan_describe(plan, &description);
+  assert_int_equal(description.overlaps, 0);
+  tm_plan_destroy(plan);
+  tm_plan_explanation_destroy(explanation);
+  tm_graph_destroy(graph);
+  lazy_case_close(&machine);
+}
+
 static void explain_random_graphs(const lazy_control *controls, uint64_t first_seed, uint32_t count) {
   lazy_case machine = { .context = NULL };
   uint32_t mixed = 0;
@@ -173,6 +253,7 @@ static void explain_random_graphs(const lazy_control *controls, uint64_t first_s
     plan_case_build(&one, machine.context, seed, 1 + (uint32_t)(seed % 24));
     tm_plan_explanation *explanation = explain(one.graph, &options);
     expect_plan_adds_up(explanation);
+    if (controls[0].is_prompt != 0) expect_moves_in_turn(explanation);
     expect_moves(explanation);
     expect_forced(explanation);
     for (uint32_t node = 1; node < summary_of(explanation).node_count; node++)
@@ -620,6 +701,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_adds_up_where_things_overlap),
     cmocka_unit_test(all_adds_up_where_nothing_does),
+    cmocka_unit_test(no_rejected_plan_is_sooner),
+    cmocka_unit_test(what_does_not_overlap_is_not_said_to),
     cmocka_unit_test(changes_are_what_they_would_be),
     cmocka_unit_test(the_requirement_that_moves_a_node_is_named),
     cmocka_unit_test(excluded_devices_are_told_of),

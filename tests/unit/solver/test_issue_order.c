@@ -56,11 +56,16 @@ static uint64_t walk(const tm_solver_problem *p, const uint32_t *labels, const u
 
 static void find_order(const tm_solver_problem *p, const uint32_t *labels, const uint32_t *order, const tm_issue_rules *rules,
                        uint32_t *out_order, uint64_t *out_makespan_ns) {
-  tm_timeline timeline;
-  assert_int_equal(tm_timeline_simulate(p, labels, order, &memory, &timeline, NULL), TM_OK);
-  assert_int_equal(tm_issue_order_make(p, labels, order, &timeline, rules, &memory, out_order, NULL), TM_OK);
-  *out_makespan_ns = timeline.makespan_ns;
-  tm_timeline_deinit(&timeline);
+  tm_arena arena;
+  tm_problem_index index;
+  tm_event_model model;
+  tm_arena_init(&arena, &memory);
+  assert_int_equal(tm_problem_index_make(p, &arena, &index, NULL), TM_OK);
+  assert_int_equal(tm_event_model_init(&model, &index, &arena, NULL), TM_OK);
+  tm_event_model_run(&model, labels, order);
+  assert_int_equal(tm_issue_order_make(&model, rules, &memory, out_order, NULL), TM_OK);
+  *out_makespan_ns = model.makespan_ns;
+  tm_arena_deinit(&arena);
 }
 
 static bool draw_plan(solver_case *c, uint64_t seed, uint32_t *labels, uint32_t *order) {

@@ -43,7 +43,7 @@ static uint64_t bytes_held(const reading *r, uint32_t op, bool has[CASE_VALUES][
   const tm_solver_label *label = &r->problem->labels[r->labels[op]];
   uint64_t bytes = label->output_memory == memory ? label->workspace_bytes : 0;
   for (uint32_t v = 0; v < r->problem->value_count; v++)
-    if (!tm_solver_is_kept(r->problem, v) || r->problem->values[v].home != memory) bytes += has[v][memory] ? r->problem->values[v].bytes : 0;
+    if (has[v][memory] && !tm_solver_is_lent(r->problem, v, memory)) bytes += r->problem->values[v].bytes;
   return bytes;
 }
 
@@ -51,6 +51,7 @@ static uint64_t bytes_held(const reading *r, uint32_t op, bool has[CASE_VALUES][
 static bool is_kept(const reading *r, uint32_t op, uint32_t value, uint32_t memory, uint32_t source, const bool *has) {
   const uint32_t wanted = r->problem->values[value].wanted;
   if (tm_solver_is_kept(r->problem, value) && memory != source) return true;
+  if (memory == source && tm_solver_has_trait(r->problem, value, TM_SOLVER_STAYS)) return true;
   if (memory == wanted || reads_later(r, op + 1, value, memory)) return true;
   for (uint32_t m = 0; m < r->problem->memory_count && memory == source; m++) {
     if (m != source && m != wanted && !has[m] && reads_later(r, op + 1, value, m)) return true;
@@ -67,7 +68,7 @@ static void find_peaks(const tm_solver_problem *p, const uint32_t *labels, uint6
   for (uint32_t op = 0; op < p->op_count; op++) {
     for (uint32_t v = 0; v < p->value_count; v++) {
       const bool is_home = p->values[v].producer == TM_SOLVER_NONE;
-      bool is_used = p->values[v].wanted != TM_SOLVER_NONE;
+      bool is_used = p->values[v].wanted != TM_SOLVER_NONE || tm_solver_has_trait(p, v, TM_SOLVER_STAYS);
       for (uint32_t m = 0; m < p->memory_count && is_home; m++) is_used = is_used || reads_later(&r, 0, v, m);
       if (is_home ? op == 0 && is_used : p->values[v].producer == op) {
         sources[v] = is_home ? p->values[v].home : p->labels[labels[op]].output_memory;
@@ -112,21 +113,27 @@ static bool draw_budgets(solver_case *c, tm_memory *memory) {
   return true;
 }
 
+/* As graphs have them: constants, inputs, states; outputs and what is between. */
+static uint8_t draw_traits(solver_case *c, const tm_solver_value *value) {
+  static const uint8_t given[] = { 0, TM_SOLVER_KEPT | TM_SOLVER_LENT, TM_SOLVER_LENT, TM_SOLVER_STAYS };
+  if (value->producer == TM_SOLVER_NONE) return given[draw(c, 4)];
+  return value->wanted != TM_SOLVER_NONE && draw_percent(c, 50) ? TM_SOLVER_LENT : 0;
+}
+
 static void plans_fit_and_the_bound_holds(void **state) {
   (void)state;
   const case_limits limits = { .most_ops = 7, .most_labels = 3, .most_memories = 3, .never_percent = 4, .most_cost = 30 };
   const uint64_t cases = getenv("TM_NIGHTLY") != NULL ? 20 * CASES : CASES;
   solver_case c;
-  uint8_t kept[CASE_VALUES];
+  uint8_t traits[CASE_VALUES];
   tm_memory memory;
   tm_memory_init(&memory, 0);
   uint64_t free_cases = 0, priced = 0, best = 0, unfit = 0, missed = 0, proven = 0;
   double gap = 0;
   for (uint64_t seed = 1; seed <= cases; seed++) {
     draw_case(&c, seed + 3000000, &limits);
-    c.problem.kept = kept;
-    for (uint32_t v = 0; v < c.problem.value_count; v++)
-      kept[v] = c.values[v].producer == TM_SOLVER_NONE && draw_percent(&c, 40);
+    c.problem.traits = traits;
+    for (uint32_t v = 0; v < c.problem.value_count; v++) traits[v] = draw_traits(&c, &c.values[v]);
     if (!draw_budgets(&c, &memory)) continue;
     exhaustion all = { .problem = &c.problem, .forced_op = TM_SOLVER_NONE, .accepts = fits };
     exhaust(&all);
