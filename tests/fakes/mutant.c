@@ -72,7 +72,7 @@ static bool is_clean(const tm_operation *operation) {
   const unsigned char *bytes = (const unsigned char *)operation;
   for (uint64_t i = sizeof *operation; i < operation->struct_size; i++)
     if (bytes[i] != 0) return false;
-  return operation->version == 1 && operation->attribute_bytes == in_force.m.which.row->attribute_bytes &&
+  return operation->version == in_force.m.which.row->version && operation->attribute_bytes == in_force.m.which.row->attribute_bytes &&
          (operation->flags & ~(TM_OPERATION_FACTS | TM_OPERATION_RUN_TO_RUN)) == 0;
 }
 
