@@ -237,7 +237,7 @@ static tm_status add_workspaces(tm_plan_build *build, bool *fits, tm_error *erro
 static bool add_mirror(const tm_plan_build *build, const tm_plan_location *one) {
   uint64_t bytes, *sum = &build->program->memory_bytes[TM_HOST_SPACE];
   if (one->kind != TM_LOCATION_STATE || one->memory == TM_HOST_SPACE || !tm_plan_keeps_mirror(build->plan, one->value)) return true;
-  return tm_checked_round_up(build->graph->values[one->value].operand.byte_count, build->plan->alignment, &bytes) &&
+  return tm_checked_round_up(build->graph->values[one->value].operand.byte_count, build->program->problem.alignment, &bytes) &&
          tm_checked_add(*sum, bytes, sum);
 }
 
