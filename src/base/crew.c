@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/crew.h"
 
+#include <fenv.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -39,8 +40,10 @@ static void take_part(tm_crew *crew) {
   if (atomic_fetch_sub_explicit(&crew->busy_count, 1, memory_order_release) == 1) tm_condition_wake_all(&crew->idle);
 }
 
+/* A thread begins with the rounding of the one that starts it, which may be in the midst of a backend's work. */
 static void *serve(void *pointer) {
   tm_crew *crew = pointer;
+  (void)fesetenv(FE_DFL_ENV);
   tm_mutex_lock(&crew->lock);
   while (!crew->is_ending) {
     if (crew->next_member != crew->member_limit) take_part(crew);

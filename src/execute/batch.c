@@ -341,5 +341,5 @@ void tm_batch_outcome(const tm_batch *batch, uint32_t index, tm_run_outcome *out
                                    .numerics = item->candidate->answer.numerics,
                                    .expected_ns = tm_placement_expect(item->placement, item->candidate),
                                    .measured_ns = batch->taken_ns / batch->count,
-                                   .unchecked_runs = tm_sampled_check_unchecked(item->candidate) };
+                                   .found_right = tm_sampled_check_vouches(item->candidate), .trial = item->candidate->trial };
 }

@@ -129,7 +129,8 @@ static tm_status run_candidate(const call *c, tm_plan_candidate *candidate, tm_e
   c->outcome->expected_ns = expected_ns;
   c->outcome->device = candidate->device->index;
   c->outcome->watched |= is_watched;
-  c->outcome->unchecked_runs = has_kernel ? tm_sampled_check_unchecked(candidate) : 0;
+  c->outcome->found_right = has_kernel && run.taken_ns != 0 && tm_sampled_check_vouches(candidate);
+  c->outcome->trial = has_kernel ? candidate->trial : NULL;
   c->outcome->level = candidate->answer.level;
   c->outcome->numerics = candidate->answer.numerics;
   return TM_OK;

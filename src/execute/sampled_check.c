@@ -9,7 +9,9 @@
 #include "base/float_mode.h"
 #include "ops/result_closeness.h"
 #include "ops/output_parts.h"
+#include "ops/output_terms.h"
 #include "ops/walk.h"
+#include "plugin/answer.h"
 #include "plugin/device.h"
 #include "plugin/reference.h"
 #include "tensor/format.h"
@@ -19,15 +21,20 @@
 #define SHARE_NS (TM_CHECK_GRANT_NS / TM_TRIAL_RUNS)
 /* What one part costs beside what is computed. */
 #define EACH_NS 300u
+/* And what it costs to see whether an element is subnormal. */
+#define EACH_SUBNORMAL_NS 4u
 /* Later on it is worth the trouble from so many parts on. */
 #define LEAST_PARTS 8u
 #define SMALL_PART_BYTES 1024u
 
 /* ---- what can be afforded ---- */
 
-static uint64_t price_each_ns(const tm_output_parts *parts) {
-  const uint64_t units = parts->count / parts->columns;
-  return EACH_NS + tm_reference_price_ns(&parts->operation) / tm_max_u64(1, units);
+/* One that is not bit-equal is judged by its terms. */
+static uint64_t price_each_ns(const tm_output_parts *parts, const tm_answer *answer) {
+  const uint64_t units = tm_max_u64(1, parts->count / parts->columns);
+  const uint64_t each_ns = tm_min_u64(tm_reference_price_ns(&parts->operation) / units, TM_LARGEST_COST_NS);
+  const bool reads_twice = tm_closeness_needs_terms(answer) && tm_output_terms_take_a_pass(parts->operation.op);
+  return EACH_NS + each_ns * (reads_twice ? 2 : 1);
 }
 
 static uint64_t left_ns(const tm_trial *trial, uint64_t spent_ns) {
@@ -66,7 +73,7 @@ static uint64_t times(uint64_t a, uint64_t b) {
 void tm_sampled_check_account(const tm_checked_run *run) {
   tm_trial *trial = run->candidate->trial;
   atomic_fetch_add_explicit(&trial->worked_ns, times(run->taken_ns, run->run_count), memory_order_relaxed);
-  atomic_fetch_add_explicit(&trial->unchecked_runs, run->run_count, memory_order_relaxed);
+  atomic_fetch_add(&trial->run_count, run->run_count);
 }
 
 bool tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns) {
@@ -75,7 +82,7 @@ bool tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns) {
   uint64_t spent = atomic_load(&trial->checked_ns);
   const uint64_t left = left_ns(trial, spent);
   if (left <= fetch_ns || run->candidate->answer.numerics == TM_NUMERICS_N4 || !tm_output_parts_init(&parts, run->operation)) return false;
-  if (part_count(trial, left - fetch_ns, price_each_ns(&parts), parts.count) == 0) return false;
+  if (part_count(trial, left - fetch_ns, price_each_ns(&parts, &run->candidate->answer), parts.count) == 0) return false;
   return atomic_compare_exchange_strong(&trial->checked_ns, &spent, spent + fetch_ns);
 }
 
@@ -131,13 +138,13 @@ static bool any_subnormal(const tm_format_info *info, const double *values, uint
   return false;
 }
 
-static bool is_subnormal_in(const tm_operand *operand, const void *first) {
+static bool is_subnormal_in(const tm_operand *operand, const void *first, uint64_t begin, uint64_t count) {
   const tm_format_info *info = tm_format_find(operand->format);
   if (info->kind != TM_KIND_FLOAT && info->kind != TM_KIND_BLOCK) return false;
   void *const pointer[1] = { (void *)(uintptr_t)first };
   double values[TM_RUN];
-  tm_walk walk = tm_walk_begin(operand, operand, pointer, 1, 0);
-  for (uint64_t left = operand->element_count, n; left > 0; left -= n) {
+  tm_walk walk = tm_walk_begin(operand, operand, pointer, 1, begin);
+  for (uint64_t left = count, n; left > 0; left -= n) {
     n = tm_walk_line(&walk, tm_min_u64(left, TM_RUN));
     tm_stream_load(&walk.streams[0], walk.addresses[0], n, values);
     if (any_subnormal(info, values, n)) return true;
@@ -146,38 +153,42 @@ static bool is_subnormal_in(const tm_operand *operand, const void *first) {
   return false;
 }
 
-/* What a device makes of subnormal operands that it may take as zero cannot be judged. */
-static bool may_have_flushed(const tm_checked_run *run) {
-  uint64_t bytes = 0;
+/* What a device makes of subnormal operands that it may take as zero cannot be judged.  Where all of an operand has to be looked at for
+   that, this is paid for afterwards: the next check waits until it was earned. */
+static bool may_have_flushed(const tm_checked_run *run, const tm_output_parts *parts, uint64_t part) {
+  uint64_t cost_ns = 0;
   bool found = false;
   if ((run->candidate->answer.numerics_flags & TM_NUMERICS_FLUSHES) == 0) return false;
   for (uint32_t i = 0; i < run->operation->input_count && !found; i++) {
-    found = is_subnormal_in(&run->operation->operands[i], run->pointers[i]);
-    bytes += run->operation->operands[i].byte_count;
+    uint64_t begin, count;
+    tm_output_parts_reads(parts, part, i, &begin, &count);
+    found = is_subnormal_in(&run->operation->operands[i], run->pointers[i], begin, count);
+    cost_ns += count * EACH_SUBNORMAL_NS;
   }
-  atomic_fetch_add(&run->candidate->trial->checked_ns, bytes);
+  atomic_fetch_add(&run->candidate->trial->checked_ns, cost_ns);
+  atomic_fetch_add(&run->candidate->device->checked_ns, cost_ns);
   return found;
 }
 
 static tm_status say(const tm_checked_run *run, const char *fault, tm_error *error) {
   atomic_fetch_add(&run->candidate->device->wrong_count, 1);
-  const uint64_t runs = atomic_load(&run->candidate->trial->unchecked_runs), others = runs == 0 ? 0 : runs - 1;
+  const uint64_t runs = tm_trial_unchecked(run->candidate->trial), others = runs == 0 ? 0 : runs - 1;
   if (others == 0) return tm_fail(error, TM_ERROR_INTERNAL, "%s", fault);
   return tm_fail(error, TM_ERROR_INTERNAL, "%s; earlier runs since its last check, which may be wrong too: at most %llu", fault, (unsigned long long)others);
 }
 
 static tm_status look(const tm_checked_run *run, const tm_output_parts *parts, uint64_t count, void *room, tm_error *error) {
   tm_plan_candidate *candidate = run->candidate;
-  const uint64_t turn = atomic_fetch_add(&candidate->check_count, 1);
+  const uint64_t turn = atomic_fetch_add(&candidate->check_count, 1), run_count = atomic_load(&candidate->trial->run_count);
   char fault[TM_OUTPUT_FAULT_BYTES];
   atomic_fetch_add(&candidate->trial->check_count, 1);
   atomic_fetch_add(&candidate->device->checked_count, count);
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t part = part_at(parts->count, count, i, turn);
     if (tm_output_parts_check(parts, &candidate->answer, run->pointers, part, room, fault)) continue;
-    return may_have_flushed(run) ? TM_OK : say(run, fault, error);
+    return may_have_flushed(run, parts, part) ? TM_OK : say(run, fault, error);
   }
-  atomic_store(&candidate->trial->unchecked_runs, 0);
+  tm_trial_vouch(candidate->trial, run_count);
   return TM_OK;
 }
 
@@ -200,7 +211,7 @@ tm_status tm_sampled_check_look(const tm_runner *runner, const tm_checked_run *r
   const bool is_worth = left_ns(trial, atomic_load_explicit(&trial->checked_ns, memory_order_relaxed)) > tm_max_u64(least_ns, EACH_NS);
   if (!is_worth || candidate->answer.numerics == TM_NUMERICS_N4 || !tm_float_mode_is_usual()) return TM_OK;
   if (!tm_output_parts_init(&parts, run->operation)) return TM_OK;
-  const uint64_t each_ns = price_each_ns(&parts), count = reserve(trial, each_ns, parts.count);
+  const uint64_t each_ns = price_each_ns(&parts, &candidate->answer), count = reserve(trial, each_ns, parts.count);
   if (count == 0) {
     atomic_store(&candidate->check_least_ns, each_ns * (is_first_look(trial) ? 1 : tm_min_u64(parts.count, LEAST_PARTS)));
     return TM_OK;
@@ -246,14 +257,14 @@ bool tm_sampled_check_cut(const tm_plan_candidate *candidate, const tm_request *
   const tm_operation *own = &candidate->operation;
   if (!tm_sampled_check_is_for(candidate) || candidate->lowering != NULL || !tm_trial_is_watched(candidate->trial)) return false;
   if (atomic_load(&candidate->trial->check_count) != 0 || candidate->answer.numerics == TM_NUMERICS_N4) return false;
-  if (!tm_output_parts_init(&parts, own) || price_each_ns(&parts) <= TM_CHECK_GRANT_NS) return false;
+  if (!tm_output_parts_init(&parts, own) || price_each_ns(&parts, &candidate->answer) <= TM_CHECK_GRANT_NS) return false;
   const tm_operation whole = tm_request_operation(request);
   const uint32_t axis = axis_to_cut(&whole);
   if (axis == TM_MAX_RANK || whole.operands[0].dims[axis] < 2) return false;
   *out_tile = *request;
   out_tile->only_device = candidate->device->index;
   out_tile->flags |= TM_REQUEST_AS_IS | TM_REQUEST_UNMEASURED;
-  const uint64_t extent = shortened(&whole, axis, price_each_ns(&parts));
+  const uint64_t extent = shortened(&whole, axis, price_each_ns(&parts, &candidate->answer));
   for (uint32_t i = 0; i < request->input_count; i++) {
     out_tile->operands[i].dims[axis] = extent;
     out_tile->operands[i].flags &= ~TM_OPERAND_CONSTANT;

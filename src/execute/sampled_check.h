@@ -31,9 +31,9 @@ static inline bool tm_sampled_check_is_for(const tm_plan_candidate *candidate) {
   return candidate->trial != NULL && candidate->device->is_checked;
 }
 
-/* Runs of this kind on its device since some of their results were looked at. */
-static inline uint64_t tm_sampled_check_unchecked(const tm_plan_candidate *candidate) {
-  return tm_sampled_check_is_for(candidate) ? atomic_load_explicit(&candidate->trial->unchecked_runs, memory_order_relaxed) : 0;
+/* Whether the last run of this kind on its device that was accounted for was looked at and found right. */
+static inline bool tm_sampled_check_vouches(const tm_plan_candidate *candidate) {
+  return tm_sampled_check_is_for(candidate) && tm_trial_unchecked(candidate->trial) == 0;
 }
 
 /* Accounts for the run and looks at its result, if that can be afforded.

@@ -144,7 +144,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   const uint64_t examined_bytes = atomic_load(&open->has_failed) == 0 ? piece->bytes : 0;
   tm_job_count_use(state->job, outcome, examined_bytes);
-  tm_job_count_piece(state->job, outcome, &piece->request.operands[0], open->tensor->name);
+  tm_job_count_piece(state->job, outcome, open->tensor->name);
   tm_tensor_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, examined_bytes, 0);
   atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));

@@ -205,7 +205,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   (void)error;
   tm_op_find(TM_OP_COMPARE_TENSORS)->combine_words(open->words, result);
   tm_job_count_use(stream->setting->job, outcome, piece->bytes);
-  tm_job_count_piece(stream->setting->job, outcome, &piece->request.operands[0], open->tensors[0]->name);
+  tm_job_count_piece(stream->setting->job, outcome, open->tensors[0]->name);
   tm_tensor_tile_adapt(&stream->setting->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   advance_progress(stream, open, tm_format_bytes_of(open->infos[0], elements), tm_format_bytes_of(open->infos[1], elements));
   atomic_fetch_sub(&open->elements_left, elements);

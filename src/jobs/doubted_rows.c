@@ -2,47 +2,61 @@
 #include "jobs/doubted_rows.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/checked.h"
+#include "base/content_hash.h"
+#include "base/text.h"
 
-/* Of more kinds than there is room for the last place is shared, so that nothing is left out. */
-static tm_doubt *find(tm_doubted_rows *rows, const tm_inventory *inventory, uint32_t device, uint32_t format) {
-  for (uint32_t i = 0; i < rows->count; i++)
-    if (rows->doubts[i].device == device && rows->doubts[i].format == format) return &rows->doubts[i];
-  if (rows->count == TM_DOUBT_MOST) return &rows->doubts[TM_DOUBT_MOST - 1];
+static uint64_t wrong_count(const tm_inventory *inventory, uint32_t device) {
+  if (device != TM_DOUBT_ANY) return atomic_load(&inventory->devices[device]->wrong_count);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < inventory->device_count; i++) sum += atomic_load(&inventory->devices[i]->wrong_count);
+  return sum;
+}
+
+static tm_doubt *begin(tm_doubted_rows *rows, const tm_inventory *inventory, uint32_t device, const struct tm_trial *trial) {
   tm_doubt *doubt = &rows->doubts[rows->count++];
-  *doubt = (tm_doubt){ .device = device, .format = format, .wrong_before = atomic_load(&inventory->devices[device]->wrong_count) };
+  *doubt = (tm_doubt){ .device = device, .trial = trial, .wrong_before = wrong_count(inventory, device) };
   return doubt;
 }
 
-static void copy_name(tm_string name, char out_text[TM_DOUBT_NAME_BYTES]) {
-  const uint64_t length = tm_min_u64(name.length, TM_DOUBT_NAME_BYTES - 1);
-  memcpy(out_text, name.data, length);
-  out_text[length] = '\0';
+/* The last place is for all that there is no room for, whatever their devices, so that nothing is left out. */
+static tm_doubt *find(tm_doubted_rows *rows, const tm_inventory *inventory, uint32_t device, const struct tm_trial *trial) {
+  for (uint32_t i = 0; i < rows->count; i++)
+    if (rows->doubts[i].device == device && rows->doubts[i].trial == trial) return &rows->doubts[i];
+  if (rows->count + 1 < TM_DOUBT_MOST) return begin(rows, inventory, device, trial);
+  if (rows->count < TM_DOUBT_MOST) begin(rows, inventory, TM_DOUBT_ANY, NULL)->is_shared = true;
+  return &rows->doubts[TM_DOUBT_MOST - 1];
 }
 
-void tm_doubted_rows_note(tm_doubted_rows *rows, const tm_inventory *inventory, const tm_run_outcome *outcome, uint32_t format,
-                          tm_string name) {
+void tm_doubted_rows_note(tm_doubted_rows *rows, const tm_inventory *inventory, const tm_run_outcome *outcome, tm_string name) {
   if (!inventory->devices[outcome->device]->is_checked) return;
-  tm_doubt *doubt = find(rows, inventory, outcome->device, format);
-  if (outcome->unchecked_runs == 0) {
-    if (doubt->device == outcome->device && doubt->format == format) doubt->piece_count = 0;
+  tm_doubt *doubt = find(rows, inventory, outcome->device, outcome->trial);
+  if (outcome->found_right) {
+    if (!doubt->is_shared) doubt->piece_count = 0;
     return;
   }
-  if (doubt->piece_count++ == 0) copy_name(name, doubt->first);
-  copy_name(name, doubt->last);
+  const uint64_t hash = tm_hash_number(name.data, name.length, 0);
+  const bool is_first = doubt->piece_count++ == 0;
+  if (is_first) {
+    doubt->first_hash = hash;
+    (void)tm_text_escape(name.data, name.length, doubt->first, sizeof doubt->first);
+  }
+  doubt->is_one = hash == doubt->first_hash && (is_first || doubt->is_one);
+  (void)tm_text_escape(name.data, name.length, doubt->last, sizeof doubt->last);
+}
+
+static void write_doubt(const tm_doubt *doubt, const tm_inventory *inventory, char out_text[TM_DOUBT_TEXT_BYTES]) {
+  const char *who = doubt->device == TM_DOUBT_ANY ? "a device" : inventory->devices[doubt->device]->name;
+  (void)snprintf(out_text, TM_DOUBT_TEXT_BYTES,
+                 "%.64s gave a wrong result; what it had computed since its last check may be wrong, too: of %s%s%s%s", who,
+                 doubt->is_one ? "" : "rows from ", doubt->first, doubt->is_one ? "" : " to ", doubt->is_one ? "" : doubt->last);
 }
 
 bool tm_doubted_rows_tell(const tm_doubted_rows *rows, const tm_inventory *inventory, uint32_t index, char out_text[TM_DOUBT_TEXT_BYTES]) {
   for (uint32_t i = 0; i < rows->count; i++) {
     const tm_doubt *doubt = &rows->doubts[i];
-    const tm_device_slot *device = inventory->devices[doubt->device];
-    if (doubt->piece_count == 0 || atomic_load(&device->wrong_count) == doubt->wrong_before || index-- != 0) continue;
-    const bool is_one = strcmp(doubt->first, doubt->last) == 0;
-    (void)snprintf(out_text, TM_DOUBT_TEXT_BYTES,
-                   "%s gave a wrong result; what it had computed since its last check may be wrong, too: of %s%s%s%s", device->name,
-                   is_one ? "" : "rows from ", doubt->first, is_one ? "" : " to ", is_one ? "" : doubt->last);
+    if (doubt->piece_count == 0 || wrong_count(inventory, doubt->device) == doubt->wrong_before || index-- != 0) continue;
+    write_doubt(doubt, inventory, out_text);
     return true;
   }
   return false;

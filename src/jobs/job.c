@@ -311,9 +311,9 @@ void tm_job_count_use(tm_job *job, const tm_run_outcome *outcome, uint64_t bytes
   if (outcome->retries != 0) tm_job_add_note(job, outcome->note);
 }
 
-void tm_job_count_piece(tm_job *job, const tm_run_outcome *outcome, const tm_operand *read, tm_string name) {
+void tm_job_count_piece(tm_job *job, const tm_run_outcome *outcome, tm_string name) {
   tm_mutex_lock(&job->lock);
-  tm_doubted_rows_note(&job->doubted, job->inventory, outcome, read->format, name);
+  tm_doubted_rows_note(&job->doubted, job->inventory, outcome, name);
   tm_mutex_unlock(&job->lock);
 }
 

@@ -51,8 +51,8 @@ tm_status tm_job_add_row(tm_job *job, const tm_cell *cells, tm_error *error);
 void tm_job_add_note(tm_job *job, const char *text);
 /* Counts an operation on a device. */
 void tm_job_count_use(tm_job *job, const tm_run_outcome *outcome, uint64_t bytes);
-/* A device computed a piece of the row of that name from this: for the end, when it may have turned out to be wrong. */
-void tm_job_count_piece(tm_job *job, const tm_run_outcome *outcome, const tm_operand *read, tm_string name);
+/* A device computed a piece of the row of that name: for the end, when it may have turned out to be wrong. */
+void tm_job_count_piece(tm_job *job, const tm_run_outcome *outcome, tm_string name);
 /* How much there is to do, as soon as that is known; until then progress shows totals of 0. */
 void tm_job_set_totals(tm_job *job, uint64_t bytes, uint64_t items);
 void tm_job_advance(tm_job *job, uint64_t bytes, uint64_t items);

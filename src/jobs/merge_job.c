@@ -80,7 +80,7 @@ static tm_status piece_done(void *context, const tm_work_stream_piece *piece, co
   merge_state *state = context;
   (void)error;
   tm_job_count_use(state->lanes.job, outcome, piece->bytes);
-  tm_job_count_piece(state->lanes.job, outcome, &piece->request.operands[0], ((const tm_merge_open *)piece->subject)->item->name);
+  tm_job_count_piece(state->lanes.job, outcome, ((const tm_merge_open *)piece->subject)->item->name);
   tm_job_advance(state->lanes.job, piece->bytes, 0);
   tm_merge_open_done(piece->subject, piece, result);
   return TM_OK;

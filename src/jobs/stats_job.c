@@ -96,7 +96,7 @@ static tm_status tile_done(void *context, const tm_work_stream_piece *piece, con
   (void)error;
   tm_op_find(TM_OP_STATS)->combine_words(open->words, result);
   tm_job_count_use(state->job, outcome, piece->bytes);
-  tm_job_count_piece(state->job, outcome, &piece->request.operands[0], open->tensor->name);
+  tm_job_count_piece(state->job, outcome, open->tensor->name);
   tm_tensor_tile_adapt(&state->tile_bytes, piece->bytes, piece->load_ns + outcome->measured_ns);
   tm_job_advance(state->job, piece->bytes, 0);
   atomic_fetch_sub(&open->elements_left, tm_stats_piece_elements(piece));

@@ -11,6 +11,7 @@
 #include "ops/output_terms.h"
 #include "tensor/codec.h"
 #include "tensor/format.h"
+#include "tensor/shape.h"
 
 #define A_SCALE 2u              /* inputs of a scaled product, from a's and b's */
 #define NO_AXIS UINT32_MAX
@@ -113,6 +114,29 @@ bool tm_output_parts_init(tm_output_parts *parts, const tm_operation *operation)
   return parts->count != 0;
 }
 
+/* Whether an element of y, or a line of it, needs only those at the same place of operands of the same dims. */
+static bool reads_in_place(const tm_operation *operation) {
+  const tm_operand *y = tm_output_of(operation);
+  const uint32_t op_class = tm_op_find(operation->op)->op_class;
+  if (op_class == TM_CLASS_ELEMENTWISE || op_class == TM_CLASS_TRANSCENDENTAL) return true;
+  switch (operation->op) {
+    case TM_OP_CAST:
+    case TM_OP_QUANTIZE:
+    case TM_OP_DEQUANTIZE:
+    case TM_OP_LAYER_NORM:
+    case TM_OP_RMS_NORM: return true;
+    case TM_OP_SOFTMAX: return axis_of_part(operation) + 1 == y->rank;
+    default: return false;
+  }
+}
+
+void tm_output_parts_reads(const tm_output_parts *parts, uint64_t index, uint32_t input, uint64_t *out_begin, uint64_t *out_count) {
+  const tm_operand *x = &parts->whole->operands[input], *y = tm_output_of(parts->whole);
+  const bool is_own = reads_in_place(parts->whole) && tm_same_dims(x, y);
+  *out_count = is_own ? y->element_count / parts->count : x->element_count;
+  *out_begin = is_own ? index * *out_count : 0;
+}
+
 /* ---- one part ---- */
 
 /* Where a part is: its index in the parts' space, and where it begins in y. */
@@ -153,10 +177,21 @@ static void compute(const tm_output_parts *parts, void *const *pointers, uint64_
   tm_op_find(parts->operation.op)->reference(&parts->operation, own, unit, unit + 1);
 }
 
-/* The index in y of a part's element. */
-static void index_in_output(const tm_output_parts *parts, const place *at, uint64_t element, uint64_t *out_index) {
-  const uint32_t axis = axis_of_part(parts->whole), rank = tm_output_of(parts->whole)->rank;
-  for (uint32_t i = 0, from = 0; i < rank; i++) out_index[i] = i == axis ? element : at->index[from++];
+/* The index in y of the first element of a part's block. */
+static void index_in_output(const tm_output_parts *parts, const place *at, uint64_t block, uint64_t *out_index) {
+  const tm_operand *y = tm_output_of(parts->whole);
+  const uint32_t axis = axis_of_part(parts->whole);
+  const uint64_t element = block * tm_format_find(y->format)->block_elements;
+  for (uint32_t i = 0, from = 0; i < y->rank; i++) out_index[i] = i == axis ? element : at->index[from++];
+  if (axis == NO_AXIS && y->rank != 0) out_index[y->rank - 1] = out_index[y->rank - 1] * parts->unit_elements + element;
+}
+
+/* Of the element, row by row; of its block where y has them. */
+static uint64_t number_in_output(const tm_output_parts *parts, const uint64_t *index) {
+  const tm_operand *y = tm_output_of(parts->whole);
+  uint64_t number = 0;
+  for (uint32_t i = 0; i < y->rank; i++) number = number * y->dims[i] + index[i];
+  return number / tm_format_find(y->format)->block_elements;
 }
 
 static void say(const tm_output_parts *parts, const tm_result_element *element, uint64_t number, char *out_text) {
@@ -182,18 +217,16 @@ static uint64_t blocks_to_compare(const tm_output_parts *parts, const tm_answer 
   return parts->whole->op == TM_OP_COMPARE_TENSORS ? TM_COMPARISON_EQUAL_BITS : parts->part_blocks;
 }
 
-static bool is_close(const tm_output_parts *parts, const tm_answer *answer, void *const *pointers, const place *at, uint64_t block,
-                     tm_result_element *element) {
+static bool is_close(const tm_output_parts *parts, const tm_answer *answer, void *const *pointers, const uint64_t *index,
+                     tm_part_terms *terms, tm_result_element *element) {
   const tm_operation *whole = parts->whole;
   const tm_format_info *info = tm_format_find(tm_output_of(whole)->format);
   if (memcmp(element->actual, element->expected, info->block_bytes) == 0) return true;
   if (answer->numerics == TM_NUMERICS_N3 && info->kind != TM_KIND_FLOAT) return true;
   if (tm_closeness_needs_terms(answer) && info->kind == TM_KIND_FLOAT) {
-    uint64_t index[TM_MAX_RANK];
     double result = 0;
     tm_codec_find(info->format)->decode(element->expected, 1, &result);
-    index_in_output(parts, at, block, index);
-    element->terms = isnan(result) ? 0 : tm_output_terms(whole, pointers, index, result);
+    element->terms = isnan(result) ? 0 : tm_output_terms(whole, pointers, index, result, terms);
   }
   return tm_closeness_of(whole, answer, element) <= 1;
 }
@@ -203,12 +236,16 @@ bool tm_output_parts_check(const tm_output_parts *parts, const tm_answer *answer
   const tm_format_info *info = tm_format_find(tm_output_of(parts->whole)->format);
   const place at = place_of(parts, index);
   const char *actual = (const char *)pointers[parts->whole->input_count] + at.offset_bytes;
+  tm_part_terms terms;
+  terms.column_count = 0;
   compute(parts, pointers, index, &at, room);
   for (uint64_t block = 0; block < blocks_to_compare(parts, answer); block++) {
     tm_result_element element = { .actual = actual + (int64_t)block * parts->part_step_bytes,
                                   .expected = (const char *)room + block * info->block_bytes };
-    if (is_close(parts, answer, pointers, &at, block, &element)) continue;
-    say(parts, &element, index * parts->part_blocks + block, out_text);
+    uint64_t in_output[TM_MAX_RANK];
+    index_in_output(parts, &at, block, in_output);
+    if (is_close(parts, answer, pointers, in_output, &terms, &element)) continue;
+    say(parts, &element, number_in_output(parts, in_output), out_text);
     return false;
   }
   return true;

@@ -39,4 +39,7 @@ bool tm_output_parts_init(tm_output_parts *parts, const tm_operation *operation)
 bool tm_output_parts_check(const tm_output_parts *parts, const tm_answer *answer, void *const *pointers, uint64_t index, void *room,
                            char out_text[TM_OUTPUT_FAULT_BYTES]);
 
+/* Elements of an input, row by row, that a part depends on: all of them where it is not known to be fewer. */
+void tm_output_parts_reads(const tm_output_parts *parts, uint64_t index, uint32_t input, uint64_t *out_begin, uint64_t *out_count);
+
 #endif

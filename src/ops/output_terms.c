@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read straight from the operands, and only for an element that is not what the reference has.  Where the exact sum would take
- * more than one pass, more is said rather than less: a device that keeps its promise is never wronged.
+ * Read straight from the operands, and only for an element that is not what the reference has; what all elements of a part share is
+ * read for the first of them.  Where the exact sum would take more than one pass, more is said rather than less: a device that keeps
+ * its promise is never wronged.
  */
 #include "ops/output_terms.h"
 
@@ -116,9 +117,12 @@ static double entry_at(const line *l, const tm_operand *operand, const char *fir
 
 static void load_line(const line *l, uint64_t k, uint64_t n, double *out_values) {
   tm_stream_load(&l->stream, l->address + (int64_t)(k / l->stream.block_elements) * l->stream.step_bytes, n, out_values);
+  double zero = 0, scale = 1;
   for (uint64_t i = 0; l->scale != NULL && i < n; i++) {
-    const double zero = l->zero == NULL ? 0 : entry_at(l, l->zero, l->zero_address, k + i);
-    out_values[i] = (out_values[i] - zero) * entry_at(l, l->scale, l->scale_address, k + i);
+    const bool is_next = i == 0 || (k + i) % l->k_group == 0;
+    if (is_next) scale = entry_at(l, l->scale, l->scale_address, k + i);
+    if (is_next && l->zero != NULL) zero = entry_at(l, l->zero, l->zero_address, k + i);
+    out_values[i] = (out_values[i] - zero) * scale;
   }
 }
 
@@ -183,32 +187,59 @@ static uint64_t keys_there(const tm_operation *operation, void *const *pointers)
   return length < 0 ? 0 : tm_min_u64((uint64_t)length, k->dims[k->rank - 3]);
 }
 
-/* As if the largest value had all the weight, and the largest score all the error; keys that the token does not see included. */
-static double attention_terms(const tm_operation *operation, void *const *pointers, const uint64_t *index) {
-  const tm_operand *q = &operation->operands[0], *k = &operation->operands[1], *v = &operation->operands[2];
+/* NaN is passed over in both: of a key that is seen it would be the result, too. */
+static double largest_score(const tm_operation *operation, void *const *pointers, const uint64_t *index) {
+  const tm_operand *q = &operation->operands[0], *k = &operation->operands[1];
   const uint32_t token_axis = q->rank - 3;
-  const uint64_t shared = index[token_axis + 1] / (q->dims[token_axis + 1] / k->dims[token_axis + 1]);
-  uint64_t at[TM_MAX_RANK] = { token_axis == 0 ? 0 : index[0] }, own[TM_MAX_RANK];
+  const uint64_t batch = token_axis == 0 ? 0 : index[0], key_count = keys_there(operation, pointers);
+  uint64_t at[TM_MAX_RANK] = { batch }, own[TM_MAX_RANK];
   for (uint32_t i = 0; i < q->rank; i++) own[i] = i + 1 == q->rank ? 0 : index[i];
   const char *q_address = address_at(q, pointers[0], own);
-  double most = 0, largest = 0;
-  for (uint64_t key = 0; key < keys_there(operation, pointers); key++) {
+  double most = 0;
+  at[token_axis + 1] = index[token_axis + 1] / (q->dims[token_axis + 1] / k->dims[token_axis + 1]);
+  at[token_axis + 2] = 0;
+  for (uint64_t key = 0; key < key_count; key++) {
+    const uint64_t mask_at[4] = { batch, index[token_axis + 1], index[token_axis], key };
     at[token_axis] = key;
-    at[token_axis + 1] = shared;
-    at[token_axis + 2] = 0;
-    const uint64_t mask_at[4] = { token_axis == 0 ? 0 : index[0], index[token_axis + 1], index[token_axis], key };
     const double size = score_size(operation, q_address, address_at(k, pointers[1], at)) + mask_size(operation, pointers, mask_at);
-    most = size <= most ? most : size;          /* NaN stays */
-    at[token_axis + 2] = index[token_axis + 2];
-    const double value = fabs(value_at(v, pointers[2], at));
-    largest = value <= largest ? largest : value;
+    most = size > most ? size : most;
   }
-  return most <= LARGEST_SCORE ? largest * (1 + 2 * most) : HUGE_VAL;
+  return most;
+}
+
+static void find_largest_values(const tm_operation *operation, void *const *pointers, const uint64_t *index, tm_part_terms *part) {
+  const tm_operand *q = &operation->operands[0], *v = &operation->operands[2];
+  const uint32_t token_axis = q->rank - 3, last = q->rank - 1;
+  const tm_element_stream stream = tm_stream_along(v, last);
+  const uint64_t key_count = keys_there(operation, pointers);
+  uint64_t at[TM_MAX_RANK] = { token_axis == 0 ? 0 : index[0] };
+  double values[TM_RUN];
+  part->first_column = index[last] - index[last] % TM_RUN;
+  part->column_count = tm_min_u64(TM_RUN, v->dims[last] - part->first_column);
+  at[token_axis + 1] = index[token_axis + 1] / (q->dims[token_axis + 1] / v->dims[token_axis + 1]);
+  at[last] = part->first_column;
+  for (uint64_t i = 0; i < part->column_count; i++) part->largest[i] = 0;
+  for (uint64_t key = 0; key < key_count; key++) {
+    at[token_axis] = key;
+    tm_stream_load(&stream, address_at(v, pointers[2], at), part->column_count, values);
+    for (uint64_t i = 0; i < part->column_count; i++)
+      part->largest[i] = fabs(values[i]) > part->largest[i] ? fabs(values[i]) : part->largest[i];
+  }
+}
+
+/* As if the largest value had all the weight, and the largest score all the error; keys that the token does not see included. */
+static double attention_terms(const tm_operation *operation, void *const *pointers, const uint64_t *index, tm_part_terms *part) {
+  const uint64_t column = index[operation->operands[0].rank - 1];
+  if (part->column_count == 0) part->score = largest_score(operation, pointers, index);
+  if (part->column_count == 0 || column - part->first_column >= part->column_count)
+    find_largest_values(operation, pointers, index, part);
+  return part->score <= LARGEST_SCORE ? part->largest[column - part->first_column] * (1 + 2 * part->score) : HUGE_VAL;
 }
 
 /* ---- all of them ---- */
 
-double tm_output_terms(const tm_operation *operation, void *const *pointers, const uint64_t *index, double result) {
+double tm_output_terms(const tm_operation *operation, void *const *pointers, const uint64_t *index, double result,
+                       tm_part_terms *part) {
   const tm_operand *operands = operation->operands;
   switch (operation->op) {
     case TM_OP_ADD:
@@ -222,7 +253,15 @@ double tm_output_terms(const tm_operation *operation, void *const *pointers, con
       return fabs(result - shift) + fabs(shift);
     }
     case TM_OP_ROPE: return rope_terms(operation, pointers, index);
-    case TM_OP_ATTENTION: return attention_terms(operation, pointers, index);
+    case TM_OP_ATTENTION: return attention_terms(operation, pointers, index, part);
+    case TM_OP_LERP:
+    case TM_OP_WEIGHTED_SUM:
+    case TM_OP_DARE_SUM:
+    case TM_OP_TIES_SUM: return HUGE_VAL;       /* terms that may cancel, and that are not looked for */
     default: return fabs(result);       /* one term, the result itself */
   }
+}
+
+bool tm_output_terms_take_a_pass(uint32_t op) {
+  return op == TM_OP_SUM || op == TM_OP_MEAN || op == TM_OP_MATMUL || op == TM_OP_MATMUL_SCALED || op == TM_OP_ATTENTION;
 }

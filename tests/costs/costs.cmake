@@ -2,7 +2,7 @@
 # What others need goes first, then what mostly waits, then what takes longest in one of the builds.
 set_tests_properties(opencl_plugin plugin_package PROPERTIES COST 1000)
 set_tests_properties(test_sleeping test_hangers command_plugin_zoo opencl_absent PROPERTIES COST 300)
-set_tests_properties(conformance_opencl webgpu_binding_splits_swiftshader conformance_opencl_without_f64 compatibility_page
+set_tests_properties(conformance_opencl webgpu_binding_splits_swiftshader compatibility_page
   test_zoo test_plan_order test_plan_budget test_mutation PROPERTIES COST 200)
 set_tests_properties(conformance_webgpu_lavapipe conformance_webgpu_dawn conformance_webgpu_swiftshader
   conformance_webgpu_small_bindings webgpu_binding_splits_lavapipe webgpu_fallback_swiftshader command_plugin command_every

@@ -2,7 +2,7 @@
 /*
  * Results in parts, on random operations, layouts and bits: the reference's own is right in every part, whatever is promised; one
  * that differs in a single block is found out by the part that has it; and the terms that errors are measured by are never fewer
- * than the oracle's.   TM_NIGHTLY=1: more of each.
+ * than the oracle's, and found once a part.   TM_NIGHTLY=1: more of each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,13 +149,15 @@ static void terms_are_enough(const made_case *made) {
   oracle o;
   if (!adds_up(made->c.operation.op)) return;
   if (!oracle_make(&o, &made->c, made->pointers)) return;
+  tm_part_terms part = { .column_count = 0 };
   for (uint64_t i = 0; i < o.count; i++) {
     uint64_t index[TM_MAX_RANK], rest = i;
     for (uint32_t axis = y->rank; axis-- > 0; rest /= y->dims[axis]) index[axis] = rest % y->dims[axis];
     double r;
     tm_codec_find(y->format)->decode(block_of(made, i), 1, &r);
+    if (y->rank == 0 || index[y->rank - 1] == 0) part.column_count = 0;
     if (!isfinite(r) || !isfinite(o.results[i]) || !isfinite(o.terms[i])) continue;
-    const double terms = tm_output_terms(&made->c.operation, made->pointers, index, r);
+    const double terms = tm_output_terms(&made->c.operation, made->pointers, index, r, &part);
     const double rounding = tm_closeness_smallest_normal(y->format) + fabs(r) * 0.25;       /* r was rounded, and it may be the only term */
     if (terms + rounding < o.terms[i] * (1 - 1e-9))
       fail_msg("%s: element %u: terms %g, the oracle's %g", tm_op_find(made->c.operation.op)->name, (unsigned)i, terms, o.terms[i]);
@@ -249,7 +251,124 @@ static void any_operation(void **state) {
   }
 }
 
+/* ---- single cases ---- */
+
+static tm_operand operand_of(uint32_t format, uint32_t rank, uint64_t d0, uint64_t d1, uint64_t d2) {
+  const uint64_t dims[] = { d0, d1, d2 };
+  tm_operand operand;
+  assert_int_equal(tm_operand_contiguous(format, rank, dims, &operand, NULL), TM_OK);
+  return operand;
+}
+
+/* All columns of a head: its keys are read for the first alone, and its values once a run of columns. */
+static void terms_are_found_once_a_part(void **state) {
+  enum { KEYS = 3, DIM = 4, COLUMNS = TM_RUN + 88 };
+  static float q[DIM], k[KEYS * DIM], v[KEYS * COLUMNS], y[COLUMNS];
+  static double alone[COLUMNS];
+  int32_t length = KEYS;
+  const tm_attention_attributes attributes = { .scale = 0.5 };
+  const tm_operand operands[] = { operand_of(TM_FORMAT_F32, 3, 1, 1, DIM), operand_of(TM_FORMAT_F32, 3, KEYS, 1, DIM),
+                                  operand_of(TM_FORMAT_F32, 3, KEYS, 1, COLUMNS), operand_of(TM_FORMAT_I32, 0, 0, 0, 0),
+                                  operand_of(TM_FORMAT_F32, 3, 1, 1, COLUMNS) };
+  const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_ATTENTION, .input_count = 4, .output_count = 1,
+                                   .operands = operands, .attributes = &attributes, .attribute_bytes = sizeof attributes };
+  void *const pointers[] = { q, k, v, &length, y };
+  (void)state;
+  for (uint32_t i = 0; i < DIM; i++) q[i] = 1 + (float)i;
+  for (uint32_t i = 0; i < KEYS * DIM; i++) k[i] = (float)i / 8 - 1;
+  for (uint32_t i = 0; i < KEYS * COLUMNS; i++) v[i] = (float)(i % 97) - 48;
+  tm_part_terms part = { .column_count = 0 };
+  for (uint64_t i = 0; i < COLUMNS; i++) {
+    const uint64_t index[] = { 0, 0, i };
+    part.column_count = 0;
+    alone[i] = tm_output_terms(&operation, pointers, index, 1, &part);
+    assert_true(alone[i] > fabs((double)v[i]));
+  }
+  part.column_count = 0;
+  for (uint64_t i = 0; i < COLUMNS; i++) {
+    const uint64_t index[] = { 0, 0, i };
+    assert_true(tm_output_terms(&operation, pointers, index, 1, &part) == alone[i]);
+    for (uint32_t e = 0; e < KEYS * DIM; e++) k[e] = 1000;
+    if (i + 1 != TM_RUN) v[i + 1 < COLUMNS ? i + 1 : i] = 1e6f;
+  }
+}
+
+/* What is left of two large terms is off by what they are, and what they are is not looked for. */
+static void what_cancels_is_not_judged(void **state) {
+  static const float a[] = { 1 }, b[] = { -0.999999f }, little[] = { 1e-6f };
+  static const double weights[] = { 1, 1 }, ties[] = { 1, 1, 0 };
+  static const float t[] = { 0.5f };
+  const tm_ties_attributes sums = { .sum = 1 };
+  const tm_operand x = operand_of(TM_FORMAT_F32, 1, 1, 0, 0);
+  const tm_operand two = operand_of(TM_FORMAT_F64, 1, 2, 0, 0), three = operand_of(TM_FORMAT_F64, 1, 3, 0, 0);
+  const tm_answer promise = { .struct_size = sizeof promise, .numerics = TM_NUMERICS_N2, .numerics_bound = 1,
+                              .accumulator = TM_FORMAT_F32 };
+  float y;
+  const struct { uint32_t op; tm_operand operands[4]; const void *pointers[4]; } cases[] = {
+    { TM_OP_WEIGHTED_SUM, { x, two, x, x }, { a, weights, b, &y } },
+    { TM_OP_LERP, { x, x, x, x }, { a, b, t, &y } },
+    { TM_OP_TIES_SUM, { x, three, x, x }, { a, ties, little, &y } },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const bool is_ties = cases[i].op == TM_OP_TIES_SUM;
+    const tm_operation operation = { .struct_size = sizeof operation, .op = cases[i].op, .input_count = 3, .output_count = 1,
+                                     .operands = cases[i].operands, .attributes = is_ties ? &sums : NULL,
+                                     .attribute_bytes = is_ties ? sizeof sums : 0 };
+    void *pointers[4];
+    memcpy(pointers, cases[i].pointers, sizeof pointers);
+    tm_op_find(operation.op)->reference(&operation, pointers, 0, 1);
+    assert_true(fabsf(y) < 1e-5f);
+    y += 0x1p-24f;
+    tm_output_parts parts;
+    char text[TM_OUTPUT_FAULT_BYTES];
+    double room;
+    assert_true(tm_output_parts_init(&parts, &operation));
+    if (!tm_output_parts_check(&parts, &promise, pointers, 0, &room, text)) fail_msg("%s", text);
+  }
+}
+
+/* Along another axis than the last, too. */
+static void elements_are_numbered_as_they_lie(void **state) {
+  static float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6];
+  const tm_operand operands[] = { operand_of(TM_FORMAT_F32, 2, 2, 3, 0), operand_of(TM_FORMAT_F32, 2, 2, 3, 0) };
+  const tm_answer exact = { .struct_size = sizeof exact };
+  void *const pointers[] = { x, y };
+  (void)state;
+  for (uint32_t axis = 0; axis < 2; axis++) {
+    const tm_axis_attributes attributes = { .axis = axis };
+    const tm_operation operation = { .struct_size = sizeof operation, .op = TM_OP_SOFTMAX, .input_count = 1, .output_count = 1,
+                                     .operands = operands, .attributes = &attributes, .attribute_bytes = sizeof attributes };
+    const tm_op_row *row = tm_op_find(TM_OP_SOFTMAX);
+    for (uint32_t wrong = 0; wrong < 6; wrong++) {
+      char expected[64], text[TM_OUTPUT_FAULT_BYTES];
+      float room[3];
+      uint64_t found = 0, begin, count;
+      tm_output_parts parts;
+      row->reference(&operation, pointers, 0, row->units(&operation));
+      y[wrong] += 1;
+      (void)snprintf(expected, sizeof expected, "softmax: element %u is", (unsigned)wrong);
+      assert_true(tm_output_parts_init(&parts, &operation));
+      for (uint64_t part = 0; part < parts.count; part++) {
+        if (tm_output_parts_check(&parts, &exact, pointers, part, room, text)) continue;
+        if (strstr(text, expected) == NULL) fail_msg("%u: %s", (unsigned)wrong, text);
+        tm_output_parts_reads(&parts, part, 0, &begin, &count);
+        assert_int_equal(count, axis == 1 ? 3 : 6);
+        assert_true(begin <= wrong && wrong < begin + count);
+        found++;
+      }
+      assert_int_equal(found, 1);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(any_operation), cmocka_unit_test(honest_devices_are_left_alone) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(any_operation),
+    cmocka_unit_test(honest_devices_are_left_alone),
+    cmocka_unit_test(terms_are_found_once_a_part),
+    cmocka_unit_test(what_cancels_is_not_judged),
+    cmocka_unit_test(elements_are_numbered_as_they_lie),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,20 @@ static void it_costs_one_hundredth(void **state) {
   fake_case_close(&one);
 }
 
+/* What others ran while a result was looked at stays unchecked, and a check that began earlier takes nothing back. */
+static void checks_vouch_for_what_went_before(void **state) {
+  tm_trial trial = { .next = NULL };
+  (void)state;
+  atomic_store(&trial.run_count, 7);
+  assert_int_equal(tm_trial_unchecked(&trial), 7);
+  tm_trial_vouch(&trial, 5);
+  assert_int_equal(tm_trial_unchecked(&trial), 2);
+  tm_trial_vouch(&trial, 3);
+  assert_int_equal(tm_trial_unchecked(&trial), 2);
+  tm_trial_vouch(&trial, 7);
+  assert_int_equal(tm_trial_unchecked(&trial), 0);
+}
+
 /* ---- streams ---- */
 
 /* The caller's own device is wrong, or its helper, from one moment or another: each piece is right, or comes after those of which was
@@ -389,6 +403,7 @@ int main(void) {
     cmocka_unit_test(what_keeps_its_promise_stays),
     cmocka_unit_test(own_code_costs_nothing),
     cmocka_unit_test(it_costs_one_hundredth),
+    cmocka_unit_test(checks_vouch_for_what_went_before),
     cmocka_unit_test(streams_end_right),
     cmocka_unit_test(batches_end_right),
     cmocka_unit_test(plans_end_right),

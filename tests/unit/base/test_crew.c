@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A crew some of whose threads the system refuses, or all.  pthread_create is wrapped by the linker. */
+#define _DEFAULT_SOURCE
 #include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,6 +94,38 @@ static void the_pool_does_without(void **state) {
   }
 }
 
+typedef struct rounding {
+  _Atomic uint32_t arrived;
+  int modes[SIZE];
+} rounding;
+
+/* Each waits for another, so that a thread of the crew is among them. */
+static void look_at_rounding(void *argument, uint32_t member) {
+  rounding *all = argument;
+  all->modes[member] = fegetround();
+  atomic_fetch_add(&all->arrived, 1);
+  while (atomic_load(&all->arrived) < 2) (void)usleep(100);
+}
+
+/* Threads start in the midst of a backend's work, which may have its own rounding. */
+static void threads_round_to_nearest_whoever_starts_them(void **state) {
+  (void)state;
+  tm_memory memory;
+  tm_crew *crew = NULL;
+  rounding all = { .arrived = 0 };
+  tm_memory_init(&memory, 0);
+  granted = SIZE;
+  asked = 0;
+  for (uint32_t i = 0; i < SIZE; i++) all.modes[i] = FE_TONEAREST;
+  assert_int_equal(tm_crew_create(&memory, SIZE, &crew, NULL), TM_OK);
+  assert_int_equal(fesetround(FE_UPWARD), 0);
+  tm_crew_run(crew, SIZE, look_at_rounding, &all);
+  assert_int_equal(fesetround(FE_TONEAREST), 0);
+  assert_int_equal(all.modes[0], FE_UPWARD);
+  for (uint32_t i = 1; i < SIZE; i++) assert_int_equal(all.modes[i], FE_TONEAREST);
+  tm_crew_destroy(crew);
+}
+
 static void no_memory_is_an_error(void **state) {
   (void)state;
   for (uint64_t limit = 1; limit < 400; limit += 20) {
@@ -109,6 +143,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(runs_with_as_many_as_there_are),
     cmocka_unit_test(the_pool_does_without),
+    cmocka_unit_test(threads_round_to_nearest_whoever_starts_them),
     cmocka_unit_test(no_memory_is_an_error),
   };
   alarm(SECONDS_AT_MOST);
