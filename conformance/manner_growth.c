@@ -72,37 +72,38 @@ static footprint measure(const growing *g) {
 
 /* ---- what is repeated ---- */
 
-static bool live(growing *g) {
+static tm_status live(growing *g) {
   subject s;
-  if (!manner_open(g->run, &s, 0)) return false;
+  if (!manner_open(g->run, &s, 0)) return TM_ERROR_INTERNAL;
   subject_close(&s);
-  return true;
+  return TM_OK;
 }
 
-static bool prepare(growing *g) {
+static tm_status prepare(growing *g) {
   tm_kernel *kernel = NULL;
   const tm_status status = SUBJECT_CALL(g->s, prepare)(g->s->device, &g->e->q.c.operation, &g->e->answer, &kernel);
   if (status == TM_OK) SUBJECT_CALL(g->s, release)(g->s->device, kernel);
-  return status == TM_OK;
+  return status;
 }
 
-static bool launch(growing *g) {
+static tm_status launch(growing *g) {
   tm_ticket ticket;
-  if (errand_launch(g->e, 0, NULL, 0, &ticket) != TM_OK) return false;
-  if ((g->s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return true;
-  return SUBJECT_CALL(g->s, wait)(g->s->device, &ticket, 1, TM_WAIT_FOREVER) == TM_OK;
+  const tm_status status = errand_launch(g->e, 0, NULL, 0, &ticket);
+  if (status != TM_OK || (g->s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return status;
+  return SUBJECT_CALL(g->s, wait)(g->s->device, &ticket, 1, TM_WAIT_FOREVER);
 }
 
 /* With some work on it: drivers free a buffer behind that of their queue which comes next. */
-static bool make_buffer(growing *g) {
+static tm_status make_buffer(growing *g) {
   tm_buffer *buffer = NULL;
   unsigned char bytes[UPLOAD_BYTES] = { 0 };
   tm_ticket ticket = { 0, 0, 0 };
-  if (SUBJECT_CALL(g->s, buffer_create)(g->s->device, 0, BUFFER_BYTES, &buffer) != TM_OK) return false;
+  tm_status status = SUBJECT_CALL(g->s, buffer_create)(g->s->device, 0, BUFFER_BYTES, &buffer);
+  if (status != TM_OK) return status;
   const tm_transfer up = { .struct_size = sizeof up, .destination = buffer, .host = bytes, .bytes = sizeof bytes };
-  const tm_status status = subject_transfer(g->s, SUBJECT_CALL(g->s, upload), &up, &ticket);
+  status = subject_transfer(g->s, SUBJECT_CALL(g->s, upload), &up, &ticket);
   SUBJECT_CALL(g->s, buffer_destroy)(g->s->device, 0, buffer, BUFFER_BYTES, 0);
-  return status == TM_OK;
+  return status;
 }
 
 /* ---- growth ---- */
@@ -115,14 +116,23 @@ static void judge(growing *g, uint64_t bytes, const char *whose) {
              whose, g->what);
 }
 
+/* What went well before has to go on doing so, unless the device is full for a moment or takes back what it said. */
+static bool goes_on(growing *g, tm_status (*one)(growing *g), uint32_t done) {
+  const tm_status status = one(g);
+  const bool is_excused = done == 0 || status == TM_BUSY || status == TM_STALE || g->run->t.failed;
+  if (status != TM_OK && !is_excused)
+    trial_fail(&g->run->t, "fails with status %d after %u %s that went well", status, done, g->what);
+  return status == TM_OK;
+}
+
 /* The least that any batch behind the first few added, as each has to. */
-static void repeat(growing *g, bool (*one)(growing *g)) {
+static void repeat(growing *g, tm_status (*one)(growing *g)) {
   footprint least = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
   for (uint32_t batch = 0; batch < BATCHES; batch++) {
     if (manner_ends_early(g->run, batch, BATCHES, g->what)) return;
     const footprint before = measure(g);
     for (uint32_t i = 0; i < g->count; i++)
-      if (!one(g)) return;
+      if (!goes_on(g, one, batch * g->count + i)) return;
     const footprint after = measure(g);
     if (batch < WARM_BATCHES) continue;
     least.heap_bytes = tm_min_u64(least.heap_bytes, grown(before.heap_bytes, after.heap_bytes));
@@ -133,7 +143,7 @@ static void repeat(growing *g, bool (*one)(growing *g)) {
   judge(g, least.device_bytes, "device");
 }
 
-/* Several times what it has, one after the other. */
+/* Several times what it has, one after the other.  Others may have so much of it that there is none for the first. */
 static void go_through_memory(growing *g) {
   const tm_memory_space *space = &g->s->space;
   const uint64_t largest = space->largest_buffer_bytes == 0 ? UINT64_MAX : space->largest_buffer_bytes;
@@ -142,6 +152,8 @@ static void go_through_memory(growing *g) {
   for (uint32_t i = 0; i < LARGE_BUFFERS; i++) {
     tm_buffer *buffer = NULL;
     const tm_status status = SUBJECT_CALL(g->s, buffer_create)(g->s->device, 0, bytes, &buffer);
+    if (status != TM_OK && i == 0 && status != TM_ERROR_NO_MEMORY)
+      trial_fail(&g->run->t, "makes no buffer of %llu bytes: status %d", (unsigned long long)bytes, status);
     if (status != TM_OK && i > 0)
       trial_fail(&g->run->t, "has no memory for a buffer of %llu bytes after %u such were made and destroyed",
                  (unsigned long long)bytes, i);

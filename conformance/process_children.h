@@ -6,9 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROCESS_MOST_CHILDREN 256u
+#define PROCESS_MOST_CHILDREN 1024u
 
-/* Of this process; those that ended and were not waited for are among them. */
+/* Of this process; those that ended and were not waited for are among them.  Where there are as many as it holds there may be
+   more, and then nobody is taken for new. */
 typedef struct process_children {
   pid_t    items[PROCESS_MOST_CHILDREN];
   uint32_t count;

@@ -146,11 +146,11 @@ static void take_note(probe *p, tm_backend_slot *slot) {
   (void)snprintf(threads, sizeof threads, "left %u thread%s behind", count - p->thread_count, count - p->thread_count == 1 ? "" : "s");
   if (count > p->thread_count) add_note(text, threads);
   process_state_compare(&p->before, &after, add_change, text);
-  /* The host puts the mode back after each call. */
   if (journal_question_ns() > SLOW_QUESTION_NS) {
     (void)snprintf(took, sizeof took, "took %.0f ms for a question", (double)journal_question_ns() / 1e6);
     add_note(text, took);
   }
+  /* The host puts the mode back after each call. */
   if (journal_saw_float_mode_changed()) add_change(text, "the floating-point mode");
   const char *kept = tm_arena_string(&p->inventory->arena, text, strlen(text));
   if (kept != NULL) slot->note = kept;

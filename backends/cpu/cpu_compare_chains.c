@@ -38,14 +38,12 @@ CPU_INLINE __m256 larger_of(__m256 x, __m256 y) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return _mm256_max_ps(_mm256_andnot_ps(sign, x), _mm256_andnot_ps(sign, y));
 }
-CPU_INLINE __m256d low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-CPU_INLINE __m256d high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 
 /* 0/0 is NaN, and as the first operand of a maximum it is passed over. */
 CPU_INLINE __m256d larger_quotient(__m256d best, __m256 x, __m256 y) {
   const __m256 distance = distance_of(x, y), larger = larger_of(x, y);
-  best = _mm256_max_pd(_mm256_div_pd(low_half(distance), low_half(larger)), best);
-  return _mm256_max_pd(_mm256_div_pd(high_half(distance), high_half(larger)), best);
+  best = _mm256_max_pd(_mm256_div_pd(cpu_low_half(distance), cpu_low_half(larger)), best);
+  return _mm256_max_pd(_mm256_div_pd(cpu_high_half(distance), cpu_high_half(larger)), best);
 }
 
 CPU_INLINE void find_largest(const unsigned char *a, const unsigned char *b, element_kind kind, cpu_compare_state *state) {
@@ -352,8 +350,8 @@ static CPU_AVX2 int has_larger_quotient(const float *a, const float *b, double m
   __m256d more = _mm256_setzero_pd();
   for (int i = 0; i < BLOCK; i += 8) {
     const __m256 x = cpu_load_ps(a + i), y = cpu_load_ps(b + i), distance = distance_of(x, y), larger = larger_of(x, y);
-    more = _mm256_or_pd(more, beyond(low_half(distance), low_half(larger), best, margin));
-    more = _mm256_or_pd(more, beyond(high_half(distance), high_half(larger), best, margin));
+    more = _mm256_or_pd(more, beyond(cpu_low_half(distance), cpu_low_half(larger), best, margin));
+    more = _mm256_or_pd(more, beyond(cpu_high_half(distance), cpu_high_half(larger), best, margin));
   }
   return _mm256_movemask_pd(more) != 0;
 }

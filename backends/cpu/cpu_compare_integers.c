@@ -51,12 +51,9 @@ CPU_INLINE __m256 folded_scales(const cpu_compare_quants *q, int group) {
   return _mm256_permutevar8x32_ps(cpu_load_ps(q->scales + group), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
-CPU_INLINE __m256d low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
-CPU_INLINE __m256d high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
-
 CPU_INLINE void add_scaled(double *total, __m256 scales_a, __m256 scales_b, __m256i sums) {
-  const __m256d low = _mm256_mul_pd(low_half(scales_a), low_half(scales_b));
-  const __m256d high = _mm256_mul_pd(high_half(scales_a), high_half(scales_b));
+  const __m256d low = _mm256_mul_pd(cpu_low_half(scales_a), cpu_low_half(scales_b));
+  const __m256d high = _mm256_mul_pd(cpu_high_half(scales_a), cpu_high_half(scales_b));
   _mm256_storeu_pd(total, _mm256_fmadd_pd(low, _mm256_cvtepi32_pd(_mm256_castsi256_si128(sums)), cpu_load_pd(total)));
   _mm256_storeu_pd(total + 4, _mm256_fmadd_pd(high, _mm256_cvtepi32_pd(_mm256_extracti128_si256(sums, 1)), cpu_load_pd(total + 4)));
 }
@@ -95,7 +92,6 @@ CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quan
                         "+x"(sums.dot), "+x"(sums.norm_a), "+x"(sums.norm_b) : : "memory");
   return sums;
 }
-
 
 CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, int has_vnni, quant_look *l,
                           cpu_compare_totals *totals) {
@@ -167,7 +163,7 @@ CPU_INLINE double largest_offset(const cpu_compare_quants *a, const cpu_compare_
   const __m256 sign = _mm256_set1_ps(-0.0f), low = _mm256_sub_ps(cpu_load_ps(a->scales), cpu_load_ps(b->scales));
   const __m256 high = _mm256_sub_ps(cpu_load_ps(a->scales + 8), cpu_load_ps(b->scales + 8));
   const __m256 eight = _mm256_max_ps(_mm256_andnot_ps(sign, low), _mm256_andnot_ps(sign, high));
-  return cpu_largest_pd(_mm256_max_pd(low_half(eight), high_half(eight))) * (1 + 0x1p-20);
+  return cpu_largest_pd(_mm256_max_pd(cpu_low_half(eight), cpu_high_half(eight))) * (1 + 0x1p-20);
 }
 
 /* Significands of eight scales as whole numbers of the smaller unit of both, modulo 2^32. */

@@ -23,6 +23,10 @@ CPU_INLINE __m256 cpu_load_ps(const void *pointer) { return _mm256_loadu_ps((con
 CPU_INLINE __m256d cpu_load_pd(const void *pointer) { return _mm256_loadu_pd((const double *)pointer); }
 CPU_INLINE void cpu_store(void *pointer, __m256i value) { _mm256_storeu_si256((__m256i_u *)pointer, value); }
 
+/* The halves of eight f32 as f64. */
+CPU_INLINE __m256d cpu_low_half(__m256 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+CPU_INLINE __m256d cpu_high_half(__m256 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+
 CPU_INLINE __m256d cpu_abs_pd(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
 CPU_INLINE int cpu_is_finite_pd(__m256d x) {
   return _mm256_movemask_pd(_mm256_cmp_pd(_mm256_sub_pd(x, x), _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;

@@ -265,8 +265,9 @@ typedef struct tm_plan_memory_description {
   uint32_t    struct_size;
   uint32_t    device;                   /* whose own it is; TM_ANY_DEVICE: the host's */
   const char *name;
-  uint64_t    bytes;                    /* that the plan takes there: its values, states, workspaces and copies of constants; the
-                                           application's own inputs, outputs and constants are not among them */
+  uint64_t    bytes;                    /* that the plan takes there: its values, states, workspaces and copies of constants,
+                                           inputs, outputs and states that it keeps; the application's own inputs, outputs and
+                                           constants are not among them */
 } tm_plan_memory_description;
 /* TM_OK, TM_END past the last. */
 tm_status tm_plan_memory_describe(const tm_plan *plan, uint32_t memory, tm_plan_memory_description *out_description);

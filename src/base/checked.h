@@ -34,4 +34,14 @@ static inline uint64_t tm_divide_up(uint64_t value, uint64_t divisor) {
 static inline uint64_t tm_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t tm_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* The largest number that divides both; of 0 and another one it is that one. */
+static inline uint64_t tm_common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    const uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 #endif

@@ -39,7 +39,8 @@ void *tm_memory_grow(tm_memory *memory, void *old, uint64_t old_count, uint64_t 
 void tm_memory_free(tm_memory *memory, void *pointer, uint64_t bytes);
 
 /* Between the two the peak is that of what is done meanwhile, by whomever.  The first returns what it was before, the second what
-   it became, and the larger one stays. */
+   it became, and the larger one stays.  Where two callers overlap, the later beginning forgets what the other one's peak was: that
+   one's is then of the rest only, and may be too low. */
 uint64_t tm_memory_begin_peak(tm_memory *memory);
 uint64_t tm_memory_end_peak(tm_memory *memory, uint64_t before_bytes);
 

@@ -15,14 +15,15 @@ typedef struct tm_plan_check {
   tm_plan_candidate    *candidate;      /* NULL: it is not looked at */
   bool                  is_in_place;
   bool                  is_affordable;  /* in place: what it reads is set aside */
+  bool                  lacks_room;     /* for copies of operands */
   tm_scratch_block      blocks[TM_MAX_OPERANDS];
   void                 *pointers[TM_MAX_OPERANDS];
 } tm_plan_check;
 
-/* Before the launch at `action`. */
-void      tm_plan_check_begin(tm_plan_check *check, tm_plan *plan, const tm_plan_action *action);
-/* It is done, and stands for `run_count` of them.  What lies in a device's own memory is fetched, if that can be afforded, through the
-   queue that the loop holds.   TM_ERROR_INTERNAL (it is wrong), as tm_device_download */
+/* Before the launch at `action`, which is not to be launched unless it is TM_OK.   As tm_device_download */
+tm_status tm_plan_check_begin(tm_plan_check *check, tm_plan *plan, const tm_plan_action *action, tm_error *error);
+/* It is done, and stands for `run_count` of them.  What lies in a device's own memory is fetched, if that can be afforded and
+   the plan may take as much, through the queue that the loop holds.   TM_ERROR_INTERNAL (it is wrong), as tm_device_download */
 tm_status tm_plan_check_end(tm_plan_check *check, uint64_t taken_ns, uint64_t run_count, tm_error *error);
 /* After either. */
 void      tm_plan_check_drop(const tm_plan_check *check);

@@ -10,9 +10,6 @@
 #include "plugin/host_services.h"
 #include "tensor/shape.h"
 
-/* Runs that one measured run stands for. */
-#define MEASURE_ONE_IN 64u
-
 typedef struct loop {
   tm_plan         *plan;
   tm_plan_program *program;
@@ -307,7 +304,7 @@ static void learn(const loop *l, const tm_plan_action *action, uint64_t taken_ns
   if (action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE) {
     const tm_plan_step *step = &l->program->steps[action->step];
     tm_placement *placement = problem->placements[step->placement];
-    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], ns, MEASURE_ONE_IN);
+    tm_placement_learn(l->plan->runner.table, placement, &placement->candidates[step->candidate], ns, TM_PLAN_MEASURE_ONE_IN);
   } else if (action->kind == TM_ACTION_UPLOAD || action->kind == TM_ACTION_DOWNLOAD) {
     const uint32_t *links = action->kind == TM_ACTION_UPLOAD ? problem->links_in : problem->links_out;
     const uint64_t bytes = l->plan->graph->values[action->value].operand.byte_count;
@@ -332,12 +329,12 @@ static tm_status act_measured(loop *l, const tm_plan_action *action, const tm_ca
   const tm_clock *clock = &l->plan->runner.table->market.inventory->clock;
   const bool is_launch = action->kind == TM_ACTION_LAUNCH || action->kind == TM_ACTION_ENQUEUE;
   tm_plan_check check = { .candidate = NULL };
-  if (is_launch) tm_plan_check_begin(&check, l->plan, action);
+  tm_status status = is_launch ? tm_plan_check_begin(&check, l->plan, action, l->error) : TM_OK;
   const uint64_t begin_ns = tm_clock_now(clock);
-  tm_status status = act_and_wait(l, action, frame);
+  if (status == TM_OK) status = act_and_wait(l, action, frame);
   const uint64_t taken_ns = tm_clock_since(clock, begin_ns);
   if (status == TM_OK) learn(l, action, taken_ns);
-  if (status == TM_OK) status = tm_plan_check_end(&check, taken_ns, MEASURE_ONE_IN, l->error);
+  if (status == TM_OK) status = tm_plan_check_end(&check, taken_ns, TM_PLAN_MEASURE_ONE_IN, l->error);
   tm_plan_check_drop(&check);
   return status;
 }

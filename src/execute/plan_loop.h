@@ -5,6 +5,9 @@
 
 #include "execute/plan.h"
 
+/* The first replay is measured, and from then on one in so many, which stands for all of them. */
+#define TM_PLAN_MEASURE_ONE_IN 64u
+
 /* What went wrong and where; nothing is under way afterwards. */
 typedef struct tm_loop_failure {
   uint32_t  action;

@@ -41,6 +41,11 @@ tm_status tm_plan_download(tm_device_slot *device, const tm_plan_location *from,
 
 /* ---- memory ---- */
 
+bool tm_plan_memory_has_room(const tm_plan *plan, uint64_t bytes) {
+  const uint64_t most = plan->policy.most_bytes, taken = plan->program.memory_bytes[TM_HOST_SPACE];
+  return most == 0 || (taken <= most && bytes <= most - taken);
+}
+
 /* What a device that never came back may still touch stays for ever. */
 void tm_plan_memory_free(tm_plan *plan, void *memory, uint64_t bytes) {
   const tm_plan_program *program = &plan->program;
@@ -134,9 +139,8 @@ static tm_plan_location *location_of(tm_plan *plan, const tm_plan_state *state) 
   return &plan->program.locations[state->location];
 }
 
-/* What no run changes stays in host memory as well, for the day when the device does not come back. */
-static bool keeps_mirror(const tm_plan *plan, const tm_plan_state *state) {
-  return plan->graph->values[state->value].carry == TM_GRAPH_NONE && plan->policy.most_bytes == 0;
+bool tm_plan_keeps_mirror(const tm_plan *plan, uint32_t state_value) {
+  return plan->graph->values[state_value].carry == TM_GRAPH_NONE && plan->policy.most_bytes == 0;
 }
 
 static bool take_in(tm_plan *plan, tm_plan_state *state) {
@@ -189,7 +193,7 @@ tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error) {
     tm_device_slot *device = plan->program.problem.memories[to->memory];
     TM_TRY(tm_plan_upload(device, to, 0, state->mirror, state_bytes(plan, state), error));
     state->is_mirrored = 0;
-    if (keeps_mirror(plan, state)) continue;
+    if (tm_plan_keeps_mirror(plan, state->value)) continue;
     tm_plan_memory_free(plan, state->mirror, state->bytes);
     state->mirror = NULL;
   }

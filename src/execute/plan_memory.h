@@ -17,6 +17,8 @@ void      tm_plan_unbind(tm_plan *plan);
 /* Launches follow to where this run has inputs and outputs. */
 void tm_plan_point(tm_plan *plan);
 
+/* What no run changes stays in host memory as well, for the day when the device does not come back; unless memory is limited. */
+bool tm_plan_keeps_mirror(const tm_plan *plan, uint32_t state_value);
 /* States into host memory of their own, where a plan that is not bound has them.  Those that cannot be read are lost. */
 void      tm_plan_states_take_in(tm_plan *plan);
 /* The state, taken in, whole and fine, for somebody to write all of it.   TM_ERROR_NO_MEMORY */
@@ -25,6 +27,9 @@ tm_status tm_plan_state_ready(tm_plan *plan, tm_plan_state *state, tm_error *err
 tm_status tm_plan_states_renew(tm_plan *plan, tm_error *error);
 /* ... and out again, to where the bound plan wants them. */
 tm_status tm_plan_states_put_out(tm_plan *plan, tm_error *error);
+
+/* Whether so much more host memory is within what the plan may take. */
+bool tm_plan_memory_has_room(const tm_plan *plan, uint64_t bytes);
 
 /* Host memory that devices of the plan may have been given. */
 void tm_plan_memory_free(tm_plan *plan, void *memory, uint64_t bytes);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "execute/plan_memory.h"
 #include "schedule/graph_request.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan"); }
@@ -232,6 +233,14 @@ static tm_status add_workspaces(tm_plan_build *build, bool *fits, tm_error *erro
   return TM_OK;
 }
 
+/* What stays in host memory of a state that a device's own memory holds. */
+static bool add_mirror(const tm_plan_build *build, const tm_plan_location *one) {
+  uint64_t bytes, *sum = &build->program->memory_bytes[TM_HOST_SPACE];
+  if (one->kind != TM_LOCATION_STATE || one->memory == TM_HOST_SPACE || !tm_plan_keeps_mirror(build->plan, one->value)) return true;
+  return tm_checked_round_up(build->graph->values[one->value].operand.byte_count, build->program->problem.alignment, &bytes) &&
+         tm_checked_add(*sum, bytes, sum);
+}
+
 /* The plan's own bytes in each memory: slots, what stays, and workspaces. */
 static tm_status add_up(tm_plan_build *build, tm_error *error) {
   tm_plan_program *program = build->program;
@@ -250,6 +259,7 @@ static tm_status add_up(tm_plan_build *build, tm_error *error) {
     const tm_plan_location *one = &program->locations[i];
     const bool is_own = one->kind == TM_LOCATION_STATE || one->kind == TM_LOCATION_KEPT || one->kind == TM_LOCATION_NEXT;
     if (is_own) fits = fits && tm_checked_add(program->memory_bytes[one->memory], one->bytes, &program->memory_bytes[one->memory]);
+    fits = fits && add_mirror(build, one);
   }
   TM_TRY(add_workspaces(build, &fits, error));
   return fits ? TM_OK : tm_fail(error, TM_ERROR_LIMIT, "a plan that needs more memory than 64 bits can count");

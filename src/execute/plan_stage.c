@@ -40,19 +40,13 @@ static tm_plan_location *find_touched(tm_plan *plan, const tm_plan_action *actio
   return &program->locations[action->kind == TM_ACTION_UPLOAD ? action->from : action->to];
 }
 
-static bool has_room(const tm_plan *plan, uint64_t bytes) {
-  const uint64_t most = plan->policy.most_bytes, taken = plan->program.memory_bytes[TM_HOST_SPACE];
-  return most == 0 || (taken <= most && bytes <= most - taken);
-}
-
 void tm_plan_stage_choose(tm_plan *plan) {
-  uint64_t bytes = 0;
+  uint64_t *taken = &plan->program.memory_bytes[TM_HOST_SPACE];
   for (uint32_t i = 0; i < plan->program.action_count; i++) {
     tm_plan_location *one = find_touched(plan, &plan->program.actions[i]);
     if (one == NULL || !is_given(one) || one->is_staged || one->bytes > LARGEST_STAGE_BYTES) continue;
-    if (!has_room(plan, bytes + stage_bytes(plan, one))) continue;
+    if (!tm_plan_memory_has_room(plan, stage_bytes(plan, one)) || !tm_checked_add(*taken, stage_bytes(plan, one), taken)) continue;
     one->is_staged = 1;
-    bytes += stage_bytes(plan, one);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "execute/plan.h"
 
-/* Which locations have a stage, once actions and memory of a program are known. */
+/* Which locations have a stage, once actions and memory of a program are known; it is counted with that memory. */
 void      tm_plan_stage_choose(tm_plan *plan);
 /* TM_ERROR_NO_MEMORY */
 tm_status tm_plan_stage_make(tm_plan *plan, tm_plan_location *location, tm_error *error);

@@ -11,8 +11,6 @@
 #include "execute/plan_stage.h"
 #include "execute/recovery.h"
 
-/* The first replay is measured, and from then on one in so many. */
-#define MEASURE_ONE_IN 64u
 #define FIRST_PAUSE_RUNS 4u
 #define MOST_DOUBLINGS 8u
 
@@ -82,7 +80,7 @@ static tm_status run_bound(tm_plan *plan, tm_plan_outcome *outcome, tm_error *er
   tm_loop_failure failure;
   tm_plan_point(plan);
   tm_plan_stage_inputs(plan);
-  const bool is_measured = plan->counters.plain_runs % MEASURE_ONE_IN == 0;
+  const bool is_measured = plan->counters.plain_runs % TM_PLAN_MEASURE_ONE_IN == 0;
   const tm_status status = is_measured ? tm_plan_loop_measured(plan, outcome, &failure)
                                        : tm_plan_loop_plain(plan, outcome, &failure);
   plan->counters.plain_runs++;

@@ -12,8 +12,6 @@
 #include "schedule/exploration.h"
 
 #define MOST_TRIES 512u
-#define STRICT_WORDS "; nobody else is asked, as this is strict"
-#define HELD_WORDS "; it may still use the operands"
 #define MOST_ASKS 3u            /* answers that keep going stale are as good as none */
 
 /* One call, whichever candidate it tries. */
@@ -78,14 +76,12 @@ static tm_status check_result(const call *c, tm_plan_candidate *candidate, const
 }
 
 /* What the device failed at in the tile; a broken promise was noted then, and of what else it may fail at the whole will tell. */
-static tm_status fail_tile(const call *c, const tm_plan_candidate *candidate, bool broke_promise, tm_status status, tm_error *own,
+static tm_status fail_tile(const call *c, const tm_plan_candidate *candidate, bool broke_promise, tm_status status, const char *text,
                            tm_error *error) {
-  char *end = strstr(own->text, STRICT_WORDS);
-  if (end != NULL) *end = '\0';
   if (broke_promise && c->outcome != NULL) c->outcome->fell_back = 1;
-  if (broke_promise) return tm_fail(error, TM_ERROR_PREDECESSOR, "%s", own->text);
+  if (broke_promise) return tm_fail(error, TM_ERROR_PREDECESSOR, "%s", text);
   const bool is_passed_on = status == TM_ERROR_CANCELLED || !tm_device_is_usable(candidate->device);
-  return is_passed_on ? tm_fail(error, status, "%s", own->text) : TM_OK;
+  return is_passed_on ? tm_fail(error, status, "%s", text) : TM_OK;
 }
 
 /* A first look at little, where all of it could not be afforded.   TM_ERROR_PREDECESSOR: it was wrong, and that was noted.
@@ -102,13 +98,15 @@ static tm_status check_tile(const call *c, tm_plan_candidate *candidate, tm_erro
   tm_runner strict = *c->runner;
   strict.is_strict = true;
   strict.denied = NULL;
+  tm_last_word last = { .is_held = false };
+  strict.last_word = &last;
   tm_error own = TM_ERROR_INIT;
   const tm_status status = tm_runner_run_from(&strict, &tile, pointers, NULL, NULL, &own);
-  const bool is_held = status == TM_ERROR_INTERNAL && strstr(own.text, HELD_WORDS) != NULL;
-  if (is_held) atomic_store(&candidate->holds_operands, true);
+  if (last.is_held) atomic_store(&candidate->holds_operands, true);
   else tm_scratch_give(c->runner->scratch, block);
   if (status == TM_OK) return TM_OK;
-  return fail_tile(c, candidate, atomic_load(&candidate->device->violation_count) != broken, status, &own, error);
+  const char *text = last.note[0] == '\0' || last.is_held ? own.text : last.note;
+  return fail_tile(c, candidate, atomic_load(&candidate->device->violation_count) != broken, status, text, error);
 }
 
 /* One try.  measured_ns counts neither what happens once, opening and preparing, nor what is learned from it. */
@@ -196,10 +194,14 @@ static bool is_cancelled(const tm_runner *runner) { return runner->cancelled != 
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
                            tm_error *error) {
-  if (atomic_load(&candidate->holds_operands))
-    return tm_fail(error, TM_ERROR_INTERNAL, "%s" HELD_WORDS, failed->note);
-  if (!runner->is_strict) return TM_OK;
-  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s" STRICT_WORDS, failed->note);
+  const bool is_held = atomic_load(&candidate->holds_operands);
+  if (!is_held && !runner->is_strict) return TM_OK;
+  if (runner->last_word != NULL) {
+    runner->last_word->is_held |= is_held;
+    memcpy(runner->last_word->note, failed->note, sizeof failed->note);
+  }
+  if (is_held) return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
+  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
 }
 
 static void say_next(const tm_runner *runner, const failures *failed) {

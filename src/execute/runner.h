@@ -18,9 +18,15 @@ typedef struct tm_runner {
   bool                is_strict;        /* what the chosen device fails at fails */
   const uint8_t      *denied;           /* by device: 1 if it must not be used; NULL: all may */
   uint64_t            repeats;          /* runs of this kind that the caller declared; 0: unknown */
+  struct tm_last_word *last_word;       /* where a call says why it asked nobody else; NULL: nobody wants to know */
 } tm_runner;
 
 #define TM_RUN_NOTE_BYTES 256
+
+typedef struct tm_last_word {
+  bool is_held;                         /* the device may still use the operands */
+  char note[TM_RUN_NOTE_BYTES];         /* what it failed with; "": others were asked */
+} tm_last_word;
 
 /* What happened; the text says what fell back and why ("" if nothing did). */
 typedef struct tm_run_outcome {

@@ -123,19 +123,10 @@ static void pick(const double *values, uint64_t count, uint64_t first, double us
   }
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* Steps of that size visit each of `count` once, and are all over them soon. */
 static uint64_t step_over(uint64_t count) {
   uint64_t step = tm_max_u64(1, (uint64_t)((double)count * GOLDEN_RATIO));
-  while (common_divisor(step, count) != 1) step++;
+  while (tm_common_divisor(step, count) != 1) step++;
   return step;
 }
 

@@ -44,23 +44,26 @@ static void find_content(tm_backend_slot *slot) {
   tm_file_close(file);
 }
 
+/* The text alone may be short, as pieces have to be longer. */
 static tm_identity identity_of(const tm_identity *seed, const char *text, uint32_t number) {
   tm_content_hash hash = { 0, 0 };
   tm_identity identity;
-  tm_content_hash_add(&hash, 0, seed, sizeof *seed);
+  unsigned char head[sizeof *seed + sizeof number];
+  memcpy(head, seed, sizeof *seed);
+  memcpy(head + sizeof *seed, &number, sizeof number);
+  tm_content_hash_add(&hash, 0, head, sizeof head);
   tm_content_hash_add(&hash, 1, text, strlen(text));
-  tm_content_hash_add(&hash, 2, &number, sizeof number);
   memcpy(identity.bytes, &hash, sizeof identity.bytes);
   return identity;
 }
 
-static void write_text(tm_device_slot *device) {
+void tm_device_identity_print(const tm_identity *identity, char out_text[33]) {
   static const char digits[] = "0123456789abcdef";
   for (int i = 0; i < 16; i++) {
-    device->uuid_text[2 * i] = digits[device->info.uuid.bytes[i] >> 4];
-    device->uuid_text[2 * i + 1] = digits[device->info.uuid.bytes[i] & 15];
+    out_text[2 * i] = digits[identity->bytes[i] >> 4];
+    out_text[2 * i + 1] = digits[identity->bytes[i] & 15];
   }
-  device->uuid_text[32] = '\0';
+  out_text[32] = '\0';
 }
 
 void tm_device_identity_take(tm_device_slot *device, const tm_identity *own) {
@@ -72,7 +75,7 @@ void tm_device_identity_take(tm_device_slot *device, const tm_identity *own) {
     device->own_uuid = identity_of(&slot->content, slot->build_id, device->index_in_backend);
   }
   device->info.uuid = device->own_uuid;
-  write_text(device);
+  tm_device_identity_print(&device->info.uuid, device->uuid_text);
 }
 
 /* ---- kept apart ---- */
@@ -112,7 +115,7 @@ tm_status tm_device_identity_part(tm_inventory *inventory, tm_error *error) {
     const bool is_told = !is_same(&device->told_uuid, &nothing) && !is_noted(inventory, device);
     device->is_twin = true;
     device->info.uuid = identity_of(&device->own_uuid, device->backend->origin, device->index_in_backend);
-    write_text(device);
+    tm_device_identity_print(&device->info.uuid, device->uuid_text);
     if (is_told) TM_TRY(note_twin(device, other, error));
   }
   return TM_OK;

@@ -13,6 +13,9 @@
    another one than that of any other build. */
 void tm_device_identity_take(tm_device_slot *device, const tm_identity *own);
 
+/* In hexadecimal digits. */
+void tm_device_identity_print(const tm_identity *identity, char out_text[33]);
+
 /* Once all are listed: those with one identity are kept apart, by where their files lie, and a backend whose device says that
    it is another one has that in its note.   TM_ERROR_NO_MEMORY */
 tm_status tm_device_identity_part(tm_inventory *inventory, tm_error *error);

@@ -28,15 +28,6 @@ static const tm_identity host_memory = TM_HOST_MEMORY;
 
 static bool same_identity(const tm_identity *a, const tm_identity *b) { return memcmp(a, b, sizeof *a) == 0; }
 
-static void identity_text(const tm_identity *identity, char text[33]) {
-  static const char digits[] = "0123456789abcdef";
-  for (int i = 0; i < 16; i++) {
-    text[2 * i] = digits[identity->bytes[i] >> 4];
-    text[2 * i + 1] = digits[identity->bytes[i] & 15];
-  }
-  text[32] = '\0';
-}
-
 static const char *keep_string(tm_arena *arena, tm_string string, bool is_clean) {
   char text[LONGEST_NAME];
   const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
@@ -137,7 +128,7 @@ static tm_status take_down(tm_device_slot *device, const tm_context_options *opt
   TM_TRY(copy_memories(device, is_clean, error));
   TM_TRY(make_queues(device, error));
   tm_device_identity_take(device, own);
-  identity_text(&device->info.resource, device->resource_text);
+  tm_device_identity_print(&device->info.resource, device->resource_text);
   atomic_init(&device->epoch, device->info.epoch);
   device->is_watched = tm_backend_is_watched(device->backend);
   device->is_checked = device->is_watched && !is_own_code(device);

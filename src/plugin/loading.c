@@ -259,7 +259,7 @@ static tm_status try_file(loading *load, candidate_file *file, tm_error *reason,
   if (status == TM_ERROR_CORRUPT && take_header_of_harm(file, &result, error) != TM_OK) status = TM_ERROR_NO_MEMORY;
   if (status == TM_ERROR_CORRUPT && result.is_final) keep_refusal(load, file, &result.variables, reason->text);
   if (status == TM_ERROR_CORRUPT && result.process.timed_out) tm_trial_pause_keep(file->slot, reason->text);
-  else tm_trial_pause_end(load->inventory, file->slot->record);
+  else if (status == TM_OK || status == TM_ERROR_CORRUPT) tm_trial_pause_end(load->inventory, file->slot->record);
   if (status == TM_OK && !tm_enumeration_look(result.record.data, result.record.length, &head))
     status = tm_fail(reason, TM_ERROR_CORRUPT, "its trial in a process of its own gave nothing that can be understood");
   if (status == TM_OK) status = check_words(file, &head, reason);

@@ -35,15 +35,6 @@ static uint32_t first_sharing(const tm_request *whole, const cut *c) {
 
 /* ---- what to cut ---- */
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* Blocks stay whole; figures over all elements combine at multiples of so many. */
 static uint64_t unit_of(const tm_request *whole, const tm_op_row *row, const cut *c) {
   uint64_t unit = 1;
@@ -55,8 +46,8 @@ static uint64_t unit_of(const tm_request *whole, const tm_op_row *row, const cut
   if (row->combine != TM_COMBINE_WORDS) return unit;
   const tm_operand *x = &whole->operands[0];
   const uint64_t row_elements = x->element_count / tm_max_u64(1, x->dims[c->shared.axes[0]]);
-  const uint64_t needed = row->split_elements / greatest_common_divisor(row->split_elements, tm_max_u64(1, row_elements));
-  return needed / greatest_common_divisor(needed, unit) * unit;
+  const uint64_t needed = row->split_elements / tm_common_divisor(row->split_elements, tm_max_u64(1, row_elements));
+  return needed / tm_common_divisor(needed, unit) * unit;
 }
 
 /* Dense inputs of figures over all elements are one long row: then any part will do, not only whole rows. */

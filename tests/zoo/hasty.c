@@ -23,6 +23,7 @@
 #define BLOCKS_DOWNLOADS 7
 #define FIRST_ONLY 8
 #define LEAKS_BUFFERS 9
+#define RUNS_OUT 10
 
 #ifndef ZOO_NEAR
 #define ZOO_NEAR 0
@@ -32,6 +33,7 @@
 #define LARGEST_BYTES (UINT64_C(64) << 20)
 #define LARGE_BYTES (UINT64_C(1) << 20)
 #define LARGE_NS 20000000l
+#define MOST_LARGE 20u                  /* of RUNS_OUT, destroyed or not */
 
 struct tm_buffer {
   uint64_t bytes;
@@ -56,6 +58,7 @@ struct tm_device {
   uint64_t        issued;
   uint64_t        done;
   int             ends;
+  uint32_t        large_count;          /* buffers that were made, as large as those that `growth` makes */
 };
 
 static const tm_memory_space memory = {
@@ -176,6 +179,7 @@ static void hasty_release(tm_device *device, tm_kernel *kernel) {
 static tm_status hasty_create(tm_device *device, uint32_t space, uint64_t bytes, tm_buffer **out_buffer) {
   (void)device, (void)space;
   if (bytes > LARGEST_BYTES) return TM_ERROR_NO_MEMORY;
+  if (ZOO_SLIP == RUNS_OUT && bytes >= LARGE_BYTES && device->large_count++ >= MOST_LARGE) return TM_ERROR_NO_MEMORY;
   tm_buffer *buffer = malloc(sizeof *buffer);
   char *content = aligned_alloc(64, (bytes + 64) / 64 * 64);
   if (buffer == NULL || content == NULL) {

@@ -210,6 +210,23 @@ static void states_count_and_inputs_do_not(void **state) {
   lazy_case_close(&machine);
 }
 
+/* A device that works on its own is given copies of what the application gives, and a state that no run changes stays beside it. */
+static void what_is_kept_beside_a_device_counts(void **state) {
+  (void)state;
+  tm_plan_memory_description memory = { .struct_size = sizeof memory };
+  const tm_plan_options options = LAZY_OPTIONS;
+  tm_plan *plan = NULL;
+  open_machine(0, (const uint64_t[]){ 1000, 500000000, 500000000 });
+  tm_graph *graph = open_state_graph(0, 1);
+  assert_int_equal(tm_plan_create(graph, &options, &plan, NULL), TM_OK);
+  assert_int_equal(tm_plan_memory_describe(plan, 0, &memory), TM_OK);
+  assert_string_equal(memory.name, "host");
+  assert_int_equal(memory.bytes, 3 * MATRIX_BYTES);
+  tm_plan_destroy(plan);
+  tm_graph_destroy(graph);
+  lazy_case_close(&machine);
+}
+
 /* What is too large for sums is named. */
 static void what_is_too_large_is_named(void **state) {
   (void)state;
@@ -287,6 +304,7 @@ int main(void) {
     cmocka_unit_test(where_devices_work_at_the_same_time_too),
     cmocka_unit_test(the_applications_own_do_not_count),
     cmocka_unit_test(states_count_and_inputs_do_not),
+    cmocka_unit_test(what_is_kept_beside_a_device_counts),
     cmocka_unit_test(what_is_too_large_is_named),
     cmocka_unit_test(what_is_written_in_place_counts_once),
     cmocka_unit_test(any_graph_keeps_to_its_limit),
