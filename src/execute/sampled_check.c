@@ -88,15 +88,6 @@ bool tm_sampled_check_can_afford(const tm_checked_run *run, uint64_t fetch_ns) {
 
 /* ---- which parts ---- */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b) {
-  while (b != 0) {
-    const uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 static uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -106,7 +97,7 @@ static uint64_t mixed(uint64_t x) {
 /* Of `size` things the one whose turn it is: each has it once in `size` times, neighbours far apart. */
 static uint64_t whose_turn(uint64_t size, uint64_t stretch, uint64_t turn) {
   uint64_t step = size / 8 * 5 | 1;
-  while (common_divisor(step, size) != 1) step += 2;
+  while (tm_common_divisor(step, size) != 1) step += 2;
   return (mixed(stretch + 1) % size + turn % size * (step % size)) % size;
 }
 
