@@ -42,6 +42,7 @@ typedef struct cpu_compare_state {
 
 /* 512 elements of blocks with scales. */
 #define CPU_COMPARE_QUANTS 16
+#define CPU_COMPARE_ALL    0xffffu      /* a bit for each */
 typedef struct cpu_compare_quants {
   const unsigned char *integers;        /* signed bytes: 32 at each multiple of `stride` */
   uint64_t             stride;
@@ -69,8 +70,10 @@ typedef struct cpu_compare_kernels {
   /* Of pairs of which both sides are `a`. */
   int (*add_equal_f32)(const void *a, int is_masked, cpu_compare_state *state);
   int (*add_equal_f64)(const void *a, int is_masked, cpu_compare_state *state);
-  /* Whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of equal pairs. */
-  int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel, uint64_t *equal);
+  /* Of some blocks, by bits: whether some difference, or quotient, is above the given one as far as f32 shows; adds the number of
+     equal pairs. */
+  int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,
+                        uint64_t *equal);
   int has_vnni;                 /* dot products of bytes in one instruction */
   /* Whether all bytes are the same; stops early. */
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
@@ -121,12 +124,11 @@ uint64_t cpu_compare_count_same(const void *a, const void *b);   /* pairs of f32
 uint64_t cpu_compare_count_f32(const void *a, const void *b);
 uint64_t cpu_compare_count_f64(const void *a, const void *b);
 
-/* Adds what goes into the totals, and the figures if the integers tell them, or else returns 0; is_summed: 0 if the totals are spoiled,
-   as by any integer that is -128.  Of equal blocks there are no figures: whether they are summed. */
-int cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni, cpu_compare_state *state,
-                             cpu_compare_totals *totals, int *out_is_summed);
-int cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
-int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
+/* Adds what goes into the totals, and the figures of blocks whose integers tell them; returns bits of the other ones. */
+uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni, cpu_compare_state *state,
+                             cpu_compare_totals *totals);
+void cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
+int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,
                             uint64_t *equal);
 
 /* How a block of a format is read. */

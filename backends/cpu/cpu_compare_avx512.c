@@ -247,13 +247,14 @@ INLINE_512 __m512 decode_sixteen(const unsigned char *integers, __m512 scale) {
   return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(cpu_load128(integers))), scale);
 }
 
-static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
-                                     uint64_t *equal) {
+static CPU_AVX512 int compare_quants(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs,
+                                     float max_rel, uint64_t *equal) {
   const __m512 rel = _mm512_set1_ps(max_rel);
   const __m512i abs = _mm512_castps_si512(_mm512_set1_ps(max_abs)), one = _mm512_set1_epi32(1);
   __m512i more = _mm512_setzero_si512(), same = more;
-  for (uint32_t i = 0; i < CPU_COMPARE_QUANTS; ++i) {
-    const unsigned char *from_a = a->integers + i * a->stride, *from_b = b->integers + i * b->stride;
+  for (; blocks != 0; blocks &= blocks - 1) {
+    const int i = __builtin_ctz(blocks);
+    const unsigned char *from_a = a->integers + (uint64_t)i * a->stride, *from_b = b->integers + (uint64_t)i * b->stride;
     const __m512 scale_a = _mm512_set1_ps(a->scales[i]), scale_b = _mm512_set1_ps(b->scales[i]);
     for (uint32_t k = 0; k < CPU_QUANT_ELEMENTS; k += 16) {
       const __m512 x = decode_sixteen(from_a + k, scale_a), y = decode_sixteen(from_b + k, scale_b);

@@ -81,7 +81,16 @@ static float rounded_down(double value) {
   return nearest;
 }
 
-/* Looks at values where f32 does not show that no difference and no quotient is larger, or that they are finite. */
+/* Looks at values where f32 does not show that no difference and no quotient is larger; they are finite. */
+static CPU_AVX2 void find_largest_of(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
+                                     cpu_compare_state *state) {
+  float wide_a[BLOCK], wide_b[BLOCK];
+  format->to_f32(a, wide_a);
+  format->to_f32(b, wide_b);
+  cpu_compare_find_largest(wide_a, wide_b, state);
+}
+
+/* All figures of values that may not be finite. */
 static CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
                                     cpu_compare_state *state) {
   float wide_a[BLOCK], wide_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
@@ -100,7 +109,6 @@ CPU_INLINE void prefetch_chunk(const unsigned char *data, uint32_t block_bytes) 
 static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
                               const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  int is_summed;
   prefetch_chunk(data_a, format->bytes);
   prefetch_chunk(data_b, format->bytes);
   if (!(read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b))) {
@@ -109,12 +117,13 @@ static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_comp
   }
   note_scales(&a, totals->smallest_a);
   note_scales(&b, totals->smallest_b);
-  if (cpu_compare_add_integers(&a, &b, kernels->has_vnni, state, totals, &is_summed)) return 1;
-  uint64_t equal = 0;
-  const int is_beyond = kernels->compare_quants(&a, &b, rounded_down(state->max_abs), rounded_down(state->max_rel), &equal);
-  if (is_beyond || !has_exact_differences(&a, &b)) look_at_values(format, data_a, data_b, state);
-  else state->equal += equal;
-  return is_summed;
+  const uint32_t untold = cpu_compare_add_integers(&a, &b, kernels->has_vnni, state, totals);
+  if (untold == 0) return 1;
+  if (kernels->compare_quants(&a, &b, untold, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal) ||
+      !has_exact_differences(&a, &b)) {
+    find_largest_of(format, data_a, data_b, state);
+  }
+  return 1;
 }
 
 static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsigned char *data, cpu_compare_state *state,
@@ -127,19 +136,21 @@ static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsi
   state->equal += BLOCK;
   note_scales(&a, totals->smallest_a);
   note_scales(&a, totals->smallest_b);
-  return cpu_compare_add_equal_integers(&a, totals);
+  cpu_compare_add_equal_integers(&a, totals);
+  return 1;
 }
 
 CPU_INLINE __m256 decode_eight(const unsigned char *integers, __m256 scale) {
   return cpu_times_bytes(scale, _mm_loadl_epi64((const __m128i_u *)(const void *)integers));
 }
 
-CPU_AVX2 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, float max_abs, float max_rel,
-                                     uint64_t *equal) {
+CPU_AVX2 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs,
+                                     float max_rel, uint64_t *equal) {
   const __m256 sign = _mm256_set1_ps(-0.0f), abs = _mm256_set1_ps(max_abs), rel = _mm256_set1_ps(max_rel);
   __m256 more = _mm256_setzero_ps();
   __m256i same = _mm256_setzero_si256();
-  for (uint32_t i = 0; i < QUANTS; ++i) {
+  for (; blocks != 0; blocks &= blocks - 1) {
+    const int i = __builtin_ctz(blocks);
     const unsigned char *from_a = a->integers + (uint64_t)i * a->stride, *from_b = b->integers + (uint64_t)i * b->stride;
     const __m256 scale_a = _mm256_set1_ps(a->scales[i]), scale_b = _mm256_set1_ps(b->scales[i]);
     for (uint32_t k = 0; k < ELEMENTS; k += 8) {

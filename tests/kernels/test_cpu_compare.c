@@ -512,6 +512,56 @@ static void test_requantized(void **state) {
   pair_free(&p);
 }
 
+/* No quantizer makes a -128, which has no opposite number; its squares and products are sums like any. */
+static void test_lowest_integers(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  static const uint64_t one_in[] = { 1, 2, 50, 600 };
+  for (size_t k = 0; k < 4 * sizeof one_in / sizeof one_in[0]; ++k) {
+    pair p = pair_make(TM_FORMAT_Q8_0, 2 * TM_SUM_SUPERBLOCK + 5 * 32);
+    const int is_alike = k & 1, has_same_scales = (k >> 1) & 1;
+    for (uint64_t at = 0; at < p.bytes; at += 34) {
+      for (int side = 0; side < 2; ++side) {
+        const uint16_t bits = (uint16_t)(0x1c00 + (has_same_scales ? at % 500 : random_below(&random, 500)));
+        memcpy(p.data[side] + at, &bits, 2);
+        for (uint64_t i = 2; i < 34; ++i)
+          p.data[side][at + i] = random_below(&random, one_in[k / 4]) == 0 ? 0x80 : (unsigned char)random_u64(&random);
+      }
+      if (is_alike && at % 102 != 0) memcpy(p.data[1] + at, p.data[0] + at, 34);
+    }
+    expect_same(&p, "integers that are -128");
+    pair_free(&p);
+  }
+}
+
+/* Of 512 elements some blocks tell their figures and others do not: scales that are the same, near, far apart, of zero or of
+   opposite signs, with integers that are the same, near or of any size, after pairs that leave more or less to be found. */
+static void test_some_blocks_tell(void **state) {
+  (void)state;
+  static const uint16_t bits[] = { 0x1c00, 0x1c00, 0x1c01, 0x1c08, 0x1c60, 0x1000, 0x2000, 0x0000, 0x8000, 0x9c00, 0x0001 };
+  static const int8_t firsts[][2] = { { 0, 0 }, { 100, 99 }, { 1, 0 }, { 2, -2 }, { 127, -127 } };
+  uint64_t random = SEED;
+  for (size_t first = 0; first < sizeof firsts / sizeof firsts[0]; ++first) {
+    pair p = pair_make(TM_FORMAT_Q8_0, TM_SUM_SUPERBLOCK + 3 * 32);
+    for (uint64_t at = 0; at < p.bytes; at += 34) {
+      const uint64_t reach = random_below(&random, 3);
+      for (int side = 0; side < 2; ++side)
+        memcpy(p.data[side] + at, &bits[random_below(&random, 3) ? 0 : random_below(&random, sizeof bits / 2)], 2);
+      for (uint64_t i = 2; i < 34; ++i) {
+        const int x = (int)random_below(&random, 253) - 126;
+        p.data[0][at + i] = (unsigned char)x;
+        p.data[1][at + i] = (unsigned char)(reach < 2 ? x + (int)random_below(&random, reach + 1) : (int)random_u64(&random));
+      }
+    }
+    memcpy(p.data[0], &bits[0], 2);
+    memcpy(p.data[1], &bits[0], 2);
+    p.data[0][2] = (unsigned char)firsts[first][0];
+    p.data[1][2] = (unsigned char)firsts[first][1];
+    expect_same(&p, "some blocks that tell");
+    pair_free(&p);
+  }
+}
+
 /* One superblock of many cannot be summed without lanes: the ones after it are right whichever way they are done. */
 static void test_one_odd_superblock(void **state) {
   (void)state;
@@ -631,6 +681,8 @@ int main(void) {
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
     cmocka_unit_test(test_second_quotient), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
     cmocka_unit_test(test_small_integers),   cmocka_unit_test(test_requantized),
+    cmocka_unit_test(test_lowest_integers),
+    cmocka_unit_test(test_some_blocks_tell),
     cmocka_unit_test(test_integers_tell_enough), cmocka_unit_test(test_sums_beyond_f64),
     cmocka_unit_test(test_quants),           cmocka_unit_test(test_one_odd_superblock), cmocka_unit_test(test_wide_integers),
     cmocka_unit_test(test_far_scales),       cmocka_unit_test(test_bools),           cmocka_unit_test(test_two_formats),
