@@ -30,6 +30,7 @@ typedef struct cpu_compare_window {
   double   best;
   uint16_t near;                /* such as have |x - y| <= near in the circle of 16 bits, */
   uint16_t small;               /* and 2 x >= small, unless they are equal */
+  float    threshold;           /* below 1: a quotient is larger than the best one just if f32 shows it to be above this */
 } cpu_compare_window;
 
 typedef struct cpu_compare_state {

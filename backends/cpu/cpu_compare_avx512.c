@@ -126,10 +126,17 @@ static CPU_AVX512 int add_f32(const void *a, const void *b, int is_masked, cpu_c
 typedef struct chains {
   __m512  squared[2], dot[2], norm_a[2], norm_b[2];
   __m512i farthest;             /* bits of the largest squares */
+  __m512i more;                 /* negative where a quotient is above the threshold */
 } chains;
 
-INLINE_512 void chain_sixteen(chains *c, int k, __m512 x, __m512 y) {
+INLINE_512 __m512i above_threshold(__m512i more, __m512 difference, __m512 x, __m512 y, float threshold) {
+  const __m512 rest = _mm512_fmsub_ps(_mm512_range_ps(x, y, 0xb), _mm512_set1_ps(threshold), _mm512_abs_ps(difference));
+  return _mm512_or_si512(more, _mm512_castps_si512(rest));
+}
+
+INLINE_512 void chain_sixteen(chains *c, int k, __m512 x, __m512 y, int has_threshold, float threshold) {
   const __m512 difference = _mm512_sub_ps(x, y), square = _mm512_mul_ps(difference, difference);
+  if (has_threshold) c->more = above_threshold(c->more, difference, x, y, threshold);
   c->farthest = _mm512_max_epu32(c->farthest, _mm512_castps_si512(square));
   c->squared[k] = _mm512_add_ps(c->squared[k], square);
   c->dot[k] = _mm512_fmadd_ps(x, y, c->dot[k]);
@@ -151,15 +158,18 @@ INLINE_512 __m512 second_half(__m512i v, const unsigned char *from, int is_f16) 
   return is_f16 ? widen_f16(from + 32) : _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int32_t)0xffff0000)));
 }
 
-/* What is looked at in 16 bits (cpu_compare_chains.c: the window). */
+/* How larger quotients are looked for (cpu_compare_window.c). */
+typedef enum quotient_look { LOOK_FROM_ONE, LOOK_BELOW_ONE, LOOK_BY_THRESHOLD } quotient_look;
+
+/* What is looked at in 16 bits. */
 typedef struct pair_look {
   __m512i apart, smallest, changed;
 } pair_look;
 
-INLINE_512 void look_at(pair_look *l, __m512i x, __m512i y, int has_small) {
+INLINE_512 void look_at(pair_look *l, __m512i x, __m512i y, quotient_look kind) {
   const __m512i one = _mm512_set1_epi16(1), apart = _mm512_abs_epi16(_mm512_sub_epi16(x, y));
-  l->apart = _mm512_max_epu16(l->apart, apart);
-  if (!has_small) {
+  if (kind != LOOK_BY_THRESHOLD) l->apart = _mm512_max_epu16(l->apart, apart);
+  if (kind != LOOK_BELOW_ONE) {
     l->changed = _mm512_add_epi16(l->changed, _mm512_min_epu16(apart, one));
     return;
   }
@@ -197,48 +207,56 @@ INLINE_512 int end_chains(const chains *c, int is_f16, cpu_compare_lanes *lanes)
   return 1;
 }
 
-INLINE_512 int is_beyond(const chains *c, const pair_look *l, const cpu_compare_state *state) {
+INLINE_512 int is_beyond(const chains *c, const pair_look *l, quotient_look kind, const cpu_compare_state *state) {
   const float farthest = (float)state->max_abs;
   const __m512i square = _mm512_castps_si512(_mm512_set1_ps(farthest * farthest));
+  const __mmask16 farther = _mm512_cmpgt_epu32_mask(c->farthest, square);
+  if (kind == LOOK_BY_THRESHOLD) return (farther | _mm512_movepi32_mask(c->more)) != 0;
   const __mmask32 apart = _mm512_cmpgt_epu16_mask(l->apart, _mm512_set1_epi16((int16_t)state->window.near));
   const __mmask32 small = _mm512_cmplt_epu16_mask(l->smallest, _mm512_set1_epi16((int16_t)state->window.small));
-  return (apart | small | _mm512_cmpgt_epu32_mask(c->farthest, square)) != 0;
+  return (apart | small | farther) != 0;
 }
 
-INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_f16, int has_small, cpu_compare_state *state) {
+INLINE_512 int add_16bit(const unsigned char *a, const unsigned char *b, int is_f16, quotient_look kind, cpu_compare_state *state) {
+  const int by_threshold = kind == LOOK_BY_THRESHOLD;
+  const float threshold = state->window.threshold;
   const __m512 zero = _mm512_setzero_ps();
   const __m512i none = _mm512_setzero_si512();
-  chains c = { { zero, zero }, { zero, zero }, { zero, zero }, { zero, zero }, none };
+  chains c = { { zero, zero }, { zero, zero }, { zero, zero }, { zero, zero }, none, none };
   pair_look l = { none, _mm512_set1_epi16(-1), none };
   for (int i = 0; i < 2 * BLOCK; i += 64) {
     CPU_COMPARE_PREFETCH(a + i);
     CPU_COMPARE_PREFETCH(b + i);
     __m512i x = load_bits(a + i), y = load_bits(b + i);
     __asm__("" : "+v"(x), "+v"(y));     /* or they are loaded again for every use */
-    look_at(&l, x, y, has_small);
-    chain_sixteen(&c, 0, first_half(x, a + i, is_f16), first_half(y, b + i, is_f16));
-    chain_sixteen(&c, 1, second_half(x, a + i, is_f16), second_half(y, b + i, is_f16));
+    look_at(&l, x, y, kind);
+    chain_sixteen(&c, 0, first_half(x, a + i, is_f16), first_half(y, b + i, is_f16), by_threshold, threshold);
+    chain_sixteen(&c, 1, second_half(x, a + i, is_f16), second_half(y, b + i, is_f16), by_threshold, threshold);
   }
   if (!end_chains(&c, is_f16, &state->lanes)) return 0;
   state->equal += BLOCK - (uint64_t)(int64_t)_mm512_reduce_add_epi32(_mm512_madd_epi16(l.changed, _mm512_set1_epi16(1)));
-  if (is_beyond(&c, &l, state)) cpu_compare_find_largest_16bit(a, b, is_f16, state);
+  if (is_beyond(&c, &l, kind, state)) cpu_compare_find_largest_16bit(a, b, is_f16, state);
   return 1;
 }
 
-#define ADD_16BIT(name, is_f16, has_small)                                                                       \
+#define ADD_16BIT(name, is_f16, kind)                                                                                            \
   static __attribute__((noinline)) CPU_AVX512 int name(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) { \
-    return add_16bit(a, b, is_f16, has_small, state);                                                            \
+    return add_16bit(a, b, is_f16, kind, state);                                                                                 \
   }
-ADD_16BIT(add_bf16_usual, 0, 0)
-ADD_16BIT(add_bf16_small, 0, 1)
-ADD_16BIT(add_f16_usual, 1, 0)
-ADD_16BIT(add_f16_small, 1, 1)
+ADD_16BIT(add_bf16_from_one, 0, LOOK_FROM_ONE)
+ADD_16BIT(add_bf16_below_one, 0, LOOK_BELOW_ONE)
+ADD_16BIT(add_bf16_by_threshold, 0, LOOK_BY_THRESHOLD)
+ADD_16BIT(add_f16_from_one, 1, LOOK_FROM_ONE)
+ADD_16BIT(add_f16_below_one, 1, LOOK_BELOW_ONE)
+ADD_16BIT(add_f16_by_threshold, 1, LOOK_BY_THRESHOLD)
 
 static CPU_AVX512 int add_bf16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return state->window.small == 0 ? add_bf16_usual(a, b, state) : add_bf16_small(a, b, state);
+  if (state->window.threshold < 1) return add_bf16_by_threshold(a, b, state);
+  return state->window.small == 0 ? add_bf16_from_one(a, b, state) : add_bf16_below_one(a, b, state);
 }
 static CPU_AVX512 int add_f16(const unsigned char *a, const unsigned char *b, cpu_compare_state *state) {
-  return state->window.small == 0 ? add_f16_usual(a, b, state) : add_f16_small(a, b, state);
+  if (state->window.threshold < 1) return add_f16_by_threshold(a, b, state);
+  return state->window.small == 0 ? add_f16_from_one(a, b, state) : add_f16_below_one(a, b, state);
 }
 
 /* ---- pairs of quants ---- */

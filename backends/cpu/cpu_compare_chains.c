@@ -58,7 +58,20 @@ CPU_INLINE void find_largest(const unsigned char *a, const unsigned char *b, ele
   state->max_rel = cpu_largest_pd(best);
 }
 
+/* Whether f32 shows a larger difference or a quotient above the threshold: without dividing. */
+CPU_INLINE int is_above_threshold(const unsigned char *a, const unsigned char *b, element_kind kind, const cpu_compare_state *state) {
+  const __m256 farthest = _mm256_set1_ps((float)state->max_abs), threshold = _mm256_set1_ps(state->window.threshold);
+  __m256 more = _mm256_setzero_ps();
+  for (int i = 0; i < BLOCK * bytes_of(kind); i += 8 * bytes_of(kind)) {
+    const __m256 x = load_eight(a + i, kind), y = load_eight(b + i, kind), distance = distance_of(x, y);
+    const __m256 rest = _mm256_fmsub_ps(larger_of(x, y), threshold, distance);
+    more = _mm256_or_ps(more, _mm256_or_ps(rest, _mm256_sub_ps(farthest, distance)));
+  }
+  return _mm256_movemask_ps(more) != 0;
+}
+
 CPU_AVX2 void cpu_compare_find_largest_16bit(const unsigned char *a, const unsigned char *b, int is_f16, cpu_compare_state *state) {
+  if (state->window.threshold < 1 && !is_above_threshold(a, b, is_f16 ? KIND_F16 : KIND_BF16, state)) return;
   if (is_f16) find_largest(a, b, KIND_F16, state);
   else find_largest(a, b, KIND_BF16, state);
   if (state->max_rel != state->window.best) cpu_compare_open_window(is_f16, state);

@@ -5,6 +5,11 @@
  * subnormal numbers, and at least that of a float k places below a power of two and this power.  So while no quotient has reached 1,
  * only pairs further apart than some k can be beyond the best one; and from 1 on only pairs of opposite signs whose magnitudes are
  * near, which are far apart in the circle of 16 bits.  Either way a pair is passed over if |x - y| is at most `near` there.
+ *
+ * That is coarse: k places are half as much at the upper end of a power of two.  Below 1/4 f32 tells two quotients apart.  They are
+ * fractions of whole units of the smaller number, of which the larger one has at most 2^12; so two of them are at least 2^-24 apart,
+ * and there is none above the best one up to the next number of f32, which is at most 2^-26 away.  Pairs with quotients of up to
+ * 1/2 have exact differences, and those of others are rounded too little to matter.
  */
 #include <math.h>
 
@@ -48,6 +53,13 @@ static uint32_t opposite_from_one(const half_format *f, double best) {
   return (uint32_t)n << f->fraction_bits;
 }
 
+/* The least number of f32 that is not below the best quotient. */
+static float threshold_of(double best) {
+  const float nearest = (float)best;
+  if (best >= 0.25) return INFINITY;
+  return (double)nearest < best ? nextafterf(nearest, 1) : nearest;
+}
+
 void cpu_compare_open_window(int is_f16, cpu_compare_state *state) {
   const half_format *f = &half_formats[is_f16];
   const double best = state->max_rel;
@@ -56,5 +68,6 @@ void cpu_compare_open_window(int is_f16, cpu_compare_state *state) {
     .best = best,
     .near = (uint16_t)near,
     .small = (uint16_t)(best < 1 ? 2 * (f->smallest_normal + near) : 0),
+    .threshold = threshold_of(best),
   };
 }

@@ -293,6 +293,50 @@ static void test_second_quotient(void **state) {
   }
 }
 
+/* Significands of two numbers with one exponent, the first of which is the larger. */
+typedef struct significands {
+  uint32_t large, small;
+} significands;
+
+static significands random_significands(uint32_t one, uint64_t *random) {
+  const uint32_t large = one + (uint32_t)random_below(random, one), apart = large - one;
+  return (significands){ large, large - (uint32_t)random_below(random, random_below(random, 2) ? apart + 1 : apart / 16 + 1) };
+}
+
+/* Those with the least quotient that is larger. */
+static significands next_quotient(uint32_t one, significands first) {
+  significands best = { 2 * one, 0 };
+  for (uint32_t large = one; large < 2 * one; large++) {
+    const uint32_t apart = (first.large - first.small) * large / first.large + 1;
+    if (apart <= large - one && (uint64_t)apart * best.large < (uint64_t)(best.large - best.small) * large)
+      best = (significands){ large, large - apart };
+  }
+  return best;
+}
+
+static void put_significands(const pair *p, uint64_t at, const half_shape *h, significands of, uint32_t exponent) {
+  const uint32_t one = 1u << h->fraction_bits, field = exponent << h->fraction_bits;
+  put_half(p->data[0], at, field + of.large - one);
+  put_half(p->data[1], at, field + of.small - one);
+}
+
+/* Many pairs with one quotient, and one pair with the next larger one that there is. */
+static void test_next_quotient(void **state) {
+  (void)state;
+  uint64_t random = SEED;
+  for (int round = 0; round < 300; ++round) {
+    const half_shape *h = &halves[round % 2];
+    const uint32_t one = 1u << h->fraction_bits, bias = h->fraction_bits == 7 ? 127 : 15;
+    const significands first = random_significands(one, &random), second = next_quotient(one, first);
+    pair p = pair_make(h->format, 5 * TM_SUM_BLOCK);
+    for (uint64_t i = 0; i < p.elements; ++i) put_significands(&p, i, h, first, bias - (uint32_t)random_below(&random, 5));
+    put_significands(&p, 9, h, (significands){ 2 * one - 1, 2 * one - 1 }, bias);
+    if (second.small != 0) put_significands(&p, random_below(&random, p.elements), h, second, bias - 5);
+    expect_same(&p, "the next quotient");
+    pair_free(&p);
+  }
+}
+
 /* Of the exponent that `top` has or, so that chains round, one of six below. */
 static uint32_t random_half(const half_shape *h, uint32_t top, uint64_t *random) {
   const uint32_t rest = (uint32_t)random_u64(random) & (0x8000u | ((1u << h->fraction_bits) - 1));
@@ -679,7 +723,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_few_differences),  cmocka_unit_test(test_lengths),         cmocka_unit_test(test_special_values),
     cmocka_unit_test(test_nan_payloads),     cmocka_unit_test(test_units_apart),     cmocka_unit_test(test_close_quotients),
-    cmocka_unit_test(test_second_quotient), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
+    cmocka_unit_test(test_second_quotient),
+    cmocka_unit_test(test_next_quotient), cmocka_unit_test(test_borders_of_chains), cmocka_unit_test(test_two_short_formats),
     cmocka_unit_test(test_small_integers),   cmocka_unit_test(test_requantized),
     cmocka_unit_test(test_lowest_integers),
     cmocka_unit_test(test_some_blocks_tell),
