@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file for the benchmarks: random normal values, the same megabyte over and over, in each tensor from another place on.
-Floats become safetensors, blocks GGUF.  With PERCENT so many of the tensors, the last ones, hold values that are a little off those
-that they hold without.
+Floats become safetensors, blocks GGUF.  With PERCENT so many of the tensors, the last ones, hold values that noise of a hundredth
+of their size has moved.
 
 usage: make_checkpoint.py F32|BF16|Q8_0 MEGABYTES TENSORS FILE [PERCENT]
 """
@@ -12,17 +12,27 @@ import random
 import struct
 import sys
 
-ELEMENT_BYTES = {"F32": 4, "BF16": 2, "Q8_0": 34}       # of a block: 32 elements
+ELEMENT_BYTES = {"F32": 4, "BF16": 2, "Q8_0": 34}
+ELEMENTS = {"F32": 1, "BF16": 1, "Q8_0": 32}            # of a block
+
+
+def quantized(values):
+    """As quantizers do: the largest of 32 values becomes 127 or -127."""
+    blocks = []
+    for i in range(0, len(values) // 32 * 32, 32):
+        block = values[i : i + 32]
+        scale = max(map(abs, block)) / 127
+        blocks.append(struct.pack("<e32b", scale, *(round(value / scale) for value in block)))
+    return b"".join(blocks)
 
 
 def megabyte(dtype, is_off=False):
-    rng = random.Random(1)
-    if dtype == "Q8_0":
-        scale = 1.01 if is_off else 1.0
-        return b"".join(struct.pack("<e", scale * rng.uniform(0.001, 0.01)) + rng.randbytes(32) for _ in range((1 << 20) // 34))
-    values = array.array("f", (rng.gauss(0, 0.02) for _ in range(1 << (18 if dtype == "F32" else 19))))
+    rng, noise = random.Random(1), random.Random(2)
+    values = array.array("f", (rng.gauss(0, 0.02) for _ in range((1 << 20) // ELEMENT_BYTES[dtype] * ELEMENTS[dtype])))
     if is_off:
-        values = array.array("f", (1.01 * value for value in values))
+        values = array.array("f", (value + noise.gauss(0, 0.0002) for value in values))
+    if dtype == "Q8_0":
+        return quantized(values)
     data = values.tobytes()
     return data if dtype == "F32" else b"".join(data[i + 2 : i + 4] for i in range(0, len(data), 4))
 
