@@ -34,7 +34,7 @@ CPU_INLINE __m256i products_of(__m256i size, __m256i other) {
 
 /* The same in one instruction.  As text, because a function for another instruction set would not be part of its caller. */
 CPU_INLINE __m256i add_products_vnni(__m256i sums, __m256i size, __m256i other) {
-  __asm__("vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(size), "x"(other));
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(size), "v"(other));
   return sums;
 }
 
@@ -101,7 +101,7 @@ CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quan
   pair_sums sums = { products(size_x, directed, has_vnni), products(size_x, size_x, has_vnni),
                      products(size_y, size_y, has_vnni) };
   /* One after the other; without it gcc 12 keeps everything of all blocks on the stack until the end. */
-  __asm__ volatile("" : "+x"(l->opposite), "+x"(l->sizes), "+x"(l->equal), "+x"(sums.dot), "+x"(sums.norm_a), "+x"(sums.norm_b)
+  __asm__ volatile("" : "+v"(l->opposite), "+v"(l->sizes), "+v"(l->equal), "+v"(sums.dot), "+v"(sums.norm_a), "+v"(sums.norm_b)
                       : : "memory");
   return sums;
 }
@@ -280,18 +280,18 @@ CPU_INLINE uint32_t tell_figures(const cpu_compare_quants *a, const cpu_compare_
   return untold;
 }
 
-/* Both groups, with the instructions there are. */
-#define SUM_ALL(name, has_vnni)                                                                                                   \
-  static __attribute__((noinline)) CPU_AVX2 void name(const cpu_compare_quants *a, const cpu_compare_quants *b, quant_look *out,   \
-                                                      cpu_compare_totals *totals) {                                                \
-    const __m256i none = _mm256_setzero_si256();                                                                                  \
-    quant_look l = { .opposite = none, .sizes = none, .equal = none };                                                            \
-    sum_group(a, b, 0, has_vnni, &l, totals);                                                                                     \
-    sum_group(a, b, CPU_BLOCK_GROUP, has_vnni, &l, totals);                                                                       \
-    *out = l;                                                                                                                     \
+/* Both groups, with the instructions there are and as many registers. */
+#define SUM_ALL(name, target, has_vnni)                                                                                       \
+  static __attribute__((noinline)) target void name(const cpu_compare_quants *a, const cpu_compare_quants *b, quant_look *out, \
+                                                    cpu_compare_totals *totals) {                                             \
+    const __m256i none = _mm256_setzero_si256();                                                                              \
+    quant_look l = { .opposite = none, .sizes = none, .equal = none };                                                        \
+    sum_group(a, b, 0, has_vnni, &l, totals);                                                                                 \
+    sum_group(a, b, CPU_BLOCK_GROUP, has_vnni, &l, totals);                                                                   \
+    *out = l;                                                                                                                 \
   }
-SUM_ALL(sum_all, 0)
-SUM_ALL(sum_all_vnni, 1)
+SUM_ALL(sum_all, CPU_AVX2, 0)
+SUM_ALL(sum_all_vnni, CPU_AVX512, 1)
 
 CPU_AVX2 uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni,
                                            cpu_compare_state *state, cpu_compare_totals *totals) {
