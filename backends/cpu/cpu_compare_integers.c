@@ -39,7 +39,8 @@ CPU_INLINE __m256i add_products_vnni(__m256i sums, __m256i size, __m256i other) 
 }
 
 CPU_INLINE __m256i products(two_blocks sizes, two_blocks other, int has_vnni) {
-  if (has_vnni) return add_products_vnni(add_products_vnni(_mm256_setzero_si256(), sizes.first, other.first), sizes.second, other.second);
+  const __m256i none = _mm256_setzero_si256();
+  if (has_vnni) return add_products_vnni(add_products_vnni(none, sizes.first, other.first), sizes.second, other.second);
   return _mm256_add_epi32(products_of(sizes.first, other.first), products_of(sizes.second, other.second));
 }
 CPU_INLINE two_blocks sizes_of(two_blocks x) { return (two_blocks){ _mm256_abs_epi8(x.first), _mm256_abs_epi8(x.second) }; }
@@ -239,9 +240,19 @@ CPU_INLINE uint32_t eight_larger_quotients(__m256 s, __m256 t, double best) {
 }
 CPU_INLINE uint32_t lanes_of(__m256 mask) { return (uint32_t)_mm256_movemask_ps(mask); }
 
+/* Lanes of smaller and larger scales s and t with which pairs of different integers may be equal: x s is y t only if
+   (x - y) s is y (t - s), and so only if s is at most a reach of the largest integer times t - s.  If even 2 s is more than that,
+   x - y is 1, and y is s / (t - s): a whole number. */
+CPU_INLINE __m256 may_be_equal(__m256 s, __m256 t, __m256 reach) {
+  const __m256 integers = _mm256_div_ps(s, _mm256_sub_ps(t, s));
+  const __m256 nearest = _mm256_round_ps(integers, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m256 are_whole = _mm256_cmp_ps(integers, nearest, _CMP_EQ_OQ);
+  const __m256 far = _mm256_cmp_ps(reach, _mm256_add_ps(s, s), _CMP_NLT_UQ);
+  return _mm256_and_ps(_mm256_cmp_ps(reach, s, _CMP_NLT_UQ), _mm256_or_ps(far, are_whole));
+}
+
 /* Bits of eight blocks of which the integers do not tell that no difference and no quotient is above the largest one, or which
-   pairs are equal.  x s - y t is (x - y) s + y (s - t); if x is not y, x s is y t only if |x| |s - t| >= s for some integer, and
-   the quotient may be up to 1. */
+   pairs are equal.  x s - y t is (x - y) s + y (s - t); if x is not y, the quotient may be up to 1. */
 CPU_INLINE uint32_t untold_blocks(const cpu_compare_quants *a, const cpu_compare_quants *b, const quant_look *l, int group,
                                   float size, const cpu_compare_state *state) {
   const __m256 s = magnitudes(cpu_load_ps(a->scales + group)), t = magnitudes(cpu_load_ps(b->scales + group));
@@ -252,7 +263,7 @@ CPU_INLINE uint32_t untold_blocks(const cpu_compare_quants *a, const cpu_compare
   const uint32_t beyond = lanes_of(_mm256_cmp_ps(_mm256_mul_ps(distance, up), _mm256_set1_ps((float)state->max_abs), _CMP_GT_OQ));
   const uint32_t differ = lanes_of(_mm256_cmp_ps(apart, _mm256_setzero_ps(), _CMP_GT_OQ));
   if (state->max_rel < 1) return beyond | differ | eight_larger_quotients(s, t, state->max_rel);
-  return beyond | (differ & lanes_of(_mm256_cmp_ps(reach, least, _CMP_NLT_UQ)));
+  return beyond | (differ & lanes_of(may_be_equal(least, most, reach)));
 }
 
 /* What quant_look counts as equal in these blocks. */
