@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "solver/list_schedule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "solver/time_order.h"
 
 tm_status tm_list_schedule_init(tm_list_schedule *schedule, const tm_problem_index *index, tm_arena *arena, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
@@ -16,15 +16,16 @@ tm_status tm_list_schedule_init(tm_list_schedule *schedule, const tm_problem_ind
   TM_TRY(tm_gap_list_init(&schedule->links, problem->link_count, most_copies, arena, error));
   schedule->labels = tm_arena_alloc(arena, ops * sizeof *schedule->labels);
   schedule->order = tm_arena_alloc(arena, ops * sizeof *schedule->order);
-  schedule->places = tm_arena_alloc(arena, ops * sizeof *schedule->places);
+  schedule->start_ns = tm_arena_alloc(arena, ops * sizeof *schedule->start_ns);
+  schedule->end_ns = tm_arena_alloc(arena, ops * sizeof *schedule->end_ns);
   schedule->arrivals = tm_arena_alloc(arena, most_copies * sizeof *schedule->arrivals);
   schedule->first_arrival = tm_arena_alloc(arena, problem->value_count * sizeof *schedule->first_arrival);
   schedule->missing = tm_arena_alloc(arena, ops * sizeof *schedule->missing);
   schedule->ready = tm_arena_alloc(arena, ops * sizeof *schedule->ready);
   schedule->pending_end_ns = tm_arena_calloc(arena, problem->link_count, sizeof *schedule->pending_end_ns);
   schedule->pending_trial = tm_arena_calloc(arena, problem->link_count, sizeof *schedule->pending_trial);
-  if (schedule->labels == NULL || schedule->order == NULL || schedule->places == NULL || schedule->arrivals == NULL ||
-      schedule->first_arrival == NULL || schedule->missing == NULL || schedule->ready == NULL ||
+  if (schedule->labels == NULL || schedule->order == NULL || schedule->start_ns == NULL || schedule->end_ns == NULL ||
+      schedule->arrivals == NULL || schedule->first_arrival == NULL || schedule->missing == NULL || schedule->ready == NULL ||
       schedule->pending_end_ns == NULL || schedule->pending_trial == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to schedule");
   }
@@ -76,7 +77,7 @@ static const tm_list_arrival *find_arrival(const tm_list_schedule *schedule, uin
 
 static uint64_t made_at(const tm_list_schedule *schedule, uint32_t value) {
   const uint32_t producer = schedule->index->problem->values[value].producer;
-  return producer == TM_SOLVER_NONE ? 0 : schedule->places[producer].end_ns;
+  return producer == TM_SOLVER_NONE ? 0 : schedule->end_ns[producer];
 }
 
 /* When a copy that is not booked yet would be there.  Copies of one trial do not see each other's bookings; they go one after
@@ -181,7 +182,8 @@ static void place(tm_list_schedule *schedule, uint32_t o, uint32_t l) {
   }
   const uint64_t start_ns = tm_gap_list_find(&schedule->resources, label->resource, ready_ns, label->cost_ns);
   tm_gap_list_book(&schedule->resources, label->resource, start_ns, label->cost_ns);
-  schedule->places[o] = (tm_list_place){ start_ns, tm_solver_add(start_ns, label->cost_ns), o, 0 };
+  schedule->start_ns[o] = start_ns;
+  schedule->end_ns[o] = tm_solver_add(start_ns, label->cost_ns);
 }
 
 static void release_readers(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o) {
@@ -213,15 +215,14 @@ static void clear(tm_list_schedule *schedule, const tm_list_rule *rule) {
 
 /* Before what it feeds even if nothing takes time: who starts and ends at the same moment goes by number, which is a possible
    order in itself. */
-static int compare_places(const void *left, const void *right) {
-  const tm_list_place *a = left, *b = right;
-  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  if (a->end_ns != b->end_ns) return a->end_ns < b->end_ns ? -1 : 1;
-  return (a->op > b->op) - (a->op < b->op);
+static void put_in_order(tm_list_schedule *schedule) {
+  const uint32_t op_count = schedule->index->problem->op_count;
+  for (uint32_t o = 0; o < op_count; o++) schedule->order[o] = o;
+  tm_time_order_sort(schedule->order, schedule->ready, op_count, schedule->end_ns);
+  tm_time_order_sort(schedule->order, schedule->ready, op_count, schedule->start_ns);
 }
 
 bool tm_list_schedule_run(tm_list_schedule *schedule, const tm_list_rule *rule) {
-  const uint32_t op_count = schedule->index->problem->op_count;
   clear(schedule, rule);
   while (schedule->ready_count != 0) {
     const uint32_t o = pop_ready(schedule, rule);
@@ -230,7 +231,6 @@ bool tm_list_schedule_run(tm_list_schedule *schedule, const tm_list_rule *rule) 
     place(schedule, o, label);
     release_readers(schedule, rule, o);
   }
-  if (op_count > 1) qsort(schedule->places, op_count, sizeof *schedule->places, compare_places);
-  for (uint32_t o = 0; o < op_count; o++) schedule->order[o] = schedule->places[o].op;
+  put_in_order(schedule);
   return true;
 }

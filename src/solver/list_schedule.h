@@ -23,13 +23,6 @@ typedef struct tm_list_arrival {
   uint32_t next;
 } tm_list_arrival;
 
-typedef struct tm_list_place {
-  uint64_t start_ns;
-  uint64_t end_ns;
-  uint32_t op;
-  uint32_t padding;
-} tm_list_place;
-
 typedef struct tm_list_schedule {
   const tm_problem_index *index;
   uint32_t *labels;             /* what came out: label of each operation */
@@ -37,12 +30,13 @@ typedef struct tm_list_schedule {
 
   tm_gap_list resources;
   tm_gap_list links;
-  tm_list_place   *places;      /* [op] */
+  uint64_t *start_ns;           /* [op] */
+  uint64_t *end_ns;             /* [op] */
   tm_list_arrival *arrivals;    /* of copies, a list a value */
   uint32_t  arrival_count;
   uint32_t *first_arrival;      /* [value] */
   uint32_t *missing;            /* [op]: inputs that are not made yet */
-  uint32_t *ready;              /* a heap of operations */
+  uint32_t *ready;              /* a heap of operations, then room to sort them */
   uint32_t  ready_count;
   uint64_t *pending_end_ns;     /* [link]: copies of the trial that goes on */
   uint64_t *pending_trial;      /* [link]: the trial that pending_end_ns is of */

@@ -90,6 +90,19 @@ static void list(plan_search *search, const char *name, uint32_t rank) {
   if (search->with_lists) take_lists(search, plan);
 }
 
+/* What methods agree on is judged once. */
+static void judge_trial(plan_search *search) {
+  const size_t bytes = search->judge.index.problem->op_count * sizeof(uint32_t);
+  tm_judged_plan *trial = &search->trial;
+  for (uint32_t i = 0; i < search->start_count; i++) {
+    const tm_judged_plan *known = &search->best[i];
+    if (memcmp(known->labels, trial->labels, bytes) != 0 || memcmp(known->order, trial->order, bytes) != 0) continue;
+    tm_judged_plan_copy_figures(trial, known);
+    return;
+  }
+  tm_plan_judge_run(&search->judge, trial);
+}
+
 /* The trial is judged and joins the others. */
 static void enter(plan_search *search, const char *name, uint32_t rank) {
   keep(search);
@@ -107,14 +120,14 @@ static void enter_labels(plan_search *search, const char *name, uint32_t rank) {
   const uint32_t op_count = search->judge.index.problem->op_count;
   tm_judged_plan *trial = &search->trial;
   for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
-  tm_plan_judge_run(&search->judge, trial);
+  judge_trial(search);
   const bool may_gain = !search->is_reduced && trial->makespan_ns > search->bound_ns;
   const tm_judged_plan in_sequence = *trial;
   if (may_gain && tm_plan_judge_order(&search->judge, trial) && !is_in_sequence(trial, op_count)) {
     tm_plan_judge_run(&search->judge, trial);
     if (!tm_plan_judge_prefers(&search->judge, trial, &in_sequence)) {
       for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
-      tm_plan_judge_run(&search->judge, trial);
+      tm_judged_plan_copy_figures(trial, &in_sequence);
     }
   }
   enter(search, name, rank);
@@ -127,7 +140,7 @@ static void add_list(plan_search *search, const char *name, const tm_list_rule *
   memcpy(search->trial.labels, schedule->labels, op_count * sizeof *schedule->labels);
   memcpy(search->trial.order, schedule->order, op_count * sizeof *schedule->order);
   if (tm_problem_index_check_labels(&search->judge.index, search->trial.labels, NULL) != TM_OK) return;
-  tm_plan_judge_run(&search->judge, &search->trial);
+  judge_trial(search);
   enter(search, name, TM_SOLVER_NONE);
 }
 
