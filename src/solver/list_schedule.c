@@ -63,10 +63,16 @@ static uint32_t pop_ready(tm_list_schedule *schedule, const tm_list_rule *rule) 
 
 /* ---- trying a label ---- */
 
+/* Labels that read the same memory find the same there. */
+typedef struct inputs_trial {
+  uint64_t ready_ns;            /* TM_SOLVER_NEVER: not possible */
+  uint64_t moved_bytes;
+  uint32_t memory;              /* TM_SOLVER_NONE: none was tried yet */
+} inputs_trial;
+
 typedef struct label_trial {
   uint64_t score_ns;            /* what labels are compared by; TM_SOLVER_NEVER: not possible */
   uint64_t moved_bytes;
-  uint64_t ready_ns;
 } label_trial;
 
 static const tm_list_arrival *find_arrival(const tm_list_schedule *schedule, uint32_t value, uint32_t memory) {
@@ -104,19 +110,27 @@ static uint64_t try_input(tm_list_schedule *schedule, uint32_t value, uint32_t t
   return try_copy(schedule, value, from, to);
 }
 
-static label_trial try_label(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o, uint32_t l) {
+static inputs_trial try_inputs(tm_list_schedule *schedule, uint32_t o, uint32_t memory) {
   const tm_solver_problem *problem = schedule->index->problem;
   const tm_solver_op *op = &problem->ops[o];
-  const tm_solver_label *label = &problem->labels[l];
-  label_trial result = { TM_SOLVER_NEVER, 0, 0 };
-  if (label->cost_ns == TM_SOLVER_NEVER || rule->viable[l] == TM_SOLVER_NEVER) return result;
+  inputs_trial inputs = { 0, 0, memory };
   schedule->trial_count++;
-  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
-    const uint64_t there_ns = try_input(schedule, problem->inputs[i], label->input_memory, &result.moved_bytes);
-    if (there_ns == TM_SOLVER_NEVER) return result;
-    result.ready_ns = tm_max_u64(result.ready_ns, there_ns);
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count && inputs.ready_ns != TM_SOLVER_NEVER; i++) {
+    const uint64_t there_ns = try_input(schedule, problem->inputs[i], memory, &inputs.moved_bytes);
+    inputs.ready_ns = tm_max_u64(inputs.ready_ns, there_ns);
   }
-  const uint64_t start_ns = tm_gap_list_find(&schedule->resources, label->resource, result.ready_ns, label->cost_ns);
+  return inputs;
+}
+
+/* `inputs`: of the label of this operation that was tried before. */
+static label_trial try_label(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o, uint32_t l, inputs_trial *inputs) {
+  const tm_solver_label *label = &schedule->index->problem->labels[l];
+  label_trial result = { TM_SOLVER_NEVER, 0 };
+  if (label->cost_ns == TM_SOLVER_NEVER || rule->viable[l] == TM_SOLVER_NEVER) return result;
+  if (inputs->memory != label->input_memory) *inputs = try_inputs(schedule, o, label->input_memory);
+  if (inputs->ready_ns == TM_SOLVER_NEVER) return result;
+  result.moved_bytes = inputs->moved_bytes;
+  const uint64_t start_ns = tm_gap_list_find(&schedule->resources, label->resource, inputs->ready_ns, label->cost_ns);
   result.score_ns = tm_solver_add(start_ns, label->cost_ns);
   if (rule->outlook_ns != NULL) result.score_ns = tm_solver_add(result.score_ns, rule->outlook_ns[l]);
   return result;
@@ -133,14 +147,15 @@ static bool is_better(const tm_solver_problem *problem, uint32_t l, const label_
 static uint32_t choose_label(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o) {
   const tm_solver_problem *problem = schedule->index->problem;
   const tm_solver_op *op = &problem->ops[o];
+  inputs_trial inputs = { 0, 0, TM_SOLVER_NONE };
   if (rule->forced != NULL && rule->forced[o] != TM_SOLVER_NONE) {
-    const label_trial only = try_label(schedule, rule, o, rule->forced[o]);
+    const label_trial only = try_label(schedule, rule, o, rule->forced[o], &inputs);
     if (only.score_ns != TM_SOLVER_NEVER) return rule->forced[o];
   }
   uint32_t best = TM_SOLVER_NONE;
-  label_trial best_trial = { TM_SOLVER_NEVER, 0, 0 };
+  label_trial best_trial = { TM_SOLVER_NEVER, 0 };
   for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-    const label_trial other = try_label(schedule, rule, o, l);
+    const label_trial other = try_label(schedule, rule, o, l, &inputs);
     if (other.score_ns == TM_SOLVER_NEVER) continue;
     if (best != TM_SOLVER_NONE && !is_better(problem, l, &other, best, &best_trial)) continue;
     best = l;

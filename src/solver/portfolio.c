@@ -188,13 +188,27 @@ static tm_status add_single_devices(plan_search *search, tm_error *error) {
   return TM_OK;
 }
 
+/* Nothing is sooner, and in nothing that decides between equals is anything less. */
+static bool is_unbeatable(const plan_search *search, const tm_judged_plan *plan) {
+  const tm_solver_problem *problem = search->judge.index.problem;
+  if (plan->makespan_ns != search->bound_ns || (plan->excess_bytes | plan->copied_bytes | plan->switch_count) != 0) return false;
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_op *op = &problem->ops[o];
+    const uint32_t rank = problem->labels[plan->labels[o]].rank;
+    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++)
+      if (problem->labels[l].rank < rank && search->judge.ranks.outlook_ns[l] != TM_SOLVER_NEVER) return false;
+  }
+  return true;
+}
+
 /* From here on search->best is no longer in order, but for the first. */
 static tm_status add_moves(plan_search *search, uint64_t move_steps, tm_error *error) {
   tm_plan_judge *judge = &search->judge;
   const uint32_t op_count = judge->index.problem->op_count;
   const uint64_t last_step = move_steps > UINT64_MAX - judge->step_count ? UINT64_MAX : judge->step_count + move_steps;
+  const bool may_gain = !search->is_reduced && search->start_count != 0 && !is_unbeatable(search, &search->best[0]);
   bool has_gained = false;
-  for (uint32_t i = 0; i < search->start_count && !search->is_reduced; i++) {
+  for (uint32_t i = 0; i < search->start_count && may_gain; i++) {
     bool has_moved;
     TM_TRY(tm_critical_moves_improve(judge, &search->best[i], search->bound_ns, last_step, search->arena, &has_moved, error));
     if (!has_moved || (i != 0 && !tm_plan_judge_prefers(judge, &search->best[i], &search->best[0]))) continue;
