@@ -19,13 +19,13 @@ tm_status tm_list_schedule_init(tm_list_schedule *schedule, const tm_problem_ind
   schedule->start_ns = tm_arena_alloc(arena, ops * sizeof *schedule->start_ns);
   schedule->end_ns = tm_arena_alloc(arena, ops * sizeof *schedule->end_ns);
   schedule->arrivals = tm_arena_alloc(arena, most_copies * sizeof *schedule->arrivals);
-  schedule->first_arrival = tm_arena_alloc(arena, problem->value_count * sizeof *schedule->first_arrival);
+  schedule->values = tm_arena_alloc(arena, problem->value_count * sizeof *schedule->values);
   schedule->missing = tm_arena_alloc(arena, ops * sizeof *schedule->missing);
   schedule->ready = tm_arena_alloc(arena, ops * sizeof *schedule->ready);
   schedule->pending_end_ns = tm_arena_calloc(arena, problem->link_count, sizeof *schedule->pending_end_ns);
   schedule->pending_trial = tm_arena_calloc(arena, problem->link_count, sizeof *schedule->pending_trial);
   if (schedule->labels == NULL || schedule->order == NULL || schedule->start_ns == NULL || schedule->end_ns == NULL ||
-      schedule->arrivals == NULL || schedule->first_arrival == NULL || schedule->missing == NULL || schedule->ready == NULL ||
+      schedule->arrivals == NULL || schedule->values == NULL || schedule->missing == NULL || schedule->ready == NULL ||
       schedule->pending_end_ns == NULL || schedule->pending_trial == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to schedule");
   }
@@ -76,23 +76,19 @@ typedef struct label_trial {
 } label_trial;
 
 static const tm_list_arrival *find_arrival(const tm_list_schedule *schedule, uint32_t value, uint32_t memory) {
-  uint32_t arrival = schedule->first_arrival[value];
+  uint32_t arrival = schedule->values[value].first_arrival;
   while (arrival != TM_SOLVER_NONE && schedule->arrivals[arrival].memory != memory) arrival = schedule->arrivals[arrival].next;
   return arrival == TM_SOLVER_NONE ? NULL : &schedule->arrivals[arrival];
 }
 
-static uint64_t made_at(const tm_list_schedule *schedule, uint32_t value) {
-  const uint32_t producer = schedule->index->problem->values[value].producer;
-  return producer == TM_SOLVER_NONE ? 0 : schedule->end_ns[producer];
-}
-
 /* When a copy that is not booked yet would be there.  Copies of one trial do not see each other's bookings; they go one after
    the other on a link. */
-static uint64_t try_copy(tm_list_schedule *schedule, uint32_t value, uint32_t from, uint32_t to) {
+static uint64_t try_copy(tm_list_schedule *schedule, uint32_t value, uint32_t to) {
   const tm_solver_problem *problem = schedule->index->problem;
-  const uint64_t copy_ns = tm_solver_copy_ns(problem, value, from, to);
-  const uint32_t link = tm_problem_link(problem, from, to);
-  uint64_t start_ns = made_at(schedule, value);
+  const tm_list_value *made = &schedule->values[value];
+  const uint64_t copy_ns = tm_solver_copy_ns(problem, value, made->memory, to);
+  const uint32_t link = tm_problem_link(problem, made->memory, to);
+  uint64_t start_ns = made->made_ns;
   if (link == TM_SOLVER_NONE || copy_ns == TM_SOLVER_NEVER) return tm_solver_add(start_ns, copy_ns);
   if (schedule->pending_trial[link] == schedule->trial_count) start_ns = tm_max_u64(start_ns, schedule->pending_end_ns[link]);
   start_ns = tm_gap_list_find(&schedule->links, link, start_ns, copy_ns);
@@ -102,12 +98,12 @@ static uint64_t try_copy(tm_list_schedule *schedule, uint32_t value, uint32_t fr
 }
 
 static uint64_t try_input(tm_list_schedule *schedule, uint32_t value, uint32_t to, uint64_t *moved_bytes) {
-  const uint32_t from = tm_problem_source(schedule->index->problem, schedule->labels, value);
-  if (from == to) return made_at(schedule, value);
+  const tm_list_value *made = &schedule->values[value];
+  if (made->memory == to) return made->made_ns;
   const tm_list_arrival *arrival = find_arrival(schedule, value, to);
   if (arrival != NULL) return arrival->time_ns;
   if (!tm_checked_add(*moved_bytes, schedule->index->problem->values[value].bytes, moved_bytes)) *moved_bytes = UINT64_MAX;
-  return try_copy(schedule, value, from, to);
+  return try_copy(schedule, value, to);
 }
 
 static inputs_trial try_inputs(tm_list_schedule *schedule, uint32_t o, uint32_t memory) {
@@ -168,21 +164,21 @@ static uint32_t choose_label(tm_list_schedule *schedule, const tm_list_rule *rul
 
 static uint64_t book_input(tm_list_schedule *schedule, uint32_t value, uint32_t to) {
   const tm_solver_problem *problem = schedule->index->problem;
-  const uint32_t from = tm_problem_source(problem, schedule->labels, value);
-  if (from == to) return made_at(schedule, value);
+  tm_list_value *made = &schedule->values[value];
+  if (made->memory == to) return made->made_ns;
   const tm_list_arrival *known = find_arrival(schedule, value, to);
   if (known != NULL) return known->time_ns;
-  const uint64_t copy_ns = tm_solver_copy_ns(problem, value, from, to);
-  const uint32_t link = tm_problem_link(problem, from, to);
-  uint64_t start_ns = made_at(schedule, value);
+  const uint64_t copy_ns = tm_solver_copy_ns(problem, value, made->memory, to);
+  const uint32_t link = tm_problem_link(problem, made->memory, to);
+  uint64_t start_ns = made->made_ns;
   if (link != TM_SOLVER_NONE) {
     start_ns = tm_gap_list_find(&schedule->links, link, start_ns, copy_ns);
     tm_gap_list_book(&schedule->links, link, start_ns, copy_ns);
   }
   const uint64_t there_ns = tm_solver_add(start_ns, copy_ns);
   const uint32_t arrival = schedule->arrival_count++;
-  schedule->arrivals[arrival] = (tm_list_arrival){ there_ns, to, schedule->first_arrival[value] };
-  schedule->first_arrival[value] = arrival;
+  schedule->arrivals[arrival] = (tm_list_arrival){ there_ns, to, made->first_arrival };
+  made->first_arrival = arrival;
   return there_ns;
 }
 
@@ -201,10 +197,12 @@ static void place(tm_list_schedule *schedule, uint32_t o, uint32_t l) {
   schedule->end_ns[o] = tm_solver_add(start_ns, label->cost_ns);
 }
 
-static void release_readers(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o) {
+static void make_outputs(tm_list_schedule *schedule, const tm_list_rule *rule, uint32_t o) {
   const tm_problem_index *index = schedule->index;
+  const tm_list_value made = { schedule->end_ns[o], index->problem->labels[schedule->labels[o]].output_memory, TM_SOLVER_NONE };
   for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
     const uint32_t v = index->flow.outputs[i];
+    schedule->values[v] = made;
     for (uint32_t use = index->flow.first_reader[v]; use < index->flow.first_reader[v + 1]; use++) {
       if (--schedule->missing[index->flow.readers[use]] == 0) push_ready(schedule, rule, index->flow.readers[use]);
     }
@@ -217,7 +215,8 @@ static void clear(tm_list_schedule *schedule, const tm_list_rule *rule) {
   tm_gap_list_clear(&schedule->links);
   schedule->arrival_count = 0;
   schedule->ready_count = 0;
-  memset(schedule->first_arrival, 0xff, problem->value_count * sizeof *schedule->first_arrival);    /* TM_SOLVER_NONE */
+  for (uint32_t v = 0; v < problem->value_count; v++)
+    schedule->values[v] = (tm_list_value){ 0, problem->values[v].home, TM_SOLVER_NONE };
   for (uint32_t o = 0; o < problem->op_count; o++) {
     const tm_solver_op *op = &problem->ops[o];
     schedule->missing[o] = 0;
@@ -233,8 +232,11 @@ static void clear(tm_list_schedule *schedule, const tm_list_rule *rule) {
 static void put_in_order(tm_list_schedule *schedule) {
   const uint32_t op_count = schedule->index->problem->op_count;
   for (uint32_t o = 0; o < op_count; o++) schedule->order[o] = o;
-  tm_time_order_sort(schedule->order, schedule->ready, op_count, schedule->end_ns);
   tm_time_order_sort(schedule->order, schedule->ready, op_count, schedule->start_ns);
+  for (uint32_t first = 0, end; first < op_count; first = end) {
+    for (end = first + 1; end < op_count && schedule->start_ns[schedule->order[end]] == schedule->start_ns[schedule->order[first]];) end++;
+    tm_time_order_sort(schedule->order + first, schedule->ready, end - first, schedule->end_ns);
+  }
 }
 
 bool tm_list_schedule_run(tm_list_schedule *schedule, const tm_list_rule *rule) {
@@ -244,7 +246,7 @@ bool tm_list_schedule_run(tm_list_schedule *schedule, const tm_list_rule *rule) 
     const uint32_t label = choose_label(schedule, rule, o);
     if (label == TM_SOLVER_NONE) return false;
     place(schedule, o, label);
-    release_readers(schedule, rule, o);
+    make_outputs(schedule, rule, o);
   }
   put_in_order(schedule);
   return true;

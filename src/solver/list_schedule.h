@@ -17,6 +17,12 @@ typedef struct tm_list_rule {
   const uint32_t *forced;       /* [op]: the label to take, or TM_SOLVER_NONE; NULL: all are free */
 } tm_list_rule;
 
+typedef struct tm_list_value {
+  uint64_t made_ns;
+  uint32_t memory;              /* where it is made */
+  uint32_t first_arrival;       /* of its copies, or TM_SOLVER_NONE */
+} tm_list_value;
+
 typedef struct tm_list_arrival {
   uint64_t time_ns;
   uint32_t memory;
@@ -32,9 +38,9 @@ typedef struct tm_list_schedule {
   tm_gap_list links;
   uint64_t *start_ns;           /* [op] */
   uint64_t *end_ns;             /* [op] */
+  tm_list_value   *values;      /* [value] */
   tm_list_arrival *arrivals;    /* of copies, a list a value */
   uint32_t  arrival_count;
-  uint32_t *first_arrival;      /* [value] */
   uint32_t *missing;            /* [op]: inputs that are not made yet */
   uint32_t *ready;              /* a heap of operations, then room to sort them */
   uint32_t  ready_count;

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define DIGIT_BITS 8u
+#define DIGIT_BITS 11u
 #define DIGITS     (1u << DIGIT_BITS)
-#define FEW        64u          /* with less than this counting digits takes longer than it spares */
+#define FEW        256u         /* with less than this counting digits takes longer than it spares */
 
 static void insert_each(uint32_t *numbers, uint32_t count, const uint64_t *times_ns) {
   for (uint32_t i = 1; i < count; i++) {
