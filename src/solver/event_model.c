@@ -231,7 +231,7 @@ static void join_departures(tm_event_model *model, uint32_t value) {
 
 static void join_all(tm_event_model *model) {
   const tm_problem_index *index = model->index;
-  const bool has_queues = index->problem->copy_queues != NULL;
+  const bool has_queues = index->problem->copy_queues != NULL && model->copy_count != 0;
   for (uint32_t place = 0; place < index->problem->op_count; place++) {
     const uint32_t o = model->order[place];
     if (has_queues) join_arrivals(model, o);

@@ -30,12 +30,16 @@ static bool deal_out(const uint32_t *from, uint32_t *to, uint32_t count, const u
 void tm_time_order_sort(uint32_t *numbers, uint32_t *room, uint32_t count, const uint64_t *times_ns) {
   uint32_t *from = numbers, *to = room;
   uint64_t latest = 0;
+  bool is_sorted = true;
   if (count < FEW) {
     insert_each(numbers, count, times_ns);
     return;
   }
-  for (uint32_t i = 0; i < count; i++) latest |= times_ns[numbers[i]];
-  for (uint32_t shift = 0; shift < 64 && latest >> shift != 0; shift += DIGIT_BITS) {
+  for (uint32_t i = 0; i < count; i++) {
+    latest |= times_ns[numbers[i]];
+    is_sorted = is_sorted && (i == 0 || times_ns[numbers[i - 1]] <= times_ns[numbers[i]]);
+  }
+  for (uint32_t shift = 0; shift < 64 && latest >> shift != 0 && !is_sorted; shift += DIGIT_BITS) {
     if (!deal_out(from, to, count, times_ns, shift)) continue;
     uint32_t *const dealt = to;
     to = from;
