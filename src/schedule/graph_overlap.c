@@ -179,7 +179,7 @@ static void take(const arrangement *best, tm_graph_choice *choice) {
 static tm_status improve(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, tm_graph_choice *choice,
                          tm_error *error) {
   const tm_portfolio_seed seed = { "additive", choice->cheapest };
-  const tm_portfolio_options options = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true };
+  const tm_portfolio_options options = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true, .only_best = true };
   arrangement all[ARRANGEMENTS + 1] = { { 0 } };
   uint32_t count;
   referee r;

@@ -40,9 +40,12 @@ void tm_graph_request_make(const tm_graph *graph, uint32_t node, bool is_in_plac
 
 /* ---- where operands can lie ---- */
 
+static bool is_power_of_two(uint64_t number) { return (number & (number - 1)) == 0; }
+
 /* Granules are at most 2^20, so the least common multiple fits. */
 static uint64_t common_multiple(uint64_t a, uint64_t b) {
   uint64_t x = a, y = b;
+  if (is_power_of_two(a) && is_power_of_two(b)) return tm_max_u64(a, b);
   while (y != 0) {
     const uint64_t rest = x % y;
     x = y;
@@ -62,10 +65,10 @@ uint64_t tm_graph_request_first_bytes(const tm_operand *operand, const tm_device
 }
 
 uint64_t tm_graph_request_buffer_bytes(const tm_operand *operand, const tm_device_slot *device) {
-  const uint64_t first = tm_graph_request_first_bytes(operand, device);
-  uint64_t end;
-  if (first == UINT64_MAX || !tm_checked_add(first - tm_operand_bytes_below(operand), operand->byte_count, &end) ||
-      !tm_checked_round_up(tm_max_u64(end, 1), unit_of(device), &end))
+  const uint64_t below = tm_operand_bytes_below(operand), unit = unit_of(device);
+  uint64_t first, end;
+  if (!tm_checked_round_up(below, unit, &first) || !tm_checked_add(first - below, operand->byte_count, &end) ||
+      !tm_checked_round_up(tm_max_u64(end, 1), unit, &end))
     return UINT64_MAX;
   return end;
 }
@@ -76,8 +79,6 @@ static bool fits_in_buffer(const tm_value *value, const tm_value *base, const tm
   if (bytes == UINT64_MAX || (space->largest_buffer_bytes != 0 && bytes > space->largest_buffer_bytes)) return false;
   return value->offset_bytes % space->offset_granule == 0;
 }
-
-static bool is_power_of_two(uint32_t number) { return (number & (number - 1)) == 0; }
 
 uint32_t tm_graph_request_host_alignment(uint32_t alignment, const tm_device_slot *device) {
   const tm_memory_space *space = &device->memories[0];

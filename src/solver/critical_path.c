@@ -24,15 +24,15 @@ static tm_timeline_step cause_in_queue(const tm_event_model *model, uint32_t job
   return end_ns == start_ns ? (tm_timeline_step){ is_copy, is_copy ? before - op_count : before } : nothing;
 }
 
-/* What an operation needs from elsewhere and was there no sooner than that. */
+/* What an operation needs from elsewhere and was there no sooner than that.  What comes in its own queue it finds in turn. */
 static tm_timeline_step cause_among_inputs(const tm_event_model *model, uint32_t o, uint64_t start_ns) {
   const tm_solver_problem *problem = model->index->problem;
   const tm_solver_op *op = &problem->ops[o];
-  const uint32_t memory = problem->labels[model->labels[o]].input_memory;
+  const tm_solver_label *label = &problem->labels[model->labels[o]];
   for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
     const uint32_t value = problem->inputs[i], producer = problem->values[value].producer;
-    const uint32_t copy = tm_event_model_copy(model, value, memory);
-    if (copy != TM_SOLVER_NONE && model->copies[copy].is_gated == 0 && model->copies[copy].end_ns == start_ns)
+    const uint32_t copy = tm_event_model_copy(model, value, label->input_memory);
+    if (copy != TM_SOLVER_NONE && model->copies[copy].queue != label->resource && model->copies[copy].end_ns == start_ns)
       return (tm_timeline_step){ true, copy };
     if (producer != TM_SOLVER_NONE && model->op_end_ns[producer] == start_ns && producer != o)
       return (tm_timeline_step){ false, producer };

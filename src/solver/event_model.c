@@ -160,15 +160,15 @@ static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, 
   return number;
 }
 
-/* What an input of a reader waits for: the value where it is made, or its copy.  What comes in the reader's own queue is there
-   in turn; only for the first reader something has to be there before it can set out. */
+/* What an input of a reader waits for: the value where it is made, or its copy.  What comes in the reader's own queue, even from
+   another memory of it, is there in turn; only for the first reader something may have to be there before it can set out. */
 static uint32_t *list_to_join(tm_event_model *model, uint32_t o, uint32_t value, uint32_t from, uint32_t to) {
   const uint32_t producer = model->index->problem->values[value].producer;
   uint32_t *at_source = producer == TM_SOLVER_NONE ? NULL : &model->value_first_waiter[value];
   if (from == to) return at_source;
   tm_event_copy *copy = &model->copies[need_copy(model, value, from, to, o)];
-  if (copy->is_gated == 0 || copy->queue != resource_of(model, o)) return &copy->first_waiter;
-  return copy->owner == o ? at_source : NULL;
+  if (copy->queue != resource_of(model, o)) return &copy->first_waiter;
+  return copy->is_gated != 0 && copy->owner == o ? at_source : NULL;
 }
 
 static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
@@ -231,7 +231,7 @@ static void join_departures(tm_event_model *model, uint32_t value) {
 
 static void join_all(tm_event_model *model) {
   const tm_problem_index *index = model->index;
-  const bool has_queues = index->problem->copy_queues != NULL;
+  const bool has_queues = index->problem->copy_queues != NULL && model->copy_count != 0;
   for (uint32_t place = 0; place < index->problem->op_count; place++) {
     const uint32_t o = model->order[place];
     if (has_queues) join_arrivals(model, o);

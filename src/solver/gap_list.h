@@ -14,8 +14,8 @@
 typedef struct tm_gap {
   uint64_t start_ns;
   uint64_t end_ns;
-  uint32_t next;
-  uint32_t padding;
+  uint32_t next;                /* in a queue, or among those in none */
+  uint32_t previous;
 } tm_gap;
 
 typedef struct tm_gap_queue {

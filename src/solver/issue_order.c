@@ -2,15 +2,15 @@
 #include "solver/issue_order.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
+#include <string.h>
 
-/* When an operation's turn is.  Those of one moment go by `is_late`, then by their places: what the thread does itself keeps it,
-   so all that needs no waiting for that goes before. */
+#include "solver/time_order.h"
+
+/* When an operation's turn is.  Those of one moment go by `is_late`, then by their places in the plan's order: what the thread does
+   itself keeps it, so all that needs no waiting for that goes before. */
 typedef struct turn {
   uint64_t at_ns;
   uint32_t is_late;             /* of the thread, or not before something of the thread at the same moment */
-  uint32_t place;               /* in the plan's order */
-  uint32_t op;
   uint32_t reserved;
 } turn;
 
@@ -18,7 +18,8 @@ typedef struct issue {
   const tm_solver_problem *problem;
   const tm_event_model    *model;
   const tm_issue_rules    *rules;
-  turn     *turns;              /* [place], then sorted */
+  uint64_t *at_ns;              /* [place] */
+  uint32_t *places;             /* as their turns come */
   turn     *turn_of;            /* [op] */
   turn     *last;               /* [resource]: of what comes last there so far */
   uint8_t  *is_out;             /* [op] */
@@ -68,24 +69,17 @@ static turn find_turn(const issue *s, uint32_t op) {
   return found;
 }
 
-static int compare(const void *left, const void *right) {
-  const turn *a = left, *b = right;
-  if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
-  if (a->is_late != b->is_late) return a->is_late < b->is_late ? -1 : 1;
-  return a->place < b->place ? -1 : a->place > b->place;
-}
-
 static void find_turns(issue *s) {
-  bool is_sorted = true;
+  uint32_t *late = s->stack, early_count = 0, late_count = 0;
   for (uint32_t place = 0; place < s->problem->op_count; place++) {
     const uint32_t op = s->model->order[place];
-    turn one = find_turn(s, op);
-    one.place = place;
-    one.op = op;
-    s->turns[place] = s->turn_of[op] = s->last[resource_of(s, op)] = one;
-    is_sorted = is_sorted && (place == 0 || compare(&s->turns[place - 1], &one) < 0);
+    const turn one = find_turn(s, op);
+    s->turn_of[op] = s->last[resource_of(s, op)] = one;
+    s->at_ns[place] = one.at_ns;
+    if (one.is_late != 0) late[late_count++] = place; else s->places[early_count++] = place;
   }
-  if (!is_sorted) qsort(s->turns, s->problem->op_count, sizeof *s->turns, compare);
+  if (late_count != 0) memcpy(s->places + early_count, late, late_count * sizeof *late);
+  tm_time_order_sort(s->places, s->stack, s->problem->op_count, s->at_ns);
 }
 
 /* ---- nothing before what it needs ---- */
@@ -131,18 +125,21 @@ tm_status tm_issue_order_make(const tm_event_model *model, const tm_issue_rules 
   tm_arena arena;
   tm_arena_init(&arena, memory);
   issue s = { .problem = problem, .model = model, .rules = rules, .out = out_order };
-  s.turns = tm_arena_alloc(&arena, ops * sizeof *s.turns);
+  s.at_ns = tm_arena_alloc(&arena, ops * sizeof *s.at_ns);
+  s.places = tm_arena_alloc(&arena, ops * sizeof *s.places);
   s.turn_of = tm_arena_alloc(&arena, ops * sizeof *s.turn_of);
   s.stack = tm_arena_alloc(&arena, ops * sizeof *s.stack);
   s.is_out = tm_arena_calloc(&arena, ops, sizeof *s.is_out);
   s.next_before = tm_arena_calloc(&arena, ops, sizeof *s.next_before);
   s.last = tm_arena_calloc(&arena, problem->resource_count, sizeof *s.last);
-  const bool has_memory = s.turns != NULL && s.turn_of != NULL && s.stack != NULL && s.is_out != NULL && s.next_before != NULL &&
-                          s.last != NULL;
+  const bool has_memory = s.at_ns != NULL && s.places != NULL && s.turn_of != NULL && s.stack != NULL && s.is_out != NULL &&
+                          s.next_before != NULL && s.last != NULL;
   if (has_memory) {
     find_turns(&s);
-    for (uint32_t i = 0; i < problem->op_count; i++)
-      if (!s.is_out[s.turns[i].op]) hand_out(&s, s.turns[i].op);
+    for (uint32_t i = 0; i < problem->op_count; i++) {
+      const uint32_t op = model->order[s.places[i]];
+      if (!s.is_out[op]) hand_out(&s, op);
+    }
   }
   tm_arena_deinit(&arena);
   return has_memory ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for an order");

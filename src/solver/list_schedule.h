@@ -17,18 +17,17 @@ typedef struct tm_list_rule {
   const uint32_t *forced;       /* [op]: the label to take, or TM_SOLVER_NONE; NULL: all are free */
 } tm_list_rule;
 
+typedef struct tm_list_value {
+  uint64_t made_ns;
+  uint32_t memory;              /* where it is made */
+  uint32_t first_arrival;       /* of its copies, or TM_SOLVER_NONE */
+} tm_list_value;
+
 typedef struct tm_list_arrival {
   uint64_t time_ns;
   uint32_t memory;
   uint32_t next;
 } tm_list_arrival;
-
-typedef struct tm_list_place {
-  uint64_t start_ns;
-  uint64_t end_ns;
-  uint32_t op;
-  uint32_t padding;
-} tm_list_place;
 
 typedef struct tm_list_schedule {
   const tm_problem_index *index;
@@ -37,12 +36,13 @@ typedef struct tm_list_schedule {
 
   tm_gap_list resources;
   tm_gap_list links;
-  tm_list_place   *places;      /* [op] */
+  uint64_t *start_ns;           /* [op] */
+  uint64_t *end_ns;             /* [op] */
+  tm_list_value   *values;      /* [value] */
   tm_list_arrival *arrivals;    /* of copies, a list a value */
   uint32_t  arrival_count;
-  uint32_t *first_arrival;      /* [value] */
   uint32_t *missing;            /* [op]: inputs that are not made yet */
-  uint32_t *ready;              /* a heap of operations */
+  uint32_t *ready;              /* a heap of operations, then room to sort them */
   uint32_t  ready_count;
   uint64_t *pending_end_ns;     /* [link]: copies of the trial that goes on */
   uint64_t *pending_trial;      /* [link]: the trial that pending_end_ns is of */

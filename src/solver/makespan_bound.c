@@ -46,24 +46,39 @@ static uint64_t longest_way(const tm_solver_problem *problem, const uint64_t *ou
 
 /* ---- work shared among resources ---- */
 
+/* A label that can be, its cost shifted right so that nothing overflows and the bound stays one. */
+typedef struct job_way {
+  uint64_t cost;
+  uint32_t resource;
+  uint32_t label;
+} job_way;
+
+typedef struct shared_jobs {
+  const tm_solver_problem *problem;
+  job_way  *ways;               /* of the first operation, then of the second, ...: each has some */
+  uint32_t *ends;               /* [op]: of its ways */
+  uint32_t *prices;             /* [resource] */
+  uint64_t *load;               /* [resource] */
+  uint8_t  *is_used;            /* [resource] */
+  uint32_t  shift;
+} shared_jobs;
+
 /* For any prices of the resources' time, not all zero: the cheapest way to do everything, divided by what one unit of time
-   on all of them is worth, is a time that nobody beats.  Costs are shifted right by `shift`, so that nothing overflows and
-   the bound stays one. */
-static uint64_t priced_work(const tm_solver_problem *problem, const uint64_t *outlook_ns, uint32_t shift,
-                            const uint32_t *prices, uint64_t *load) {
+   on all of them is worth, is a time that nobody beats. */
+static uint64_t priced_work(const shared_jobs *jobs) {
   uint64_t total = 0;
-  for (uint32_t o = 0; o < problem->op_count; o++) {
-    const tm_solver_op *op = &problem->ops[o];
-    uint64_t least = UINT64_MAX;        /* more than any price times cost: one label can be */
-    uint32_t chosen = op->first_label;
-    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-      if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
-      const uint64_t priced = (problem->labels[l].cost_ns >> shift) * prices[problem->labels[l].resource];
-      if (priced > least || (priced == least && !tm_label_goes_first(problem, l, chosen))) continue;
+  uint32_t w = 0;
+  for (uint32_t o = 0; o < jobs->problem->op_count; o++) {
+    const job_way *chosen = &jobs->ways[w];
+    uint64_t least = chosen->cost * jobs->prices[chosen->resource];
+    for (w++; w < jobs->ends[o]; w++) {
+      const job_way *way = &jobs->ways[w];
+      const uint64_t priced = way->cost * jobs->prices[way->resource];
+      if (priced > least || (priced == least && !tm_label_goes_first(jobs->problem, way->label, chosen->label))) continue;
       least = priced;
-      chosen = l;
+      chosen = way;
     }
-    load[problem->labels[chosen].resource] += problem->labels[chosen].cost_ns >> shift;
+    jobs->load[chosen->resource] += chosen->cost;
     total += least;
   }
   return total;
@@ -98,33 +113,48 @@ static void reprice(uint32_t *prices, uint64_t *load, const uint8_t *is_used, ui
   }
 }
 
-static uint64_t shared_work(const tm_solver_problem *problem, const uint64_t *outlook_ns, uint32_t *prices, uint64_t *load,
-                            uint8_t *is_used) {
-  const uint32_t shift = find_shift(problem, outlook_ns);
-  for (uint32_t l = 0; l < problem->label_count; l++) {
-    if (outlook_ns[l] != TM_SOLVER_NEVER) is_used[problem->labels[l].resource] = 1;
+static void list_ways(shared_jobs *jobs, const uint64_t *outlook_ns) {
+  const tm_solver_problem *problem = jobs->problem;
+  uint32_t count = 0;
+  jobs->shift = find_shift(problem, outlook_ns);
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_op *op = &problem->ops[o];
+    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+      const tm_solver_label *label = &problem->labels[l];
+      if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
+      jobs->ways[count++] = (job_way){ label->cost_ns >> jobs->shift, label->resource, l };
+      jobs->is_used[label->resource] = 1;
+    }
+    jobs->ends[o] = count;
   }
-  for (uint32_t r = 0; r < problem->resource_count; r++) prices[r] = is_used[r] ? FIRST_PRICE : 0;
+}
+
+static uint64_t shared_work(const shared_jobs *jobs) {
+  const uint32_t resources = jobs->problem->resource_count;
   uint64_t best = 0;
+  for (uint32_t r = 0; r < resources; r++) jobs->prices[r] = jobs->is_used[r] ? FIRST_PRICE : 0;
   for (uint32_t round = 0; round < ROUNDS; round++) {
     uint64_t worth = 0;
-    for (uint32_t r = 0; r < problem->resource_count; r++) worth += prices[r];
-    const uint64_t total = priced_work(problem, outlook_ns, shift, prices, load);
-    if (worth != 0) best = tm_max_u64(best, total / worth + (shift == 0 && total % worth != 0));
-    reprice(prices, load, is_used, problem->resource_count, round);
+    for (uint32_t r = 0; r < resources; r++) worth += jobs->prices[r];
+    const uint64_t total = priced_work(jobs);
+    if (worth != 0) best = tm_max_u64(best, total / worth + (jobs->shift == 0 && total % worth != 0));
+    reprice(jobs->prices, jobs->load, jobs->is_used, resources, round);
   }
-  return best > TM_SOLVER_MOST_NS >> shift ? TM_SOLVER_MOST_NS : best << shift;
+  return best > TM_SOLVER_MOST_NS >> jobs->shift ? TM_SOLVER_MOST_NS : best << jobs->shift;
 }
 
 tm_status tm_makespan_bound_find(const tm_problem_index *index, const uint64_t *outlook_ns, tm_arena *arena, uint64_t *out_ns,
                                  tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  uint32_t *prices = tm_arena_calloc(arena, problem->resource_count, sizeof *prices);
-  uint64_t *load = tm_arena_calloc(arena, problem->resource_count, sizeof *load);
-  uint8_t *is_used = tm_arena_calloc(arena, problem->resource_count, sizeof *is_used);
-  if (prices == NULL || load == NULL || is_used == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a bound");
-  const uint64_t way_ns = longest_way(problem, outlook_ns);
-  const uint64_t work_ns = shared_work(problem, outlook_ns, prices, load, is_used);
-  *out_ns = tm_max_u64(way_ns, work_ns);
+  shared_jobs jobs = { .problem = problem };
+  jobs.ways = tm_arena_alloc(arena, problem->label_count * sizeof *jobs.ways);
+  jobs.ends = tm_arena_alloc(arena, problem->op_count * sizeof *jobs.ends);
+  jobs.prices = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.prices);
+  jobs.load = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.load);
+  jobs.is_used = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.is_used);
+  if (jobs.ways == NULL || jobs.ends == NULL || jobs.prices == NULL || jobs.load == NULL || jobs.is_used == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a bound");
+  list_ways(&jobs, outlook_ns);
+  *out_ns = tm_max_u64(longest_way(problem, outlook_ns), shared_work(&jobs));
   return TM_OK;
 }

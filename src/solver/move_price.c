@@ -49,10 +49,12 @@ static uint64_t price_outputs(const move_prices *m, uint32_t op, uint32_t from) 
 static void price_op(const move_prices *m, uint32_t op, uint64_t *out_ns) {
   const tm_solver_op *row = &m->problem->ops[op];
   count_readings(m, op, UINT32_MAX);
+  uint64_t inputs_ns = 0, outputs_ns = 0;
   for (uint32_t i = row->first_label; i < row->first_label + row->label_count; i++) {
-    const tm_solver_label *label = &m->problem->labels[i];
-    const uint64_t copies = tm_solver_add(price_inputs(m, op, label->input_memory), price_outputs(m, op, label->output_memory));
-    out_ns[i] = tm_solver_add(label->cost_ns, copies);
+    const tm_solver_label *label = &m->problem->labels[i], *before = i == row->first_label ? NULL : label - 1;
+    if (before == NULL || before->input_memory != label->input_memory) inputs_ns = price_inputs(m, op, label->input_memory);
+    if (before == NULL || before->output_memory != label->output_memory) outputs_ns = price_outputs(m, op, label->output_memory);
+    out_ns[i] = tm_solver_add(label->cost_ns, tm_solver_add(inputs_ns, outputs_ns));
   }
   count_readings(m, op, 1);
 }

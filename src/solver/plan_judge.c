@@ -37,7 +37,8 @@ tm_status tm_plan_judge_init(tm_plan_judge *judge, const tm_solver_problem *prob
   TM_TRY(tm_list_schedule_init(&judge->schedule, &judge->index, arena, error));
   if (problem->budgets != NULL) TM_TRY(tm_residency_init(&judge->residency, &judge->index, arena, error));
   judge->follow_ns = tm_arena_alloc(arena, problem->op_count * sizeof *judge->follow_ns);
-  return judge->follow_ns != NULL ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
+  judge->load_ns = tm_arena_alloc(arena, problem->resource_count * sizeof *judge->load_ns);
+  return judge->follow_ns != NULL && judge->load_ns != NULL ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
 }
 
 tm_status tm_judged_plan_init(tm_judged_plan *plan, uint32_t op_count, tm_arena *arena, tm_error *error) {
@@ -48,13 +49,17 @@ tm_status tm_judged_plan_init(tm_judged_plan *plan, uint32_t op_count, tm_arena 
   return is_complete ? TM_OK : tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
 }
 
-void tm_judged_plan_copy(tm_judged_plan *to, const tm_judged_plan *from, uint32_t op_count) {
+void tm_judged_plan_copy_figures(tm_judged_plan *to, const tm_judged_plan *from) {
   uint32_t *labels = to->labels, *order = to->order;
-  memcpy(labels, from->labels, op_count * sizeof *labels);
-  memcpy(order, from->order, op_count * sizeof *order);
   *to = *from;
   to->labels = labels;
   to->order = order;
+}
+
+void tm_judged_plan_copy(tm_judged_plan *to, const tm_judged_plan *from, uint32_t op_count) {
+  memcpy(to->labels, from->labels, op_count * sizeof *to->labels);
+  memcpy(to->order, from->order, op_count * sizeof *to->order);
+  tm_judged_plan_copy_figures(to, from);
 }
 
 static uint64_t measure_excess(tm_plan_judge *judge) {
@@ -79,9 +84,27 @@ void tm_plan_judge_run(tm_plan_judge *judge, tm_judged_plan *plan) {
   plan->excess_bytes = judge->index.problem->budgets != NULL ? measure_excess(judge) : 0;
 }
 
+/* What no order of these labels beats: the longest way through the graph, the work of the busiest resource. */
+static uint64_t find_least_ns(tm_plan_judge *judge, const uint32_t *labels) {
+  const tm_solver_problem *problem = judge->index.problem;
+  uint64_t least_ns = 0;
+  memset(judge->load_ns, 0, problem->resource_count * sizeof *judge->load_ns);
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_label *label = &problem->labels[labels[o]];
+    uint64_t *load_ns = &judge->load_ns[label->resource];
+    *load_ns = tm_solver_add(*load_ns, label->cost_ns);
+    least_ns = tm_max_u64(least_ns, tm_max_u64(*load_ns, judge->follow_ns[o]));
+  }
+  return least_ns;
+}
+
 bool tm_plan_judge_order(tm_plan_judge *judge, tm_judged_plan *plan) {
   const uint32_t op_count = judge->index.problem->op_count;
   tm_ranks_follow(&judge->index, plan->labels, judge->follow_ns);
+  if (judge->index.problem->budgets == NULL && plan->makespan_ns <= find_least_ns(judge, plan->labels)) {
+    judge->step_count += (uint64_t)op_count * (SCHEDULING_STEPS + 1);
+    return false;
+  }
   const tm_list_rule rule = { judge->follow_ns, judge->ranks.outlook_ns, NULL, plan->labels };
   judge->step_count += (uint64_t)op_count * SCHEDULING_STEPS;
   if (!tm_list_schedule_run(&judge->schedule, &rule)) return false;

@@ -29,8 +29,10 @@ typedef struct tm_plan_judge {
   tm_residency     residency;   /* only where there are budgets */
   tm_list_schedule schedule;
   uint64_t *follow_ns;          /* [op] */
+  uint64_t *load_ns;            /* [resource] */
   uint64_t  work;               /* labels times inputs times memories, in sum: what looking at everything once takes */
-  uint64_t  step_count;         /* operations placed so far, over all plans: a measure of the work done */
+  uint64_t  step_count;         /* operations placed so far, over all plans, those that it was found needless to place among them: a
+                                   measure of what was looked at */
 } tm_plan_judge;
 
 /* Checks the problem.  Everything lives in `arena`. */
@@ -38,12 +40,14 @@ tm_status tm_plan_judge_init(tm_plan_judge *judge, const tm_solver_problem *prob
 
 tm_status tm_judged_plan_init(tm_judged_plan *plan, uint32_t op_count, tm_arena *arena, tm_error *error);
 void tm_judged_plan_copy(tm_judged_plan *to, const tm_judged_plan *from, uint32_t op_count);
+/* All but what is in arrays. */
+void tm_judged_plan_copy_figures(tm_judged_plan *to, const tm_judged_plan *from);
 
 /* Fills the rest of `plan` from its labels and its order, which must be possible. */
 void tm_plan_judge_run(tm_plan_judge *judge, tm_judged_plan *plan);
 
-/* Gives `plan` the order in which a list scheduler would take its labels, those first that much depends on.  false: they are
-   not possible. */
+/* Gives `plan`, as it was judged, the order in which a list scheduler would take its labels, those first that much depends on.
+   false: they are not possible, or in no order is this plan better. */
 bool tm_plan_judge_order(tm_plan_judge *judge, tm_judged_plan *plan);
 
 /* Within budgets, then sooner, then fewer bytes copied, then fewer switches, then lower ranks from the first operation on. */

@@ -33,6 +33,7 @@ typedef struct plan_search {
   bool           is_reduced;
   bool           can_list;
   bool           with_lists;
+  bool           only_best;
   bool           is_short;              /* there was no memory for lists */
 } plan_search;
 
@@ -90,6 +91,19 @@ static void list(plan_search *search, const char *name, uint32_t rank) {
   if (search->with_lists) take_lists(search, plan);
 }
 
+/* What methods agree on is judged once. */
+static void judge_trial(plan_search *search) {
+  const size_t bytes = search->judge.index.problem->op_count * sizeof(uint32_t);
+  tm_judged_plan *trial = &search->trial;
+  for (uint32_t i = 0; i < search->start_count; i++) {
+    const tm_judged_plan *known = &search->best[i];
+    if (memcmp(known->labels, trial->labels, bytes) != 0 || memcmp(known->order, trial->order, bytes) != 0) continue;
+    tm_judged_plan_copy_figures(trial, known);
+    return;
+  }
+  tm_plan_judge_run(&search->judge, trial);
+}
+
 /* The trial is judged and joins the others. */
 static void enter(plan_search *search, const char *name, uint32_t rank) {
   keep(search);
@@ -107,14 +121,14 @@ static void enter_labels(plan_search *search, const char *name, uint32_t rank) {
   const uint32_t op_count = search->judge.index.problem->op_count;
   tm_judged_plan *trial = &search->trial;
   for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
-  tm_plan_judge_run(&search->judge, trial);
+  judge_trial(search);
   const bool may_gain = !search->is_reduced && trial->makespan_ns > search->bound_ns;
   const tm_judged_plan in_sequence = *trial;
   if (may_gain && tm_plan_judge_order(&search->judge, trial) && !is_in_sequence(trial, op_count)) {
     tm_plan_judge_run(&search->judge, trial);
     if (!tm_plan_judge_prefers(&search->judge, trial, &in_sequence)) {
       for (uint32_t o = 0; o < op_count; o++) trial->order[o] = o;
-      tm_plan_judge_run(&search->judge, trial);
+      tm_judged_plan_copy_figures(trial, &in_sequence);
     }
   }
   enter(search, name, rank);
@@ -127,7 +141,7 @@ static void add_list(plan_search *search, const char *name, const tm_list_rule *
   memcpy(search->trial.labels, schedule->labels, op_count * sizeof *schedule->labels);
   memcpy(search->trial.order, schedule->order, op_count * sizeof *schedule->order);
   if (tm_problem_index_check_labels(&search->judge.index, search->trial.labels, NULL) != TM_OK) return;
-  tm_plan_judge_run(&search->judge, &search->trial);
+  judge_trial(search);
   enter(search, name, TM_SOLVER_NONE);
 }
 
@@ -175,13 +189,29 @@ static tm_status add_single_devices(plan_search *search, tm_error *error) {
   return TM_OK;
 }
 
+/* Nothing is sooner, and in nothing that decides between equals is anything less; and it takes operations as they come, so nobody
+   has to look for another order to hand them out. */
+static bool is_unbeatable(const plan_search *search, const tm_judged_plan *plan) {
+  const tm_solver_problem *problem = search->judge.index.problem;
+  if (!is_in_sequence(plan, problem->op_count)) return false;
+  if (plan->makespan_ns != search->bound_ns || (plan->excess_bytes | plan->copied_bytes | plan->switch_count) != 0) return false;
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_op *op = &problem->ops[o];
+    const uint32_t rank = problem->labels[plan->labels[o]].rank;
+    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++)
+      if (problem->labels[l].rank < rank && search->judge.ranks.outlook_ns[l] != TM_SOLVER_NEVER) return false;
+  }
+  return true;
+}
+
 /* From here on search->best is no longer in order, but for the first. */
 static tm_status add_moves(plan_search *search, uint64_t move_steps, tm_error *error) {
   tm_plan_judge *judge = &search->judge;
   const uint32_t op_count = judge->index.problem->op_count;
   const uint64_t last_step = move_steps > UINT64_MAX - judge->step_count ? UINT64_MAX : judge->step_count + move_steps;
+  const bool may_gain = !search->is_reduced && search->start_count != 0 && !is_unbeatable(search, &search->best[0]);
   bool has_gained = false;
-  for (uint32_t i = 0; i < search->start_count && !search->is_reduced; i++) {
+  for (uint32_t i = 0; i < search->start_count && may_gain; i++) {
     bool has_moved;
     TM_TRY(tm_critical_moves_improve(judge, &search->best[i], search->bound_ns, last_step, search->arena, &has_moved, error));
     if (!has_moved || (i != 0 && !tm_plan_judge_prefers(judge, &search->best[i], &search->best[0]))) continue;
@@ -201,6 +231,7 @@ static tm_status find(plan_search *search, const tm_solver_problem *problem, con
                       uint64_t move_steps, tm_error *error) {
   TM_TRY(init(search, problem, seed_count, error));
   TM_TRY(add_seeds(search, seeds, seed_count, error));
+  if (search->only_best && seed_count != 0 && is_unbeatable(search, &search->best[0])) return TM_OK;
   TM_TRY(add_lists(search, error));
   TM_TRY(add_single_devices(search, error));
   TM_TRY(add_moves(search, move_steps, error));
@@ -248,7 +279,11 @@ tm_status tm_portfolio_solve(const tm_solver_problem *problem, const tm_portfoli
   if (seed_count != 0 && seeds == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "there are no seeds");
   tm_portfolio portfolio = { .memory = memory };
   tm_arena arena;
-  plan_search search = { .arena = &arena, .with_lists = options != NULL && options->with_lists };
+  plan_search search = { .arena = &arena };
+  if (options != NULL) {
+    search.with_lists = options->with_lists;
+    search.only_best = options->only_best;
+  }
   tm_arena_init(&arena, memory);
   const uint64_t move_steps = options != NULL ? options->move_steps : TM_PORTFOLIO_MOVE_STEPS;
   tm_status status = find(&search, problem, seeds, seed_count, move_steps, error);

@@ -34,6 +34,7 @@ typedef struct tm_portfolio_seed {
 typedef struct tm_portfolio_options {
   uint64_t move_steps;          /* operations that moves may place anew, in sum; TM_PORTFOLIO_MOVE_STEPS is the usual */
   bool     with_lists;          /* labels and order of each plan are told */
+  bool     only_best;           /* other plans than a seed that none can beat are neither looked at nor told */
 } tm_portfolio_options;
 
 typedef struct tm_portfolio_plan {

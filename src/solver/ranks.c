@@ -14,8 +14,17 @@
 
 /* ---- outlook ---- */
 
+/* What outlooks are made with. */
+typedef struct outlook_maker {
+  const tm_problem_index *index;
+  uint64_t *through_ns;         /* [label]: the outlook and what the label itself takes; TM_SOLVER_NEVER: as the outlook */
+  uint64_t *known_ns;           /* [memory]: the least time after operation known_op[memory]: labels of one mostly share few memories */
+  uint32_t *known_op;
+} outlook_maker;
+
 /* The least time from when value `v` is in `memory` until everything that reads it there or elsewhere is over. */
-static uint64_t outlook_of_value(const tm_problem_index *index, const uint64_t *outlook_ns, uint32_t v, uint32_t memory) {
+static uint64_t outlook_of_value(const outlook_maker *maker, uint32_t v, uint32_t memory) {
+  const tm_problem_index *index = maker->index;
   const tm_solver_problem *problem = index->problem;
   const uint32_t wanted = problem->values[v].wanted;
   uint64_t longest = wanted == TM_SOLVER_NONE ? 0 : tm_solver_copy_ns(problem, v, memory, wanted);
@@ -23,9 +32,9 @@ static uint64_t outlook_of_value(const tm_problem_index *index, const uint64_t *
     const tm_solver_op *reader = &problem->ops[index->flow.readers[i]];
     uint64_t least = TM_SOLVER_NEVER;
     for (uint32_t l = reader->first_label; l < reader->first_label + reader->label_count; l++) {
-      if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
-      const uint64_t copy_ns = tm_solver_copy_ns(problem, v, memory, problem->labels[l].input_memory);
-      least = tm_min_u64(least, tm_solver_add(copy_ns, tm_solver_add(problem->labels[l].cost_ns, outlook_ns[l])));
+      const uint64_t through_ns = maker->through_ns[l];
+      if (through_ns >= least) continue;
+      least = tm_min_u64(least, tm_solver_add(tm_solver_copy_ns(problem, v, memory, problem->labels[l].input_memory), through_ns));
     }
     longest = tm_max_u64(longest, least);
   }
@@ -40,36 +49,38 @@ static bool has_homes_in_reach(const tm_solver_problem *problem, const tm_solver
   return true;
 }
 
-/* `known_ns[memory]` holds for operation `known_op[memory]`: labels of one operation mostly share few memories. */
-static uint64_t outlook_of_label(const tm_problem_index *index, const uint64_t *outlook_ns, uint32_t o, uint32_t l,
-                                 uint64_t *known_ns, uint32_t *known_op) {
+static uint64_t outlook_of_label(const outlook_maker *maker, uint32_t o, uint32_t l) {
+  const tm_problem_index *index = maker->index;
   const tm_solver_problem *problem = index->problem;
   const tm_solver_label *label = &problem->labels[l];
   if (label->cost_ns == TM_SOLVER_NEVER || !has_homes_in_reach(problem, &problem->ops[o], label->input_memory)) {
     return TM_SOLVER_NEVER;
   }
-  if (known_op[label->output_memory] != o) {
+  if (maker->known_op[label->output_memory] != o) {
     uint64_t longest = 0;
     for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
-      longest = tm_max_u64(longest, outlook_of_value(index, outlook_ns, index->flow.outputs[i], label->output_memory));
+      longest = tm_max_u64(longest, outlook_of_value(maker, index->flow.outputs[i], label->output_memory));
     }
-    known_ns[label->output_memory] = longest;
-    known_op[label->output_memory] = o;
+    maker->known_ns[label->output_memory] = longest;
+    maker->known_op[label->output_memory] = o;
   }
-  return known_ns[label->output_memory];
+  return maker->known_ns[label->output_memory];
 }
 
 static tm_status make_outlook(const tm_problem_index *index, tm_arena *arena, tm_ranks *ranks, tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  uint64_t *known_ns = tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *known_ns);
-  uint32_t *known_op = tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *known_op);
-  if (known_ns == NULL || known_op == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
-  for (uint32_t m = 0; m < problem->memory_count; m++) known_op[m] = TM_SOLVER_NONE;
+  const outlook_maker maker = { index, tm_arena_alloc(arena, (uint64_t)problem->label_count * sizeof *maker.through_ns),
+                                tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *maker.known_ns),
+                                tm_arena_alloc(arena, (uint64_t)problem->memory_count * sizeof *maker.known_op) };
+  if (maker.through_ns == NULL || maker.known_ns == NULL || maker.known_op == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to rank operations");
+  for (uint32_t m = 0; m < problem->memory_count; m++) maker.known_op[m] = TM_SOLVER_NONE;
   for (uint32_t o = problem->op_count; o-- > 0;) {
     const tm_solver_op *op = &problem->ops[o];
     bool can_run = false;
     for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-      ranks->outlook_ns[l] = outlook_of_label(index, ranks->outlook_ns, o, l, known_ns, known_op);
+      ranks->outlook_ns[l] = outlook_of_label(&maker, o, l);
+      maker.through_ns[l] = tm_solver_add(problem->labels[l].cost_ns, ranks->outlook_ns[l]);
       can_run = can_run || ranks->outlook_ns[l] != TM_SOLVER_NEVER;
     }
     if (!can_run) return tm_fail(error, TM_ERROR_NO_DEVICE, "operation %u can run nowhere that its result could be used", o);

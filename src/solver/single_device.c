@@ -64,23 +64,29 @@ static uint64_t price(const tm_solver_problem *problem, const uint32_t *labels, 
   return sum_ns;
 }
 
+/* The group's own, or what is not its own; TM_SOLVER_NONE: there is none that can be. */
+static uint32_t find_cheapest(const tm_solver_problem *problem, const tm_label_groups *groups, const uint64_t *viable, uint32_t group,
+                              bool is_own, const uint32_t *labels, uint32_t o) {
+  const tm_solver_op *op = &problem->ops[o];
+  uint32_t best = TM_SOLVER_NONE;
+  uint64_t best_ns = TM_SOLVER_NEVER;
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+    if ((groups->of_label[l] == group) != is_own || viable[l] == TM_SOLVER_NEVER) continue;
+    const uint64_t price_ns = price(problem, labels, o, l);
+    if (price_ns == TM_SOLVER_NEVER || price_ns > best_ns) continue;
+    if (price_ns == best_ns && !tm_label_goes_first(problem, l, best)) continue;
+    best = l;
+    best_ns = price_ns;
+  }
+  return best;
+}
+
 bool tm_single_device_choose(const tm_problem_index *index, const tm_label_groups *groups, const uint64_t *viable,
                              uint32_t group, uint32_t *out_labels) {
   const tm_solver_problem *problem = index->problem;
   for (uint32_t o = 0; o < problem->op_count; o++) {
-    const tm_solver_op *op = &problem->ops[o];
-    uint32_t best = TM_SOLVER_NONE;
-    uint64_t best_ns = TM_SOLVER_NEVER;
-    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-      const uint64_t price_ns = viable[l] == TM_SOLVER_NEVER ? TM_SOLVER_NEVER : price(problem, out_labels, o, l);
-      if (price_ns == TM_SOLVER_NEVER) continue;
-      const bool is_own = groups->of_label[l] == group;
-      const bool best_is_own = best != TM_SOLVER_NONE && groups->of_label[best] == group;
-      const bool is_cheaper = price_ns < best_ns || (price_ns == best_ns && tm_label_goes_first(problem, l, best));
-      if (best != TM_SOLVER_NONE && (is_own != best_is_own ? best_is_own : !is_cheaper)) continue;
-      best = l;
-      best_ns = price_ns;
-    }
+    uint32_t best = find_cheapest(problem, groups, viable, group, true, out_labels, o);
+    if (best == TM_SOLVER_NONE) best = find_cheapest(problem, groups, viable, group, false, out_labels, o);
     if (best == TM_SOLVER_NONE) return false;
     out_labels[o] = best;
   }

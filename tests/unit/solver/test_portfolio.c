@@ -393,6 +393,45 @@ static void test_seeds(void **state) {
   builder_deinit(&builder);
 }
 
+/* One device is better than others at everything, so that often nothing can beat the cheapest sum: then it alone is looked at, and
+   what comes out is what comes out of looking at all. */
+static void test_only_best(void **state) {
+  (void)state;
+  const tm_portfolio_options only_best = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true, .only_best = true };
+  const tm_portfolio_options all_plans = { .move_steps = TM_PORTFOLIO_MOVE_STEPS, .with_lists = true };
+  uint32_t alone = 0, others = 0;
+  for (uint64_t seed = 1; seed <= RANDOM_PROBLEMS; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_assignment assignment;
+    tm_portfolio one, all;
+    random_problem(seed, &builder);
+    const size_t bytes = builder.problem.op_count * sizeof(uint32_t);
+    for (uint32_t i = 0; i < builder.problem.label_count && seed % 2 == 0; i++)
+      if (builder.labels[i].rank != 0 && builder.labels[i].cost_ns != TM_SOLVER_NEVER) builder.labels[i].cost_ns += 1000;
+    tm_memory_init(&memory, 0);
+    if (tm_assignment_solve(&builder.problem, NULL, &memory, &assignment, NULL) == TM_OK) {
+      const tm_portfolio_seed cheapest = { "additive", assignment.labels };
+      assert_int_equal(tm_portfolio_solve(&builder.problem, &cheapest, 1, &all_plans, &memory, &all, NULL), TM_OK);
+      assert_int_equal(tm_portfolio_solve(&builder.problem, &cheapest, 1, &only_best, &memory, &one, NULL), TM_OK);
+      assert_memory_equal(one.labels, all.labels, bytes);
+      assert_memory_equal(one.order, all.order, bytes);
+      assert_int_equal(one.makespan_ns, all.makespan_ns);
+      assert_int_equal(one.bound_ns, all.bound_ns);
+      assert_string_equal(one.plans[one.best].name, all.plans[all.best].name);
+      alone += one.plan_count == 1;
+      others += one.plan_count > 1;
+      tm_portfolio_deinit(&one);
+      tm_portfolio_deinit(&all);
+      tm_assignment_deinit(&assignment);
+    }
+    assert_int_equal(memory.used_bytes, 0);
+    builder_deinit(&builder);
+  }
+  print_message("nothing can beat %u cheapest sums, something might %u\n", alone, others);
+  assert_true(alone > RANDOM_PROBLEMS / 100 && others > RANDOM_PROBLEMS / 10);
+}
+
 /* The fast device's memory is too small for the value: the slow one's plan is taken, and how far each is beyond is told. */
 static void test_budgets(void **state) {
   (void)state;
@@ -541,7 +580,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_claims), cmocka_unit_test(test_larger_problems),
     cmocka_unit_test(test_additive_seed), cmocka_unit_test(test_changes), cmocka_unit_test(test_digest),
-    cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_budgets), cmocka_unit_test(test_many_operations),
+    cmocka_unit_test(test_two_chains), cmocka_unit_test(test_seeds), cmocka_unit_test(test_only_best), cmocka_unit_test(test_budgets),
+    cmocka_unit_test(test_many_operations),
     cmocka_unit_test(test_impossible), cmocka_unit_test(test_spoiled), cmocka_unit_test(test_nothing),
     cmocka_unit_test(test_no_memory),
   };

@@ -111,6 +111,32 @@ static void test_copies_wait_their_turn(void **state) {
   close_timeline(&timeline, &memory, &builder);
 }
 
+/* Two memories of one queue: what leaves one of them for the other comes behind what the reader's other input waits for, and does
+   not have to be there before that sets out. */
+static void test_two_memories_of_one_queue(void **state) {
+  (void)state;
+  for (uint64_t copy_ns = 0; copy_ns <= 3; copy_ns += 3) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_timeline timeline;
+    const uint32_t queues[] = { NONE, 0, 0 };
+    builder_init(&builder, 3, 1, 1, 16);
+    builder_copies(&builder, 0, copy_ns);
+    builder.problem.copy_queues = queues;
+    const uint32_t x = builder_value(&builder, 8, NONE, 0, NONE, 0), y = builder_value(&builder, 8, NONE, 2, NONE, 0);
+    builder_op(&builder);
+    builder_label(&builder, (tm_solver_label){ 10, 1, 1, 0, 0, 0 });
+    builder_input(&builder, x);
+    builder_input(&builder, y);
+    static const uint32_t labels[] = { 0 }, order[] = { 0 };
+    assert_int_equal(simulate(&builder, labels, order, &memory, &timeline, NULL), TM_OK);
+    assert_int_equal(timeline.op_start_ns[0], 2 * copy_ns);
+    assert_int_equal(timeline.makespan_ns, 2 * copy_ns + 10);
+    assert_int_equal(timeline.critical_count, copy_ns == 0 ? 2 : 3);      /* who waits for a copy of no time waits for either */
+    close_timeline(&timeline, &memory, &builder);
+  }
+}
+
 /* A value from the start is copied from time 0, once for both readers; what is wanted elsewhere counts for the end. */
 static void test_home_and_wanted(void **state) {
   (void)state;
@@ -391,6 +417,46 @@ static void check_peaks(const checked_plan *plan) {
   }
 }
 
+/* Whoever has copies in its queue: everything comes to its turn, and nothing before what it needs. */
+static void check_runs(const checked_plan *plan) {
+  const tm_solver_problem *problem = plan->problem;
+  for (uint32_t o = 0; o < problem->op_count; o++) {
+    const tm_solver_op *op = &problem->ops[o];
+    const tm_solver_label *label = &problem->labels[plan->labels[o]];
+    assert_int_equal(plan->timeline->op_end_ns[o], plan->timeline->op_start_ns[o] + label->cost_ns);
+    for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++)
+      assert_true(there_at(plan, problem->inputs[i], label->input_memory) <= plan->timeline->op_start_ns[o]);
+  }
+  for (uint32_t c = 0; c < plan->timeline->copy_count; c++)
+    assert_true(plan->timeline->copies[c].start_ns >= made_at(plan, plan->timeline->copies[c].value));
+}
+
+static void test_random_queues(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= RANDOM_PLANS; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_timeline timeline;
+    uint64_t random = seed;
+    uint32_t labels[RANDOM_MOST_OPS], order[RANDOM_MOST_OPS], queues[RANDOM_MOST_MEMORIES];
+    random_problem(seed, &builder);
+    random_choice(&builder.problem, &random, labels);
+    random_order(&builder.problem, &random, order);
+    for (uint32_t m = 0; m < builder.problem.memory_count; m++)
+      queues[m] = builder_below(&random, 3) == 0 ? NONE : builder_below(&random, builder.problem.resource_count);
+    builder.problem.copy_queues = queues;
+    if (simulate(&builder, labels, order, &memory, &timeline, NULL) == TM_OK) {
+      const checked_plan plan = { &builder.problem, &timeline, labels, order };
+      check_runs(&plan);
+      check_wanted(&plan);
+      check_critical(&plan);
+      tm_timeline_deinit(&timeline);
+    }
+    assert_int_equal(memory.used_bytes, 0);
+    builder_deinit(&builder);
+  }
+}
+
 static void test_random_plans(void **state) {
   (void)state;
   uint32_t possible = 0;
@@ -521,7 +587,7 @@ static void test_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_copies_wait_their_turn), cmocka_unit_test(test_home_and_wanted),
-    cmocka_unit_test(test_equal_resources),
+    cmocka_unit_test(test_equal_resources), cmocka_unit_test(test_two_memories_of_one_queue), cmocka_unit_test(test_random_queues),
     cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation),
     cmocka_unit_test(test_random_plans), cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
   };
