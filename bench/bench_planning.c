@@ -3,7 +3,7 @@
  * How long exact placement takes: layers of a transformer as an application would list them (a residual stream, masks and
  * positions read by every layer or by one, weights at home), a graph that no exact order fits, and the profiled graphs of
  * dnn-partitioning.  Beside it all that planning does (whole_plan.h), where devices take turns and where they work at the same
- * time.  Each figure is processor time, the least of the rounds.
+ * time, in vain and not.  Each figure is processor time, the least of the rounds.
  *   bench_planning [--rounds=N] [--devices=N] [--ops=ONLY_SO_MANY] (TM_TEST_DATA names the folder of the latter)
  */
 #include <stdbool.h>
@@ -197,11 +197,16 @@ static void print_row(const char *name, const tm_solver_problem *problem, uint32
 }
 
 static bool print_whole(uint32_t ops, uint32_t rounds, const char *goal) {
-  static const char *const kinds[] = { "tm_plan_create, devices take turns", "tm_plan_create, devices at once" };
-  for (uint32_t i = 0; i < 2; i++) {
+  static const struct {
+    whole_plan_kind kind;
+    const char     *name;
+  } plans[] = { { WHOLE_PLAN_IN_TURNS, "tm_plan_create, devices take turns" },
+                { WHOLE_PLAN_AT_ONCE, "tm_plan_create, devices at once" },
+                { WHOLE_PLAN_SIDE_BY_SIDE, "tm_plan_create, branches side by side" } };
+  for (uint32_t i = 0; i < sizeof plans / sizeof *plans; i++) {
     double ms;
-    if (!bench_whole_plan(ops, i != 0, rounds, &ms)) return false;
-    printf("%-38s %6u ops x 4 %9.2f ms%s\n", kinds[i], ops, ms, goal);
+    if (!bench_whole_plan(ops, plans[i].kind, rounds, &ms)) return false;
+    printf("%-38s %6u ops x 4 %9.2f ms%s\n", plans[i].name, ops, ms, goal);
   }
   return true;
 }

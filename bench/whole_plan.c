@@ -29,7 +29,25 @@ static bool add_layer(tm_graph *graph, uint32_t weight, uint32_t *value, tm_erro
   return true;
 }
 
-static bool make_graph(tm_context *context, tm_tensor *weight, uint32_t node_count, tm_graph **out_graph, tm_error *error) {
+#define BRANCHES 12u
+
+/* Products of the layer's input, which are added up. */
+static bool add_branches(tm_graph *graph, uint32_t weight, uint32_t *value, tm_error *error) {
+  uint32_t sum = *value;
+  for (uint32_t i = 0; i < BRANCHES; i++) {
+    uint32_t product, negative;
+    const uint32_t factors[2] = { *value, weight };
+    if (tm_graph_node(graph, NULL, TM_OP_MATMUL, NULL, 0, factors, 2, NULL, 1, &product, error) != TM_OK) return false;
+    if (tm_graph_node(graph, NULL, TM_OP_NEG, NULL, 0, &product, 1, NULL, 1, &negative, error) != TM_OK) return false;
+    const uint32_t terms[2] = { sum, negative };
+    if (tm_graph_node(graph, NULL, TM_OP_ADD, NULL, 0, terms, 2, NULL, 1, &sum, error) != TM_OK) return false;
+  }
+  *value = sum;
+  return true;
+}
+
+static bool make_graph(tm_context *context, tm_tensor *weight, uint32_t node_count, whole_plan_kind kind, tm_graph **out_graph,
+                       tm_error *error) {
   const tm_operand layout = { .format = TM_FORMAT_F32, .rank = 2, .dims = { SIDE, SIDE } };
   uint32_t value, constant;
   tm_graph_description so_far = { .struct_size = sizeof so_far };
@@ -37,7 +55,9 @@ static bool make_graph(tm_context *context, tm_tensor *weight, uint32_t node_cou
       tm_graph_constant(*out_graph, "w", weight, &constant, error) != TM_OK)
     return false;
   while (so_far.node_count < node_count) {
-    if (!add_layer(*out_graph, constant, &value, error)) return false;
+    const bool is_added = kind == WHOLE_PLAN_SIDE_BY_SIDE ? add_branches(*out_graph, constant, &value, error)
+                                                          : add_layer(*out_graph, constant, &value, error);
+    if (!is_added) return false;
     tm_graph_describe(*out_graph, &so_far);
   }
   return tm_graph_output(*out_graph, "y", value, error) == TM_OK;
@@ -57,15 +77,16 @@ static bool time_plans(tm_graph *graph, uint32_t rounds, double *out_ms, tm_erro
   return true;
 }
 
-bool bench_whole_plan(uint32_t node_count, bool is_asynchronous, uint32_t rounds, double *out_ms) {
+bool bench_whole_plan(uint32_t node_count, whole_plan_kind kind, uint32_t rounds, double *out_ms) {
   const uint64_t dims[] = { SIDE, SIDE };
   _Atomic uint64_t nothing_happens = 0;
   fake_control controls[FAKES];
   tm_named_pointer pointers[FAKES];
   for (uint32_t i = 0; i < FAKES; i++) {
-    controls[i] = (fake_control){ .cost_ns = 20000, .element_cost_ps = 200 + 100 * i, .is_asynchronous = is_asynchronous,
-                                  .clock_ns = &nothing_happens, .uuid = { { (uint8_t)(1 + i) } } };
-    if (is_asynchronous) controls[i].memory = (tm_identity){ { (uint8_t)(11 + i) } };
+    controls[i] = (fake_control){ .cost_ns = kind == WHOLE_PLAN_SIDE_BY_SIDE ? 600 : 20000, .element_cost_ps = 200 + 100 * i,
+                                  .is_asynchronous = kind != WHOLE_PLAN_IN_TURNS, .clock_ns = &nothing_happens,
+                                  .uuid = { { (uint8_t)(1 + i) } } };
+    if (kind == WHOLE_PLAN_AT_ONCE) controls[i].memory = (tm_identity){ { (uint8_t)(11 + i) } };
     pointers[i] = (tm_named_pointer){ names[i], FAKE_CONTROL_KEY, &controls[i] };
   }
   const char *const devices[] = { "reference", "cpu", names[0], names[1] };
@@ -77,7 +98,7 @@ bool bench_whole_plan(uint32_t node_count, bool is_asynchronous, uint32_t rounds
   tm_error error = { .struct_size = sizeof error };
   const bool is_done = tm_context_create(&options, &context, &error) == TM_OK &&
                        tm_tensor_create(context, TM_FORMAT_F32, 2, dims, &weight, &error) == TM_OK &&
-                       make_graph(context, weight, node_count, &graph, &error) && time_plans(graph, rounds, out_ms, &error);
+                       make_graph(context, weight, node_count, kind, &graph, &error) && time_plans(graph, rounds, out_ms, &error);
   if (!is_done) fprintf(stderr, "%s\n", error.text);
   tm_graph_destroy(graph);
   tm_tensor_destroy(weight);
