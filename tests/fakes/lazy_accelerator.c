@@ -166,6 +166,7 @@ static void answer_one(const lazy_control *control, const tm_operation *operatio
                     control->element_cost_ns * element_count(operation);
   answer->setup_ns = control->setup_ns;
   answer->alias_mask = control->aliases;
+  if (operation->op == control->workspace_op) answer->workspace_bytes = control->workspace_bytes;
 }
 
 static tm_status lazy_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,

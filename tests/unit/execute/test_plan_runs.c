@@ -348,7 +348,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
     { { .struct_size = sizeof(tm_plan_options), .reserved = 7 }, TM_ERROR_ARGUMENT, "`reserved` is 7" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT,
-      "1 are allowed in any one memory; allow more (--max-memory)" },
+      "1 are allowed in any one memory; allow more" },
   };
   for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     tm_plan *plan = NULL;
