@@ -8,7 +8,7 @@
 #include "execute/plan_digest.h"
 
 #define HEAD "tensormorph plan"
-#define FORM 2u
+#define FORM 3u
 #define LONGEST_TEXT 4096u
 #define LEAST_STEP_BYTES 12u    /* four fields of at least three bytes */
 

@@ -85,7 +85,8 @@ static tm_status lazy_init(const tm_host *host, tm_backend **out_backend) {
   backend->control = control;
   backend->host = control->host = host;
   const uint32_t granule = control->granule == 0 ? 1 : control->granule;
-  backend->space = (tm_memory_space){ .struct_size = sizeof backend->space, .name = TM_STRING("lazy memory"), .alignment = 1,
+  const uint32_t alignment = control->alignment == 0 ? 1 : control->alignment;
+  backend->space = (tm_memory_space){ .struct_size = sizeof backend->space, .name = TM_STRING("lazy memory"), .alignment = alignment,
                                       .offset_granule = granule, .store_granule = 1 };
   if (control->is_host != 0) {
     backend->space.flags = TM_MEMORY_HOST_POINTER;
