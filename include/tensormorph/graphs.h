@@ -214,7 +214,7 @@ typedef struct tm_plan_report {
    TM_ERROR_ARGUMENT, TM_ERROR_NO_DEVICE (names everything that was tried), TM_ERROR_DEVICE_LOST (names the state that is lost
    with a device), TM_ERROR_CHANGED (an input or constant lies in a mapped file that changed), TM_ERROR_NO_MEMORY,
    TM_ERROR_INTERNAL (a device hung and may still use inputs or outputs, which must then stay as they are: it is asynchronous
-   and works in the host's memory, or was copying one that is used in place), and if it is strict what the device said */
+   and works in the host's memory, or was copying one that is used in place; if it is strict also a broken promise) */
 tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_count, tm_tensor *const *outputs, uint32_t output_count,
                       tm_plan_report *report, tm_error *error);
 

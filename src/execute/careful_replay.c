@@ -142,10 +142,14 @@ static tm_status run_node(tm_careful_replay *replay, const tm_plan_step *step, t
     pointers[i] = address_of(replay, value);
     origins[i] = plan->graph->values[value_of(replay, value)->base].origin;
   }
+  tm_runner runner = plan->runner;
+  tm_last_word last = { .is_held = false };
+  runner.last_word = &last;
   const tm_status status =
-      tm_runner_run_candidate(&plan->runner, placement, candidate_now(plan, step, placement), pointers, origins, &run, error);
-  if (status == TM_ERROR_INTERNAL) replay->is_held = 1;
+      tm_runner_run_candidate(&runner, placement, candidate_now(plan, step, placement), pointers, origins, &run, error);
+  if (last.is_held) replay->is_held = 1;
   if (status != TM_OK) {
+    plan->must_replace = 1;     /* what failed is not asked again */
     char name[TM_GRAPH_LABEL_CAPACITY];
     tm_graph_name_node(plan->graph, step->node, name, sizeof name);
     tm_error_prefix(error, "%s", name);

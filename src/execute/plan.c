@@ -5,15 +5,12 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "execute/plan_budget.h"
 #include "execute/plan_build.h"
 #include "execute/plan_memory.h"
 #include "execute/plan_prepare.h"
 #include "execute/plan_stage.h"
 #include "schedule/graph_request.h"
-
-/* Choices with ever less room, where what was chosen takes more than it may. */
-#define MOST_TRIES 12u
-#define MEMORY_NAME_BYTES 96u
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan"); }
 
@@ -65,18 +62,23 @@ static tm_status build_actions(tm_plan_build *build, tm_error *error) {
   return tm_plan_build_slots(build, error);
 }
 
-static bool exceeds(const tm_plan *plan) {
-  const tm_plan_program *program = &plan->program;
-  for (uint32_t i = 0; plan->policy.most_bytes != 0 && i < program->problem.solver.memory_count; i++)
-    if (program->memory_bytes[i] > plan->policy.most_bytes) return true;
-  return false;
+uint64_t tm_plan_program_bytes(const tm_plan_program *program, uint32_t *out_memory) {
+  uint64_t bytes = 0;
+  *out_memory = 0;
+  for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
+    if (program->memory_bytes[i] <= bytes) continue;
+    bytes = program->memory_bytes[i];
+    *out_memory = i;
+  }
+  return bytes;
 }
 
 /* What is under way keeps memory longer than whoever chose could know. */
-static tm_status build_stages(tm_plan_build *build, tm_error *error) {
+static tm_status build_stages(tm_plan_build *build, uint64_t most_bytes, tm_error *error) {
+  uint32_t memory;
   TM_TRY(tm_plan_build_lives(build, error));
   TM_TRY(build_actions(build, error));
-  if (exceeds(build->plan)) {
+  if (tm_plan_program_bytes(build->program, &memory) > most_bytes) {
     build->waits = true;
     TM_TRY(build_actions(build, error));
   }
@@ -99,11 +101,14 @@ static void find_states(tm_plan *plan, const tm_plan_build *build) {
   }
 }
 
-static tm_status build_program(tm_plan *plan, const tm_graph_choice *choice, tm_error *error) {
+/* What an earlier try left in the program's arena goes. */
+static tm_status build_program(tm_plan *plan, const tm_graph_choice *choice, uint64_t most_bytes, tm_error *error) {
   tm_plan_build build = { .plan = plan, .program = &plan->program, .graph = plan->graph, .choice = choice };
+  tm_arena_deinit(&plan->program.arena);
+  tm_arena_init(&plan->program.arena, plan->memory);
   TM_TRY(make_steps(&plan->program, choice, error));
   tm_arena_init(&build.arena, plan->memory);
-  const tm_status status = build_stages(&build, error);
+  const tm_status status = build_stages(&build, most_bytes, error);
   if (status == TM_OK) find_states(plan, &build);
   tm_liveness_deinit(&build.liveness);
   tm_arena_deinit(&build.arena);
@@ -131,97 +136,21 @@ static tm_status choose(tm_plan *plan, const tm_plan_request *request, tm_graph_
   return tm_graph_choice_make(&plan->program.problem, &plan->policy, plan->memory, out_choice, error);
 }
 
-static tm_status choose_and_build(tm_plan *plan, const tm_plan_request *request, tm_memory_shortage *out_lack, tm_error *error) {
+tm_status tm_plan_choose_and_build(tm_plan *plan, const tm_plan_request *request, uint64_t most_bytes,
+                                   tm_memory_shortage *out_lack, tm_error *error) {
   tm_graph_choice choice = { .memory = plan->memory };
   const tm_status chosen = choose(plan, request, &choice, error);
   *out_lack = choice.shortage;
   TM_TRY(chosen);
-  const tm_status status = build_program(plan, &choice, error);
+  const tm_status status = build_program(plan, &choice, most_bytes, error);
   tm_graph_choice_deinit(&choice);
   return status;
-}
-
-/* ---- within the limit of memory ---- */
-
-/* Whoever chooses knows what each node needs, not how values come to lie beside each other, or in each other's place: what that
-   comes to is taken off, or added. */
-typedef struct fitter {
-  tm_plan               *plan;
-  const tm_plan_request *request;
-  uint64_t              *budgets;       /* [memory]: to choose within */
-  uint64_t               nearest_bytes; /* of plans that were built; 0: none was */
-  uint32_t               nearest_memory;
-  uint32_t               tries;
-} fitter;
-
-/* Where it is the most over. */
-static void note_excess(fitter *f) {
-  const tm_plan_program *program = &f->plan->program;
-  uint64_t bytes = 0;
-  uint32_t memory = 0;
-  for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
-    if (program->memory_bytes[i] <= bytes) continue;
-    bytes = program->memory_bytes[i];
-    memory = i;
-  }
-  if (f->nearest_bytes != 0 && f->nearest_bytes <= bytes) return;
-  f->nearest_bytes = bytes;
-  f->nearest_memory = memory;
-}
-
-static tm_status fail_unfit(const fitter *f, tm_error *error) {
-  char where[MEMORY_NAME_BYTES];
-  const tm_graph_problem *problem = &f->plan->program.problem;
-  const tm_device_slot *device = problem->memories[f->nearest_memory];
-  tm_graph_problem_name_memory(problem, f->nearest_memory, where, sizeof where);
-  return tm_fail(error, TM_ERROR_LIMIT,
-                 "no plan keeps to the memory that is allowed: the nearest one takes %llu bytes of %s, and %llu are allowed in any "
-                 "one memory; allow more (--max-memory)%s%s",
-                 (unsigned long long)f->nearest_bytes, where, (unsigned long long)f->plan->policy.most_bytes,
-                 device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
-}
-
-static bool tighten(const fitter *f) {
-  const tm_plan_program *program = &f->plan->program;
-  const uint64_t most_bytes = f->plan->policy.most_bytes;
-  for (uint32_t i = 0; i < program->problem.solver.memory_count; i++) {
-    const uint64_t bytes = program->memory_bytes[i];
-    if (bytes <= most_bytes) continue;
-    if (bytes - most_bytes > f->budgets[i]) return false;
-    f->budgets[i] -= bytes - most_bytes;
-  }
-  return true;
-}
-
-/* With more room where some is lacking, until there is something to build. */
-static tm_status build_nearest(fitter *f, tm_error *error) {
-  tm_memory_shortage lack;
-  tm_status status = choose_and_build(f->plan, f->request, &lack, error);
-  while (status == TM_ERROR_LIMIT && lack.needed_bytes > lack.allowed_bytes && f->nearest_bytes == 0 && f->tries++ < MOST_TRIES) {
-    f->budgets[lack.memory] = lack.needed_bytes;
-    status = choose_and_build(f->plan, f->request, &lack, error);
-  }
-  return status;
-}
-
-static tm_status place_within(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
-  fitter f = { .plan = plan, .request = request };
-  tm_memory_shortage lack;
-  f.budgets = (uint64_t *)(uintptr_t)plan->program.problem.solver.budgets;      /* the problem's own */
-  if (f.budgets == NULL || (request != NULL && request->choose != NULL)) return choose_and_build(plan, request, &lack, error);
-  tm_status status = build_nearest(&f, error);
-  while (status == TM_OK && exceeds(plan)) {
-    note_excess(&f);
-    if (f.tries++ >= MOST_TRIES || !tighten(&f)) return fail_unfit(&f, error);
-    status = build_nearest(&f, error);
-  }
-  return status == TM_ERROR_LIMIT && f.nearest_bytes != 0 ? fail_unfit(&f, error) : status;
 }
 
 static tm_status place(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   tm_plan_program *program = &plan->program;
   TM_TRY(tm_graph_problem_init(&program->problem, plan->memory, plan->graph, plan->runner.table, &plan->policy, error));
-  TM_TRY(place_within(plan, request, error));
+  TM_TRY(tm_plan_place_within(plan, request, error));
   tm_plan_stage_choose(plan);
   program->generation = tm_plan_epochs(plan);
   return TM_OK;

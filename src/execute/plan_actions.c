@@ -243,7 +243,7 @@ static tm_status carry_late(writer *w, uint32_t state, uint32_t aside) {
   if (home == TM_HOST_SPACE && aside == TM_PLAN_NONE) return write_move(w, carried, to, state, TM_PLAN_NONE);
   tm_plan_action action = { .step = TM_PLAN_NONE, .value = state, .to = to, .target = state, .output = TM_PLAN_NONE };
   action.kind = home == TM_HOST_SPACE ? TM_ACTION_MOVE : TM_ACTION_UPLOAD;
-  action.place = w->place_of_memory[home];
+  action.place = home == TM_HOST_SPACE ? TM_PLAN_NONE : w->place_of_memory[home];
   action.from = aside;
   if (aside == TM_PLAN_NONE) TM_TRY(tm_plan_build_location(w->build, root_of(w, carried), TM_HOST_SPACE, &action.from, w->error));
   if (home != TM_HOST_SPACE) note_enqueued(w, action.place, &carried, aside == TM_PLAN_NONE);

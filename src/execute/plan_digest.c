@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define FORM UINT64_C(1)        /* of what is hashed */
+#define FORM UINT64_C(2)        /* of what is hashed */
 
 /* ---- pieces ---- */
 
@@ -74,24 +74,45 @@ static void add_step(tm_sha256 *hash, const tm_plan_program *program, const tm_p
   add_candidate(hash, &candidates[step->candidate]);
 }
 
+/* Devices that the plan does not use have no say: places and memories are numbered without them. */
+static uint64_t count_used(const tm_plan_program *program, uint32_t place) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < place; i++) {
+    const bool has_states = program->state_memory != TM_HOST_SPACE && program->problem.places[i].memory == program->state_memory;
+    count += program->queues[i].is_used != 0 || has_states;
+  }
+  return count;
+}
+
+static uint64_t number_memory(const tm_plan_program *program, uint32_t memory) {
+  for (uint32_t i = 0; i < program->problem.place_count && memory != TM_HOST_SPACE; i++)
+    if (program->problem.places[i].memory == memory) return 1 + count_used(program, i);
+  return 0;
+}
+
+static uint64_t number_place(const tm_plan_program *program, const tm_plan_action *action) {
+  return action->place == TM_PLAN_NONE ? TM_PLAN_NONE : count_used(program, action->place);
+}
+
 static void add_program(tm_sha256 *hash, const tm_plan_program *program) {
   const uint64_t counts[] = { program->step_count, program->action_count, program->location_count, program->slot_count,
-                              program->state_memory };
+                              number_memory(program, program->state_memory) };
   for (uint32_t i = 0; i < sizeof counts / sizeof *counts; i++) add_number(hash, counts[i]);
   for (uint32_t i = 0; i < program->step_count; i++) add_step(hash, program, &program->steps[i]);
   for (uint32_t i = 0; i < program->action_count; i++) {
     const tm_plan_action *a = &program->actions[i];
-    const uint64_t numbers[] = { a->kind, a->place, a->step, a->value, a->from, a->to, a->target, a->output };
+    const uint64_t numbers[] = { a->kind, number_place(program, a), a->step, a->value, a->from, a->to, a->target, a->output };
     for (uint32_t k = 0; k < sizeof numbers / sizeof *numbers; k++) add_number(hash, numbers[k]);
   }
   for (uint32_t i = 0; i < program->location_count; i++) {
     const tm_plan_location *l = &program->locations[i];
-    const uint64_t numbers[] = { l->kind, l->value, l->memory, l->slot, l->first, l->last };
+    const uint64_t numbers[] = { l->kind, l->value, number_memory(program, l->memory), l->slot, l->first, l->last };
     for (uint32_t k = 0; k < sizeof numbers / sizeof *numbers; k++) add_number(hash, numbers[k]);
   }
-  for (uint32_t i = 0; i < program->slot_count; i++) {
-    add_number(hash, program->slots[i].memory);
-    add_number(hash, program->slots[i].bytes);
+  for (uint32_t i = 0; i < program->slot_count; i++) {  /* in host memory padding is no part of what is done */
+    const tm_plan_slot *slot = &program->slots[i];
+    add_number(hash, number_memory(program, slot->memory));
+    add_number(hash, slot->memory == TM_HOST_SPACE ? 0 : slot->bytes);
   }
 }
 

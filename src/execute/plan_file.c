@@ -8,7 +8,7 @@
 #include "execute/plan_digest.h"
 
 #define HEAD "tensormorph plan"
-#define FORM 2u
+#define FORM 3u
 #define LONGEST_TEXT 4096u
 #define LEAST_STEP_BYTES 12u    /* four fields of at least three bytes */
 
@@ -264,5 +264,7 @@ tm_status tm_plan_file_choose(void *choose_context, tm_graph_problem *problem, t
   TM_TRY(check_order(file, problem, is_done, error));
   TM_TRY(find_all(file, problem, places, labels, order, error));
   const uint32_t home = file->state_device == TM_PLAN_NONE ? TM_HOST_SPACE : problem->places[places[file->state_device]].memory;
-  return tm_graph_choice_pin(problem, memory, labels, order, home, out_choice, error);
+  TM_TRY(tm_graph_choice_pin(problem, memory, labels, order, home, out_choice, error));
+  if (file->one_resource != 0) tm_graph_choice_add_up(out_choice);
+  return TM_OK;
 }

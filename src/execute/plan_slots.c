@@ -167,8 +167,17 @@ static void find_uses(const tm_plan_build *build, const uint32_t *done_at) {
 
 /* ---- slots ---- */
 
+/* What a slot must have for it.  In host memory without what devices that happen to be there want around it (add_up): who shares
+   a slot with whom is then the same wherever the same devices are used. */
+static uint64_t wanted_bytes(const tm_plan_build *build, const tm_plan_location *location) {
+  uint64_t bytes;
+  if (location->memory != TM_HOST_SPACE) return location->bytes;
+  const uint64_t content = build->graph->values[location->value].operand.byte_count;
+  return tm_checked_round_up(content, TM_BEST_ALIGNMENT, &bytes) ? bytes : location->bytes;
+}
+
 /* Of those that are free the smallest that is large enough, else the largest. */
-static uint32_t find_slot(const tm_plan_program *program, const tm_plan_location *location) {
+static uint32_t find_slot(const tm_plan_program *program, const tm_plan_location *location, uint64_t wanted) {
   uint32_t best = TM_PLAN_NONE;
   for (uint32_t i = 0; i < program->slot_count; i++) {
     const tm_plan_slot *slot = &program->slots[i];
@@ -178,15 +187,16 @@ static uint32_t find_slot(const tm_plan_program *program, const tm_plan_location
       continue;
     }
     const uint64_t bytes = slot->bytes, known = program->slots[best].bytes;
-    const bool is_enough = bytes >= location->bytes;
-    if (is_enough ? known < location->bytes || bytes < known : known < location->bytes && bytes > known) best = i;
+    const bool is_enough = bytes >= wanted;
+    if (is_enough ? known < wanted || bytes < known : known < wanted && bytes > known) best = i;
   }
   return best;
 }
 
 static tm_status give_slot(tm_plan_build *build, tm_plan_location *location, tm_error *error) {
   tm_plan_program *program = build->program;
-  uint32_t slot = find_slot(program, location);
+  const uint64_t wanted = wanted_bytes(build, location);
+  uint32_t slot = find_slot(program, location, wanted);
   if (slot == TM_PLAN_NONE) {
     tm_plan_slot *one = tm_plan_build_push(build->plan->memory, (void **)&program->slots, &program->slot_count,
                                            &program->slot_capacity, sizeof *one);
@@ -194,7 +204,7 @@ static tm_status give_slot(tm_plan_build *build, tm_plan_location *location, tm_
     one->memory = location->memory;
     slot = program->slot_count - 1;
   }
-  program->slots[slot].bytes = tm_max_u64(program->slots[slot].bytes, location->bytes);
+  program->slots[slot].bytes = tm_max_u64(program->slots[slot].bytes, wanted);
   program->slots[slot].free_from = location->last + 1;
   location->slot = slot;
   return TM_OK;
@@ -250,6 +260,7 @@ static tm_status add_up(tm_plan_build *build, tm_error *error) {
   for (uint32_t i = 0; i < program->slot_count; i++) {
     tm_plan_slot *slot = &program->slots[i];
     if (slot->memory == TM_HOST_SPACE) {
+      fits = fits && tm_checked_round_up(slot->bytes, program->problem.alignment, &slot->bytes);
       slot->offset = program->block_bytes;
       fits = fits && tm_checked_add(program->block_bytes, slot->bytes, &program->block_bytes);
     }

@@ -64,7 +64,7 @@ static tm_status make_good(tm_plan *plan, const tm_loop_failure *failure, tm_pla
   blame(plan, failure, outcome);
   if (is_final || plan->runner.is_strict) {
     tm_plan_states_take_in(plan);
-    return tm_fail(error, failure->status < 0 ? failure->status : TM_ERROR_INTERNAL, "%s",
+    return tm_fail(error, is_final ? failure->status : tm_runner_told_status(&plan->runner, failure->status), "%s",
                    is_final ? failure->error.text : outcome->note);
   }
   tm_log_write(&plan->runner.table->market.inventory->log, TM_LOG_WARNING,

@@ -191,6 +191,11 @@ static void note_failure(const tm_runner *runner, tm_plan_candidate *candidate, 
 
 static bool is_cancelled(const tm_runner *runner) { return runner->cancelled != NULL && atomic_load(runner->cancelled) != 0; }
 
+tm_status tm_runner_told_status(const tm_runner *runner, tm_status status) {
+  const bool is_theirs = status == TM_ERROR_NO_MEMORY || status == TM_ERROR_DEVICE_LOST;
+  return is_theirs || (status == TM_ERROR_CANCELLED && is_cancelled(runner)) ? status : TM_ERROR_INTERNAL;
+}
+
 /* Why nobody else is to be tried; TM_OK: somebody is. */
 static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *candidate, tm_status status, const failures *failed,
                            tm_error *error) {
@@ -201,7 +206,7 @@ static tm_status last_word(const tm_runner *runner, const tm_plan_candidate *can
     memcpy(runner->last_word->note, failed->note, sizeof failed->note);
   }
   if (is_held) return tm_fail(error, TM_ERROR_INTERNAL, "%s; it may still use the operands", failed->note);
-  return tm_fail(error, status < 0 ? status : TM_ERROR_INTERNAL, "%s; nobody else is asked, as this is strict", failed->note);
+  return tm_fail(error, tm_runner_told_status(runner, status), "%s; nobody else is asked, as this is strict", failed->note);
 }
 
 static void say_next(const tm_runner *runner, const failures *failed) {
@@ -240,14 +245,21 @@ static bool is_denied(const tm_runner *runner, const tm_placement *placement, ui
   return runner->denied != NULL && runner->denied[placement->candidates[index].device->index] != 0;
 }
 
+/* Broke its promise since it was asked, in this run or another one. */
+static bool is_quarantined(const tm_runner *runner, const tm_plan_candidate *candidate, char out_reason[TM_HEALTH_REASON_BYTES]) {
+  return atomic_load(&candidate->device->violation_count) != 0 &&
+         tm_health_is_quarantined(runner->table->market.health, candidate->device, &candidate->operation, out_reason);
+}
+
 static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
+  char reason[TM_HEALTH_REASON_BYTES];
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
   name_list list = { .used = 0 };
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const bool is_silent = candidate->reason[0] == '\0' || tm_candidate_can_run(candidate);
-    const char *what = is_silent ? "failed" : candidate->reason;
+    const char *what = is_quarantined(runner, candidate, reason) ? reason : is_silent ? "failed" : candidate->reason;
     list_add(&list, candidate->device->name, is_denied(runner, placement, i) ? "not allowed" : what);
   }
   if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
@@ -255,17 +267,22 @@ static tm_status nobody(const tm_runner *runner, const tm_placement *placement, 
                  list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
 }
 
-/* What must not be used counts as tried. */
-static void leave_out_denied(const tm_runner *runner, const tm_placement *placement, failures *failed) {
-  for (uint32_t i = 0; runner->denied != NULL && i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
-    if (runner->denied[placement->candidates[i].device->index] != 0) failed->tried[failed->tried_count++] = i;
+static bool is_out(const tm_runner *runner, const tm_plan_candidate *candidate) {
+  char reason[TM_HEALTH_REASON_BYTES];
+  return !tm_device_is_usable(candidate->device) || is_quarantined(runner, candidate, reason);
+}
+
+/* What must not be used, or is not to be asked any more, counts as tried. */
+static void leave_out(const tm_runner *runner, const tm_placement *placement, failures *failed) {
+  for (uint32_t i = 0; i < placement->candidate_count && failed->tried_count < MOST_TRIES; i++)
+    if (is_denied(runner, placement, i) || is_out(runner, &placement->candidates[i])) failed->tried[failed->tried_count++] = i;
 }
 
 /* The way after the first failure: the next best, until one runs or none is left. */
 static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_error *last, tm_error *error) {
   tm_placement *placement = c->placement;
   failures failed = { .tried_count = 0 };
-  leave_out_denied(c->runner, placement, &failed);
+  leave_out(c->runner, placement, &failed);
   while (failed.tried_count < MOST_TRIES) {
     const tm_plan_candidate *candidate = &placement->candidates[index];
     if (is_cancelled(c->runner) && status == TM_ERROR_CANCELLED) return tm_fail(error, status, "cancelled");
@@ -293,7 +310,7 @@ static tm_status fall_back(const call *c, uint32_t index, tm_status status, tm_e
 
 static uint32_t next_allowed(const tm_runner *runner, tm_placement *placement) {
   failures failed = { .tried_count = 0 };
-  leave_out_denied(runner, placement, &failed);
+  leave_out(runner, placement, &failed);
   return tm_placement_next(placement, failed.tried, failed.tried_count);
 }
 
@@ -329,10 +346,11 @@ static tm_status try_tile(const call *c, uint32_t *inout_index, failures *failed
   if (status == TM_ERROR_NO_DEVICE) {
     note_tile(c, atomic_load(&candidate->device->violation_count) != broken, &own);
     snprintf(failed->note, sizeof failed->note, "a first tile: %.200s", own.text);
-    leave_out_denied(c->runner, c->placement, failed);
+    leave_out(c->runner, c->placement, failed);
     give_up_device(c->placement, candidate->device, failed);
     *inout_index = tm_placement_next(c->placement, failed->tried, failed->tried_count);
   }
+  if (status == TM_ERROR_INTERNAL && c->runner->last_word != NULL) c->runner->last_word->is_held = true;
   if (status == TM_ERROR_CANCELLED || status == TM_ERROR_INTERNAL) return tm_fail(error, status, "%s", own.text);
   return TM_OK;
 }
@@ -362,7 +380,7 @@ tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placeme
   tm_run_outcome outcome;
   memset(&outcome, 0, sizeof outcome);
   const call c = { runner, placement, pointers, origins, &outcome };
-  if (!tm_device_is_usable(placement->candidates[index].device)) {
+  if (is_out(runner, &placement->candidates[index])) {
     index = next_allowed(runner, placement);
     if (index >= placement->candidate_count) return nobody(runner, placement, &(failures){ .tried_count = 0 }, error);
   }

@@ -45,7 +45,8 @@ typedef struct tm_run_outcome {
 
 /* pointers: addresses of the operands' first elements.  out_outcome may be NULL.
    TM_ERROR_ARGUMENT (see tm_op_check), TM_ERROR_NO_DEVICE (text names every candidate and its reason), TM_ERROR_NO_MEMORY,
-   TM_ERROR_CANCELLED, TM_ERROR_INTERNAL (hung, and may still use the operands); if strict, whatever a device fails with */
+   TM_ERROR_CANCELLED, TM_ERROR_INTERNAL (hung, and may still use the operands); if strict, what tm_runner_told_status makes of
+   what a device fails with */
 tm_status tm_runner_run(const tm_runner *runner, const tm_request *request, void *const *pointers, tm_run_outcome *out_outcome,
                         tm_error *error);
 
@@ -57,6 +58,10 @@ tm_status tm_runner_run_from(const tm_runner *runner, const tm_request *request,
 /* The same for a placement that the caller has acquired: first the candidate at `index`, then whoever is next best. */
 tm_status tm_runner_run_candidate(const tm_runner *runner, tm_placement *placement, uint32_t index, void *const *pointers,
                                   const uint64_t *origins, tm_run_outcome *out_outcome, tm_error *error);
+
+/* What a caller is told where nobody else makes good for a device's failure: what a device says of itself is passed on only where
+   it says what the caller's own documents mean by it; anything else, numbers that no status has included, is TM_ERROR_INTERNAL. */
+tm_status tm_runner_told_status(const tm_runner *runner, tm_status status);
 
 /* What a failed run of the candidate means for its device: a lost one is retired, a broken promise is held against it.  The
    note is a sentence about it. */

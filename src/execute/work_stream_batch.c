@@ -150,7 +150,8 @@ static tm_status run_batch(tm_work_stream_lane *lane, tm_work_stream_rest *out_r
   if (is_loaded) status = tm_batch_run(&lane->batch->runs, &own);
   const bool is_last_word = !is_loaded || status == TM_ERROR_CANCELLED || lane->stream->runner->is_strict;
   if (status != TM_OK && is_last_word && !lacks_room(status))
-    return tm_fail_native(error, status < 0 ? status : TM_ERROR_INTERNAL, own.native_code, "%s", own.text);
+    return tm_fail_native(error, is_loaded ? tm_runner_told_status(lane->stream->runner, status) : status, own.native_code, "%s",
+                          own.text);
   if (status == TM_OK) finish(lane, begin);
   else fall_back(lane, status, &own, out_rest);
   return TM_OK;

@@ -57,8 +57,13 @@ static void take_assignment(const tm_assignment *assignment, uint32_t home, tm_g
   if (choice->node_count != 0) memcpy(choice->labels, assignment->labels, choice->node_count * sizeof *choice->labels);
 }
 
+/* What bounds one home of states bounds no other. */
 static void take_if_cheaper(const tm_assignment *assignment, uint32_t home, tm_graph_choice *choice) {
-  if (assignment->total_ns < choice->total_ns || choice->total_ns == TM_SOLVER_NEVER) take_assignment(assignment, home, choice);
+  const bool is_first = choice->total_ns == TM_SOLVER_NEVER;
+  const uint64_t bound_ns = is_first ? assignment->bound_ns : tm_min_u64(choice->bound_ns, assignment->bound_ns);
+  if (is_first || assignment->total_ns < choice->total_ns) take_assignment(assignment, home, choice);
+  choice->bound_ns = bound_ns;
+  choice->is_exact = bound_ns == choice->total_ns;
 }
 
 static tm_status solve_freely(const tm_graph_problem *problem, tm_memory *memory, uint32_t home, tm_graph_choice *choice,
@@ -157,7 +162,8 @@ static void keep_order(tm_graph_choice *choice) {
   for (uint32_t i = 0; i < choice->node_count; i++) choice->order[i] = i;
 }
 
-/* One resource after the other, where that is demanded or what the policy weighs comes out less than for `choice`. */
+/* One resource after the other, where that is demanded or what the policy weighs comes out less than for `choice`.  No placement
+   takes less than what bounds them all: where one resource is demanded the least of the resources', else that of `choice`. */
 static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                               tm_error *error) {
   const tm_solver_label *all = problem->solver.labels;
@@ -167,7 +173,7 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
   best.order = tm_arena_calloc(&problem->arena, problem->solver.op_count, sizeof *best.order);
   if (labels == NULL || best.labels == NULL || best.order == NULL) return no_memory(error);
   memcpy(labels, all, problem->solver.label_count * sizeof *labels);
-  uint64_t least = TM_SOLVER_NEVER, score;
+  uint64_t least = TM_SOLVER_NEVER, score, bound_ns = policy->one_resource == 0 ? choice->bound_ns : UINT64_MAX;
   if (policy->one_resource == 0) TM_TRY(weigh(problem, policy, memory, choice, &least, error));
   copy_lists(choice, &best);
   keep_order(choice);
@@ -179,6 +185,7 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
     problem->solver.labels = all;
     if (status == TM_OK) status = weigh(problem, policy, memory, choice, &score, first == TM_OK ? error : NULL);
     if (first == TM_OK) first = status;
+    if (status == TM_OK && policy->one_resource != 0) bound_ns = tm_min_u64(bound_ns, choice->bound_ns);
     if (status != TM_OK || score >= least) continue;
     least = score;
     own = *choice;
@@ -186,6 +193,7 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
   }
   if (least == TM_SOLVER_NEVER) return first;
   *choice = own;
+  choice->bound_ns = bound_ns;
   copy_lists(&best, choice);
   (void)tm_graph_problem_keep_states(problem, choice->state_memory);
   return TM_OK;
@@ -193,13 +201,34 @@ static tm_status solve_on_one(tm_graph_problem *problem, const tm_plan_policy *p
 
 /* ---- all ---- */
 
+/* What devices do at the same time bounds one home of states only; the others may have less. */
+static tm_status bound_other_homes(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+  tm_status status = TM_OK;
+  if (problem->graph->states.count == 0) return TM_OK;
+  for (uint32_t home = 0; home < problem->solver.memory_count && status == TM_OK; home++) {
+    uint64_t bound_ns = choice->bound_ns;
+    if (home == choice->state_memory || (!tm_graph_problem_keep_states(problem, home) && home != TM_HOST_SPACE)) continue;
+    status = tm_graph_overlap_find_bound(problem, memory, &bound_ns, error);
+    choice->bound_ns = tm_min_u64(choice->bound_ns, bound_ns);
+    if (status == TM_ERROR_NO_DEVICE) status = TM_OK;   /* not with states there */
+  }
+  (void)tm_graph_problem_keep_states(problem, choice->state_memory);
+  return status;
+}
+
+static tm_status improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error) {
+  if (!tm_graph_may_overlap(problem)) return TM_OK;
+  TM_TRY(tm_graph_overlap_improve(problem, memory, choice, error));
+  return bound_other_homes(problem, memory, choice, error);
+}
+
 static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                         tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
   if (choice->node_count == 0) return TM_OK;
   if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
   TM_TRY(solve(problem, memory, true, choice, error));
-  if (tm_graph_may_overlap(problem)) TM_TRY(tm_graph_overlap_improve(problem, memory, choice, error));
+  TM_TRY(improve(problem, memory, choice, error));
   return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
 }
 
@@ -227,6 +256,11 @@ tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, cons
   }
   if (status != TM_OK) tm_graph_choice_deinit(out_choice);
   return status;
+}
+
+void tm_graph_choice_add_up(tm_graph_choice *choice) {
+  choice->total_ns = choice->additive_ns;
+  choice->overlaps = 0;
 }
 
 void tm_graph_choice_deinit(tm_graph_choice *choice) {

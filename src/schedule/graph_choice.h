@@ -31,6 +31,8 @@ tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *
 /* The same for labels that are given, [node], as they were chosen before, and an order; NULL: nodes keep theirs. */
 tm_status tm_graph_choice_pin(tm_graph_problem *problem, tm_memory *memory, const uint32_t *labels, const uint32_t *order,
                               uint32_t state_memory, tm_graph_choice *out_choice, tm_error *error);
+/* What runs on one resource is told as if nothing were at the same time, as it was chosen: what was pinned then, too. */
+void tm_graph_choice_add_up(tm_graph_choice *choice);
 void tm_graph_choice_deinit(tm_graph_choice *choice);
 
 #endif

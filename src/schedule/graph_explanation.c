@@ -58,6 +58,7 @@ static tm_status pin(tm_plan_explanation *explanation, const tm_explanation_requ
   tm_graph_choice_deinit(&explanation->choice);
   explanation->choice = choice;
   explanation->choice.bound_ns = bound_ns;
+  if (explanation->policy.one_resource != 0) tm_graph_choice_add_up(&explanation->choice);
   return TM_OK;
 }
 

@@ -212,6 +212,14 @@ tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory,
   return status;
 }
 
+tm_status tm_graph_overlap_find_bound(tm_graph_problem *problem, tm_memory *memory, uint64_t *out_bound_ns, tm_error *error) {
+  const tm_solver_label *all = problem->solver.labels;
+  TM_TRY(tm_graph_overlap_add_thread(problem, error));
+  const tm_status status = tm_portfolio_find_bound(&problem->solver, memory, out_bound_ns, error);
+  remove_thread(problem, all);
+  return status;
+}
+
 static tm_status time_plans(const tm_graph_problem *problem, tm_memory *memory, tm_arena *arena, const tm_portfolio *portfolio,
                             uint64_t than_ns, uint64_t *out_times_ns, tm_error *error) {
   referee r;

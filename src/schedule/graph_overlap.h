@@ -18,6 +18,9 @@ tm_status tm_graph_overlap_add_thread(tm_graph_problem *problem, tm_error *error
    tm_graph_overlap_time has it, from the cheapest sum on, which is kept.   TM_ERROR_NO_MEMORY */
 tm_status tm_graph_overlap_improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_choice *choice, tm_error *error);
 
+/* No placement is over sooner, with states where the problem has them.   TM_ERROR_NO_DEVICE (there is none), TM_ERROR_NO_MEMORY */
+tm_status tm_graph_overlap_find_bound(tm_graph_problem *problem, tm_memory *memory, uint64_t *out_bound_ns, tm_error *error);
+
 /* What each plan of a portfolio (with lists, for a problem with the thread) takes: in its own order, and where that is less than
    `than_ns` in the one in which a thread can hand it out.   TM_ERROR_NO_MEMORY */
 tm_status tm_graph_overlap_time(const tm_graph_problem *problem, tm_memory *memory, const tm_portfolio *portfolio, uint64_t than_ns,

@@ -297,6 +297,16 @@ tm_status tm_portfolio_solve(const tm_solver_problem *problem, const tm_portfoli
   return status;
 }
 
+tm_status tm_portfolio_find_bound(const tm_solver_problem *problem, tm_memory *memory, uint64_t *out_bound_ns, tm_error *error) {
+  tm_plan_judge judge;
+  tm_arena arena;
+  tm_arena_init(&arena, memory);
+  tm_status status = tm_plan_judge_init(&judge, problem, &arena, error);
+  if (status == TM_OK) status = tm_makespan_bound_find(&judge.index, judge.ranks.outlook_ns, &arena, out_bound_ns, error);
+  tm_arena_deinit(&arena);
+  return status;
+}
+
 void tm_portfolio_deinit(tm_portfolio *portfolio) {
   if (portfolio->memory == NULL) return;
   tm_memory_free(portfolio->memory, portfolio->labels, portfolio->op_count * sizeof *portfolio->labels);

@@ -70,6 +70,9 @@ tm_status tm_portfolio_solve(const tm_solver_problem *problem, const tm_portfoli
                              const tm_portfolio_options *options, tm_memory *memory, tm_portfolio *out_portfolio,
                              tm_error *error);
 
+/* Only the bound.  TM_ERROR_ARGUMENT: the problem is not sound; TM_ERROR_NO_DEVICE: an operation that cannot run */
+tm_status tm_portfolio_find_bound(const tm_solver_problem *problem, tm_memory *memory, uint64_t *out_bound_ns, tm_error *error);
+
 /* Accepts one that is all zero. */
 void tm_portfolio_deinit(tm_portfolio *portfolio);
 

@@ -85,7 +85,8 @@ static tm_status lazy_init(const tm_host *host, tm_backend **out_backend) {
   backend->control = control;
   backend->host = control->host = host;
   const uint32_t granule = control->granule == 0 ? 1 : control->granule;
-  backend->space = (tm_memory_space){ .struct_size = sizeof backend->space, .name = TM_STRING("lazy memory"), .alignment = 1,
+  const uint32_t alignment = control->alignment == 0 ? 1 : control->alignment;
+  backend->space = (tm_memory_space){ .struct_size = sizeof backend->space, .name = TM_STRING("lazy memory"), .alignment = alignment,
                                       .offset_granule = granule, .store_granule = 1 };
   if (control->is_host != 0) {
     backend->space.flags = TM_MEMORY_HOST_POINTER;
@@ -166,6 +167,7 @@ static void answer_one(const lazy_control *control, const tm_operation *operatio
                     control->element_cost_ns * element_count(operation);
   answer->setup_ns = control->setup_ns;
   answer->alias_mask = control->aliases;
+  if (operation->op == control->workspace_op) answer->workspace_bytes = control->workspace_bytes;
 }
 
 static tm_status lazy_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,

@@ -26,7 +26,10 @@ typedef struct lazy_control {
   uint32_t    is_prompt;        /* it works within its calls, and says so */
   uint32_t    aliases;          /* output 0 may lie where input 0 does */
   uint32_t    granule;          /* of offsets; 0: 1 */
+  uint32_t    alignment;        /* of its memory; 0: 1 */
   uint32_t    depth;            /* not 0: a queue with so much undone work is full */
+  uint32_t    workspace_op;     /* not 0: this one wants so much more memory while it runs */
+  uint64_t    workspace_bytes;
   uint32_t    refused_op;       /* not 0: this one it does not do */
   tm_identity uuid;
   tm_identity resource;

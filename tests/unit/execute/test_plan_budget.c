@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan takes in any one memory stays within its limit, copies of constants included, which stay there for all runs. */
+#include <inttypes.h>
+
 #include "unit/execute/lazy_case.h"
 
 #define WEIGHTS 8u
@@ -298,6 +300,78 @@ static void any_graph_keeps_to_its_limit(void **state) {
   assert_int_equal(over, 0);
 }
 
+/* ---- more room ---- */
+
+/* Whether there is a plan within so many bytes; if not, what the nearest one is said to take. */
+static bool is_planned(tm_graph *graph, uint64_t bytes, uint64_t *out_nearest) {
+  tm_plan_options options = LAZY_OPTIONS;
+  tm_error error = TM_ERROR_INIT;
+  tm_plan *plan = NULL;
+  options.max_memory_bytes = bytes;
+  const tm_status status = tm_plan_create(graph, &options, &plan, &error);
+  tm_plan_destroy(plan);
+  if (status == TM_OK) return true;
+  const char *said = strstr(error.text, "the nearest one takes ");
+  assert_int_equal(status, TM_ERROR_LIMIT);
+  if (said == NULL || sscanf(said, "the nearest one takes %" SCNu64, out_nearest) != 1) fail_msg("%s", error.text);
+  return false;
+}
+
+/* Nothing below what was refused is planned, and nothing that is named as nearest is refused. */
+static void expect_more_is_enough(tm_graph *graph, uint64_t most, uint64_t step, uint64_t seed) {
+  uint64_t refused = 0, nearest = 0, ignored;
+  for (uint64_t bytes = most; bytes != 0; bytes -= step) {
+    if (is_planned(graph, bytes, &nearest)) {
+      if (refused != 0)
+        fail_msg("seed %" PRIu64 ": planned within %" PRIu64 " bytes, but not within %" PRIu64, seed, bytes, refused);
+      continue;
+    }
+    if (nearest <= bytes) fail_msg("seed %" PRIu64 ": %" PRIu64 " bytes are near %" PRIu64, seed, nearest, bytes);
+    if (refused == 0 && !is_planned(graph, nearest, &ignored)) fail_msg("seed %" PRIu64 ": not within %" PRIu64, seed, nearest);
+    refused = bytes;
+  }
+}
+
+/* What works in host memory wants a workspace beside what lies there anyway, or takes longer without. */
+static void open_roomy_machine(uint32_t op, uint64_t workspace_bytes, uint64_t seed) {
+  memset(&machine, 0, sizeof machine);
+  for (uint32_t i = 0; i < LAZY_COUNT; i++)
+    machine.controls[i] = (lazy_control){ .cost_ns = i == 2 ? 10000 : 300000, .cost_spread_ns = seed == 0 ? 0 : 10000000,
+                                          .cost_seed = seed, .is_prompt = 1, .is_host = i != 0, .aliases = seed != 0,
+                                          .workspace_op = i == 2 ? op : 0, .workspace_bytes = workspace_bytes };
+  lazy_case_open(&machine);
+}
+
+static void a_workspace_in_the_way_is_done_without(void **state) {
+  (void)state;
+  tm_graph *graph = NULL;
+  uint32_t x, s;
+  open_roomy_machine(TM_OP_MATMUL, MATRIX_BYTES + 64, 0);
+  assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "x", &plan_matrix, &x, NULL), TM_OK);
+  assert_int_equal(tm_graph_state(graph, "s", &plan_matrix, &s, NULL), TM_OK);
+  const uint32_t product = plan_add_node(graph, TM_OP_MATMUL, x, x);
+  assert_int_equal(tm_graph_output(graph, "y", plan_add_node(graph, TM_OP_NEG, product, product), NULL), TM_OK);
+  (void)plan_add_node(graph, TM_OP_ABS, x, x);
+  assert_int_equal(tm_graph_carry(graph, s, product, NULL), TM_OK);
+  expect_more_is_enough(graph, 6 * MATRIX_BYTES, MATRIX_BYTES / 32, 0);
+  tm_graph_destroy(graph);
+  lazy_case_close(&machine);
+}
+
+static void more_room_never_refuses(void **state) {
+  (void)state;
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 6;        /* more with TM_NIGHTLY=1 */
+  for (uint64_t seed = 1; seed <= seeds; seed++) {
+    plan_case one;
+    open_roomy_machine(seed % 2 == 0 ? TM_OP_ADD : TM_OP_MUL, MATRIX_BYTES / 2 * (seed % 4 + 1), seed);
+    plan_case_build(&one, machine.context, seed, 12);
+    expect_more_is_enough(one.graph, 10 * MATRIX_BYTES, MATRIX_BYTES / 2, seed);
+    plan_case_destroy(&one);
+    lazy_case_close(&machine);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(weights_that_stay_on_a_device_count),
@@ -308,6 +382,8 @@ int main(void) {
     cmocka_unit_test(what_is_too_large_is_named),
     cmocka_unit_test(what_is_written_in_place_counts_once),
     cmocka_unit_test(any_graph_keeps_to_its_limit),
+    cmocka_unit_test(a_workspace_in_the_way_is_done_without),
+    cmocka_unit_test(more_room_never_refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -497,6 +497,70 @@ static void one_resource_is_kept_to(void **state) {
   lazy_case_close(&machine);
 }
 
+/* Chains that end in one sum, of matrices whose memory counts. */
+static tm_graph *open_chains(tm_context *context, uint32_t count) {
+  static const tm_operand large = { .format = TM_FORMAT_F32, .rank = 2, .dims = { 64, 64 } };
+  tm_graph *graph = NULL;
+  uint32_t x, sum = 0;
+  assert_int_equal(tm_graph_create(context, &graph, NULL), TM_OK);
+  assert_int_equal(tm_graph_input(graph, "x", &large, &x, NULL), TM_OK);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t value = plan_add_node(graph, i % 2 == 0 ? TM_OP_NEG : TM_OP_ABS, x, x);
+    for (uint32_t k = 0; k <= i; k++) value = plan_add_node(graph, TM_OP_TANH, value, value);
+    sum = i == 0 ? value : plan_add_node(graph, TM_OP_ADD, sum, value);
+  }
+  assert_int_equal(tm_graph_output(graph, "y", sum, NULL), TM_OK);
+  return graph;
+}
+
+/* A plan that would not be chosen now takes no less than what no placement takes less than: one that was made where time alone
+   counted, or where other things were cheap. */
+static void try_pinned(const tm_plan_options *then, const tm_plan_options *now, uint64_t seed, uint32_t *old_count) {
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/tensormorph-pinned-%ld", (long)getpid());
+  for (uint32_t turn = 0; turn < 2; turn++) {
+    lazy_case machine = { .context = NULL };
+    tm_plan *plan = NULL;
+    tm_error error = TM_ERROR_INIT;
+    tm_plan_explanation *explanation = NULL;
+    for (uint32_t i = 0; i < LAZY_COUNT; i++)
+      machine.controls[i] = (lazy_control){ .cost_ns = 200000, .cost_spread_ns = 20000, .is_host = 1,
+                                            .cost_seed = seed + (now->one_resource & turn) };
+    lazy_case_open(&machine);
+    tm_graph *graph = open_chains(machine.context, 2 + (uint32_t)seed % 5);
+    if (turn == 0) {
+      plan = lazy_plan(graph, then);
+      assert_int_equal(tm_plan_save(plan, path, NULL), TM_OK);
+    } else if (tm_plan_load(graph, path, now, &plan, &error) != TM_OK) {
+      fail_msg("%s", error.text);
+    }
+    assert_int_equal(tm_plan_explain(plan, &explanation, NULL), TM_OK);
+    const tm_plan_summary summary = summary_of(explanation);
+    if (summary.bound_ns > summary.total_ns)
+      fail_msg("seed %llu: %llu ns, of at least %llu", (unsigned long long)seed, (unsigned long long)summary.total_ns,
+               (unsigned long long)summary.bound_ns);
+    *old_count += summary.is_current == 0;
+    tm_plan_explanation_destroy(explanation);
+    tm_plan_destroy(plan);
+    tm_graph_destroy(graph);
+    lazy_case_close(&machine);
+  }
+  (void)unlink(path);
+}
+
+static void nothing_takes_less_than_the_bound(void **state) {
+  (void)state;
+  uint32_t old_count = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    tm_plan_options then = LAZY_OPTIONS, now = LAZY_OPTIONS;
+    then.one_resource = now.one_resource = seed % 4 == 0;
+    now.memory_permille = seed % 4 == 0 ? 0 : 1000;
+    now.throughput_permille = seed % 4 == 1;
+    try_pinned(&then, &now, seed, &old_count);
+  }
+  assert_true(old_count > 4);
+}
+
 /* Where memory counts more than time, that is why, and what would change it. */
 static void weights_are_told_of(void **state) {
   (void)state;
@@ -709,6 +773,7 @@ int main(void) {
     cmocka_unit_test(memory_has_a_price_where_it_is_short),
     cmocka_unit_test(opening_is_charged_once),
     cmocka_unit_test(one_resource_is_kept_to),
+    cmocka_unit_test(nothing_takes_less_than_the_bound),
     cmocka_unit_test(weights_are_told_of),
     cmocka_unit_test(a_plan_is_explained_as_it_is),
     cmocka_unit_test(who_keeps_the_thread_is_known),

@@ -117,6 +117,34 @@ static void a_saved_plan_comes_back(void **state) {
   close_machine(&one);
 }
 
+/* A plan on one device is one plan wherever that device is, whatever else there is, and wants of memory. */
+static void devices_that_are_not_used_have_no_say(void **state) {
+  (void)state;
+  static const uint32_t alignments[] = { 0, 4096, 0, 4096 };
+  for (uint32_t on = 0; on < LAZY_COUNT; on++) {
+    tm_plan_options options = LAZY_OPTIONS;
+    uint8_t first[TM_PLAN_DIGEST_BYTES], again[TM_PLAN_DIGEST_BYTES];
+    options.devices = &lazy_names[on];
+    options.device_count = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+      plan_case one;
+      tm_error error = TM_ERROR_INIT;
+      memset(&machine, 0, sizeof machine);
+      machine.is_alone = i / 2;
+      for (uint32_t k = 0; k < LAZY_COUNT; k++)
+        machine.controls[k] = (lazy_control){ .is_host = k != 1, .alignment = k == on ? 0 : alignments[i], .aliases = 1 };
+      lazy_case_open(&machine);
+      plan_case_build(&one, machine.context, 9, 25);
+      if (i == 0) one.plan = lazy_plan(one.graph, &options);
+      else if (tm_plan_load(one.graph, path, &options, &one.plan, &error) != TM_OK) fail_msg("%s, %u: %s", lazy_names[on], i, error.text);
+      if (i == 0) assert_int_equal(tm_plan_save(one.plan, path, NULL), TM_OK);
+      tm_plan_digest(one.plan, i == 0 ? first : again);
+      if (i != 0) assert_memory_equal(first, again, sizeof first);
+      close_machine(&one);
+    }
+  }
+}
+
 static void expect_refusal(const char *words, tm_status expected) {
   plan_case one;
   const tm_plan_options options = LAZY_OPTIONS;
@@ -234,6 +262,7 @@ int main(void) {
     cmocka_unit_test(a_plan_is_the_same_whenever_it_is_made),
     cmocka_unit_test(a_hundred_plans_of_one_graph_are_one),
     cmocka_unit_test(a_saved_plan_comes_back),
+    cmocka_unit_test(devices_that_are_not_used_have_no_say),
     cmocka_unit_test(what_is_different_is_named),
     cmocka_unit_test(a_plan_is_of_the_graph_that_was_loaded),
     cmocka_unit_test(damage_is_told),

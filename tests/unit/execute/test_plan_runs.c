@@ -234,6 +234,77 @@ static void strict_plans_say_what_the_device_said(void **state) {
   lazy_case_close(&machine);
 }
 
+/* What a device says is not what the caller did wrong, and need not be a status at all; before there are replays and after. */
+static void what_a_device_says_is_no_word_of_the_library(void **state) {
+  (void)state;
+  static const tm_status said[] = { -77, 77, TM_ERROR_ARGUMENT, TM_ERROR_CANCELLED, TM_ERROR_NO_DEVICE, TM_ERROR_DEVICE_LOST };
+  static const lazy_function functions[] = { LAZY_LAUNCH, LAZY_WORK, LAZY_UPLOAD, LAZY_PREPARE };
+  for (uint32_t i = 0; i < sizeof said / sizeof *said; i++) {
+    for (uint32_t k = 0; k < 2 * sizeof functions / sizeof *functions; k++) {
+      plan_case one;
+      tm_plan_options options = LAZY_OPTIONS;
+      tm_error error = TM_ERROR_INIT;
+      if (said[i] > 0 && functions[k % 4] == LAZY_WORK) continue;      /* then it may still be at work, and things stay */
+      options.on_failure = TM_ON_FAILURE_STRICT;
+      options.wait_for_prepare = k % 4 != 3;
+      open_machine((lazy_control){ .cost_ns = 10 });
+      plan_case_build(&one, machine.context, 82, 6);
+      if (functions[k % 4] == LAZY_PREPARE) fail_all(said[i], LAZY_PREPARE);
+      one.plan = lazy_plan(one.graph, &options);
+      for (uint32_t run = 0; run < 6 && k >= 4 && k % 4 != 3; run++)
+        assert_int_equal(tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, NULL, NULL), TM_OK);
+      fail_all(said[i], functions[k % 4]);
+      const tm_status status = tm_plan_run(one.plan, one.inputs, PLAN_INPUTS, one.outputs, PLAN_OUTPUTS, NULL, &error);
+      if (status != TM_OK && status != (said[i] == TM_ERROR_DEVICE_LOST ? said[i] : TM_ERROR_INTERNAL))
+        fail_msg("%d in function %u: %d %s", said[i], functions[k % 4], status, error.text);
+      if (functions[k % 4] == LAZY_LAUNCH) assert_int_not_equal(status, TM_OK);
+      plan_case_destroy(&one);
+      lazy_case_close(&machine);
+    }
+  }
+}
+
+static uint64_t count_launches(void) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < LAZY_COUNT; i++) count += atomic_load(&machine.controls[i].calls[LAZY_LAUNCH]);
+  return count;
+}
+
+/* Each device is asked once for one kind of work, however many nodes are of it, runs there are, and ways to go about it. */
+static void a_broken_promise_is_asked_for_once(void **state) {
+  (void)state;
+  for (uint32_t strict = 0; strict < 2; strict++) {
+    for (uint32_t warm = 0; warm < 2; warm++) {
+      tm_graph *graph = NULL;
+      tm_plan *plan = NULL;
+      tm_error error = TM_ERROR_INIT;
+      tm_plan_options options = LAZY_OPTIONS;
+      uint32_t value;
+      options.on_failure = strict;
+      open_machine((lazy_control){ .cost_ns = 10 });
+      tm_tensor *input = plan_tensor(machine.context, 5), *output = plan_tensor(machine.context, 0);
+      assert_int_equal(tm_graph_create(machine.context, &graph, NULL), TM_OK);
+      assert_int_equal(tm_graph_input(graph, "x", &plan_matrix, &value, NULL), TM_OK);
+      for (uint32_t i = 0; i < 3; i++) value = plan_add_node(graph, TM_OP_NEG, value, value);
+      assert_int_equal(tm_graph_output(graph, "y", value, NULL), TM_OK);
+      plan = lazy_plan(graph, &options);
+      for (uint32_t run = 0; run < 6 && warm != 0; run++)
+        assert_int_equal(tm_plan_run(plan, &input, 1, &output, 1, NULL, NULL), TM_OK);
+      fail_all(TM_ERROR_INTERNAL, LAZY_LAUNCH);
+      for (uint32_t run = 0; run < 6; run++) {
+        const tm_status status = tm_plan_run(plan, &input, 1, &output, 1, NULL, &error);
+        assert_true(status == TM_ERROR_INTERNAL || status == TM_ERROR_NO_DEVICE);
+      }
+      assert_int_equal(count_launches(), LAZY_COUNT);
+      tm_plan_destroy(plan);
+      tm_graph_destroy(graph);
+      tm_tensor_destroy(output);
+      tm_tensor_destroy(input);
+      lazy_case_close(&machine);
+    }
+  }
+}
+
 /* ---- several at once ---- */
 
 typedef struct runner_thread {
@@ -348,7 +419,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
     { { .struct_size = sizeof(tm_plan_options), .reserved = 7 }, TM_ERROR_ARGUMENT, "`reserved` is 7" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT,
-      "1 are allowed in any one memory; allow more (--max-memory)" },
+      "1 are allowed in any one memory; allow more" },
   };
   for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     tm_plan *plan = NULL;
@@ -526,6 +597,8 @@ int main(void) {
     cmocka_unit_test(without_room_runs_go_node_by_node),
     cmocka_unit_test(the_error_of_the_last_device_names_them_all),
     cmocka_unit_test(strict_plans_say_what_the_device_said),
+    cmocka_unit_test(what_a_device_says_is_no_word_of_the_library),
+    cmocka_unit_test(a_broken_promise_is_asked_for_once),
     cmocka_unit_test(plans_of_one_graph_run_side_by_side),
     cmocka_unit_test(one_resource_stays_on_one),
     cmocka_unit_test(weights_count),
