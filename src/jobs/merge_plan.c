@@ -83,10 +83,12 @@ static tm_status put_skipped_last(tm_merge_plan *plan, tm_error *error) {
   return TM_OK;
 }
 
-/* Models without a single name in common are not what anybody means to merge. */
+/* Models without a single name in common are not what anybody means to merge, unless what is missing in one is to come from
+   another: so parts of a model are joined. */
 static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
   const tm_merge_settings *settings = &plan->settings;
   const tm_archive *first = settings->sources[0].archive;
+  if (settings->missing == TM_MERGE_MISSING_COPY || settings->missing == TM_MERGE_MISSING_AVAILABLE) return TM_OK;
   for (uint32_t source = 1; source < settings->source_count; source++) {
     bool any = tm_archive_tensor_count(first) == 0 && tm_archive_tensor_count(settings->sources[source].archive) == 0;
     for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
@@ -94,7 +96,8 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
     if (any) continue;
     return tm_fail(error, TM_ERROR_ARGUMENT,
                    "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
-                   "same names?", settings->sources[0].path, settings->sources[source].path);
+                   "same names? Parts of a model are joined with: --missing copy", settings->sources[0].path,
+                   settings->sources[source].path);
   }
   return TM_OK;
 }

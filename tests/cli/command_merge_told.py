@@ -68,6 +68,23 @@ class MergeTold(harness.CommandTest):
         told = self.messages("--linear", "-w", "1,1,1e-12", "--missing", "available", *files[1:2], files[0], files[2])
         self.assertRegex(told["only"], "not in a.safetensors; made of the others; the weight of c.safetensors is too small")
 
+    def test_parts_of_a_model_are_joined(self):
+        self.model("a.safetensors", x=[1, 2])
+        self.model("b.safetensors", y=[3])
+        self.model("e.safetensors", z=[4])
+        for words in (["--linear"], ["--slerp"], ["--ties", "--base", "e.safetensors"]):
+            for policy in ("copy", "available"):
+                words = [*words, "--missing", policy, "a.safetensors", "b.safetensors"]
+                self.merge("-f", *words)
+                self.assertEqual(self.values(), {**({"z": [4]} if "--ties" in words else {}), "x": [1, 2], "y": [3]})
+                words = words[:-4]
+        for policy in ("fail", "skip"):
+            _, err = self.merge("--linear", "-f", "--missing", policy, "a.safetensors", "b.safetensors", code=2)
+            self.assertRegex(err, "no tensor of the same name: .*--missing copy")
+        self.model("c.safetensors")
+        self.merge("-f", "--linear", "--missing", "copy", "a.safetensors", "c.safetensors")
+        self.assertEqual(self.values(), {"x": [1, 2]})
+
     def test_types_that_are_left_out_are_named(self):
         for i, name in enumerate("abc"):
             self.model(f"{name}.safetensors", w=[1, 2], k=("I64", [i, 1]))
