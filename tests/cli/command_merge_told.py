@@ -2,11 +2,19 @@
 """merge: whatever is left out is named with its owner, names and defaults are what they are said to be, records repeat a merge."""
 
 import json
+import math
+import random
 import struct
 
 import harness
 
 CODES = {"F32": "f", "F64": "d", "F16": "e", "I64": "q", "I32": "i", "U8": "B"}
+
+
+def packed(dtype, values):
+    if dtype == "BF16":
+        return b"".join(struct.pack("<f", value)[2:] for value in values)       # of numbers that bf16 holds
+    return struct.pack(f"<{len(values)}{CODES[dtype]}", *values)
 
 
 class MergeTold(harness.CommandTest):
@@ -15,7 +23,7 @@ class MergeTold(harness.CommandTest):
         content = {}
         for key, value in tensors.items():
             dtype, values = value if isinstance(value, tuple) else ("F32", value)
-            content[key] = (dtype, (len(values),), struct.pack(f"<{len(values)}{CODES[dtype]}", *values))
+            content[key] = (dtype, (len(values),), packed(dtype, values))
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         return self.safetensors(name, content)
 
@@ -90,6 +98,52 @@ class MergeTold(harness.CommandTest):
             self.model(f"{name}.safetensors", w=[1, 2], k=("I64", [i, 1]))
         told = self.messages("--linear", "--other", "copy", *(f"{name}.safetensors" for name in "abc"))
         self.assertRegex(told["k"], "not equal in all; copied from a.safetensors, and left out of b.safetensors, c.safetensors")
+
+    # ---- angles and figures
+
+    def slerp(self, *words):
+        return self.json_of("merge", "-f", "-o", "out.safetensors", "--slerp", *words, "a.safetensors", "b.safetensors")
+
+    def test_an_arc_has_no_size(self):
+        """Whatever power of two tensors are scaled by, so is what is between them, also where squares leave f64."""
+        draw = random.Random(7)
+        count = 40000           # more than one unit
+        a, b = ([draw.gauss(0, 1) for _ in range(count)] for _ in range(2))
+        for first, second in ((0, 0), (650, 650), (-650, -650), (1000, 1000), (-990, -990), (600, -600), (-700, 0), (0, 520)):
+            self.model("a.safetensors", w=("F64", [math.ldexp(x, first) for x in a]))
+            self.model("b.safetensors", w=("F64", [math.ldexp(x, second) for x in b]))
+            row = self.slerp("--t", "0.25")["rows"][0]
+            weights = row["weights"]
+            self.assertRegex(self.slerp("--t", "0.25", "--max-memory", "8M")["rows"][0]["action"], "merge")
+            if first == second == 0:
+                expected, arc = self.values()["w"], row
+            self.assertEqual((row["angle"], weights), (arc["angle"], arc["weights"]), (first, second))
+            if first == second:
+                self.assertEqual([math.ldexp(x, -first) for x in self.values()["w"]], expected)
+
+    def test_the_midpoint_of_huge_and_tiny_arcs(self):
+        for size in (1e200, 1e-200, 1e-310):
+            self.model("a.safetensors", w=("F64", [size, size]), z=("F64", [0, 0]))
+            self.model("b.safetensors", w=("F64", [size, -size]), z=("F64", [size, 0]))
+            row = self.slerp()["rows"][0]
+            self.assertAlmostEqual(row["angle"], math.pi / 2, delta=1e-15)
+            self.assertAlmostEqual(self.values()["w"][0] / size, math.sqrt(2), delta=1e-12)
+            self.assertEqual(self.values()["z"], [size / 2, 0])
+            self.assertIsNone(row["change_rel"])
+            self.assertGreater(row["change_max"], 0)
+
+    def test_angles_are_found_in_f64(self):
+        """Also of formats whose sums are short where only a difference is looked at."""
+        count = 40000
+        for left, right in (("F16", "F16"), ("BF16", "BF16"), ("F16", "F32"), ("F16", "F64")):
+            draw = random.Random(3)
+            a, b = ([draw.randrange(-100, 100) for _ in range(count)] for _ in range(2))
+            self.model("a.safetensors", w=(left, a))
+            self.model("b.safetensors", w=(right, b))
+            dot, squares = sum(x * y for x, y in zip(a, b)), [sum(x * x for x in side) for side in (a, b)]
+            angle = math.acos(dot / (math.sqrt(squares[0]) * math.sqrt(squares[1])))
+            for words in ([], ["--max-memory", "8M"]):
+                self.assertAlmostEqual(self.slerp(*words)["rows"][0]["angle"], angle, delta=1e-15)
 
 
 if __name__ == "__main__":
