@@ -141,7 +141,10 @@ static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *requ
       return tm_refuse(error, TM_ERROR_ARGUMENT, "--seed wants a whole number, not \"%s\"", seed);
   }
   if (base != NULL) request->base = base;
-  if (output != NULL) request->output = output;
+  if (output != NULL) {
+    request->output = output;
+    if (tm_merge_output_is_gguf(output)) request->shard_bytes = 0;      /* the recipe's is that of its own output; GGUF is one file */
+  }
   if (tm_arguments_value(arguments, "normalize") != NULL) {
     request->has_normalize = true;
     request->keeps_sum = !tm_arguments_has(arguments, "normalize");

@@ -311,7 +311,7 @@ class Merge(harness.CommandTest):
         for name in "ab":
             (self.folder / "set" / f"{name}.safetensors").rename(inside / f"{name}.safetensors")
         for way in ("dset", "dset/", "dset/model.safetensors.index.json"):
-            self.merge("-f", "--recipe", way)
+            self.merge("-f", "--recipe", way, "--shard-size", "0")
             self.assertEqual(self.tensor_bytes(), whole)
 
     def test_record_of_a_format_that_is_usual(self):

@@ -4,6 +4,7 @@
 import json
 import math
 import random
+import shutil
 import struct
 
 import harness
@@ -90,14 +91,69 @@ class MergeTold(harness.CommandTest):
             _, err = self.merge("--linear", "-f", "--missing", policy, "a.safetensors", "b.safetensors", code=2)
             self.assertRegex(err, "no tensor of the same name: .*--missing copy")
         self.model("c.safetensors")
-        self.merge("-f", "--linear", "--missing", "copy", "a.safetensors", "c.safetensors")
-        self.assertEqual(self.values(), {"x": [1, 2]})
+        _, err = self.merge("-f", "--linear", "--missing", "copy", "a.safetensors", "c.safetensors", code=2)
+        self.assertIn("have no tensor of the same name; one of them has no tensors", err)
 
     def test_types_that_are_left_out_are_named(self):
         for i, name in enumerate("abc"):
             self.model(f"{name}.safetensors", w=[1, 2], k=("I64", [i, 1]))
         told = self.messages("--linear", "--other", "copy", *(f"{name}.safetensors" for name in "abc"))
         self.assertRegex(told["k"], "not equal in all; copied from a.safetensors, and left out of b.safetensors, c.safetensors")
+
+    # ---- records and names
+
+    def test_a_record_of_shards_gives_the_same_files(self):
+        for i, name in enumerate("ab"):
+            self.model(f"{name}.safetensors", x=[i] * 100, y=[1, i], z=[2.0] * 90)
+        words = ["--linear", "a.safetensors", "b.safetensors"]
+        for size in ("400", "1G"):
+            for folder in ("one", "two"):
+                shutil.rmtree(self.folder / folder, ignore_errors=True)
+            for folder in ("one", "two"):
+                (self.folder / folder).mkdir()
+                for name in "ab":
+                    shutil.copy(self.folder / f"{name}.safetensors", self.folder / folder)
+            self.run_command("merge", "-o", "one/out.safetensors", "--shard-size", size, *words)
+            first = self.contents("one")
+            self.assertEqual(len([name for name in first if name.startswith("out")]) > 2, size == "400")
+            recipe = "one/out.safetensors.index.json" if (self.folder / "one/out.safetensors.index.json").is_file() else "one/out.safetensors"
+            self.run_command("merge", "--recipe", recipe, "-o", "two/out.safetensors")
+            self.assertEqual(self.contents("two"), first)
+            self.run_command("merge", "-f", "--recipe", recipe, "-o", "one.gguf")
+            self.run_command("merge", "-f", "--recipe", recipe, "--shard-size", "0", "-o", "plain.safetensors")
+            self.assertEqual(len(list(self.folder.glob("plain*"))), 1)
+
+    def contents(self, folder):
+        return {path.name: path.read_bytes() for path in (self.folder / folder).iterdir()}
+
+    def test_a_number_that_is_a_name_tells_nothing(self):
+        for name, value in (("1", 1), ("2", 3), ("sub/7", 5), ("3", 7)):
+            self.model(f"{name}.safetensors", x=[value])
+        files = ["2.safetensors", "1.safetensors"]
+        for words in (["-w", "1=0.9,2=0.1"], ["-w", "x:2=0.5"], ["--density", "1=0.5"]):
+            method = ["--linear"] if words[0] == "-w" else ["--ties", "--base", "sub/7.safetensors"]
+            _, err = self.merge(*method, *words, *files, code=2)
+            self.assert_one_line(err)
+            self.assertRegex(err, 'is what model ., ..safetensors, is called, and the place of another, ..safetensors')
+        (self.folder / "r.yaml").write_text("method: linear\nmodels: [2.safetensors, 1.safetensors]\nweight: {1: 0.9}\n")
+        self.assertIn("the place of another", self.merge("--recipe", "r.yaml", code=2)[1])
+        self.merge("--linear", "-w", "1.safetensors=3,2.safetensors=1", *files)
+        self.assertEqual(self.values(), {"x": [1.5]})
+        self.merge("--linear", "-f", "-w", "1=3,2=1", *reversed(files))       # its own place
+        self.assertEqual(self.values(), {"x": [1.5]})
+        self.merge("--linear", "-f", "-w", "7=3,1=1", "1.safetensors", "sub/7.safetensors")       # no place has that number
+        self.assertEqual(self.values(), {"x": [4]})
+        self.merge("--linear", "-f", "-w", "1=3,2=1", "3.safetensors", "sub/7.safetensors")
+        self.assertEqual(self.values(), {"x": [6.5]})
+
+    def test_shards_of_gguf_are_a_wrong_word(self):
+        self.model("a.safetensors", x=[1])
+        (self.folder / "r.yaml").write_text("method: linear\nmodels: [a.safetensors]\nshard_size: 5MB\noutput: o.gguf\n")
+        for words in (["--linear", "--shard-size", "1", "-o", "o.gguf", "a.safetensors"], ["--recipe", "r.yaml"]):
+            out, err = self.run_command("merge", *words, code=2)
+            self.assertEqual(out, "")
+            self.assert_one_line(err)
+            self.assertIn("o.gguf is to be written in one file; --shard-size is for safetensors", err)
 
     # ---- angles and figures
 
