@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "formats/archive_builder.h"
 #include "formats/checkpoint_recovery.h"
+#include "formats/shard_name.h"
 #include "formats/standing_files.h"
 #include "formats/write_inputs.h"
 #include "formats/write_request.h"
@@ -145,6 +146,15 @@ static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
+/* A whole checkpoint under the name of a part would be taken for one of which the rest is missing. */
+static tm_status check_part_name(const tm_checkpoint_writer *writer, tm_error *error) {
+  tm_shard_name name;
+  if (is_set(writer) || !tm_shard_name_parse(writer->layout.files[0].name, &name) || name.count == 1) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT,
+                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without these numbers",
+                 writer->layout.files[0].name, name.number, name.count);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- planning ---- */
 
 static tm_status add_up(tm_checkpoint_writer *writer, tm_error *error) {
@@ -175,6 +185,7 @@ static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *requ
   TM_TRY(choose_folder(writer, error));
   TM_TRY(add_up(writer, error));
   TM_TRY(look_around(writer, error));
+  TM_TRY(check_part_name(writer, error));
   for (uint64_t i = 0; i < layout->file_count; i++) layout->files[i].was_there = layout->files[i].replaces;
   return check_files(writer, error);
 }

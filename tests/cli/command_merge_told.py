@@ -155,6 +155,18 @@ class MergeTold(harness.CommandTest):
             self.assert_one_line(err)
             self.assertIn("o.gguf is to be written in one file; --shard-size is for safetensors", err)
 
+    def test_a_whole_is_not_named_as_a_part(self):
+        self.model("a.safetensors", x=[1] * 100, y=[2] * 100)
+        (self.folder / "l.safetensors").symlink_to("x-00001-of-00002.safetensors")
+        for name in ("x-00001-of-00002.safetensors", "x-00002-of-00002.gguf", "l.safetensors"):
+            out, err = self.run_command("merge", "-o", name, "--linear", "a.safetensors", code=2)
+            self.assertEqual(out, "")
+            self.assertRegex(err, "x-0000.-of-00002.*: by its name part . of 2, but it would be the whole checkpoint")
+        for name, words in (("y-00001-of-00001.safetensors", []), ("x-00001-of-00002.safetensors", ["--shard-size", "500"])):
+            (self.folder / name[:1]).mkdir()
+            self.run_command("merge", "-o", f"{name[:1]}/{name}", "--linear", *words, "a.safetensors")
+            self.run_command("check", *(self.folder / name[:1]).iterdir())
+
     # ---- angles and figures
 
     def slerp(self, *words):
