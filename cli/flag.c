@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flag.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -62,5 +63,7 @@ tm_status tm_flag_check(const tm_flag *flag, const char *where, const char *valu
     case TM_FLAG_NUMERICS: right = tm_numerics_parse(value, &numerics); break;
   }
   if (right) return TM_OK;
+  if (flag->kind == TM_FLAG_COUNT && value[0] != '\0' && value[strspn(value, "0123456789")] == '\0')
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants a whole number up to %" PRIu32 ", not \"%s\"", where, UINT32_MAX, value);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants %s, not \"%s\"", where, wanted[flag->kind], value);
 }

@@ -7,7 +7,7 @@
 
 #include "complain.h"
 #include "merge_words.h"
-#include "nearest_name.h"
+#include "nearest_format.h"
 #include "quantity.h"
 
 void tm_merge_request_init(tm_merge_request *request) { memset(request, 0, sizeof *request); }
@@ -207,10 +207,8 @@ static tm_status add_format(tm_merge_request *request, const char *where, const 
   const tm_merge_rule rule = { .pattern = pattern, .what = TM_MERGE_SET_FORMAT, .format = tm_format_lookup(name) };
   if (rule.format != TM_FORMAT_NONE || strcmp(name, TM_MERGE_FORMAT_OF_LEAD) == 0)
     return tm_merge_request_add_rule(request, &rule, error);
-  tm_format_description format = { .struct_size = sizeof format };
-  tm_nearest_name       nearest;
-  tm_nearest_name_init(&nearest, name);
-  for (uint32_t i = 0; tm_format_describe(i, &format) == TM_OK; i++) tm_nearest_name_offer(&nearest, format.name);
+  tm_nearest_name nearest;
+  tm_nearest_format_find(&nearest, name);
   if (nearest.best != NULL)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: unknown format \"%s\"; did you mean \"%s\"?", where, name, nearest.best);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: unknown format \"%s\"; tensormorph ops lists all", where, name);
@@ -230,8 +228,10 @@ tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where
     return status != TM_OK || rest == NULL ? status : tm_refuse(error, TM_ERROR_ARGUMENT, "%s: a name is too long", where);
   }
   while (next_part(&rest, part)) {
-    if (count == TM_MERGE_MOST_MODELS || !tm_merge_number_parse(part, &values[count])) return refuse_number(where, part, error);
-    count++;
+    double value = 0;
+    if (!tm_merge_number_parse(part, &value)) return refuse_number(where, part, error);
+    if (count < TM_MERGE_MOST_MODELS) values[count] = value;
+    count++;    /* more than there may be models are more than there are */
   }
   if (rest != NULL) return refuse_number(where, rest, error);
   return add_numbers(request, where, pattern, what, values, count, error);

@@ -77,6 +77,8 @@ bool tm_archive_is_model_name(const char *name);
 
 /* "safetensors", "gguf v3" */
 const char *tm_archive_format_name(const tm_archive *archive);
+/* Who says where the data of that file lie, for people: "its header", or of a file of nothing but data "the model". */
+const char *tm_archive_declarer(const tm_archive *archive, uint64_t file_index);
 /* Whether the format has no names for tensors: one is called as its file is. */
 bool tm_archive_is_nameless(const tm_archive *archive);
 

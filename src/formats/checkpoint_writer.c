@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/pending_set.h"
+#include "base/shown_size.h"
 #include "base/thread.h"
 #include "formats/archive_builder.h"
 #include "formats/checkpoint_recovery.h"
@@ -262,13 +263,20 @@ const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, 
   return index < writer->removal_count ? writer->removal_paths[index] : NULL;
 }
 
+bool tm_checkpoint_writer_replaces(const tm_checkpoint_writer *writer) {
+  bool replaces = writer->removal_count != 0;
+  for (uint64_t i = 0; i < writer->layout.file_count; i++) replaces = replaces || writer->layout.files[i].replaces;
+  return replaces;
+}
+
 /* -------------------------------------------------------------------------------------------------------- beginning ---- */
 
 static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->file_bytes <= writer->free_bytes) return TM_OK;
   return tm_fail(error, TM_ERROR_IO,
-                 "%s: %" PRIu64 " bytes are to be written, but the file system has only %" PRIu64 " free; what is "
-                 "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
+                 "%s: %s are to be written, but the file system has only %s free%s", writer->layout.label,
+                 tm_show_needed(writer->file_bytes).text, tm_show_available(writer->free_bytes).text,
+                 tm_checkpoint_writer_replaces(writer) ? "; what is replaced goes last, and does not count" : "");
 }
 
 /* What was not there when it was planned, and so told to nobody, is not replaced, and nothing goes for it. */

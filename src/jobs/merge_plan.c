@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/growth.h"
+#include "base/shown_size.h"
 #include "base/text.h"
 #include "jobs/cancel_wish.h"
 #include "jobs/merge_memory.h"
@@ -169,8 +170,9 @@ static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
 static void tell_disk(tm_merge_plan *plan) {
   char text[200];
   if (plan->totals.file_bytes <= plan->totals.free_bytes) return;
-  (void)snprintf(text, sizeof text, "disk: %" PRIu64 " bytes are to be written, and %" PRIu64
-                 " are free; what is replaced goes last", plan->totals.file_bytes, plan->totals.free_bytes);
+  (void)snprintf(text, sizeof text, "disk: %s are to be written, and %s are free%s", tm_show_needed(plan->totals.file_bytes).text,
+                 tm_show_available(plan->totals.free_bytes).text,
+                 tm_checkpoint_writer_replaces(plan->writer) ? "; what is replaced goes last" : "");
   tm_merge_plan_add_problem(plan, text);
 }
 

@@ -213,6 +213,70 @@ class MergeTold(harness.CommandTest):
             for words in ([], ["--max-memory", "8M"]):
                 self.assertAlmostEqual(self.slerp(*words)["rows"][0]["angle"], angle, delta=1e-15)
 
+    # ---- messages
+
+    def test_wrong_words_are_named(self):
+        self.model("a.safetensors", x=[1])
+        self.model("b.safetensors", x=[2])
+        models = ["a.safetensors", "b.safetensors"]
+        many = ",".join(["1"] * 14)
+        (self.folder / "r.yaml").write_text("method: linear\nmodels: [a.safetensors, b.safetensors]\nweight: [1]\n")
+        for words, said in (
+            (["-w", many], "--weight has 14 numbers for 2 models; give one for each"),
+            (["-w", many + ",x"], '--weight: "x" is no finite number'),
+            (["--dtype", "i8"], "a dtype of i8; results can be of any float format, or a block format"),
+            (["--dtype", "x:bool"], "a dtype of bool; .*for 'x'"),
+            (["--threads", "99999999999"], "--threads wants a whole number up to 4294967295, not \"99999999999\""),
+            (["--threads", "99999999999999999999999"], "--threads wants a whole number up to 4294967295"),
+            (["--recipe", "r.yaml"], "weight has 1 number for 2 models"),
+        ):
+            method = [] if "--recipe" in words else ["--linear", *models]
+            _, err = self.merge(*words, *method, code=2)
+            self.assert_one_line(err)
+            self.assertRegex(err, said)
+        for name, meant in (("float16", "f16"), ("FP32", "f32"), ("torch.bfloat16", "bf16"), ("half", "f16"), ("double", "f64"), ("int8", "i8"),
+                            ("float", "f32"), ("f166", "f16")):
+            _, err = self.merge("--linear", "--dtype", name, *models, code=2)
+            self.assertIn(f'unknown format "{name}"; did you mean "{meant}"?', err)
+            _, err = self.run_command("explain", "add", "--dtype", name, "--shape", "4", code=2)
+            self.assertIn(f'did you mean "{meant}"?', err)
+
+    def test_sizes_are_in_units(self):
+        self.model("a.safetensors", x=[1] * 100000)
+        for limit, code, said in (("200k", 3, r"takes about [\d.]+ MB; 204 kB are allowed in all"),
+                                  ("700k", 1, r"takes [\d.]+ MB at least, and of the 716 kB that are allowed only [\d.]+ kB are left")):
+            _, err = self.merge("--linear", "-n", "--max-memory", limit, "a.safetensors", "a.safetensors", code=code)
+            self.assertRegex(err, said)
+            self.assertNotRegex(err, r"\d{5}")
+
+    def test_what_is_replaced_is_told_of_where_it_is(self):
+        try:
+            self.safetensors("a.safetensors", {"x": ("F32", (1 << 41,), None)})         # 8 TB of nothing
+        except OSError as error:
+            self.skipTest(f"no file of 8 TB here: {error}")
+        for _ in range(2):
+            _, err = self.merge("--linear", "-n", "a.safetensors", "a.safetensors", code=1)
+            line = [line for line in err.splitlines() if "disk:" in line]
+            if not line:
+                self.skipTest("a disk of more than 8 TB")
+            self.assertRegex(line[0], r"disk: 8\.80 TB are to be written, and [\d.]+ [kMGT]B are free")
+            self.assertEqual("what is replaced goes last" in line[0], (self.folder / "out.safetensors").exists())
+            self.model("out.safetensors", x=[1])
+
+    def test_what_lies_beside_the_recipe_is_not_the_recipe(self):
+        self.model("set/a.safetensors", x=[1] * 100, y=[2] * 100)
+        words = ["--linear", "a.safetensors"]
+        self.run_command("merge", "-o", "set/m.safetensors", "--linear", "--shard-size", "500", "set/a.safetensors")
+        self.model("set/other.safetensors", x=[3])
+        before = (self.folder / "set/m.safetensors.index.json").read_bytes()
+        for recipe in ("set", "set/", "set/m.safetensors.index.json"):
+            self.run_command("merge", "--recipe", recipe, "-f", "--shard-size", "0", "-o", "set/other.safetensors")
+            _, err = self.run_command("merge", "--recipe", recipe, "-f", "-o", "set/m.safetensors", code=2)
+            self.assertIn("is the recipe; write the result elsewhere", err)
+        (self.folder / "set/l.safetensors").symlink_to("m-00001-of-00002.safetensors")
+        _, err = self.run_command("merge", "--recipe", "set", "-f", "--shard-size", "0", "-o", "set/l.safetensors", code=2)
+        self.assertEqual((self.folder / "set/m.safetensors.index.json").read_bytes(), before)
+
 
 if __name__ == "__main__":
     harness.main()
