@@ -21,13 +21,14 @@ const tm_flag tm_merge_flags[] = {
     "as --task, but elements of the differences are dropped at random and the others scaled up" },
   { "base", 0, TM_FLAG_TEXT, false, "FILE", "of --task, --ties and --dare: the model that differences are taken from" },
   { "weight", 'w', TM_FLAG_TEXT, false, "[GLOB:]W",
-    "one number for every model, one for each (0.3,0.7), or by name (a=0.3); with GLOB: for tensors whose name matches; "
-    "repeatable" },
+    "one number for every model, one for each (0.3,0.7), or by name (a=0.3); a model that is given none counts 1; with GLOB: for "
+    "tensors whose name matches; repeatable" },
   { "density", 0, TM_FLAG_TEXT, false, "[GLOB:]D",
-    "of --ties and --dare: the share of a difference that stays, above 0 and up to 1, written as --weight; repeatable" },
+    "of --ties and --dare: the share of a difference that stays, above 0 and up to 1, written as --weight (usually 1: all of it "
+    "stays); repeatable" },
   { "t", 0, TM_FLAG_TEXT, false, "[GLOB:]T", "of --slerp: 0 is the first model, 1 the second (usually 0.5); repeatable" },
   { "scale", 0, TM_FLAG_TEXT, false, "[GLOB:]S",
-    "of --task, --ties and --dare: what the sum of differences is multiplied with; repeatable" },
+    "of --task, --ties and --dare: what the sum of differences is multiplied with (usually 1); repeatable" },
   { "dtype", 0, TM_FLAG_TEXT, false, "[GLOB:]FORMAT",
     "format of the result (usually lead: as in the base or first model); repeatable" },
   { "seed", 0, TM_FLAG_TEXT, false, "N", "of --dare: another number drops other elements (usually 0)" },

@@ -213,6 +213,24 @@ class MergeTold(harness.CommandTest):
             for words in ([], ["--max-memory", "8M"]):
                 self.assertAlmostEqual(self.slerp(*words)["rows"][0]["angle"], angle, delta=1e-15)
 
+    def test_defaults_are_those_that_are_told(self):
+        self.model("e.safetensors", x=[0] * 8)
+        self.model("a.safetensors", x=[1] * 8)
+        self.model("b.safetensors", x=[4] * 8)
+        models = ["a.safetensors", "b.safetensors"]
+        based = ["--base", "e.safetensors", *models]
+        for words, said in ((["--linear", "-w", "a=2", *models], ["--linear", "-w", "2,1", *models]),
+                            (["--linear", *models], ["--linear", "-w", "1", *models]),
+                            (["--ties", *based], ["--ties", "--density", "1", "--scale", "1", *based]),
+                            (["--dare", "--density", "a=0.5", *based], ["--dare", "--density", "0.5,1", "--seed", "0", *based]),
+                            (["--slerp", *models], ["--slerp", "--t", "0.5", *models])):
+            found = []
+            for arguments in (words, said):
+                self.merge("-f", *arguments)
+                found.append(self.values())
+            self.assertEqual(*found)
+        self.assertIn("a model that is given none counts 1", " ".join(self.run_command("merge", "--help")[0].split()))
+
     # ---- messages
 
     def test_wrong_words_are_named(self):
