@@ -325,7 +325,7 @@ static const tm_flag flags[] = {
   TM_NAME_FILTER_FLAGS,
   TM_ROW_SELECTION_FLAGS,
   { "metadata-only", 0, TM_FLAG_SWITCH, false, NULL, "print no tensors" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

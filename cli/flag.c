@@ -17,7 +17,7 @@ const tm_flag tm_common_flags[] = {
   { "threads", 0, TM_FLAG_COUNT, false, "N", "threads to compute with (0: one a core)" },
   { "plugin", 0, TM_FLAG_TEXT, false, "PATH", "also load this plugin; repeatable" },
   { "max-memory", 0, TM_FLAG_SIZE, false, "SIZE",
-    "fail instead of allocating more than this (mapped files not counted)" },
+    "fail instead of allocating more than this (mapped files not counted; usually 0: no limit)" },
   { "patience", 0, TM_FLAG_DURATION, false, "TIME",
     "what a plugin gets for a call before it is given up; work that should take long gets more (default 20s)" },
   { "strict", 0, TM_FLAG_SWITCH, true, NULL, "when a device fails, fail too, instead of going on with the next best" },

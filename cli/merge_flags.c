@@ -44,11 +44,11 @@ const tm_flag tm_merge_flags[] = {
     "other shapes, and types without arithmetic that differ: fail (usual), copy (from the base or first model), skip" },
   { "recipe", 0, TM_FLAG_TEXT, false, "FILE",
     "all of this from a file (YAML or JSON), or as a merged checkpoint records it; options win over it" },
-  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", "write safetensors in files of at most SIZE, with an index" },
+  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", "write safetensors in files of at most SIZE, with an index (usually 0: in one file)" },
   { "dry-run", 'n', TM_FLAG_SWITCH, false, NULL, "print the plan and stop" },
   { "force", 'f', TM_FLAG_SWITCH, false, NULL, "replace what is there" },
   { "top", 0, TM_FLAG_COUNT, false, "N", "how many of the tensors that changed most to print (usually 5)" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

@@ -29,6 +29,9 @@ typedef struct tm_archive_options {
   bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, each but the first with a note */
 } tm_archive_options;
 
+/* The eighth that max_open_files speaks of, at least 1. */
+uint32_t tm_archive_usual_open_files(void);
+
 typedef struct tm_archive tm_archive;
 
 #define TM_ARCHIVE_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */

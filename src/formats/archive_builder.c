@@ -18,14 +18,14 @@
 /* Several checkpoints may be open at once, and others need handles too. */
 #define SHARE_OF_HANDLES 8u
 
-static uint32_t usual_open_files(void) {
+uint32_t tm_archive_usual_open_files(void) {
   return (uint32_t)tm_min_u64(tm_max_u64(tm_file_handle_limit() / SHARE_OF_HANDLES, 1), UINT32_MAX);
 }
 
 static tm_archive_options fill_defaults(const tm_archive_options *options) {
   tm_archive_options filled = options == NULL ? (tm_archive_options){ 0 } : *options;
   if (filled.max_header_bytes == 0) filled.max_header_bytes = TM_ARCHIVE_DEFAULT_HEADER_BYTES;
-  if (filled.max_open_files == 0) filled.max_open_files = usual_open_files();
+  if (filled.max_open_files == 0) filled.max_open_files = tm_archive_usual_open_files();
   return filled;
 }
 

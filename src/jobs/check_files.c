@@ -246,8 +246,8 @@ static tm_status try_open(const opening *o, const tm_archive_options *options, c
 /* As a part of the checkpoint that is counted next. */
 static tm_status add_part(const opening *o, const char *path) {
   tm_archive *archive = o->files->archives[o->files->archive_count - 1];
-  const uint32_t given = o->options->max_open_files;
-  if (o->files->archive_count > (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
+  const uint64_t given = o->options->max_open_files, usual = tm_min_u64(MOST_OPEN_FILES, tm_archive_usual_open_files());
+  if (o->files->archive_count > (given == 0 ? usual : given)) tm_archive_park(archive);
   return add_source(o, archive, path);
 }
 
