@@ -133,7 +133,7 @@ static int run(tm_invocation *invocation) {
 
 static const tm_flag flags[] = {
   TM_NAME_FILTER_FLAGS,
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

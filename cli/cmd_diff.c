@@ -156,7 +156,7 @@ static const tm_flag flags[] = {
   TM_ROW_SELECTION_FLAGS,
   { "reproducible", 0, TM_FLAG_SWITCH, false, NULL,
     "only devices whose results are equal to the reference, bit for bit" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

@@ -43,9 +43,15 @@ static const tm_column_style tensor_styles[] = {
   { "state", NULL, 0, 0, false, TM_SHOWN_IF_VARIED } };
 #define TENSOR_STYLE_COUNT (sizeof tensor_styles / sizeof tensor_styles[0])
 
+/* A type without a format here may still have a size: by its name, or by where the file says that its data end. */
+static bool has_size(const tm_tensor_description *tensor) {
+  return (tensor->flags & TM_TENSOR_UNKNOWN_TYPE) == 0 || tensor->bytes != 0 || tensor->element_count == 0;
+}
+
 static const char *state_of(const tm_tensor_description *tensor) {
   if ((tensor->flags & TM_TENSOR_INCOMPLETE) != 0) return "incomplete";
-  return (tensor->flags & TM_TENSOR_UNKNOWN_TYPE) != 0 ? "unknown type" : "whole";
+  if ((tensor->flags & TM_TENSOR_UNKNOWN_TYPE) == 0) return "whole";
+  return has_size(tensor) ? "not decoded" : "unknown type";
 }
 
 static const char *dtype_of(const tm_tensor_description *tensor) {
@@ -64,7 +70,7 @@ static bool tensor_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[1] = tm_cell_text(dtype_of(&tensor));
   cells[2] = tm_cell_shape(tensor.dims, tensor.rank);
   cells[3] = tm_cell_count(tensor.element_count);
-  cells[4] = (tensor.flags & TM_TENSOR_UNKNOWN_TYPE) != 0 ? tm_cell_undefined(TM_COLUMN_BYTES) : tm_cell_bytes(tensor.bytes);
+  cells[4] = has_size(&tensor) ? tm_cell_bytes(tensor.bytes) : tm_cell_undefined(TM_COLUMN_BYTES);
   cells[5] = tm_cell_count(tensor.offset);
   cells[6] = tm_cell_text(base != NULL ? base + 1 : file.path);
   cells[7] = tm_cell_text(tensor.type_name);
@@ -110,7 +116,7 @@ static tm_status choose(inspection *inspect, tm_name_filter *filter, tm_error *e
     if (tm_checkpoint_tensor(inspect->checkpoint, i, &tensor) != TM_OK) break;
     if (!tm_name_filter_passes(filter, tensor.name)) continue;
     inspect->chosen[inspect->chosen_count++] = i;
-    tm_format_totals_add(&inspect->totals, dtype_of(&tensor), tensor.element_count, tensor.bytes);
+    tm_format_totals_add(&inspect->totals, dtype_of(&tensor), tensor.element_count, tensor.bytes, has_size(&tensor));
   }
   tm_format_totals_sort(&inspect->totals);
   const char *idle = tm_name_filter_idle(filter);
@@ -319,7 +325,7 @@ static const tm_flag flags[] = {
   TM_NAME_FILTER_FLAGS,
   TM_ROW_SELECTION_FLAGS,
   { "metadata-only", 0, TM_FLAG_SWITCH, false, NULL, "print no tensors" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

@@ -14,6 +14,7 @@
 #include "merge_recipe.h"
 #include "merge_row_json.h"
 #include "merge_words.h"
+#include "recipe_files.h"
 #include "session.h"
 
 #define USUAL_TOP 5
@@ -181,16 +182,26 @@ static void complain_refusals(merge_run *merge) {
   merge->refusal_count++;
 }
 
-/* Whoever merges by a recipe wants it still to be there. */
-static const char *find_lost_recipe(const merge_run *merge) {
+static const char *find_lost(const merge_run *merge, const tm_recipe_files *files) {
   tm_writer_file_description file = { .struct_size = sizeof file };
-  const char *recipe = merge->request.recipe, *path = NULL;
-  if (recipe == NULL) return NULL;
+  const char *path = NULL;
   for (uint64_t i = 0; tm_merge_plan_file(merge->plan, i, &file) == TM_OK; i++)
-    if (tm_merge_recipe_holds(recipe, file.path)) return file.path;
+    if (tm_recipe_files_have(files, file.path)) return file.path;
   for (uint64_t i = 0; tm_merge_plan_removal(merge->plan, i, &path) == TM_OK; i++)
-    if (tm_merge_recipe_holds(recipe, path)) return path;
+    if (tm_recipe_files_have(files, path)) return path;
   return NULL;
+}
+
+/* Whoever merges by a recipe wants it still to be there. */
+static tm_status keep_recipe(merge_run *merge) {
+  tm_recipe_files files;
+  if (merge->request.recipe == NULL) return TM_OK;
+  tm_status   status = tm_recipe_files_find(merge->context, merge->request.recipe, &files, &merge->error);
+  const char *lost = status == TM_OK ? find_lost(merge, &files) : NULL;
+  if (lost != NULL)
+    status = tm_refuse(&merge->error, TM_ERROR_ARGUMENT, "%.900s is the recipe; write the result elsewhere", lost);
+  tm_recipe_files_free(&files);
+  return status;
 }
 
 static int follow_plan(merge_run *merge) {
@@ -233,9 +244,7 @@ static int make_plan(merge_run *merge) {
   };
   if (tm_merge_plan_create(merge->context, &options, request->output, &merge->plan, &merge->error) != TM_OK)
     return complain_plan(merge);
-  const char *lost = find_lost_recipe(merge);
-  const int   exit_code = lost == NULL ? follow_plan(merge)
-                                       : tm_complain_as(TM_EXIT_USAGE, "%.900s is the recipe; write the result elsewhere", lost);
+  const int exit_code = keep_recipe(merge) == TM_OK ? follow_plan(merge) : tm_complain(&merge->error);
   tm_merge_plan_destroy(merge->plan);
   return exit_code;
 }

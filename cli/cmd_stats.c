@@ -320,7 +320,7 @@ static const tm_flag flags[] = {
     "only devices whose results are equal to the reference, bit for bit" },
   { "require-backend", 0, TM_FLAG_TEXT, false, "NAME", "exit with 1 if work ran on any other backend" },
   { "fail-on-nonfinite", 0, TM_FLAG_SWITCH, false, NULL, "exit with 1 if any tensor holds NaN or infinities, or could not be examined for them" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flag.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ const tm_flag tm_common_flags[] = {
   { "threads", 0, TM_FLAG_COUNT, false, "N", "threads to compute with (0: one a core)" },
   { "plugin", 0, TM_FLAG_TEXT, false, "PATH", "also load this plugin; repeatable" },
   { "max-memory", 0, TM_FLAG_SIZE, false, "SIZE",
-    "fail instead of allocating more than this (mapped files not counted)" },
+    "fail instead of allocating more than this (mapped files not counted; usually 0: no limit)" },
   { "patience", 0, TM_FLAG_DURATION, false, "TIME",
     "what a plugin gets for a call before it is given up; work that should take long gets more (default 20s)" },
   { "strict", 0, TM_FLAG_SWITCH, true, NULL, "when a device fails, fail too, instead of going on with the next best" },
@@ -62,5 +63,7 @@ tm_status tm_flag_check(const tm_flag *flag, const char *where, const char *valu
     case TM_FLAG_NUMERICS: right = tm_numerics_parse(value, &numerics); break;
   }
   if (right) return TM_OK;
+  if (flag->kind == TM_FLAG_COUNT && value[0] != '\0' && value[strspn(value, "0123456789")] == '\0')
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants a whole number up to %" PRIu32 ", not \"%s\"", where, UINT32_MAX, value);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s wants %s, not \"%s\"", where, wanted[flag->kind], value);
 }

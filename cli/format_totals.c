@@ -21,11 +21,13 @@ static tm_format_total *find_or_add(tm_format_totals *totals, const char *name) 
   return &totals->items[totals->count++];
 }
 
-void tm_format_totals_add(tm_format_totals *totals, const char *name, uint64_t element_count, uint64_t bytes) {
+void tm_format_totals_add(tm_format_totals *totals, const char *name, uint64_t element_count, uint64_t bytes,
+                          bool has_size) {
   tm_format_total *total = find_or_add(totals, name);
   total->tensor_count++;
   total->element_count = add_saturated(total->element_count, element_count);
   total->bytes = add_saturated(total->bytes, bytes);
+  total->is_open = total->is_open || !has_size;
 }
 
 static int by_bytes(const void *left, const void *right) {
@@ -45,9 +47,7 @@ static bool total_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[0] = tm_cell_text(total->name);
   cells[1] = tm_cell_count(total->tensor_count);
   cells[2] = tm_cell_count(total->element_count);
-  /* Elements without bytes are of a type whose size is not known. */
-  const bool is_unknown = total->bytes == 0 && total->element_count != 0;
-  cells[3] = is_unknown ? tm_cell_undefined(TM_COLUMN_BYTES) : tm_cell_bytes(total->bytes);
+  cells[3] = total->is_open ? tm_cell_undefined(TM_COLUMN_BYTES) : tm_cell_bytes(total->bytes);
   return true;
 }
 

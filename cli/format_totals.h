@@ -12,6 +12,7 @@ typedef struct tm_format_total {
   uint64_t    tensor_count;
   uint64_t    element_count;
   uint64_t    bytes;
+  bool        is_open;          /* of one of them the size is not known */
 } tm_format_total;
 
 typedef struct tm_format_totals {
@@ -20,7 +21,8 @@ typedef struct tm_format_totals {
 } tm_format_totals;
 
 /* Sums stop at their largest value instead of wrapping.  Names must outlive the totals. */
-void tm_format_totals_add(tm_format_totals *totals, const char *name, uint64_t element_count, uint64_t bytes);
+void tm_format_totals_add(tm_format_totals *totals, const char *name, uint64_t element_count, uint64_t bytes,
+                          bool has_size);
 /* Largest first. */
 void tm_format_totals_sort(tm_format_totals *totals);
 /* Rows: dtype, tensors, elements, bytes. */

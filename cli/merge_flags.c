@@ -21,13 +21,14 @@ const tm_flag tm_merge_flags[] = {
     "as --task, but elements of the differences are dropped at random and the others scaled up" },
   { "base", 0, TM_FLAG_TEXT, false, "FILE", "of --task, --ties and --dare: the model that differences are taken from" },
   { "weight", 'w', TM_FLAG_TEXT, false, "[GLOB:]W",
-    "one number for every model, one for each (0.3,0.7), or by name (a=0.3); with GLOB: for tensors whose name matches; "
-    "repeatable" },
+    "one number for every model, one for each (0.3,0.7), or by name (a=0.3); a model that is given none counts 1; with GLOB: for "
+    "tensors whose name matches; repeatable" },
   { "density", 0, TM_FLAG_TEXT, false, "[GLOB:]D",
-    "of --ties and --dare: the share of a difference that stays, above 0 and up to 1, written as --weight; repeatable" },
+    "of --ties and --dare: the share of a difference that stays, above 0 and up to 1, written as --weight (usually 1: all of it "
+    "stays); repeatable" },
   { "t", 0, TM_FLAG_TEXT, false, "[GLOB:]T", "of --slerp: 0 is the first model, 1 the second (usually 0.5); repeatable" },
   { "scale", 0, TM_FLAG_TEXT, false, "[GLOB:]S",
-    "of --task, --ties and --dare: what the sum of differences is multiplied with; repeatable" },
+    "of --task, --ties and --dare: what the sum of differences is multiplied with (usually 1); repeatable" },
   { "dtype", 0, TM_FLAG_TEXT, false, "[GLOB:]FORMAT",
     "format of the result (usually lead: as in the base or first model); repeatable" },
   { "seed", 0, TM_FLAG_TEXT, false, "N", "of --dare: another number drops other elements (usually 0)" },
@@ -43,11 +44,11 @@ const tm_flag tm_merge_flags[] = {
     "other shapes, and types without arithmetic that differ: fail (usual), copy (from the base or first model), skip" },
   { "recipe", 0, TM_FLAG_TEXT, false, "FILE",
     "all of this from a file (YAML or JSON), or as a merged checkpoint records it; options win over it" },
-  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", "write safetensors in files of at most SIZE, with an index" },
+  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", "write safetensors in files of at most SIZE, with an index (usually 0: in one file)" },
   { "dry-run", 'n', TM_FLAG_SWITCH, false, NULL, "print the plan and stop" },
   { "force", 'f', TM_FLAG_SWITCH, false, NULL, "replace what is there" },
   { "top", 0, TM_FLAG_COUNT, false, "N", "how many of the tensors that changed most to print (usually 5)" },
-  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB)" },
+  { "max-header", 0, TM_FLAG_SIZE, false, "SIZE", "accept headers up to this size (usually 100 MB; 0: the usual)" },
   { NULL, 0, TM_FLAG_SWITCH, false, NULL, NULL },
 };
 
@@ -141,7 +142,10 @@ static tm_status read_rest(const tm_arguments *arguments, tm_merge_request *requ
       return tm_refuse(error, TM_ERROR_ARGUMENT, "--seed wants a whole number, not \"%s\"", seed);
   }
   if (base != NULL) request->base = base;
-  if (output != NULL) request->output = output;
+  if (output != NULL) {
+    request->output = output;
+    if (tm_merge_output_is_gguf(output)) request->shard_bytes = 0;      /* the recipe's is that of its own output; GGUF is one file */
+  }
   if (tm_arguments_value(arguments, "normalize") != NULL) {
     request->has_normalize = true;
     request->keeps_sum = !tm_arguments_has(arguments, "normalize");

@@ -248,8 +248,9 @@ static tm_status take_list(recipe *r, const key_row *row, const scope *where, co
   const ptrdiff_t count = list->data.sequence.items.top - list->data.sequence.items.start;
   tm_status       status = TM_OK;
   if (count != (ptrdiff_t)r->request->model_count)
-    return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s has %td numbers for %u models; give one for each, or one for all",
-                     place_of(r, list, row->name, place), count, r->request->model_count);
+    return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s has %td number%s for %u model%s; give one for each, or one for all",
+                     place_of(r, list, row->name, place), count, count == 1 ? "" : "s", r->request->model_count,
+                     r->request->model_count == 1 ? "" : "s");
   for (uint32_t model = 0; model < r->request->model_count && status == TM_OK; model++) {
     const yaml_node_t *value = node_at(r, list->data.sequence.items.start[model]);
     const tm_merge_rule rule = { .pattern = where->pattern, .what = row->what, .model = model };
@@ -307,7 +308,7 @@ static tm_status place_model(recipe *r, const yaml_node_t *entry, uint32_t index
     return status;
   }
   if (index >= r->request->model_count)
-    return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: more models than the %u that the command line names",
+    return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: more models than the %u of the command line",
                      place_of(r, entry, "models", place), r->request->model_count);
   r->request->models[index].name = name != NULL ? name : path;
   return TM_OK;
@@ -337,8 +338,8 @@ static tm_status take_models(recipe *r, const key_row *row, const scope *where, 
   for (const yaml_node_item_t *item = value->data.sequence.items.start; item < end && status == TM_OK; item++)
     status = take_model(r, node_at(r, *item), count++);
   if (status != TM_OK || count == r->request->model_count) return status;
-  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: %u models, but the command line names %u",
-                   place_of(r, value, row->name, place), count, r->request->model_count);
+  return tm_refuse(r->error, TM_ERROR_ARGUMENT, "%s: %u model%s, but the command line names %u",
+                   place_of(r, value, row->name, place), count, count == 1 ? "" : "s", r->request->model_count);
 }
 
 /* What is said of one model counts more than what is said of all. */

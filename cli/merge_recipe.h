@@ -16,11 +16,11 @@
    TM_ERROR_ARGUMENT with "path:line:column: ...", TM_ERROR_NO_MEMORY */
 tm_status tm_merge_recipe_parse(const char *path, const char *text, size_t length, tm_merge_request *request, tm_error *error);
 
+/* Whether a recipe of that path is what a checkpoint says of itself. */
+bool tm_merge_recipe_is_checkpoint(const char *path);
+
 /* The same for a file, or for what a merged checkpoint says of itself.
    Besides: TM_ERROR_NOT_FOUND, TM_ERROR_IO, and what opening a checkpoint may return */
 tm_status tm_merge_recipe_load(tm_context *context, const char *path, tm_merge_request *request, tm_error *error);
-
-/* Whether who writes to the path writes over the recipe, or over something in the folder that it is. */
-bool tm_merge_recipe_holds(const char *recipe, const char *path);
 
 #endif

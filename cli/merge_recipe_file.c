@@ -21,7 +21,7 @@ static bool is_folder(const char *path) {
   return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-static bool is_checkpoint(const char *path) {
+bool tm_merge_recipe_is_checkpoint(const char *path) {
   return ends_with(path, ".safetensors") || ends_with(path, ".gguf") || ends_with(path, ".safetensors.index.json") ||
          is_folder(path);
 }
@@ -63,25 +63,11 @@ static tm_status parse_file(const char *path, FILE *file, char *text, tm_merge_r
   return tm_merge_recipe_parse(path, text, length, request, error);
 }
 
-static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
-
-/* Of a folder all that lies in it is the recipe. */
-bool tm_merge_recipe_holds(const char *recipe, const char *path) {
-  struct stat own, other, folder;
-  char        parent[4096];
-  if (stat(recipe, &own) != 0 || stat(path, &other) != 0) return false;
-  if (!S_ISDIR(own.st_mode)) return is_same(&own, &other);
-  const char *slash = strrchr(path, '/');
-  const int   kept = slash == NULL ? 1 : (int)(slash - path + 1);
-  const int   length = snprintf(parent, sizeof parent, "%.*s", kept, slash == NULL ? "." : path);
-  return length > 0 && (size_t)length < sizeof parent && stat(parent, &folder) == 0 && is_same(&own, &folder);
-}
-
 tm_status tm_merge_recipe_load(tm_context *context, const char *path, tm_merge_request *request, tm_error *error) {
   FILE          *file = NULL;
   tm_checkpoint *checkpoint = NULL;
   tm_status      status = TM_OK;
-  if (is_checkpoint(path)) {
+  if (tm_merge_recipe_is_checkpoint(path)) {
     status = tm_checkpoint_open(context, path, 0, &checkpoint, error);
     if (status == TM_OK) status = parse_record_of(path, checkpoint, request, error);
     tm_checkpoint_close(checkpoint);

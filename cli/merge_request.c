@@ -7,7 +7,7 @@
 
 #include "complain.h"
 #include "merge_words.h"
-#include "nearest_name.h"
+#include "nearest_format.h"
 #include "quantity.h"
 
 void tm_merge_request_init(tm_merge_request *request) { memset(request, 0, sizeof *request); }
@@ -107,12 +107,16 @@ tm_status tm_merge_request_find_model(const tm_merge_request *request, const cha
       *out_model = i;
       found++;
     }
-  if (found == 1) return TM_OK;
+  const bool is_place = tm_quantity_parse_count(name, &number) && number >= 1 && number <= request->model_count;
+  if (found == 1 && (!is_place || *out_model == number - 1)) return TM_OK;
+  if (found == 1)
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: \"%s\" is what model %u, %s, is called, and the place of another, %s; call it by "
+                     "more of its path, or give one number for each model", where, name, *out_model + 1, request->models[*out_model].path,
+                     request->models[number - 1].path);
   if (found > 1)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: %u models are called \"%s\"; call them by their numbers from 1", where, found,
                      name);
-  if (!tm_quantity_parse_count(name, &number) || number < 1 || number > request->model_count)
-    return refuse_model(request, where, name, error);
+  if (!is_place) return refuse_model(request, where, name, error);
   *out_model = (uint32_t)number - 1;
   return TM_OK;
 }
@@ -203,10 +207,8 @@ static tm_status add_format(tm_merge_request *request, const char *where, const 
   const tm_merge_rule rule = { .pattern = pattern, .what = TM_MERGE_SET_FORMAT, .format = tm_format_lookup(name) };
   if (rule.format != TM_FORMAT_NONE || strcmp(name, TM_MERGE_FORMAT_OF_LEAD) == 0)
     return tm_merge_request_add_rule(request, &rule, error);
-  tm_format_description format = { .struct_size = sizeof format };
-  tm_nearest_name       nearest;
-  tm_nearest_name_init(&nearest, name);
-  for (uint32_t i = 0; tm_format_describe(i, &format) == TM_OK; i++) tm_nearest_name_offer(&nearest, format.name);
+  tm_nearest_name nearest;
+  tm_nearest_format_find(&nearest, name);
   if (nearest.best != NULL)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: unknown format \"%s\"; did you mean \"%s\"?", where, name, nearest.best);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: unknown format \"%s\"; tensormorph ops lists all", where, name);
@@ -226,8 +228,10 @@ tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where
     return status != TM_OK || rest == NULL ? status : tm_refuse(error, TM_ERROR_ARGUMENT, "%s: a name is too long", where);
   }
   while (next_part(&rest, part)) {
-    if (count == TM_MERGE_MOST_MODELS || !tm_merge_number_parse(part, &values[count])) return refuse_number(where, part, error);
-    count++;
+    double value = 0;
+    if (!tm_merge_number_parse(part, &value)) return refuse_number(where, part, error);
+    if (count < TM_MERGE_MOST_MODELS) values[count] = value;
+    count++;    /* more than there may be models are more than there are */
   }
   if (rest != NULL) return refuse_number(where, rest, error);
   return add_numbers(request, where, pattern, what, values, count, error);
@@ -279,16 +283,24 @@ static tm_status check_models(const tm_merge_request *request, tm_error *error) 
   return TM_OK;
 }
 
+static bool ends_with(const char *text, const char *ending) {
+  const size_t length = strlen(text), wanted = strlen(ending);
+  return length > wanted && strcmp(text + length - wanted, ending) == 0;
+}
+
+bool tm_merge_output_is_gguf(const char *path) { return ends_with(path, ".gguf"); }
+
 /* A name that says something else, or nothing, would be believed by whoever opens the file by its name. */
 static tm_status check_output(const tm_merge_request *request, tm_error *error) {
-  static const char *const endings[] = { ".safetensors", ".gguf" };
   if (request->output == NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "where to? -o FILE.safetensors or -o FILE.gguf");
-  const size_t length = strlen(request->output);
-  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-    const size_t ending = strlen(endings[i]);
-    if (length > ending && strcmp(request->output + length - ending, endings[i]) == 0) return TM_OK;
-  }
+  if (ends_with(request->output, ".safetensors") || tm_merge_output_is_gguf(request->output)) return TM_OK;
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: what is written is FILE.safetensors or FILE.gguf", request->output);
+}
+
+/* The plan would be for nothing. */
+static tm_status check_shards(const tm_merge_request *request, tm_error *error) {
+  if (request->shard_bytes == 0 || !tm_merge_output_is_gguf(request->output)) return TM_OK;
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "%s is to be written in one file; --shard-size is for safetensors", request->output);
 }
 
 tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *error) {
@@ -297,6 +309,7 @@ tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *erro
     return tm_refuse(error, TM_ERROR_ARGUMENT,
                      "which method? --linear, --slerp, --task, --ties or --dare, or a recipe that names one");
   status = check_output(request, error);
+  if (status == TM_OK) status = check_shards(request, error);
   if (status == TM_OK) status = check_models(request, error);
   if (status == TM_OK) status = check_rules(request, &request->usual, error);
   if (status == TM_OK) status = check_rules(request, &request->special, error);

@@ -57,7 +57,7 @@ const char *tm_merge_request_keep(tm_merge_request *request, const char *text, s
 tm_status tm_merge_request_add_model(tm_merge_request *request, const char *where, const char *path, const char *name,
                                      tm_error *error);
 /* By its path, the path's last names (one or several), these without extension, its other name, or its number from 1.
-   TM_ERROR_ARGUMENT (none, with a suggestion, or several) */
+   TM_ERROR_ARGUMENT (none, with a suggestion, or several, also the name of one that is the number of another) */
 tm_status tm_merge_request_find_model(const tm_merge_request *request, const char *where, const char *name, uint32_t *out_model,
                                       tm_error *error);
 
@@ -75,6 +75,9 @@ tm_status tm_merge_request_add_text(tm_merge_request *request, const char *where
 
 /* All of them in the order in which the library wants them; they live as long as the request.   TM_ERROR_NO_MEMORY */
 tm_status tm_merge_request_rules(tm_merge_request *request, const tm_merge_rule **out_rules, tm_error *error);
+
+/* By its name alone. */
+bool tm_merge_output_is_gguf(const char *path);
 
 /* Whether all is there and nothing that its method does not know.   TM_ERROR_ARGUMENT */
 tm_status tm_merge_request_check(const tm_merge_request *request, tm_error *error);

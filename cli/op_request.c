@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "complain.h"
-#include "nearest_name.h"
+#include "nearest_format.h"
 
 tm_status tm_op_describe_by_name(const char *name, tm_op_description *out_op, tm_error *error) {
   tm_nearest_name nearest;
@@ -25,10 +25,8 @@ tm_status tm_op_describe_by_name(const char *name, tm_op_description *out_op, tm
 static tm_status lookup_format(const char *name, uint32_t *out_format, tm_error *error) {
   *out_format = tm_format_lookup(name);
   if (*out_format != TM_FORMAT_NONE) return TM_OK;
-  tm_nearest_name       nearest;
-  tm_format_description format = { .struct_size = sizeof format };
-  tm_nearest_name_init(&nearest, name);
-  for (uint32_t i = 0; tm_format_describe(i, &format) == TM_OK; i++) tm_nearest_name_offer(&nearest, format.name);
+  tm_nearest_name nearest;
+  tm_nearest_format_find(&nearest, name);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown format \"%s\"%s%s%s", name,
                    nearest.best != NULL ? "; did you mean \"" : "", nearest.best != NULL ? nearest.best : "",
                    nearest.best != NULL ? "\"?" : "");

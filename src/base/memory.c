@@ -27,6 +27,7 @@ void tm_memory_init(tm_memory *memory, uint64_t limit_bytes) {
   memory->limit_bytes = limit_bytes;
   atomic_init(&memory->used_bytes, 0);
   atomic_init(&memory->peak_bytes, 0);
+  atomic_init(&memory->refused_bytes, 0);
   memory->reclaim = NULL;
   memory->reclaim_context = NULL;
 }
@@ -37,7 +38,10 @@ static bool reserve(tm_memory *memory, uint64_t bytes) {
   uint64_t wanted;
   do {
     if (!tm_checked_add(used, bytes, &wanted)) return false;
-    if (memory->limit_bytes != 0 && wanted > memory->limit_bytes) return false;
+    if (memory->limit_bytes != 0 && wanted > memory->limit_bytes) {
+      atomic_store_explicit(&memory->refused_bytes, wanted, memory_order_relaxed);
+      return false;
+    }
   } while (!atomic_compare_exchange_weak_explicit(&memory->used_bytes, &used, wanted, memory_order_relaxed,
                                                   memory_order_relaxed));
   return true;

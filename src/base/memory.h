@@ -16,6 +16,7 @@ typedef struct tm_memory {
   uint64_t limit_bytes;                 /* 0 = no limit */
   _Atomic uint64_t used_bytes;
   _Atomic uint64_t peak_bytes;
+  _Atomic uint64_t refused_bytes;       /* that would have been used, when the limit last stood in the way; 0: never */
   /* Gives back what is only kept for speed, from this same memory; called when there is none left, then it is tried once
      more.  Any thread may be in it, holding locks of its own; it allocates nothing.  NULL: nothing is kept. */
   void  (*reclaim)(void *reclaim_context);

@@ -29,6 +29,9 @@ typedef struct tm_archive_options {
   bool     skip_missing;        /* files beside an ONNX model that cannot be opened are left out, each but the first with a note */
 } tm_archive_options;
 
+/* The eighth that max_open_files speaks of, at least 1. */
+uint32_t tm_archive_usual_open_files(void);
+
 typedef struct tm_archive tm_archive;
 
 #define TM_ARCHIVE_TENSOR_INCOMPLETE   0x1u     /* the file ends before the tensor does */
@@ -77,6 +80,8 @@ bool tm_archive_is_model_name(const char *name);
 
 /* "safetensors", "gguf v3" */
 const char *tm_archive_format_name(const tm_archive *archive);
+/* Who says where the data of that file lie, for people: "its header", or of a file of nothing but data "the model". */
+const char *tm_archive_declarer(const tm_archive *archive, uint64_t file_index);
 /* Whether the format has no names for tensors: one is called as its file is. */
 bool tm_archive_is_nameless(const tm_archive *archive);
 

@@ -18,14 +18,14 @@
 /* Several checkpoints may be open at once, and others need handles too. */
 #define SHARE_OF_HANDLES 8u
 
-static uint32_t usual_open_files(void) {
+uint32_t tm_archive_usual_open_files(void) {
   return (uint32_t)tm_min_u64(tm_max_u64(tm_file_handle_limit() / SHARE_OF_HANDLES, 1), UINT32_MAX);
 }
 
 static tm_archive_options fill_defaults(const tm_archive_options *options) {
   tm_archive_options filled = options == NULL ? (tm_archive_options){ 0 } : *options;
   if (filled.max_header_bytes == 0) filled.max_header_bytes = TM_ARCHIVE_DEFAULT_HEADER_BYTES;
-  if (filled.max_open_files == 0) filled.max_open_files = usual_open_files();
+  if (filled.max_open_files == 0) filled.max_open_files = tm_archive_usual_open_files();
   return filled;
 }
 
@@ -255,14 +255,16 @@ static void list_incomplete(const tm_archive *archive, uint64_t count, char *tex
 
 static tm_status fail_incomplete(const tm_archive *archive, uint64_t count, uint64_t declared_end, tm_error *error) {
   const tm_file *file = tm_archive_current_file(archive);
+  const uint64_t missing = declared_end - tm_file_size(file);
   char names[400];
   list_incomplete(archive, count, names, sizeof names);
   return tm_fail(error, TM_ERROR_CORRUPT,
-                 "%s: the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64 " (%" PRIu64
-                 " bytes are missing): %" PRIu64 " of %" PRIu64 " tensors are incomplete (%s). "
+                 "%s: the file ends at offset %" PRIu64 ", but %s declares data up to %" PRIu64 " (%" PRIu64
+                 " byte%s missing): %" PRIu64 " of %" PRIu64 " tensors %s incomplete (%s). "
                  "Was a download interrupted? Fetch the file again",
-                 tm_file_label(file), tm_file_size(file), declared_end, declared_end - tm_file_size(file), count,
-                 archive->tensor_count - archive->first_tensor, names);
+                 tm_file_label(file), tm_file_size(file), tm_archive_declarer(archive, archive->file_count - 1), declared_end, missing,
+                 missing == 1 ? " is" : "s are", count, archive->tensor_count - archive->first_tensor, count == 1 ? "is" : "are",
+                 names);
 }
 
 static tm_status flag_incomplete(tm_archive *archive, tm_error *error) {

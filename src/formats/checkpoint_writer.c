@@ -10,9 +10,11 @@
 #include "base/error.h"
 #include "base/folder.h"
 #include "base/pending_set.h"
+#include "base/shown_size.h"
 #include "base/thread.h"
 #include "formats/archive_builder.h"
 #include "formats/checkpoint_recovery.h"
+#include "formats/shard_name.h"
 #include "formats/standing_files.h"
 #include "formats/write_inputs.h"
 #include "formats/write_request.h"
@@ -145,6 +147,15 @@ static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
+/* A whole checkpoint under the name of a part would be taken for one of which the rest is missing. */
+static tm_status check_part_name(const tm_checkpoint_writer *writer, tm_error *error) {
+  tm_shard_name name;
+  if (is_set(writer) || !tm_shard_name_parse(writer->layout.files[0].name, &name) || name.count == 1) return TM_OK;
+  return tm_fail(error, TM_ERROR_ARGUMENT,
+                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without these numbers",
+                 writer->layout.files[0].name, name.number, name.count);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- planning ---- */
 
 static tm_status add_up(tm_checkpoint_writer *writer, tm_error *error) {
@@ -175,6 +186,7 @@ static tm_status plan(tm_checkpoint_writer *writer, const tm_write_request *requ
   TM_TRY(choose_folder(writer, error));
   TM_TRY(add_up(writer, error));
   TM_TRY(look_around(writer, error));
+  TM_TRY(check_part_name(writer, error));
   for (uint64_t i = 0; i < layout->file_count; i++) layout->files[i].was_there = layout->files[i].replaces;
   return check_files(writer, error);
 }
@@ -251,13 +263,20 @@ const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, 
   return index < writer->removal_count ? writer->removal_paths[index] : NULL;
 }
 
+bool tm_checkpoint_writer_replaces(const tm_checkpoint_writer *writer) {
+  bool replaces = writer->removal_count != 0;
+  for (uint64_t i = 0; i < writer->layout.file_count; i++) replaces = replaces || writer->layout.files[i].replaces;
+  return replaces;
+}
+
 /* -------------------------------------------------------------------------------------------------------- beginning ---- */
 
 static tm_status check_room(const tm_checkpoint_writer *writer, tm_error *error) {
   if (writer->file_bytes <= writer->free_bytes) return TM_OK;
   return tm_fail(error, TM_ERROR_IO,
-                 "%s: %" PRIu64 " bytes are to be written, but the file system has only %" PRIu64 " free; what is "
-                 "replaced goes last, and does not count", writer->layout.label, writer->file_bytes, writer->free_bytes);
+                 "%s: %s are to be written, but the file system has only %s free%s", writer->layout.label,
+                 tm_show_needed(writer->file_bytes).text, tm_show_available(writer->free_bytes).text,
+                 tm_checkpoint_writer_replaces(writer) ? "; what is replaced goes last, and does not count" : "");
 }
 
 /* What was not there when it was planned, and so told to nobody, is not replaced, and nothing goes for it. */

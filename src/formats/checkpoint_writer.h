@@ -70,6 +70,8 @@ tm_status tm_checkpoint_writer_create(tm_memory *memory, const tm_write_request 
 void      tm_checkpoint_writer_summarize(const tm_checkpoint_writer *writer, tm_write_summary *out_summary);
 /* false past the last; of a set the index is the last. */
 bool        tm_checkpoint_writer_file_at(const tm_checkpoint_writer *writer, uint64_t index, tm_write_file *out_file);
+/* Whether a file that is there is replaced or removed. */
+bool        tm_checkpoint_writer_replaces(const tm_checkpoint_writer *writer);
 /* Other files that go when the new ones are there, as paths; NULL past the last. */
 const char *tm_checkpoint_writer_removal_at(const tm_checkpoint_writer *writer, uint64_t index);
 /* What is lost or odd, as sentences; NULL past the last. */

@@ -68,8 +68,9 @@ static tm_status fail_overlap(const tm_layout *layout, const tm_archive_tensor *
 }
 
 static tm_status fail_gap(const tm_layout *layout, uint64_t begin, uint64_t end, tm_error *error) {
-  return tm_fail(error, TM_ERROR_CORRUPT, "%s: %" PRIu64 " bytes at offset %" PRIu64 " belong to no tensor; this format "
-                 "allows no gaps", layout->label, end - begin, begin);
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: %" PRIu64 " byte%s at offset %" PRIu64 " belong%s to no tensor; this "
+                 "format allows no gaps", layout->label, end - begin, end - begin == 1 ? "" : "s", begin,
+                 end - begin == 1 ? "s" : "");
 }
 
 static tm_status walk(const tm_layout *layout, const tm_archive_tensor *tensors, const extent *extents, uint64_t count,

@@ -42,8 +42,8 @@ static tm_status check_presence(const shard_set *set) {
     if (missing++ == 0) first = name;
   }
   if (missing == 0) return TM_OK;
-  return tm_fail(set->error, TM_ERROR_NOT_FOUND, "%s: %" PRIu64 " of its %" PRIu64 " files are missing, the first is \"%s\"",
-                 set->label, missing, set->index->shard_count, tm_show_name((tm_string){ first, strlen(first) }).text);
+  return tm_fail(set->error, TM_ERROR_NOT_FOUND, "%s: %" PRIu64 " of its %" PRIu64 " files %s missing, the first is \"%s\"",
+                 set->label, missing, set->index->shard_count, missing == 1 ? "is" : "are", tm_show_name((tm_string){ first, strlen(first) }).text);
 }
 
 static tm_status open_shard(const shard_set *set, uint32_t shard) {

@@ -16,7 +16,8 @@
 #define USUAL_INDEX "model.safetensors.index.json"
 #define INDEX_ENDING ".safetensors.index.json"
 #define SHARD_ENDING ".safetensors"
-#define MOST_OPEN_FILES 64u     /* unless the options say otherwise: shards beyond are opened anew for each read */
+/* Unless the options say otherwise, or the process may have few: shards beyond are opened anew for each read. */
+#define MOST_OPEN_FILES 64u
 
 typedef enum place { NOWHERE, IN_PLACE, ELSEWHERE } place;
 
@@ -201,8 +202,8 @@ static tm_status open_alone(const auditor *a, const char *path, tm_archive **out
                      "%s: is a file of the format %s, but the index names it as a part of a safetensors set", path, reader->name);
   if (status == TM_OK) status = reader->read(archive, file, error);
   else tm_file_close(file);
-  const uint32_t given = a->options->max_open_files;
-  if (status == TM_OK && a->audit->count >= (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
+  const uint64_t given = a->options->max_open_files, usual = tm_min_u64(MOST_OPEN_FILES, tm_archive_usual_open_files());
+  if (status == TM_OK && a->audit->count >= (given == 0 ? usual : given)) tm_archive_park(archive);
   if (status == TM_OK) *out_archive = archive;
   else tm_archive_close(archive);
   return status;

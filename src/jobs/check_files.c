@@ -63,9 +63,9 @@ static tm_status report_truncation(const opening *o, const tm_archive *archive, 
   row.has_counts = true;
   row.count = count;
   row.total = total;
-  (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but its header declares data up to %" PRIu64
+  (void)snprintf(row.message, sizeof row.message, "the file ends at offset %" PRIu64 ", but %s declares data up to %" PRIu64
                  ": %" PRIu64 " of %" PRIu64 " tensors incomplete, %" PRIu64 " intact; was a download interrupted?",
-                 file.bytes, declared_end(archive, index), count, total, total - count);
+                 file.bytes, tm_archive_declarer(archive, index), declared_end(archive, index), count, total, total - count);
   TM_TRY(add_row(o, &row));
   for (uint64_t i = 0; i < tm_archive_tensor_count(archive); i++) {
     const tm_archive_tensor *tensor = tm_archive_tensor_at(archive, i);
@@ -246,8 +246,8 @@ static tm_status try_open(const opening *o, const tm_archive_options *options, c
 /* As a part of the checkpoint that is counted next. */
 static tm_status add_part(const opening *o, const char *path) {
   tm_archive *archive = o->files->archives[o->files->archive_count - 1];
-  const uint32_t given = o->options->max_open_files;
-  if (o->files->archive_count > (given == 0 ? MOST_OPEN_FILES : given)) tm_archive_park(archive);
+  const uint64_t given = o->options->max_open_files, usual = tm_min_u64(MOST_OPEN_FILES, tm_archive_usual_open_files());
+  if (o->files->archive_count > (given == 0 ? usual : given)) tm_archive_park(archive);
   return add_source(o, archive, path);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "jobs/norm_figure.h"
 #include "tensor/format.h"
 #include "tensormorph/canonical_sum.h"
 
@@ -97,18 +98,9 @@ static const char *verdict_of(const tm_diff_result *result) {
 
 static double number_at(const uint64_t *words, uint32_t place) { return tm_sum_from_bits(words[place]); }
 
-/* Where squares have become infinite, or so small that f64 lost some of them, nothing can be said.  Of no square at all `largest`
-   tells, a difference, whether there was one. */
-static double root_of(double squares, double largest) {
-  const double smallest = 0x1p-960;
-  if (!isfinite(squares)) return NAN;
-  if (squares == 0) return largest == 0 || largest >= sqrt(smallest) ? 0 : NAN;
-  return squares < smallest ? NAN : sqrt(squares);
-}
-
 /* Of a vector with itself exactly 1. */
 static double cosine(double dot, double squares_a, double squares_b) {
-  if (!isfinite(dot) || !(root_of(squares_a, 0) > 0 && root_of(squares_b, 0) > 0)) return NAN;
+  if (!isfinite(dot) || !(tm_norm_figure(squares_a, 0) > 0 && tm_norm_figure(squares_b, 0) > 0)) return NAN;
   const double value = squares_a == squares_b ? dot / squares_a : dot / (sqrt(squares_a) * sqrt(squares_b));
   return isnan(value) ? value : fmin(1, fmax(-1, value));
 }
@@ -121,12 +113,12 @@ static void put_figures(const uint64_t *words, tm_cell *cells) {
   put_number(&cells[MAX_ABS], number_at(words, TM_COMPARISON_MAX_ABS));
   put_number(&cells[MAX_REL], number_at(words, TM_COMPARISON_MAX_REL));
   const double largest = number_at(words, TM_COMPARISON_MAX_ABS);
-  const double distance = largest == 0 ? 0 : squared == 0 ? NAN : root_of(squared, largest), norm = root_of(squares_a, largest);
+  const double distance = tm_distance_figure(squared, largest), norm = tm_norm_figure(squares_a, largest);
   put_number(&cells[REL_L2], distance == 0 ? 0 : distance / norm);
   put_number(&cells[COSINE], cosine(dot, squares_a, squares_b));
   put_number(&cells[DISTANCE], distance);
   put_number(&cells[NORM], norm);
-  put_number(&cells[OTHER_NORM], root_of(squares_b, largest));
+  put_number(&cells[OTHER_NORM], tm_norm_figure(squares_b, largest));
 }
 
 /* Of blocks that cannot be decoded nobody knows how many elements differ, only whether any does. */

@@ -16,6 +16,7 @@
 #define LONGEST_MESSAGE 1200u
 #define LONGEST_SHAPES  700u
 #define LONGEST_LIST 240u
+#define LONGEST_PASSED (LONGEST_LIST + 32u)
 
 /* One tensor while it is decided on. */
 typedef struct decision {
@@ -56,6 +57,19 @@ static bool is_decided(const decision *d) {
   return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE;
 }
 
+/* ", and left out of b, c": those besides this part that have the tensor, too. */
+static void name_passed_over(const decision *d, const tm_merge_part *copied, char *out_text, size_t capacity) {
+  const uint32_t *same_as = d->settings->same_as;
+  tm_merge_parts passed = { .count = 0 };
+  char names[LONGEST_LIST];
+  for (uint32_t i = 0; i < d->parts.count; i++) {
+    const tm_merge_part *part = &d->parts.items[i];
+    if (same_as[part->source] != same_as[copied->source]) passed.items[passed.count++] = *part;
+  }
+  tm_merge_parts_name(d->settings, &passed, true, names, sizeof names);
+  (void)snprintf(out_text, capacity, "%s%s", names[0] == '\0' ? "" : ", and left out of ", names);
+}
+
 /* Nothing but this part is left, as it is. */
 static void copy_part(decision *d, tm_merge_part part) {
   d->parts.items[0] = part;
@@ -78,19 +92,29 @@ static uint32_t first_source(const tm_merge_settings *settings, tm_string name, 
 }
 
 static tm_status copy_first(decision *d, const char *lacking) {
+  char passed[LONGEST_PASSED];
   uint32_t first = 0;
   while (d->parts.items[first].tensor == NULL) first++;
+  name_passed_over(d, &d->parts.items[first], passed, sizeof passed);
   copy_part(d, d->parts.items[first]);
-  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COPY, "not in %s; copied from %.60s", lacking,
-             source_name(d, &d->parts.items[0]));
+  return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COPY, "not in %s; copied from %.60s%s", lacking,
+             source_name(d, &d->parts.items[0]), passed);
 }
 
 /* Whoever has it has no weight. */
 static tm_status leave_out(decision *d) {
-  uint64_t index;
-  const uint32_t source = first_source(d->settings, d->item->name, &index);
-  return say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_SKIP, "only in %.60s, which takes no part; left out",
-             d->settings->names[source]);
+  tm_merge_parts having = { .count = 0 };
+  char names[LONGEST_LIST];
+  for (uint32_t i = 0; i < d->settings->source_count; i++) {
+    tm_merge_part part = { .source = i };
+    const tm_archive *archive = d->settings->sources[i].archive;
+    if (d->settings->same_as[i] != i || !tm_archive_find(archive, d->item->name.data, d->item->name.length, &part.index)) continue;
+    part.tensor = tm_archive_tensor_at(archive, part.index);
+    having.items[having.count++] = part;
+  }
+  tm_merge_parts_name(d->settings, &having, true, names, sizeof names);
+  return say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_SKIP, "only in %s, which %s no part; left out", names,
+             having.count == 1 ? "takes" : "take");
 }
 
 static tm_status use_available(decision *d, const char *lacking) {
@@ -241,10 +265,12 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
 }
 
 static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_merge_part *copied, const char *what) {
+  char passed[LONGEST_PASSED];
   switch (d->settings->other) {
     case TM_MERGE_OTHER_COPY:
+      name_passed_over(d, copied, passed, sizeof passed);
       copy_part(d, *copied);
-      return say(d, mismatch, TM_MERGE_ACTION_COPY, "%s; copied from %.60s", what, source_name(d, &d->parts.items[0]));
+      return say(d, mismatch, TM_MERGE_ACTION_COPY, "%s; copied from %.60s%s", what, source_name(d, &d->parts.items[0]), passed);
     case TM_MERGE_OTHER_SKIP: return say(d, mismatch, TM_MERGE_ACTION_SKIP, "%s; left out", what);
     default: return say(d, mismatch, TM_MERGE_ACTION_REFUSE, "%s", what);
   }
@@ -307,17 +333,19 @@ static tm_status decide_types(decision *d) {
 
 /* ---------------------------------------------------------------------------------------------------------- factors ---- */
 
-/* Those whose share of 1 is less than half of the grid that factors lie on. */
+/* Those whose share of 1 is less than half of the grid that factors lie on.  What else is said of the tensor stays. */
 static tm_status drop_weightless(decision *d) {
-  for (uint32_t i = d->parts.count; i-- > 0;) {
-    const tm_merge_part *part = &d->parts.items[i];
-    if (part->weight != 0) continue;
-    if (d->item->message == NULL)
-      TM_TRY(say(d, TM_MERGE_MISMATCH_NONE, TM_MERGE_ACTION_COMPUTE, "the weight of %.60s is too small beside the others to count",
-                 source_name(d, part)));
-    tm_merge_parts_drop(&d->parts, i);
-  }
-  return TM_OK;
+  tm_merge_parts dropped = { .count = 0 };
+  char names[LONGEST_LIST];
+  for (uint32_t i = 0; i < d->parts.count; i++)
+    if (d->parts.items[i].weight == 0) dropped.items[dropped.count++] = d->parts.items[i];
+  if (dropped.count == 0) return TM_OK;
+  for (uint32_t i = d->parts.count; i-- > 0;)
+    if (d->parts.items[i].weight == 0) tm_merge_parts_drop(&d->parts, i);
+  tm_merge_parts_name(d->settings, &dropped, true, names, sizeof names);
+  const char *before = d->item->message;
+  return say(d, (tm_merge_mismatch)d->item->mismatch, TM_MERGE_ACTION_COMPUTE, "%s%sthe weight of %s is too small beside the "
+             "others to count", before == NULL ? "" : before, before == NULL ? "" : "; ", names);
 }
 
 static tm_status find_linear_factors(decision *d) {

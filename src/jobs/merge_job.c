@@ -101,7 +101,7 @@ static void note_stream(void *context, const char *text) {
 
 static tm_status load_piece(void *context, const tm_work_stream_piece *piece, tm_work_stream_room *room, void **out_pointers,
                             tm_error *error) {
-  const merge_state *state = context;
+  merge_state *state = context;
   return tm_merge_lane_load(&state->lanes, piece, room, out_pointers, error);
 }
 

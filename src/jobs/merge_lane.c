@@ -18,7 +18,8 @@
 _Static_assert(TM_MERGE_MOST_SETTINGS * sizeof(uint64_t) <= SETTINGS_BYTES, "settings have room");
 _Static_assert(TM_COMPARISON_WORDS * sizeof(uint64_t) <= WORDS_BYTES && WORDS_BYTES % TM_BEST_ALIGNMENT == 0, "words have room");
 
-/* What lies in a lane's room: settings, words, then what files that are not mapped are read into, then blocks. */
+/* What lies in a lane's room: settings, words, then what files that are not mapped are read into, then blocks, or copies of what is
+   compared in another form. */
 typedef struct room_places {
   unsigned char *settings, *words, *next;
 } room_places;
@@ -27,6 +28,10 @@ static uint64_t padded(uint64_t bytes) { return (bytes + TM_BEST_ALIGNMENT - 1) 
 
 static const tm_archive *archive_of(const tm_merge_open *open, const tm_merge_input *input) {
   return open->settings->sources[input->source].archive;
+}
+
+static uint32_t format_of(const tm_merge_open *open, const tm_merge_input *input) {
+  return tm_archive_tensor_at(archive_of(open, input), input->tensor)->format;
 }
 
 static bool is_blocks(const tm_merge_open *open) { return tm_merge_computed_format(open->item) != open->item->format; }
@@ -42,7 +47,8 @@ static uint64_t room_bytes(const tm_merge_open *open, const tm_work_stream_piece
   for (uint32_t i = 0; i < piece->request.input_count; i++) {
     const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
     if (input != NULL && tm_archive_mapped(archive_of(open, input), input->tensor) == NULL)
-      bytes += padded(piece->request.operands[i].byte_count + lead_in_bytes(open, piece, i));
+      bytes += padded(tm_merge_bytes_of(format_of(open, input), elements) + lead_in_bytes(open, piece, i));
+    if (tm_merge_piece_copies(open, piece) != TM_FORMAT_NONE) bytes += padded(piece->request.operands[i].byte_count);
   }
   if (tm_merge_piece_computes(piece) && is_blocks(open)) bytes += padded(tm_merge_bytes_of(open->item->format, elements));
   return bytes;
@@ -53,62 +59,7 @@ static room_places places_in(void *memory) {
   return (room_places){ start, start + SETTINGS_BYTES, start + SETTINGS_BYTES + WORDS_BYTES };
 }
 
-/* ---------------------------------------------------------------------------------------------------------- loading ---- */
-
-/* Elements of a tile are numbered from the tensor's first one. */
-static void load_settings(const tm_merge_open *open, const tm_work_stream_piece *piece, void *settings) {
-  const double one = 1;
-  memcpy(settings, open->numbers, open->number_count * sizeof *open->numbers);
-  if (piece->begin >= open->item->common_count) memcpy(settings, &one, sizeof one);
-  else if (piece->request.op == TM_OP_DARE_SUM) memcpy(settings, &piece->begin, sizeof piece->begin);
-}
-
-/* Of a small tensor all of what is common is one piece. */
-static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
-  const tm_merge_item *item = open->item;
-  const tm_operand *operands = piece->request.operands;
-  const tm_merge_elements base = { operands[0].format, pointers[0] };
-  if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
-  for (uint32_t i = 1; i < item->input_count; i++) {
-    if (!(item->inputs[i].density < 1)) continue;
-    const tm_merge_elements model = { operands[i + 1].format, pointers[i + 1] };
-    const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
-                                                     tm_merge_trim_kept(item->common_count, item->inputs[i].density));
-    memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
-  }
-}
-
-tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
-                             void **out_pointers, tm_error *error) {
-  const tm_merge_open *open = piece->subject;
-  const uint64_t bytes = room_bytes(open, piece);
-  void *memory = tm_work_stream_room_take(room, bytes);
-  (void)lanes;
-  if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)bytes);
-  room_places places = places_in(memory);
-  for (uint32_t i = 0; i < piece->request.input_count; i++) {
-    const tm_operand *operand = &piece->request.operands[i];
-    const tm_merge_input *input = tm_merge_piece_input(open, piece, i);
-    out_pointers[i] = places.settings;
-    if (input == NULL) {
-      load_settings(open, piece, places.settings);
-      continue;
-    }
-    const tm_archive *archive = archive_of(open, input);
-    const char *mapped = tm_archive_mapped(archive, input->tensor);
-    const uint64_t offset = tm_merge_bytes_of(operand->format, piece->begin), before = lead_in_bytes(open, piece, i);
-    out_pointers[i] = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places.next + before;
-    if (mapped != NULL) continue;
-    const uint64_t read_bytes = before + operand->byte_count;
-    const tm_status status = tm_archive_read(archive, input->tensor, offset - before, places.next, read_bytes, error);
-    TM_TRY(tm_merge_name_tensor(open->item, status, error));
-    places.next += padded(read_bytes);
-  }
-  trim_small(open, piece, out_pointers, places.settings);
-  return TM_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------------- measuring ---- */
+/* ---------------------------------------------------------------------------------------------------------- running ---- */
 
 static tm_status run(tm_merge_lanes *lanes, const tm_request *request, void *const *pointers, uint64_t bytes, tm_error *error) {
   tm_run_outcome outcome;
@@ -141,6 +92,94 @@ typedef struct values {
   const void *data;
 } values;
 
+static tm_status convert(tm_merge_lanes *lanes, uint32_t op, values from, values to, uint64_t elements, tm_error *error) {
+  tm_request request;
+  begin_request(op, 1, &request);
+  TM_TRY(dense(from.format, elements, from.data, &request.operands[0], error));
+  TM_TRY(dense(to.format, elements, to.data, &request.operands[1], error));
+  void *const pointers[] = { (void *)(uintptr_t)from.data, (void *)(uintptr_t)to.data };
+  return run(lanes, &request, pointers, 0, error);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- loading ---- */
+
+/* Elements of a tile are numbered from the tensor's first one. */
+static void load_settings(const tm_merge_open *open, const tm_work_stream_piece *piece, void *settings) {
+  const double one = 1;
+  memcpy(settings, open->numbers, open->number_count * sizeof *open->numbers);
+  if (piece->begin >= open->item->common_count) memcpy(settings, &one, sizeof one);
+  else if (piece->request.op == TM_OP_DARE_SUM) memcpy(settings, &piece->begin, sizeof piece->begin);
+}
+
+/* Of a small tensor all of what is common is one piece. */
+static void trim_small(const tm_merge_open *open, const tm_work_stream_piece *piece, void *const *pointers, void *settings) {
+  const tm_merge_item *item = open->item;
+  const tm_operand *operands = piece->request.operands;
+  const tm_merge_elements base = { operands[0].format, pointers[0] };
+  if (piece->request.op != TM_OP_TIES_SUM || item->common_count > TM_MERGE_TRIM_SMALL) return;
+  for (uint32_t i = 1; i < item->input_count; i++) {
+    if (!(item->inputs[i].density < 1)) continue;
+    const tm_merge_elements model = { operands[i + 1].format, pointers[i + 1] };
+    const double threshold = tm_merge_trim_threshold(model, base, item->common_count,
+                                                     tm_merge_trim_kept(item->common_count, item->inputs[i].density));
+    memcpy((unsigned char *)settings + 2 * i * sizeof threshold, &threshold, sizeof threshold);
+  }
+}
+
+/* Where it is, or read into the room. */
+static tm_status find_input(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t index, room_places *places,
+                            void **out_data, tm_error *error) {
+  const tm_merge_input *input = tm_merge_piece_input(open, piece, index);
+  const tm_archive *archive = archive_of(open, input);
+  const char *mapped = tm_archive_mapped(archive, input->tensor);
+  const uint32_t format = format_of(open, input);
+  const uint64_t offset = tm_merge_bytes_of(format, piece->begin), before = lead_in_bytes(open, piece, index);
+  *out_data = mapped != NULL ? (void *)(uintptr_t)(mapped + offset) : places->next + before;
+  if (mapped != NULL) return TM_OK;
+  const uint64_t read_bytes = before + tm_merge_bytes_of(format, tm_merge_piece_elements(piece));
+  TM_TRY(tm_archive_read(archive, input->tensor, offset - before, places->next, read_bytes, error));
+  places->next += padded(read_bytes);
+  return TM_OK;
+}
+
+/* Into the room, in the form in which it is compared. */
+static tm_status copy_input(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, uint32_t index, room_places *places,
+                            void **pointer, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  const tm_operand *operand = &piece->request.operands[index];
+  const values from = { format_of(open, tm_merge_piece_input(open, piece, index)), *pointer };
+  const values to = { operand->format, places->next };
+  *pointer = places->next;
+  places->next += padded(operand->byte_count);
+  if (!open->is_scaled) return convert(lanes, TM_OP_CAST, from, to, operand->element_count, error);
+  tm_merge_arc_scale(from.format, from.data, operand->element_count, open->shifts[index], *pointer);
+  return TM_OK;
+}
+
+tm_status tm_merge_lane_load(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
+                             void **out_pointers, tm_error *error) {
+  const tm_merge_open *open = piece->subject;
+  const uint64_t bytes = room_bytes(open, piece);
+  void *memory = tm_work_stream_room_take(room, bytes);
+  if (memory == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tile of %llu bytes", (unsigned long long)bytes);
+  room_places places = places_in(memory);
+  for (uint32_t i = 0; i < piece->request.input_count; i++) {
+    out_pointers[i] = places.settings;
+    if (tm_merge_piece_input(open, piece, i) == NULL) {
+      load_settings(open, piece, places.settings);
+      continue;
+    }
+    tm_status status = find_input(open, piece, i, &places, &out_pointers[i], error);
+    if (status == TM_OK && tm_merge_piece_copies(open, piece) != TM_FORMAT_NONE)
+      status = copy_input(lanes, piece, i, &places, &out_pointers[i], error);
+    TM_TRY(tm_merge_name_tensor(open->item, status, error));
+  }
+  trim_small(open, piece, out_pointers, places.settings);
+  return TM_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- measuring ---- */
+
 /* Compares b with a, adding what comes of it to `words`, which the lock guards. */
 static tm_status compare(tm_merge_lanes *lanes, values a, values b, uint64_t elements, void *part, uint64_t *words,
                          tm_error *error) {
@@ -155,15 +194,6 @@ static tm_status compare(tm_merge_lanes *lanes, values a, values b, uint64_t ele
   tm_op_find(TM_OP_COMPARE_TENSORS)->combine_words(words, part);
   tm_mutex_unlock(&lanes->lock);
   return TM_OK;
-}
-
-static tm_status make_blocks(tm_merge_lanes *lanes, values from, values to, uint64_t elements, tm_error *error) {
-  tm_request request;
-  begin_request(TM_OP_QUANTIZE, 1, &request);
-  TM_TRY(dense(from.format, elements, from.data, &request.operands[0], error));
-  TM_TRY(dense(to.format, elements, to.data, &request.operands[1], error));
-  void *const pointers[] = { (void *)(uintptr_t)from.data, (void *)(uintptr_t)to.data };
-  return run(lanes, &request, pointers, 0, error);
 }
 
 /* The operand that is the leading checkpoint's; UINT32_MAX: it takes no part. */
@@ -378,7 +408,7 @@ static tm_status check_inputs(const tm_merge_open *open, const tm_work_stream_pi
 /* Which NaN it was tells in the scale of a block. */
 static tm_status make_blocks_anew(tm_merge_lanes *lanes, values computed, values blocks, uint64_t elements, tm_error *error) {
   unify(lanes, computed.format, elements, (void *)(uintptr_t)computed.data);
-  return make_blocks(lanes, computed, blocks, elements, error);
+  return convert(lanes, TM_OP_QUANTIZE, computed, blocks, elements, error);
 }
 
 /* What is written: the computed values, or blocks of them. */
@@ -395,7 +425,7 @@ static tm_status find_result(tm_merge_lanes *lanes, const tm_work_stream_piece *
   if (is_blocks(open)) {
     const uint64_t bytes = padded(tm_merge_bytes_of(open->item->format, elements));
     *out_result = (values){ open->item->format, places.settings + room_bytes(open, piece) - bytes };
-    TM_TRY(make_blocks(lanes, computed, *out_result, elements, error));
+    TM_TRY(convert(lanes, TM_OP_QUANTIZE, computed, *out_result, elements, error));
     TM_TRY(compare(lanes, computed, *out_result, elements, places.words, open->loss, error));
     if (has_nonfinite(places.words)) TM_TRY(make_blocks_anew(lanes, computed, *out_result, elements, error));
   }

@@ -17,8 +17,8 @@ typedef struct tm_merge_lanes {
   tm_content_hash hashes[TM_MERGE_MOST_SOURCES];
 } tm_merge_lanes;
 
-/* Inputs and settings of a piece: where they are, or in the room.   TM_ERROR_NO_MEMORY, as tm_archive_read */
-tm_status tm_merge_lane_load(const tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
+/* Inputs and settings of a piece: where they are, or in the room.   TM_ERROR_NO_MEMORY, as tm_archive_read, tm_runner_run */
+tm_status tm_merge_lane_load(tm_merge_lanes *lanes, const tm_work_stream_piece *piece, tm_work_stream_room *room,
                              void **out_pointers, tm_error *error);
 /* Of a computed piece: blocks are made, differences measured, inputs hashed, bytes written.   As tm_runner_run, and
    tm_checkpoint_writer_write */

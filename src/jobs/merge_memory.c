@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/merge_memory.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory_limit.h"
+#include "base/shown_size.h"
 #include "jobs/merge_row.h"
 #include "jobs/merge_tiles.h"
 
@@ -44,8 +44,9 @@ void tm_merge_plan_add_up_memory(tm_merge_plan *plan, uint64_t peak_bytes) {
   char text[200];
   plan->totals.memory_bytes = tm_max_u64(peak_bytes, used + fixed + tiles);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
-  (void)snprintf(text, sizeof text, "memory: the merge takes %" PRIu64 " bytes at least, and of the %" PRIu64
-                 " that are allowed only %" PRIu64 " are left", least, limit, limit - tm_min_u64(limit, used));
+  (void)snprintf(text, sizeof text, "memory: the merge takes %s at least, and of the %s that are allowed only %s are left",
+                 tm_show_needed(least).text, tm_show_available(limit).text,
+                 tm_show_available(limit - tm_min_u64(limit, used)).text);
   tm_merge_plan_add_problem(plan, text);
 }
 
@@ -66,6 +67,6 @@ static uint64_t guess_bytes(const tm_merge_settings *settings) {
 tm_status tm_merge_plan_fail_memory(const tm_memory *memory, const tm_merge_settings *settings, uint64_t used_bytes, tm_error *error) {
   const uint64_t guess = used_bytes + guess_bytes(settings) + tm_merge_fixed_bytes(settings);
   if (memory->limit_bytes == 0 || guess <= memory->limit_bytes) return tm_memory_name_limit(memory, TM_ERROR_NO_MEMORY, error);
-  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge, which takes about %" PRIu64 " bytes; %" PRIu64
-                 " bytes are allowed in all (--max-memory)", guess, memory->limit_bytes);
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge, which takes about %s; %s are allowed in all (--max-memory)",
+                 tm_show_needed(guess).text, tm_show_available(memory->limit_bytes).text);
 }

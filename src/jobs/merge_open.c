@@ -131,9 +131,22 @@ static void set_threshold(tm_merge_open *open, uint32_t bits) {
   open->numbers[2 * open->looked_at] = bits_of(tm_merge_trim_value(bits));
 }
 
+/* Only f64 has values whose squares it does not hold. */
+static bool needs_scaling(tm_merge_open *open) {
+  if (open->is_scaled || open->item->is_wide == 0) return false;
+  open->shifts[0] = tm_merge_arc_find_shift(word_sum(open, TM_COMPARISON_NORM_A));
+  open->shifts[1] = tm_merge_arc_find_shift(word_sum(open, TM_COMPARISON_NORM_B));
+  return open->shifts[0] != 0 || open->shifts[1] != 0;
+}
+
 static void end_pass(tm_merge_open *open) {
   switch (open->pass) {
     case TM_MERGE_PASS_ARC:
+      if (needs_scaling(open)) {
+        open->is_scaled = true;
+        begin_pass(open, TM_MERGE_PASS_ARC);
+        return;
+      }
       set_slerp(open);
       begin_pass(open, TM_MERGE_PASS_COMPUTE);
       return;
@@ -184,6 +197,11 @@ uint64_t tm_merge_piece_elements(const tm_work_stream_piece *piece) { return pie
 
 uint64_t tm_merge_piece_lead_in(const tm_merge_open *open, const tm_work_stream_piece *piece) {
   return piece->begin < open->item->common_count ? 0 : piece->begin % TM_MERGE_UNIT_ELEMENTS;
+}
+
+uint32_t tm_merge_piece_copies(const tm_merge_open *open, const tm_work_stream_piece *piece) {
+  if (piece->request.op != TM_OP_COMPARE_TENSORS) return TM_FORMAT_NONE;
+  return tm_merge_arc_format(open->settings, open->item, open->is_scaled);
 }
 
 bool tm_merge_piece_computes(const tm_work_stream_piece *piece) {
@@ -251,7 +269,13 @@ static tm_status set_input(const tm_merge_open *open, uint32_t input, uint64_t e
   const tm_archive *archive = open->settings->sources[wanted->source].archive;
   const uint32_t format = tm_archive_tensor_at(archive, wanted->tensor)->format;
   const char *mapped = tm_archive_mapped(archive, wanted->tensor);
-  TM_TRY(tm_operand_contiguous(format, 1, &elements, operand, error));
+  const uint32_t copied_as = tm_merge_piece_copies(open, piece);
+  TM_TRY(tm_operand_contiguous(copied_as == TM_FORMAT_NONE ? format : copied_as, 1, &elements, operand, error));
+  if (copied_as != TM_FORMAT_NONE) {
+    operand->alignment = TM_BEST_ALIGNMENT;
+    piece->bytes += tm_merge_bytes_of(format, elements);
+    return TM_OK;
+  }
   const uint64_t skipped_bytes = tm_merge_bytes_of(format, tm_merge_piece_lead_in(open, piece));
   const uint64_t offset = tm_merge_bytes_of(format, piece->begin);
   operand->alignment = mapped == NULL ? alignment_at(skipped_bytes) : tm_alignment_of(mapped + offset);

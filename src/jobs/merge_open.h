@@ -2,7 +2,8 @@
 /*
  * merge_open.h - a tensor that is being merged: passes over its elements, one after the other, each cut into pieces of a stream.
  *
- *     slerp   an arc pass (both tensors' lengths and angle), then the computing one
+ *     slerp   an arc pass (both tensors' lengths and angle), a second one where squares left the range (merge_arc.h), then the
+ *             computing one
  *     ties    for each trimmed model two passes over its differences (upper, then lower bits of the threshold), then the
  *             computing one; of small tensors only this (merge_trim.h)
  *     others  the computing pass
@@ -13,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "execute/work_stream.h"
+#include "jobs/merge_arc.h"
 #include "jobs/merge_plan.h"
 
 typedef enum tm_merge_pass {
@@ -38,6 +40,8 @@ typedef struct tm_merge_open {
   uint64_t                 change[TM_COMPARISON_WORDS];         /* without the leading model only what is not finite is counted */
   uint64_t                 loss[TM_COMPARISON_WORDS];
   uint64_t                 broken_count;        /* elements that are finite in the leading checkpoint, and not here */
+  bool                     is_scaled;           /* the arc pass is the second one */
+  tm_merge_arc_shift       shifts[2];           /* then, of both inputs */
   tm_merge_arc             arc;         /* of slerp, when weights_text is there */
   const char              *weights_text;        /* NULL: the plan's */
   char                     text[96];
@@ -65,6 +69,8 @@ uint64_t tm_merge_piece_elements(const tm_work_stream_piece *piece);
 uint64_t tm_merge_piece_lead_in(const tm_merge_open *open, const tm_work_stream_piece *piece);
 /* What input `input` of the operation is; NULL: its settings. */
 const tm_merge_input *tm_merge_piece_input(const tm_merge_open *open, const tm_work_stream_piece *piece, uint32_t input);
+/* The format that the inputs are copied into before they are compared; TM_FORMAT_NONE: they are used as they are. */
+uint32_t tm_merge_piece_copies(const tm_merge_open *open, const tm_work_stream_piece *piece);
 bool tm_merge_piece_computes(const tm_work_stream_piece *piece);
 
 #endif

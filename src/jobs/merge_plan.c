@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/growth.h"
+#include "base/shown_size.h"
 #include "base/text.h"
 #include "jobs/cancel_wish.h"
 #include "jobs/merge_memory.h"
@@ -83,18 +84,26 @@ static tm_status put_skipped_last(tm_merge_plan *plan, tm_error *error) {
   return TM_OK;
 }
 
-/* Models without a single name in common are not what anybody means to merge. */
+static bool have_common(const tm_merge_settings *settings, uint32_t source) {
+  const tm_archive *first = settings->sources[0].archive;
+  bool any = tm_archive_tensor_count(first) == 0 && tm_archive_tensor_count(settings->sources[source].archive) == 0;
+  for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
+    any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
+  return any;
+}
+
+/* Models without a single name in common are not what anybody means to merge, unless what is missing in one is to come from
+   another: so parts of a model are joined.  What has no tensors is no part. */
 static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
   const tm_merge_settings *settings = &plan->settings;
-  const tm_archive *first = settings->sources[0].archive;
+  const bool joins = settings->missing == TM_MERGE_MISSING_COPY || settings->missing == TM_MERGE_MISSING_AVAILABLE;
+  const uint64_t first_count = tm_archive_tensor_count(settings->sources[0].archive);
   for (uint32_t source = 1; source < settings->source_count; source++) {
-    bool any = tm_archive_tensor_count(first) == 0 && tm_archive_tensor_count(settings->sources[source].archive) == 0;
-    for (uint64_t i = 0; i < tm_archive_tensor_count(first) && !any; i++)
-      any = has_name(settings, source, tm_archive_tensor_at(first, i)->name);
-    if (any) continue;
-    return tm_fail(error, TM_ERROR_ARGUMENT,
-                   "%.150s and %.150s have no tensor of the same name: are they of one architecture, with the "
-                   "same names?", settings->sources[0].path, settings->sources[source].path);
+    const bool are_parts = first_count != 0 && tm_archive_tensor_count(settings->sources[source].archive) != 0;
+    if ((joins && are_parts) || have_common(settings, source)) continue;
+    return tm_fail(error, TM_ERROR_ARGUMENT, "%.150s and %.150s have no tensor of the same name%s", settings->sources[0].path,
+                   settings->sources[source].path, !are_parts ? "; one of them has no tensors" :
+                   ": are they of one architecture, with the same names? Parts of a model are joined with: --missing copy");
   }
   return TM_OK;
 }
@@ -161,8 +170,9 @@ static void tell_refused(tm_merge_plan *plan, tm_merge_mismatch mismatch) {
 static void tell_disk(tm_merge_plan *plan) {
   char text[200];
   if (plan->totals.file_bytes <= plan->totals.free_bytes) return;
-  (void)snprintf(text, sizeof text, "disk: %" PRIu64 " bytes are to be written, and %" PRIu64
-                 " are free; what is replaced goes last", plan->totals.file_bytes, plan->totals.free_bytes);
+  (void)snprintf(text, sizeof text, "disk: %s are to be written, and %s are free%s", tm_show_needed(plan->totals.file_bytes).text,
+                 tm_show_available(plan->totals.free_bytes).text,
+                 tm_checkpoint_writer_replaces(plan->writer) ? "; what is replaced goes last" : "");
   tm_merge_plan_add_problem(plan, text);
 }
 

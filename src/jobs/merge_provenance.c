@@ -175,6 +175,10 @@ void tm_merge_provenance_print(const tm_merge_settings *settings, const tm_conte
   add_text(&p, "missing", missing_words[settings->missing]);
   add_text(&p, "rows", rows_words[settings->rows]);
   add_text(&p, "other", other_words[settings->other]);
+  if (settings->shard_bytes != 0) {
+    add_key(&p, "shard_size");
+    tm_byte_buffer_add_decimal(p.buffer, settings->shard_bytes);
+  }
   add_rules(&p);
   tm_byte_buffer_add(buffer, "}", 1);
 }

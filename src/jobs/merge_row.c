@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/byte_buffer.h"
+#include "jobs/norm_figure.h"
 #include "tensormorph/canonical_sum.h"
 
 enum { NAME, ACTION, DTYPE, SHAPE, BYTES, MODELS, WEIGHTS, MISMATCH, MESSAGE };
@@ -141,8 +142,14 @@ static double word_number(const uint64_t *words, uint32_t index) {
   return number;
 }
 
-/* 0 / 0 is no change. */
-static double ratio(double part, double whole) { return part == 0 ? 0 : part / whole; }
+/* The distance, and what it is of the norm of what was there before; 0 / 0 is no change. */
+static double find_distance(const uint64_t *words, double *out_share) {
+  const double largest = word_number(words, TM_COMPARISON_MAX_ABS);
+  const double distance = tm_distance_figure(tm_sum_read(words + TM_COMPARISON_SUM_SQUARED), largest);
+  const double norm = tm_norm_figure(tm_sum_read(words + TM_COMPARISON_NORM_A), largest);
+  *out_share = distance == 0 ? 0 : distance / norm;
+  return distance;
+}
 
 tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t index, const tm_merge_outcome *outcome, tm_cell *out_cells) {
   tm_merge_item *item = &plan->items[index];
@@ -151,14 +158,15 @@ tm_status tm_merge_job_row_fill(tm_merge_plan *plan, uint64_t index, const tm_me
   for (uint32_t i = CHANGE_MAX; i <= ERROR_REL; i++) out_cells[i] = (tm_cell){ .type = TM_COLUMN_NUMBER };
   out_cells[NONFINITE] = (tm_cell){ .type = TM_COLUMN_COUNT, .defined = outcome->change != NULL, .count = outcome->broken_count };
   if (outcome->weights_text != NULL) put_text(&out_cells[WEIGHTS], outcome->weights_text, strlen(outcome->weights_text));
+  double share = 0;
   if (outcome->change != NULL) {
-    const double distance = sqrt(tm_sum_read(outcome->change + TM_COMPARISON_SUM_SQUARED));
     put_number(&out_cells[CHANGE_MAX], word_number(outcome->change, TM_COMPARISON_MAX_ABS));
-    put_number(&out_cells[CHANGE_L2], distance);
-    put_number(&out_cells[CHANGE_REL], ratio(distance, sqrt(tm_sum_read(outcome->change + TM_COMPARISON_NORM_A))));
+    put_number(&out_cells[CHANGE_L2], find_distance(outcome->change, &share));
+    put_number(&out_cells[CHANGE_REL], share);
   }
-  if (outcome->loss != NULL)
-    put_number(&out_cells[ERROR_REL], ratio(sqrt(tm_sum_read(outcome->loss + TM_COMPARISON_SUM_SQUARED)),
-                                            sqrt(tm_sum_read(outcome->loss + TM_COMPARISON_NORM_A))));
+  if (outcome->loss != NULL) {
+    (void)find_distance(outcome->loss, &share);
+    put_number(&out_cells[ERROR_REL], share);
+  }
   return TM_OK;
 }

@@ -54,9 +54,11 @@ static tm_status fail_rule(const tm_merge_rule *rule, const char *what, tm_error
 static tm_status check_format(const tm_merge_rule *rule, tm_error *error) {
   const tm_format_info *info = tm_format_find(rule->format);
   if (rule->format == TM_FORMAT_NONE) return TM_OK;
-  if (info == NULL || !info->has_arithmetic || (info->kind != TM_KIND_FLOAT && info->kind != TM_KIND_BLOCK))
-    return fail_rule(rule, "results can be of any float format, or a block format that this version can write", error);
-  return TM_OK;
+  char what[160];
+  if (info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK)) return TM_OK;
+  (void)snprintf(what, sizeof what, "a dtype of %s; results can be of any float format, or a block format that this version can write",
+                 info == NULL ? "no known format" : info->name);
+  return fail_rule(rule, what, error);
 }
 
 static tm_status check_value(const tm_merge_rule *rule, tm_error *error) {

@@ -2,6 +2,7 @@
 #include "jobs/merge_tiles.h"
 
 #include "base/checked.h"
+#include "jobs/merge_arc.h"
 #include "jobs/merge_trim.h"
 #include "tensor/format.h"
 
@@ -38,6 +39,7 @@ uint64_t tm_merge_unit_bytes(const tm_merge_settings *settings, const tm_merge_i
   if (tm_merge_computed_format(item) != item->format) bytes += tm_merge_bytes_of(item->format, elements);
   for (uint32_t i = 0; i < item->input_count; i++)
     bytes += unmapped_bytes(settings, &item->inputs[i], elements) + TM_BEST_ALIGNMENT;
+  if (item->method == TM_MERGE_SLERP) bytes += tm_merge_arc_bytes(settings, item, elements);
   if (item->rest != NULL) rest = unmapped_bytes(settings, item->rest, elements);
   return bytes + rest;
 }

@@ -327,6 +327,23 @@ class Check(harness.CommandTest):
         path.write_bytes(bytes([1 << 3, 8]) + field(7, graph) + field(8, bytes([2 << 3, 17])))
         return path
 
+    def test_a_set_needs_few_handles(self):
+        one = ("F32", (1,), floats([1]))
+        names = [f"m-{i:05}-of-00060.safetensors" for i in range(1, 61)]
+        for i, name in enumerate(names):
+            self.safetensors(name, {f"t{i}": one})
+        index = self.folder / "m.safetensors.index.json"
+        limited = f'ulimit -n 24; exec "{harness.COMMAND}" check "$@"'
+        for is_set in (True, False):
+            if is_set:
+                index.write_text(json.dumps({"weight_map": {f"t{i}": name for i, name in enumerate(names)}}))
+            else:
+                index.unlink()
+            done = subprocess.run(["sh", "-c", limited, "sh", *names], cwd=self.folder, env=self.environment(), capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0 if is_set else 1, ""), done.stdout)
+            self.assertIn("60 tensors", done.stdout)
+
     def test_values_of_a_model_without_its_data_file_are_examined(self):
         (self.folder / "here.bin").write_bytes(floats([math.inf, 1]))
         path = self.onnx("m.onnx", {"a": [1, math.nan], "b": "gone.bin", "c": "here.bin", "d": "lost.bin"})

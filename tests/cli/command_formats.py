@@ -60,6 +60,27 @@ class Formats(harness.CommandTest):
         self.assertIn("/model/decoder/If_output_0:then_branch:/model/decoder/Constant_2_output_0", names)
         self.assertEqual(len(names), len(set(names)))
 
+    def test_rows_and_totals_say_the_same_of_types_without_a_format(self):
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+        graph = b"".join(field(5, bytes([1 << 3, count, 2 << 3, kind]) + field(8, name) + field(9, data))
+                         for name, count, kind, data in ((b"odd", 3, 22, b"\x21\x03"), (b"even", 4, 22, b"\x21\x43"),
+                                                         (b"c", 1, 15, bytes(16)), (b"none", 2, 99, b""), (b"some", 2, 99, b"ab")))
+        (self.folder / "m.onnx").write_bytes(bytes([1 << 3, 8]) + field(7, graph))
+        self.safetensors("x.safetensors", {"x": ("X9", (3,), b"abc")})
+        (self.folder / "t.npy").write_bytes(npy("<M8[s]", (2,), bytes(16)))
+        (self.folder / "g.gguf").write_bytes(gguf("w", 4, [], bytes(16)).replace(struct.pack("<IQI", 1, 4, 0), struct.pack("<IQI", 1, 4, 99)))
+        for name, sizes in (("m.onnx", {"odd": 2, "even": 2, "c": 16, "none": None, "some": 2}), ("x.safetensors", {"x": 3}),
+                            ("t.npy", {"t": 16}), ("g.gguf", {"w": None})):
+            document = self.json_of("inspect", name)
+            self.assertEqual({row["name"]: row["bytes"] for row in document["tensors"]}, sizes)
+            for total in document["totals"]:
+                rows = [row for row in document["tensors"] if row["dtype"] == total["dtype"]]
+                sizes_of = [row["bytes"] for row in rows]
+                self.assertEqual((len(rows), None if None in sizes_of else sum(sizes_of)), (total["tensors"], total["bytes"]))
+            for row in document["tensors"]:
+                self.assertEqual(row["state"] == "unknown type", row["bytes"] is None, row)
+
     def test_npy(self):
         data = struct.pack(">6h", 1, 2, 3, 4, 5, 6)
         (self.folder / "big.npy").write_bytes(npy(">i2", (2, 3), data))
@@ -91,7 +112,7 @@ class Formats(harness.CommandTest):
             self.assertEqual([(row["name"], row["shape"]) for row in document["tensors"]],
                              [(row["name"], row["shape"]) for row in documents[0]["tensors"]])
         states = {row["name"]: row["state"] for row in documents[1]["tensors"]}
-        self.assertEqual((states["q6_k"], states["iq2_xxs"]), ("whole", "unknown type"))
+        self.assertEqual((states["q6_k"], states["iq2_xxs"]), ("whole", "not decoded"))
 
     def test_a_split_model(self):
         for i in range(3):

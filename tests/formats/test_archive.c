@@ -229,7 +229,7 @@ static void a_shard_of_a_broken_set_opens_alone(void **state) {
   expect_alone(&folder, "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"x\":\"gone.safetensors\"}}",
                "is a part of a set, but was opened alone: ");
   expect_alone(&folder, "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"x\":\"gone.safetensors\"}}",
-               "1 of its 2 files are missing, the first is \"gone.safetensors\"");
+               "1 of its 2 files is missing, the first is \"gone.safetensors\"");
   expect_alone(&folder, "{\"weight_map\":{\"c\":\"m-1.safetensors\",\"d\":\"m-2.safetensors\"}}", "\"c\" should be in");
   expect_alone(&folder, "{\"weight_map\":{", "whether this file is a part of a set is not known: ");
   expect_alone(&folder, "version https://git-lfs.github.com/spec/v1\n", "whether this file is a part of a set is not known: ");
@@ -294,7 +294,7 @@ static void broken_sets(void **state) {
   (void)state;
   static const struct { const char *index; tm_status status; const char *text; } cases[] = {
     { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\"}}", TM_OK, NULL },
-    { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"gone.safetensors\"}}", TM_ERROR_NOT_FOUND, "1 of its 2 files are missing" },
+    { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"gone.safetensors\"}}", TM_ERROR_NOT_FOUND, "1 of its 2 files is missing" },
     { "{\"weight_map\":{\"a\":\"m-1.safetensors\"}}", TM_ERROR_CORRUPT, "\"b\" of" },
     { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"d\":\"m-1.safetensors\"}}", TM_ERROR_CORRUPT, "\"d\" should be in" },
     { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\",\"c\":\"m-1.safetensors\",\"d\":\"m-2.safetensors\"}}",

@@ -574,6 +574,19 @@ static void an_output_that_is_an_input_is_refused(void **state) {
   assert_int_equal(model_content(&memory, path_of("set.safetensors.index.json", path), &error), 1);
 }
 
+static void a_whole_checkpoint_is_no_part_by_its_name(void **state) {
+  (void)state;
+  char path[1024];
+  static const char *const parts[] = { "m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors" };
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of(parts[i], path), 0, 1, &error), TM_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.text, "by its name part"));
+  }
+  assert_int_equal(count_entries(files.folder, ""), 0);
+  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of("m-00001-of-00001.safetensors", path), 0, 1, &error), TM_OK);
+  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of(parts[0], path), SHARDS_OF_TWO, 1, &error), TM_OK);
+}
+
 /* It came between the plan and the beginning. */
 static void an_input_is_looked_for_again(void **state) {
   (void)state;
@@ -738,6 +751,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(a_folder_that_may_not_be_written_to, set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_link_is_followed_and_stays, set_up, tear_down),
     cmocka_unit_test_setup_teardown(an_output_that_is_an_input_is_refused, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_whole_checkpoint_is_no_part_by_its_name, set_up, tear_down),
     cmocka_unit_test_setup_teardown(an_input_is_looked_for_again, set_up, tear_down),
     cmocka_unit_test_setup_teardown(pieces_are_held_against_each_other, set_up, tear_down),
     cmocka_unit_test_setup_teardown(given_up_or_cancelled_nothing_is_left, set_up, tear_down),
