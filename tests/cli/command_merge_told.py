@@ -210,8 +210,11 @@ class MergeTold(harness.CommandTest):
             self.model("b.safetensors", w=(right, b))
             dot, squares = sum(x * y for x, y in zip(a, b)), [sum(x * x for x in side) for side in (a, b)]
             angle = math.acos(dot / (math.sqrt(squares[0]) * math.sqrt(squares[1])))
-            for words in ([], ["--max-memory", "8M"]):
+            written = set()
+            for words in ([], ["--max-memory", "8M"], ["--device", "reference"], ["--threads", "1"]):
                 self.assertAlmostEqual(self.slerp(*words)["rows"][0]["angle"], angle, delta=1e-15)
+                written.add((self.folder / "out.safetensors").read_bytes())
+            self.assertEqual(len(written), 1)
 
     def test_defaults_are_those_that_are_told(self):
         self.model("e.safetensors", x=[0] * 8)
