@@ -193,7 +193,9 @@ class MergeTold(harness.CommandTest):
         for size in (1e200, 1e-200, 1e-310):
             self.model("a.safetensors", w=("F64", [size, size]), z=("F64", [0, 0]))
             self.model("b.safetensors", w=("F64", [size, -size]), z=("F64", [size, 0]))
-            row = self.slerp()["rows"][0]
+            document = self.slerp()
+            row = document["rows"][0]
+            self.assertEqual(document["bytes"], document["plan"]["read_bytes"])
             self.assertAlmostEqual(row["angle"], math.pi / 2, delta=1e-15)
             self.assertAlmostEqual(self.values()["w"][0] / size, math.sqrt(2), delta=1e-12)
             self.assertEqual(self.values()["z"], [size / 2, 0])
