@@ -207,7 +207,7 @@ class MergeTold(harness.CommandTest):
         count = 40000
         for left, right in (("F16", "F16"), ("BF16", "BF16"), ("F16", "F32"), ("F16", "F64")):
             draw = random.Random(3)
-            a, b = ([draw.randrange(-100, 100) for _ in range(count)] for _ in range(2))
+            a, b = ([draw.choice((-1, 1)) * draw.randrange(128, 256) << draw.randrange(4) for _ in range(count)] for _ in range(2))
             self.model("a.safetensors", w=(left, a))
             self.model("b.safetensors", w=(right, b))
             dot, squares = sum(x * y for x, y in zip(a, b)), [sum(x * x for x in side) for side in (a, b)]
