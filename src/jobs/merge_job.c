@@ -75,13 +75,19 @@ static tm_status next_piece(void *context, tm_work_stream_piece *out_piece, tm_e
   return tm_merge_name_tensor(open->item, tm_merge_open_next(open, units, out_piece, error), error);
 }
 
+/* Which nobody knew of when all that is to be read was added up. */
+static bool is_second_look(const tm_work_stream_piece *piece) {
+  const tm_merge_open *open = piece->subject;
+  return open->is_scaled && !tm_merge_piece_computes(piece);
+}
+
 static tm_status piece_done(void *context, const tm_work_stream_piece *piece, const void *result, const tm_run_outcome *outcome,
                             tm_error *error) {
   merge_state *state = context;
   (void)error;
   tm_job_count_use(state->lanes.job, outcome, piece->bytes);
   tm_job_count_piece(state->lanes.job, outcome, ((const tm_merge_open *)piece->subject)->item->name);
-  tm_job_advance(state->lanes.job, piece->bytes, 0);
+  tm_job_advance(state->lanes.job, is_second_look(piece) ? 0 : piece->bytes, 0);
   tm_merge_open_done(piece->subject, piece, result);
   return TM_OK;
 }

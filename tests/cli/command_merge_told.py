@@ -193,7 +193,9 @@ class MergeTold(harness.CommandTest):
         for size in (1e200, 1e-200, 1e-310):
             self.model("a.safetensors", w=("F64", [size, size]), z=("F64", [0, 0]))
             self.model("b.safetensors", w=("F64", [size, -size]), z=("F64", [size, 0]))
-            row = self.slerp()["rows"][0]
+            document = self.slerp()
+            row = document["rows"][0]
+            self.assertEqual(document["bytes"], document["plan"]["read_bytes"])
             self.assertAlmostEqual(row["angle"], math.pi / 2, delta=1e-15)
             self.assertAlmostEqual(self.values()["w"][0] / size, math.sqrt(2), delta=1e-12)
             self.assertEqual(self.values()["z"], [size / 2, 0])
@@ -205,13 +207,16 @@ class MergeTold(harness.CommandTest):
         count = 40000
         for left, right in (("F16", "F16"), ("BF16", "BF16"), ("F16", "F32"), ("F16", "F64")):
             draw = random.Random(3)
-            a, b = ([draw.randrange(-100, 100) for _ in range(count)] for _ in range(2))
+            a, b = ([draw.choice((-1, 1)) * draw.randrange(128, 256) << draw.randrange(4) for _ in range(count)] for _ in range(2))
             self.model("a.safetensors", w=(left, a))
             self.model("b.safetensors", w=(right, b))
             dot, squares = sum(x * y for x, y in zip(a, b)), [sum(x * x for x in side) for side in (a, b)]
             angle = math.acos(dot / (math.sqrt(squares[0]) * math.sqrt(squares[1])))
-            for words in ([], ["--max-memory", "8M"]):
+            written = set()
+            for words in ([], ["--max-memory", "8M"], ["--device", "reference"], ["--threads", "1"]):
                 self.assertAlmostEqual(self.slerp(*words)["rows"][0]["angle"], angle, delta=1e-15)
+                written.add((self.folder / "out.safetensors").read_bytes())
+            self.assertEqual(len(written), 1)
 
     def test_defaults_are_those_that_are_told(self):
         self.model("e.safetensors", x=[0] * 8)

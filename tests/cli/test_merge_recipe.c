@@ -35,7 +35,7 @@ static void everything_is_read(void **state) {
   tm_merge_request_init(&request);
   const tm_status status = parse(&request,
                                  "# what, from what\nmethod: ties\nbase: base.gguf\n" HEAD
-                                 "output: out/o.gguf\nscale: 0.5\ndensity: [0.25, null]\nnormalize: no\nmissing: copy\n"
+                                 "output: out/o.safetensors\nscale: 0.5\ndensity: [0.25, null]\nnormalize: no\nmissing: copy\n"
                                  "rows: longest\n"
                                  "other: skip\nshard_size: 5GB\ntensors:\n"
                                  "  - {match: 'l.*', weight: {a: 1, other: -2}, dtype: bf16}\n  - {match: '*:b', scale: 3}\n",
@@ -43,7 +43,7 @@ static void everything_is_read(void **state) {
   if (status != TM_OK) fail_msg("%s", error.text);
   assert_int_equal(request.method, TM_MERGE_TIES);
   assert_string_equal(request.base, "dir/base.gguf");
-  assert_string_equal(request.output, "dir/out/o.gguf");
+  assert_string_equal(request.output, "dir/out/o.safetensors");
   assert_int_equal(request.model_count, 2);
   assert_string_equal(request.models[0].path, "dir/a.safetensors");
   assert_string_equal(request.models[1].path, "/x/b.gguf");
@@ -116,7 +116,7 @@ static void operands_take_the_place_of_models(void **state) {
   assert_string_equal(rule_text(&request.usual, 0, text), "1 - 0 3");
   assert_string_equal(rule_text(&request.usual, 1, text), "1 - 1 4");
   assert_int_equal(parse(&request, "models: [a]\n", &error), TM_ERROR_ARGUMENT);
-  assert_non_null(strstr(error.text, "r.yaml:1:9: models: 1 models, but the command line names 2"));
+  assert_non_null(strstr(error.text, "r.yaml:1:9: models: 1 model, but the command line names 2"));
   tm_merge_request_deinit(&request);
 }
 

@@ -111,7 +111,8 @@ static void data_that_is_not_there(void **state) {
                  "the data of tensor \"w\" are in \"gone.bin\", which is missing");
   expect_refused(write_external(&files, "a.onnx", NULL, "0", "16"), TM_ERROR_CORRUPT, "does not say in which file");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "0", "15"), TM_ERROR_CORRUPT, "need 16 bytes, its external data have 15");
-  expect_refused(write_external(&files, "a.onnx", "w.bin", "49", "16"), TM_ERROR_CORRUPT, "but the model declares data up to 65 (1 byte is missing): 1 of 1 tensors is incomplete");
+  expect_refused(write_external(&files, "a.onnx", "w.bin", "49", "16"), TM_ERROR_CORRUPT,
+                 "but the model declares data up to 65 (1 byte is missing): 1 of 1 tensors is incomplete");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "1000", NULL), TM_ERROR_CORRUPT, "w.bin: the file ends at offset 64");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "18446744073709551615", NULL), TM_ERROR_CORRUPT, "beyond any file");
   expect_refused(write_external(&files, "a.onnx", "w.bin", "18446744073709551616", NULL), TM_ERROR_CORRUPT, "a number is expected");

@@ -349,7 +349,9 @@ def check_sets(folder):
     parts = {}
     for path in sorted(folder.glob("set-*.safetensors")):
         tensors, own = files.read_safetensors(path)
-        assert own == metadata, "every shard says how it was made"
+        record = json.loads(own["tensormorph.merge"])
+        assert record.pop("shard_size") == 6000, record
+        assert record == json.loads(metadata["tensormorph.merge"]) and own.keys() == metadata.keys(), "every shard says how it was made"
         parts.update(tensors)
     assert parts == single
     again, _ = files.merged(RUNNER, "linear", folder / "again.safetensors", [folder / "set.safetensors.index.json", a], sets=["w:1:0"])
