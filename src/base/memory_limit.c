@@ -11,5 +11,5 @@ tm_status tm_memory_name_limit(const tm_memory *memory, tm_status status, tm_err
   char text[sizeof error->text];
   if (status != TM_ERROR_NO_MEMORY || error == NULL || memory->limit_bytes == 0) return status;
   (void)snprintf(text, sizeof text, "%s", error->text);
-  return tm_fail(error, status, "%.800s; %" PRIu64 " bytes are allowed in all (--max-memory)", text, memory->limit_bytes);
+  return tm_fail(error, status, "%.800s; %" PRIu64 " bytes are allowed in all (max_memory_bytes)", text, memory->limit_bytes);
 }

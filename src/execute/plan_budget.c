@@ -134,7 +134,7 @@ static tm_status fail_unfit(const fitter *f, tm_error *error) {
   tm_graph_problem_name_memory(problem, f->least_memory, where, sizeof where);
   return tm_fail(error, TM_ERROR_LIMIT,
                  "no plan keeps to the memory that is allowed: the nearest one takes %llu bytes of %s, and %llu are allowed in any "
-                 "one memory; allow more%s%s",
+                 "one memory; allow more (max_memory_bytes)%s%s",
                  (unsigned long long)f->least_bytes, where, (unsigned long long)f->plan->policy.most_bytes,
                  device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
 }

@@ -67,5 +67,5 @@ tm_status tm_merge_plan_fail_memory(const tm_memory *memory, const tm_merge_sett
   const uint64_t guess = used_bytes + guess_bytes(settings) + tm_merge_fixed_bytes(settings);
   if (memory->limit_bytes == 0 || guess <= memory->limit_bytes) return tm_memory_name_limit(memory, TM_ERROR_NO_MEMORY, error);
   return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge, which takes about %" PRIu64 " bytes; %" PRIu64
-                 " bytes are allowed in all (--max-memory)", guess, memory->limit_bytes);
+                 " bytes are allowed in all (max_memory_bytes)", guess, memory->limit_bytes);
 }

@@ -82,7 +82,7 @@ static void only_want_of_memory_names_the_limit(void **state) {
   assert_string_equal(error.text, "no memory for this");
   assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, NULL), TM_ERROR_NO_MEMORY);
   assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, &error), TM_ERROR_NO_MEMORY);
-  assert_string_equal(error.text, "no memory for this; 5000 bytes are allowed in all (--max-memory)");
+  assert_string_equal(error.text, "no memory for this; 5000 bytes are allowed in all (max_memory_bytes)");
 }
 
 static void the_limit_holds_to_the_byte(void **state) {
