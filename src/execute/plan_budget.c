@@ -145,7 +145,8 @@ static tm_status search(fitter *f, tm_error *error) {
   const tm_status status = fit(f, limit, error);
   if (status != TM_ERROR_LIMIT) return status;
   f->least_bytes = UINT64_MAX;
-  f->tries_left = (uint32_t)tm_max_u64(LEAST_STEPS, tm_min_u64(MOST_STEPS, STEPS_WORK / (f->plan->graph->node_count + UINT64_C(1))));
+  const uint64_t affordable = STEPS_WORK / (f->plan->graph->node_count + UINT64_C(1));
+  f->tries_left = (uint32_t)tm_max_u64(LEAST_STEPS, tm_min_u64(MOST_STEPS, affordable));
   const tm_status found = descend(f, limit, error);
   return found == TM_ERROR_LIMIT && f->least_bytes != UINT64_MAX ? fail_unfit(f, error) : found;
 }
