@@ -80,9 +80,10 @@ static void begin_json(const merge_run *merge, const char *verdict, tm_json_writ
 /* What there is to say where there is no plan. */
 static void print_trouble_json(const merge_run *merge) {
   tm_json_writer json;
+  char text[2048];
   begin_json(merge, "trouble", &json);
   tm_json_bool(&json, "complete", false);
-  tm_json_text(&json, "error", merge->error.text);
+  tm_json_text(&json, "error", tm_in_flags(merge->error.text, text, sizeof text));
   tm_json_end_object(&json);
   tm_json_finish(&json);
   tm_output_flush(merge->invocation->output);

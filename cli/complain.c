@@ -17,8 +17,29 @@ tm_status tm_refuse(tm_error *error, tm_status status, const char *format, ...) 
   return status;
 }
 
+/* The library speaks to applications, of its options; here they are flags. */
+const char *tm_in_flags(const char *text, char *out, uint64_t capacity) {
+  static const struct {
+    const char *option, *flag;
+  } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" } };
+  uint64_t used = 0;
+  while (*text != '\0' && used + 1 < capacity) {
+    uint32_t row = 0;
+    while (row < sizeof rows / sizeof *rows && strncmp(text, rows[row].option, strlen(rows[row].option)) != 0) row++;
+    if (row == sizeof rows / sizeof *rows) {
+      out[used++] = *text++;
+      continue;
+    }
+    used += (uint64_t)snprintf(out + used, capacity - used, "%s", rows[row].flag);
+    text += strlen(rows[row].option);
+  }
+  out[used < capacity ? used : capacity - 1] = '\0';
+  return out;
+}
+
 static void print_line(const char *text) {
-  char escaped[4096];
+  char escaped[4096], flags[2048];
+  text = tm_in_flags(text, flags, sizeof flags);
   tm_printable_clean(text, strlen(text), escaped, sizeof escaped);
   fprintf(stderr, "tensormorph: %s\n", escaped);
 }

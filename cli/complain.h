@@ -21,6 +21,9 @@
 /* Records a status and its text (cut to what fits) and returns the status. */
 tm_status tm_refuse(tm_error *error, tm_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A text of the library, into `out`, with flags in place of the names of options that an application would set. */
+const char *tm_in_flags(const char *text, char *out, uint64_t capacity);
+
 /* Prints "tensormorph: text" with control characters escaped, and returns the exit code that the status stands for. */
 int tm_complain(const tm_error *error);
 /* The same for a text that is made here. */

@@ -120,10 +120,11 @@ static void print_devices_json(const tm_job_report *report, tm_json_writer *json
 void tm_job_report_print_json(const tm_job_report *report, tm_json_writer *json) {
   tm_progress progress = { .struct_size = sizeof progress };
   const char *note = NULL;
+  char text[2048];
   tm_job_progress(report->job, &progress);
   const double seconds = (double)progress.elapsed_ns / 1e9;
   tm_json_bool(json, "complete", report->status == TM_OK);
-  tm_json_text(json, "error", report->status == TM_OK ? NULL : report->error->text);
+  tm_json_text(json, "error", report->status == TM_OK ? NULL : tm_in_flags(report->error->text, text, sizeof text));
   print_devices_json(report, json);
   tm_json_count(json, "bytes", progress.bytes_done);
   tm_json_number(json, "seconds", seconds);

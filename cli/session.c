@@ -179,7 +179,9 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
                           tm_error *error) {
   tm_context *context = NULL;
   tm_status   status = check_trace(getenv("TENSORMORPH_TRACE"), error);
-  if (status == TM_OK) status = create(preferences, needs, &context, error);
+  tm_session_needs first = *needs;
+  if (preferences->variable_count != 0) first.has_warnings = false;     /* the second context says them, once */
+  if (status == TM_OK) status = create(preferences, &first, &context, error);
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;

@@ -8,8 +8,8 @@
 /* How far a row came.  Other formats on a device that lacks what the row needs is less than other formats alone, which a
    cast may help. */
 typedef enum stage {
-  STAGE_OPERATION, STAGE_ELSEWHERE, STAGE_FORMATS, STAGE_DEVICE, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_COMPILER, STAGE_OWN,
-  STAGE_SIZE, STAGE_YES
+  STAGE_OPERATION, STAGE_ELSEWHERE, STAGE_FORMATS, STAGE_DEVICE, STAGE_ATTRIBUTES, STAGE_NUMERICS, STAGE_REPEATS, STAGE_COMPILER,
+  STAGE_OWN, STAGE_SIZE, STAGE_YES
 } stage;
 
 typedef struct verdict {
@@ -81,7 +81,7 @@ static stage judge_kind(const trial *t, const kernel_claim *claim, const tm_oper
   out->reasons = TM_REASON_NUMERICS;
   if (closeness.numerics > operation->worst_numerics) return STAGE_NUMERICS;
   out->reasons = TM_REASON_DEMAND;
-  if ((operation->flags & TM_OPERATION_RUN_TO_RUN) != 0 && (closeness.flags & TM_NUMERICS_RUN_TO_RUN) == 0) return STAGE_NUMERICS;
+  if ((operation->flags & TM_OPERATION_RUN_TO_RUN) != 0 && (closeness.flags & TM_NUMERICS_RUN_TO_RUN) == 0) return STAGE_REPEATS;
   out->reasons = TM_REASON_RESOURCES;
   return judge->is_broken != NULL && judge->is_broken(t->context, claim) ? STAGE_COMPILER : STAGE_OWN;
 }
@@ -195,7 +195,8 @@ static const char *text_of(const kernel_judge *judge, stage reached) {
     [STAGE_ELSEWHERE]  = "no kernel for these formats",
     [STAGE_FORMATS]    = "no kernel for these formats",
     [STAGE_ATTRIBUTES] = "an attribute that the kernel does not know",
-    [STAGE_NUMERICS]   = "the kernel is less exact, or less repeatable, than the caller asks for",
+    [STAGE_NUMERICS]   = "the kernel is less exact than the caller asks for",
+    [STAGE_REPEATS]    = "the kernel may give other bits at each run, and the caller asks for equal ones",
     [STAGE_COMPILER]   = "the device's compiler refused the kernel",
     [STAGE_OWN]        = "the kernel does not take this shape or layout",
   };

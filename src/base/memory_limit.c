@@ -13,6 +13,6 @@ tm_status tm_memory_name_limit(const tm_memory *memory, tm_status status, tm_err
   (void)snprintf(text, sizeof text, "%s", error->text);
   const uint64_t refused = atomic_load_explicit(&memory->refused_bytes, memory_order_relaxed);
   if (refused != 0) (void)snprintf(least, sizeof least, ", and at least %s are needed", tm_show_needed(refused).text);
-  return tm_fail(error, status, "%.800s; %s are allowed in all (--max-memory)%s", text, tm_show_available(memory->limit_bytes).text,
+  return tm_fail(error, status, "%.800s; %s are allowed in all (max_memory_bytes)%s", text, tm_show_available(memory->limit_bytes).text,
                  least);
 }

@@ -134,7 +134,7 @@ static tm_status fail_unfit(const fitter *f, tm_error *error) {
   tm_graph_problem_name_memory(problem, f->least_memory, where, sizeof where);
   return tm_fail(error, TM_ERROR_LIMIT,
                  "no plan keeps to the memory that is allowed: the nearest one takes %llu bytes of %s, and %llu are allowed in any "
-                 "one memory; allow more%s%s",
+                 "one memory; allow more (max_memory_bytes)%s%s",
                  (unsigned long long)f->least_bytes, where, (unsigned long long)f->plan->policy.most_bytes,
                  device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
 }
@@ -145,7 +145,8 @@ static tm_status search(fitter *f, tm_error *error) {
   const tm_status status = fit(f, limit, error);
   if (status != TM_ERROR_LIMIT) return status;
   f->least_bytes = UINT64_MAX;
-  f->tries_left = (uint32_t)tm_max_u64(LEAST_STEPS, tm_min_u64(MOST_STEPS, STEPS_WORK / (f->plan->graph->node_count + UINT64_C(1))));
+  const uint64_t affordable = STEPS_WORK / (f->plan->graph->node_count + UINT64_C(1));
+  f->tries_left = (uint32_t)tm_max_u64(LEAST_STEPS, tm_min_u64(MOST_STEPS, affordable));
   const tm_status found = descend(f, limit, error);
   return found == TM_ERROR_LIMIT && f->least_bytes != UINT64_MAX ? fail_unfit(f, error) : found;
 }

@@ -215,9 +215,10 @@ static tm_status find_label(const tm_graph_problem *problem, uint32_t node, cons
   char name[TM_GRAPH_LABEL_CAPACITY];
   const tm_placement *placement = problem->placements[problem->node_placements[node]];
   const char *reason = "not in the same way any more";
-  for (uint32_t i = 0; i < placement->candidate_count; i++)
-    if (placement->candidates[i].device == device && !tm_candidate_can_run(&placement->candidates[i]))
-      reason = placement->candidates[i].reason;
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
+    const char *own = tm_graph_problem_refusal(problem, &placement->candidates[i]);
+    if (placement->candidates[i].device == device && own[0] != '\0') reason = own;
+  }
   tm_graph_name_node(problem->graph, node, name, sizeof name);
   return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan has %s on %s, which cannot run it so here: %s", name, device->name, reason);
 }

@@ -73,7 +73,7 @@ static tm_status need(const gguf_parser *parser, uint64_t bytes, const char *wha
                 ": truncated or damaged", what, offset, bytes, offset + remaining);
   if (bytes <= limit && offset <= limit - bytes) return TM_OK;
   return tm_fail(parser->error, TM_ERROR_LIMIT, "%s: the header is longer than the limit of %" PRIu64 " bytes; if that is "
-                 "meant, raise it: --max-header SIZE", parser->label, limit);
+                 "meant, raise it: max_header_bytes", parser->label, limit);
 }
 
 static tm_status take(gguf_parser *parser, uint64_t bytes, const char *what, const unsigned char **out_bytes) {

@@ -24,7 +24,7 @@ tm_status tm_wire_count(tm_wire *wire, uint64_t bytes) {
   wire->walked_bytes += bytes;
   if (wire->walked_bytes <= wire->limit_bytes) return TM_OK;
   return tm_fail(wire->error, TM_ERROR_LIMIT, "%s: the structure around the data is longer than the limit of %" PRIu64 " bytes; if "
-                 "that is meant, raise it: --max-header SIZE", wire->label, wire->limit_bytes);
+                 "that is meant, raise it: max_header_bytes", wire->label, wire->limit_bytes);
 }
 
 /* What of the message is in the file. */

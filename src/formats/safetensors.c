@@ -265,7 +265,7 @@ static tm_status read_length(const tm_archive *archive, const tm_file *file, uin
                    "offset %" PRIu64 ": truncated, or no safetensors file", tm_file_label(file), length, size);
   if (length > limit)
     return tm_fail(error, TM_ERROR_LIMIT, "%s: the header has %" PRIu64 " bytes, more than the limit of %" PRIu64 "; if that is "
-                   "meant, raise it: --max-header %" PRIu64, tm_file_label(file), length, limit, length);
+                   "meant, raise it: max_header_bytes %" PRIu64, tm_file_label(file), length, limit, length);
   *out_length = length;
   return TM_OK;
 }

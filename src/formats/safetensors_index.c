@@ -148,7 +148,7 @@ static tm_status read_text(tm_archive *archive, const tm_file *file, char **out_
   const uint64_t size = tm_file_size(file), limit = archive->options.max_header_bytes;
   if (size > limit)
     return tm_fail(error, TM_ERROR_LIMIT, "%s: the index has %" PRIu64 " bytes, more than the limit of %" PRIu64 "; if that is "
-                   "meant, raise it: --max-header %" PRIu64, tm_file_label(file), size, limit, size);
+                   "meant, raise it: max_header_bytes %" PRIu64, tm_file_label(file), size, limit, size);
   char *text = tm_memory_alloc(archive->memory, size, 0);
   if (text == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s: no memory for the index", tm_file_label(file));
   const tm_status status = tm_file_read(file, 0, text, size, error);

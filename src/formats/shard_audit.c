@@ -99,7 +99,7 @@ static tm_status read_text(const auditor *a, const tm_file *file, tm_shard_index
   const uint64_t size = tm_file_size(file);
   if (size > limit)
     return tm_fail(a->error, TM_ERROR_LIMIT, "%s: the index has %" PRIu64 " bytes, more than the limit of %" PRIu64 "; if that is "
-                   "meant, raise it: --max-header %" PRIu64, tm_file_label(file), size, limit, size);
+                   "meant, raise it: max_header_bytes %" PRIu64, tm_file_label(file), size, limit, size);
   char *text = tm_memory_alloc(a->audit->memory, size, 0);
   if (text == NULL) return fail_memory(a);
   tm_status status = tm_file_read(file, 0, text, size, a->error);

@@ -67,6 +67,6 @@ static uint64_t guess_bytes(const tm_merge_settings *settings) {
 tm_status tm_merge_plan_fail_memory(const tm_memory *memory, const tm_merge_settings *settings, uint64_t used_bytes, tm_error *error) {
   const uint64_t guess = used_bytes + guess_bytes(settings) + tm_merge_fixed_bytes(settings);
   if (memory->limit_bytes == 0 || guess <= memory->limit_bytes) return tm_memory_name_limit(memory, TM_ERROR_NO_MEMORY, error);
-  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge, which takes about %s; %s are allowed in all (--max-memory)",
+  return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a merge, which takes about %s; %s are allowed in all (max_memory_bytes)",
                  tm_show_needed(guess).text, tm_show_available(memory->limit_bytes).text);
 }

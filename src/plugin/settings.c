@@ -67,14 +67,18 @@ static tm_backend_option *find_option(const tm_backend_slot *slot, const char *n
 }
 
 static tm_status unknown_option(const tm_backend_slot *slot, const char *name, tm_error *error) {
-  const char *names[MOST_SUGGESTIONS];
+  const char *names[MOST_SUGGESTIONS] = { NULL };
   uint32_t count = 0;
   for (; count < slot->option_count && count < MOST_SUGGESTIONS; count++) names[count] = slot->options[count].name;
   const char *close = tm_suggest(name, names, count);
   if (close != NULL)
     return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'; did you mean '%s'?", slot->name, name, close);
-  return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'%s", slot->name, name,
-                 slot->option_count == 0 ? "; it has none" : "; see 'backends --options'");
+  char list[400] = "";
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%.64s", i == 0 ? "; it has " : ", ", names[i]);
+  }
+  return tm_fail(error, TM_ERROR_ARGUMENT, "backend %s has no option '%s'%s", slot->name, name, count == 0 ? "; it has none" : list);
 }
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for options"); }

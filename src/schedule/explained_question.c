@@ -14,11 +14,14 @@ static const char *keep(tm_arena *arena, const char *text) {
   return text[0] == '\0' ? "" : tm_arena_string(arena, text, strlen(text));
 }
 
-/* One that can run it, and is not used for a reason of the plan's. */
+/* What is not allowed is told first: what it would say otherwise changes nothing. */
 static const char *passed_over(const tm_plan_explanation *explanation, const tm_plan_candidate *candidate, uint32_t *out_verdict) {
-  const uint8_t *denied = explanation->policy.denied;
   *out_verdict = TM_VERDICT_EXCLUDED;
-  if (denied != NULL && denied[candidate->device->index] != 0) return "not allowed for this plan";
+  if (tm_graph_problem_denies(&explanation->problem, candidate->device)) return TM_NOT_ALLOWED;
+  if (!tm_candidate_can_run(candidate)) {
+    *out_verdict = candidate->verdict;
+    return candidate->reason;
+  }
   *out_verdict = TM_VERDICT_QUARANTINED;
   if (!tm_device_is_usable(candidate->device)) return "not usable any more";
   if (atomic_load(&candidate->is_starved)) return "it lacked memory more than once, so others come first for a while";
@@ -28,8 +31,8 @@ static const char *passed_over(const tm_plan_explanation *explanation, const tm_
 
 static bool take_candidate(tm_plan_explanation *explanation, const tm_plan_candidate *from, tm_explained_candidate *to) {
   const bool can = tm_candidate_can_run(from);
-  uint32_t verdict = from->verdict;
-  const char *reason = can ? passed_over(explanation, from, &verdict) : from->reason;
+  uint32_t verdict;
+  const char *reason = passed_over(explanation, from, &verdict);
   *to = (tm_explained_candidate){
     .device = from->device,
     .lowering = from->lowering == NULL ? "" : keep(&explanation->arena, from->lowering->text),

@@ -13,7 +13,7 @@ static tm_status fail_short(const tm_graph_problem *problem, const tm_memory_sho
   tm_graph_problem_name_memory(problem, lack->memory, where, sizeof where);
   return tm_fail(error, TM_ERROR_LIMIT,
                  "no plan keeps to the memory that is allowed: the nearest one needs %llu bytes of %s for %.200s, and %llu are "
-                 "allowed in any one memory; allow more (--max-memory)%s%s",
+                 "allowed in any one memory; allow more (max_memory_bytes)%s%s",
                  (unsigned long long)lack->needed_bytes, where, node, (unsigned long long)lack->allowed_bytes,
                  device == NULL ? "" : ", or do without ", device == NULL ? "" : device->name);
 }

@@ -200,11 +200,8 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
   text[0] = '\0';
   for (uint32_t i = 0; i < placement->candidate_count && used < sizeof text; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
-    const bool is_denied = tm_candidate_can_run(candidate) && tm_device_is_usable(candidate->device);
-    const char *reason = is_denied                      ? "not allowed for this plan"
-                         : candidate->reason[0] != '\0' ? candidate->reason
-                         : tm_candidate_can_run(candidate) ? "not usable any more"
-                                                           : "refuses it";
+    const char *reason = tm_graph_problem_refusal(maker->problem, candidate);
+    if (reason[0] == '\0') reason = "refuses it";
     const int length =
         snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
     used += length < 0 ? 0 : (size_t)length;

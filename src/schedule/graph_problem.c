@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "plugin/device.h"
 #include "schedule/graph_labels.h"
 
 static tm_status no_memory(tm_error *error) { return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to plan a graph"); }
@@ -196,12 +197,20 @@ static tm_status price_copies(tm_graph_problem *problem, const tm_plan_policy *p
 
 /* ---- all ---- */
 
+const char *tm_graph_problem_refusal(const tm_graph_problem *problem, const tm_plan_candidate *candidate) {
+  if (tm_graph_problem_denies(problem, candidate->device)) return TM_NOT_ALLOWED;
+  if (!tm_candidate_can_run(candidate)) return candidate->reason;
+  if (!tm_device_is_usable(candidate->device)) return "not usable any more";
+  return atomic_load(&candidate->is_starved) ? "it lacked memory more than once, so it is left alone for a while" : "";
+}
+
 tm_status tm_graph_problem_init(tm_graph_problem *problem, tm_memory *memory, const tm_graph *graph, tm_placement_table *table,
                                 const tm_plan_policy *policy, tm_error *error) {
   memset(problem, 0, sizeof *problem);
   tm_arena_init(&problem->arena, memory);
   problem->graph = graph;
   problem->table = table;
+  problem->denied = policy->denied;
   TM_TRY(tm_graph_labels_ask(problem, policy, error));
   TM_TRY(tm_graph_labels_place(problem, error));
   TM_TRY(number_values(problem, error));

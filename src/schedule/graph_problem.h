@@ -65,6 +65,7 @@ typedef struct tm_graph_problem {
   uint32_t           *graph_values;     /* [solver value] */
   tm_graph_place     *places;           /* by what they are */
   uint32_t            place_count;
+  const uint8_t      *denied;           /* the policy's, while that is there */
   uint32_t            alignment;        /* of memory that the host gives to host-memory devices */
   uint32_t           *place_of_device;  /* [device of the inventory] */
   tm_device_slot    **memories;         /* [solver memory]: whose own it is; NULL: host memory */
@@ -95,5 +96,15 @@ void tm_graph_problem_name_memory(const tm_graph_problem *problem, uint32_t memo
 static inline tm_plan_candidate *tm_graph_problem_candidate(const tm_graph_problem *problem, uint32_t node, uint32_t label) {
   return &problem->placements[problem->node_placements[node]]->candidates[problem->labels[label].candidate];
 }
+
+#define TM_NOT_ALLOWED "not allowed for this plan"
+
+/* By the policy, whatever the device would say. */
+static inline bool tm_graph_problem_denies(const tm_graph_problem *problem, const tm_device_slot *device) {
+  return problem->denied != NULL && problem->denied[device->index] != 0;
+}
+
+/* Why the candidate is not to be had; "" where there is no reason. */
+const char *tm_graph_problem_refusal(const tm_graph_problem *problem, const tm_plan_candidate *candidate);
 
 #endif

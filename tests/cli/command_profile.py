@@ -138,6 +138,18 @@ class Profile(harness.CommandTest):
             self.run_command(*BENCH)
             self.assertTrue(self.entries())
 
+    def test_damage_is_told_once(self):
+        self.learn()
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        entry = next(i for i, line in enumerate(lines) if b"\tentry\t" in line)
+        lines[entry] = (b"1" if lines[entry][:1] == b"0" else b"0") + lines[entry][1:]
+        options = [option for backend in self.json_of("backends")["backends"] for option in backend["options"]
+                   if option["type"] == "text"]
+        for variables in [{}] + [{option["variable"]: option["default"]} for option in options[:1]]:
+            journal.write_bytes(b"".join(lines))
+            self.assert_one_line(self.run_command("profile", "show", **variables)[1])
+
     def test_wrong_usage(self):
         (self.folder / "nonsense.txt").write_text("nothing of the kind\n")
         for arguments, code, said in (

@@ -558,7 +558,7 @@ static void the_header_limit(void **state) {
     tm_archive *archive;
     const tm_status status = open_prefix(&maker, maker.size, &options, &copy, &archive);
     assert_true(status == TM_OK || status == TM_ERROR_LIMIT);
-    if (status != TM_OK) assert_non_null(strstr(error.text, "--max-header"));
+    if (status != TM_OK) assert_non_null(strstr(error.text, "max_header_bytes"));
     if (limit >= data_begin) assert_int_equal(status, TM_OK);
     if (limit + 64 <= data_begin) assert_int_equal(status, TM_ERROR_LIMIT);
     close_opened(archive, copy);

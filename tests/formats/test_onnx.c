@@ -345,7 +345,7 @@ static void the_limit_is_for_structure(void **state) {
   assert_int_equal(tm_archive_open_bytes(&memory, &enough, "x", model.bytes, model.size, &archive, NULL), TM_OK);
   tm_archive_close(archive);
   assert_int_equal(tm_archive_open_bytes(&memory, &little, "x", model.bytes, model.size, &archive, &error), TM_ERROR_LIMIT);
-  assert_non_null(strstr(error.text, "--max-header"));
+  assert_non_null(strstr(error.text, "max_header_bytes"));
   free(model.bytes);
 }
 
@@ -372,7 +372,7 @@ static void long_texts_count_together(void **state) {
   assert_int_equal(tm_archive_open_bytes(&memory, &enough, "x", model.bytes, model.size, &archive, &error), TM_OK);
   tm_archive_close(archive);
   assert_int_equal(tm_archive_open_bytes(&memory, &little, "x", model.bytes, model.size, &archive, &error), TM_ERROR_LIMIT);
-  assert_non_null(strstr(error.text, "--max-header"));
+  assert_non_null(strstr(error.text, "max_header_bytes"));
   free(text);
   free(model.bytes);
 }

@@ -287,7 +287,7 @@ static void the_header_limit_names_its_option(void **state) {
   free(made.bytes);
   assert_int_equal(open_made("{\"__metadata__\":{}  }", 0, &options, &made, &archive, &error), TM_ERROR_LIMIT);
   assert_non_null(strstr(error.text, "21 bytes"));
-  assert_non_null(strstr(error.text, "--max-header 21"));
+  assert_non_null(strstr(error.text, "max_header_bytes 21"));
   free(made.bytes);
 }
 
@@ -416,7 +416,7 @@ static void the_132_megabyte_header(void **state) {
   assert_true(header_bytes > 100000000);
   assert_int_equal(tm_archive_open(&memory, NULL, path, &archive, &error), TM_ERROR_LIMIT);
   char option[64];
-  (void)snprintf(option, sizeof option, "--max-header %llu", (unsigned long long)header_bytes);
+  (void)snprintf(option, sizeof option, "max_header_bytes %llu", (unsigned long long)header_bytes);
   assert_non_null(strstr(error.text, option));
   const double seconds = time_open(path, count, &kept_bytes);
   print_message("%llu tensors, header of %llu bytes: %.2f s, %llu bytes a tensor kept\n", (unsigned long long)count,

@@ -116,6 +116,12 @@ class Code(GuardCase):
                 self.write("backends/fast/a.c", f"void fast_f(void) {{\n  {call};\n}}\n")
                 self.fails("backends/fast/a.c:2: ", "check-code")
 
+    def test_flags_in_texts(self):
+        self.write("src/plugin/a.c", 'int tm_f(void) {\n  return tm_fail(e, 1, "too long; raise it: --max-header SIZE");\n}\n')
+        self.fails("src/plugin/a.c:2: --max-header", "check-code")
+        self.write("src/plugin/a.c", 'int tm_f(void) {\n  return tm_fail(e, 1, "raise max_header_bytes", a --b); /* "--flag" */\n}\n')
+        self.passes("check-code")
+
     def test_long_function(self):
         self.write("src/plugin/a.c", LONG_FUNCTION)
         self.fails("src/plugin/a.c:1: tm_long has 63 lines", "check-code")

@@ -264,7 +264,7 @@ static void exactness_is_that_on_the_device(void **state) {
   q.operation.flags = TM_OPERATION_RUN_TO_RUN;
   assert_int_equal(answer_to(&q).numerics, TM_NUMERICS_N0);
   q.device.is_imprecise = 1;
-  assert_refused(&q, TM_REASON_DEMAND, TM_NO_OPERAND, "repeatable");
+  assert_refused(&q, TM_REASON_DEMAND, TM_NO_OPERAND, "other bits at each run");
   q.operation.flags = 0;
   const tm_answer answer = answer_to(&q);
   assert_int_equal(answer.numerics, TM_NUMERICS_N3);

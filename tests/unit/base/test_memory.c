@@ -82,13 +82,13 @@ static void only_want_of_memory_names_the_limit(void **state) {
   assert_string_equal(error.text, "no memory for this");
   assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, NULL), TM_ERROR_NO_MEMORY);
   assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, &error), TM_ERROR_NO_MEMORY);
-  assert_string_equal(error.text, "no memory for this; 5.00 kB are allowed in all (--max-memory)");
+  assert_string_equal(error.text, "no memory for this; 5.00 kB are allowed in all (max_memory_bytes)");
   void *kept = tm_memory_alloc(&memory, 3000, 0);
   assert_null(tm_memory_alloc(&memory, 4000, 0));
   tm_memory_free(&memory, kept, 3000);
   (void)tm_fail(&error, TM_ERROR_NO_MEMORY, "no memory for this");
   assert_int_equal(tm_memory_name_limit(&memory, TM_ERROR_NO_MEMORY, &error), TM_ERROR_NO_MEMORY);
-  assert_string_equal(error.text, "no memory for this; 5.00 kB are allowed in all (--max-memory), and at least 7.00 kB are needed");
+  assert_string_equal(error.text, "no memory for this; 5.00 kB are allowed in all (max_memory_bytes), and at least 7.00 kB are needed");
 }
 
 static void the_limit_holds_to_the_byte(void **state) {

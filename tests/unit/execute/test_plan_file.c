@@ -172,6 +172,16 @@ static void what_is_different_is_named(void **state) {
 
   tm_error error = TM_ERROR_INIT;
   tm_plan *plan = NULL;
+  tm_plan_options without = LAZY_OPTIONS;
+  open_machine(0, 41);
+  plan_case_build(&one, machine.context, 9, 25);
+  without.excluded_devices = lazy_names;
+  without.excluded_device_count = LAZY_COUNT;
+  without.device_count = 0;
+  assert_int_equal(tm_plan_load(one.graph, path, &without, &plan, &error), TM_ERROR_NO_DEVICE);
+  assert_non_null(strstr(error.text, ": not allowed for this plan"));
+  close_machine(&one);
+
   const tm_context_options bare = { .struct_size = sizeof bare };
   tm_context *context = NULL;
   assert_int_equal(tm_context_create(&bare, &context, NULL), TM_OK);

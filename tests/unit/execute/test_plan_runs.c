@@ -234,6 +234,27 @@ static void strict_plans_say_what_the_device_said(void **state) {
   lazy_case_close(&machine);
 }
 
+/* Who is not allowed is told so, whatever it would say to the question. */
+static void who_is_not_allowed_is_told_so(void **state) {
+  (void)state;
+  plan_case one;
+  tm_plan_options options = LAZY_OPTIONS;
+  tm_error error = TM_ERROR_INIT;
+  open_machine((lazy_control){ .cost_ns = 10 });
+  for (uint32_t i = 0; i < LAZY_COUNT; i++) machine.controls[i].refused_op = TM_OP_TANH;
+  plan_case_build(&one, machine.context, 82, 6);
+  options.device_count = 1;
+  assert_int_equal(tm_plan_create(one.graph, &options, &one.plan, &error), TM_ERROR_NO_DEVICE);
+  assert_null(strstr(error.text, "lazy_a:0 (not allowed"));
+  for (uint32_t i = 1; i < LAZY_COUNT + 2; i++) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "%s:0 (not allowed for this plan)", i < LAZY_COUNT ? lazy_names[i] : i == LAZY_COUNT ? "cpu" : "reference");
+    if (strstr(error.text, wanted) == NULL) fail_msg("'%s' is without '%s'", error.text, wanted);
+  }
+  plan_case_destroy(&one);
+  lazy_case_close(&machine);
+}
+
 /* What a device says is not what the caller did wrong, and need not be a status at all; before there are replays and after. */
 static void what_a_device_says_is_no_word_of_the_library(void **state) {
   (void)state;
@@ -419,7 +440,7 @@ static void options_that_mean_nothing_are_refused(void **state) {
     { { .struct_size = sizeof(tm_plan_options), .reserved = 7 }, TM_ERROR_ARGUMENT, "`reserved` is 7" },
     { { .struct_size = 1 }, TM_ERROR_ARGUMENT, "struct_size" },
     { { .struct_size = sizeof(tm_plan_options), .worst_numerics = 0, .max_memory_bytes = 1 }, TM_ERROR_LIMIT,
-      "1 are allowed in any one memory; allow more" },
+      "1 are allowed in any one memory; allow more (max_memory_bytes)" },
   };
   for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     tm_plan *plan = NULL;
@@ -597,6 +618,7 @@ int main(void) {
     cmocka_unit_test(without_room_runs_go_node_by_node),
     cmocka_unit_test(the_error_of_the_last_device_names_them_all),
     cmocka_unit_test(strict_plans_say_what_the_device_said),
+    cmocka_unit_test(who_is_not_allowed_is_told_so),
     cmocka_unit_test(what_a_device_says_is_no_word_of_the_library),
     cmocka_unit_test(a_broken_promise_is_asked_for_once),
     cmocka_unit_test(plans_of_one_graph_run_side_by_side),
