@@ -150,6 +150,9 @@ static void print_coverage(const report *r, const printout_heading *heading, FIL
   if (r->reached_count < r->claimed_count)
     print_text(heading, to, "not reached: %s%s%s", r->unreached, r->unreached[0] != '\0' ? ", ..." : "",
                heading->budget_ns != 0 ? " (--full reaches all)" : "");
+  if (r->operation_count != 0)
+    print_text(heading, to, "sizes, ranks and layouts: %u of %u steps, all of them for %u of %u operations", r->step_count,
+               r->all_step_count, r->walked_count, r->operation_count);
   if (r->never_accepted[0] != '\0')
     print_text(heading, to, "refused whenever asked, though it seems to know them: %s", r->never_accepted);
   if (r->withdrawn_count != 0)
