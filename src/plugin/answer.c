@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/result_closeness.h"
 #include "tensor/format.h"
 
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
@@ -46,9 +47,15 @@ static bool has_accumulator(const tm_answer *answer) {
   return answer->numerics != TM_NUMERICS_N2 || (info != NULL && info->kind == TM_KIND_FLOAT && info->has_arithmetic);
 }
 
+/* A bound that zeros would keep is none. */
+static bool has_bound(const tm_operation *operation, const tm_answer *answer) {
+  const bool needs_one = answer->numerics >= TM_NUMERICS_N1 && answer->numerics <= TM_NUMERICS_N3;
+  return !needs_one || answer->numerics_bound <= tm_closeness_largest_bound(operation, answer);
+}
+
 static void check_numerics(const tm_operation *operation, tm_answer *answer) {
   const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && isfinite(answer->numerics_bound) &&
-                     answer->growth <= TM_GROWTH_LINEAR && has_accumulator(answer);
+                     answer->growth <= TM_GROWTH_LINEAR && has_accumulator(answer) && has_bound(operation, answer);
   if (!sound) {                 /* a NaN bound fails the comparison above, too */
     answer->numerics = TM_NUMERICS_N4;
     answer->numerics_bound = 0;
