@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "conformance/process_state.h"
 #include "conformance/promises.h"
 #include "conformance/size_walk.h"
 
@@ -14,6 +15,7 @@
 #define FORM_CASES 8u                   /* so many in a row are serial, then as many threaded */
 #define THREADS 2u
 #define LONGEST_NAME 200u
+#define MOST_KEPT 64u                   /* descriptors, or threads, that drivers take with many kernels */
 #define MOST_EPOCHS 4u                  /* that one case may use up */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
 #define ALL_CASES 48u                   /* with so many of a combination, walks are whole */
@@ -390,8 +392,41 @@ static bool open_device(const worker *w, subject *s) {
   return atomic_load(&j->is_open) != 0;
 }
 
+/* What is right at first may be wrong later: the process is looked at again once all cases were run.  What a driver loads with its
+   first kernel is no part of that. */
+typedef struct later_look {
+  process_state before;
+  uint32_t      descriptors;
+  uint32_t      threads;
+  bool          has_begun;
+} later_look;
+
+static void begin_later_look(const worker *w, later_look *look) {
+  if (look->has_begun || w->campaign->in_this_process || w->phase == PHASE_MANNERS || w->phase == PHASE_SURVEY) return;
+  look->has_begun = true;
+  process_state_read(&look->before, NULL);
+  look->descriptors = process_descriptor_count();
+  look->threads = process_thread_count(1);
+}
+
+static void tell_change(void *context, const char *what) { last_call_misuse(context, "changes %s after some launches", what); }
+
+static void end_later_look(const worker *w, const later_look *look) {
+  process_state after;
+  last_call *calls = &w->journal->calls;
+  if (!look->has_begun) return;
+  process_state_read(&after, NULL);
+  process_state_compare(&look->before, &after, tell_change, calls);
+  if (after.printed_bytes > look->before.printed_bytes)
+    last_call_misuse(calls, "prints %llu bytes after some launches", (unsigned long long)(after.printed_bytes - look->before.printed_bytes));
+  const uint32_t descriptors = process_descriptor_count(), threads = process_thread_count(look->threads + MOST_KEPT);
+  if (descriptors > look->descriptors + MOST_KEPT) last_call_misuse(calls, "leaves %u more descriptors open than before", descriptors - look->descriptors);
+  if (threads > look->threads + MOST_KEPT) last_call_misuse(calls, "leaves %u more threads running than before", threads - look->threads);
+}
+
 journal_ending worker_run(const worker *w, uint32_t from) {
   subject s;
+  later_look look = { .has_begun = false };
   const bool needs_device = w->phase != PHASE_MANNERS;          /* they open it as they like */
   journal_note(w->journal, from, UINT32_MAX, 0);
   if (needs_device && !open_device(w, &s)) return JOURNAL_HAD_NO_DEVICE;
@@ -406,7 +441,9 @@ journal_ending worker_run(const worker *w, uint32_t from) {
     report_free(&own);
     if (!has_arrived) return JOURNAL_CUT_OFF;
     if (ends_here) break;
+    begin_later_look(w, &look);
   }
+  end_later_look(w, &look);
   journal_note(w->journal, worker_item_count(w), UINT32_MAX, 0);
   if (needs_device) subject_close(&s);
   return JOURNAL_IS_THROUGH;

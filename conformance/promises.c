@@ -94,6 +94,8 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
   const tm_operation *operation = &asked.operation;
   if (answer->change_count > TM_MAX_CHANGES) trial_fail(t, "proposes %u changes", answer->change_count);
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
+  if (answer->text.length > TM_LONGEST_SOUND_TEXT)
+    trial_fail(t, "its text has %llu bytes, and none has more than %u", (unsigned long long)answer->text.length, TM_LONGEST_SOUND_TEXT);
   check_epoch(t, s, answer);
   const tm_status status = atomic_load(&s->query_status);
   const char *meaning = status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "";

@@ -10,7 +10,6 @@
 
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
 #define LONGEST_TEXT 256u
-#define LONGEST_SOUND_TEXT 65536u       /* what claims to be longer is no text, and is not read */
 
 static void refuse(tm_answer *answer, uint32_t reason, const char *text) {
   answer->level = TM_LEVEL_REFUSED;
@@ -84,7 +83,7 @@ static void check_changes(const tm_operation *operation, tm_answer *answer) {
 
 void tm_answer_make_sound(const tm_operation *operation, tm_answer *answer) {
   answer->struct_size = sizeof *answer;
-  if (answer->text.data == NULL || answer->text.length > LONGEST_SOUND_TEXT) answer->text = (tm_string){ NULL, 0 };
+  if (answer->text.data == NULL || answer->text.length > TM_LONGEST_SOUND_TEXT) answer->text = (tm_string){ NULL, 0 };
   if (answer->text.length > LONGEST_TEXT) answer->text.length = LONGEST_TEXT;
   if (answer->level > TM_LEVEL_NATIVE) refuse(answer, TM_REASON_OPERATION, "answered with an unknown level");
   if (answer->workspace_bytes > LARGEST_WORKSPACE) refuse(answer, TM_REASON_RESOURCES, "asks for an absurd workspace");

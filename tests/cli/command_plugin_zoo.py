@@ -124,6 +124,26 @@ MISBEHAVING = {
     # Accepted only with a weight that is not transposed, which no random question may happen to have.
     "strait/product": (1, r"FAILED matmul f32,f32,f32 .*element \d+ has bits", ("--budget", 10, "--only", "matmul", "--seed", 4)),
     "sly/meets_itself": (1, r"FAILED add f32,f32,f32 .*element 0 has bits .*\(the first two in one place\)", SUMS),
+    **{
+        f"sly/{slip}": (1, rf"FAILED description: {what}", ("--only", "description"))
+        for slip, what in (
+            ("changes_its_name", "describes the same device differently the second time"),
+            ("has_no_name", "its name is no text: 5 bytes at"),
+            ("has_no_granules", "a memory has a granule of 0, where 1 is the least"),
+            ("opens_for_ever", r"declares 18446744073709551615 ns for being opened"),
+        )
+    },
+    "sly/tells_endlessly": (1, r"FAILED neg f32,f32 .*its text has 1099511627776 bytes, and none has more than 65536", NEG),
+    "sly/cries_for_help": (1, r"FAILED calls: device_event: says that the device is lost", NEG),
+    **{
+        f"sly/{slip}_late": (1, rf"FAILED calls: {what}", ("--only", "add", "--cases", 48))
+        for slip, what in (
+            ("masks_files", "changes the file mode mask after some launches"),
+            ("prints", r"prints \d+ bytes after some launches"),
+            ("keeps_files", r"leaves \d+ more descriptors open than before"),
+            ("signals", "changes the handler of signal 12 after some launches"),
+        )
+    },
     "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
