@@ -246,6 +246,11 @@ class Zoo(zoo.ZooTest):
         self.assertEqual((code, err), (1, ""))
         self.assertEqual(json.loads(out)["devices"][0]["checks"][0]["text"], "when it is loaded it prints 9 bytes")
 
+    def test_a_document_holds_nothing_that_a_plugin_prints(self):
+        animal = self.animal("careless/prints_in_init")
+        document = self.json_of("bench", "neg", "--dtype", "f32", "--shape", 100, "--repeat", 1, "--plugin", animal)
+        self.assertIn("zoo_prints_in_init:0", [result["device"] for result in document["results"]])
+
     def test_nobody_who_is_left_behind_is_waited_for(self):
         """Whom it forks sleeps for a minute, and holds what the check reads from."""
         begin = time.monotonic()
