@@ -251,6 +251,24 @@ class Zoo(zoo.ZooTest):
         document = self.json_of("bench", "neg", "--dtype", "f32", "--shape", 100, "--repeat", 1, "--plugin", animal)
         self.assertIn("zoo_prints_in_init:0", [result["device"] for result in document["results"]])
 
+    def test_a_name_is_made_fit_for_people_once(self):
+        rude = self.animal("sly/has_a_rude_name")
+        out = self.run_command("backends", "--plugin", rude)[0]
+        self.assertIn(r" \x1b[31mred", out)
+        self.assertNotIn(r"\\x1b", out)
+
+    def test_a_file_that_is_named_twice(self):
+        honest = self.animal("honest")
+        other = self.folder / "honest_too.so"
+        other.symlink_to(honest)
+        twice = self.run_command("backends", "--plugin", honest, "--plugin", honest)[1]
+        self.assertRegex(twice, r"the same file is loaded already\n")
+        self.assertIn("the same file is loaded already under another name\n", self.run_command("backends", "--plugin", honest, "--plugin", other)[1])
+
+    def test_a_measurement_tells_its_constants(self):
+        out = self.run_command("bench", "matmul", "--dtype", "f32", "--shape", "8x8,8x8", "--constant", 1, "--repeat", 1, "--device", "reference")[0]
+        self.assertTrue(out.startswith("matmul f32 8x8, f32 8x8 (constant)\n"), out)
+
     def test_nobody_who_is_left_behind_is_waited_for(self):
         """Whom it forks sleeps for a minute, and holds what the check reads from."""
         begin = time.monotonic()

@@ -62,6 +62,7 @@
 #define OPENS_FOR_EVER 83
 #define TELLS_ENDLESSLY 84
 #define CRIES_FOR_HELP 85
+#define HAS_A_RUDE_NAME 86
 #define MASKS_FILES_LATE 90     /* from the 30th launch on */
 #define PRINTS_LATE 91
 #define KEEPS_FILES_LATE 92
@@ -122,6 +123,7 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
   memory.offset_granule = memory.store_granule = 0;
   snprintf(name, sizeof name, "animal %u", count++);
   if (ZOO_SLIP == CHANGES_ITS_NAME) out_info->name = (tm_string){ name, strlen(name) };
+  if (ZOO_SLIP == HAS_A_RUDE_NAME) out_info->name = (tm_string)TM_STRING("\x1b[31mred");
   if (ZOO_SLIP == HAS_NO_NAME) out_info->name = (tm_string){ NULL, 5 };
   if (ZOO_SLIP == HAS_NO_GRANULES) out_info->memories = memories;
   if (ZOO_SLIP == OPENS_FOR_EVER) out_info->open_ns = UINT64_MAX;
