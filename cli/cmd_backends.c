@@ -88,6 +88,7 @@ static bool device_row(const void *source, uint64_t row, tm_cell *cells) {
   cells[3] = device.cost_samples != 0 ? tm_cell_text(rows->honesty) : tm_cell_undefined(TM_COLUMN_TEXT);
   cells[4] = tm_cell_count(device.violation_count);
   cells[5] = tm_cell_text(device.description);
+  cells[5].type = TM_CELL_PHRASE;
   return true;
 }
 

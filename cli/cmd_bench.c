@@ -300,7 +300,7 @@ static void print_operands(const bench_run *bench) {
   tm_output_text(stream, bench->request.op.name);
   for (uint32_t i = 0; i < bench->request.input_count; i++) {
     tm_operand_describe(&bench->request.inputs[i], text, sizeof text);
-    tm_output_format(stream, "%s %s", i > 0 ? "," : "", text);
+    tm_output_format(stream, "%s %s%s", i > 0 ? "," : "", text, (bench->request.inputs[i].flags & TM_OPERAND_CONSTANT) != 0 ? " (constant)" : "");
   }
   tm_op_attributes_print(&bench->request.attributes, text, sizeof text);
   if (text[0] != '\0') tm_output_format(stream, "  [%s]", text);

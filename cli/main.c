@@ -28,6 +28,14 @@ static tm_status load_preferences(tm_preferences *preferences, const tm_argument
   return status != TM_OK ? status : tm_preferences_load_arguments(preferences, arguments, error);
 }
 
+/* Drivers print.  Where programs read the output it is the document and nothing else; the check is a program of its own, which sees
+   to that itself. */
+static void keep_document_whole(tm_invocation *invocation) {
+  FILE *file = NULL;
+  if (invocation->preferences.json && strcmp(invocation->command->name, "plugin") != 0) file = tm_standard_streams_take_output();
+  if (file != NULL) tm_output_stream_init_file(invocation->output, file);
+}
+
 static int run_command(tm_invocation *invocation, tm_error *error) {
   const tm_command *command = invocation->command;
   const uint32_t    count = invocation->arguments.operand_count;
@@ -41,6 +49,7 @@ static int run_command(tm_invocation *invocation, tm_error *error) {
                           command->operands);
   if (load_preferences(&invocation->preferences, &invocation->arguments, error) != TM_OK) return tm_complain(error);
   tm_terminal_inspect(invocation->preferences.color, &invocation->terminal);
+  keep_document_whole(invocation);
   tm_interrupt_watch_begin(&invocation->interrupt);
   const int exit_code = command->run(invocation);
   tm_interrupt_watch_end(&invocation->interrupt);

@@ -50,15 +50,17 @@ static void cell_text(const tm_cell *cell, char *out) {
     return;
   }
   switch (cell->type) {
+    case TM_CELL_PHRASE:
     case TM_COLUMN_TEXT: {
+      size_t (*escape)(const char *, size_t, char *, size_t) = cell->type == TM_CELL_PHRASE ? tm_printable_clean : tm_printable_escape;
       const size_t length = (size_t)cell->count, half = CELL_BYTES / 8;
       if (length <= CELL_BYTES / 4) {
-        tm_printable_escape(cell->text, length, out, CELL_BYTES);
+        escape(cell->text, length, out, CELL_BYTES);
         break;
       }
-      size_t used = tm_printable_escape(cell->text, half, out, CELL_BYTES / 2);
+      size_t used = escape(cell->text, half, out, CELL_BYTES / 2);
       memcpy(out + used, "...", 4);
-      tm_printable_escape(cell->text + length - half, half, out + used + 3, CELL_BYTES / 2 - 3);
+      escape(cell->text + length - half, half, out + used + 3, CELL_BYTES / 2 - 3);
       break;
     }
     case TM_COLUMN_COUNT: strcpy(out, tm_quantity_count(cell->count, &quantity)); break;

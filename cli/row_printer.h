@@ -18,6 +18,9 @@
 /* Beside TM_COLUMN_*, in tables only: a number from 0 to 1, shown as a percentage. */
 #define TM_CELL_SHARE 0x100u
 
+/* Likewise: a text that was made fit for people already, as names of devices are; a second time would show escapes of escapes. */
+#define TM_CELL_PHRASE 0x101u
+
 /* Fills one cell a column.  false: there is no such row, which ends the table. */
 typedef bool (*tm_row_fn)(const void *source, uint64_t row, tm_cell *out_cells);
 

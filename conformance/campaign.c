@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "conformance/campaign_worker.h"
 #include "conformance/process_children.h"
+#include "conformance/size_walk.h"
 #include "conformance/worker_message.h"
 
 #define USUAL_DEADLINE_NS (UINT64_C(60) * 1000000000)
@@ -236,7 +237,9 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
 static void note_dead_case(const watch *w, uint32_t item, const char *how) {
   const tm_answer unknown = { .level = REPORT_LEVEL_UNKNOWN, .numerics = TM_NUMERICS_N4 + 1 };
   const uint32_t number = atomic_load(&w->worker->journal->number);
-  const combination *which = &w->worker->list->items[worker_combination(w->worker, item)];
+  const uint32_t noted = atomic_load(&w->worker->journal->combination);
+  const combination_list *list = w->worker->list;
+  const combination *which = &list->items[noted < list->count ? noted : worker_combination(w->worker, item)];
   report_claim *claim = report_row(w->report, which, &unknown);
   w->report->failure_count++;
   w->report->case_count++;
@@ -351,6 +354,7 @@ static bool make_list(const campaign *c, combination_list *list) {
    the set-up of the one before them come along, as they cost next to nothing. */
 typedef struct place {
   uint32_t index;
+  uint32_t is_walk;
   uint32_t pass;
   uint64_t setup_key;
 } place;
@@ -363,14 +367,26 @@ static bool shares_setup(const place *before, const journal_entry *entry, uint32
 static int by_place(const void *left, const void *right) {
   const place *a = left, *b = right;
   if (a->pass != b->pass) return a->pass < b->pass ? -1 : 1;
+  if (a->is_walk != b->is_walk) return a->is_walk < b->is_walk ? -1 : 1;
   if (a->setup_key != b->setup_key) return a->setup_key < b->setup_key ? -1 : 1;
   return (a->index > b->index) - (a->index < b->index);
 }
 
-static bool make_order(const combination_list *list, const journal *j, uint32_t *order, uint32_t *out_count) {
-  place *places = calloc((size_t)list->count + 1, sizeof *places);
+/* Walks come behind the first claims of all operations; where something is accepted only once it was changed behind those, and
+   of an operation that refused all so far last. */
+static bool has_walk(const combination_list *list, const journal *j, uint32_t begin, place *out_place) {
+  bool is_accepted = false, leads_on = false, is_known = false;
+  for (uint32_t i = begin; i < worker_walk_end(list, begin); i++) {
+    is_accepted |= j->entries[i].state == JOURNAL_CLAIMED;
+    leads_on |= j->entries[i].state != JOURNAL_REFUSED;
+    is_known |= j->entries[i].is_known != 0;
+  }
+  *out_place = (place){ .index = begin, .is_walk = 1, .pass = is_accepted ? 0 : leads_on ? list->count : UINT32_MAX };
+  return leads_on || is_known;
+}
+
+static uint32_t place_claims(const combination_list *list, const journal *j, place *places) {
   uint32_t count = 0, pass = 0, sharers = 0;
-  if (places == NULL) return false;
   for (uint32_t i = 0; i < list->count; i++) {
     if (i > 0 && list->items[i].row != list->items[i - 1].row) pass = sharers = 0;
     const journal_entry *entry = &j->entries[i];
@@ -380,18 +396,30 @@ static bool make_order(const combination_list *list, const journal *j, uint32_t 
     sharers = comes_along ? sharers + 1 : 1;
     /* What leads on only through changes comes behind what is claimed outright. */
     const uint32_t behind = entry->state == JOURNAL_LEADS_ON ? list->count : 0;
-    places[count++] = (place){ i, pass + behind, entry->setup_key };
+    places[count++] = (place){ .index = i, .pass = pass + behind, .setup_key = entry->setup_key };
   }
+  return count;
+}
+
+static uint32_t order_room(const combination_list *list) { return 2 * list->count + 1; }
+
+static bool make_order(const combination_list *list, const journal *j, uint32_t *order, uint32_t *out_count) {
+  place *places = calloc(order_room(list), sizeof *places);
+  if (places == NULL) return false;
+  uint32_t count = place_claims(list, j, places);
+  for (uint32_t begin = 0; begin < list->count; begin = worker_walk_end(list, begin)) count += has_walk(list, j, begin, &places[count]);
   qsort(places, count, sizeof *places, by_place);
-  for (uint32_t i = 0; i < count; i++) order[i] = places[i].index;
+  for (uint32_t i = 0; i < count; i++) order[i] = places[i].index + places[i].is_walk * list->count;
   free(places);
   *out_count = count;
   return true;
 }
 
 static void order_all(const combination_list *list, uint32_t *order, uint32_t *out_count) {
-  for (uint32_t i = 0; i < list->count; i++) order[i] = i;
-  *out_count = list->count;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < list->count; i++) order[count++] = i;
+  for (uint32_t begin = 0; begin < list->count; begin = worker_walk_end(list, begin)) order[count++] = begin + list->count;
+  *out_count = count;
 }
 
 static void count_coverage(const combination_list *list, const journal *j, report *r) {
@@ -420,10 +448,26 @@ static bool is_never_accepted(const journal *j, uint32_t begin, uint32_t end) {
   return is_known;
 }
 
+/* Of operations that take anything. */
+static void count_walks(const worker *own, report *r) {
+  const combination_list *list = own->list;
+  const uint32_t steps = size_walk_count(own->campaign->has_huge);
+  for (uint32_t begin = 0; begin < list->count; begin = worker_walk_end(list, begin)) {
+    const uint32_t walked = (uint32_t)tm_min_u64(own->journal->entries[begin].walked, steps);
+    bool is_claimed = false;
+    for (uint32_t i = begin; i < worker_walk_end(list, begin); i++) is_claimed |= own->journal->entries[i].state == JOURNAL_CLAIMED;
+    if (!is_claimed) continue;
+    r->operation_count++;
+    r->walked_count += walked == steps;
+    r->step_count += walked;
+    r->all_step_count += steps;
+  }
+}
+
 static void list_never_accepted(const combination_list *list, const journal *j, report *r) {
   size_t length = 0;
   for (uint32_t begin = 0, end; begin < list->count; begin = end) {
-    for (end = begin + 1; end < list->count && list->items[end].row == list->items[begin].row;) end++;
+    end = worker_walk_end(list, begin);
     if (!is_never_accepted(j, begin, end) || length + 40 > sizeof r->never_accepted) continue;
     length += (size_t)snprintf(r->never_accepted + length, sizeof r->never_accepted - length, "%s%.30s", length == 0 ? "" : ", ",
                                list->items[begin].row->name);
@@ -600,13 +644,14 @@ bool campaign_run(const campaign *c, report *out_report) {
   *out_report = (report){ .count = 0 };
   bool good = make_list(c, &list);
   journal *j = good ? journal_create(list.count) : NULL;
-  uint32_t *order = calloc((size_t)list.count + 1, sizeof *order);
+  uint32_t *order = calloc(order_room(&list), sizeof *order);
   const bool is_short = c->budget_ns != 0 && c->only == NULL;
   worker own = { .campaign = c, .list = &list, .order = order, .round_count = is_short ? SHORT_ROUNDS : 1, .journal = j };
   watch w = { .worker = &own, .report = out_report };
   good = good && j != NULL && order != NULL && run_phases(&w, &own, order);
   if (good) note_misuse(&j->calls, out_report);
   if (good) count_coverage(&list, j, out_report);
+  if (good) count_walks(&own, out_report);
   if (good && c->only == NULL && c->only_manner == NULL) list_never_accepted(&list, j, out_report);
   if (good) note_nothing(c, out_report);
   free(order);

@@ -25,6 +25,7 @@ typedef struct campaign {
   const manner      *left_out;          /* this check is not made; NULL: all are */
   const manner      *only_manner;       /* this check and nothing else; NULL: all, unless an operation is named */
   uint32_t           only_case_plus_one; /* 0: all */
+  bool               has_huge;          /* sizes of millions of elements, too */
   bool               stop_at_first;     /* failure of a combination */
   bool               in_this_process;   /* no worker: for a debugger */
   bool               claims_only;       /* no checks of manners */

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "conformance/process_state.h"
 #include "conformance/promises.h"
+#include "conformance/size_walk.h"
 
 #define UNCLAIMED_CASES 8u              /* a combination that says no so often is not claimed, where time is short */
 #define UNCLAIMED_CASES_OF_ALL 16u      /* and where it is not */
@@ -13,8 +15,15 @@
 #define FORM_CASES 8u                   /* so many in a row are serial, then as many threaded */
 #define THREADS 2u
 #define LONGEST_NAME 200u
+#define MOST_KEPT 64u                   /* descriptors, or threads, that drivers take with many kernels */
 #define MOST_EPOCHS 4u                  /* that one case may use up */
 #define WAYS_TO_RUN 3u                  /* refusals of a combination whose way out is also run */
+#define ALL_CASES 48u                   /* with so many of a combination, walks are whole */
+#define WALKS_SHARE 32u                 /* combinations behind an operation's first have one step in so many */
+#define STEPS_AT_FIRST 8u               /* where time is short, in the first round */
+#define STEPS_A_ROUND 32u               /* and in each behind it */
+#define SEARCHES_A_ROUND 64u            /* likewise, of what refused whatever was asked: mere questions */
+#define STEPS_OF_KNOWN 16u              /* of a combination that may be refused for its formats */
 
 /* ---- one case ---- */
 
@@ -46,6 +55,7 @@ typedef struct attempt {
   uint32_t  number;
   bool      is_first;           /* accepted one of its combination */
   uint32_t *ways_run;
+  uint32_t  most_ways;
   journal_entry *entry;
   uint64_t  end_ns;             /* of what need not be done; 0: none */
   uint32_t  epochs;             /* used up */
@@ -75,7 +85,7 @@ static void try_way_out(attempt *a, const combination *which, const question *q,
   way_out way;
   promises_check_changes(&a->t, a->s, q, answer, &way, &a->r->unchecked_change_count);
   if (a->t.failed) write_down(a, which, q, answer);
-  if (!way.is_found || *a->ways_run >= WAYS_TO_RUN) return;
+  if (!way.is_found || *a->ways_run >= a->most_ways) return;
   ++*a->ways_run;
   a->r->way_count++;
   const combination reached = combination_of(which, &way.changed);
@@ -94,8 +104,15 @@ static void try_claim(attempt *a, const combination *which, const question *q, c
 
 /* A no that does not mean the operation itself is one of somebody who knows it. */
 static void note_knowledge(journal_entry *entry, const tm_answer *answer) {
-  entry->is_known |= answer->level == TM_LEVEL_REFUSED &&
-                     (answer->reasons & (TM_REASON_OPERATION | TM_REASON_ATTRIBUTE | TM_REASON_DEMAND)) == 0;
+  const bool is_known = answer->level == TM_LEVEL_REFUSED &&
+                        (answer->reasons & (TM_REASON_OPERATION | TM_REASON_ATTRIBUTE | TM_REASON_DEMAND)) == 0;
+  entry->is_known |= is_known;
+  entry->is_near |= is_known && (answer->reasons & TM_REASON_FORMAT) == 0;
+}
+
+static bool make_question(question *q, const combination *which, uint32_t number, uint64_t seed) {
+  if (number < SIZE_WALK_FIRST) return question_make(q, which, number, seed);
+  return size_walk_make(q, which, number, seed);
 }
 
 /* True if it was accepted, at once or after changes. */
@@ -103,7 +120,7 @@ static bool test_once(attempt *a, const combination *which) {
   question q;
   a->t = (trial){ .failed = false };
   a->epochs++;
-  if (!question_make(&q, which, a->number, a->seed)) return false;
+  if (!make_question(&q, which, a->number, a->seed)) return false;
   const uint32_t ways_before = *a->ways_run;
   const tm_answer answer = subject_ask_question(a->s, &q);
   note_knowledge(a->entry, &answer);
@@ -160,7 +177,7 @@ static void survey(const worker *w, subject *s, uint32_t item) {
       if (entry->state == JOURNAL_REFUSED) entry->state = JOURNAL_UNKNOWN;
       return;
     }
-    journal_note(w->journal, item, number);
+    journal_note(w->journal, item, index, number);
     if (!question_make(&q, which, number, seed_of(w->campaign, which, number))) continue;
     const tm_answer answer = subject_ask_question(s, &q);
     note_knowledge(entry, &answer);
@@ -176,6 +193,27 @@ static void survey(const worker *w, subject *s, uint32_t item) {
   }
 }
 
+/* Where a case stands. */
+typedef struct case_place {
+  uint32_t item;
+  uint32_t combination;         /* index */
+  uint32_t number;
+} case_place;
+
+/* True if it was accepted. */
+static bool run_one(const worker *w, subject *s, report *r, case_place p, uint32_t *ways_run, uint32_t most_ways) {
+  const combination *which = &w->list->items[p.combination];
+  journal_entry *entry = &w->journal->entries[p.combination];
+  journal_note(w->journal, p.item, p.combination, p.number);
+  attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(w->campaign, which, p.number), .number = p.number,
+                .is_first = entry->has_begun == 0, .ways_run = ways_run, .most_ways = most_ways, .entry = entry,
+                .end_ns = w->end_ns };
+  if (!test_case(&a, which)) return false;
+  entry->case_count++;
+  entry->state = JOURNAL_CLAIMED;
+  return true;
+}
+
 static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
   const campaign *c = w->campaign;
   const uint32_t index = worker_combination(w, item), round = item / w->order_count;
@@ -186,6 +224,7 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
   /* Where there was no time to ask about all, the rest is asked about as it comes. */
   if (is_short && w->journal->entries[index].state == JOURNAL_UNKNOWN) survey(w, s, item);
   if (is_short && w->journal->entries[index].state == JOURNAL_REFUSED) return;
+  if (c->only_case_plus_one > SIZE_WALK_FIRST) return;          /* a step of the walk */
   bool claimed = is_short && w->journal->entries[index].has_begun != 0;
   const uint32_t patience = is_short ? UNCLAIMED_CASES : UNCLAIMED_CASES_OF_ALL;
   for (uint32_t i = first; i < end && case_number(w, i) < last && !(is_over(w) && (item != 0 || i != first)); i++) {
@@ -193,15 +232,102 @@ static void run_cases(const worker *w, subject *s, uint32_t item, report *r) {
     if (!is_wanted_case(c, number)) continue;
     if (!claimed && i >= first + patience && c->only_case_plus_one == 0) break;
     if (c->stop_at_first && r->failure_count != 0) break;
-    journal_note(w->journal, item, number);
-    const combination *which = &w->list->items[index];
-    attempt a = { .asked = which, .s = s, .r = r, .seed = seed_of(c, which, number), .number = number, .is_first = !claimed,
-                  .ways_run = &ways_run, .entry = &w->journal->entries[index], .end_ns = w->end_ns };
-    if (!test_case(&a, which)) continue;
-    claimed = true;
-    w->journal->entries[index].case_count++;
-    w->journal->entries[index].state = JOURNAL_CLAIMED;
+    claimed |= run_one(w, s, r, (case_place){ item, index, number }, &ways_run, WAYS_TO_RUN);
   }
+}
+
+/* ---- walks ---- */
+
+/* How much is known of a combination: what is walked are those of the operation of which most is. */
+typedef enum nearness { IS_CLAIMED, LEADS_ON, IS_NEAR, IS_KNOWN, IS_FAR } nearness;
+
+static nearness nearness_of(const worker *w, uint32_t index) {
+  const journal_entry *entry = &w->journal->entries[index];
+  if (w->campaign->only != NULL || entry->state == JOURNAL_CLAIMED) return IS_CLAIMED;
+  if (entry->state == JOURNAL_LEADS_ON) return LEADS_ON;
+  return entry->is_near != 0 ? IS_NEAR : entry->is_known != 0 ? IS_KNOWN : IS_FAR;
+}
+
+uint32_t worker_walk_end(const combination_list *list, uint32_t begin) {
+  uint32_t end = begin + 1;
+  while (end < list->count && list->items[end].row == list->items[begin].row) end++;
+  return end;
+}
+
+/* The walk of an operation, as far as it is known what it takes. */
+typedef struct walk {
+  uint32_t begin;               /* combinations of the operation */
+  uint32_t end;
+  nearness nearness;            /* of those that are walked */
+  uint32_t count;               /* of them */
+  uint32_t steps;               /* of each of them, of both forms */
+} walk;
+
+static walk walk_of(const worker *w, uint32_t begin) {
+  const campaign *c = w->campaign;
+  walk out = { .begin = begin, .end = worker_walk_end(w->list, begin), .nearness = IS_FAR };
+  for (uint32_t i = out.begin; i < out.end; i++) {
+    const nearness n = nearness_of(w, i);
+    if (n < out.nearness) out.count = 0;
+    if (n < out.nearness) out.nearness = n;
+    out.count += n == out.nearness;
+  }
+  out.steps = out.nearness >= IS_KNOWN ? STEPS_OF_KNOWN : size_walk_count(c->has_huge);
+  if (out.nearness == IS_FAR) out.count = 0;
+  if (c->cases < ALL_CASES && c->cases < out.steps) out.steps = c->cases;
+  return out;
+}
+
+/* The index of the number-th combination that is walked. */
+static uint32_t walked_combination(const worker *w, const walk *of, uint32_t number) {
+  for (uint32_t i = of->begin; i < of->end; i++)
+    if (nearness_of(w, i) == of->nearness && number-- == 0) return i;
+  return of->begin;
+}
+
+/* Where time is not short, all combinations together are walked a second time, and no more. */
+static bool is_left_out(const worker *w, const walk *of, uint32_t number, uint32_t step) {
+  const campaign *c = w->campaign;
+  if (number == 0 || of->nearness > LEADS_ON) return false;
+  if (size_walk_is_large(step) || c->cases < ALL_CASES) return true;
+  return w->round_count == 1 && step % WALKS_SHARE != number % WALKS_SHARE;
+}
+
+/* In the first way that is accepted. */
+static void take_step(const worker *w, subject *s, report *r, case_place p, uint32_t *ways_run) {
+  for (uint32_t way = 0; way < SIZE_WALK_WAYS && !run_one(w, s, r, p, ways_run, UINT32_MAX); way++) p.number += SIZE_WALK_WAY;
+}
+
+static void take_steps(const worker *w, subject *s, uint32_t item, const walk *of, uint32_t first, uint32_t end, report *r) {
+  const uint32_t form = form_of(w), of_form = (of->steps + 1 - form) / 2;
+  uint32_t ways_run = 0, number = UINT32_MAX, index = 0;
+  for (uint32_t place = first; place < end && of_form != 0 && place / of_form < of->count && !(is_over(w) && place != 0); place++) {
+    const uint32_t step = place % of_form * 2 + form;
+    if (w->campaign->stop_at_first && r->failure_count != 0) return;
+    if (place / of_form != number) index = walked_combination(w, of, place / of_form);
+    number = place / of_form;
+    if (number == 0) w->journal->entries[of->begin].walked++;
+    if (is_left_out(w, of, number, step)) continue;
+    take_step(w, s, r, (case_place){ item, index, SIZE_WALK_FIRST + step }, &ways_run);
+  }
+}
+
+/* Sizes, ranks and layouts of an operation, whatever the seed; where it refused all that was asked so far, the questions that
+   may find out what it wants. */
+static void run_walk(const worker *w, subject *s, uint32_t item, report *r) {
+  const campaign *c = w->campaign;
+  const uint32_t round = item / w->order_count, begin = worker_combination(w, item);
+  const walk of = walk_of(w, begin);
+  const bool is_search = of.nearness > LEADS_ON;
+  const uint32_t a_round = is_search ? SEARCHES_A_ROUND : STEPS_A_ROUND, at_first = is_search ? SEARCHES_A_ROUND : STEPS_AT_FIRST;
+  uint32_t ways_run = 0;
+  if (c->only_case_plus_one != 0) {
+    const uint32_t number = c->only_case_plus_one - 1;
+    if (number >= SIZE_WALK_FIRST && number % 2 == form_of(w)) (void)run_one(w, s, r, (case_place){ item, begin, number }, &ways_run, UINT32_MAX);
+    return;
+  }
+  if (w->round_count == 1) take_steps(w, s, item, &of, 0, UINT32_MAX, r);
+  else take_steps(w, s, item, &of, round == 0 ? 0 : at_first + (round - 1) * a_round, at_first + round * a_round, r);
 }
 
 /* What must not be followed by anything else. */
@@ -238,12 +364,16 @@ uint32_t worker_item_count(const worker *w) {
 }
 
 uint32_t worker_combination(const worker *w, uint32_t item) {
-  return w->phase == PHASE_SURVEY ? item : w->order[item % w->order_count];
+  const uint32_t place = w->phase == PHASE_SURVEY ? item : w->order[item % w->order_count];
+  return place % w->list->count;
 }
+
+static bool is_walk(const worker *w, uint32_t item) { return w->order[item % w->order_count] >= w->list->count; }
 
 static void run_item(const worker *w, subject *s, uint32_t item, report *r) {
   if (w->phase == PHASE_SURVEY) survey(w, s, item);
   else if (w->phase == PHASE_MANNERS) mind_manners(w, item, r);
+  else if (is_walk(w, item)) run_walk(w, s, item, r);
   else run_cases(w, s, item, r);
 }
 
@@ -262,24 +392,59 @@ static bool open_device(const worker *w, subject *s) {
   return atomic_load(&j->is_open) != 0;
 }
 
+/* What is right at first may be wrong later: the process is looked at again once all cases were run.  What a driver loads with its
+   first kernel is no part of that. */
+typedef struct later_look {
+  process_state before;
+  uint32_t      descriptors;
+  uint32_t      threads;
+  bool          has_begun;
+} later_look;
+
+static void begin_later_look(const worker *w, later_look *look) {
+  if (look->has_begun || w->campaign->in_this_process || w->phase == PHASE_MANNERS || w->phase == PHASE_SURVEY) return;
+  look->has_begun = true;
+  process_state_read(&look->before, NULL);
+  look->descriptors = process_descriptor_count();
+  look->threads = process_thread_count(1);
+}
+
+static void tell_change(void *context, const char *what) { last_call_misuse(context, "changes %s after some launches", what); }
+
+static void end_later_look(const worker *w, const later_look *look) {
+  process_state after;
+  last_call *calls = &w->journal->calls;
+  if (!look->has_begun) return;
+  process_state_read(&after, NULL);
+  process_state_compare(&look->before, &after, tell_change, calls);
+  if (after.printed_bytes > look->before.printed_bytes)
+    last_call_misuse(calls, "prints %llu bytes after some launches", (unsigned long long)(after.printed_bytes - look->before.printed_bytes));
+  const uint32_t descriptors = process_descriptor_count(), threads = process_thread_count(look->threads + MOST_KEPT);
+  if (descriptors > look->descriptors + MOST_KEPT) last_call_misuse(calls, "leaves %u more descriptors open than before", descriptors - look->descriptors);
+  if (threads > look->threads + MOST_KEPT) last_call_misuse(calls, "leaves %u more threads running than before", threads - look->threads);
+}
+
 journal_ending worker_run(const worker *w, uint32_t from) {
   subject s;
+  later_look look = { .has_begun = false };
   const bool needs_device = w->phase != PHASE_MANNERS;          /* they open it as they like */
-  journal_note(w->journal, from, 0);
+  journal_note(w->journal, from, UINT32_MAX, 0);
   if (needs_device && !open_device(w, &s)) return JOURNAL_HAD_NO_DEVICE;
   atomic_store(&w->journal->is_open, 1);
   for (uint32_t item = from; item < worker_item_count(w); item++) {
     if (w->phase != PHASE_MANNERS && item != 0 && is_over(w)) break;       /* however late it is, something is tried */
     report own = { .count = 0 };
-    journal_note(w->journal, item, 0);
+    journal_note(w->journal, item, UINT32_MAX, 0);
     run_item(w, &s, item, &own);
     const bool ends_here = is_hopeless(&own);
     const bool has_arrived = w->deliver(w->context, &own);
     report_free(&own);
     if (!has_arrived) return JOURNAL_CUT_OFF;
     if (ends_here) break;
+    begin_later_look(w, &look);
   }
-  journal_note(w->journal, worker_item_count(w), 0);
+  end_later_look(w, &look);
+  journal_note(w->journal, worker_item_count(w), UINT32_MAX, 0);
   if (needs_device) subject_close(&s);
   return JOURNAL_IS_THROUGH;
 }

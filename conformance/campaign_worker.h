@@ -17,7 +17,8 @@ typedef enum phase {
 typedef struct worker {
   const campaign         *campaign;
   const combination_list *list;
-  const uint32_t         *order;        /* of the claims phases: indices into the list */
+  const uint32_t         *order;        /* of the claims phases: indices into the list; of walks that of the operation's first
+                                           combination plus the count of the list */
   uint32_t                order_count;
   uint32_t                round_count;
   journal                *journal;
@@ -31,6 +32,8 @@ typedef struct worker {
 uint32_t worker_item_count(const worker *w);
 /* The combination of an item of any phase but manners. */
 uint32_t worker_combination(const worker *w, uint32_t item);
+/* Behind the last combination of the operation whose first one is at `begin`. */
+uint32_t worker_walk_end(const combination_list *list, uint32_t begin);
 /* Whether `more_ns` from now the time of the phase is over. */
 bool worker_is_over(const worker *w, uint64_t more_ns);
 /* Items from `from` on.  When the device does not open the journal says why.  Stops early when time is over. */

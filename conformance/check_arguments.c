@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "conformance/plain_print.h"
+#include "conformance/size_walk.h"
 #include "plugin/reference.h"
 
 #define USUAL_CASES 48u
+#define SHORT_CASES 128u                /* where a budget ends it: what time is left is used */
 #define LEAST_CASES 2u
 #define MOST_CASES 1000000u
 #define QUICK_SECONDS 10u
@@ -26,7 +28,7 @@ static const char usage[] =
     "  --seed N        of all random numbers, 1 if not given\n"
     "  --quick         stop after 10 seconds a device, and 60 of all, the most telling cases first\n"
     "  --budget N      ... after N seconds a device, however many there are\n"
-    "  --full          everything (the default)\n"
+    "  --full          everything (the default), on operands of up to 16 million elements\n"
     "  --cases N       for each combination of formats that is claimed, 48 if not given\n"
     "  --deadline N    seconds that a case may take before it counts as hanging, 60 if not given\n"
     "  --only WHAT     this operation only, or this check of manners\n"
@@ -52,12 +54,17 @@ static void set_budget(check_arguments *a, uint64_t seconds, bool is_shared) {
   a->shares_budget = is_shared;
 }
 
+static void ask_for_all(check_arguments *a) {
+  set_budget(a, 0, false);
+  a->campaign.has_huge = true;
+}
+
 static bool take_switch(check_arguments *a, const char *option) {
   if (strcmp(option, "--json") == 0) a->json = true;
   else if (strcmp(option, "--quiet") == 0) a->quiet = true;
   else if (strcmp(option, "--no-isolate") == 0) a->campaign.in_this_process = true;
   else if (strcmp(option, "--quick") == 0) set_budget(a, QUICK_SECONDS, true);
-  else if (strcmp(option, "--full") == 0) set_budget(a, 0, false);
+  else if (strcmp(option, "--full") == 0) ask_for_all(a);
   else return false;
   return true;
 }
@@ -79,7 +86,7 @@ typedef struct number_rule {
 
 static const number_rule number_rules[] = {
   { "--seed", 0, UINT64_MAX }, { "--budget", 1, MOST_SECONDS }, { "--deadline", 1, MOST_SECONDS }, { "--cases", LEAST_CASES, MOST_CASES },
-  { "--case", 0, MOST_CASES }, { "--device", 0, 255 },
+  { "--case", 0, SIZE_WALK_END }, { "--device", 0, 255 },
 };
 #define NUMBER_RULES (sizeof number_rules / sizeof number_rules[0])
 
@@ -98,6 +105,7 @@ static bool take_number(check_arguments *a, const char *option, const char *valu
     default: c->subject.device_index = (uint32_t)number; break;
   }
   a->only_device |= i == 5;
+  a->has_cases |= i == 3;
   return true;
 }
 
@@ -166,6 +174,7 @@ static bool read_all(int count, char **words, check_arguments *a, const char **f
       i++;
     }
   }
+  if (!a->has_cases && a->campaign.budget_ns != 0) a->campaign.cases = SHORT_CASES;
   a->wrong = *formats != NULL ? "--formats" : "";
   a->wrong_value = *formats != NULL ? *formats : "";
   if (a->plugin != NULL && a->name != NULL) return false;

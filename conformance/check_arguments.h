@@ -18,6 +18,7 @@ typedef struct check_arguments {
   bool        json;
   bool        quiet;
   bool        only_device;
+  bool        has_cases;        /* said how many */
   bool        shares_budget;    /* nobody said it, and all devices together have a limit */
   uint32_t    setting_count;
   const char *settings[ARGUMENTS_SETTINGS];     /* "BACKEND.OPTION=VALUE" or "OPTION=VALUE" */

@@ -196,15 +196,20 @@ static bool guards_are_whole(bench *b, const image *one, const char *what) {
   return true;
 }
 
-/* Marks the bytes of elements; what lies between them belongs to somebody else. */
-static void mark(const tm_operand *y, uint32_t axis, uint64_t offset, unsigned char *marks) {
+static void mark_axis(const tm_operand *y, uint32_t axis, uint64_t offset, unsigned char *marks) {
   const tm_format_info *info = tm_format_find(y->format);
   if (axis == y->rank) {
     memset(marks + offset, 1, info->block_bytes);
     return;
   }
   const uint64_t steps = axis + 1 == y->rank ? y->dims[axis] / info->block_elements : y->dims[axis];
-  for (uint64_t i = 0; i < steps; i++) mark(y, axis + 1, offset + (uint64_t)((int64_t)i * y->strides_bytes[axis]), marks);
+  for (uint64_t i = 0; i < steps; i++) mark_axis(y, axis + 1, offset + (uint64_t)((int64_t)i * y->strides_bytes[axis]), marks);
+}
+
+/* Marks the bytes of elements; what lies between them belongs to somebody else. */
+static void mark(const tm_operand *y, uint64_t first, unsigned char *marks) {
+  if ((y->flags & TM_OPERAND_CONTIGUOUS) != 0) memset(marks + first, 1, y->byte_count);
+  else mark_axis(y, 0, first, marks);
 }
 
 static bool gaps_are_whole(bench *b, const image *output) {
@@ -212,7 +217,7 @@ static bool gaps_are_whole(bench *b, const image *output) {
   if ((y->flags & TM_OPERAND_CONTIGUOUS) != 0 || b->s->space.store_granule > 1) return true;
   unsigned char *marks = calloc(1, output->size);
   if (marks == NULL) return trial_fail(b->t, "no memory");
-  mark(y, 0, output->first, marks);
+  mark(y, output->first, marks);
   bool whole = true;
   for (uint64_t i = output->lowest; i < output->lowest + output->touched && whole; i++)
     whole = marks[i] != 0 || output->bytes[i] == CASE_GUARD;
@@ -286,7 +291,7 @@ static bool same_elements(const bench *b, const image *one, const image *other) 
   const tm_operand *y = &b->q->c.operands[b->inputs];
   unsigned char *marks = calloc(1, one->size);
   if (marks == NULL) return false;
-  mark(y, 0, one->first, marks);
+  mark(y, one->first, marks);
   bool same = true;
   for (uint64_t i = one->lowest; i < one->lowest + y->byte_count && same; i++)
     same = marks[i] == 0 || one->bytes[i] == other->bytes[other->lowest + (i - one->lowest)];

@@ -59,6 +59,7 @@ static void note(closeness *out, const measuring *m, const element *e, double di
 static const unsigned char *at(const tm_operand *y, const tm_format_info *info, const void *first, uint64_t block) {
   const unsigned char *address = first;
   const uint32_t last = y->rank - 1;
+  if ((y->flags & TM_OPERAND_CONTIGUOUS) != 0) return address + block * info->block_bytes;
   if (y->rank == 0) return address;
   const uint64_t a_row = y->dims[last] / info->block_elements;
   address += (int64_t)(block % a_row) * y->strides_bytes[last];

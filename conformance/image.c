@@ -6,6 +6,7 @@
 
 /* Whole pages of any size; who goes astray goes far. */
 #define FENCE_BYTES ((uint64_t)1 << 20)
+#define PERIOD 4099u                    /* elements; a prime */
 
 /* ---- room ---- */
 
@@ -98,6 +99,18 @@ static void fill_in_order(const case_buffer *view, const tm_operand *operand) {
   for (uint64_t i = 0; i < operand->element_count; i++) memcpy(view->first + i * step, &i, step);
 }
 
+/* Many elements at random take long: what is large is the same ones again and again, in periods that no machine has. */
+static void fill_often(const case_buffer *view, const tm_operand *operand, temper t, uint64_t *state) {
+  const uint64_t period = (uint64_t)PERIOD * tm_format_find(operand->format)->block_bytes;
+  tm_operand part = *operand;
+  if (part.byte_count > period) part.byte_count = period;
+  buffer_fill(view, &part, t, state);
+  for (uint64_t done = part.byte_count, bytes; done < operand->byte_count; done += bytes) {
+    bytes = operand->byte_count - done < period ? operand->byte_count - done : period;
+    memcpy(view->lowest + done, view->lowest, bytes);
+  }
+}
+
 /* Of two operands each value meets each, of three some. */
 static void fill_crossed(const case_buffer *view, const tm_operand *operand, uint32_t input) {
   static const uint64_t periods[] = { 1, CASE_SPECIALS, CASE_SPECIALS };
@@ -159,7 +172,7 @@ void image_fill_inputs(image *inputs, const question *q, uint64_t *state) {
   for (uint32_t i = 0; i < c->operation.input_count; i++) {
     const image *one = &inputs[i];
     const case_buffer view = { one->bytes, one->size, one->bytes + one->first, one->bytes + one->lowest };
-    buffer_fill(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
+    (c->plan.rank != 0 ? fill_often : buffer_fill)(&view, &c->operands[i], is_cancelling(q) ? TEMPER_PLAIN : q->temper, state);
     if (q->sweeps) fill_in_order(&view, &c->operands[i]);
     if (q->crosses && has_specials(c->operands[i].format)) fill_crossed(&view, &c->operands[i], i);
     case_fill_special(c, i, one->bytes + one->lowest, state);

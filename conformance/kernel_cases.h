@@ -21,9 +21,18 @@
 #define CASE_GUARD_BYTES 64u
 #define CASE_GUARD 0xa5
 
+/* Dims that are wanted, where they are not left to luck. */
+typedef struct case_plan {
+  uint32_t rank;                /* of the first input; 0: all is left to luck */
+  uint32_t thin;                /* mask of inputs of which every other axis has the extent 1; broadcasting operations only */
+  uint32_t variant;             /* of the attributes: lowest bits of products the transposes, of others 0 the last axis */
+  uint64_t dims[TM_MAX_RANK];   /* of products m, k, n; of attention tokens, keys, elements; of rope tokens, heads, halves */
+} case_plan;
+
 typedef struct kernel_case {
   tm_operation operation;
   tm_operand   operands[CASE_MAX_OPERANDS];
+  case_plan    plan;
   union {
     tm_transpose_attributes     transpose;
     tm_axis_attributes          axis;
@@ -66,11 +75,16 @@ static inline uint64_t whole_blocks(uint32_t format, uint64_t extent) {
   return (extent + block - 1) / block * block;
 }
 
-/* Extents of about `limit` elements in all; the last one fills whole blocks of all inputs. */
+/* Whether something is left to luck that a plan leaves as it is in its first variant. */
+static inline bool varies(const kernel_case *c) { return c->plan.rank == 0 || c->plan.variant != 0; }
+
+/* Extents of about `limit` elements in all, or as planned; the last one fills whole blocks of all inputs. */
 static inline uint32_t random_dims(kernel_case *c, uint64_t *state, uint32_t least_rank, uint64_t limit, uint64_t *dims) {
-  const uint32_t rank = least_rank + (uint32_t)random_below(state, 5 - least_rank);
-  uint64_t left = random_extent(state, limit);
-  for (uint32_t i = 0; i < rank; ++i) {
+  const bool is_planned = c->plan.rank != 0;
+  const uint32_t rank = is_planned ? c->plan.rank : least_rank + (uint32_t)random_below(state, 5 - least_rank);
+  uint64_t left = is_planned ? 0 : random_extent(state, limit);
+  if (is_planned) memcpy(dims, c->plan.dims, sizeof c->plan.dims);
+  for (uint32_t i = 0; i < rank && !is_planned; ++i) {
     dims[i] = i + 1 == rank ? left : random_extent(state, left);
     left /= dims[i];
     if (left == 0) left = 1;
@@ -86,8 +100,23 @@ static inline bool make_operand(kernel_case *c, uint32_t index, uint32_t rank, c
   return tm_operand_contiguous(c->operands[index].format, rank, dims, &c->operands[index], NULL) == TM_OK;
 }
 
+/* Every other axis of some inputs is thin, so that no two of them can be taken as one. */
+static inline bool make_planned(kernel_case *c) {
+  uint64_t dims[TM_MAX_RANK];
+  const uint32_t rank = random_dims(c, NULL, 0, 0, dims);
+  const bool broadcasts = tm_op_find(c->operation.op)->broadcasts;
+  for (uint32_t i = 0; i < c->operation.input_count; ++i) {
+    uint64_t own[TM_MAX_RANK];
+    for (uint32_t axis = 0; axis < rank; ++axis)
+      own[axis] = broadcasts && (c->plan.thin >> i & 1u) != 0 && (axis + i) % 2 == 0 ? 1 : dims[axis];
+    if (!make_operand(c, i, rank, own)) return false;
+  }
+  return true;
+}
+
 static inline bool shape_same(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK];
+  if (c->plan.rank != 0) return make_planned(c);
   const uint32_t rank = random_dims(c, state, 0, limit, dims);
   const bool broadcasts = tm_op_find(c->operation.op)->broadcasts && random_below(state, 3) == 0;
   for (uint32_t i = 0; i < c->operation.input_count; ++i) {
@@ -114,7 +143,8 @@ static inline bool shape_blocks(kernel_case *c, uint64_t *state, uint64_t limit)
 static inline bool shape_cast(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK];
   const uint32_t rank = random_dims(c, state, 1, limit, dims);
-  dims[rank - 1] += dims[rank - 1] % 2;
+  if (c->plan.rank == 0) dims[rank - 1] += dims[rank - 1] % 2;
+  else if (c->operands[1].format != TM_FORMAT_NONE) dims[rank - 1] = whole_blocks(c->operands[1].format, dims[rank - 1]);
   c->attributes.cast.saturate = (uint32_t)random_below(state, 2);
   return make_operand(c, 0, rank, dims);
 }
@@ -137,8 +167,8 @@ static inline bool shape_transpose(kernel_case *c, uint64_t *state, uint64_t lim
 static inline bool shape_gather(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK], indices[2];
   const uint32_t rank = random_dims(c, state, 1, limit, dims);
-  c->attributes.axis.axis = (uint32_t)random_below(state, rank);
-  for (int i = 0; i < 2; ++i) indices[i] = random_extent(state, 8 + limit / 4096);
+  c->attributes.axis.axis = varies(c) ? (uint32_t)random_below(state, rank) : 0;
+  for (int i = 0; i < 2; ++i) indices[i] = varies(c) ? random_extent(state, 8 + limit / 4096) : i == 0 ? dims[0] : 1;
   return make_operand(c, 0, rank, dims) && make_operand(c, 1, (uint32_t)random_below(state, 3), indices);
 }
 
@@ -165,14 +195,15 @@ static inline bool shape_gelu(kernel_case *c, uint64_t *state, uint64_t limit) {
 static inline bool shape_reduce(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK];
   uint32_t rank = random_dims(c, state, 1, limit, dims);
-  if (random_below(state, 8) == 0) {
+  if (c->plan.rank == 0 && random_below(state, 8) == 0) {
     rank = 1 + (uint32_t)random_below(state, 2);
     dims[0] = 1 + random_below(state, 2);
     dims[rank - 1] = limit - random_below(state, 1000);
   }
-  const uint32_t one = 1u << random_below(state, rank);
+  const uint32_t one = 1u << (varies(c) ? random_below(state, rank) : rank - 1);
   const uint32_t some =
-      c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one : one | (uint32_t)random_below(state, 1u << rank);
+      !varies(c) || c->operation.op == TM_OP_ARGMAX || random_below(state, 2) ? one
+                                                                             : one | (uint32_t)random_below(state, 1u << rank);
   c->attributes.reduce = (tm_reduce_attributes){ some, (uint32_t)random_below(state, 2) };
   return make_operand(c, 0, rank, dims);
 }
@@ -180,7 +211,7 @@ static inline bool shape_reduce(kernel_case *c, uint64_t *state, uint64_t limit)
 static inline bool shape_axis(kernel_case *c, uint64_t *state, uint64_t limit) {
   uint64_t dims[TM_MAX_RANK];
   const uint32_t rank = random_dims(c, state, 1, limit, dims);
-  c->attributes.axis.axis = random_below(state, 2) ? rank - 1 : (uint32_t)random_below(state, rank);
+  c->attributes.axis.axis = !varies(c) || random_below(state, 2) ? rank - 1 : (uint32_t)random_below(state, rank);
   return make_operand(c, 0, rank, dims);
 }
 
@@ -194,16 +225,34 @@ static inline bool shape_norm(kernel_case *c, uint64_t *state, uint64_t limit) {
   return make_operand(c, 0, rank, dims);
 }
 
+/* A product with the planned extents: two dims, and batches of two before them up to the rank. */
+static inline bool make_product(kernel_case *c, const uint32_t *transposed) {
+  const uint64_t m = c->plan.dims[0], n = c->plan.dims[2];
+  const uint64_t k = whole_blocks(c->operands[0].format, whole_blocks(c->operands[1].format, c->plan.dims[1]));
+  const uint32_t batches = c->plan.rank - 2;
+  uint64_t a[TM_MAX_RANK], b[TM_MAX_RANK];
+  for (uint32_t i = 0; i < batches; ++i) {
+    a[i] = 2;
+    b[i] = (c->plan.thin >> 1 & 1u) != 0 && i % 2 == 0 ? 1 : 2;
+  }
+  a[batches] = transposed[0] ? k : m;
+  a[batches + 1] = transposed[0] ? m : k;
+  b[batches] = transposed[1] ? n : k;
+  b[batches + 1] = transposed[1] ? k : n;
+  return make_operand(c, 0, c->plan.rank, a) && make_operand(c, 1, c->plan.rank, b);
+}
+
 /* a and b of a product with at most about `limit` multiplications; both attribute structs start with the transposes. */
 static inline bool shape_matmul(kernel_case *c, uint64_t *state, uint64_t limit) {
   const uint64_t side = (uint64_t)cbrt((double)limit * 32);
   uint64_t m = random_extent(state, side), n = random_extent(state, side), k = random_extent(state, side);
   for (uint32_t i = 0; i < 2; ++i) k = whole_blocks(c->operands[i].format, k);
   uint32_t transposed[2];
-  for (uint32_t i = 0; i < 2; ++i) transposed[i] = (uint32_t)random_below(state, 2);
+  for (uint32_t i = 0; i < 2; ++i) transposed[i] = c->plan.rank != 0 ? c->plan.variant >> i & 1u : (uint32_t)random_below(state, 2);
   if (tm_format_find(c->operands[0].format)->block_elements > 1) transposed[0] = 0;
   if (tm_format_find(c->operands[1].format)->block_elements > 1) transposed[1] = 1;
   c->attributes.matmul = (tm_matmul_attributes){ transposed[0], transposed[1] };
+  if (c->plan.rank != 0) return make_product(c, transposed);
   const uint64_t batch = random_extent(state, 3);
   const uint64_t a[] = { batch, transposed[0] ? k : m, transposed[0] ? m : k };
   const uint64_t b[] = { random_below(state, 2) ? batch : 1, transposed[1] ? n : k, transposed[1] ? k : n };
@@ -230,8 +279,11 @@ static inline bool shape_scaled(kernel_case *c, uint64_t *state, uint64_t limit)
 }
 
 static inline bool shape_rope(kernel_case *c, uint64_t *state, uint64_t limit) {
-  const uint64_t half = random_extent(state, 64), heads = random_extent(state, 12), batch = random_extent(state, 3);
-  const uint64_t tokens = random_extent(state, 1 + limit / (2 * half * heads * batch));
+  const bool is_planned = c->plan.rank != 0;
+  const uint64_t *plan = c->plan.dims;
+  const uint64_t half = is_planned ? plan[2] : random_extent(state, 64), heads = is_planned ? plan[1] : random_extent(state, 12);
+  const uint64_t batch = is_planned ? c->plan.rank - 2 : random_extent(state, 3);
+  const uint64_t tokens = is_planned ? plan[0] : random_extent(state, 1 + limit / (2 * half * heads * batch));
   const uint64_t dims[] = { batch, tokens, heads, 2 * half };
   const uint32_t skipped = random_below(state, 2) ? 1 : 0;
   static const double thetas[] = { 0, 10000, 500000, 2 }, scales[] = { 0, 1, 0.25, 0.001 };
@@ -258,8 +310,12 @@ static inline bool shape_update(kernel_case *c, uint64_t *state, uint64_t limit)
 static inline bool shape_attention(kernel_case *c, uint64_t *state, uint64_t limit) {
   const uint64_t side = (uint64_t)cbrt((double)limit);
   const uint64_t shared = random_extent(state, 4), heads = shared * random_extent(state, 4), batch = random_extent(state, 3);
-  const uint64_t tokens = random_below(state, 4) == 0 ? 1 : random_extent(state, side), capacity = random_extent(state, 2 * side);
-  const uint64_t dim = random_extent(state, 64), width = random_below(state, 2) ? dim : random_extent(state, 80);
+  const bool is_planned = c->plan.rank != 0;
+  const uint64_t *plan = c->plan.dims;
+  const uint64_t tokens = is_planned ? plan[0] : random_below(state, 4) == 0 ? 1 : random_extent(state, side);
+  const uint64_t capacity = is_planned ? plan[1] : random_extent(state, 2 * side);
+  const uint64_t dim = is_planned ? plan[2] : random_extent(state, 64);
+  const uint64_t width = random_below(state, 2) ? dim : random_extent(state, 80);
   const uint64_t q[] = { batch, tokens, heads, dim }, k[] = { batch, capacity, shared, dim }, v[] = { batch, capacity, shared, width };
   const uint32_t skipped = random_below(state, 3) ? 1 : 0, mask_rank = 2 + (uint32_t)random_below(state, 3 - skipped);
   uint64_t mask[] = { batch, heads, tokens, capacity };
@@ -332,11 +388,12 @@ static inline void case_fill_formats(const tm_op_row *row, uint32_t inputs, uint
   }
 }
 
-/* Fills *c for an operation with these formats (inputs, then the output or TM_FORMAT_NONE) and about `limit` elements;
-   false if the operation does not take them. */
-static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats, uint64_t limit,
-                             uint64_t *state) {
+/* Fills *c for an operation with these formats (inputs, then the output or TM_FORMAT_NONE), the planned dims or about
+   `limit` elements; false if the operation does not take them. */
+static inline bool case_make_planned(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats,
+                                     const case_plan *plan, uint64_t limit, uint64_t *state) {
   memset(c, 0, sizeof *c);
+  c->plan = *plan;
   c->operation = (tm_operation){
     .struct_size = sizeof c->operation, .op = row->op, .version = row->version, .worst_numerics = TM_NUMERICS_N4,
     .attribute_bytes = row->attribute_bytes, .input_count = inputs, .output_count = 1, .operands = c->operands,
@@ -349,6 +406,12 @@ static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inpu
   }
   if (!shape(c, state, limit)) return false;
   return tm_op_infer_outputs(&c->operation, &c->operands[inputs], NULL) == TM_OK;
+}
+
+static inline bool case_make(kernel_case *c, const tm_op_row *row, uint32_t inputs, const uint32_t *formats, uint64_t limit,
+                             uint64_t *state) {
+  const case_plan none = { .rank = 0 };
+  return case_make_planned(c, row, inputs, formats, &none, limit, state);
 }
 
 /* The strides of a dense tensor whose axes stand in reverse order, so a transposed view. */

@@ -6,6 +6,7 @@
 
 #include "conformance/errand.h"
 #include "conformance/manner.h"
+#include "plugin/answer.h"
 
 #define LIVES 3
 #define QUESTIONS 4u
@@ -94,23 +95,53 @@ static void check_uuids(manner_run *run, subject *s) {
   }
 }
 
+static bool is_text(tm_string text) { return text.length == 0 || (text.data != NULL && text.length <= TM_LONGEST_SOUND_TEXT); }
+
+static void check_texts(manner_run *run, const tm_device_info *info) {
+  if (!is_text(info->name)) trial_fail(&run->t, "its name is no text: %llu bytes at %p", (unsigned long long)info->name.length, (const void *)info->name.data);
+  if (!is_text(info->driver_version)) trial_fail(&run->t, "its driver's version is no text");
+  if (info->open_ns > TM_LARGEST_COST_NS) trial_fail(&run->t, "declares %llu ns for being opened", (unsigned long long)info->open_ns);
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
 static void check_space(manner_run *run, const tm_memory_space *space) {
   const uint32_t alignment = space->alignment;
   if ((alignment & (alignment - 1)) != 0) trial_fail(&run->t, "a memory is aligned to %u, which is no power of two", alignment);
+  if (space->offset_granule == 0 || space->store_granule == 0) trial_fail(&run->t, "a memory has a granule of 0, where 1 is the least");
+  if (!is_text(space->name)) trial_fail(&run->t, "the name of a memory is no text");
   const tm_identity host = TM_HOST_MEMORY;
   const bool is_host = memcmp(&space->identity, &host, sizeof host) == 0;
   if ((space->flags & TM_MEMORY_HOST_POINTER) != 0 && !is_host)
     trial_fail(&run->t, "a memory whose buffers are host addresses does not have the identity of the host's memory");
 }
 
+/* By what it says, wherever that lies. */
+static uint64_t hash_description(const tm_device_info *info) {
+  const uint64_t numbers[] = { info->flags, info->cost_model_id, info->queue_count, info->memory_count };
+  uint64_t hash = 1;
+  hash = hash_bytes(hash, numbers, sizeof numbers);
+  hash = hash_bytes(hash, &info->uuid, sizeof info->uuid);
+  hash = hash_bytes(hash, &info->resource, sizeof info->resource);
+  if (is_text(info->name)) hash = hash_bytes(hash, info->name.data, info->name.length);
+  return is_text(info->driver_version) ? hash_bytes(hash, info->driver_version.data, info->driver_version.length) : hash;
+}
+
+/* The first one may be written over by the second. */
 static void check_again(manner_run *run, subject *s) {
   tm_device_info again = { .struct_size = sizeof again };
+  tm_device_info first = { .struct_size = sizeof first };
+  const bool has_first = SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &first) == TM_OK;
+  const uint64_t hash = has_first ? hash_description(&first) : 0;
   if (SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &again) != TM_OK) {
     trial_fail(&run->t, "device_info fails for a device that is open");
     return;
   }
   if (memcmp(&again.uuid, &s->info.uuid, sizeof again.uuid) != 0 || again.queue_count != s->info.queue_count ||
-      again.memory_count != s->info.memory_count || again.flags != s->info.flags)
+      again.memory_count != s->info.memory_count || again.flags != s->info.flags || (has_first && hash_description(&again) != hash))
     trial_fail(&run->t, "describes the same device differently the second time");
 }
 
@@ -119,6 +150,7 @@ void manner_check_description(manner_run *run) {
   if (!manner_open(run, &s, 0)) return;
   check_short_info(run, &s);
   check_end(run, &s);
+  check_texts(run, &s.info);
   check_again(run, &s);
   check_uuids(run, &s);
   for (uint32_t i = 0; i < s.info.memory_count && !run->t.failed; i++) {

@@ -8,7 +8,7 @@
 #include "conformance/plain_print.h"
 
 #define FORMATS_WIDTH 56u
-#define COLUMNS_BEFORE_FORMATS 65u
+#define COLUMNS_BEFORE_FORMATS 69u
 #define COUNT_WIDTH 6u          /* " +1234" */
 #define LEAST_FORMATS_WIDTH 4u
 #define LONGEST_LINE 2048u
@@ -93,8 +93,19 @@ static void join_formats(const report_claim *const *claims, uint32_t count, uint
   else if (shown < count) snprintf(text + length, capacity - length, " +%u", count - shown);
 }
 
+/* "N1 2": the class and the largest of the bounds. */
+static void name_class(const report_claim *const *claims, uint32_t count, char *text, size_t capacity) {
+  const uint32_t numerics = claims[0]->numerics;
+  double bound = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (!(claims[i]->numerics_bound <= bound)) bound = claims[i]->numerics_bound;
+  if (numerics > TM_NUMERICS_N4) snprintf(text, capacity, "?");
+  else if (numerics == TM_NUMERICS_N0 || numerics == TM_NUMERICS_N4) snprintf(text, capacity, "N%u", numerics);
+  else snprintf(text, capacity, "N%u %.3g", numerics, bound);
+}
+
 static void print_line(const report_claim *const *claims, uint32_t count, uint32_t width, FILE *to) {
-  char formats[320];
+  char formats[320], numerics[24];
   uint64_t cases = 0, failures = 0;
   double worst = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -103,9 +114,8 @@ static void print_line(const report_claim *const *claims, uint32_t count, uint32
     if (claims[i]->worst > worst) worst = claims[i]->worst;
   }
   join_formats(claims, count, formats_width(width), formats, sizeof formats);
-  char numerics[8] = "?";
-  if (claims[0]->numerics <= TM_NUMERICS_N4) snprintf(numerics, sizeof numerics, "N%u", claims[0]->numerics);
-  fprintf(to, "%-16s %-9s %-5s %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), numerics,
+  name_class(claims, count, numerics, sizeof numerics);
+  fprintf(to, "%-16s %-9s %-9s %6u %7llu %8.3g  %-6s %s\n", claims[0]->which.row->name, level_name(claims[0]->level), numerics,
           count, (unsigned long long)cases, worst, failures == 0 ? "ok" : "FAILED", formats);
 }
 
@@ -118,7 +128,7 @@ static void print_claims(const report *r, uint32_t width, FILE *to) {
   }
   for (uint32_t i = 0; i < r->count; i++) sorted[i] = &r->claims[i];
   qsort(sorted, r->count, sizeof *sorted, by_line);
-  fprintf(to, "%-16s %-9s %-5s %6s %7s %8s  %-6s %s\n", "operation", "level", "class", "claims", "cases", "worst", "result",
+  fprintf(to, "%-16s %-9s %-9s %6s %7s %8s  %-6s %s\n", "operation", "level", "class", "claims", "cases", "worst", "result",
           "formats");
   for (uint32_t begin = 0, end; begin < r->count; begin = end) {
     for (end = begin + 1; end < r->count && share_a_line(sorted[begin], sorted[end]);) end++;
@@ -150,6 +160,9 @@ static void print_coverage(const report *r, const printout_heading *heading, FIL
   if (r->reached_count < r->claimed_count)
     print_text(heading, to, "not reached: %s%s%s", r->unreached, r->unreached[0] != '\0' ? ", ..." : "",
                heading->budget_ns != 0 ? " (--full reaches all)" : "");
+  if (r->operation_count != 0)
+    print_text(heading, to, "sizes, ranks and layouts: %u of %u steps, all of them for %u of %u operations", r->step_count,
+               r->all_step_count, r->walked_count, r->operation_count);
   if (r->never_accepted[0] != '\0')
     print_text(heading, to, "refused whenever asked, though it seems to know them: %s", r->never_accepted);
   if (r->withdrawn_count != 0)

@@ -78,6 +78,7 @@ void printout_json(const report *r, const printout_heading *heading, FILE *to) {
           (unsigned long long)r->question_count, (unsigned long long)r->refusal_count);
   fprintf(to, "\"unchecked_changes\":%llu,\"withdrawn\":%llu,\"claimed\":%u,\"reached\":%u,", (unsigned long long)r->unchecked_change_count,
           (unsigned long long)r->withdrawn_count, r->claimed_count, r->reached_count);
+  fprintf(to, "\"steps\":%u,\"all_steps\":%u,", r->step_count, r->all_step_count);
   print_member("never_accepted", r->never_accepted, to);
   print_member("given_up", r->given_up, to);
   print_member("nothing_checked", r->nothing_checked, to);

@@ -120,7 +120,7 @@ static uint64_t hash_pending(void) {
 }
 
 static uint64_t hash_priority(void) {
-  const int numbers[] = { getpriority(PRIO_PROCESS, 0), sched_getscheduler(0), prctl(PR_GET_DUMPABLE) };
+  const int numbers[] = { getpriority(PRIO_PROCESS, 0), sched_getscheduler(0) };
   return hash(1, numbers, sizeof numbers);
 }
 
@@ -164,6 +164,7 @@ void process_state_read(process_state *out, process_excuse_fn is_excused) {
   out->affinity = hash_affinity();
   out->pending = hash_pending();
   out->priority = hash_priority();
+  out->may_be_dumped = (uint64_t)prctl(PR_GET_DUMPABLE);
   (void)prctl(PR_GET_NAME, out->thread_name);
   if (getcwd(out->folder, sizeof out->folder) == NULL) out->folder[0] = '\0';
   const char *locale = setlocale(LC_ALL, NULL);
@@ -205,6 +206,7 @@ void process_state_compare(const process_state *a, const process_state *b, proce
     { offsetof(process_state, affinity), sizeof a->affinity, "which processors the thread may run on" },
     { offsetof(process_state, pending), sizeof a->pending, "which signals are pending" },
     { offsetof(process_state, priority), sizeof a->priority, "the priority of the process" },
+    { offsetof(process_state, may_be_dumped), sizeof a->may_be_dumped, "whether the process may be dumped" },
     { offsetof(process_state, thread_name), sizeof a->thread_name, "the name of the thread" },
   };
   for (int i = next_signal(a, b, 1); i < PROCESS_SIGNALS; i = next_signal(a, b, i + 1)) {

@@ -28,6 +28,7 @@ typedef struct process_state {
   uint64_t affinity;
   uint64_t pending;             /* signals */
   uint64_t priority;
+  uint64_t may_be_dumped;       /* whether a crash leaves a core file, and a debugger may look */
   char     thread_name[16];
   char     folder[4096];
   char     locale[256];

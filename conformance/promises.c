@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "conformance/changes.h"
+#include "ops/result_closeness.h"
 #include "plugin/answer.h"
 
 #define LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
@@ -51,6 +52,11 @@ static bool check_sound(trial *t, const tm_operation *operation, const tm_answer
   const bool is_yes = answer->level != TM_LEVEL_REFUSED;
   tm_answer sound = *answer;
   tm_answer_make_sound(operation, &sound);
+  const bool has_ceiling = answer->numerics >= TM_NUMERICS_N1 && answer->numerics <= TM_NUMERICS_N3;
+  const double ceiling = has_ceiling ? tm_closeness_largest_bound(operation, answer) : 0;
+  if (is_yes && has_ceiling && answer->numerics_bound > ceiling)
+    return trial_fail(t, "class N%u with the bound %g promises nothing: over %g a result of zeros would pass, or nearly",
+                      answer->numerics, answer->numerics_bound, ceiling);
   if (is_yes && (sound.numerics != answer->numerics || sound.growth != answer->growth))
     return trial_fail(t, "class N%u with bound %g, growth %u and accumulator 0x%x means nothing", answer->numerics,
                       answer->numerics_bound, answer->growth, answer->accumulator);
@@ -88,6 +94,8 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
   const tm_operation *operation = &asked.operation;
   if (answer->change_count > TM_MAX_CHANGES) trial_fail(t, "proposes %u changes", answer->change_count);
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
+  if (answer->text.length > TM_LONGEST_SOUND_TEXT)
+    trial_fail(t, "its text has %llu bytes, and none has more than %u", (unsigned long long)answer->text.length, TM_LONGEST_SOUND_TEXT);
   check_epoch(t, s, answer);
   const tm_status status = atomic_load(&s->query_status);
   const char *meaning = status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "";

@@ -186,8 +186,8 @@ static void share(question *q) {
   q->shares = tm_operand_derive(b, NULL) == TM_OK;
 }
 
-static bool begin(question *q, const combination *which, uint64_t elements, uint64_t *state) {
-  if (!case_make(&q->c, which->row, which->inputs, which->formats, elements, state)) return false;
+static bool begin(question *q, const combination *which, const case_plan *plan, uint64_t elements, uint64_t *state) {
+  if (!case_make_planned(&q->c, which->row, which->inputs, which->formats, plan, elements, state)) return false;
   q->temper = TEMPER_PLAIN;
   q->sweeps = q->crosses = q->shares = false;
   memset(q->packed, 0, sizeof q->packed);
@@ -195,11 +195,13 @@ static bool begin(question *q, const combination *which, uint64_t elements, uint
   return true;
 }
 
+static const case_plan no_plan = { .rank = 0 };
+
 static void settle(kernel_case *c) { tm_op_normalize(&c->operation, c->operands); }
 
 bool question_make(question *q, const combination *which, uint32_t number, uint64_t seed) {
   uint64_t state = seed;
-  if (!begin(q, which, limit_of(which->row, number), &state)) return false;
+  if (!begin(q, which, &no_plan, limit_of(which->row, number), &state)) return false;
   kernel_case *c = &q->c;
   const bool is_plain = number == DENSE_CONSTANT_FIRST && which->inputs > 1;
   if (number == 1 && !try_values(q)) return false;
@@ -220,9 +222,20 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
 
 bool question_make_plain(question *q, const combination *which, uint64_t elements, uint64_t seed) {
   uint64_t state = seed;
-  if (!begin(q, which, elements, &state)) return false;
+  if (!begin(q, which, &no_plan, elements, &state)) return false;
   settle(&q->c);
   return true;
+}
+
+bool question_make_planned(question *q, const combination *which, const case_plan *plan, uint64_t *state) {
+  return begin(q, which, plan, 0, state);
+}
+
+void question_make_constant(question *q, uint32_t but) { make_constant(&q->c, but); }
+
+bool question_settle(question *q) {
+  settle(&q->c);
+  return tm_op_check(&q->c.operation, NULL) == TM_OK;
 }
 
 /* ---- packed inputs ---- */

@@ -59,6 +59,13 @@ bool question_make(question *q, const combination *which, uint32_t number, uint6
 /* A dense one with about this many elements (multiplications, for a product). */
 bool question_make_plain(question *q, const combination *which, uint64_t elements, uint64_t seed);
 
+/* One of these dims, dense and aligned. */
+bool question_make_planned(question *q, const combination *which, const case_plan *plan, uint64_t *state);
+/* About weights: all inputs but this one keep their bytes. */
+void question_make_constant(question *q, uint32_t but);
+/* Once its operands are as they shall be; false if that is no operation. */
+bool question_settle(question *q);
+
 /* "matmul f32[3,4] q8_0[2,32](view) -> f32[3,2]" */
 void question_describe(const question *q, char *text, uint64_t capacity);
 /* "f32,q8_0,f32"; private formats by their number */

@@ -52,6 +52,10 @@ typedef struct report {
   uint64_t      case_count;             /* that were accepted and run */
   uint32_t      claimed_count;          /* combinations that are claimed, or lead to something that is */
   uint32_t      reached_count;          /* of them, those of which at least one case ran */
+  uint32_t      operation_count;        /* of which any combination is claimed */
+  uint32_t      walked_count;           /* of them, those of which all sizes, ranks and layouts were asked about */
+  uint32_t      step_count;             /* that were taken of their walks */
+  uint32_t      all_step_count;         /* that there are */
   bool          out_of_time;
   char          unreached[240];         /* some of the others */
   char          never_accepted[240];    /* operations that it knows, by its reasons, and refused whenever it was asked */

@@ -111,6 +111,8 @@ static void host_device_event(void *context, uint32_t index, uint32_t event, uin
   while (index > largest && !atomic_compare_exchange_weak(&s->largest_event_index, &largest, index)) {
   }
   if (event == 0 || event > TM_EVENT_DEVICE_LOST) last_call_misuse(s->calls, "device_event: there is no event %u", event);
+  /* A host does not use it any more then, however well it works. */
+  if (index == s->device_index && event == TM_EVENT_DEVICE_LOST) last_call_misuse(s->calls, "device_event: says that the device is lost");
   if (index != s->device_index || event != TM_EVENT_EPOCH_MOVED) return;
   if (epoch == 0) last_call_misuse(s->calls, "device_event: epoch 0 is none");
   uint64_t known = atomic_load(&s->announced_epoch);          /* several threads may announce, in any order */

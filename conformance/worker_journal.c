@@ -18,8 +18,9 @@ void journal_destroy(journal *j) {
   if (j != NULL) munmap(j, bytes_of(j->entry_count));
 }
 
-void journal_note(journal *j, uint32_t item, uint32_t number) {
+void journal_note(journal *j, uint32_t item, uint32_t combination, uint32_t number) {
   atomic_store(&j->item, item);
+  atomic_store(&j->combination, combination);
   atomic_store(&j->number, number);
   atomic_fetch_add(&j->beat, 1);
 }

@@ -35,6 +35,8 @@ typedef struct journal_entry {
   uint32_t case_count;          /* accepted ones that were run */
   uint32_t has_begun;           /* with what is tried once only, of its first accepted case */
   uint32_t is_known;            /* the operation, by the reasons of a refusal */
+  uint32_t is_near;             /* and the formats as well */
+  uint32_t walked;              /* steps that the first combination of the operation was walked, noted where its entries begin */
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;
@@ -42,6 +44,7 @@ typedef struct journal_entry {
 typedef struct journal {
   _Atomic uint64_t beat;        /* moves with each case */
   _Atomic uint32_t item;        /* of the phase; see campaign.c */
+  _Atomic uint32_t combination; /* index; UINT32_MAX: none */
   _Atomic uint32_t number;      /* of the case */
   _Atomic uint32_t is_open;     /* the device */
   _Atomic int32_t  open_status;
@@ -60,6 +63,6 @@ journal *journal_create(uint32_t entry_count);
 void     journal_destroy(journal *j);
 
 /* Before a case. */
-void journal_note(journal *j, uint32_t item, uint32_t number);
+void journal_note(journal *j, uint32_t item, uint32_t combination, uint32_t number);
 
 #endif

@@ -3,12 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "canary_table.h"
-#include "execute/staging.h"
+#include "execute/launcher.h"
+#include "execute/scratch.h"
 #include "journal.h"
 #include "ops/output_parts.h"
 #include "plugin/device.h"
@@ -64,6 +66,7 @@ typedef struct canary {
   tm_operation      operation;
   tm_answer         answer;
   tm_memory        *memory;
+  tm_scratch        scratch;
   void             *inputs[TM_MAX_OPERANDS];
   void             *got;
   void             *expected;           /* room for a part of it */
@@ -93,14 +96,21 @@ static void fill(const tm_operand *operand, void *data, double rows) {
   }
 }
 
+/* Pages of its own, which nobody may write to: a kernel that does would end any process that gave it a mapped file. */
+static bool make_input(canary *c, uint32_t i) {
+  const tm_operand *operand = &c->request.operands[i];
+  void *pages = mmap(NULL, (size_t)operand->byte_count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return false;
+  c->inputs[i] = pages;
+  if (tm_codec_find(operand->format) == NULL) return false;
+  fill(operand, pages, (double)usual.rows);
+  return mprotect(pages, (size_t)operand->byte_count, PROT_READ) == 0;
+}
+
 static bool make_data(canary *c) {
   const tm_op_row *row = tm_op_find(c->operation.op);
-  for (uint32_t i = 0; i < c->operation.input_count; i++) {
-    const tm_operand *operand = &c->request.operands[i];
-    c->inputs[i] = tm_memory_alloc(c->memory, operand->byte_count, TM_BEST_ALIGNMENT);
-    if (c->inputs[i] == NULL || tm_codec_find(operand->format) == NULL) return false;
-    fill(operand, c->inputs[i], (double)usual.rows);
-  }
+  for (uint32_t i = 0; i < c->operation.input_count; i++)
+    if (!make_input(c, i)) return false;
   c->got = tm_memory_alloc(c->memory, output_of(c)->byte_count, TM_BEST_ALIGNMENT);
   c->expected = tm_memory_alloc(c->memory, output_of(c)->byte_count, TM_BEST_ALIGNMENT);
   if (c->got == NULL || c->expected == NULL || row->reference == NULL) return false;
@@ -110,7 +120,8 @@ static bool make_data(canary *c) {
 
 static void free_data(canary *c) {
   const uint64_t bytes = output_of(c)->byte_count;
-  for (uint32_t i = 0; i < c->operation.input_count; i++) tm_memory_free(c->memory, c->inputs[i], c->request.operands[i].byte_count);
+  for (uint32_t i = 0; i < c->operation.input_count; i++)
+    if (c->inputs[i] != NULL) (void)munmap(c->inputs[i], (size_t)c->request.operands[i].byte_count);
   tm_memory_free(c->memory, c->got, bytes);
   tm_memory_free(c->memory, c->expected, bytes);
   memset(c->inputs, 0, sizeof c->inputs);
@@ -149,7 +160,8 @@ static tm_status launch(canary *c, tm_error *error) {
   tm_device_use use = tm_device_use_begin(c->device, NULL);
   const tm_launch_site site = { .device = c->device, .kernel = kernel, .operation = &c->operation,
                                 .workspace_bytes = c->answer.workspace_bytes, .pointers = pointers };
-  const tm_status status = tm_staging_run(&site, &use, &copies, error);
+  /* Where a running program gives it operands as they lie, so does its trial. */
+  const tm_status status = tm_launcher_run(&c->scratch, &site, &use, &copies, error);
   tm_device_use_end(&use);
   tm_device_release(c->device, kernel);
   return status;
@@ -215,10 +227,12 @@ void canary_run(tm_device_slot *device, uint64_t deadline_ns, canary_report *rep
   memset(&c, 0, sizeof c);
   c.device = device;
   c.memory = device->backend->inventory->memory;
+  if (tm_scratch_init(&c.scratch, c.memory) != TM_OK) return;
   for (uint32_t i = 0; i < canary_table_count() && tm_now_ns() < deadline_ns; i++) {
-    if (!tm_device_is_usable(device) || report->busy) return;
+    if (!tm_device_is_usable(device) || report->busy) break;
     if (!find_claim(&c, i)) continue;
     run_one(&c, report);
     free_data(&c);
   }
+  tm_scratch_deinit(&c.scratch);
 }

@@ -318,7 +318,7 @@ typedef struct tm_answer {
   uint32_t  level;                      /* TM_LEVEL_* */
   uint32_t  numerics;                   /* TM_NUMERICS_* */
   uint32_t  numerics_flags;             /* TM_NUMERICS_RUN_TO_RUN and its neighbours */
-  double    numerics_bound;             /* meaning set by the class */
+  double    numerics_bound;             /* meaning, and what is too large to be one, set by the class (types.h) */
   uint32_t  growth;                     /* TM_GROWTH_*, class N2 */
   uint32_t  accumulator;                /* TM_FORMAT_*, class N2 */
   uint32_t  flags;                      /* TM_ANSWER_* (facts) */

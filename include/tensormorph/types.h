@@ -435,7 +435,9 @@ typedef struct tm_magnitudes_attributes {
 #define TM_LEVEL_EMULATED  1u   /* correct through conversion or decomposition, in the declared workspace */
 #define TM_LEVEL_NATIVE    2u   /* reads these formats directly; no expanded copy anywhere */
 
-/* How close to the reference a result is; a smaller number is a stronger promise. */
+/* How close to the reference a result is; a smaller number is a stronger promise.  A bound that a result of nothing but zeros would
+   keep, or nearly, is no promise, and the class is taken as N4: N1 over a sixteenth of 1/eps(y's format) ulp (f32: 2^19, f16: 64;
+   of an integer over a sixteenth of its range; never less than 4), N2 over a sixteenth of 1/eps(accumulator), N3 over 1/4. */
 #define TM_NUMERICS_N0     0u   /* bit-equal */
 #define TM_NUMERICS_N1     1u   /* within `bound` ulp of the output's format */
 #define TM_NUMERICS_N2     2u   /* |y-r| <= bound * growth(n) * eps(accumulator) * sum|terms| + eps(y's format) * |r|

@@ -8,6 +8,11 @@
 #include "tensor/codec.h"
 #include "tensor/format.h"
 
+/* A result of nothing but zeros is wrong by the whole: what allows that, or nearly, promises nothing. */
+#define LARGEST_SHARE 0.0625
+#define LEAST_CEILING 4.0
+#define LARGEST_SQUARE_ERROR 0.25
+
 typedef struct float_facts {
   uint32_t format;
   double   epsilon;             /* distance from 1 to the next number */
@@ -74,6 +79,24 @@ double tm_closeness_allowed(const tm_operation *operation, const tm_answer *answ
   if (out != NULL) allowed += out->epsilon * fabs(exact);
   if (out != NULL && (answer->numerics_flags & TM_NUMERICS_FLUSHES) != 0) allowed += out->smallest_normal;
   return allowed;
+}
+
+/* Steps that are a sixteenth: of a float, or of the range of an integer.  Who has few digits may err in the last ones. */
+static double sixteenth(uint32_t format) {
+  const float_facts *facts = facts_of(format);
+  const tm_format_info *info = tm_format_find(format);
+  if (facts != NULL) return fmax(LEAST_CEILING, LARGEST_SHARE / facts->epsilon);
+  const bool is_integer = info != NULL && (info->kind == TM_KIND_SIGNED || info->kind == TM_KIND_UNSIGNED) && info->block_elements == 1;
+  return is_integer ? fmax(LEAST_CEILING, ldexp(LARGEST_SHARE, (int)(8 * info->block_bytes))) : LEAST_CEILING;
+}
+
+double tm_closeness_largest_bound(const tm_operation *operation, const tm_answer *answer) {
+  switch (answer->numerics) {
+    case TM_NUMERICS_N1: return sixteenth(tm_output_of(operation)->format);
+    case TM_NUMERICS_N2: return sixteenth(answer->accumulator);
+    case TM_NUMERICS_N3: return LARGEST_SQUARE_ERROR;
+    default: return 0;
+  }
 }
 
 uint64_t tm_closeness_ulps(const void *a, const void *b, uint32_t bytes) {

@@ -32,6 +32,10 @@ bool tm_closeness_keeps_bits(uint32_t op);
 /* N2: how far a result may be from `exact`. */
 double tm_closeness_allowed(const tm_operation *operation, const tm_answer *answer, double exact, double terms);
 
+/* The largest bound that still promises something of this operation in the answer's class (types.h has the rule); 0 for classes
+   without one. */
+double tm_closeness_largest_bound(const tm_operation *operation, const tm_answer *answer);
+
 /* Steps from one float to the other through the numbers of their format, whose bits are sign and magnitude. */
 uint64_t tm_closeness_ulps(const void *a, const void *b, uint32_t bytes);
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/result_closeness.h"
 #include "tensor/format.h"
 
 #define LARGEST_WORKSPACE (UINT64_C(1) << 46)
 #define LONGEST_TEXT 256u
-#define LONGEST_SOUND_TEXT 65536u       /* what claims to be longer is no text, and is not read */
 
 static void refuse(tm_answer *answer, uint32_t reason, const char *text) {
   answer->level = TM_LEVEL_REFUSED;
@@ -46,9 +46,15 @@ static bool has_accumulator(const tm_answer *answer) {
   return answer->numerics != TM_NUMERICS_N2 || (info != NULL && info->kind == TM_KIND_FLOAT && info->has_arithmetic);
 }
 
+/* A bound that zeros would keep is none. */
+static bool has_bound(const tm_operation *operation, const tm_answer *answer) {
+  const bool needs_one = answer->numerics >= TM_NUMERICS_N1 && answer->numerics <= TM_NUMERICS_N3;
+  return !needs_one || answer->numerics_bound <= tm_closeness_largest_bound(operation, answer);
+}
+
 static void check_numerics(const tm_operation *operation, tm_answer *answer) {
   const bool sound = answer->numerics <= TM_NUMERICS_N4 && answer->numerics_bound >= 0 && isfinite(answer->numerics_bound) &&
-                     answer->growth <= TM_GROWTH_LINEAR && has_accumulator(answer);
+                     answer->growth <= TM_GROWTH_LINEAR && has_accumulator(answer) && has_bound(operation, answer);
   if (!sound) {                 /* a NaN bound fails the comparison above, too */
     answer->numerics = TM_NUMERICS_N4;
     answer->numerics_bound = 0;
@@ -77,7 +83,7 @@ static void check_changes(const tm_operation *operation, tm_answer *answer) {
 
 void tm_answer_make_sound(const tm_operation *operation, tm_answer *answer) {
   answer->struct_size = sizeof *answer;
-  if (answer->text.data == NULL || answer->text.length > LONGEST_SOUND_TEXT) answer->text = (tm_string){ NULL, 0 };
+  if (answer->text.data == NULL || answer->text.length > TM_LONGEST_SOUND_TEXT) answer->text = (tm_string){ NULL, 0 };
   if (answer->text.length > LONGEST_TEXT) answer->text.length = LONGEST_TEXT;
   if (answer->level > TM_LEVEL_NATIVE) refuse(answer, TM_REASON_OPERATION, "answered with an unknown level");
   if (answer->workspace_bytes > LARGEST_WORKSPACE) refuse(answer, TM_REASON_RESOURCES, "asks for an absurd workspace");

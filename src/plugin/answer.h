@@ -10,6 +10,9 @@
 /* Costs beyond this (eleven days) are nonsense; sums of a few of them still fit 64 bits. */
 #define TM_LARGEST_COST_NS (UINT64_C(1000000000) * 1000000)
 
+/* What claims to be longer is no text, and is not read. */
+#define TM_LONGEST_SOUND_TEXT 65536u
+
 /* Operands beyond this are nothing that anybody holds: an honest cost of such work may be beyond all bounds. */
 #define TM_ENDLESS_BYTES (UINT64_C(1) << 45)
 

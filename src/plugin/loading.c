@@ -159,6 +159,15 @@ static bool is_known_file(const loading *load, const tm_file_identity *identity)
   return false;
 }
 
+/* The last one of the list is the slot itself. */
+static bool is_known_name(const loading *load, const tm_backend_slot *slot) {
+  for (uint32_t i = 0; i < load->inventory->backend_count; i++) {
+    const tm_backend_slot *other = load->inventory->backends[i];
+    if (other != slot && other->path != NULL && strcmp(other->path, slot->path) == 0) return true;
+  }
+  return false;
+}
+
 static tm_status remember_file(loading *load, const tm_file_identity *identity, tm_error *error) {
   tm_file_identity *grown = tm_memory_grow(load->inventory->memory, load->files, load->file_count, load->file_count + 1,
                                            sizeof *grown);
@@ -362,7 +371,7 @@ static tm_status load_file(loading *load, const char *path, bool is_named, tm_er
   tm_error reason = TM_ERROR_INIT;
   tm_status status = tm_library_identify(path, &slot->identity, &reason);
   if (status == TM_OK && is_known_file(load, &slot->identity))
-    status = tm_fail(&reason, TM_ERROR_ARGUMENT, "the same file is loaded already under another name");
+    status = tm_fail(&reason, TM_ERROR_ARGUMENT, "the same file is loaded already%s", is_known_name(load, slot) ? "" : " under another name");
   if (status != TM_OK) return settle(slot, status, &reason, error);
   TM_TRY(remember_file(load, &slot->identity, error));
   if (load->request->is_trial) return start_here(load, slot, error);

@@ -119,7 +119,31 @@ MISBEHAVING = {
             ("reads_input", "the standard streams"),
         )
     },
+    **{f"strait/{flaw}": (1, r"FAILED add f32,f32,f32 .*element \d+ has bits .* case 2\d{6}: ", ("--budget", 10, "--only", "add", "--seed", seed))
+       for seed, flaw in enumerate(("behind_64k", "ranks", "broadcast", "tail", "no_tail"))},
+    # Accepted only with a weight that is not transposed, which no random question may happen to have.
+    "strait/product": (1, r"FAILED matmul f32,f32,f32 .*element \d+ has bits", ("--budget", 10, "--only", "matmul", "--seed", 4)),
     "sly/meets_itself": (1, r"FAILED add f32,f32,f32 .*element 0 has bits .*\(the first two in one place\)", SUMS),
+    **{
+        f"sly/{slip}": (1, rf"FAILED description: {what}", ("--only", "description"))
+        for slip, what in (
+            ("changes_its_name", "describes the same device differently the second time"),
+            ("has_no_name", "its name is no text: 5 bytes at"),
+            ("has_no_granules", "a memory has a granule of 0, where 1 is the least"),
+            ("opens_for_ever", r"declares 18446744073709551615 ns for being opened"),
+        )
+    },
+    "sly/tells_endlessly": (1, r"FAILED neg f32,f32 .*its text has 1099511627776 bytes, and none has more than 65536", NEG),
+    "sly/cries_for_help": (1, r"FAILED calls: device_event: says that the device is lost", NEG),
+    **{
+        f"sly/{slip}_late": (1, rf"FAILED calls: {what}", ("--only", "add", "--cases", 48))
+        for slip, what in (
+            ("masks_files", "changes the file mode mask after some launches"),
+            ("prints", r"prints \d+ bytes after some launches"),
+            ("keeps_files", r"leaves \d+ more descriptors open than before"),
+            ("signals", "changes the handler of signal 12 after some launches"),
+        )
+    },
     "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
@@ -160,7 +184,7 @@ LEAKY = {
     "hasty/leaks_buffers": (1, r"FAILED growth: keeps \d+ bytes more of the process's memory with each of its buffers\n", ("--only", "growth")),
     "hasty/runs_out": (1, r"FAILED growth: fails with status -\d+ after 20 buffers that went well\n", ("--only", "growth")),
 }
-HONEST = ("honest", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
+HONEST = ("honest", "strait/none", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
 
 
 class Zoo(zoo.ZooTest):
@@ -221,6 +245,29 @@ class Zoo(zoo.ZooTest):
         code, out, err = self.check(self.animal("sly/prints_at_load"), "--only", "process", "--json")
         self.assertEqual((code, err), (1, ""))
         self.assertEqual(json.loads(out)["devices"][0]["checks"][0]["text"], "when it is loaded it prints 9 bytes")
+
+    def test_a_document_holds_nothing_that_a_plugin_prints(self):
+        animal = self.animal("careless/prints_in_init")
+        document = self.json_of("bench", "neg", "--dtype", "f32", "--shape", 100, "--repeat", 1, "--plugin", animal)
+        self.assertIn("zoo_prints_in_init:0", [result["device"] for result in document["results"]])
+
+    def test_a_name_is_made_fit_for_people_once(self):
+        rude = self.animal("sly/has_a_rude_name")
+        out = self.run_command("backends", "--plugin", rude)[0]
+        self.assertIn(r" \x1b[31mred", out)
+        self.assertNotIn(r"\\x1b", out)
+
+    def test_a_file_that_is_named_twice(self):
+        honest = self.animal("honest")
+        other = self.folder / "honest_too.so"
+        other.symlink_to(honest)
+        twice = self.run_command("backends", "--plugin", honest, "--plugin", honest)[1]
+        self.assertRegex(twice, r"the same file is loaded already\n")
+        self.assertIn("the same file is loaded already under another name\n", self.run_command("backends", "--plugin", honest, "--plugin", other)[1])
+
+    def test_a_measurement_tells_its_constants(self):
+        out = self.run_command("bench", "matmul", "--dtype", "f32", "--shape", "8x8,8x8", "--constant", 1, "--repeat", 1, "--device", "reference")[0]
+        self.assertTrue(out.startswith("matmul f32 8x8, f32 8x8 (constant)\n"), out)
 
     def test_nobody_who_is_left_behind_is_waited_for(self):
         """Whom it forks sleeps for a minute, and holds what the check reads from."""

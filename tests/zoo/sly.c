@@ -5,11 +5,14 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +56,17 @@
 #define LEAKS_PREPARES 61
 #define LEAKS_LAUNCHES 62
 #define MAPS_IN_LAUNCHES 63
+#define CHANGES_ITS_NAME 80     /* descriptions and events */
+#define HAS_NO_NAME 81
+#define HAS_NO_GRANULES 82
+#define OPENS_FOR_EVER 83
+#define TELLS_ENDLESSLY 84
+#define CRIES_FOR_HELP 85
+#define HAS_A_RUDE_NAME 86
+#define MASKS_FILES_LATE 90     /* from the 30th launch on */
+#define PRINTS_LATE 91
+#define KEEPS_FILES_LATE 92
+#define SIGNALS_LATE 93
 #define MEETS_ITSELF 70         /* wrong where both inputs are one */
 
 #define MOMENT_NS 2000000l
@@ -60,6 +74,7 @@
 #define LINGER_SECONDS 60
 #define LOST_BYTES ((size_t)1 << 20)
 #define FAR_BYTES 5000
+#define LATE 30
 #define LITTLE_BYTES 127        /* more than the alignment leaves */
 
 static _Atomic uint32_t preparing;
@@ -98,7 +113,21 @@ static tm_status init_slyly(const tm_host *host, tm_backend **out_backend) {
 }
 
 static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
-  return zoo_device_info(backend, ZOO_SLIP == HAS_ENDLESS_DEVICES ? 0 : index, out_info);
+  static char name[16];
+  static unsigned count;
+  static tm_memory_space memory;
+  static const tm_memory_space *const memories[] = { &memory };
+  const tm_status status = zoo_device_info(backend, ZOO_SLIP == HAS_ENDLESS_DEVICES ? 0 : index, out_info);
+  if (status != TM_OK || out_info->struct_size < sizeof *out_info) return status;
+  memory = *zoo_memories[0];
+  memory.offset_granule = memory.store_granule = 0;
+  snprintf(name, sizeof name, "animal %u", count++);
+  if (ZOO_SLIP == CHANGES_ITS_NAME) out_info->name = (tm_string){ name, strlen(name) };
+  if (ZOO_SLIP == HAS_A_RUDE_NAME) out_info->name = (tm_string)TM_STRING("\x1b[31mred");
+  if (ZOO_SLIP == HAS_NO_NAME) out_info->name = (tm_string){ NULL, 5 };
+  if (ZOO_SLIP == HAS_NO_GRANULES) out_info->memories = memories;
+  if (ZOO_SLIP == OPENS_FOR_EVER) out_info->open_ns = UINT64_MAX;
+  return status;
 }
 
 static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
@@ -114,6 +143,7 @@ static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
     answer->accumulator = TM_FORMAT_F32;
   }
   if (ZOO_SLIP == WANTS_ABSURD_WORKSPACE && is_yes) answer->workspace_bytes = UINT64_MAX;
+  if (ZOO_SLIP == TELLS_ENDLESSLY && is_yes) answer->text = (tm_string){ "yes", (uint64_t)1 << 40 };
   if (ZOO_SLIP == HAS_ODD_REASONS && !is_yes) answer->reasons = UINT32_MAX;
   if (ZOO_SLIP == NAMES_ODD_OPERAND && !is_yes) answer->operand = 77;
   if (ZOO_SLIP != PROPOSES_NONSENSE || is_yes) return;
@@ -138,6 +168,8 @@ static tm_status query_slyly(tm_backend *backend, uint32_t index, const tm_opera
 
 static tm_status prepare_slyly(tm_device *device, const tm_operation *operation, const tm_answer *answer, tm_kernel **out_kernel) {
   const struct timespec moment = { 0, MOMENT_NS };
+  const tm_host *host = zoo_backend_of(device)->host;
+  if (ZOO_SLIP == CRIES_FOR_HELP) host->device_event(host->context, 0, TM_EVENT_DEVICE_LOST, 1);
   if (ZOO_SLIP == LEAKS_PREPARES) lose(LOST_BYTES);
   if (ZOO_SLIP == LEAVES_IN_COMPANY) {
     if (atomic_fetch_add(&preparing, 1) != 0) _exit(0);
@@ -193,11 +225,21 @@ static void take_what_is_not_its_own(void) {
   if (ZOO_SLIP == READS_INPUT) (void)!read(STDIN_FILENO, input, sizeof input);
 }
 
+static void change_late(void) {
+  static _Atomic unsigned launches;
+  if (atomic_fetch_add(&launches, 1) < LATE) return;
+  if (ZOO_SLIP == MASKS_FILES_LATE) (void)umask(0);
+  if (ZOO_SLIP == PRINTS_LATE) (void)!write(STDOUT_FILENO, "nine byte", 9);
+  if (ZOO_SLIP == KEEPS_FILES_LATE) (void)!dup(STDIN_FILENO);
+  if (ZOO_SLIP == SIGNALS_LATE) (void)signal(SIGUSR2, SIG_IGN);
+}
+
 static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
+  change_late();
   take_what_is_not_its_own();
   if (ZOO_SLIP == LEAKS_LAUNCHES) lose(LOST_BYTES / 64);
   if (ZOO_SLIP == MAPS_IN_LAUNCHES) (void)mmap(NULL, LOST_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

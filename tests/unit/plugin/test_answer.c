@@ -38,6 +38,11 @@ static void spoil_class(tm_answer *answer) { answer->numerics = 99; }
 static void spoil_bound(tm_answer *answer) { answer->numerics_bound = NAN; }
 static void spoil_sign(tm_answer *answer) { answer->numerics_bound = -1; }
 static void spoil_zero(tm_answer *answer) { answer->numerics_bound = 0; }
+static void spoil_size(tm_answer *answer) { answer->numerics_bound = 0x1p20; }
+static void spoil_ulps(tm_answer *answer) {
+  answer->numerics = TM_NUMERICS_N1;           /* of an output that is no number */
+  answer->numerics_bound = 5;
+}
 static void spoil_growth(tm_answer *answer) { answer->growth = 3; }
 static void spoil_accumulator(tm_answer *answer) { answer->accumulator = TM_FORMAT_NONE; }
 static void spoil_accumulator_kind(tm_answer *answer) { answer->accumulator = TM_FORMAT_I32; }
@@ -46,7 +51,7 @@ static void spoil_repeatability(tm_answer *answer) { answer->numerics_flags = 0;
 
 static void what_is_not_promised_is_refused(void **state) {
   (void)state;
-  static void (*const spoilers[])(tm_answer *) = { spoil_level, spoil_class, spoil_bound, spoil_sign, spoil_zero, spoil_growth,
+  static void (*const spoilers[])(tm_answer *) = { spoil_level, spoil_class, spoil_bound, spoil_sign, spoil_zero, spoil_size, spoil_ulps, spoil_growth,
                                                    spoil_accumulator, spoil_accumulator_kind, spoil_workspace, spoil_repeatability };
   const tm_operation operation = question(TM_NUMERICS_N2, TM_OPERATION_RUN_TO_RUN);
   for (size_t i = 0; i < sizeof spoilers / sizeof spoilers[0]; i++) {
@@ -56,6 +61,32 @@ static void what_is_not_promised_is_refused(void **state) {
     assert_int_equal(answer.level, TM_LEVEL_REFUSED);
     assert_int_not_equal(answer.reasons, 0);
     assert_true(answer.numerics <= TM_NUMERICS_N4 && answer.numerics_bound >= 0);
+  }
+}
+
+/* What a result of zeros would keep, or nearly. */
+static void a_bound_has_a_ceiling(void **state) {
+  (void)state;
+  static const struct { uint32_t numerics, format, accumulator; double ceiling; } cases[] = {
+    { TM_NUMERICS_N1, TM_FORMAT_F64, TM_FORMAT_NONE, 0x1p48 }, { TM_NUMERICS_N1, TM_FORMAT_F32, TM_FORMAT_NONE, 0x1p19 },
+    { TM_NUMERICS_N1, TM_FORMAT_F16, TM_FORMAT_NONE, 64 },     { TM_NUMERICS_N1, TM_FORMAT_BF16, TM_FORMAT_NONE, 8 },
+    { TM_NUMERICS_N1, TM_FORMAT_F8_E5M2, TM_FORMAT_NONE, 4 },  { TM_NUMERICS_N1, TM_FORMAT_U8, TM_FORMAT_NONE, 16 },
+    { TM_NUMERICS_N2, TM_FORMAT_F16, TM_FORMAT_F32, 0x1p19 },  { TM_NUMERICS_N2, TM_FORMAT_F32, TM_FORMAT_F16, 64 },
+    { TM_NUMERICS_N3, TM_FORMAT_F32, TM_FORMAT_NONE, 0.25 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    tm_operand operands[2] = { { .format = cases[i].format }, { .format = cases[i].format } };
+    tm_operation operation = question(TM_NUMERICS_N4, 0);
+    operation.operands = operands;
+    for (int is_over = 0; is_over < 2; is_over++) {
+      tm_answer answer = yes();
+      answer.numerics = cases[i].numerics;
+      answer.accumulator = cases[i].accumulator;
+      answer.numerics_bound = cases[i].ceiling * (is_over ? 1.01 : 1);
+      tm_answer_make_sound(&operation, &answer);
+      assert_int_equal(answer.numerics, is_over ? TM_NUMERICS_N4 : cases[i].numerics);
+      assert_int_equal(answer.level, TM_LEVEL_NATIVE);
+    }
   }
 }
 
@@ -165,6 +196,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_sound_answer_stays),
     cmocka_unit_test(what_is_not_promised_is_refused),
+    cmocka_unit_test(a_bound_has_a_ceiling),
     cmocka_unit_test(a_weak_promise_is_enough_for_who_asks_for_none),
     cmocka_unit_test(garbage_becomes_a_refusal),
     cmocka_unit_test(texts_that_are_none_are_dropped),

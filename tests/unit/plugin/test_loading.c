@@ -321,6 +321,21 @@ static void twins_are_kept_apart(void **state) {
   file_case_end(&c);
 }
 
+/* What is in force as a program runs holds in the trial: inputs may be pages of a file that nobody can write to. */
+static void who_writes_to_inputs_is_found_out_in_the_trial(void **state) {
+  (void)state;
+  file_case c;
+  file_case_begin(&c);
+  const char *paths[] = { ZOO("honest"), ZOO("sly/touches_inputs") };
+  tm_context_options options = options_with(paths, 2);
+  options.state_folder = scratch_path(&c.folder, "state");
+  tm_context *context = open_context(&options);
+  expect_state(context, paths[1], TM_BACKEND_REFUSED, "launch of copy f32 on device 0 ends the process");
+  expect_honest_unharmed(context);
+  tm_context_destroy(context);
+  file_case_end(&c);
+}
+
 /* In one context with somebody who does no harm. */
 static void a_hang_in_the_trial_is_nobody_elses(void **state) {
   (void)state;
@@ -538,6 +553,7 @@ int main(void) {
     cmocka_unit_test(one_of_a_name_can_be_excluded),
     cmocka_unit_test(slow_questions_are_noted),
     cmocka_unit_test(twins_are_kept_apart),
+    cmocka_unit_test(who_writes_to_inputs_is_found_out_in_the_trial),
     cmocka_unit_test(a_hang_in_the_trial_is_nobody_elses),
     cmocka_unit_test(only_absolute_folders_are_searched),
     cmocka_unit_test(manifests_that_are_no_files_are_refused),
