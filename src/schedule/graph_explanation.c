@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "plugin/reference.h"
 #include "plugin/wake.h"
@@ -292,6 +293,18 @@ static tm_status take_memory(tm_plan_explanation *explanation, const tm_explanat
   return TM_OK;
 }
 
+/* A price for a MiB goes on for as long as there is a MiB to want: nothing saves more than doing without the limit would. */
+static void limit_prices(tm_plan_explanation *explanation) {
+  uint64_t most_ns = explanation->total_ns;
+  for (uint32_t i = 0; i < explanation->change_count; i++) {
+    const tm_requirement_change *change = &explanation->changes[i];
+    if (change->kind == TM_CHANGE_MEMORY && change->places != NULL)
+      most_ns = explanation->total_ns - tm_min_u64(explanation->total_ns, change->total_ns);
+  }
+  for (uint32_t i = 0; i < explanation->problem.solver.memory_count; i++)
+    explanation->memory_prices[i] = tm_min_u64(explanation->memory_prices[i], most_ns);
+}
+
 static tm_status make(tm_plan_explanation *explanation, const tm_explanation_request *request, tm_error *error) {
   TM_TRY(tm_graph_problem_init(&explanation->problem, explanation->memory, request->graph, request->table, &explanation->policy,
                                error));
@@ -301,6 +314,7 @@ static tm_status make(tm_plan_explanation *explanation, const tm_explanation_req
   TM_TRY(place(explanation, request, error));
   TM_TRY(weigh(explanation, error));
   TM_TRY(tm_requirement_changes_make(explanation, error));
+  limit_prices(explanation);
   return put_in_order(explanation, error);
 }
 

@@ -425,6 +425,7 @@ static void memory_has_a_price_where_it_is_short(void **state) {
     for (uint32_t i = 0; tm_plan_explanation_memory(explanation, i, &memory) == TM_OK; i++) {
       assert_true(memory.peak_bytes <= bytes);  /* with the constant, which stays where it was copied to */
       priced += memory.ns_per_mib != 0;
+      assert_true(memory.ns_per_mib <= summary_of(explanation).total_ns);       /* not what a whole MiB of such would save */
     }
     tm_plan_explanation_destroy(explanation);
   }
