@@ -21,7 +21,8 @@ tm_status tm_refuse(tm_error *error, tm_status status, const char *format, ...) 
 const char *tm_in_flags(const char *text, char *out, uint64_t capacity) {
   static const struct {
     const char *option, *flag;
-  } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" } };
+  } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" },
+             { "missing: copy", "--missing copy" } };
   uint64_t used = 0;
   while (*text != '\0' && used + 1 < capacity) {
     uint32_t row = 0;

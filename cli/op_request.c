@@ -83,11 +83,16 @@ static tm_status parse_shapes(const char *list, tm_op_request *request, uint32_t
   return TM_OK;
 }
 
-/* As many inputs as the longer list has; what the shorter one lacks is its last entry again. */
+/* As many inputs as the longer list has; what the shorter one lacks is its last entry again.  A shape beyond all inputs is the
+   output's. */
 static tm_status settle_inputs(tm_op_request *request, uint32_t formats, uint32_t shapes, tm_error *error) {
   const tm_op_description *op = &request->op;
   if (formats == 0 || shapes == 0)
     return tm_refuse(error, TM_ERROR_ARGUMENT, "%s needs --dtype and --shape of its inputs", op->name);
+  if (shapes == op->input_max + 1 && shapes > 1) {
+    request->asked_output = request->inputs[--shapes];
+    request->has_asked_output = true;
+  }
   request->input_count = formats > shapes ? formats : shapes;
   if (request->input_count < op->input_min) request->input_count = op->input_min;
   if (request->input_count > op->input_max)
@@ -137,6 +142,26 @@ static tm_status parse_attributes(const tm_arguments *arguments, tm_op_request *
   return status != TM_OK ? status : tm_op_attributes_check(&request->attributes, request->op.name, error);
 }
 
+static void describe_shape(const tm_operand *operand, char *out, size_t capacity) {
+  snprintf(out, capacity, "%s", operand->rank == 0 ? "scalar" : "");
+  for (uint32_t i = 0; i < operand->rank; i++) {
+    const size_t used = strlen(out);
+    if (used < capacity)
+      snprintf(out + used, capacity - used, "%s%llu", i > 0 ? "x" : "", (unsigned long long)operand->dims[i]);
+  }
+}
+
+static tm_status check_output(const tm_op_request *request, tm_error *error) {
+  char              asked_text[256], found_text[256];
+  const tm_operand *asked = &request->asked_output, *found = &request->outputs[0];
+  if (!request->has_asked_output) return TM_OK;
+  if (asked->rank == found->rank && memcmp(asked->dims, found->dims, asked->rank * sizeof *asked->dims) == 0) return TM_OK;
+  describe_shape(asked, asked_text, sizeof asked_text);
+  describe_shape(found, found_text, sizeof found_text);
+  return tm_refuse(error, TM_ERROR_ARGUMENT, "--shape: the output of %s has shape %s, not %s", request->op.name, found_text,
+                   asked_text);
+}
+
 static tm_status infer(tm_op_request *request, const char *output_format, tm_error *error) {
   uint32_t format = TM_FORMAT_NONE;
   if (output_format != NULL) {
@@ -144,10 +169,12 @@ static tm_status infer(tm_op_request *request, const char *output_format, tm_err
     if (status != TM_OK) return status;
   }
   memset(request->outputs, 0, sizeof request->outputs);
+  request->outputs[0] = request->asked_output;
   for (uint32_t i = 0; i < request->op.output_count; i++) request->outputs[i].format = format;
-  return tm_op_infer(request->op.op, request->op.attribute_bytes > 0 ? request->attributes.value.bytes : NULL,
-                     request->op.attribute_bytes, request->inputs, request->input_count, request->outputs,
-                     request->op.output_count, error);
+  const tm_status status = tm_op_infer(request->op.op, request->op.attribute_bytes > 0 ? request->attributes.value.bytes : NULL,
+                                       request->op.attribute_bytes, request->inputs, request->input_count, request->outputs,
+                                       request->op.output_count, error);
+  return status != TM_OK ? status : check_output(request, error);
 }
 
 static bool is_block_format(uint32_t wanted) {
@@ -202,12 +229,9 @@ tm_status tm_op_request_parse(const tm_arguments *arguments, tm_op_request *out_
 }
 
 void tm_operand_describe(const tm_operand *operand, char *out, size_t capacity) {
-  snprintf(out, capacity, "%s %s", tm_format_name(operand->format), operand->rank == 0 ? "scalar" : "");
-  for (uint32_t i = 0; i < operand->rank; i++) {
-    const size_t used = strlen(out);
-    if (used < capacity)
-      snprintf(out + used, capacity - used, "%s%llu", i > 0 ? "x" : "", (unsigned long long)operand->dims[i]);
-  }
+  snprintf(out, capacity, "%s ", tm_format_name(operand->format));
+  const size_t used = strlen(out);
+  describe_shape(operand, out + used, capacity - used);
 }
 
 void tm_operand_print_json(const tm_operand *operand, tm_json_writer *json) {

@@ -13,7 +13,7 @@
 #define TM_OP_REQUEST_FLAGS                                                                                            \
   { "dtype", 0, TM_FLAG_TEXT, false, "LIST", "formats of the inputs, in order; the last one counts for the rest" },    \
   { "shape", 0, TM_FLAG_TEXT, false, "LIST",                                                                           \
-    "shapes of the inputs, such as 4096x4096,4096x64 or scalar; the last one counts for the rest" },                   \
+    "shapes of the inputs, such as 4096x4096,4096x64 or scalar; the last one counts for the rest; one more is the output's" }, \
   { "output-dtype", 0, TM_FLAG_TEXT, false, "FORMAT", "format of the output, where there is a choice" },               \
   { "attr", 0, TM_FLAG_TEXT, false, "KEY=VALUE", "an attribute of the operation; repeatable" },                        \
   { "transpose-a", 0, TM_FLAG_SWITCH, false, NULL, "the first matrix lies transposed" },                               \
@@ -26,6 +26,8 @@ typedef struct tm_op_request {
   tm_operand        inputs[TM_MAX_OPERANDS];
   tm_operand        outputs[TM_MAX_OPERANDS];   /* as tm_op_infer gives them */
   uint32_t          input_count;
+  tm_operand        asked_output;               /* its shape alone, */
+  bool              has_asked_output;           /* if it was given */
   tm_op_attributes  attributes;
   char              note[768];                  /* how it was understood, where that is not literal; else "" */
 } tm_op_request;

@@ -44,6 +44,24 @@ static double largest_span(const splitting *s, uint32_t axis, uint64_t extent) {
   return largest;
 }
 
+static int is_shared(const splitting *s, uint32_t operand, uint32_t axis) {
+  const uint32_t rank = s->operation->operands[s->operation->input_count].rank;
+  for (uint32_t i = 0; i < rank; ++i)
+    if (s->axis_of(s->operation, operand, i) == axis) return 1;
+  return 0;
+}
+
+/* Whether parts of one element of the output have room: what an operand does not share with it is in every part. */
+static int can_fit(const splitting *s, double room) {
+  for (uint32_t index = 0; index < s->operation->input_count; ++index) {
+    tm_operand alone = s->operation->operands[index];
+    for (uint32_t i = 0; i < alone.rank; ++i)
+      if (is_shared(s, index, i)) alone.dims[i] = 1;
+    if (span_bytes(&alone, TM_MAX_RANK, 1) > room) return 0;
+  }
+  return 1;
+}
+
 /* The largest extent that keeps all spans below the room, by bisection; 0 if not even 1 does. */
 static uint64_t fitting_extent(const splitting *s, uint32_t axis, double room) {
   uint64_t low = 0, high = s->operation->operands[s->operation->input_count].dims[axis];
@@ -62,6 +80,7 @@ int webgpu_split_by(const webgpu_limits *limits, const tm_operation *operation, 
   uint32_t best_axis = TM_MAX_RANK;
   uint64_t best_extent = 0;
   double best = 0;
+  if (!can_fit(&s, room)) return 0;
   for (uint32_t axis = 0; axis < y->rank && best_extent == 0; ++axis) {
     const double alone = largest_span(&s, axis, 1);
     const int is_best = best_axis == TM_MAX_RANK || alone < best;

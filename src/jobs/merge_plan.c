@@ -103,7 +103,7 @@ static tm_status check_common(const tm_merge_plan *plan, tm_error *error) {
     if ((joins && are_parts) || have_common(settings, source)) continue;
     return tm_fail(error, TM_ERROR_ARGUMENT, "%.150s and %.150s have no tensor of the same name%s", settings->sources[0].path,
                    settings->sources[source].path, !are_parts ? "; one of them has no tensors" :
-                   ": are they of one architecture, with the same names? Parts of a model are joined with: --missing copy");
+                   ": are they of one architecture, with the same names? Parts of a model are joined with missing: copy");
   }
   return TM_OK;
 }

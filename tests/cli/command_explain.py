@@ -43,6 +43,15 @@ class Explain(harness.CommandTest):
         self.assertEqual([row["price_ns"] for row in priced], sorted(row["price_ns"] for row in priced))
         self.assertEqual([line.split()[0] for line in lines[heading + 1 : heading + 1 + len(priced)]], [row["device"] for row in priced])
 
+    def test_the_shape_of_the_output(self):
+        document = self.json_of("explain", "fill", "--dtype", "f32", "--shape", "scalar,3x4")
+        self.assertEqual([operand["shape"] for operand in document["inputs"]], [[]])
+        self.assertEqual(document["written_bytes"], 48)
+        document = self.json_of("explain", "add", "--dtype", "f32", "--shape", "3x1,4,3x4")
+        self.assertEqual(document["written_bytes"], 48)
+        err = self.run_command("explain", "add", "--dtype", "f32", "--shape", "3x4,3x4,4x3", code=2)[1]
+        self.assertIn("has shape 3x4, not 4x3", err)
+
     def test_literal_block_weights(self):
         document = self.json_of(
             "explain",
