@@ -23,9 +23,9 @@
 #include "plugin/builtin_plugins.h"
 #include "plugin/table.h"
 
-#define CASES 48u
+#define CASES 40u           /* fewer than all: what is overstated shows in the first steps of the walk through sizes */
 #define HONEST_CASES 4          /* enough to meet a layout that is taken, for every combination of formats */
-#define MANY_CASES 400u
+#define MANY_CASES 200u
 #define SEED 7u
 
 typedef struct session {
