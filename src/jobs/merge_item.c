@@ -57,7 +57,7 @@ static bool is_decided(const decision *d) {
   return d->item->action == TM_MERGE_ACTION_SKIP || d->item->action == TM_MERGE_ACTION_REFUSE;
 }
 
-/* ", and left out of b, c": those besides this part that have the tensor, too. */
+/* ", and not from b, c": those besides this part that have the tensor, too. */
 static void name_passed_over(const decision *d, const tm_merge_part *copied, char *out_text, size_t capacity) {
   const uint32_t *same_as = d->settings->same_as;
   tm_merge_parts passed = { .count = 0 };
@@ -67,7 +67,7 @@ static void name_passed_over(const decision *d, const tm_merge_part *copied, cha
     if (same_as[part->source] != same_as[copied->source]) passed.items[passed.count++] = *part;
   }
   tm_merge_parts_name(d->settings, &passed, true, names, sizeof names);
-  (void)snprintf(out_text, capacity, "%s%s", names[0] == '\0' ? "" : ", and left out of ", names);
+  (void)snprintf(out_text, capacity, "%s%s", names[0] == '\0' ? "" : ", and not from ", names);
 }
 
 /* Nothing but this part is left, as it is. */
@@ -123,7 +123,7 @@ static tm_status use_available(decision *d, const char *lacking) {
   for (uint32_t i = d->parts.count; i-- > 0;)
     if (d->parts.items[i].tensor == NULL) tm_merge_parts_drop(&d->parts, i);
   return say(d, TM_MERGE_MISMATCH_MISSING, TM_MERGE_ACTION_COMPUTE, "not in %s; %s", lacking,
-             has_base ? "there the difference from the base counts as 0" : "made of the others");
+             has_base ? "there the difference from the base counts as 0" : "made of those that have it");
 }
 
 static tm_status decide_missing(decision *d) {
@@ -261,7 +261,7 @@ static tm_status decide_rows(decision *d, const tm_merge_parts *shaped, const ch
   char dropped[LONGEST_LIST];
   name_dropped(d, shaped, common, dropped, sizeof dropped);
   return say(d, TM_MERGE_MISMATCH_ROWS, TM_MERGE_ACTION_COMPUTE, "%s; rows from %" PRIu64 " on are taken from %.60s%s%s", shapes,
-             common, source_name(d, &d->rest), dropped[0] == '\0' ? "" : ", and left out of ", dropped);
+             common, source_name(d, &d->rest), dropped[0] == '\0' ? "" : ", and not from ", dropped);
 }
 
 static tm_status decide_other(decision *d, tm_merge_mismatch mismatch, const tm_merge_part *copied, const char *what) {

@@ -44,9 +44,8 @@ void tm_merge_plan_add_up_memory(tm_merge_plan *plan, uint64_t peak_bytes) {
   char text[200];
   plan->totals.memory_bytes = tm_max_u64(peak_bytes, used + fixed + tiles);
   if (limit == 0 || (used <= limit && limit - used >= least)) return;
-  (void)snprintf(text, sizeof text, "memory: the merge takes %s at least, and of the %s that are allowed only %s are left",
-                 tm_show_needed(least).text, tm_show_available(limit).text,
-                 tm_show_available(limit - tm_min_u64(limit, used)).text);
+  (void)snprintf(text, sizeof text, "memory: the merge takes at least %s in all, and %s are allowed",
+                 tm_show_needed(used + least).text, tm_show_available(limit).text);
   tm_merge_plan_add_problem(plan, text);
 }
 

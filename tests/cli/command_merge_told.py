@@ -58,11 +58,11 @@ class MergeTold(harness.CommandTest):
         for method in ("--task", "--ties", "--dare"):
             for policy in ("available", "copy"):
                 told = self.messages(method, "--missing", policy, "--base", "e.safetensors", *files)
-                self.assertRegex(told["ao"], "copied from a.safetensors, and left out of b.safetensors, c.safetensors")
+                self.assertRegex(told["ao"], "copied from a.safetensors, and not from b.safetensors, c.safetensors")
         told = self.messages("--linear", "--missing", "copy", "d.safetensors", *files[1:3])
-        self.assertEqual(told["ao"], "not in d.safetensors; copied from b.safetensors, and left out of c.safetensors")
+        self.assertEqual(told["ao"], "not in d.safetensors; copied from b.safetensors, and not from c.safetensors")
         told = self.messages("--task", "--missing", "copy", "--base", "a.safetensors", *files[1:])
-        self.assertEqual(told["ao"], "not in d.safetensors; copied from the base, and left out of b.safetensors, c.safetensors")
+        self.assertEqual(told["ao"], "not in d.safetensors; copied from the base, and not from b.safetensors, c.safetensors")
         told = self.messages("--linear", "--missing", "copy", "a.safetensors", "d.safetensors", "a.safetensors")
         self.assertEqual(told["ao"], "not in d.safetensors; copied from a.safetensors")
 
@@ -75,7 +75,7 @@ class MergeTold(harness.CommandTest):
         self.assertEqual(self.messages("--linear", "-w", "1,1e-12,1e-12", "--missing", "skip", *files)["w"],
                          "the weight of b.safetensors, c.safetensors is too small beside the others to count")
         told = self.messages("--linear", "-w", "1,1,1e-12", "--missing", "available", *files[1:2], files[0], files[2])
-        self.assertRegex(told["only"], "not in a.safetensors; made of the others; the weight of c.safetensors is too small")
+        self.assertRegex(told["only"], "not in a.safetensors; made of those that have it; the weight of c.safetensors is too small")
 
     def test_parts_of_a_model_are_joined(self):
         self.model("a.safetensors", x=[1, 2])
@@ -98,7 +98,7 @@ class MergeTold(harness.CommandTest):
         for i, name in enumerate("abc"):
             self.model(f"{name}.safetensors", w=[1, 2], k=("I64", [i, 1]))
         told = self.messages("--linear", "--other", "copy", *(f"{name}.safetensors" for name in "abc"))
-        self.assertRegex(told["k"], "not equal in all; copied from a.safetensors, and left out of b.safetensors, c.safetensors")
+        self.assertRegex(told["k"], "not equal in all; copied from a.safetensors, and not from b.safetensors, c.safetensors")
 
     # ---- records and names
 
@@ -267,7 +267,7 @@ class MergeTold(harness.CommandTest):
     def test_sizes_are_in_units(self):
         self.model("a.safetensors", x=[1] * 100000)
         for limit, code, said in (("200k", 3, r"takes about [\d.]+ MB; 204 kB are allowed in all"),
-                                  ("700k", 1, r"takes [\d.]+ MB at least, and of the 716 kB that are allowed only [\d.]+ kB are left")):
+                                  ("700k", 1, r"takes at least [\d.]+ MB in all, and 716 kB are allowed")):
             _, err = self.merge("--linear", "-n", "--max-memory", limit, "a.safetensors", "a.safetensors", code=code)
             self.assertRegex(err, said)
             self.assertNotRegex(err, r"\d{5}")

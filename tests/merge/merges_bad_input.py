@@ -109,7 +109,7 @@ def check_rows(folder):
     run, _ = works(folder, "linear", [first, second, third], rows=ROWS["longest"])
     said = plan_of(run, "emb")["message"]
     assert "[6,4] in first.safetensors; [8,4] in second.safetensors; [7,4] in third.safetensors" in said, said
-    assert said.endswith("taken from second.safetensors, and left out of third.safetensors"), said
+    assert said.endswith("taken from second.safetensors, and not from third.safetensors"), said
     none = write(folder, "none", {"emb": ("f32", values((0, 4)))})
     for order in ([none, first], [first, none]):
         _, found = works(folder, "linear", order, rows=ROWS["longest"])
