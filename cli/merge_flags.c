@@ -44,7 +44,7 @@ const tm_flag tm_merge_flags[] = {
     "other shapes, and types without arithmetic that differ: fail (usual), copy (from the base or first model), skip" },
   { "recipe", 0, TM_FLAG_TEXT, false, "FILE",
     "all of this from a file (YAML or JSON), or as a merged checkpoint records it; options win over it" },
-  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE", 
+  { "shard-size", 0, TM_FLAG_SIZE, false, "SIZE",
     "write safetensors in files with at most SIZE of tensors, or with one, and an index (usually 0: in one file)" },
   { "dry-run", 'n', TM_FLAG_SWITCH, false, NULL, "print the plan and stop" },
   { "force", 'f', TM_FLAG_SWITCH, false, NULL, "replace what is there" },
