@@ -1,130 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "execute/plan_budget.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 
 #define MEMORY_NAME_BYTES 96u
 
 /* Whoever chooses knows what each node needs, not how values come to lie beside each other, or in each other's place: what was
-   chosen within budgets takes more than they say, or less.  So there is a search for budgets whose choice keeps to a target:
-   between those whose choice takes too much, and those within which there is no choice. */
-#define MOST_TRIES  12u
-/* Choices in all in search for the plan that takes least, of a small graph and of a large one. */
-#define MOST_STEPS  96u
-#define LEAST_STEPS 24u
-#define STEPS_WORK  200000u     /* times nodes */
+   chosen within budgets takes more than they say, or less.  So whether there is a plan is asked of one sequence of choices in which
+   the limit has no say: each depends on what those before it take, and the first that keeps to the limit is proof.  Who allows more
+   comes no further than who allows less, and meets what was proof for that one.  Only then is the limit itself a budget, in search
+   of what takes less time. */
+#define MOST_CHOICES   12u              /* of the sequence, of a small graph and of a large one */
+#define LEAST_CHOICES  5u
+#define CHOICES_WORK   3000u            /* times nodes */
+#define LIMIT_CHOICES  4u               /* within the limit itself */
+#define MOST_RAISES    2u
 /* Steps smaller than this part of what is known are not worth a choice. */
-#define PRECISION   512u
+#define PRECISION      64u
 
 typedef struct fitter {
   tm_plan               *plan;
   const tm_plan_request *request;
   uint32_t               memory_count;
+  uint64_t               limit;
   uint64_t              *budgets;       /* [memory]: to choose within; the problem's own */
-  uint64_t              *high;          /* [memory]: their choice takes too much */
-  uint64_t              *low;           /* [memory]: they leave no choice */
-  uint64_t               built_bytes;   /* by the program at hand */
-  uint32_t               built_memory;
-  uint64_t               least_bytes;   /* of plans that were built; UINT64_MAX: none was */
+  uint64_t              *proven;        /* [memory]: what is chosen within them keeps to the limit */
+  uint64_t               bytes;         /* by the program at hand, which waits if that takes more than the limit otherwise */
+  uint64_t               least_bytes;   /* of the sequence */
   uint32_t               least_memory;
-  uint32_t               tries_left;
+  uint32_t               choices_left;
 } fitter;
 
-static void fill(fitter *f, uint64_t *budgets, uint64_t bytes) {
-  for (uint32_t i = 0; i < f->memory_count; i++) budgets[i] = bytes;
+static void fill(fitter *f, uint64_t bytes) {
+  for (uint32_t i = 0; i < f->memory_count; i++) f->budgets[i] = bytes;
 }
 
-static void copy(const fitter *f, const uint64_t *from, uint64_t *to) {
-  for (uint32_t i = 0; i < f->memory_count; i++) to[i] = from[i];
-}
-
-static tm_status try_budgets(fitter *f, uint64_t target, tm_memory_shortage *out_lack, tm_error *error) {
-  f->tries_left--;
-  TM_TRY(tm_plan_choose_and_build(f->plan, f->request, target, out_lack, error));
-  f->built_bytes = tm_plan_program_bytes(&f->plan->program, &f->built_memory);
-  if (f->built_bytes >= f->least_bytes) return TM_OK;
-  f->least_bytes = f->built_bytes;
-  f->least_memory = f->built_memory;
+static tm_status choose(fitter *f, tm_memory_shortage *out_lack, tm_error *error) {
+  uint32_t memory;
+  f->choices_left--;
+  TM_TRY(tm_plan_choose_and_build(f->plan, f->request, f->limit, out_lack, error));
+  f->bytes = tm_plan_program_bytes(&f->plan->program, &memory);
+  if (f->bytes >= f->least_bytes) return TM_OK;
+  f->least_bytes = f->bytes;
+  f->least_memory = memory;
   return TM_OK;
 }
 
-/* With more room where some is lacking, until there is something to build. */
-static tm_status try_first(fitter *f, uint64_t target, tm_error *error) {
+/* With more room where some is lacking: what is written in place of something else needs less than it seems to. */
+static tm_status choose_within(fitter *f, uint64_t bytes, bool *out_is_raised, tm_error *error) {
   tm_memory_shortage lack;
-  tm_status status = try_budgets(f, target, &lack, error);
-  while (status == TM_ERROR_LIMIT && lack.needed_bytes > f->budgets[lack.memory] && f->tries_left != 0) {
+  fill(f, bytes);
+  tm_status status = choose(f, &lack, error);
+  *out_is_raised = false;
+  for (uint32_t i = 0; i < MOST_RAISES && status == TM_ERROR_LIMIT && f->choices_left != 0; i++) {
+    if (lack.needed_bytes <= f->budgets[lack.memory]) break;
     f->budgets[lack.memory] = lack.needed_bytes;
-    status = try_budgets(f, target, &lack, error);
+    *out_is_raised = true;
+    status = choose(f, &lack, error);
   }
   return status;
 }
 
-/* Below `high`, whose program is at hand, by what it takes too much; UINT64_MAX stands for any budget. */
-static void tighten(fitter *f, uint64_t target) {
-  for (uint32_t i = 0; i < f->memory_count; i++) {
-    const uint64_t bytes = f->plan->program.memory_bytes[i], known = tm_min_u64(f->high[i], bytes);
-    if (bytes > target) f->budgets[i] = known - tm_min_u64(known, bytes - target);
-  }
-}
-
-/* Between the two.  False: there is nothing more to try. */
-static bool halve(fitter *f) {
-  bool is_new = false;
-  for (uint32_t i = 0; i < f->memory_count; i++) {
-    const uint64_t room = f->high[i] - f->low[i];
-    f->budgets[i] = f->low[i] + room / 2;
-    is_new |= room / 2 > f->high[i] / PRECISION;
-  }
-  return is_new;
-}
-
-/* The program at hand takes too much: another one.  TM_ERROR_LIMIT: none was found. */
-static tm_status try_less(fitter *f, uint64_t target, bool *has_low, tm_error *error) {
+/* The sequence: between what leaves no choice and what leaves one.  TM_OK: the program at hand keeps to the limit. */
+static tm_status descend(fitter *f, tm_error *error) {
   tm_memory_shortage lack;
-  copy(f, f->budgets, f->high);
-  if (!*has_low) tighten(f, target);
-  else if (!halve(f)) return TM_ERROR_LIMIT;
-  while (f->tries_left != 0) {
-    const tm_status status = try_budgets(f, target, &lack, error);
-    if (status != TM_ERROR_LIMIT) return status;
-    copy(f, f->budgets, f->low);
-    *has_low = true;
-    if (!halve(f)) break;
-  }
-  return TM_ERROR_LIMIT;
-}
-
-/* Afterwards the program keeps to the target, or TM_ERROR_LIMIT. */
-static tm_status fit(fitter *f, uint64_t target, tm_error *error) {
-  const uint32_t others = f->tries_left <= MOST_TRIES ? 0 : f->tries_left - MOST_TRIES;
-  bool has_low = false;
-  f->tries_left -= others;
-  fill(f, f->budgets, target);
-  tm_status status = f->tries_left == 0 ? TM_ERROR_LIMIT : try_first(f, target, error);
-  while (status == TM_OK && f->built_bytes > target)
-    status = f->tries_left == 0 ? TM_ERROR_LIMIT : try_less(f, target, &has_low, error);
-  f->tries_left += others;
-  return status;
-}
-
-/* Ever less, from whatever there is, until it is within the limit, or nothing takes less.  The limit has no say in what is tried,
-   so that whoever allows more finds what was found with less. */
-static tm_status descend(fitter *f, uint64_t limit, tm_error *error) {
-  tm_memory_shortage lack;
-  uint64_t refused = 0;
-  fill(f, f->budgets, UINT64_MAX);
-  TM_TRY(try_budgets(f, UINT64_MAX, &lack, error));
-  while (f->least_bytes > limit && f->tries_left != 0) {
-    const uint64_t room = f->least_bytes - refused;
-    const uint64_t step = room / 2 > f->least_bytes / PRECISION ? room / 2 : 1;
-    const uint64_t target = f->least_bytes - step;
-    const tm_status status = fit(f, target, error);
+  uint64_t low = 0;
+  fill(f, UINT64_MAX);
+  TM_TRY(choose(f, &lack, error));
+  uint64_t high = f->bytes;
+  while (f->bytes > f->limit && f->choices_left != 0 && (high - low) / 2 > high / PRECISION) {
+    const uint64_t middle = low + (high - low) / 2;
+    bool is_raised;
+    const tm_status status = choose_within(f, middle, &is_raised, error);
     if (status != TM_OK && status != TM_ERROR_LIMIT) return status;
-    if (status == TM_ERROR_LIMIT && step == 1) break;
-    if (status == TM_ERROR_LIMIT) refused = target;
+    if (status == TM_ERROR_LIMIT || (is_raised && f->bytes > middle)) low = middle;
+    else high = middle;
+    if (status == TM_OK && f->bytes > low) high = tm_min_u64(high, f->bytes);
   }
-  return f->least_bytes > limit ? TM_ERROR_LIMIT : TM_OK;
+  return f->bytes > f->limit ? TM_ERROR_LIMIT : TM_OK;
+}
+
+/* Less where the program at hand takes too much. */
+static void tighten(fitter *f) {
+  for (uint32_t i = 0; i < f->memory_count; i++) {
+    const uint64_t bytes = f->plan->program.memory_bytes[i];
+    if (bytes > f->limit) f->budgets[i] -= tm_min_u64(f->budgets[i], bytes - f->limit);
+  }
+}
+
+/* There is a plan: the one that the limit allows, unless that takes longer.  The budgets are those of the program at hand. */
+static tm_status settle(fitter *f, tm_error *error) {
+  const uint64_t proven_ns = f->plan->program.total_ns;
+  tm_memory_shortage lack;
+  bool is_raised;
+  memcpy(f->proven, f->budgets, f->memory_count * sizeof *f->proven);
+  f->choices_left = LIMIT_CHOICES;
+  tm_status status = choose_within(f, f->limit, &is_raised, error);
+  while (status == TM_OK && f->bytes > f->limit && f->choices_left != 0) {
+    tighten(f);
+    status = choose(f, &lack, error);
+  }
+  if (status != TM_OK && status != TM_ERROR_LIMIT) return status;
+  if (status == TM_OK && f->bytes <= f->limit && f->plan->program.total_ns <= proven_ns) return TM_OK;
+  memcpy(f->budgets, f->proven, f->memory_count * sizeof *f->proven);
+  return choose(f, &lack, error);
 }
 
 static tm_status fail_unfit(const fitter *f, tm_error *error) {
@@ -140,30 +122,34 @@ static tm_status fail_unfit(const fitter *f, tm_error *error) {
 }
 
 static tm_status search(fitter *f, tm_error *error) {
-  const uint64_t limit = f->plan->policy.most_bytes;
-  f->tries_left = MOST_TRIES;
-  const tm_status status = fit(f, limit, error);
-  if (status != TM_ERROR_LIMIT) return status;
-  f->least_bytes = UINT64_MAX;
-  const uint64_t affordable = STEPS_WORK / (f->plan->graph->node_count + UINT64_C(1));
-  f->tries_left = (uint32_t)tm_max_u64(LEAST_STEPS, tm_min_u64(MOST_STEPS, affordable));
-  const tm_status found = descend(f, limit, error);
-  return found == TM_ERROR_LIMIT && f->least_bytes != UINT64_MAX ? fail_unfit(f, error) : found;
+  const uint64_t affordable = CHOICES_WORK / (f->plan->graph->node_count + UINT64_C(1));
+  f->choices_left = (uint32_t)tm_max_u64(LEAST_CHOICES, tm_min_u64(MOST_CHOICES, affordable));
+  TM_TRY(descend(f, error));
+  return settle(f, error);
 }
 
+static tm_status place_free(fitter *f, tm_error *error) {
+  tm_memory_shortage lack;
+  return choose(f, &lack, error);
+}
+
+static tm_status place_limited(fitter *f, tm_error *error) {
+  const uint64_t bytes = f->memory_count * sizeof *f->proven;
+  f->budgets = (uint64_t *)(uintptr_t)f->plan->program.problem.solver.budgets;
+  f->proven = tm_memory_alloc(f->plan->memory, bytes, 0);
+  if (f->proven == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
+  const tm_status status = search(f, error);
+  tm_memory_free(f->plan->memory, f->proven, bytes);
+  return status;
+}
+
+/* Whatever was tried: what is returned keeps to the limit. */
 tm_status tm_plan_place_within(tm_plan *plan, const tm_plan_request *request, tm_error *error) {
   const tm_solver_problem *solver = &plan->program.problem.solver;
-  const uint64_t limit = plan->policy.most_bytes == 0 ? UINT64_MAX : plan->policy.most_bytes;
-  tm_memory_shortage lack;
-  if (solver->budgets == NULL || (request != NULL && request->choose != NULL))
-    return tm_plan_choose_and_build(plan, request, limit, &lack, error);
+  const bool is_given = request != NULL && request->choose != NULL;
   fitter f = { .plan = plan, .request = request, .memory_count = solver->memory_count, .least_bytes = UINT64_MAX };
-  const uint64_t bytes = (uint64_t)f.memory_count * 2 * sizeof *f.high;
-  f.budgets = (uint64_t *)(uintptr_t)solver->budgets;
-  f.high = tm_memory_alloc(plan->memory, bytes, 0);
-  if (f.high == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan");
-  f.low = f.high + f.memory_count;
-  const tm_status status = search(&f, error);
-  tm_memory_free(plan->memory, f.high, bytes);
-  return status;
+  f.limit = plan->policy.most_bytes == 0 ? UINT64_MAX : plan->policy.most_bytes;
+  const tm_status status = solver->budgets == NULL || is_given ? place_free(&f, error) : place_limited(&f, error);
+  const bool is_over = status == TM_OK ? f.bytes > f.limit : status == TM_ERROR_LIMIT && f.least_bytes != UINT64_MAX;
+  return is_over ? fail_unfit(&f, error) : status;
 }

@@ -222,6 +222,13 @@ static tm_status improve(tm_graph_problem *problem, tm_memory *memory, tm_graph_
   return bound_other_homes(problem, memory, choice, error);
 }
 
+/* Told as it would be if it were given (tm_graph_choice_pin): one resource may be a device that works beside the thread. */
+static tm_status solve_weighted(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
+                                tm_error *error) {
+  TM_TRY(solve_on_one(problem, policy, memory, choice, error));
+  return tm_graph_may_overlap(problem) && choice->overlaps == 0 ? tm_graph_overlap_judge(problem, memory, choice, error) : TM_OK;
+}
+
 static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory, tm_graph_choice *choice,
                         tm_error *error) {
   TM_TRY(begin(choice, memory, problem->graph->node_count, error));
@@ -229,7 +236,7 @@ static tm_status choose(tm_graph_problem *problem, const tm_plan_policy *policy,
   if (policy->one_resource != 0) return solve_on_one(problem, policy, memory, choice, error);
   TM_TRY(solve(problem, memory, true, choice, error));
   TM_TRY(improve(problem, memory, choice, error));
-  return has_weights(policy) ? solve_on_one(problem, policy, memory, choice, error) : TM_OK;
+  return has_weights(policy) ? solve_weighted(problem, policy, memory, choice, error) : TM_OK;
 }
 
 tm_status tm_graph_choice_make(tm_graph_problem *problem, const tm_plan_policy *policy, tm_memory *memory,

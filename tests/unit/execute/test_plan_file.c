@@ -117,6 +117,43 @@ static void a_saved_plan_comes_back(void **state) {
   close_machine(&one);
 }
 
+static void expect_same_story(const tm_plan *saved, const tm_plan *loaded, uint64_t seed, uint32_t wish) {
+  tm_plan_description one = { .struct_size = sizeof one }, other = { .struct_size = sizeof other };
+  tm_plan_describe(saved, &one);
+  tm_plan_describe(loaded, &other);
+  if (one.predicted_ns == other.predicted_ns && one.additive_ns == other.additive_ns && one.overlaps == other.overlaps) return;
+  fail_msg("seed %llu, wish %u: %llu ns, %llu ns one after the other, loaded %llu and %llu", (unsigned long long)seed, wish,
+           (unsigned long long)one.predicted_ns, (unsigned long long)one.additive_ns, (unsigned long long)other.predicted_ns,
+           (unsigned long long)other.additive_ns);
+}
+
+/* Whatever it was chosen for. */
+static void a_loaded_plan_is_told_like_the_saved_one(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    plan_case one;
+    open_machine(0, seed);
+    plan_case_build(&one, machine.context, seed, 12);
+    for (uint32_t wish = 0; wish < 4; wish++) {
+      tm_plan_options options = LAZY_OPTIONS;
+      tm_plan *loaded = NULL;
+      tm_error error = TM_ERROR_INIT;
+      options.one_resource = wish == 1;
+      options.latency_permille = wish == 2 ? 500 : 0;
+      options.throughput_permille = wish == 2 ? 500 : 0;
+      options.memory_permille = wish >= 2 ? 1000 : 0;
+      one.plan = lazy_plan(one.graph, &options);
+      assert_int_equal(tm_plan_save(one.plan, path, NULL), TM_OK);
+      if (tm_plan_load(one.graph, path, &options, &loaded, &error) != TM_OK) fail_msg("%s", error.text);
+      expect_same_story(one.plan, loaded, seed, wish);
+      tm_plan_destroy(loaded);
+      tm_plan_destroy(one.plan);
+      one.plan = NULL;
+    }
+    close_machine(&one);
+  }
+}
+
 /* A plan on one device is one plan wherever that device is, whatever else there is, and wants of memory. */
 static void devices_that_are_not_used_have_no_say(void **state) {
   (void)state;
@@ -272,6 +309,7 @@ int main(void) {
     cmocka_unit_test(a_plan_is_the_same_whenever_it_is_made),
     cmocka_unit_test(a_hundred_plans_of_one_graph_are_one),
     cmocka_unit_test(a_saved_plan_comes_back),
+    cmocka_unit_test(a_loaded_plan_is_told_like_the_saved_one),
     cmocka_unit_test(devices_that_are_not_used_have_no_say),
     cmocka_unit_test(what_is_different_is_named),
     cmocka_unit_test(a_plan_is_of_the_graph_that_was_loaded),
