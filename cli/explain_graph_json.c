@@ -131,11 +131,11 @@ static void print_others(const tm_explained_graph *explained, tm_json_writer *js
 
 /* ---- nodes ---- */
 
-static void print_answer(const tm_node_candidate *candidate, tm_json_writer *json) {
+static void print_answer(const tm_explained_graph *explained, const tm_node_candidate *candidate, tm_json_writer *json) {
   const bool has_answer = candidate->level != TM_LEVEL_REFUSED;
   tm_json_text(json, "device", candidate->device_name);
   tm_json_text(json, "lowering", candidate->lowering);
-  tm_json_text(json, "verdict", tm_verdict_name(candidate->verdict));
+  tm_json_text(json, "verdict", tm_candidate_verdict(explained, candidate));
   tm_json_text(json, "reason", candidate->reason);
   tm_json_text(json, "level", tm_level_name(candidate->level));
   tm_json_text(json, "numerics", has_answer ? tm_numerics_name(candidate->numerics) : NULL);
@@ -172,7 +172,7 @@ static void print_candidates(const tm_explained_graph *explained, uint32_t node,
   tm_json_begin_array(json, "candidates", false);
   for (uint32_t i = 0; tm_plan_explanation_candidate(explained->explanation, node, i, &candidate) == TM_OK; i++) {
     tm_json_begin_object(json, NULL, false);
-    print_answer(&candidate, json);
+    print_answer(explained, &candidate, json);
     if (candidate.verdict == TM_VERDICT_CHOSEN || candidate.verdict == TM_VERDICT_SLOWER) print_price(&candidate, json);
     print_index(json, "change", candidate.change);
     tm_json_end_object(json);

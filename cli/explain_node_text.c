@@ -62,7 +62,8 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   row_texts           *texts = (row_texts *)(uintptr_t)source;
   tm_node_candidate    candidate;
   if (!find_row(texts, row, &candidate)) return false;
-  const uint64_t durations[] = { candidate.regret_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns,
+  const uint64_t regret_ns = tm_candidate_lacks_room(texts->explained, &candidate) ? TM_NEVER_NS : candidate.regret_ns;
+  const uint64_t durations[] = { regret_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns,
                                  candidate.staging_ns + candidate.copy_in_ns + candidate.copy_out_ns, candidate.setup_share_ns,
                                  candidate.wait_ns, candidate.memory_ns };
   tm_way_describe(candidate.device_name, candidate.lowering, texts->device, sizeof texts->device);
@@ -70,7 +71,7 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
   snprintf(texts->correction, sizeof texts->correction, "x%.3g(%llu)", candidate.correction,
            (unsigned long long)candidate.sample_count);
   cells[0] = tm_cell_text(texts->device);
-  cells[1] = tm_cell_text(tm_verdict_name(candidate.verdict));
+  cells[1] = tm_cell_text(tm_candidate_verdict(texts->explained, &candidate));
   for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
   cells[5] = can_run(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
   cells[11] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "numerics_text.h"
 #include "quantity.h"
 
 const char *tm_why_name(uint32_t why) {
@@ -115,6 +116,16 @@ void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity
     case TM_CHANGE_BITS: snprintf(out, capacity, "bits that may differ from run to run"); break;
     default: snprintf(out, capacity, "more than one resource"); break;
   }
+}
+
+bool tm_candidate_lacks_room(const tm_explained_graph *explained, const tm_node_candidate *candidate) {
+  tm_plan_change change = { .struct_size = sizeof change };
+  if (candidate->verdict != TM_VERDICT_SLOWER || candidate->change == TM_NO_CHANGE) return false;
+  return tm_plan_explanation_change(explained->explanation, candidate->change, &change) == TM_OK && change.kind == TM_CHANGE_MEMORY;
+}
+
+const char *tm_candidate_verdict(const tm_explained_graph *explained, const tm_node_candidate *candidate) {
+  return tm_candidate_lacks_room(explained, candidate) ? "no room" : tm_verdict_name(candidate->verdict);
 }
 
 /* The last of those from `first` on that ask for the same with another value. */

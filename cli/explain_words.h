@@ -3,6 +3,7 @@
 #ifndef TM_CLI_EXPLAIN_WORDS_H
 #define TM_CLI_EXPLAIN_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tensormorph/tensormorph.h"
@@ -25,6 +26,11 @@ void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity
 void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t capacity);
 /* Everything that was tried: "--accept N0 to N3, --repeats 1 to 1000000". */
 void tm_changes_describe(const tm_explained_graph *explained, char *out, size_t capacity);
+
+/* A candidate that would have the node if memory were not limited: it is that which keeps it away. */
+bool tm_candidate_lacks_room(const tm_explained_graph *explained, const tm_node_candidate *candidate);
+/* "chosen", "slower", "no room", ... */
+const char *tm_candidate_verdict(const tm_explained_graph *explained, const tm_node_candidate *candidate);
 
 /* "4 'fc1'", or its number alone. */
 void tm_node_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);

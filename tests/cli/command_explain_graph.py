@@ -174,6 +174,25 @@ class ExplainGraph(harness.CommandTest):
         self.assert_one_line(err)
         self.assertRegex(err, r"takes \d+ bytes of host memory, and 1024 are allowed in any one memory; allow more")
 
+    def test_what_memory_keeps_away(self):
+        """A candidate that only the limit keeps away is no slower one, and has no regret of 0."""
+        path = self.folder / "state.json"
+        whole = {"format": "f32", "dims": [64, 64]}
+        node = {"kind": "node", "version": 1, "results": [whole]}
+        path.write_text(json.dumps({"tensormorph_graph": 1, "items": [
+            {"kind": "input", "value": 0, "name": "x", **whole},
+            {**node, "values": [1], "op": "matmul", "attributes": "00" * 8, "inputs": [0, 0]},
+            {**node, "values": [2], "op": "relu", "inputs": [1]},
+            {"kind": "output", "value": 2, "name": "y"},
+            {**node, "values": [3], "op": "transpose", "attributes": "01" + "00" * 7, "inputs": [0]},
+            {"kind": "state", "value": 4, "name": "s", **whole},
+            {"kind": "carry", "state": 4, "value": 1}]}))
+        out = self.run_command("explain", "--graph", path, "--node", "0", "--max-memory", "49152")[0]
+        self.assertRegex(out, r"(?m)^cpu:0 +no room +- ")
+        node = self.json_of("explain", "--graph", path, "--node", "0", "--max-memory", "49152")["nodes"][0]
+        verdicts = {one["device"]: one["verdict"] for one in node["candidates"]}
+        self.assertEqual(verdicts, {"reference:0": "chosen", "cpu:0": "no room"})
+
     def test_what_does_not_go(self):
         path = self.perceptron()
         (self.folder / "damaged").write_text(path.read_text()[:-40])
