@@ -282,7 +282,7 @@ static tm_status require_axes(const tm_operation *operation, tm_error *error) {
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: axes is 0x%x, expected bits below %u, the rank of x",
                    tm_op_name(operation), (unsigned)attributes->axes, (unsigned)rank);
   if (operation->op == TM_OP_ARGMAX && !is_one_bit(attributes->axes))
-    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: axes is 0x%x, expected one axis, and so one bit",
+    return tm_fail(error, TM_ERROR_ARGUMENT, "argmax: axes is 0x%x, expected exactly one axis, which is one bit",
                    (unsigned)attributes->axes);
   return TM_OK;
 }

@@ -412,7 +412,7 @@ static void offsets(void **state) {
   static const struct { uint64_t first, second; const char *text; } cases[] = {
     { 0, 31, "no multiple of the alignment" }, { 0, 0, "overlap" }, { 32, 32, "overlap" },
     { 0, UINT64_MAX - 31, "ends beyond any file" }, { 0, UINT64_C(1) << 63, "the file ends at offset" },
-    { 0, 96, "1 of 2 tensors are incomplete (\"b\")" },
+    { 0, 96, "1 of 2 tensors is incomplete (\"b\")" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     gguf_maker maker = gguf_begin(3, 2, 0);
