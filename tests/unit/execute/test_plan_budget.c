@@ -272,7 +272,7 @@ static void what_is_written_in_place_counts_once(void **state) {
 /* Ever less room, until there is no plan. */
 static void any_graph_keeps_to_its_limit(void **state) {
   (void)state;
-  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 5;        /* more with TM_NIGHTLY=1 */
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 3;        /* more with TM_NIGHTLY=1 */
   uint32_t plans = 0, over = 0;
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     for (uint64_t matrices = 14; matrices != 0; matrices--) {
@@ -387,7 +387,7 @@ static void any_limit_is_kept_and_explained(void **state) {
 
 static void more_room_never_refuses(void **state) {
   (void)state;
-  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 4;        /* more with TM_NIGHTLY=1 */
+  const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 3;        /* more with TM_NIGHTLY=1 */
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     plan_case one;
     open_roomy_machine(seed % 2 == 0 ? TM_OP_ADD : TM_OP_MUL, MATRIX_BYTES / 2 * (seed % 4 + 1), seed);
