@@ -25,8 +25,9 @@ static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"
 
 #define GREEDY(call) ZOO_FOLDER "/greedy/greedy_" call ".so"
 /* Nobody waits for this to be over. */
-#define LONG_PATIENCE_NS UINT64_C(120000000000)
+#define LONG_PATIENCE_NS UINT64_C(50000000000)
 #define AT_ONCE_S 20.0
+#define BUSY_TRIES 3
 
 static void note_hang(void *context, uint32_t level, const char *message) {
   (void)level;
@@ -50,8 +51,9 @@ static tm_context *open_greedy(const char *const *path, const char *state_folder
   return context;
 }
 
-/* Whatever the plugin is at: the job goes, and the context, and the file of who was at work blames nobody. */
-static void cancel_in(const char *const *path, const scratch *folder, const char *state_folder) {
+/* Whatever the plugin is at: the job goes, and the context, and the file of who was at work blames nobody.  Returns how long that
+   takes. */
+static double seconds_to_cancel(const char *const *path, const scratch *folder, const char *state_folder) {
   char file[1024];
   static _Atomic uint32_t hangs;
   tm_checkpoint *checkpoint = NULL;
@@ -74,7 +76,24 @@ static void cancel_in(const char *const *path, const scratch *folder, const char
   tm_job_destroy(job);
   tm_checkpoint_close(checkpoint);
   tm_context_destroy(context);
-  if (seconds() - begin > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, seconds() - begin);
+  return seconds() - begin;
+}
+
+static void cancel_in(const char *const *path, const scratch *folder, const char *state_folder) {
+  const double taken = seconds_to_cancel(path, folder, state_folder);
+  if (taken > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, taken);
+}
+
+/* Where the machine is so busy that pieces are run one by one, the caller's own operands are at stake, and who hangs behind the
+   trial holds it (decision 007): then once more. */
+static void cancel_in_batch(const char *const *path, const scratch *folder, const char *name) {
+  double taken = 2 * AT_ONCE_S;
+  for (int i = 0; i < BUSY_TRIES && taken > AT_ONCE_S; i++) {
+    char state_folder[1024];
+    snprintf(state_folder, sizeof state_folder, "%s/%s_%d", folder->folder, name, i);
+    taken = seconds_to_cancel(path, folder, state_folder);
+  }
+  if (taken > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, taken);
 }
 
 static void make_model(scratch *folder) {
@@ -109,9 +128,9 @@ static void a_job_can_be_cancelled_in_a_batch(void **state) {
   scratch folder;
   make_small_model(&folder);
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-    char state_folder[1024];
-    snprintf(state_folder, sizeof state_folder, "%s/state_%zu", folder.folder, i);
-    cancel_in(&paths[i], &folder, state_folder);
+    char name[32];
+    snprintf(name, sizeof name, "state_%zu", i);
+    cancel_in_batch(&paths[i], &folder, name);
   }
   scratch_deinit(&folder);
 }
