@@ -24,17 +24,22 @@ CPU_INLINE __m256i cpu_sum_each(const __m256i v[CPU_BLOCK_GROUP]) {
   return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
 }
 
-CPU_INLINE int16_t cpu_scale_bits(const unsigned char *block) {
-  int16_t bits;
+CPU_INLINE uint16_t cpu_scale_bits(const unsigned char *block) {
+  uint16_t bits;
   memcpy(&bits, block, sizeof bits);
   return bits;
 }
 
+/* Put together in a register that is none of vectors', which have more to do. */
+CPU_INLINE int64_t cpu_load_four_scales(const unsigned char *data, uint64_t n) {
+  const uint64_t low = cpu_scale_bits(data) | (uint64_t)cpu_scale_bits(data + n) << 16;
+  const uint64_t high = cpu_scale_bits(data + 2 * n) | (uint64_t)cpu_scale_bits(data + 3 * n) << 16;
+  return (int64_t)(low | high << 32);
+}
+
 /* Of eight blocks, `n` bytes apart. */
 CPU_INLINE __m128i cpu_load_scales(const unsigned char *data, uint64_t n) {
-  return _mm_setr_epi16(cpu_scale_bits(data), cpu_scale_bits(data + n), cpu_scale_bits(data + 2 * n),
-                        cpu_scale_bits(data + 3 * n), cpu_scale_bits(data + 4 * n), cpu_scale_bits(data + 5 * n),
-                        cpu_scale_bits(data + 6 * n), cpu_scale_bits(data + 7 * n));
+  return _mm_set_epi64x(cpu_load_four_scales(data + 4 * n, n), cpu_load_four_scales(data, n));
 }
 
 #endif

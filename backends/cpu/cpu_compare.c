@@ -279,6 +279,8 @@ static uint32_t refuses(const tm_operation *operation, uint32_t *out_operand) {
   return kernel_refuses_strided(operation, out_operand);
 }
 
+static int has_vnni(void) { return __builtin_cpu_supports("avx512vnni"); }
+
 /* Picoseconds a pair where memory does not limit it and all pairs differ. */
 typedef struct pair_cost {
   uint32_t f32, short_floats, quants;
@@ -286,6 +288,7 @@ typedef struct pair_cost {
 
 #define AVX2_COST   ((pair_cost){ 460, 220, 230 })
 #define AVX512_COST ((pair_cost){ 360, 160, 190 })
+#define VNNI_COST   ((pair_cost){ 360, 160, 130 })
 #define F64_PS   550u
 #define WIDEN_PS 100u
 
@@ -305,7 +308,9 @@ static uint64_t cost(const tm_operation *operation, uint32_t lanes, pair_cost c)
 }
 
 static uint64_t cost_avx2(const tm_operation *operation, uint32_t lanes) { return cost(operation, lanes, AVX2_COST); }
-static uint64_t cost_avx512(const tm_operation *operation, uint32_t lanes) { return cost(operation, lanes, AVX512_COST); }
+static uint64_t cost_avx512(const tm_operation *operation, uint32_t lanes) {
+  return cost(operation, lanes, has_vnni() ? VNNI_COST : AVX512_COST);
+}
 
 static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
   (void)operation;
@@ -313,9 +318,7 @@ static uint64_t workspace_bytes(const tm_operation *operation, uint32_t lanes) {
 }
 
 static void run_avx2(const cpu_call *call) { run(call, &cpu_compare_avx2); }
-static void run_avx512(const cpu_call *call) {
-  run(call, __builtin_cpu_supports("avx512vnni") ? &cpu_compare_vnni : &cpu_compare_avx512);
-}
+static void run_avx512(const cpu_call *call) { run(call, has_vnni() ? &cpu_compare_vnni : &cpu_compare_avx512); }
 
 #define ROW(set, suffix)                                                                                                     \
   { .op = TM_OP_COMPARE_TENSORS, .formats = { TM_FORMAT_NONE, TM_FORMAT_NONE, TM_FORMAT_U64 }, .isa = (set),                 \

@@ -56,6 +56,7 @@ typedef struct cpu_compare_quants {
 typedef struct cpu_compare_totals {
   double   dot[8], norm_a[8], norm_b[8];
   double   same[8];                     /* of blocks with equal bytes: belongs to all three */
+  uint64_t unequal[8];                  /* pairs that are not equal, of chunks counted as equal */
   uint16_t smallest_a[CPU_COMPARE_QUANTS], smallest_b[CPU_COMPARE_QUANTS];      /* scales, as bits less 1 */
 } cpu_compare_totals;
 
@@ -75,7 +76,9 @@ typedef struct cpu_compare_kernels {
      equal pairs. */
   int (*compare_quants)(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,
                         uint64_t *equal);
-  int has_vnni;                 /* dot products of bytes in one instruction */
+  /* Adds the sums of all blocks, and the figures of those whose integers tell them; returns bits of the other ones. */
+  uint32_t (*add_integers)(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
+                           cpu_compare_totals *totals);
   /* Whether all bytes are the same; stops early. */
   int (*same_bytes)(const unsigned char *a, const unsigned char *b, uint64_t bytes);
 } cpu_compare_kernels;
@@ -125,9 +128,11 @@ uint64_t cpu_compare_count_same(const void *a, const void *b);   /* pairs of f32
 uint64_t cpu_compare_count_f32(const void *a, const void *b);
 uint64_t cpu_compare_count_f64(const void *a, const void *b);
 
-/* Adds what goes into the totals, and the figures of blocks whose integers tell them; returns bits of the other ones. */
-uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni, cpu_compare_state *state,
-                             cpu_compare_totals *totals);
+uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
+                                  cpu_compare_totals *totals);
+uint32_t cpu_compare_add_integers_vnni(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
+                                       cpu_compare_totals *totals);
+uint64_t cpu_compare_count_equal_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks);
 void cpu_compare_add_equal_integers(const cpu_compare_quants *a, cpu_compare_totals *totals);
 int cpu_compare_quants_avx2(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks, float max_abs, float max_rel,
                             uint64_t *equal);

@@ -170,6 +170,7 @@ const cpu_compare_kernels cpu_compare_avx2 = {
   .add_f64 = cpu_compare_add_f64,
   .add_equal_f32 = cpu_compare_add_equal_f32,
   .add_equal_f64 = cpu_compare_add_equal_f64,
+  .add_integers = cpu_compare_add_integers,
   .compare_quants = cpu_compare_quants_avx2,
   .same_bytes = same_bytes,
 };

@@ -299,10 +299,10 @@ static CPU_AVX512 int same_bytes(const unsigned char *a, const unsigned char *b,
   return memcmp(a + at, b + at, bytes - at) == 0;
 }
 
-#define KERNELS(vnni)                                                                                              \
+#define KERNELS(integers)                                                                                              \
   { .add_f32 = add_f32, .add_bf16 = add_bf16, .add_f16 = add_f16, .add_f64 = cpu_compare_add_f64,                   \
     .add_equal_f32 = cpu_compare_add_equal_f32, .add_equal_f64 = cpu_compare_add_equal_f64,                         \
-    .compare_quants = compare_quants, .has_vnni = (vnni), .same_bytes = same_bytes }
+    .compare_quants = compare_quants, .add_integers = (integers), .same_bytes = same_bytes }
 
-const cpu_compare_kernels cpu_compare_avx512 = KERNELS(0);
-const cpu_compare_kernels cpu_compare_vnni = KERNELS(1);
+const cpu_compare_kernels cpu_compare_avx512 = KERNELS(cpu_compare_add_integers);
+const cpu_compare_kernels cpu_compare_vnni = KERNELS(cpu_compare_add_integers_vnni);

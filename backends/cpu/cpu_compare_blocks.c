@@ -91,8 +91,8 @@ static CPU_AVX2 void find_largest_of(const cpu_compare_format *format, const uns
 }
 
 /* All figures of values that may not be finite. */
-static CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsigned char *a, const unsigned char *b,
-                                    cpu_compare_state *state) {
+static __attribute__((noinline)) CPU_AVX2 void look_at_values(const cpu_compare_format *format, const unsigned char *a,
+                                                              const unsigned char *b, cpu_compare_state *state) {
   float wide_a[BLOCK], wide_b[BLOCK], masked_a[BLOCK], masked_b[BLOCK];
   format->to_f32(a, wide_a);
   format->to_f32(b, wide_b);
@@ -105,25 +105,40 @@ CPU_INLINE void prefetch_chunk(const unsigned char *data, uint32_t block_bytes) 
   for (uint64_t at = 0; at < (uint64_t)block_bytes * QUANTS; at += 64) CPU_COMPARE_PREFETCH(data + at);
 }
 
-/* 512 elements that differ; 0 if their sums were not added. */
-static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
-                              const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
+/* Looks at the values of some blocks, by bits, and at those of all where f32 does not show enough. */
+static __attribute__((noinline)) CPU_AVX2 void look_at_blocks(const cpu_compare_kernels *kernels, const cpu_compare_format *format,
+                                                              const unsigned char *data_a, const unsigned char *data_b,
+                                                              const cpu_compare_quants *a, const cpu_compare_quants *b,
+                                                              uint32_t blocks, cpu_compare_state *state) {
+  if (kernels->compare_quants(a, b, blocks, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal) ||
+      !has_exact_differences(a, b)) {
+    find_largest_of(format, data_a, data_b, state);
+  }
+}
+
+/* 512 elements that differ, in blocks of so many bytes; 0 if their sums were not added. */
+CPU_INLINE int add_blocks(const cpu_compare_kernels *kernels, const cpu_compare_format *format, uint32_t bytes,
+                          const unsigned char *data_a, const unsigned char *data_b, cpu_compare_state *state,
+                          cpu_compare_totals *totals) {
   cpu_compare_quants a, b;
-  prefetch_chunk(data_a, format->bytes);
-  prefetch_chunk(data_b, format->bytes);
-  if (!(read_quants(data_a, format->bytes, &a) & read_quants(data_b, format->bytes, &b))) {
+  prefetch_chunk(data_a, bytes);
+  prefetch_chunk(data_b, bytes);
+  if (!(read_quants(data_a, bytes, &a) & read_quants(data_b, bytes, &b))) {
     look_at_values(format, data_a, data_b, state);
     return 0;
   }
   note_scales(&a, totals->smallest_a);
   note_scales(&b, totals->smallest_b);
-  const uint32_t untold = cpu_compare_add_integers(&a, &b, kernels->has_vnni, state, totals);
-  if (untold == 0) return 1;
-  if (kernels->compare_quants(&a, &b, untold, rounded_down(state->max_abs), rounded_down(state->max_rel), &state->equal) ||
-      !has_exact_differences(&a, &b)) {
-    find_largest_of(format, data_a, data_b, state);
-  }
+  const uint32_t untold = kernels->add_integers(&a, &b, state, totals);
+  if (untold != 0) look_at_blocks(kernels, format, data_a, data_b, &a, &b, untold, state);
   return 1;
+}
+
+/* With a number of bytes that is known before. */
+static CPU_AVX2 int add_chunk(const cpu_compare_kernels *kernels, const cpu_compare_format *format, const unsigned char *data_a,
+                              const unsigned char *data_b, cpu_compare_state *state, cpu_compare_totals *totals) {
+  if (format->bytes == CPU_Q8_0_BYTES) return add_blocks(kernels, format, CPU_Q8_0_BYTES, data_a, data_b, state, totals);
+  return add_blocks(kernels, format, format->bytes, data_a, data_b, state, totals);
 }
 
 static CPU_AVX2 int add_equal_chunk(const cpu_compare_format *format, const unsigned char *data, cpu_compare_state *state,
@@ -263,6 +278,7 @@ void cpu_compare_add_quants(const cpu_compare_kernels *kernels, const cpu_compar
     if (kernels->same_bytes(x, y, bytes)) is_good &= add_equal_chunk(format, x, state, &totals);
     else is_good &= add_chunk(kernels, format, x, y, state, &totals);
   }
+  for (int i = 0; i < 8; ++i) state->equal -= totals.unequal[i];
   if (!is_good || !end_totals(&totals, sums)) {
     add_exactly(format, a, b, chunks, words);
     return;

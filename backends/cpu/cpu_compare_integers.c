@@ -32,15 +32,7 @@ CPU_INLINE __m256i products_of(__m256i size, __m256i other) {
   return _mm256_madd_epi16(_mm256_maddubs_epi16(size, other), _mm256_set1_epi16(1));
 }
 
-/* The same in one instruction.  As text, because a function for another instruction set would not be part of its caller. */
-CPU_INLINE __m256i add_products_vnni(__m256i sums, __m256i size, __m256i other) {
-  __asm__("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(size), "v"(other));
-  return sums;
-}
-
-CPU_INLINE __m256i products(two_blocks sizes, two_blocks other, int has_vnni) {
-  const __m256i none = _mm256_setzero_si256();
-  if (has_vnni) return add_products_vnni(add_products_vnni(none, sizes.first, other.first), sizes.second, other.second);
+CPU_INLINE __m256i products(two_blocks sizes, two_blocks other) {
   return _mm256_add_epi32(products_of(sizes.first, other.first), products_of(sizes.second, other.second));
 }
 CPU_INLINE two_blocks sizes_of(two_blocks x) { return (two_blocks){ _mm256_abs_epi8(x.first), _mm256_abs_epi8(x.second) }; }
@@ -91,7 +83,7 @@ typedef struct pair_sums {
 } pair_sums;
 
 /* Of blocks i and i + 1. */
-CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quants *b, int i, __m256i same, int has_vnni,
+CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quants *b, int i, __m256i same,
                              quant_look *l) {
   const two_blocks x = load_two(a, i), y = load_two(b, i), size_x = sizes_of(x), size_y = sizes_of(y);
   const two_blocks directed = { _mm256_sign_epi8(y.first, x.first), _mm256_sign_epi8(y.second, x.second) };
@@ -99,19 +91,19 @@ CPU_INLINE pair_sums sum_two(const cpu_compare_quants *a, const cpu_compare_quan
   l->apart[i / 2] = _mm256_max_epu8(apart, look_at(l, x.second, y.second, directed.second, have_same_scale));
   l->sizes = _mm256_or_si256(l->sizes, _mm256_or_si256(size_x.first, size_y.first));
   l->sizes = _mm256_or_si256(l->sizes, _mm256_or_si256(size_x.second, size_y.second));
-  pair_sums sums = { products(size_x, directed, has_vnni), products(size_x, size_x, has_vnni),
-                     products(size_y, size_y, has_vnni) };
+  pair_sums sums = { products(size_x, directed), products(size_x, size_x),
+                     products(size_y, size_y) };
   /* One after the other; without it gcc 12 keeps everything of all blocks on the stack until the end. */
   __asm__ volatile("" : "+v"(l->opposite), "+v"(l->sizes), "+v"(l->equal), "+v"(sums.dot), "+v"(sums.norm_a), "+v"(sums.norm_b)
                       : : "memory");
   return sums;
 }
 
-CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, int has_vnni, quant_look *l,
+CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants *b, int group, quant_look *l,
                           cpu_compare_totals *totals) {
   const __m256i same = same_scales(a, b);
-  const pair_sums p = sum_two(a, b, group, same, has_vnni, l), q = sum_two(a, b, group + 2, same, has_vnni, l);
-  const pair_sums r = sum_two(a, b, group + 4, same, has_vnni, l), s = sum_two(a, b, group + 6, same, has_vnni, l);
+  const pair_sums p = sum_two(a, b, group, same, l), q = sum_two(a, b, group + 2, same, l);
+  const pair_sums r = sum_two(a, b, group + 4, same, l), s = sum_two(a, b, group + 6, same, l);
   const __m256 scales_a = folded_scales(a, group), scales_b = folded_scales(b, group);
   add_scaled(totals->dot, scales_a, scales_b, fold(p.dot, q.dot, r.dot, s.dot));
   add_scaled(totals->norm_a, scales_a, scales_a, fold(p.norm_a, q.norm_a, r.norm_a, s.norm_a));
@@ -121,7 +113,7 @@ CPU_INLINE void sum_group(const cpu_compare_quants *a, const cpu_compare_quants 
 CPU_INLINE __m256i square_two(const cpu_compare_quants *q, int i, __m256i *sizes) {
   const two_blocks size = sizes_of(load_two(q, i));
   *sizes = _mm256_or_si256(*sizes, _mm256_or_si256(size.first, size.second));
-  return products(size, size, 0);
+  return products(size, size);
 }
 
 /* Returns bits of all magnitudes. */
@@ -267,8 +259,7 @@ CPU_INLINE uint32_t untold_blocks(const cpu_compare_quants *a, const cpu_compare
 }
 
 /* What quant_look counts as equal in these blocks. */
-static __attribute__((noinline)) CPU_AVX2 uint64_t count_equal(const cpu_compare_quants *a, const cpu_compare_quants *b,
-                                                               uint32_t blocks) {
+CPU_AVX2 uint64_t cpu_compare_count_equal_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, uint32_t blocks) {
   __m256i equal = _mm256_setzero_si256();
   for (; blocks != 0; blocks &= blocks - 1) {
     const uint64_t i = (uint64_t)__builtin_ctz(blocks);
@@ -287,28 +278,16 @@ CPU_INLINE uint32_t tell_figures(const cpu_compare_quants *a, const cpu_compare_
   const uint32_t low = untold_blocks(a, b, l, 0, size, state), high = untold_blocks(a, b, l, CPU_BLOCK_GROUP, size, state);
   const uint32_t untold = odd_blocks(a, b) | low | high << CPU_BLOCK_GROUP;
   state->equal += sum_bytes(l->equal);
-  if (untold != 0) state->equal -= count_equal(a, b, untold);
+  if (untold != 0) state->equal -= cpu_compare_count_equal_integers(a, b, untold);
   return untold;
 }
 
-/* Both groups, with the instructions there are and as many registers. */
-#define SUM_ALL(name, target, has_vnni)                                                                                       \
-  static __attribute__((noinline)) target void name(const cpu_compare_quants *a, const cpu_compare_quants *b, quant_look *out, \
-                                                    cpu_compare_totals *totals) {                                             \
-    const __m256i none = _mm256_setzero_si256();                                                                              \
-    quant_look l = { .opposite = none, .sizes = none, .equal = none };                                                        \
-    sum_group(a, b, 0, has_vnni, &l, totals);                                                                                 \
-    sum_group(a, b, CPU_BLOCK_GROUP, has_vnni, &l, totals);                                                                   \
-    *out = l;                                                                                                                 \
-  }
-SUM_ALL(sum_all, CPU_AVX2, 0)
-SUM_ALL(sum_all_vnni, CPU_AVX512, 1)
-
-CPU_AVX2 uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, int has_vnni,
-                                           cpu_compare_state *state, cpu_compare_totals *totals) {
-  quant_look l;
-  if (has_vnni) sum_all_vnni(a, b, &l, totals);
-  else sum_all(a, b, &l, totals);
+CPU_AVX2 uint32_t cpu_compare_add_integers(const cpu_compare_quants *a, const cpu_compare_quants *b, cpu_compare_state *state,
+                                           cpu_compare_totals *totals) {
+  const __m256i none = _mm256_setzero_si256();
+  quant_look l = { .opposite = none, .sizes = none, .equal = none };
+  sum_group(a, b, 0, &l, totals);
+  sum_group(a, b, CPU_BLOCK_GROUP, &l, totals);
   if (has_lowest(l.sizes)) mend_lowest(a, b, totals);
   return tell_figures(a, b, &l, state);
 }

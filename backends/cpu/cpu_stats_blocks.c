@@ -54,7 +54,7 @@ static CPU_AVX2 void block_extremes(float scale, const int8_t *q, cpu_stats_stat
   cpu_stats_extreme(state, (double)scale * high);
 }
 
-CPU_INLINE float scale_of(const unsigned char *block) { return _cvtsh_ss((unsigned short)cpu_scale_bits(block)); }
+CPU_INLINE float scale_of(const unsigned char *block) { return _cvtsh_ss(cpu_scale_bits(block)); }
 
 /* Any block whatever, alone; `lane` is its number mod 16. */
 static __attribute__((noinline)) CPU_AVX2 void single_block(layout l, const unsigned char *block, uint64_t lane, cpu_stats_state *state) {

@@ -492,6 +492,11 @@ static void test_integers_tell_enough(void **state) {
     { { { 1, 1 }, 100, -100 }, { { 1, 1 }, 127, -127 } },       /* more than 127 apart */
     { { { 1, 1 }, 100, -100 }, { { 1, 1.0625 }, 127, -127 } },
     { { { 1, 1 }, 100, -100 }, { { 1, 1 }, -128, 127 } },
+    { { { 1.05, 1.05 }, 1, -1 }, { { 1, 1 + 17.0 / 1024 }, -128, -128 } },      /* by as little as two integers times 17/1024 */
+    { { { 64, 64 }, 5, -3 }, { { 0, 1 }, -5, 0 } },             /* zeros of two signs */
+    { { { 64, 64 }, 5, -3 }, { { 1, 0 }, 0, -5 } },
+    { { { 64, 64 }, 5, -5 }, { { 0, 1 }, -5, 0 } },
+    { { { 64, 64 }, 5, -5 }, { { 1, 0 }, 0, -5 } },
   };
   for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; ++k) {
     pair p = pair_make(TM_FORMAT_Q8_0, 2 * TM_SUM_BLOCK);
