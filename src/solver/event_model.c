@@ -33,8 +33,8 @@ tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *ind
   model->link_state = tm_arena_alloc(arena, problem->link_count);
   model->events = tm_arena_alloc(arena, (ops + edges + values) * sizeof *model->events);
   model->resource_end_ns = tm_arena_alloc(arena, problem->resource_count * sizeof *model->resource_end_ns);
-  if (!is_complete || model->resource_end_ns == NULL || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL ||
-      model->link_state == NULL || model->events == NULL) {
+  if (!is_complete || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL || model->link_state == NULL ||
+      model->resource_end_ns == NULL || model->events == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
   }
   for (uint32_t o = 0; o < ops; o++) {
