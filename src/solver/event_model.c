@@ -103,6 +103,7 @@ static void clear(tm_event_model *model) {
   memset(model->value_first_copy, NONE_BYTE, (size_t)problem->value_count * sizeof(uint32_t));
   memset(model->resource_head, NONE_BYTE, resources);
   memset(model->resource_tail, NONE_BYTE, resources);
+  memset(model->resource_end_ns, 0, problem->resource_count * sizeof *model->resource_end_ns);
   model->makespan_ns = model->additive_ns = model->copied_bytes = 0;
   model->switch_count = model->copy_count = model->carried_count = model->event_count = model->due_count = 0;
 }
@@ -325,18 +326,9 @@ static uint64_t gather_inputs(tm_event_model *model, uint32_t o, const tm_solver
   return ready_ns;
 }
 
-/* The same where nothing is copied. */
-static uint64_t gather_made(const tm_event_model *model, uint32_t o) {
-  const tm_solver_problem *problem = model->index->problem;
-  const uint32_t *inputs = problem->inputs + problem->ops[o].first_input;
-  uint64_t ready_ns = 0;
-  for (uint32_t i = 0; i < problem->ops[o].input_count; i++) ready_ns = tm_max_u64(ready_ns, made_ns(model, inputs[i]));
-  return ready_ns;
-}
-
 static void pass_op(tm_event_model *model, uint32_t o) {
   const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
-  const uint64_t ready_ns = model->copy_count == 0 ? gather_made(model, o) : gather_inputs(model, o, label);
+  const uint64_t ready_ns = gather_inputs(model, o, label);
   model->op_start_ns[o] = tm_max_u64(ready_ns, model->resource_end_ns[label->resource]);
   model->op_end_ns[o] = tm_solver_add(model->op_start_ns[o], label->cost_ns);
   model->resource_end_ns[label->resource] = model->op_end_ns[o];
@@ -356,23 +348,68 @@ static void pass_departures(tm_event_model *model, uint32_t value, bool in_queue
 
 static void pass_given(tm_event_model *model, bool in_queue) {
   const tm_solver_problem *problem = model->index->problem;
-  for (uint32_t v = 0; model->copy_count != 0 && v < problem->value_count; v++)
+  for (uint32_t v = 0; v < problem->value_count; v++)
     if (problem->values[v].producer == TM_SOLVER_NONE) pass_departures(model, v, in_queue);
 }
 
 static void pass_all(tm_event_model *model) {
   const tm_problem_index *index = model->index;
-  memset(model->resource_end_ns, 0, index->problem->resource_count * sizeof *model->resource_end_ns);
   pass_given(model, false);
   for (uint32_t place = 0; place < index->problem->op_count; place++) {
     const uint32_t o = model->order[place];
     pass_op(model, o);
-    for (uint32_t i = index->flow.first_output[o]; model->copy_count != 0 && i < index->flow.first_output[o + 1]; i++) {
+    for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
       pass_departures(model, index->flow.outputs[i], true);
       pass_departures(model, index->flow.outputs[i], false);
     }
   }
   pass_given(model, true);
+}
+
+static bool wants_copies(const tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  for (uint32_t v = 0; v < problem->value_count; v++) {
+    const uint32_t wanted = problem->values[v].wanted;
+    if (wanted != TM_SOLVER_NONE && tm_problem_source(problem, model->labels, v) != wanted) return true;
+  }
+  return false;
+}
+
+/* When all is there that an operation reads.  TM_SOLVER_NEVER: not without a copy. */
+static uint64_t find_inputs(tm_event_model *model, uint32_t o, const tm_solver_label *label) {
+  const tm_solver_problem *problem = model->index->problem;
+  const uint32_t *inputs = problem->inputs + problem->ops[o].first_input;
+  uint64_t ready_ns = 0;
+  for (uint32_t i = 0, count = problem->ops[o].input_count; i < count; i++) {
+    const tm_solver_value *value = &problem->values[inputs[i]];
+    const tm_solver_label *maker = value->producer == TM_SOLVER_NONE ? NULL : &problem->labels[model->labels[value->producer]];
+    if ((maker == NULL ? value->home : maker->output_memory) != label->input_memory) return TM_SOLVER_NEVER;
+    if (maker == NULL) continue;
+    model->switch_count += maker->rank != label->rank;
+    ready_ns = tm_max_u64(ready_ns, model->op_end_ns[value->producer]);
+  }
+  return ready_ns;
+}
+
+/* All there is to do where nothing is copied; false: something is. */
+static bool pass_ops(tm_event_model *model) {
+  const uint32_t op_count = model->index->problem->op_count;
+  if (wants_copies(model)) return false;
+  for (uint32_t place = 0; place < op_count; place++) {
+    const uint32_t o = model->order[place];
+    const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
+    const uint64_t ready_ns = find_inputs(model, o, label);
+    if (ready_ns == TM_SOLVER_NEVER) return false;
+    const uint64_t start_ns = tm_max_u64(ready_ns, model->resource_end_ns[label->resource]);
+    const uint64_t end_ns = tm_solver_add(start_ns, label->cost_ns);
+    model->op_start_ns[o] = start_ns;
+    model->op_end_ns[o] = model->resource_end_ns[label->resource] = end_ns;
+    model->makespan_ns = tm_max_u64(model->makespan_ns, end_ns);
+    model->additive_ns = tm_solver_add(model->additive_ns, label->cost_ns);
+    model->op_before[o] = model->job_before[o] = model->resource_tail[label->resource];
+    model->resource_tail[label->resource] = o;
+  }
+  return true;
 }
 
 /* ---- while it runs ---- */
@@ -493,6 +530,8 @@ void tm_event_model_run(tm_event_model *model, const uint32_t *labels, const uin
   const uint32_t op_count = model->index->problem->op_count;
   model->labels = labels;
   model->order = order;
+  clear(model);
+  if (pass_ops(model)) return;
   clear(model);
   make_copies(model);
   if (model->carried_count == 0) {
