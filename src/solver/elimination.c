@@ -19,36 +19,55 @@ static uint64_t rest_of(const tm_elimination *e, uint64_t whole, uint64_t part) 
   return whole >= e->never ? e->never : whole - part;
 }
 
-/* As most factors are: a value that one operation makes and another one reads. */
-static bool is_one_reading(const tm_factor_graph *graph, const tm_factor *factor) {
-  if (factor->kind != TM_FACTOR_VALUE || factor->variable_count != 2) return false;
-  return graph->flow->first_reader[factor->value + 1] - graph->flow->first_reader[factor->value] == 1;
+/* As most factors are: a value that one operation makes and one or two others read, each with several states. */
+static bool is_few_readings(const tm_factor_graph *graph, const tm_factor *factor) {
+  const uint32_t readers = graph->flow->first_reader[factor->value + 1] - graph->flow->first_reader[factor->value];
+  const bool is_made = graph->problem->values[factor->value].producer != TM_SOLVER_NONE;
+  return factor->kind == TM_FACTOR_VALUE && is_made && readers <= 2 && factor->variable_count == 1 + readers;
 }
 
-static void fill_one_reading(const tm_elimination *e, uint32_t factor) {
+static uint64_t stride_of(const tm_elimination *e, const tm_elimination_row *row, uint32_t variable) {
+  uint64_t stride = 1;
+  for (uint32_t i = row->variable_count; i-- > 0 && row->variables[i] != variable;) stride *= e->graph->state_counts[row->variables[i]];
+  return stride;
+}
+
+/* The entries of one state of the producer. */
+static void fill_readings(const tm_elimination *e, const tm_elimination_row *row, uint32_t value, uint32_t from, uint64_t *entries) {
   const tm_factor_graph *graph = e->graph;
-  const tm_elimination_row *row = &e->rows[factor];
-  const uint32_t value = graph->factors[factor].value, wanted = graph->problem->values[value].wanted;
-  const uint32_t producer = graph->problem->values[value].producer, reader = graph->flow->readers[graph->flow->first_reader[value]];
-  const uint32_t *counts = graph->state_counts;
-  const uint32_t made_stride = row->variables[0] == producer ? counts[reader] : 1;
-  const uint32_t read_stride = row->variables[0] == producer ? 1 : counts[producer];
-  const tm_choice *made = graph->choices->items + graph->choices->first[producer];
-  const tm_choice *read = graph->choices->items + graph->choices->first[reader];
-  for (uint32_t i = 0; i < counts[producer]; i++) {
-    for (uint32_t k = 0; k < counts[reader]; k++) {
-      const uint32_t from = made[i].output_memory, to = read[k].input_memory;
-      const uint64_t copy = to == from || to == wanted ? 0 : tm_solver_copy_ns(graph->problem, value, from, to);
-      row->table[i * made_stride + k * read_stride] = to_table(e, copy);
+  const uint32_t *readers = graph->flow->readers + graph->flow->first_reader[value];
+  const uint32_t first = readers[0], second = row->variable_count == 3 ? readers[1] : TM_SOLVER_NONE;
+  const uint32_t wanted = graph->problem->values[value].wanted, count = second == TM_SOLVER_NONE ? 1 : graph->state_counts[second];
+  const uint64_t first_stride = stride_of(e, row, first), second_stride = count == 1 ? 0 : stride_of(e, row, second);
+  const tm_choice *choices = graph->choices->items + graph->choices->first[first];
+  const tm_choice *others = second == TM_SOLVER_NONE ? NULL : graph->choices->items + graph->choices->first[second];
+  for (uint32_t i = 0; i < graph->state_counts[first]; i++) {
+    const uint32_t to = choices[i].input_memory;
+    const uint64_t copy = to == from || to == wanted ? 0 : tm_solver_copy_ns(graph->problem, value, from, to);
+    for (uint32_t k = 0; k < count; k++) {
+      const uint32_t too = others == NULL ? to : others[k].input_memory;
+      const bool is_paid = too == to || too == from || too == wanted;
+      const uint64_t sum = is_paid ? copy : tm_solver_add(copy, tm_solver_copy_ns(graph->problem, value, from, too));
+      entries[i * first_stride + k * second_stride] = to_table(e, sum);
     }
   }
+}
+
+static void fill_value(const tm_elimination *e, uint32_t factor) {
+  const tm_factor_graph *graph = e->graph;
+  const tm_elimination_row *row = &e->rows[factor];
+  const uint32_t value = graph->factors[factor].value, producer = graph->problem->values[value].producer;
+  const tm_choice *made = graph->choices->items + graph->choices->first[producer];
+  const uint64_t stride = stride_of(e, row, producer);
+  for (uint32_t i = 0; i < graph->state_counts[producer]; i++)
+    fill_readings(e, row, value, made[i].output_memory, row->table + i * stride);
 }
 
 /* `states` is zero for the factor's variables before and after. */
 static void fill_factor(const tm_elimination *e, uint32_t factor, uint32_t *states) {
   const tm_elimination_row *row = &e->rows[factor];
-  if (is_one_reading(e->graph, &e->graph->factors[factor])) {
-    fill_one_reading(e, factor);
+  if (is_few_readings(e->graph, &e->graph->factors[factor])) {
+    fill_value(e, factor);
     return;
   }
   uint64_t *entry = row->table;

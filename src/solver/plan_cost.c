@@ -104,6 +104,7 @@ static void move(tm_plan_cost *plan, uint32_t op, uint32_t choice) {
 
 bool tm_plan_cost_improve(tm_plan_cost *plan, uint32_t op) {
   const uint32_t before = plan->chosen[op];
+  if (tm_choices_count(plan->choices, op) == 1) return false;
   tm_plan_price least = price_of(plan, op, &plan->choices->items[before], no_limit);
   uint32_t best = before;
   for (uint32_t c = plan->choices->first[op]; c < plan->choices->first[op + 1]; c++) {
