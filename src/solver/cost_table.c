@@ -55,14 +55,32 @@ static void add_one(uint64_t *large, uint64_t cost, uint64_t count) {
   if (i < count) large[i] += cost;
 }
 
+static inline void add_loop(uint64_t *large, const uint64_t *small, uint64_t count, uint64_t stride) {
+  if (stride != 0) add_run(large, small, count);
+  else add_one(large, *small, count);
+}
+
+/* As most walks are: three loops at most. */
+static void add_few_loops(uint64_t *large, const tm_table_walk *walk, const uint64_t *small) {
+  const uint32_t last = walk->loop_count - 1;
+  const uint64_t count = walk->counts[last], stride = walk->strides[last];
+  const uint64_t inner = last == 0 ? 1 : walk->counts[last - 1], outer = last < 2 ? 1 : walk->counts[0];
+  const uint64_t inner_stride = last == 0 ? 0 : walk->strides[last - 1], outer_stride = last < 2 ? 0 : walk->strides[0];
+  for (uint64_t i = 0; i < outer; i++, small += outer_stride) {
+    const uint64_t *from = small;
+    for (uint64_t k = 0; k < inner; k++, from += inner_stride, large += count) add_loop(large, from, count, stride);
+  }
+}
+
 void tm_table_add_to(uint64_t *large, const tm_table_walk *walk, const uint64_t *small) {
+  if (walk->loop_count <= 3) {
+    add_few_loops(large, walk, small);
+    return;
+  }
   uint64_t index[TM_ELIMINATION_MOST_DIMENSIONS + 1] = { 0 }, offset = 0;
-  const uint64_t count = walk->counts[walk->loop_count - 1];
-  const bool is_run = walk->strides[walk->loop_count - 1] != 0;
+  const uint64_t count = walk->counts[walk->loop_count - 1], stride = walk->strides[walk->loop_count - 1];
   do {
-    const uint64_t *from = small + offset;
-    if (is_run) add_run(large, from, count);
-    else add_one(large, *from, count);
+    add_loop(large, small + offset, count, stride);
     large += count;
   } while (advance(walk, index, &offset));
 }

@@ -21,21 +21,23 @@ static uint64_t excess(uint64_t to, uint64_t instead) {
   return instead == TM_SOLVER_NEVER || to <= instead ? 0 : to - instead;
 }
 
-/* Reading in one memory instead of another: of a value with other readers, the copy that is saved may be needed anyway. */
-static uint64_t input_excess(const dead_ends *d, uint32_t value, uint32_t to, uint32_t instead) {
+/* Reading in one memory instead of another: of a value with other readers, the copy that is saved may be needed anyway.  What
+   exceeds `most` is not looked at further. */
+static uint64_t input_excess(const dead_ends *d, uint32_t value, uint32_t to, uint32_t instead, uint64_t most) {
   const tm_solver_value *row = &d->problem->values[value];
-  const bool is_shared = d->flow->first_reader[value + 1] - d->flow->first_reader[value] > 1 || row->wanted == instead;
+  const uint64_t memories = d->problem->memory_count;
   if (to == row->wanted) return 0;
+  const bool is_shared = d->flow->first_reader[value + 1] - d->flow->first_reader[value] > 1 || row->wanted == instead;
   if (row->producer == TM_SOLVER_NONE) {
     const uint64_t copy = tm_solver_copy_ns(d->problem, value, row->home, to);
     return excess(copy, is_shared ? 0 : tm_solver_copy_ns(d->problem, value, row->home, instead));
   }
+  const uint64_t *copies_ns = d->problem->copy_ns + row->size_class * memories * memories;
   uint64_t worst = 0;
-  for (uint32_t c = d->choices->first[row->producer]; c < d->choices->first[row->producer + 1]; c++) {
+  for (uint32_t c = d->choices->first[row->producer]; c < d->choices->first[row->producer + 1] && worst <= most; c++) {
     if (d->is_dropped[c]) continue;
-    const uint32_t from = d->choices->items[c].output_memory;
-    const uint64_t copy = tm_solver_copy_ns(d->problem, value, from, to);
-    worst = tm_max_u64(worst, excess(copy, is_shared ? 0 : tm_solver_copy_ns(d->problem, value, from, instead)));
+    const uint64_t *from = copies_ns + d->choices->items[c].output_memory * memories;
+    worst = tm_max_u64(worst, excess(from[to], is_shared ? 0 : from[instead]));
   }
   return worst;
 }
@@ -68,7 +70,7 @@ static bool replaces(const dead_ends *d, uint32_t op, uint32_t choice, uint32_t 
   if (a->input_memory != b->input_memory) {
     for (uint32_t i = 0; i < d->problem->ops[op].input_count && worst <= saved; i++) {
       const uint32_t value = d->problem->inputs[d->problem->ops[op].first_input + i];
-      worst = tm_solver_add(worst, input_excess(d, value, a->input_memory, b->input_memory));
+      worst = tm_solver_add(worst, input_excess(d, value, a->input_memory, b->input_memory, saved));
     }
   }
   if (a->output_memory != b->output_memory) {

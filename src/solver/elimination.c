@@ -19,9 +19,57 @@ static uint64_t rest_of(const tm_elimination *e, uint64_t whole, uint64_t part) 
   return whole >= e->never ? e->never : whole - part;
 }
 
+/* As most factors are: a value that one operation makes and one or two others read, each with several states. */
+static bool is_few_readings(const tm_factor_graph *graph, const tm_factor *factor) {
+  const uint32_t readers = graph->flow->first_reader[factor->value + 1] - graph->flow->first_reader[factor->value];
+  const bool is_made = graph->problem->values[factor->value].producer != TM_SOLVER_NONE;
+  return factor->kind == TM_FACTOR_VALUE && is_made && readers <= 2 && factor->variable_count == 1 + readers;
+}
+
+static uint64_t stride_of(const tm_elimination *e, const tm_elimination_row *row, uint32_t variable) {
+  uint64_t stride = 1;
+  for (uint32_t i = row->variable_count; i-- > 0 && row->variables[i] != variable;) stride *= e->graph->state_counts[row->variables[i]];
+  return stride;
+}
+
+/* The entries of one state of the producer. */
+static void fill_readings(const tm_elimination *e, const tm_elimination_row *row, uint32_t value, uint32_t from, uint64_t *entries) {
+  const tm_factor_graph *graph = e->graph;
+  const uint32_t *readers = graph->flow->readers + graph->flow->first_reader[value];
+  const uint32_t first = readers[0], second = row->variable_count == 3 ? readers[1] : TM_SOLVER_NONE;
+  const uint32_t wanted = graph->problem->values[value].wanted, count = second == TM_SOLVER_NONE ? 1 : graph->state_counts[second];
+  const uint64_t first_stride = stride_of(e, row, first), second_stride = count == 1 ? 0 : stride_of(e, row, second);
+  const tm_choice *choices = graph->choices->items + graph->choices->first[first];
+  const tm_choice *others = second == TM_SOLVER_NONE ? NULL : graph->choices->items + graph->choices->first[second];
+  for (uint32_t i = 0; i < graph->state_counts[first]; i++) {
+    const uint32_t to = choices[i].input_memory;
+    const uint64_t copy = to == from || to == wanted ? 0 : tm_solver_copy_ns(graph->problem, value, from, to);
+    for (uint32_t k = 0; k < count; k++) {
+      const uint32_t too = others == NULL ? to : others[k].input_memory;
+      const bool is_paid = too == to || too == from || too == wanted;
+      const uint64_t sum = is_paid ? copy : tm_solver_add(copy, tm_solver_copy_ns(graph->problem, value, from, too));
+      entries[i * first_stride + k * second_stride] = to_table(e, sum);
+    }
+  }
+}
+
+static void fill_value(const tm_elimination *e, uint32_t factor) {
+  const tm_factor_graph *graph = e->graph;
+  const tm_elimination_row *row = &e->rows[factor];
+  const uint32_t value = graph->factors[factor].value, producer = graph->problem->values[value].producer;
+  const tm_choice *made = graph->choices->items + graph->choices->first[producer];
+  const uint64_t stride = stride_of(e, row, producer);
+  for (uint32_t i = 0; i < graph->state_counts[producer]; i++)
+    fill_readings(e, row, value, made[i].output_memory, row->table + i * stride);
+}
+
 /* `states` is zero for the factor's variables before and after. */
 static void fill_factor(const tm_elimination *e, uint32_t factor, uint32_t *states) {
   const tm_elimination_row *row = &e->rows[factor];
+  if (is_few_readings(e->graph, &e->graph->factors[factor])) {
+    fill_value(e, factor);
+    return;
+  }
   uint64_t *entry = row->table;
   for (bool is_more = true; is_more;) {
     *entry++ = to_table(e, tm_factor_cost(e->graph, &e->graph->factors[factor], states));
@@ -75,6 +123,11 @@ static void place_tables(tm_elimination *e, uint64_t *pool) {
   }
 }
 
+static uint64_t unary_count(const tm_factor_graph *graph) {
+  const uint32_t count = graph->variable_count;
+  return count == 0 ? 0 : graph->first_unary[count - 1] + graph->state_counts[count - 1];
+}
+
 static bool allocate(tm_elimination *e, tm_arena *arena) {
   const uint64_t row_count = (uint64_t)e->graph->factor_count + e->order->step_count;
   uint64_t entries;
@@ -84,7 +137,9 @@ static bool allocate(tm_elimination *e, tm_arena *arena) {
   e->table = tm_arena_alloc(arena, e->order->largest_entries * sizeof(uint64_t));
   e->shared = tm_arena_alloc(arena, largest * sizeof(uint64_t));
   uint64_t *pool = tm_arena_alloc(arena, entries * sizeof *pool);
-  if (e->table == NULL || e->shared == NULL || pool == NULL) return false;
+  e->unary = tm_arena_alloc(arena, unary_count(e->graph) * sizeof *e->unary);
+  e->is_new = tm_arena_calloc(arena, e->order->step_count, sizeof *e->is_new);
+  if (e->table == NULL || e->shared == NULL || pool == NULL || e->unary == NULL || e->is_new == NULL) return false;
   place_tables(e, pool);
   return true;
 }
@@ -120,17 +175,35 @@ static void sum_members(tm_elimination *e, const tm_elimination_step *step) {
   }
 }
 
-static void pass_up(tm_elimination *e, uint32_t step_number) {
+/* Says whether the message is another one now. */
+static bool pass_up(tm_elimination *e, uint32_t step_number) {
   const tm_elimination_step *step = &e->order->steps[step_number];
   uint64_t *message = e->rows[e->graph->factor_count + step_number].table;
+  uint64_t *least = e->table, changes = 0;
   const uint64_t *entry = e->table;
   sum_members(e, step);
-  memcpy(message, entry, (size_t)(step->message_entries * sizeof *message));
   for (uint32_t state = 1; state < e->graph->state_counts[step->variable]; state++) {
     entry += step->message_entries;
-    for (uint64_t i = 0; i < step->message_entries; i++) message[i] = entry[i] < message[i] ? entry[i] : message[i];
+    for (uint64_t i = 0; i < step->message_entries; i++) least[i] = entry[i] < least[i] ? entry[i] : least[i];
   }
-  for (uint64_t i = 0; i < step->message_entries; i++) message[i] = message[i] < e->never ? message[i] : e->never;
+  for (uint64_t i = 0; i < step->message_entries; i++) {
+    const uint64_t settled = least[i] < e->never ? least[i] : e->never;
+    changes |= message[i] ^ settled;
+    message[i] = settled;
+  }
+  return changes != 0;
+}
+
+static bool has_news(const tm_elimination *e, const tm_elimination_step *step) {
+  const uint32_t factors = e->graph->factor_count;
+  const uint64_t first = e->graph->first_unary[step->variable], count = e->graph->state_counts[step->variable];
+  for (uint64_t i = first; i < first + count; i++)
+    if (e->unary[i] != e->graph->unary[i]) return true;
+  for (uint32_t i = 0; i < step->member_count; i++) {
+    const uint32_t member = e->order->members[step->first_member + i];
+    if (member >= factors && e->is_new[member - factors]) return true;
+  }
+  return false;
 }
 
 static bool is_impossible(const tm_elimination *e, const uint64_t *message, uint64_t entries) {
@@ -146,11 +219,14 @@ void tm_elimination_renew(tm_elimination *e) {
   e->impossible = TM_SOLVER_NONE;
   for (uint32_t s = 0; s < e->order->step_count; s++) {
     const tm_elimination_step *step = &e->order->steps[s];
-    pass_up(e, s);
+    if (e->has_messages) e->is_new[s] = has_news(e, step) && pass_up(e, s);
+    else (void)pass_up(e, s);
     if (step->scope_count == 0) total = tm_table_add(total, e->rows[factors + s].table[0]);
     if (e->impossible == TM_SOLVER_NONE && is_impossible(e, e->rows[factors + s].table, step->message_entries))
       e->impossible = step->variable;
   }
+  if (e->order->step_count != 0) memcpy(e->unary, e->graph->unary, unary_count(e->graph) * sizeof *e->unary);
+  e->has_messages = true;
   e->total_ns = from_table(e, total);
 }
 
@@ -197,16 +273,35 @@ static uint64_t entry_at(const tm_elimination *e, const tm_elimination_step *ste
   return factor == step->shared_factor ? share_of(e, row->table[index], step) : row->table[index];
 }
 
-/* What the steps of one variable cost in its state in `states`. */
-static uint64_t state_cost(const tm_elimination *e, uint32_t first_step, uint32_t end_step, const uint32_t *states) {
+/* Adds what a member of a step costs in each state of the step's variable, the others being as `states` has them. */
+static void add_states(const tm_elimination *e, const tm_elimination_step *step, uint32_t member, const uint32_t *states,
+                       uint64_t *costs) {
+  const tm_elimination_row *row = &e->rows[member];
+  uint64_t index = 0, stride = 1;
+  for (uint32_t i = 0; i < row->variable_count; i++) {
+    const bool is_own = row->variables[i] == step->variable;
+    index = index * e->graph->state_counts[row->variables[i]] + (is_own ? 0 : states[row->variables[i]]);
+    stride = is_own ? 1 : stride * e->graph->state_counts[row->variables[i]];
+  }
+  for (uint32_t state = 0; state < e->graph->state_counts[step->variable]; state++) {
+    const uint64_t cost = row->table[index + state * stride];
+    costs[state] = tm_table_add(costs[state], member == step->shared_factor ? share_of(e, cost, step) : cost);
+  }
+}
+
+/* The first of the states in which the steps of one variable cost least. */
+static uint32_t best_state(const tm_elimination *e, uint32_t first_step, uint32_t end_step, const uint32_t *states) {
   const uint32_t variable = e->order->steps[first_step].variable;
-  uint64_t cost = to_table(e, e->graph->unary[e->graph->first_unary[variable] + states[variable]]);
+  const uint64_t *unary = e->graph->unary + e->graph->first_unary[variable];
+  uint64_t *costs = e->table;
+  uint32_t best = 0;
+  for (uint32_t state = 0; state < e->graph->state_counts[variable]; state++) costs[state] = to_table(e, unary[state]);
   for (uint32_t s = first_step; s < end_step; s++) {
     const tm_elimination_step *step = &e->order->steps[s];
-    for (uint32_t i = 0; i < step->member_count; i++)
-      cost = tm_table_add(cost, entry_at(e, step, e->order->members[step->first_member + i], states));
+    for (uint32_t i = 0; i < step->member_count; i++) add_states(e, step, e->order->members[step->first_member + i], states, costs);
   }
-  return cost;
+  for (uint32_t state = 1; state < e->graph->state_counts[variable]; state++) best = costs[state] < costs[best] ? state : best;
+  return best;
 }
 
 /* The first of the states that are best for one step alone. */
@@ -238,17 +333,7 @@ bool tm_elimination_agrees(const tm_elimination *e, uint32_t first_step, uint32_
 void tm_elimination_decode(const tm_elimination *e, uint32_t *states) {
   for (uint32_t end = e->order->step_count; end != 0;) {
     const uint32_t first = end - 1 - e->order->steps[end - 1].share;
-    const uint32_t variable = e->order->steps[first].variable;
-    uint64_t least = UINT64_MAX;
-    uint32_t best = 0;
-    for (uint32_t state = 0; state < e->graph->state_counts[variable]; state++) {
-      states[variable] = state;
-      const uint64_t cost = state_cost(e, first, end, states);
-      if (cost >= least) continue;
-      least = cost;
-      best = state;
-    }
-    states[variable] = best;
+    states[e->order->steps[first].variable] = best_state(e, first, end, states);
     end = first;
   }
 }
@@ -277,6 +362,7 @@ static void keep_marginals(const tm_elimination *e, const tm_elimination_step *s
 
 tm_status tm_elimination_marginals(tm_elimination *e, uint64_t *marginals, tm_arena *arena, tm_error *error) {
   const uint32_t factors = e->graph->factor_count;
+  e->has_messages = false;
   uint64_t *least = tm_arena_alloc(arena, e->order->largest_entries * sizeof *least);
   if (least == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for %llu entries",

@@ -7,6 +7,8 @@
 #ifndef TM_SOLVER_ELIMINATION_H
 #define TM_SOLVER_ELIMINATION_H
 
+#include <stdbool.h>
+
 #include "solver/cost_table.h"
 
 /* A factor or a message: its table and what it is over. */
@@ -25,6 +27,9 @@ typedef struct tm_elimination {
   uint64_t   never;             /* TM_TABLE_NEVER or TM_TABLE_NEVER_SMALL */
   uint64_t  *table;             /* of the step at hand */
   uint64_t  *shared;            /* a share of a factor */
+  uint64_t  *unary;             /* the graph's, as the messages have it */
+  bool      *is_new;            /* [step]: its message is not what it was before the last time upwards */
+  bool       has_messages;      /* as they are upwards */
   uint64_t   total_ns;          /* the least sum, TM_SOLVER_NEVER if there is none */
   uint32_t   impossible;        /* then the variable where this showed */
 } tm_elimination;
@@ -32,7 +37,7 @@ typedef struct tm_elimination {
 /* Upwards.  Lives in the arena. */
 tm_status tm_elimination_init(tm_elimination *elimination, const tm_factor_graph *graph, const tm_elimination_order *order,
                               tm_arena *arena, tm_error *error);
-/* Upwards again, after the graph's `unary` changed. */
+/* Upwards again, after the graph's `unary` changed: what nothing new comes to stays as it is. */
 void      tm_elimination_renew(tm_elimination *elimination);
 /* Whether each of a variable's steps, [first_step, end_step), would by itself be in the same state. */
 bool      tm_elimination_agrees(const tm_elimination *elimination, uint32_t first_step, uint32_t end_step, uint32_t *states);

@@ -32,8 +32,9 @@ tm_status tm_event_model_init(tm_event_model *model, const tm_problem_index *ind
   model->copies = tm_arena_alloc(arena, (edges + values) * sizeof *model->copies);
   model->link_state = tm_arena_alloc(arena, problem->link_count);
   model->events = tm_arena_alloc(arena, (ops + edges + values) * sizeof *model->events);
-  if (!is_complete || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL ||
-      model->link_state == NULL || model->events == NULL) {
+  model->resource_end_ns = tm_arena_alloc(arena, problem->resource_count * sizeof *model->resource_end_ns);
+  if (!is_complete || model->op_start_ns == NULL || model->op_end_ns == NULL || model->copies == NULL || model->link_state == NULL ||
+      model->resource_end_ns == NULL || model->events == NULL) {
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory to judge plans");
   }
   for (uint32_t o = 0; o < ops; o++) {
@@ -98,18 +99,22 @@ static uint32_t merge(tm_event_model *model, uint32_t a, uint32_t b) {
 
 static void clear(tm_event_model *model) {
   const tm_solver_problem *problem = model->index->problem;
-  const size_t values = (size_t)problem->value_count * sizeof(uint32_t);
   const size_t resources = (size_t)problem->resource_count * sizeof(uint32_t);
-  const size_t links = (size_t)problem->link_count * sizeof(uint32_t);
-  memset(model->value_first_copy, NONE_BYTE, values);
-  memset(model->value_first_waiter, NONE_BYTE, values);
+  memset(model->value_first_copy, NONE_BYTE, (size_t)problem->value_count * sizeof(uint32_t));
   memset(model->resource_head, NONE_BYTE, resources);
   memset(model->resource_tail, NONE_BYTE, resources);
+  memset(model->resource_end_ns, 0, problem->resource_count * sizeof *model->resource_end_ns);
+  model->makespan_ns = model->additive_ns = model->copied_bytes = 0;
+  model->switch_count = model->copy_count = model->carried_count = model->event_count = model->due_count = 0;
+}
+
+static void clear_links(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  const size_t links = (size_t)problem->link_count * sizeof(uint32_t);
+  memset(model->value_first_waiter, NONE_BYTE, (size_t)problem->value_count * sizeof(uint32_t));
   memset(model->link_waiting, NONE_BYTE, links);
   memset(model->link_last, NONE_BYTE, links);
   memset(model->link_state, 0, problem->link_count);
-  model->makespan_ns = model->additive_ns = model->copied_bytes = 0;
-  model->switch_count = model->copy_count = model->event_count = model->due_count = 0;
 }
 
 uint32_t tm_event_model_copy(const tm_event_model *model, uint32_t value, uint32_t memory) {
@@ -152,6 +157,7 @@ static uint32_t need_copy(tm_event_model *model, uint32_t value, uint32_t from, 
   model->copies[number] = (tm_event_copy){ 0, 0, value, from, to, link, TM_SOLVER_NONE, model->value_first_copy[value],
                                            TM_SOLVER_NONE, TM_SOLVER_NONE, TM_SOLVER_NONE, 1, TM_SOLVER_NONE, TM_SOLVER_NONE, 0 };
   give_queue(model, &model->copies[number], reader);
+  model->carried_count += link != TM_SOLVER_NONE && model->copies[number].queue == TM_SOLVER_NONE;
   model->value_first_copy[value] = number;
   model->additive_ns = tm_solver_add(model->additive_ns, tm_solver_copy_ns(problem, value, from, to));
   if (!tm_checked_add(model->copied_bytes, problem->values[value].bytes, &model->copied_bytes)) {
@@ -166,7 +172,7 @@ static uint32_t *list_to_join(tm_event_model *model, uint32_t o, uint32_t value,
   const uint32_t producer = model->index->problem->values[value].producer;
   uint32_t *at_source = producer == TM_SOLVER_NONE ? NULL : &model->value_first_waiter[value];
   if (from == to) return at_source;
-  tm_event_copy *copy = &model->copies[need_copy(model, value, from, to, o)];
+  tm_event_copy *copy = &model->copies[tm_event_model_copy(model, value, to)];
   if (copy->queue != resource_of(model, o)) return &copy->first_waiter;
   return copy->is_gated != 0 && copy->owner == o ? at_source : NULL;
 }
@@ -175,9 +181,7 @@ static void await_input(tm_event_model *model, uint32_t o, uint32_t i) {
   const tm_solver_problem *problem = model->index->problem;
   const tm_solver_label *label = &problem->labels[model->labels[o]];
   const uint32_t value = problem->inputs[problem->ops[o].first_input + i], edge = model->index->first_edge[o] + i;
-  const uint32_t producer = problem->values[value].producer;
   const uint32_t from = tm_problem_source(problem, model->labels, value);
-  if (producer != TM_SOLVER_NONE && problem->labels[model->labels[producer]].rank != label->rank) model->switch_count++;
   uint32_t *list = list_to_join(model, o, value, from, label->input_memory);
   if (list == NULL) return;
   model->edge_next[edge] = *list;
@@ -243,20 +247,169 @@ static void join_all(tm_event_model *model) {
     if (index->problem->values[v].producer == TM_SOLVER_NONE) join_departures(model, v);
 }
 
-static void prepare(tm_event_model *model) {
+static void make_copies_for(tm_event_model *model, uint32_t o) {
   const tm_solver_problem *problem = model->index->problem;
-  clear(model);
-  for (uint32_t place = 0; place < problem->op_count; place++) {
-    const uint32_t o = model->order[place];
-    model->op_missing[o] = 0;
-    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) await_input(model, o, i);
+  const tm_solver_op *op = &problem->ops[o];
+  const tm_solver_label *label = &problem->labels[model->labels[o]];
+  for (uint32_t i = op->first_input; i < op->first_input + op->input_count; i++) {
+    const tm_solver_value *value = &problem->values[problem->inputs[i]];
+    const tm_solver_label *maker = value->producer == TM_SOLVER_NONE ? NULL : &problem->labels[model->labels[value->producer]];
+    const uint32_t from = maker == NULL ? value->home : maker->output_memory;
+    if (maker != NULL && maker->rank != label->rank) model->switch_count++;
+    if (from != label->input_memory) (void)need_copy(model, problem->inputs[i], from, label->input_memory, o);
   }
+}
+
+static void make_copies(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  for (uint32_t place = 0; place < problem->op_count; place++) make_copies_for(model, model->order[place]);
   for (uint32_t v = 0; v < problem->value_count; v++) {
     const uint32_t wanted = problem->values[v].wanted;
     const uint32_t from = wanted == TM_SOLVER_NONE ? wanted : tm_problem_source(problem, model->labels, v);
     if (from != wanted) (void)need_copy(model, v, from, wanted, TM_SOLVER_NONE);
   }
+}
+
+static void prepare(tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  clear_links(model);
+  for (uint32_t place = 0; place < problem->op_count; place++) {
+    const uint32_t o = model->order[place];
+    model->op_missing[o] = 0;
+    for (uint32_t i = 0; i < problem->ops[o].input_count; i++) await_input(model, o, i);
+  }
   join_all(model);
+}
+
+/* ---- without links: everything in its turn ---- */
+
+/* Nobody has to choose then: all that a job waits for comes before it, in its queue or in the order. */
+static void pass_copy(tm_event_model *model, uint32_t number, uint64_t ready_ns) {
+  const tm_solver_problem *problem = model->index->problem;
+  tm_event_copy *copy = &model->copies[number];
+  copy->start_ns = ready_ns;
+  if (copy->queue != TM_SOLVER_NONE) copy->start_ns = tm_max_u64(ready_ns, model->resource_end_ns[copy->queue]);
+  copy->end_ns = tm_solver_add(copy->start_ns, tm_solver_copy_ns(problem, copy->value, copy->from, copy->to));
+  model->makespan_ns = tm_max_u64(model->makespan_ns, copy->end_ns);
+  if (copy->queue == TM_SOLVER_NONE) return;
+  model->resource_end_ns[copy->queue] = copy->end_ns;
+  join_copy(model, number);
+}
+
+static uint64_t made_ns(const tm_event_model *model, uint32_t value) {
+  const uint32_t producer = model->index->problem->values[value].producer;
+  return producer == TM_SOLVER_NONE ? 0 : model->op_end_ns[producer];
+}
+
+static bool comes_before(const tm_event_copy *copy, uint32_t o) { return copy->queue != TM_SOLVER_NONE && copy->owner == o; }
+
+/* When all is there that an operation needs and does not find in its own queue.  What comes in other queues right before it comes
+   now. */
+static uint64_t gather_inputs(tm_event_model *model, uint32_t o, const tm_solver_label *label) {
+  const tm_solver_problem *problem = model->index->problem;
+  const uint32_t *inputs = problem->inputs + problem->ops[o].first_input;
+  uint64_t ready_ns = 0;
+  for (uint32_t i = 0; i < problem->ops[o].input_count; i++) {
+    const uint32_t number = tm_event_model_copy(model, inputs[i], label->input_memory);
+    const tm_event_copy *copy = number == TM_SOLVER_NONE ? NULL : &model->copies[number];
+    const bool is_elsewhere = copy != NULL && copy->queue != label->resource;
+    if (is_elsewhere && comes_before(copy, o)) pass_copy(model, number, 0);
+    if (is_elsewhere) ready_ns = tm_max_u64(ready_ns, copy->end_ns);
+    else if (copy == NULL || (copy->is_gated != 0 && copy->owner == o)) ready_ns = tm_max_u64(ready_ns, made_ns(model, inputs[i]));
+  }
+  for (uint32_t i = 0; i < problem->ops[o].input_count; i++) {
+    const uint32_t number = tm_event_model_copy(model, inputs[i], label->input_memory);
+    const tm_event_copy *copy = number == TM_SOLVER_NONE ? NULL : &model->copies[number];
+    if (copy == NULL || copy->queue != label->resource || !comes_before(copy, o)) continue;
+    pass_copy(model, number, copy->is_gated != 0 ? ready_ns : 0);
+  }
+  return ready_ns;
+}
+
+static void pass_op(tm_event_model *model, uint32_t o) {
+  const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
+  const uint64_t ready_ns = gather_inputs(model, o, label);
+  model->op_start_ns[o] = tm_max_u64(ready_ns, model->resource_end_ns[label->resource]);
+  model->op_end_ns[o] = tm_solver_add(model->op_start_ns[o], label->cost_ns);
+  model->resource_end_ns[label->resource] = model->op_end_ns[o];
+  model->makespan_ns = tm_max_u64(model->makespan_ns, model->op_end_ns[o]);
+  join_op(model, o);
+}
+
+/* Copies of a value that nobody in particular has to wait for: behind its maker in the queue, or at once where there is none. */
+static void pass_departures(tm_event_model *model, uint32_t value, bool in_queue) {
+  for (uint32_t c = model->value_first_copy[value]; c != TM_SOLVER_NONE; c = model->copies[c].next_of_value) {
+    const tm_event_copy *copy = &model->copies[c];
+    const bool is_in_queue = copy->queue != TM_SOLVER_NONE;
+    if (is_in_queue == in_queue && (!is_in_queue || copy->owner == TM_SOLVER_NONE))
+      pass_copy(model, c, is_in_queue ? 0 : made_ns(model, value));
+  }
+}
+
+static void pass_given(tm_event_model *model, bool in_queue) {
+  const tm_solver_problem *problem = model->index->problem;
+  for (uint32_t v = 0; v < problem->value_count; v++)
+    if (problem->values[v].producer == TM_SOLVER_NONE) pass_departures(model, v, in_queue);
+}
+
+static void pass_all(tm_event_model *model) {
+  const tm_problem_index *index = model->index;
+  pass_given(model, false);
+  for (uint32_t place = 0; place < index->problem->op_count; place++) {
+    const uint32_t o = model->order[place];
+    pass_op(model, o);
+    for (uint32_t i = index->flow.first_output[o]; i < index->flow.first_output[o + 1]; i++) {
+      pass_departures(model, index->flow.outputs[i], true);
+      pass_departures(model, index->flow.outputs[i], false);
+    }
+  }
+  pass_given(model, true);
+}
+
+static bool wants_copies(const tm_event_model *model) {
+  const tm_solver_problem *problem = model->index->problem;
+  for (uint32_t v = 0; v < problem->value_count; v++) {
+    const uint32_t wanted = problem->values[v].wanted;
+    if (wanted != TM_SOLVER_NONE && tm_problem_source(problem, model->labels, v) != wanted) return true;
+  }
+  return false;
+}
+
+/* When all is there that an operation reads.  TM_SOLVER_NEVER: not without a copy. */
+static uint64_t find_inputs(tm_event_model *model, uint32_t o, const tm_solver_label *label) {
+  const tm_solver_problem *problem = model->index->problem;
+  const uint32_t *inputs = problem->inputs + problem->ops[o].first_input;
+  uint64_t ready_ns = 0;
+  for (uint32_t i = 0, count = problem->ops[o].input_count; i < count; i++) {
+    const tm_solver_value *value = &problem->values[inputs[i]];
+    const tm_solver_label *maker = value->producer == TM_SOLVER_NONE ? NULL : &problem->labels[model->labels[value->producer]];
+    if ((maker == NULL ? value->home : maker->output_memory) != label->input_memory) return TM_SOLVER_NEVER;
+    if (maker == NULL) continue;
+    model->switch_count += maker->rank != label->rank;
+    ready_ns = tm_max_u64(ready_ns, model->op_end_ns[value->producer]);
+  }
+  return ready_ns;
+}
+
+/* All there is to do where nothing is copied; false: something is. */
+static bool pass_ops(tm_event_model *model) {
+  const uint32_t op_count = model->index->problem->op_count;
+  if (wants_copies(model)) return false;
+  for (uint32_t place = 0; place < op_count; place++) {
+    const uint32_t o = model->order[place];
+    const tm_solver_label *label = &model->index->problem->labels[model->labels[o]];
+    const uint64_t ready_ns = find_inputs(model, o, label);
+    if (ready_ns == TM_SOLVER_NEVER) return false;
+    const uint64_t start_ns = tm_max_u64(ready_ns, model->resource_end_ns[label->resource]);
+    const uint64_t end_ns = tm_solver_add(start_ns, label->cost_ns);
+    model->op_start_ns[o] = start_ns;
+    model->op_end_ns[o] = model->resource_end_ns[label->resource] = end_ns;
+    model->makespan_ns = tm_max_u64(model->makespan_ns, end_ns);
+    model->additive_ns = tm_solver_add(model->additive_ns, label->cost_ns);
+    model->op_before[o] = model->job_before[o] = model->resource_tail[label->resource];
+    model->resource_tail[label->resource] = o;
+  }
+  return true;
 }
 
 /* ---- while it runs ---- */
@@ -377,6 +530,14 @@ void tm_event_model_run(tm_event_model *model, const uint32_t *labels, const uin
   const uint32_t op_count = model->index->problem->op_count;
   model->labels = labels;
   model->order = order;
+  clear(model);
+  if (pass_ops(model)) return;
+  clear(model);
+  make_copies(model);
+  if (model->carried_count == 0) {
+    pass_all(model);
+    return;
+  }
   prepare(model);
   start_all(model);
   while (model->event_count != 0) {

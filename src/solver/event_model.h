@@ -67,6 +67,8 @@ typedef struct tm_event_model {
   uint32_t *value_first_waiter; /* list of edges that read it where it is made */
   uint32_t *resource_head;
   uint32_t *resource_tail;
+  uint64_t *resource_end_ns;    /* without links: of what has been in the queue so far */
+  uint32_t  carried_count;      /* copies that links carry */
   uint32_t *link_waiting;       /* root of a heap of copies */
   uint32_t *link_last;
   uint8_t  *link_state;

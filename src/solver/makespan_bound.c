@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "solver/makespan_bound.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "solver/label_groups.h"
@@ -53,10 +56,19 @@ typedef struct job_way {
   uint32_t label;
 } job_way;
 
+/* Operations of the same labels have the same choice, so they are one kind; what has the same place here and is another kind was
+   forgotten, and comes again. */
+#define KNOWN_KINDS 1024u
+
 typedef struct shared_jobs {
   const tm_solver_problem *problem;
-  job_way  *ways;               /* of the first operation, then of the second, ...: each has some */
-  uint32_t *ends;               /* [op]: of its ways */
+  const uint64_t *outlook_ns;
+  job_way  *ways;               /* of the first kind, then of the second, ...: each has some */
+  uint32_t *ends;               /* [kind]: of its ways */
+  uint32_t *counts;             /* [kind]: operations */
+  uint32_t *firsts;             /* [kind]: the operation that it was seen at */
+  uint32_t *known;              /* a kind, or TM_SOLVER_NONE */
+  uint32_t  kind_count;
   uint32_t *prices;             /* [resource] */
   uint64_t *load;               /* [resource] */
   uint8_t  *is_used;            /* [resource] */
@@ -68,18 +80,18 @@ typedef struct shared_jobs {
 static uint64_t priced_work(const shared_jobs *jobs) {
   uint64_t total = 0;
   uint32_t w = 0;
-  for (uint32_t o = 0; o < jobs->problem->op_count; o++) {
+  for (uint32_t kind = 0; kind < jobs->kind_count; kind++) {
     const job_way *chosen = &jobs->ways[w];
     uint64_t least = chosen->cost * jobs->prices[chosen->resource];
-    for (w++; w < jobs->ends[o]; w++) {
+    for (w++; w < jobs->ends[kind]; w++) {
       const job_way *way = &jobs->ways[w];
       const uint64_t priced = way->cost * jobs->prices[way->resource];
       if (priced > least || (priced == least && !tm_label_goes_first(jobs->problem, way->label, chosen->label))) continue;
       least = priced;
       chosen = way;
     }
-    jobs->load[chosen->resource] += chosen->cost;
-    total += least;
+    jobs->load[chosen->resource] += chosen->cost * jobs->counts[kind];
+    total += least * jobs->counts[kind];
   }
   return total;
 }
@@ -113,19 +125,51 @@ static void reprice(uint32_t *prices, uint64_t *load, const uint8_t *is_used, ui
   }
 }
 
-static void list_ways(shared_jobs *jobs, const uint64_t *outlook_ns) {
-  const tm_solver_problem *problem = jobs->problem;
-  uint32_t count = 0;
-  jobs->shift = find_shift(problem, outlook_ns);
-  for (uint32_t o = 0; o < problem->op_count; o++) {
-    const tm_solver_op *op = &problem->ops[o];
-    for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-      const tm_solver_label *label = &problem->labels[l];
-      if (outlook_ns[l] == TM_SOLVER_NEVER) continue;
-      jobs->ways[count++] = (job_way){ label->cost_ns >> jobs->shift, label->resource, l };
-      jobs->is_used[label->resource] = 1;
+static bool is_same_kind(const shared_jobs *jobs, uint32_t a, uint32_t b) {
+  const tm_solver_op *x = &jobs->problem->ops[a], *y = &jobs->problem->ops[b];
+  const tm_solver_label *labels = jobs->problem->labels;
+  if (x->label_count != y->label_count) return false;
+  for (uint32_t i = 0; i < x->label_count; i++) {
+    const bool can = jobs->outlook_ns[x->first_label + i] != TM_SOLVER_NEVER;
+    if (can != (jobs->outlook_ns[y->first_label + i] != TM_SOLVER_NEVER)) return false;
+    if (memcmp(&labels[x->first_label + i], &labels[y->first_label + i], sizeof *labels) != 0) return false;
+  }
+  return true;
+}
+
+static uint32_t place_of_kind(const shared_jobs *jobs, uint32_t o) {
+  const tm_solver_op *op = &jobs->problem->ops[o];
+  uint64_t hash = op->label_count;
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++)
+    hash = (hash ^ jobs->problem->labels[l].cost_ns) * UINT64_C(0x9e3779b97f4a7c15);
+  return (uint32_t)(hash >> 32) % KNOWN_KINDS;
+}
+
+static void add_kind(shared_jobs *jobs, uint32_t o) {
+  const tm_solver_op *op = &jobs->problem->ops[o];
+  uint32_t count = jobs->kind_count == 0 ? 0 : jobs->ends[jobs->kind_count - 1];
+  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
+    const tm_solver_label *label = &jobs->problem->labels[l];
+    if (jobs->outlook_ns[l] == TM_SOLVER_NEVER) continue;
+    jobs->ways[count++] = (job_way){ label->cost_ns >> jobs->shift, label->resource, l };
+    jobs->is_used[label->resource] = 1;
+  }
+  jobs->ends[jobs->kind_count] = count;
+  jobs->counts[jobs->kind_count] = 1;
+  jobs->firsts[jobs->kind_count++] = o;
+}
+
+static void list_ways(shared_jobs *jobs) {
+  jobs->shift = find_shift(jobs->problem, jobs->outlook_ns);
+  for (uint32_t i = 0; i < KNOWN_KINDS; i++) jobs->known[i] = TM_SOLVER_NONE;
+  for (uint32_t o = 0; o < jobs->problem->op_count; o++) {
+    uint32_t *known = &jobs->known[place_of_kind(jobs, o)];
+    if (*known != TM_SOLVER_NONE && is_same_kind(jobs, jobs->firsts[*known], o)) {
+      jobs->counts[*known]++;
+      continue;
     }
-    jobs->ends[o] = count;
+    *known = jobs->kind_count;
+    add_kind(jobs, o);
   }
 }
 
@@ -146,15 +190,19 @@ static uint64_t shared_work(const shared_jobs *jobs) {
 tm_status tm_makespan_bound_find(const tm_problem_index *index, const uint64_t *outlook_ns, tm_arena *arena, uint64_t *out_ns,
                                  tm_error *error) {
   const tm_solver_problem *problem = index->problem;
-  shared_jobs jobs = { .problem = problem };
+  shared_jobs jobs = { .problem = problem, .outlook_ns = outlook_ns };
   jobs.ways = tm_arena_alloc(arena, problem->label_count * sizeof *jobs.ways);
   jobs.ends = tm_arena_alloc(arena, problem->op_count * sizeof *jobs.ends);
+  jobs.counts = tm_arena_alloc(arena, problem->op_count * sizeof *jobs.counts);
+  jobs.firsts = tm_arena_alloc(arena, problem->op_count * sizeof *jobs.firsts);
+  jobs.known = tm_arena_alloc(arena, KNOWN_KINDS * sizeof *jobs.known);
   jobs.prices = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.prices);
   jobs.load = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.load);
   jobs.is_used = tm_arena_calloc(arena, problem->resource_count, sizeof *jobs.is_used);
-  if (jobs.ways == NULL || jobs.ends == NULL || jobs.prices == NULL || jobs.load == NULL || jobs.is_used == NULL)
+  if (jobs.ways == NULL || jobs.ends == NULL || jobs.counts == NULL || jobs.firsts == NULL || jobs.known == NULL ||
+      jobs.prices == NULL || jobs.load == NULL || jobs.is_used == NULL)
     return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a bound");
-  list_ways(&jobs, outlook_ns);
+  list_ways(&jobs);
   *out_ns = tm_max_u64(longest_way(problem, outlook_ns), shared_work(&jobs));
   return TM_OK;
 }

@@ -18,6 +18,7 @@ typedef struct tm_plan_cost {
   const tm_flow           *flow;
   uint32_t *chosen;             /* [op]: the choice, a number in choices->items */
   uint32_t *readings;           /* [value][memory]: how many operations read it there */
+  const uint64_t **copies_ns;   /* [value]: what its copies cost from where it is made, by memory */
 } tm_plan_cost;
 
 tm_status tm_plan_cost_init(tm_plan_cost *plan, const tm_solver_problem *problem, const tm_choices *choices,
@@ -30,7 +31,7 @@ tm_plan_price tm_plan_cost_total(const tm_plan_cost *plan);
 bool          tm_plan_cost_improve(tm_plan_cost *plan, uint32_t op);
 
 /* What each choice of an operation costs, in out_ns[choice], as everything else stands: more or less by the same amount. */
-void          tm_plan_cost_list(tm_plan_cost *plan, uint32_t op, uint64_t *out_ns);
+void          tm_plan_cost_list(const tm_plan_cost *plan, uint32_t op, uint64_t *out_ns);
 
 static inline bool tm_plan_price_is_less(tm_plan_price a, tm_plan_price b) {
   return a.nevers != b.nevers ? a.nevers < b.nevers : a.ns < b.ns;

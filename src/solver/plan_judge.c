@@ -84,24 +84,33 @@ void tm_plan_judge_run(tm_plan_judge *judge, tm_judged_plan *plan) {
   plan->excess_bytes = judge->index.problem->budgets != NULL ? measure_excess(judge) : 0;
 }
 
-/* What no order of these labels beats: the longest way through the graph, the work of the busiest resource. */
-static uint64_t find_least_ns(tm_plan_judge *judge, const uint32_t *labels) {
+/* The work of the busiest resource, which no order of these labels beats. */
+static uint64_t find_busiest_ns(tm_plan_judge *judge, const uint32_t *labels) {
   const tm_solver_problem *problem = judge->index.problem;
-  uint64_t least_ns = 0;
+  uint64_t busiest_ns = 0;
   memset(judge->load_ns, 0, problem->resource_count * sizeof *judge->load_ns);
   for (uint32_t o = 0; o < problem->op_count; o++) {
     const tm_solver_label *label = &problem->labels[labels[o]];
     uint64_t *load_ns = &judge->load_ns[label->resource];
     *load_ns = tm_solver_add(*load_ns, label->cost_ns);
-    least_ns = tm_max_u64(least_ns, tm_max_u64(*load_ns, judge->follow_ns[o]));
+    busiest_ns = tm_max_u64(busiest_ns, *load_ns);
   }
-  return least_ns;
+  return busiest_ns;
+}
+
+/* Neither does any beat the longest way through the graph, which is only looked for where it may count: `follow_ns` is then filled. */
+static bool is_soonest(tm_plan_judge *judge, const tm_judged_plan *plan) {
+  const bool can_tell = judge->index.problem->budgets == NULL;
+  if (can_tell && plan->makespan_ns <= find_busiest_ns(judge, plan->labels)) return true;
+  tm_ranks_follow(&judge->index, plan->labels, judge->follow_ns);
+  uint64_t longest_ns = 0;
+  for (uint32_t o = 0; o < judge->index.problem->op_count; o++) longest_ns = tm_max_u64(longest_ns, judge->follow_ns[o]);
+  return can_tell && plan->makespan_ns <= longest_ns;
 }
 
 bool tm_plan_judge_order(tm_plan_judge *judge, tm_judged_plan *plan) {
   const uint32_t op_count = judge->index.problem->op_count;
-  tm_ranks_follow(&judge->index, plan->labels, judge->follow_ns);
-  if (judge->index.problem->budgets == NULL && plan->makespan_ns <= find_least_ns(judge, plan->labels)) {
+  if (is_soonest(judge, plan)) {
     judge->step_count += (uint64_t)op_count * (SCHEDULING_STEPS + 1);
     return false;
   }

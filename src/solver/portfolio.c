@@ -241,7 +241,8 @@ static tm_status find(plan_search *search, const tm_solver_problem *problem, con
 
 static tm_status report_lists(const plan_search *search, tm_portfolio *portfolio, tm_error *error) {
   const uint64_t op_count = portfolio->op_count;
-  portfolio->lists = search->is_short ? NULL : tm_memory_calloc(portfolio->memory, portfolio->plan_count * 2 * op_count, sizeof(uint32_t));
+  const uint64_t bytes = portfolio->plan_count * 2 * op_count * sizeof *portfolio->lists;       /* as much as is in the arena already */
+  portfolio->lists = search->is_short ? NULL : tm_memory_alloc(portfolio->memory, bytes, 0);
   if (portfolio->lists == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a portfolio");
   for (uint64_t i = 0; i < portfolio->plan_count; i++) {
     tm_portfolio_plan *plan = &portfolio->plans[i];

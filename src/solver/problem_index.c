@@ -25,6 +25,9 @@ tm_status tm_problem_index_make(const tm_solver_problem *problem, tm_arena *aren
     index.first_edge[o] = edge;
     edge += problem->ops[o].input_count;
   }
+  const uint64_t copies = (uint64_t)problem->size_class_count * problem->memory_count * problem->memory_count;
+  index.has_all_ways = 1;
+  for (uint64_t i = 0; i < copies && index.has_all_ways != 0; i++) index.has_all_ways = problem->copy_ns[i] != TM_SOLVER_NEVER;
   *out_index = index;
   return TM_OK;
 }
@@ -49,8 +52,9 @@ tm_status tm_problem_index_check_labels(const tm_problem_index *index, const uin
       return WRONG("operation %u is given a label that is not its own", o);
     }
     if (problem->labels[labels[o]].cost_ns == TM_SOLVER_NEVER) return WRONG("operation %u cannot run as it is told to", o);
-    TM_TRY(check_ways(problem, labels, o, error));
+    if (index->has_all_ways == 0) TM_TRY(check_ways(problem, labels, o, error));
   }
+  if (index->has_all_ways != 0) return TM_OK;
   for (uint32_t v = 0; v < problem->value_count; v++) {
     const uint32_t wanted = problem->values[v].wanted;
     if (wanted == TM_SOLVER_NONE) continue;

@@ -17,6 +17,7 @@ typedef struct tm_problem_index {
   tm_flow   flow;
   uint32_t *first_edge;         /* [op]: the edge of its input i is first_edge[op] + i */
   uint32_t  edge_count;
+  uint32_t  has_all_ways;       /* there is a copy from every memory to every other one */
 } tm_problem_index;
 
 /* Checks all of `problem`: TM_ERROR_ARGUMENT names what is wrong.  The index lives in `arena` and reads the problem. */

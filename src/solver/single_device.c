@@ -64,14 +64,29 @@ static uint64_t price(const tm_solver_problem *problem, const uint32_t *labels, 
   return sum_ns;
 }
 
-/* The group's own, or what is not its own; TM_SOLVER_NONE: there is none that can be. */
-static uint32_t find_cheapest(const tm_solver_problem *problem, const tm_label_groups *groups, const uint64_t *viable, uint32_t group,
-                              bool is_own, const uint32_t *labels, uint32_t o) {
-  const tm_solver_op *op = &problem->ops[o];
+typedef struct device_labels {
+  const tm_problem_index *index;
+  const tm_label_groups  *groups;
+  const uint64_t         *viable;
+  uint32_t                group;
+  bool                    is_own;       /* the group's own, or what is not its own */
+} device_labels;
+
+/* The first from `l` on, or the end. */
+static uint32_t next_label(const device_labels *of, uint32_t l, uint32_t end) {
+  while (l < end && ((of->groups->of_label[l] == of->group) != of->is_own || of->viable[l] == TM_SOLVER_NEVER)) l++;
+  return l;
+}
+
+/* TM_SOLVER_NONE: there is none that can be.  A sole one has to be compared with none. */
+static uint32_t find_cheapest(const device_labels *of, const uint32_t *labels, uint32_t o) {
+  const tm_solver_problem *problem = of->index->problem;
+  const uint32_t end = problem->ops[o].first_label + problem->ops[o].label_count;
+  const uint32_t first = next_label(of, problem->ops[o].first_label, end);
   uint32_t best = TM_SOLVER_NONE;
   uint64_t best_ns = TM_SOLVER_NEVER;
-  for (uint32_t l = op->first_label; l < op->first_label + op->label_count; l++) {
-    if ((groups->of_label[l] == group) != is_own || viable[l] == TM_SOLVER_NEVER) continue;
+  if (first < end && of->index->has_all_ways != 0 && next_label(of, first + 1, end) == end) return first;
+  for (uint32_t l = first; l < end; l = next_label(of, l + 1, end)) {
     const uint64_t price_ns = price(problem, labels, o, l);
     if (price_ns == TM_SOLVER_NEVER || price_ns > best_ns) continue;
     if (price_ns == best_ns && !tm_label_goes_first(problem, l, best)) continue;
@@ -83,10 +98,10 @@ static uint32_t find_cheapest(const tm_solver_problem *problem, const tm_label_g
 
 bool tm_single_device_choose(const tm_problem_index *index, const tm_label_groups *groups, const uint64_t *viable,
                              uint32_t group, uint32_t *out_labels) {
-  const tm_solver_problem *problem = index->problem;
-  for (uint32_t o = 0; o < problem->op_count; o++) {
-    uint32_t best = find_cheapest(problem, groups, viable, group, true, out_labels, o);
-    if (best == TM_SOLVER_NONE) best = find_cheapest(problem, groups, viable, group, false, out_labels, o);
+  const device_labels own = { index, groups, viable, group, true }, others = { index, groups, viable, group, false };
+  for (uint32_t o = 0; o < index->problem->op_count; o++) {
+    uint32_t best = find_cheapest(&own, out_labels, o);
+    if (best == TM_SOLVER_NONE) best = find_cheapest(&others, out_labels, o);
     if (best == TM_SOLVER_NONE) return false;
     out_labels[o] = best;
   }

@@ -457,6 +457,75 @@ static void test_random_queues(void **state) {
   }
 }
 
+/* ---- with links and without ---- */
+
+/* A way that no copy of the plan takes and that leaves no queue; false: there is none. */
+static bool find_free_way(const tm_solver_problem *problem, const tm_timeline *timeline, uint32_t *out_from, uint32_t *out_to) {
+  for (uint32_t way = 0; way < problem->memory_count * problem->memory_count; way++) {
+    const uint32_t from = way / problem->memory_count, to = way % problem->memory_count;
+    bool is_free = from != to && problem->copy_ns[way] != TM_SOLVER_NEVER;
+    if (problem->copy_queues != NULL && problem->copy_queues[from] != NONE) is_free = false;
+    for (uint32_t c = 0; c < timeline->copy_count; c++)
+      if (timeline->copies[c].from == from && timeline->copies[c].to == to) is_free = false;
+    if (!is_free) continue;
+    *out_from = from;
+    *out_to = to;
+    return true;
+  }
+  return false;
+}
+
+static void check_same_times(const tm_timeline *one, const tm_timeline *other) {
+  for (uint32_t o = 0; o < one->op_count; o++) {
+    assert_int_equal(one->op_start_ns[o], other->op_start_ns[o]);
+    assert_int_equal(one->op_end_ns[o], other->op_end_ns[o]);
+  }
+  for (uint32_t c = 0; c < one->copy_count; c++) {
+    assert_int_equal(one->copies[c].value, other->copies[c].value);
+    assert_int_equal(one->copies[c].start_ns, other->copies[c].start_ns);
+    assert_int_equal(one->copies[c].end_ns, other->copies[c].end_ns);
+  }
+}
+
+/* Where no link carries anything all is timed in its turn, and else as it happens: a copy on a link of its own that nobody waits
+   for makes no difference. */
+static void test_copy_apart(void **state) {
+  (void)state;
+  uint32_t compared = 0;
+  for (uint64_t seed = 1; seed <= RANDOM_PLANS; seed++) {
+    problem_builder builder;
+    tm_memory memory;
+    tm_timeline without, with;
+    uint64_t random = seed;
+    uint32_t labels[RANDOM_MOST_OPS], order[RANDOM_MOST_OPS], queues[RANDOM_MOST_MEMORIES], from, to;
+    random_problem(seed, &builder);
+    random_choice(&builder.problem, &random, labels);
+    random_order(&builder.problem, &random, order);
+    for (uint32_t m = 0; m < builder.problem.memory_count; m++)
+      queues[m] = builder_below(&random, 2) == 0 ? NONE : builder_below(&random, builder.problem.resource_count);
+    if (seed % 2 == 0) builder.problem.copy_queues = queues;
+    builder.problem.links = NULL;
+    builder.problem.link_count = 0;
+    if (simulate(&builder, labels, order, &memory, &without, NULL) == TM_OK) {
+      if (find_free_way(&builder.problem, &without, &from, &to)) {
+        memset(builder.links, 0xff, (size_t)builder.problem.memory_count * builder.problem.memory_count * sizeof *builder.links);
+        builder_link(&builder, from, to, 0);
+        builder.problem.links = builder.links;
+        builder_value(&builder, 1, NONE, from, to, 0);
+        assert_int_equal(tm_timeline_simulate(&builder.problem, labels, order, &memory, &with, NULL), TM_OK);
+        assert_int_equal(with.copy_count, without.copy_count + 1);
+        check_same_times(&without, &with);
+        compared++;
+        tm_timeline_deinit(&with);
+      }
+      tm_timeline_deinit(&without);
+    }
+    assert_int_equal(memory.used_bytes, 0);
+    builder_deinit(&builder);
+  }
+  assert_true(compared > RANDOM_PLANS / 10);
+}
+
 static void test_random_plans(void **state) {
   (void)state;
   uint32_t possible = 0;
@@ -589,7 +658,7 @@ int main(void) {
     cmocka_unit_test(test_link_serves_need), cmocka_unit_test(test_copies_wait_their_turn), cmocka_unit_test(test_home_and_wanted),
     cmocka_unit_test(test_equal_resources), cmocka_unit_test(test_two_memories_of_one_queue), cmocka_unit_test(test_random_queues),
     cmocka_unit_test(test_nothing), cmocka_unit_test(test_shared_inputs), cmocka_unit_test(test_saturation),
-    cmocka_unit_test(test_random_plans), cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
+    cmocka_unit_test(test_random_plans), cmocka_unit_test(test_copy_apart), cmocka_unit_test(test_harm), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
