@@ -20,7 +20,6 @@ static const tm_elimination_limits relaxations[] = {
 #define MOST_LISTED_ANYHOW  65536u      /* factors: they take no time */
 #define MOST_OVERDRAFT      8u          /* times the budget, for what is as coarse as it gets */
 #define MOST_COARSE_ENTRIES 4096u       /* of a table where values are shared out */
-#define GOOD_ENOUGH_PARTS   1000u       /* a plan within that part of its bound, where tables over all of the graph do not fit */
 #define MOST_TRIED_ANYHOW 4096u         /* variables that are left: it takes no time to try everything then */
 
 typedef struct solving {
@@ -272,15 +271,14 @@ static void fill_proven(const solving *s, tm_assignment *out) {
 }
 
 /* Coarser tables over everything would take long, and be no better: the proof's bound is of tables that are exact but for how
-   the copies of common values are shared. */
+   the copies of common values are shared.  Nor would plans that begin elsewhere. */
 static bool is_good_enough(const solving *s) {
-  if (s->with_marginals || s->proof.chosen == NULL || s->proof.price.nevers != 0) return false;
-  return s->proof.price.ns - s->proof.bound_ns <= s->proof.price.ns / GOOD_ENOUGH_PARTS;
+  return !s->with_marginals && s->proof.chosen != NULL && tm_common_proof_is_close(s->proof.price, s->proof.bound_ns);
 }
 
 static tm_status take_good_enough(solving *s, tm_assignment *out, tm_error *error) {
   tm_common_proof *proof = &s->proof;
-  TM_TRY(tm_descent_run(s->problem, &s->choices, &s->flow, proof->chosen, s->arena, &proof->price, error));
+  TM_TRY(tm_descent_from(s->problem, &s->choices, &s->flow, proof->chosen, s->arena, &proof->price, error));
   for (uint32_t op = 0; op < s->problem->op_count; op++) out->labels[op] = s->choices.items[proof->chosen[op]].label;
   out->total_ns = proof->price.ns;
   out->bound_ns = proof->bound_ns;

@@ -308,13 +308,20 @@ static tm_status prove_by_search(proving *p, tm_error *error) {
 
 /* ---- one after the other ---- */
 
+/* A search that ends before it has left out every use once tells little more than the tolls did. */
+static bool is_search_in_vain(const proving *p) {
+  const tm_common_proof *proof = p->proof;
+  return !proof->wants_marginals && tm_common_proof_is_close(p->search.best_price, proof->bound_ns) &&
+         proof->common->use_count >= proof->most_nodes;
+}
+
 static tm_status prove(proving *p, tm_error *error) {
   if (p->proof->elimination.never != TM_TABLE_NEVER_SMALL) return TM_OK;
   if (find_plan(p)) {
     if (p->proof->wants_marginals) TM_TRY(prove_by_marginals(p, error));
     else prove_by_moves(p);
   }
-  return is_proven(p) ? TM_OK : prove_by_search(p, error);
+  return is_proven(p) || is_search_in_vain(p) ? TM_OK : prove_by_search(p, error);
 }
 
 tm_status tm_common_proof_run(tm_common_proof *proof, tm_arena *arena, tm_error *error) {

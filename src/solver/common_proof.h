@@ -32,4 +32,10 @@ typedef struct tm_common_proof {
 /* Where common, graph, order, most_nodes and wants_marginals are given; the rest is filled in, and lives in the arena. */
 tm_status tm_common_proof_run(tm_common_proof *proof, tm_arena *arena, tm_error *error);
 
+/* Whether a plan is so close to its bound that where tables over all of the graph do not fit it will do. */
+#define TM_COMMON_PROOF_PARTS 1000u
+static inline bool tm_common_proof_is_close(tm_plan_price price, uint64_t bound_ns) {
+  return price.nevers == 0 && price.ns - bound_ns <= price.ns / TM_COMMON_PROOF_PARTS;
+}
+
 #endif

@@ -100,15 +100,31 @@ static uint32_t single_choice(const tm_choices *choices, uint32_t op, uint32_t m
   return best;
 }
 
+static tm_status begin(descent *d, const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
+                       tm_arena *arena, tm_error *error) {
+  *d = (descent){ .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX }, .moves_left = MOST_MOVES };
+  TM_TRY(tm_plan_cost_init(&d->plan, p, choices, flow, arena, error));
+  d->candidate = tm_arena_alloc(arena, p->op_count * sizeof(uint32_t));
+  d->is_due = tm_arena_calloc(arena, p->op_count, sizeof *d->is_due);
+  if (d->candidate == NULL || d->is_due == NULL)
+    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan of %u operations", p->op_count);
+  if (p->op_count != 0) memcpy(d->candidate, chosen, p->op_count * sizeof *chosen);
+  consider(d);
+  return TM_OK;
+}
+
+tm_status tm_descent_from(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
+                          tm_arena *arena, tm_plan_price *out_price, tm_error *error) {
+  descent d;
+  TM_TRY(begin(&d, p, choices, flow, chosen, arena, error));
+  *out_price = d.best_price;
+  return TM_OK;
+}
+
 tm_status tm_descent_run(const tm_solver_problem *p, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
                          tm_arena *arena, tm_plan_price *out_price, tm_error *error) {
-  descent d = { .best = chosen, .best_price = { UINT64_MAX, UINT64_MAX }, .moves_left = MOST_MOVES };
-  TM_TRY(tm_plan_cost_init(&d.plan, p, choices, flow, arena, error));
-  d.candidate = tm_arena_alloc(arena, p->op_count * sizeof(uint32_t));
-  d.is_due = tm_arena_calloc(arena, p->op_count, sizeof *d.is_due);
-  if (d.candidate == NULL || d.is_due == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a plan of %u operations", p->op_count);
-  if (p->op_count != 0) memcpy(d.candidate, chosen, p->op_count * sizeof *chosen);
-  consider(&d);
+  descent d;
+  TM_TRY(begin(&d, p, choices, flow, chosen, arena, error));
   for (uint32_t op = 0; op < p->op_count; op++) d.candidate[op] = greedy_choice(&d, op);
   consider(&d);
   for (uint32_t m = 0; m < p->memory_count && m < MOST_SINGLE_MEMORIES; m++) {

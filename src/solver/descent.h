@@ -10,4 +10,8 @@
 tm_status tm_descent_run(const tm_solver_problem *problem, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
                          tm_arena *arena, tm_plan_price *out_price, tm_error *error);
 
+/* The same from the plan that is there alone. */
+tm_status tm_descent_from(const tm_solver_problem *problem, const tm_choices *choices, const tm_flow *flow, uint32_t *chosen,
+                          tm_arena *arena, tm_plan_price *out_price, tm_error *error);
+
 #endif
