@@ -30,6 +30,7 @@ static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) 
     return status;
   }
   archive->is_nameless = reader->is_nameless;
+  archive->has_data_files = reader->has_data_files;
   return reader->read(archive, file, error);
 }
 
