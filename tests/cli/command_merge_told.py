@@ -247,7 +247,7 @@ class MergeTold(harness.CommandTest):
         for words, said in (
             (["-w", many], "--weight has 14 numbers for 2 models; give one for each"),
             (["-w", many + ",x"], '--weight: "x" is no finite number'),
-            (["--dtype", "i8"], "a dtype of i8; results can be of any float format, or a block format"),
+            (["--dtype", "i8"], "a dtype of i8; results can be of any float format, or of a block format that can be written: q4_0 or q8_0"),
             (["--dtype", "x:bool"], "a dtype of bool; .*for 'x'"),
             (["--threads", "99999999999"], "--threads wants a whole number up to 4294967295, not \"99999999999\""),
             (["--threads", "99999999999999999999999"], "--threads wants a whole number up to 4294967295"),
