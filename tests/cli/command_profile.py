@@ -150,6 +150,43 @@ class Profile(harness.CommandTest):
             journal.write_bytes(b"".join(lines))
             self.assert_one_line(self.run_command("profile", "show", **variables)[1])
 
+    def test_damage_is_told_by_all_who_use_it(self):
+        self.learn()
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        damaged, model = journal.read_bytes()[:-5], self.small_model()
+        operation = ("--dtype", "f32", "--shape", "9")
+        for arguments in (
+            ("explain", "neg", *operation),
+            ("bench", "neg", *operation, "--repeat", "2"),
+            ("backends",),
+            ("stats", model),
+            ("check", model),
+            ("diff", model, model),
+            ("merge", "--linear", model, model, "-o", "out.safetensors", "--dry-run"),
+        ):
+            with self.subTest(arguments=arguments):
+                journal.write_bytes(damaged)
+                err = self.run_command(*arguments)[1]
+                self.assert_one_line(err)
+                self.assertRegex(err, "note: what was learned of devices is not all there: .*profile.journal: 1 damaged line is ignored")
+                journal.write_bytes(damaged)
+                self.assertEqual(self.run_command(*arguments, "--quiet")[1], "")
+        journal.write_bytes(damaged)
+        self.assertEqual(self.run_command("inspect", model)[1], "")
+
+    def test_the_output_is_no_file(self):
+        """What the command says would lie in the midst of it, and where it leads changes as the output is kept for a document."""
+        model = self.small_model()
+        (self.folder / "link.safetensors").symlink_to("/dev/stdout")
+        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors"):
+            for more in ((), ("--json",)):
+                with self.subTest(path=path, more=more):
+                    out, err = self.run_command("profile", "export", path, *more, code=2)
+                    self.assertEqual(out, "")
+                    self.assertEqual(err, f"tensormorph: profile export {path}: that is the standard output, where this command speaks; name a file\n")
+                    merge = ("merge", "--linear", model, model, "--force", "-o", path)
+                    self.assertIn("standard output", self.run_command(*merge, *more, code=2)[1])
+
     def test_wrong_usage(self):
         (self.folder / "nonsense.txt").write_text("nothing of the kind\n")
         for arguments, code, said in (
