@@ -2,6 +2,7 @@
 """tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
 
 import os
+import signal
 import subprocess
 import time
 
@@ -80,6 +81,39 @@ class Profile(harness.CommandTest):
             time.sleep(0.2)
             process.kill()
         self.assertTrue(self.entries())
+
+    def interrupted(self, sign, **variables):
+        """What calibrate says of a Ctrl-C that comes when `sign` is there."""
+        command = [harness.COMMAND, "calibrate", "--seconds", "600", "--threads", "1"]
+        with subprocess.Popen(command, env=self.environment(**variables), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
+            end = time.monotonic() + 60
+            while not sign(process) and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            err = process.communicate(timeout=60)[1].decode()
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        return err
+
+    def test_an_interrupted_calibration_says_what_is_kept(self):
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        err = self.interrupted(lambda _: journal.exists())
+        self.assert_one_line(err)
+        self.assertRegex(err, r"interrupted: [1-9][0-9]* measurements? (is|are) kept, and the one under way is dropped; tensormorph profile show")
+        self.assertTrue(self.entries())
+
+    def test_an_interrupted_calibration_without_a_place_says_that(self):
+        def has_worked(process):
+            """For longer than it takes to begin."""
+            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
+                return int(file.read().rsplit(")", 1)[1].split()[11]) > 2 * os.sysconf("SC_CLK_TCK")
+
+        err = self.interrupted(has_worked, HOME=None)
+        self.assertIn("nothing that is measured is kept: neither XDG_STATE_HOME nor HOME says where", err)
+        out, err = self.run_command("calibrate", "--seconds", "1", "--device", "reference", HOME=None)
+        self.assertIn("note: nothing that is measured is kept", err)
+        self.assertTrue(out)
 
     def test_where_nothing_can_be_kept_that_is_said_once(self):
         (self.folder / "file").write_text("")
