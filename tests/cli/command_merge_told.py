@@ -162,7 +162,9 @@ class MergeTold(harness.CommandTest):
             out, err = self.run_command("merge", "-o", name, "--linear", "a.safetensors", code=2)
             self.assertEqual(out, "")
             self.assertRegex(err, "x-0000.-of-00002.*: by its name part . of 2, but it would be the whole checkpoint")
-        for name, words in (("y-00001-of-00001.safetensors", []), ("x-00001-of-00002.safetensors", ["--shard-size", "500"])):
+        err = self.run_command("merge", "-o", "x-00001-of-00002.safetensors", "--linear", "--shard-size", "500", "a.safetensors", code=2)[1]
+        self.assertIn("by its name part 1 of 2, but it would be a set, whose parts get such names", err)
+        for name, words in (("y-00001-of-00001.safetensors", []), ("x.safetensors", ["--shard-size", "500"])):
             (self.folder / name[:1]).mkdir()
             self.run_command("merge", "-o", f"{name[:1]}/{name}", "--linear", *words, "a.safetensors")
             self.run_command("check", *(self.folder / name[:1]).iterdir())
