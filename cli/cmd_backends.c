@@ -282,7 +282,7 @@ static void print_json(tm_context *context, tm_output_stream *stream) {
 }
 
 static int run(tm_invocation *invocation) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .uses_profile = true };
   tm_context            *context = NULL;
   tm_error               error = TM_CLI_ERROR_INIT;
   if (tm_session_open(&invocation->preferences, &needs, &context, &error) != TM_OK) return tm_complain(&error);

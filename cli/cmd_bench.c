@@ -384,7 +384,7 @@ static int bench_all(bench_run *bench, tm_error *error) {
 }
 
 static int open_and_bench(bench_run *bench) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .uses_profile = true };
   tm_error               error = TM_CLI_ERROR_INIT;
   const uint64_t repeat = tm_arguments_count(&bench->invocation->arguments, "repeat", 1);
   if (repeat == 0 || repeat > MAX_SAMPLES)

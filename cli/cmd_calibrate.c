@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,9 @@ typedef struct calibration {
   uint64_t         case_count;  /* of all devices */
   uint64_t         begin_ns;
   uint64_t         budget_ns;
-  bool             is_shown;    /* progress stands on the error stream */
+  _Atomic bool     is_shown;    /* progress stands on the error stream */
+  _Atomic uint64_t kept_count;  /* of measurements that are in the profile on disk */
+  _Atomic uint64_t lost_count;  /* of those that could not be written there */
 } calibration;
 
 /* ---- progress ---- */
@@ -47,8 +50,47 @@ static void show_progress(calibration *c, uint64_t done, const char *device, con
 }
 
 static void clear_progress(calibration *c) {
-  if (c->is_shown) fputs("\r\x1b[K", stderr);
-  c->is_shown = false;
+  if (atomic_exchange(&c->is_shown, false)) fputs("\r\x1b[K", stderr);
+}
+
+/* ---- what is kept ---- */
+
+static bool has_place(void) {
+  char folder[1024];
+  return tm_preferences_state_path(getenv("XDG_STATE_HOME"), getenv("HOME"), folder, sizeof folder);
+}
+
+/* After each, so that it stays however this ends. */
+static void keep(calibration *c) {
+  const tm_status status = tm_context_save_profile(c->context, NULL);   /* the last one tells what fails */
+  const uint64_t  found = atomic_load(&c->kept_count) + atomic_load(&c->lost_count) + 1;
+  const bool      is_kept = status == TM_OK && has_place();
+  /* What could not be written is written with the next. */
+  atomic_store(&c->kept_count, is_kept ? found : atomic_load(&c->kept_count));
+  atomic_store(&c->lost_count, is_kept ? 0 : found - atomic_load(&c->kept_count));
+}
+
+static const char no_place[] = "nothing that is measured is kept: neither XDG_STATE_HOME nor HOME says where";
+
+/* The command goes on meanwhile, until the process ends. */
+static void say_farewell(void *context) {
+  calibration             *c = context;
+  const unsigned long long kept = atomic_load(&c->kept_count), lost = atomic_load(&c->lost_count);
+  clear_progress(c);
+  if (c->invocation->preferences.quiet) return;
+  if (!has_place()) (void)tm_complain_as(TM_EXIT_OK, "interrupted, and %s", no_place);
+  else if (lost != 0) (void)tm_complain_as(TM_EXIT_OK, "interrupted: of %llu measurements %llu are kept; the others could not be written", kept + lost, kept);
+  else
+    (void)tm_complain_as(TM_EXIT_OK, "interrupted: %llu measurement%s kept, and the one under way is dropped; tensormorph profile show "
+                         "lists what is known", kept, kept == 1 ? " is" : "s are");
+}
+
+static void watch_interrupts(calibration *c, void (*farewell)(void *context)) {
+  tm_interrupt_watch *watch = &c->invocation->interrupt;
+  tm_interrupt_watch_pause(watch);
+  watch->farewell = farewell;
+  watch->farewell_context = c;
+  tm_interrupt_watch_begin(watch);
 }
 
 /* ---- measuring ---- */
@@ -69,8 +111,8 @@ static bool measure(calibration *c, uint32_t device, const char *name, uint32_t 
   tm_micro_suite_describe(&request, row->operation, sizeof row->operation);
   show_progress(c, done, row->device, row->operation);
   tm_micro_suite_run(c->context, &request, device, share_ns, &row->result);
-  (void)tm_context_save_profile(c->context, NULL);      /* it stays, however this ends; the last one tells what fails */
   c->row_count++;
+  if (row->result.run_count != 0) keep(c);
   return true;
 }
 
@@ -186,13 +228,16 @@ static int calibrate(calibration *c) {
   c->rows = calloc(c->case_count + 1, sizeof *c->rows);
   if (c->rows == NULL) return tm_complain_as(TM_EXIT_TROUBLE, "out of memory");
   c->begin_ns = tm_terminal_now_ns();
+  watch_interrupts(c, say_farewell);
   const bool is_whole = measure_all(c);
+  watch_interrupts(c, NULL);
   clear_progress(c);
   print_failures(c);
   if (c->invocation->preferences.json) print_json(c, is_whole);
   else print_table(c);
   if (!is_whole && !c->invocation->preferences.quiet)
     (void)tm_complain_as(TM_EXIT_OK, "time ran out before everything was measured; --seconds gives it more");
+  if (!has_place() && !c->invocation->preferences.quiet) (void)tm_complain_as(TM_EXIT_OK, "note: %s", no_place);
   return tm_context_save_profile(c->context, &error) == TM_OK ? TM_EXIT_OK : tm_complain(&error);
 }
 
@@ -222,8 +267,10 @@ const tm_command tm_command_calibrate = {
   .summary = "measure each device with a fixed set of small operations, and remember what was found",
   .notes =
       "Copies of three sizes; an addition, a sum and a matrix product of f32, f16 and bf16. Devices are measured anyway while they "
-      "are used; this saves the first runs from being placed by what devices declare. Factor is measured over declared, as it will "
-      "be used. tensormorph profile show lists all that is known.",
+      "are used; this saves the first runs from being placed by what devices declare. Each measurement is kept as soon as it is there, "
+      "also when Ctrl-C ends this. Declared is without copies, measured is the median of the runs with them. Factor is what is "
+      "reckoned with from now on in place of declared: earlier measurements have a part in it, so it is not quite the quotient of this "
+      "run's. tensormorph profile show lists all that is known.",
   .flags = flags,
   .run = run,
 };

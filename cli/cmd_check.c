@@ -122,7 +122,8 @@ static int start_job(check_run *check) {
 }
 
 static int run(tm_invocation *invocation) {
-  const tm_session_needs needs = { .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
+  const tm_session_needs needs = { .uses_profile = true,
+                                   .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
   check_run check = { .invocation = invocation, .error = TM_CLI_ERROR_INIT };
   if (tm_session_open(&invocation->preferences, &needs, &check.context, &check.error) != TM_OK) return tm_complain(&check.error);
   const int exit_code =

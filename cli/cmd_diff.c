@@ -133,7 +133,8 @@ static int open_both(diff_run *diff) {
 
 static int run(tm_invocation *invocation) {
   const bool             is_reproducible = tm_arguments_has(&invocation->arguments, "reproducible");
-  const tm_session_needs needs = { .flags = is_reproducible ? TM_CONTEXT_REPRODUCIBLE : 0,
+  const tm_session_needs needs = { .uses_profile = true,
+                                   .flags = is_reproducible ? TM_CONTEXT_REPRODUCIBLE : 0,
                                    .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
   diff_run diff = { .invocation = invocation, .error = TM_CLI_ERROR_INIT };
   if (tm_diff_wishes_parse(&diff.wishes, &invocation->arguments, &diff.error) != TM_OK ||

@@ -292,7 +292,7 @@ static int check_usage(const tm_arguments *arguments, bool has_graph) {
 }
 
 static int run_op(tm_invocation *invocation) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .uses_profile = true };
   tm_context            *context = NULL;
   tm_op_request          request;
   tm_error               error = TM_CLI_ERROR_INIT;

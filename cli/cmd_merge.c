@@ -284,7 +284,8 @@ static int open_and_plan(merge_run *merge) {
 }
 
 static int run(tm_invocation *invocation) {
-  const tm_session_needs needs = { .flags = TM_CONTEXT_REPRODUCIBLE,
+  const tm_session_needs needs = { .uses_profile = true,
+                                   .flags = TM_CONTEXT_REPRODUCIBLE,
                                    .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
   merge_run merge = { .invocation = invocation, .error = TM_CLI_ERROR_INIT };
   if (tm_session_open(&invocation->preferences, &needs, &merge.context, &merge.error) != TM_OK) return tm_complain(&merge.error);

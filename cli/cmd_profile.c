@@ -10,6 +10,7 @@
 #include "quantity.h"
 #include "row_printer.h"
 #include "session.h"
+#include "standard_streams.h"
 
 /* ---- show ---- */
 
@@ -143,6 +144,8 @@ static int reset(tm_invocation *invocation, tm_context *context, const char *nam
 
 static int export_to(tm_invocation *invocation, tm_context *context, const char *path) {
   tm_error error = TM_CLI_ERROR_INIT;
+  if (tm_standard_streams_is_output(path))
+    return tm_complain_as(TM_EXIT_USAGE, "profile export %.300s: that is the standard output, where this command speaks; name a file", path);
   if (tm_context_export_profile(context, path, &error) != TM_OK) return tm_complain(&error);
   say_done(invocation, "export", path, NULL);
   return TM_EXIT_OK;

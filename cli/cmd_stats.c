@@ -297,7 +297,8 @@ static int open_and_run(stats_run *stats) {
 
 static int run(tm_invocation *invocation) {
   const bool             reproducible = tm_arguments_has(&invocation->arguments, "reproducible");
-  const tm_session_needs needs = { .flags = reproducible ? TM_CONTEXT_REPRODUCIBLE : 0,
+  const tm_session_needs needs = { .uses_profile = true,
+                                   .flags = reproducible ? TM_CONTEXT_REPRODUCIBLE : 0,
                                    .max_header_bytes = tm_arguments_size(&invocation->arguments, "max-header", 0) };
   stats_run stats = { .invocation = invocation, .error = TM_CLI_ERROR_INIT, .unopened = TM_CLI_ERROR_INIT };
   if (tm_session_open(&invocation->preferences, &needs, &stats.context, &stats.error) != TM_OK)

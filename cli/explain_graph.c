@@ -69,7 +69,7 @@ static int run_in(tm_context *context, tm_invocation *invocation) {
 
 /* The limit is meant for the plan: the command itself needs more than a small one. */
 int tm_explain_graph(tm_invocation *invocation) {
-  const tm_session_needs needs = { 0 };
+  const tm_session_needs needs = { .uses_profile = true };
   const uint64_t         max_memory_bytes = invocation->preferences.max_memory_bytes;
   tm_context            *context = NULL;
   tm_error               error = TM_CLI_ERROR_INIT;

@@ -60,20 +60,23 @@ static void change_end_mask(int how) {
   pthread_sigmask(how, &set, NULL);
 }
 
-static void *wait_for_signal(void *unused) {
+static void *wait_for_signal(void *argument) {
+  const tm_interrupt_watch *watch = argument;
   sigset_t set;
   int      number = END_SIGNAL;
   wanted_signals(&set);
   sigaddset(&set, END_SIGNAL);
-  if (sigwait(&set, &number) == 0 && number != END_SIGNAL) tm_interrupt_act(number);
-  return unused;
+  if (sigwait(&set, &number) != 0 || number == END_SIGNAL) return NULL;
+  if (watch->farewell != NULL) watch->farewell(watch->farewell_context);
+  tm_interrupt_act(number);
+  return NULL;
 }
 
 void tm_interrupt_watch_begin(tm_interrupt_watch *watch) {
   if (watch->is_running) return;
   change_mask(SIG_BLOCK);
   change_end_mask(SIG_BLOCK);
-  watch->is_running = pthread_create(&watch->thread, NULL, wait_for_signal, NULL) == 0;
+  watch->is_running = pthread_create(&watch->thread, NULL, wait_for_signal, watch) == 0;
   change_end_mask(SIG_UNBLOCK);
   if (!watch->is_running) change_mask(SIG_UNBLOCK);
 }

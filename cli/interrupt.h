@@ -15,6 +15,10 @@
 typedef struct tm_interrupt_watch {
   pthread_t thread;
   bool      is_running;
+  /* What is to be said before the process ends, on the watch's own thread while the command goes on; NULL: nothing.  Changed during
+     a pause only. */
+  void    (*farewell)(void *context);
+  void     *farewell_context;
 } tm_interrupt_watch;
 
 /* Also after a pause.  Without a thread for it signals act as they would have. */

@@ -9,6 +9,7 @@
 #include "merge_words.h"
 #include "nearest_format.h"
 #include "quantity.h"
+#include "standard_streams.h"
 
 void tm_merge_request_init(tm_merge_request *request) { memset(request, 0, sizeof *request); }
 
@@ -292,6 +293,8 @@ bool tm_merge_output_is_gguf(const char *path) { return ends_with(path, ".gguf")
 
 /* A name that says something else, or nothing, would be believed by whoever opens the file by its name. */
 static tm_status check_output(const tm_merge_request *request, tm_error *error) {
+  if (request->output != NULL && tm_standard_streams_is_output(request->output))
+    return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: that is the standard output, where the report goes; name a file", request->output);
   if (request->output == NULL) return tm_refuse(error, TM_ERROR_ARGUMENT, "where to? -o FILE.safetensors or -o FILE.gguf");
   if (ends_with(request->output, ".safetensors") || tm_merge_output_is_gguf(request->output)) return TM_OK;
   return tm_refuse(error, TM_ERROR_ARGUMENT, "%s: what is written is FILE.safetensors or FILE.gguf", request->output);

@@ -31,7 +31,11 @@ static bool translate(const char *name, char *out, size_t capacity) {
     const int used = snprintf(out, capacity, "%s%s", beginnings[i].own, name + length);
     return used > 0 && (size_t)used < capacity && tm_format_lookup(out) != TM_FORMAT_NONE;
   }
-  return tm_format_lookup(name) != TM_FORMAT_NONE && snprintf(out, capacity, "%.63s", name) > 0;
+  const int used = snprintf(out, capacity, "%.59s", name);
+  if (tm_format_lookup(out) != TM_FORMAT_NONE) return true;
+  /* "q8": the plainest of its family. */
+  return used > 0 && (size_t)used + 3 <= capacity && snprintf(out + used, capacity - (size_t)used, "_0") > 0 &&
+         tm_format_lookup(out) != TM_FORMAT_NONE;
 }
 
 void tm_nearest_format_find(tm_nearest_name *out_nearest, const char *name) {

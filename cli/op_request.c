@@ -28,7 +28,7 @@ static tm_status lookup_format(const char *name, uint32_t *out_format, tm_error 
   tm_nearest_name nearest;
   tm_nearest_format_find(&nearest, name);
   return tm_refuse(error, TM_ERROR_ARGUMENT, "unknown format \"%s\"%s%s%s", name,
-                   nearest.best != NULL ? "; did you mean \"" : "", nearest.best != NULL ? nearest.best : "",
+                   nearest.best != NULL ? "; did you mean \"" : "; tensormorph ops lists all", nearest.best != NULL ? nearest.best : "",
                    nearest.best != NULL ? "\"?" : "");
 }
 

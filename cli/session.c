@@ -168,8 +168,10 @@ static void note_unchecked(const tm_setting *setting, tm_context *context) {
   }
 }
 
-static void note_all(const tm_preferences *preferences, tm_context *context) {
+static void note_all(const tm_preferences *preferences, const tm_session_needs *needs, tm_context *context) {
+  const char *profile_note = tm_context_profile_note(context);
   if (preferences->quiet) return;
+  if (needs->uses_profile && !needs->has_warnings && profile_note[0] != '\0') (void)tm_complain_as(TM_EXIT_OK, "note: %.900s", profile_note);
   note_odd_plugins(preferences, context);
   for (uint32_t i = 0; i < preferences->setting_count; i++)
     if (!has_backend(context, preferences->settings[i].setting.backend)) note_unchecked(&preferences->settings[i].setting, context);
@@ -185,7 +187,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   if (status != TM_OK) return status;
   if (preferences->variable_count == 0) {
     *out_context = context;
-    note_all(preferences, context);
+    note_all(preferences, needs, context);
     return TM_OK;
   }
   /* Where a variable's name splits into backend and option is known only now; options count from the start, so again.
@@ -195,7 +197,7 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   tm_context_destroy(context);
   preferences->variable_count = 0;
   if (status == TM_OK) status = create(preferences, needs, out_context, error);
-  if (status == TM_OK) note_all(preferences, *out_context);
+  if (status == TM_OK) note_all(preferences, needs, *out_context);
   return status;
 }
 

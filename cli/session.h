@@ -10,6 +10,7 @@ typedef struct tm_session_needs {
   uint32_t flags;               /* TM_CONTEXT_*, besides those that every command has */
   uint64_t max_header_bytes;    /* 0: the library's limit */
   bool     has_warnings;        /* the library's warnings are for the user, unless it is to be quiet */
+  bool     uses_profile;        /* so is, of them, what is wrong with what was learned */
 } tm_session_needs;
 
 /*

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void tm_standard_streams_claim(void) {
@@ -24,4 +26,39 @@ FILE *tm_standard_streams_take_output(void) {
     return NULL;
   }
   return file;
+}
+
+#define MOST_LINKS 16
+#define LONGEST_PATH 4096
+
+static bool is_name_of_output(const char *path) {
+  static const char *const names[] = { "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1" };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(path, names[i]) == 0) return true;
+  return false;
+}
+
+/* Where a link in `path` leads, in its place; false: it is none. */
+static bool follow(char path[LONGEST_PATH]) {
+  char          target[LONGEST_PATH];
+  const ssize_t length = readlink(path, target, sizeof target - 1);
+  char         *slash = strrchr(path, '/');
+  if (length <= 0) return false;
+  target[length] = '\0';
+  const size_t kept = target[0] == '/' || slash == NULL ? 0 : (size_t)(slash + 1 - path);
+  if (kept + (size_t)length >= LONGEST_PATH) return false;
+  memcpy(path + kept, target, (size_t)length + 1);
+  return true;
+}
+
+/* By name, step by step: where the last link leads is not the same any more when the output was taken. */
+bool tm_standard_streams_is_output(const char *path) {
+  char at[LONGEST_PATH];
+  if (strlen(path) >= sizeof at) return false;
+  memcpy(at, path, strlen(path) + 1);
+  for (int i = 0; i < MOST_LINKS; i++) {
+    if (is_name_of_output(at)) return true;
+    if (!follow(at)) return false;
+  }
+  return false;
 }

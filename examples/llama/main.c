@@ -251,6 +251,18 @@ static tm_status open_context(const arguments *a, tm_context **out_context, tm_e
   return tm_context_create(&options, out_context, error);
 }
 
+/* One that is named and cannot be used is a mistake, or the story would be told by another device. */
+static int has_plugins(tm_context *context) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  int has_all = 1;
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    if (backend.state != TM_BACKEND_REFUSED || strcmp(backend.origin, "built-in") == 0) continue;
+    fprintf(stderr, "--plugin %s: %s\n", backend.origin, backend.reason);
+    has_all = 0;
+  }
+  return has_all;
+}
+
 static void show_summary(const story *s, tm_context *context) {
   tm_device_description device = { .struct_size = sizeof device };
   const uint32_t runs = s->arguments->steps > 2 ? s->arguments->steps - 2 : 0;
@@ -269,6 +281,7 @@ static int tell_with(const arguments *a, const llama_model *model) {
   if (a->logits != NULL && (s.logits = fopen(a->logits, "wb")) == NULL) perror(a->logits);
   int told = a->logits == NULL || s.logits != NULL;
   tm_status status = told ? open_context(a, &context, &error) : TM_OK;
+  told = told && (status != TM_OK || has_plugins(context));
   if (status == TM_OK && told) status = tell(&s, context, &error);
   if (status != TM_OK) fprintf(stderr, "%s: %s\n", tm_status_text(status), error.text);
   told = told && status == TM_OK;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vocabulary.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LONGEST_PIECE 4096
 #define BEGIN_TOKEN 1u
+#define EXPECTED "expected is llama2.c's tokenizer file of the model's %u tokens, and without one tokens are printed as numbers"
 
 static char *read_piece(FILE *file) {
   float score;
@@ -18,18 +21,30 @@ static char *read_piece(FILE *file) {
   return NULL;
 }
 
-int llama_vocabulary_read(llama_vocabulary *vocabulary, const char *path, uint32_t count) {
+/* How many tokens were read. */
+static uint32_t read_pieces(llama_vocabulary *vocabulary, FILE *file) {
   int32_t longest;
+  uint32_t read = 0;
+  if (fread(&longest, sizeof longest, 1, file) != 1) return 0;
+  while (read < vocabulary->count && (vocabulary->pieces[read] = read_piece(file)) != NULL) read++;
+  return read;
+}
+
+int llama_vocabulary_read(llama_vocabulary *vocabulary, const char *path, uint32_t count) {
   *vocabulary = (llama_vocabulary){ NULL, count };
   if (path == NULL) return 1;
   FILE *file = fopen(path, "rb");
-  if (file != NULL) vocabulary->pieces = calloc(count, sizeof *vocabulary->pieces);
-  int whole = vocabulary->pieces != NULL && fread(&longest, sizeof longest, 1, file) == 1;
-  for (uint32_t i = 0; i < count && whole; i++) whole = (vocabulary->pieces[i] = read_piece(file)) != NULL;
-  if (file != NULL) fclose(file);
-  if (!whole) fprintf(stderr, "%s: is no vocabulary of %u tokens\n", path, count);
-  if (!whole) llama_vocabulary_free(vocabulary);
-  return whole;
+  if (file == NULL) {
+    fprintf(stderr, "--vocabulary %s: cannot be opened: %s; " EXPECTED "\n", path, strerror(errno), count);
+    return 0;
+  }
+  vocabulary->pieces = calloc(count, sizeof *vocabulary->pieces);
+  const uint32_t read = vocabulary->pieces == NULL ? 0 : read_pieces(vocabulary, file);
+  fclose(file);
+  if (read == count) return 1;
+  fprintf(stderr, "--vocabulary %s: only %u of its tokens can be read; " EXPECTED "\n", path, read, count);
+  llama_vocabulary_free(vocabulary);
+  return 0;
 }
 
 void llama_vocabulary_free(llama_vocabulary *vocabulary) {

@@ -126,6 +126,11 @@ tm_status tm_context_create(const tm_context_options *options, tm_context **out_
    cancelled job left behind, if they are not over within 200 ms: so whoever was cancelled may go at once. */
 void tm_context_destroy(tm_context *context);
 
+/* Which backends' calls this process is in, by its files in a state folder: "name (launch)", separated by commas; "" if none, or
+   none that was on trial.  It needs no context and is for whoever has to say why a process ends: a plugin that calls exit does
+   so from within such a call.  `out_text` has room for `capacity` bytes, at least 1; what does not fit is cut. */
+void tm_running_calls_describe(const char *state_folder, char *out_text, uint64_t capacity);
+
 typedef struct tm_memory_usage {
   uint32_t struct_size;
   uint32_t reserved;
@@ -273,6 +278,9 @@ typedef struct tm_learned_description {
 } tm_learned_description;
 /* In no particular order; what is learned meanwhile is added at the end.   TM_OK, TM_END past the last */
 tm_status tm_learned_describe(tm_context *context, uint32_t index, tm_learned_description *out_description);
+/* What is wrong with what the state folder held at the start, and was left out, which the log was told, too: one sentence; "" if
+   nothing.  It lives as long as the context. */
+const char *tm_context_profile_note(const tm_context *context);
 /* Writes what was learned to the state folder now.   TM_ERROR_IO, TM_BUSY (another process has it for too long),
    TM_UNSUPPORTED (it was written by a later version), TM_ERROR_NO_MEMORY; without a state folder nothing happens */
 tm_status tm_context_save_profile(tm_context *context, tm_error *error);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/kept_file.h"
+#include "base/memory_limit.h"
 #include "plugin/crash_marks.h"
 #include "plugin/settings.h"
 
@@ -178,7 +179,7 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
   context->max_header_bytes = options.max_header_bytes != 0 ? options.max_header_bytes : DEFAULT_MAX_HEADER_BYTES;
   context->worst_numerics = options.worst_numerics_plus_one == 0 ? TM_NUMERICS_DEFAULT : options.worst_numerics_plus_one - 1;
   if ((options.flags & TM_CONTEXT_REPRODUCIBLE) != 0) context->worst_numerics = TM_NUMERICS_N0;
-  const tm_status status = build(context, &options, error);
+  const tm_status status = tm_memory_name_limit(&context->memory, build(context, &options, error), error);
   if (status == TM_OK)
     *out_context = context;
   else

@@ -2,6 +2,7 @@
 /* Starting jobs over checkpoints. */
 #include "api/checkpoint.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "jobs/check_job.h"
 #include "jobs/diff_job.h"
 #include "jobs/stats_job.h"
@@ -35,7 +36,8 @@ tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoi
   for (uint32_t i = 0; i < checkpoint_count; i++)
     if (checkpoints[i] == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "checkpoint %u is none", i);
   tm_job_source *sources = tm_memory_calloc(&context->memory, checkpoint_count, sizeof *sources);
-  if (sources == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job");
+  if (sources == NULL)
+    return tm_memory_name_limit(&context->memory, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a job"), error);
   for (uint32_t i = 0; i < checkpoint_count; i++) sources[i] = (tm_job_source){ checkpoints[i]->archive, checkpoints[i]->path };
   const tm_stats_request request = {
     .sources = sources,
@@ -47,7 +49,7 @@ tm_status tm_job_start_stats(tm_context *context, tm_checkpoint *const *checkpoi
   };
   const tm_status status = tm_stats_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
   tm_memory_free(&context->memory, sources, checkpoint_count * sizeof *sources);
-  return status;
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 static tm_status read_check_options(const tm_check_options *given, tm_check_options *out_options, tm_error *error) {
@@ -76,7 +78,8 @@ tm_status tm_job_start_check(tm_context *context, const char *const *paths, uint
     .complete = options.complete,
     .complete_context = options.complete_context,
   };
-  return tm_check_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+  const tm_status status = tm_check_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 #define KNOWN_DIFF_FLAGS TM_DIFF_BY_NAME
@@ -108,5 +111,6 @@ tm_status tm_job_start_diff(tm_context *context, tm_checkpoint *a, tm_checkpoint
     .complete = options.complete,
     .complete_context = options.complete_context,
   };
-  return tm_diff_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+  const tm_status status = tm_diff_job_start(&context->memory, context->inventory, &context->runner, &request, out_job, error);
+  return tm_memory_name_limit(&context->memory, status, error);
 }

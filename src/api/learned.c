@@ -79,6 +79,8 @@ tm_status tm_learned_describe(tm_context *context, uint32_t index, tm_learned_de
   return TM_OK;
 }
 
+const char *tm_context_profile_note(const tm_context *context) { return tm_profile_file_note(&context->profile.file); }
+
 tm_status tm_context_save_profile(tm_context *context, tm_error *error) { return tm_profile_save(&context->profile, error); }
 
 static tm_status check_path(const char *path, tm_error *error) {

@@ -42,6 +42,11 @@ tm_status tm_claimed_file_open(const char *path, bool make, tm_claimed_file *out
   return claim(descriptor, out_file);
 }
 
+tm_status tm_claimed_file_look(const char *path, tm_claimed_file *out_file, tm_error *error) {
+  out_file->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  return out_file->descriptor < 0 ? fail_path(path, "cannot open the file", error) : TM_OK;
+}
+
 void tm_claimed_file_close(tm_claimed_file *file) {
   if (file->descriptor >= 0) (void)close(file->descriptor);
   file->descriptor = -1;

@@ -19,6 +19,8 @@ typedef struct tm_claimed_file {
 tm_status tm_claimed_file_create(const char *path, tm_claimed_file *out_file, tm_error *error);
 /* A file that exists (or is made, if `make`).  TM_BUSY: somebody has it.   TM_ERROR_IO */
 tm_status tm_claimed_file_open(const char *path, bool make, tm_claimed_file *out_file, tm_error *error);
+/* To read from, whoever has it.   TM_ERROR_IO */
+tm_status tm_claimed_file_look(const char *path, tm_claimed_file *out_file, tm_error *error);
 void      tm_claimed_file_close(tm_claimed_file *file);
 
 /* All or nothing as far as the caller can tell: false if not all bytes went there. */

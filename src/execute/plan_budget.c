@@ -11,13 +11,18 @@
 /* Whoever chooses knows what each node needs, not how values come to lie beside each other, or in each other's place: what was
    chosen within budgets takes more than they say, or less.  So whether there is a plan is asked of one sequence of choices in which
    the limit has no say: each depends on what those before it take, and the first that keeps to the limit is proof.  Who allows more
-   comes no further than who allows less, and meets what was proof for that one.  Only then is the limit itself a budget, in search
+   comes no further than who allows less, and meets what was proof for that one.  It has two parts: equal budgets, and near the least
+   that those lead to unequal ones.  A limit that nothing keeps to costs both.  Only then is the limit itself a budget, in search
    of what takes less time. */
 #define MOST_CHOICES   12u              /* of the sequence, of a small graph and of a large one */
 #define LEAST_CHOICES  5u
 #define CHOICES_WORK   3000u            /* times nodes */
+#define VARIED_CHOICES 28u              /* of its second part, of a small graph; none of a large one */
+#define VARIED_WORK    6000u
 #define LIMIT_CHOICES  4u               /* within the limit itself */
 #define MOST_RAISES    2u
+#define VARIED_RAISES  1u
+#define VARIED_CUTS    2u
 /* Steps smaller than this part of what is known are not worth a choice. */
 #define PRECISION      64u
 
@@ -84,11 +89,46 @@ static tm_status descend(fitter *f, tm_error *error) {
 }
 
 /* Less where the program at hand takes too much. */
-static void tighten(fitter *f) {
+static void tighten(fitter *f, uint64_t limit) {
   for (uint32_t i = 0; i < f->memory_count; i++) {
     const uint64_t bytes = f->plan->program.memory_bytes[i];
-    if (bytes > f->limit) f->budgets[i] -= tm_min_u64(f->budgets[i], bytes - f->limit);
+    if (bytes > limit) f->budgets[i] -= tm_min_u64(f->budgets[i], bytes - limit);
   }
+}
+
+/* From the budgets at hand on: more where some is lacking, less where what was chosen takes as much as the least so far. */
+static tm_status vary(fitter *f, tm_error *error) {
+  uint32_t raises = VARIED_RAISES, cuts = VARIED_CUTS;
+  while (f->choices_left != 0) {
+    const uint64_t least = f->least_bytes;
+    tm_memory_shortage lack;
+    const tm_status status = choose(f, &lack, error);
+    if (status != TM_OK && status != TM_ERROR_LIMIT) return status;
+    if (status == TM_OK && f->bytes <= f->limit) return TM_OK;
+    if (status == TM_ERROR_LIMIT) {
+      if (raises-- == 0 || lack.needed_bytes <= f->budgets[lack.memory]) break;
+      f->budgets[lack.memory] = lack.needed_bytes;
+    } else {
+      if (f->least_bytes < least) cuts = VARIED_CUTS + 1;
+      if (cuts-- == 0) break;
+      tighten(f, f->least_bytes - 1);
+    }
+  }
+  return TM_ERROR_LIMIT;
+}
+
+/* The sequence's second part: near the least of the first each memory in turn has to do with less than the others, as equal budgets
+   leave out what lies unequally.  TM_OK: the program at hand keeps to the limit. */
+static tm_status descend_unequally(fitter *f, tm_error *error) {
+  static const uint32_t sixteenths[] = { 12, 8, 4, 14, 10, 6, 2, 0 };
+  tm_status status = TM_ERROR_LIMIT;
+  for (size_t i = 0; i < sizeof sixteenths / sizeof sixteenths[0]; i++)
+    for (uint32_t m = 0; m < f->memory_count && f->choices_left != 0 && status == TM_ERROR_LIMIT; m++) {
+      fill(f, f->least_bytes - 1);
+      f->budgets[m] = f->least_bytes / 16 * sixteenths[i];
+      status = vary(f, error);
+    }
+  return status;
 }
 
 /* There is a plan: the one that the limit allows, unless that takes longer.  The budgets are those of the program at hand. */
@@ -100,7 +140,7 @@ static tm_status settle(fitter *f, tm_error *error) {
   f->choices_left = LIMIT_CHOICES;
   tm_status status = choose_within(f, f->limit, &is_raised, error);
   while (status == TM_OK && f->bytes > f->limit && f->choices_left != 0) {
-    tighten(f);
+    tighten(f, f->limit);
     status = choose(f, &lack, error);
   }
   if (status != TM_OK && status != TM_ERROR_LIMIT) return status;
@@ -124,8 +164,10 @@ static tm_status fail_unfit(const fitter *f, tm_error *error) {
 static tm_status search(fitter *f, tm_error *error) {
   const uint64_t affordable = CHOICES_WORK / (f->plan->graph->node_count + UINT64_C(1));
   f->choices_left = (uint32_t)tm_max_u64(LEAST_CHOICES, tm_min_u64(MOST_CHOICES, affordable));
-  TM_TRY(descend(f, error));
-  return settle(f, error);
+  tm_status status = descend(f, error);
+  f->choices_left = (uint32_t)tm_min_u64(VARIED_CHOICES, VARIED_WORK / (f->plan->graph->node_count + UINT64_C(1)));
+  if (status == TM_ERROR_LIMIT && f->least_bytes != 0 && f->least_bytes != UINT64_MAX) status = descend_unequally(f, error);
+  return status == TM_OK ? settle(f, error) : status;
 }
 
 static tm_status place_free(fitter *f, tm_error *error) {

@@ -17,7 +17,7 @@ void tm_archive_park(tm_archive *archive) {
 const char *tm_archive_format_name(const tm_archive *archive) { return archive->format_name; }
 
 const char *tm_archive_declarer(const tm_archive *archive, uint64_t file_index) {
-  return file_index != 0 && strcmp(archive->format_name, "onnx") == 0 ? "the model" : "its header";
+  return file_index != 0 && archive->has_data_files ? "the model" : "its header";
 }
 bool tm_archive_is_nameless(const tm_archive *archive) { return archive->is_nameless; }
 

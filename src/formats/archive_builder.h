@@ -29,7 +29,7 @@ struct tm_archive {
   uint64_t           note_count, note_capacity;
   uint64_t           tensor_bytes;
   uint64_t           incomplete_count;
-  bool               is_nameless;       /* as in tm_reader */
+  bool               is_nameless, has_data_files;       /* as in tm_reader */
   bool               is_first_file_speaking;    /* the metadata of further files are not kept */
   /* of the file being read */
   tm_name_table      file_keys;

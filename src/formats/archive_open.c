@@ -24,12 +24,14 @@ static tm_status read_file(tm_archive *archive, tm_file *file, tm_error *error) 
   const tm_reader *reader = NULL;
   bool is_open = false;
   tm_status status = tm_reader_find(file, &reader, error);
+  if (status == TM_OK && !tm_file_is_in_memory(file)) status = tm_shard_name_check(tm_file_path(file), tm_file_label(file), error);
   if (status == TM_OK) status = find_set(archive, reader, file, &is_open, error);
   if (status != TM_OK || is_open) {
     tm_file_close(file);
     return status;
   }
   archive->is_nameless = reader->is_nameless;
+  archive->has_data_files = reader->has_data_files;
   return reader->read(archive, file, error);
 }
 

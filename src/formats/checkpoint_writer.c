@@ -147,9 +147,14 @@ static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
   return TM_OK;
 }
 
-/* A whole checkpoint under the name of a part would be taken for one of which the rest is missing. */
+/* A whole checkpoint under the name of a part would be taken for one of which the rest is missing; and parts of a part would have
+   two numbers. */
 static tm_status check_part_name(const tm_checkpoint_writer *writer, tm_error *error) {
   tm_shard_name name;
+  if (is_set(writer) && tm_shard_name_parse(writer->target.name, &name))
+    return tm_fail(error, TM_ERROR_ARGUMENT,
+                   "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be a set, whose parts get such names; name it without "
+                   "these numbers", writer->layout.label, name.number, name.count);
   if (is_set(writer) || !tm_shard_name_parse(writer->layout.files[0].name, &name) || name.count == 1) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT,
                  "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without these numbers",

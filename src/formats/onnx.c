@@ -428,6 +428,7 @@ static bool probe_onnx(const tm_head *head) {
 const tm_reader tm_onnx_reader = {
   .name = "onnx",
   .extension = ".onnx",
+  .has_data_files = true,
   .probe = probe_onnx,
   .read = read_onnx,
 };

@@ -26,6 +26,7 @@ typedef struct tm_reader {
   const char *name;
   const char *extension;        /* ".gguf": what a file of that name is taken for if nothing else is recognised; or NULL */
   bool        is_nameless;      /* tensors have no names in it: what they are called comes from the file's name */
+  bool        has_data_files;   /* further files of it have no header: what lies where in them, the first says */
   bool      (*probe)(const tm_head *head);
   /* Fills the archive from `file`, which the archive owns afterwards, also when it fails. */
   tm_status (*read)(tm_archive *archive, tm_file *file, tm_error *error);

@@ -12,6 +12,7 @@
 #include "formats/reader.h"
 #include "formats/safetensors_index.h"
 #include "formats/shard_index.h"
+#include "formats/shard_name.h"
 
 /* The set while it is opened. */
 typedef struct shard_set {
@@ -57,6 +58,7 @@ static tm_status open_shard(const shard_set *set, uint32_t shard) {
   if (status == TM_OK && reader != &tm_safetensors_reader)
     status = tm_fail(set->error, TM_ERROR_CORRUPT, "%s: is a file of the format %s, but %s names it as a part of a safetensors "
                      "set", tm_file_label(file), reader->name, set->label);
+  if (status == TM_OK) status = tm_shard_name_check(path, tm_file_label(file), set->error);
   if (status != TM_OK) {
     tm_file_close(file);
     return status;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "formats/reader.h"
 #include "formats/shard_index.h"
+#include "formats/shard_name.h"
 
 #define USUAL_INDEX "model.safetensors.index.json"
 #define INDEX_ENDING ".safetensors.index.json"
@@ -200,6 +201,7 @@ static tm_status open_alone(const auditor *a, const char *path, tm_archive **out
   if (status == TM_OK && reader != &tm_safetensors_reader)
     status = tm_fail(error, TM_ERROR_CORRUPT,
                      "%s: is a file of the format %s, but the index names it as a part of a safetensors set", path, reader->name);
+  if (status == TM_OK) status = tm_shard_name_check(path, path, error);
   if (status == TM_OK) status = reader->read(archive, file, error);
   else tm_file_close(file);
   const uint64_t given = a->options->max_open_files, usual = tm_min_u64(MOST_OPEN_FILES, tm_archive_usual_open_files());

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+
 /* Writers pad to five digits, and what has more is no number of files. */
 #define DIGITS 5u
 
@@ -28,7 +30,8 @@ static bool take_word(const char *begin, const char **end, const char *word) {
   return true;
 }
 
-bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
+/* Whatever the numbers are. */
+static bool take_apart(const char *path, tm_shard_name *out_name) {
   const char *slash = strrchr(path, '/');
   const char *begin = slash == NULL ? path : slash + 1;
   const char *extension = strrchr(begin, '.');
@@ -36,11 +39,26 @@ bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
   if (extension == NULL) return false;
   const char *end = extension;
   if (!take_number(begin, &end, &count) || !take_word(begin, &end, "-of-") || !take_number(begin, &end, &number) ||
-      !take_word(begin, &end, "-") || number == 0 || number > count)
+      !take_word(begin, &end, "-"))
     return false;
   *out_name = (tm_shard_name){ .prefix = path, .prefix_length = (uint64_t)(end - path), .number = number, .count = count,
                                .extension = extension };
   return true;
+}
+
+bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
+  tm_shard_name name;
+  if (!take_apart(path, &name) || name.number == 0 || name.number > name.count) return false;
+  *out_name = name;
+  return true;
+}
+
+/* Some count from 0, and who has an index may call its files anything; but nobody has more parts than all. */
+tm_status tm_shard_name_check(const char *path, const char *label, tm_error *error) {
+  tm_shard_name name;
+  if (!take_apart(path, &name) || name.number <= name.count) return TM_OK;
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: by its name part %" PRIu64 " of %" PRIu64 ", which no set has; was it renamed, or is it of "
+                 "another set? A name without these numbers stands for a model by itself", label, name.number, name.count);
 }
 
 bool tm_shard_name_is_of(const tm_shard_name *a, const tm_shard_name *b) {

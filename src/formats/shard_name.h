@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "tensormorph/types.h"
 
 typedef struct tm_shard_name {
   const char *prefix;           /* of the path that was taken apart */
@@ -18,6 +19,9 @@ typedef struct tm_shard_name {
 
 /* false: the path is not such a name. */
 bool tm_shard_name_parse(const char *path, tm_shard_name *out_name);
+
+/* `label` is the path for people.   TM_ERROR_CORRUPT: such a name, but of a part beyond all */
+tm_status tm_shard_name_check(const char *path, const char *label, tm_error *error);
 
 /* Whether both are names of one set. */
 bool tm_shard_name_is_of(const tm_shard_name *a, const tm_shard_name *b);

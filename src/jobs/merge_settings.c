@@ -54,10 +54,10 @@ static tm_status fail_rule(const tm_merge_rule *rule, const char *what, tm_error
 static tm_status check_format(const tm_merge_rule *rule, tm_error *error) {
   const tm_format_info *info = tm_format_find(rule->format);
   if (rule->format == TM_FORMAT_NONE) return TM_OK;
-  char what[160];
+  char what[256], blocks[128];
   if (info != NULL && info->has_arithmetic && (info->kind == TM_KIND_FLOAT || info->kind == TM_KIND_BLOCK)) return TM_OK;
-  (void)snprintf(what, sizeof what, "a dtype of %s; results can be of any float format, or a block format that this version can write",
-                 info == NULL ? "no known format" : info->name);
+  (void)snprintf(what, sizeof what, "a dtype of %s; results can be of any float format, or of a block format that can be written: %s",
+                 info == NULL ? "no known format" : info->name, tm_format_list_blocks(blocks, sizeof blocks));
   return fail_rule(rule, what, error);
 }
 

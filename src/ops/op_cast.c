@@ -79,9 +79,11 @@ static void block_reference(const tm_operation *operation, void *const *pointers
   run_from_float(&walk, (end - begin) * unit);
 }
 
-static tm_status require_target(const tm_operation *operation, const tm_operand *output, tm_error *error) {
+static tm_status require_target(const tm_operation *operation, uint32_t set, const tm_operand *output, tm_error *error) {
+  char expected[TM_SET_NAME_BYTES];
   if (output->format != TM_FORMAT_NONE) return TM_OK;
-  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: the format of y must be given", tm_op_name(operation));
+  return tm_fail(error, TM_ERROR_ARGUMENT, "%s: the format of y must be given: %s", tm_op_name(operation),
+                 tm_format_set_name(set, expected));
 }
 
 static tm_status cast_infer(const tm_operation *operation, tm_operand *out_outputs, tm_error *error) {
@@ -90,7 +92,7 @@ static tm_status cast_infer(const tm_operation *operation, tm_operand *out_outpu
   TM_TRY(tm_require_switch(operation, "saturate", attributes->saturate, error));
   TM_TRY(tm_require_reserved(operation, attributes->reserved, error));
   TM_TRY(tm_require_format(operation, 0, TM_SET_CAST, error));
-  TM_TRY(require_target(operation, out_outputs, error));
+  TM_TRY(require_target(operation, TM_SET_CAST, out_outputs, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_NONE, TM_SET_CAST, out_outputs, error));
   return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
 }
@@ -103,7 +105,7 @@ static tm_status quantize_infer(const tm_operation *operation, tm_operand *out_o
   if (is_f8(x->format))
     return tm_fail(error, TM_ERROR_ARGUMENT, "quantize: x has format %s, expected f64, f32, f16 or bf16; cast it first",
                    tm_format_title(x->format));
-  TM_TRY(require_target(operation, out_outputs, error));
+  TM_TRY(require_target(operation, TM_SET_BLOCK, out_outputs, error));
   TM_TRY(tm_choose_format(operation, TM_FORMAT_NONE, TM_SET_BLOCK, out_outputs, error));
   return tm_make_output(operation, x->rank, x->dims, out_outputs, error);
 }

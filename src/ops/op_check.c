@@ -10,7 +10,7 @@
 
 #define NAME_CAPACITY 16
 #define DIMS_CAPACITY 96
-#define SET_CAPACITY 128
+#define BLOCKS_CAPACITY 256
 
 uint32_t tm_format_set(uint32_t format) {
   const tm_format_info *info = tm_format_find(format);
@@ -44,13 +44,18 @@ static const struct { uint32_t set; const char *name; } set_names[] = {
   { TM_SET_BLOCK_OPAQUE, "other packed format" },
 };
 
-static const char *name_set(uint32_t set, char *text) {
+/* There are more block formats than those that operations know: which is said, so that nobody need guess. */
+const char *tm_format_set_name(uint32_t set, char *text) {
+  char blocks[BLOCKS_CAPACITY];
   size_t length = 0;
   text[0] = '\0';
-  for (size_t i = 0; i < sizeof set_names / sizeof set_names[0]; i++)
-    if (set & set_names[i].set)
-      length +=
-          (size_t)snprintf(text + length, SET_CAPACITY - length, length == 0 ? "%s" : " or %s", set_names[i].name);
+  (void)tm_format_list_blocks(blocks, sizeof blocks);
+  for (size_t i = 0; i < sizeof set_names / sizeof set_names[0]; i++) {
+    const bool is_blocks = set_names[i].set == TM_SET_BLOCK;
+    if ((set & set_names[i].set) == 0) continue;
+    length += (size_t)snprintf(text + length, TM_SET_NAME_BYTES - length, "%s%s%s%s%s", length == 0 ? "" : " or ", set_names[i].name,
+                               is_blocks ? " (" : "", is_blocks ? blocks : "", is_blocks ? ")" : "");
+  }
   return text;
 }
 
@@ -71,9 +76,9 @@ tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint3
   const uint32_t format = operation->operands[input].format;
   if (tm_format_set(format) & set) return TM_OK;
   char name[NAME_CAPACITY];
-  char expected[SET_CAPACITY];
+  char expected[TM_SET_NAME_BYTES];
   return tm_fail(error, TM_ERROR_ARGUMENT, "%s: %s has format %s, expected %s", tm_op_name(operation),
-                 tm_input_name(operation, input, name), tm_format_title(format), name_set(set, expected));
+                 tm_input_name(operation, input, name), tm_format_title(format), tm_format_set_name(set, expected));
 }
 
 tm_status tm_require_index_format(const tm_operation *operation, uint32_t input, tm_error *error) {
@@ -133,10 +138,10 @@ tm_status tm_require_reserved(const tm_operation *operation, uint32_t value, tm_
 tm_status tm_choose_format(const tm_operation *operation, uint32_t usual, uint32_t set, tm_operand *out_output,
                            tm_error *error) {
   const uint32_t wanted = out_output->format == TM_FORMAT_NONE ? usual : out_output->format;
-  char expected[SET_CAPACITY];
+  char expected[TM_SET_NAME_BYTES];
   if ((tm_format_set(wanted) & set) == 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "%s: y has format %s, expected %s", tm_op_name(operation),
-                   tm_format_title(wanted), name_set(set, expected));
+                   tm_format_title(wanted), tm_format_set_name(set, expected));
   out_output->format = wanted;
   return TM_OK;
 }

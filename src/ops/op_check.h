@@ -23,6 +23,10 @@ uint32_t tm_format_set(uint32_t format);
 /* "f32", "private" or "unknown". */
 const char *tm_format_title(uint32_t format);
 
+/* "float or block format (q4_0 or q8_0)": a set in words.  Returns `text`, of TM_SET_NAME_BYTES. */
+#define TM_SET_NAME_BYTES 512
+const char *tm_format_set_name(uint32_t set, char *text);
+
 /* Each returns TM_ERROR_ARGUMENT with a text when the requirement is not met. */
 tm_status tm_require_format(const tm_operation *operation, uint32_t input, uint32_t set, tm_error *error);
 /* i32 or i64: positions, indices, lengths. */

@@ -216,6 +216,13 @@ static void visit_file(const tm_claimed_file *file, found_marks *found, tm_mark_
   }
 }
 
+static void look_at_file(const char *path, found_marks *found, tm_mark_visit_fn visit, void *context) {
+  tm_claimed_file file = { -1 };
+  if (tm_claimed_file_look(path, &file, NULL) != TM_OK) return;
+  visit_file(&file, found, visit, context);
+  tm_claimed_file_close(&file);
+}
+
 static void collect_file(const char *path, found_marks *found, tm_mark_visit_fn visit, void *context) {
   tm_claimed_file file = { -1 };
   if (tm_claimed_file_open(path, false, &file, NULL) != TM_OK) return;
@@ -224,7 +231,9 @@ static void collect_file(const char *path, found_marks *found, tm_mark_visit_fn 
   tm_claimed_file_close(&file);
 }
 
-void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context) {
+typedef void (*take_file_fn)(const char *path, found_marks *found, tm_mark_visit_fn visit, void *context);
+
+static void take_files(tm_memory *memory, const char *folder, const char *prefix, take_file_fn take, tm_mark_visit_fn visit, void *context) {
   tm_arena arena;
   tm_arena_init(&arena, memory);
   const char **names = NULL;
@@ -232,9 +241,19 @@ void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit
   found_marks *found = tm_arena_alloc(&arena, sizeof *found);
   if (found != NULL && tm_path_is_folder(folder) && tm_folder_list(&arena, folder, &names, &count, NULL) != TM_OK) count = 0;
   for (uint64_t i = 0; i < count; i++) {
-    if (strncmp(names[i], FILE_PREFIX, strlen(FILE_PREFIX)) != 0) continue;
+    if (strncmp(names[i], prefix, strlen(prefix)) != 0) continue;
     const char *path = tm_path_join(&arena, folder, strlen(folder), names[i]);
-    if (path != NULL) collect_file(path, found, visit, context);
+    if (path != NULL) take(path, found, visit, context);
   }
   tm_arena_deinit(&arena);
+}
+
+void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context) {
+  take_files(memory, folder, FILE_PREFIX, collect_file, visit, context);
+}
+
+void tm_crash_marks_visit_own(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context) {
+  char prefix[64];
+  (void)snprintf(prefix, sizeof prefix, FILE_PREFIX "%llu-", (unsigned long long)tm_process_number());
+  take_files(memory, folder, prefix, look_at_file, visit, context);
 }

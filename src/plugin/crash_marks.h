@@ -45,5 +45,7 @@ typedef void (*tm_mark_visit_fn)(void *context, const tm_found_mark *mark);
 
 /* Visits what ended processes left behind in the folder, of each process what is alike once, and removes it. */
 void tm_crash_marks_collect(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context);
+/* Visits what this process is doing, and leaves it there. */
+void tm_crash_marks_visit_own(tm_memory *memory, const char *folder, tm_mark_visit_fn visit, void *context);
 
 #endif

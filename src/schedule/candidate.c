@@ -229,6 +229,9 @@ bool tm_candidate_is_out(const tm_market *market, uint32_t only_device, tm_plan_
     say(candidate, atomic_load(&device->is_stuck) ? device->stuck_reason : "the device broke too many promises");
   } else if (tm_health_is_quarantined(market->health, device, &candidate->operation, reason)) {
     say(candidate, reason);
+  } else if (atomic_load(&device->backend->state) != TM_BACKEND_READY) {
+    const char *why = atomic_load(&device->backend->reason);    /* it was listed, and then something was wrong with it */
+    say(candidate, why[0] != '\0' ? why : "its backend cannot be used");
   } else if (state == TM_DEVICE_EXCLUDED || (only_device != TM_ANY_DEVICE && only_device != device->index)) {
     candidate->verdict = TM_VERDICT_EXCLUDED;
     say(candidate, device->excluded_reason != NULL ? device->excluded_reason : "another device was asked for");
@@ -305,11 +308,8 @@ uint32_t tm_candidates_evaluate(const tm_market *market, const tm_request *reque
   uint32_t count = 0;
   tm_request whole;
   normalize(request, &whole);
-  for (uint32_t i = 0; i < market->inventory->device_count; i++) {
-    tm_device_slot *device = market->inventory->devices[i];
-    if (atomic_load(&device->backend->state) != TM_BACKEND_READY) continue;
-    count += tm_candidates_evaluate_device(market, &whole, device, &candidates[count]);
-  }
+  for (uint32_t i = 0; i < market->inventory->device_count; i++)
+    count += tm_candidates_evaluate_device(market, &whole, market->inventory->devices[i], &candidates[count]);
   for (uint32_t i = 0; i < count; i++)          /* what they were made from goes with this call */
     if (candidates[i].lowering == NULL && request->attribute_bytes != 0) candidates[i].operation.attributes = request->attributes;
   return count;

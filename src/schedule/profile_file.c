@@ -30,9 +30,15 @@ static bool path_of(const tm_profile_file *file, const char *name, path_text pat
 
 /* path NULL: `what` begins with it. */
 static void say_once(tm_profile_file *file, const char *path, const char *what) {
-  if (!atomic_exchange(&file->is_silent, true))
-    tm_log_write(&file->log, TM_LOG_WARNING, "what was learned of devices is not all there: %s%s%s", path == NULL ? "" : path,
+  if (atomic_exchange(&file->is_silent, true)) return;
+  (void)snprintf(file->note, sizeof file->note, "what was learned of devices is not all there: %.300s%s%.150s", path == NULL ? "" : path,
                  path == NULL ? "" : ": ", what);
+  atomic_store_explicit(&file->has_note, true, memory_order_release);
+  tm_log_write(&file->log, TM_LOG_WARNING, "%s", file->note);
+}
+
+const char *tm_profile_file_note(const tm_profile_file *file) {
+  return atomic_load_explicit(&file->has_note, memory_order_acquire) ? file->note : "";
 }
 
 /* ---- reading ---- */

@@ -11,12 +11,19 @@
 #include "base/log.h"
 #include "schedule/profile_merge.h"
 
+#define TM_PROFILE_NOTE_BYTES 512u
+
 typedef struct tm_profile_file {
   tm_memory    *memory;
   tm_log        log;
   const char   *folder;
   _Atomic bool  is_silent;      /* a failure was said */
+  _Atomic bool  has_note;       /* the text below is whole */
+  char          note[TM_PROFILE_NOTE_BYTES];
 } tm_profile_file;
+
+/* The failure that was said; "" if none was. */
+const char *tm_profile_file_note(const tm_profile_file *file);
 
 /* All that is known, snapshot and journal.  Never fails: what cannot be read is not known. */
 void tm_profile_file_read(tm_profile_file *file, tm_profile_record_fn take, void *context);

@@ -2,6 +2,7 @@
 #include "tensor/format.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -75,6 +76,21 @@ const tm_format_info *tm_format_find(uint32_t format) {
 }
 
 const tm_format_info *tm_format_at(uint32_t index) { return index < FORMAT_COUNT ? &formats[index] : NULL; }
+
+static bool is_usable_block(const tm_format_info *info) { return info->kind == TM_KIND_BLOCK && info->has_arithmetic; }
+
+const char *tm_format_list_blocks(char *out_text, uint64_t capacity) {
+  uint64_t left = 0, used = 0;
+  out_text[0] = '\0';
+  for (size_t i = 0; i < FORMAT_COUNT; i++) left += is_usable_block(&formats[i]);
+  for (size_t i = 0; i < FORMAT_COUNT && used + 1 < capacity; i++) {
+    if (!is_usable_block(&formats[i])) continue;
+    const char *before = used == 0 ? "" : left == 1 ? " or " : ", ";
+    used += (uint64_t)snprintf(out_text + used, (size_t)(capacity - used), "%s%s", before, formats[i].name);
+    left--;
+  }
+  return out_text;
+}
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 

@@ -37,6 +37,8 @@ typedef struct tm_format_info {
 const tm_format_info *tm_format_find(uint32_t format);
 /* Rows by index, for listings; NULL past the end. */
 const tm_format_info *tm_format_at(uint32_t index);
+/* The block formats that operations can compute with, as "q4_0 or q8_0"; cut where `capacity` is small.  Returns out_text. */
+const char *tm_format_list_blocks(char *out_text, uint64_t capacity);
 /* Case-insensitive search by `name`, or exact by safetensors dtype, or by GGUF type number; NULL if unknown. */
 const tm_format_info *tm_format_by_name(const char *name, uint64_t length);
 const tm_format_info *tm_format_by_safetensors(const char *dtype, uint64_t length);

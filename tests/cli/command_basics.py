@@ -5,6 +5,8 @@ import subprocess
 
 import harness
 
+QUANTIZE = ("explain", "quantize", "--dtype", "f32", "--shape", "256", "--output-dtype")
+
 
 class Basics(harness.CommandTest):
     def test_help_and_version_go_to_stdout(self):
@@ -48,6 +50,10 @@ class Basics(harness.CommandTest):
             (["ops", "matmull"], 'did you mean "matmul"?'),
             (["explain", "ad", "--dtype", "f32", "--shape", "4"], 'did you mean "add"?'),
             (["explain", "add", "--dtype", "f23", "--shape", "4"], 'unknown format "f23"; did you mean "f32"?'),
+            (["explain", "add", "--dtype", "q9z9q", "--shape", "4"], 'unknown format "q9z9q"; tensormorph ops lists all'),
+            ([*QUANTIZE, "q8"], 'unknown format "q8"; did you mean "q8_0"?'),
+            ([*QUANTIZE, "q4_o"], 'unknown format "q4_o"; did you mean "q4_0"?'),
+            ([*QUANTIZE, "q4_k"], "quantize: y has format q4_k, expected block format (q4_0 or q8_0)"),
             (["explain", "add", "--dtype", "f32", "--shape", "4y4"], '"4y4"'),
             (["explain", "add"], "needs --dtype and --shape"),
             (["bench", "add", "--dtype", "f32", "--shape", "4", "--min-time", "soon"], "a time"),

@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -554,6 +555,58 @@ class Check(harness.CommandTest):
             self.assertEqual((process.returncode, document["verdict"], document["complete"]), (3, "trouble", False), err)
             self.assertEqual([row["kind"] for row in document["rows"] if row["level"] == "trouble"], ["changed"])
             self.assertLess(document["bytes"], size)
+
+
+class LittleMemory(harness.CommandTest):
+    def test_the_least_that_is_named_leads_to_enough(self):
+        """Whoever gives what the message asks for comes further each time, and soon far enough."""
+        model = self.safetensors("big.safetensors", {name: ("F32", (100000,), None) for name in "abcdefgh"})
+        said = r"; [\d.]+ [kM]B are allowed in all \(--max-memory\), and at least ([\d.]+) (k|M)B are needed\n\Z"
+        for arguments in (("stats", model), ("check", model), ("backends",)):
+            with self.subTest(arguments=arguments):
+                limit = 60000
+                for _ in range(20):
+                    done = self.run_limited(*arguments, "--max-memory", str(limit))
+                    if done.returncode == 0:
+                        break
+                    found = re.search(said, done.stderr.decode())
+                    self.assertIsNotNone(found, done.stderr)
+                    needed = round(float(found[1]) * (1000 if found[2] == "k" else 1000000))
+                    self.assertGreater(needed, limit)
+                    limit = needed
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def run_limited(self, *arguments):
+        return subprocess.run([harness.COMMAND, *map(str, arguments)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=120, check=False)
+
+
+class ImpossibleParts(harness.CommandTest):
+    def test_a_part_beyond_all_is_refused(self):
+        tensors = {"a": ("F32", (4,), bytes(16))}
+        path = self.safetensors("x-00003-of-00002.safetensors", tensors)
+        said = "x-00003-of-00002.safetensors: by its name part 3 of 2, which no set has"
+        self.assertIn(said, self.run_command("inspect", path, code=3)[1])
+        self.assertIn(said, self.run_command("check", path, code=1)[0])
+        self.assertIn(said, self.run_command("check", self.folder, code=1)[0])
+        self.safetensors("x-00001-of-00002.safetensors", {"b": ("F32", (4,), bytes(16))})
+        index = {"weight_map": {"a": "x-00003-of-00002.safetensors", "b": "x-00001-of-00002.safetensors"}}
+        (self.folder / "x.safetensors.index.json").write_text(json.dumps(index))
+        self.assertIn(said, self.run_command("inspect", "x.safetensors.index.json", code=3)[1])
+        self.assertIn(said, self.run_command("check", "x.safetensors.index.json", code=1)[0])
+
+    def test_parts_that_count_from_0_are_none_of_these(self):
+        tensors = {"a": ("F32", (4,), bytes(16))}
+        self.run_command("inspect", self.safetensors("x-00000-of-00002.safetensors", tensors))
+
+    def test_no_set_is_named_like_a_part(self):
+        model = self.safetensors("big.safetensors", {name: ("F32", (100000,), None) for name in "abcdefgh"})
+        merge = ("merge", "--linear", model, model, "--shard-size", "1M", "-o")
+        for name, count in (("m-00001-of-00002.safetensors", 2), ("m-00001-of-00001.safetensors", 1)):
+            err = self.run_command(*merge, name, code=2)[1]
+            self.assertIn(f"{name}: by its name part 1 of {count}, but it would be a set, whose parts get such names", err)
+        self.assertEqual([entry.name for entry in self.folder.iterdir() if entry.name.startswith("m-")], [])
+        self.run_command(*merge, "m.safetensors")
 
 
 if __name__ == "__main__":

@@ -108,6 +108,21 @@ class Explain(harness.CommandTest):
         self.assertTrue(document["candidates"][document["chosen"]]["device"].startswith("reference"))
 
 
+    def test_who_is_another_one_at_each_start_is_listed(self):
+        """As it is listed by what was seen before, it turns out when it is needed, and is not to vanish then."""
+        odd = ZOO / "sly" / "is_never_the_same.so"
+        if not odd.is_file():
+            self.skipTest("it is not built")
+        request = ("explain", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", odd)
+        said = "it is not what it was when it was listed"
+        for _ in range(2):
+            row = [one for one in self.json_of(*request)["candidates"] if one["device"] == "zoo_is_never_the_same:0"]
+            self.assertEqual([one["verdict"] for one in row], ["quarantined"])
+            self.assertIn(said, row[0]["reason"])
+        out, _ = self.run_command(*request, COLUMNS="200")
+        self.assertRegex(out, r"(?m)^zoo_is_never_the_same:0 +quarantined")
+        self.assertIn(f"zoo_is_never_the_same:0: {said}", out)
+
     def test_nobody_is_left(self):
         arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
         names = [backend["name"] for backend in self.json_of("backends")["backends"]]

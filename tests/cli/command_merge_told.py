@@ -162,7 +162,9 @@ class MergeTold(harness.CommandTest):
             out, err = self.run_command("merge", "-o", name, "--linear", "a.safetensors", code=2)
             self.assertEqual(out, "")
             self.assertRegex(err, "x-0000.-of-00002.*: by its name part . of 2, but it would be the whole checkpoint")
-        for name, words in (("y-00001-of-00001.safetensors", []), ("x-00001-of-00002.safetensors", ["--shard-size", "500"])):
+        err = self.run_command("merge", "-o", "x-00001-of-00002.safetensors", "--linear", "--shard-size", "500", "a.safetensors", code=2)[1]
+        self.assertIn("by its name part 1 of 2, but it would be a set, whose parts get such names", err)
+        for name, words in (("y-00001-of-00001.safetensors", []), ("x.safetensors", ["--shard-size", "500"])):
             (self.folder / name[:1]).mkdir()
             self.run_command("merge", "-o", f"{name[:1]}/{name}", "--linear", *words, "a.safetensors")
             self.run_command("check", *(self.folder / name[:1]).iterdir())
@@ -247,7 +249,7 @@ class MergeTold(harness.CommandTest):
         for words, said in (
             (["-w", many], "--weight has 14 numbers for 2 models; give one for each"),
             (["-w", many + ",x"], '--weight: "x" is no finite number'),
-            (["--dtype", "i8"], "a dtype of i8; results can be of any float format, or a block format"),
+            (["--dtype", "i8"], "a dtype of i8; results can be of any float format, or of a block format that can be written: q4_0 or q8_0"),
             (["--dtype", "x:bool"], "a dtype of bool; .*for 'x'"),
             (["--threads", "99999999999"], "--threads wants a whole number up to 4294967295, not \"99999999999\""),
             (["--threads", "99999999999999999999999"], "--threads wants a whole number up to 4294967295"),

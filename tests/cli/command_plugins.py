@@ -258,7 +258,8 @@ class Plugins(harness.CommandTest):
             "bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", leaver, "--device", "zoo_leaves", "--repeat", "3", code=3
         )
         self.assertEqual(out, "")
-        self.assertIn("something that was loaded ended the process before the command was done", err)
+        self.assert_one_line(err)
+        self.assertIn("something that was loaded ended the process before the command was done; at work was zoo_leaves (launch)", err)
 
     def test_runs_that_cannot_be_measured(self):
         for count in 0, 100001:

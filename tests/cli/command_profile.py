@@ -2,6 +2,7 @@
 """tensormorph profile and calibrate: what is learned is shown, kept, moved and forgotten; odd files and words."""
 
 import os
+import signal
 import subprocess
 import time
 
@@ -81,6 +82,39 @@ class Profile(harness.CommandTest):
             process.kill()
         self.assertTrue(self.entries())
 
+    def interrupted(self, sign, **variables):
+        """What calibrate says of a Ctrl-C that comes when `sign` is there."""
+        command = [harness.COMMAND, "calibrate", "--seconds", "600", "--threads", "1"]
+        with subprocess.Popen(command, env=self.environment(**variables), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
+            end = time.monotonic() + 60
+            while not sign(process) and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            err = process.communicate(timeout=60)[1].decode()
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        return err
+
+    def test_an_interrupted_calibration_says_what_is_kept(self):
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        err = self.interrupted(lambda _: journal.exists())
+        self.assert_one_line(err)
+        self.assertRegex(err, r"interrupted: [1-9][0-9]* measurements? (is|are) kept, and the one under way is dropped; tensormorph profile show")
+        self.assertTrue(self.entries())
+
+    def test_an_interrupted_calibration_without_a_place_says_that(self):
+        def has_worked(process):
+            """For longer than it takes to begin."""
+            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
+                return int(file.read().rsplit(")", 1)[1].split()[11]) > 2 * os.sysconf("SC_CLK_TCK")
+
+        err = self.interrupted(has_worked, HOME=None)
+        self.assertIn("nothing that is measured is kept: neither XDG_STATE_HOME nor HOME says where", err)
+        out, err = self.run_command("calibrate", "--seconds", "1", "--device", "reference", HOME=None)
+        self.assertIn("note: nothing that is measured is kept", err)
+        self.assertTrue(out)
+
     def test_where_nothing_can_be_kept_that_is_said_once(self):
         (self.folder / "file").write_text("")
         err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"))[1]
@@ -149,6 +183,43 @@ class Profile(harness.CommandTest):
         for variables in [{}] + [{option["variable"]: option["default"]} for option in options[:1]]:
             journal.write_bytes(b"".join(lines))
             self.assert_one_line(self.run_command("profile", "show", **variables)[1])
+
+    def test_damage_is_told_by_all_who_use_it(self):
+        self.learn()
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        damaged, model = journal.read_bytes()[:-5], self.small_model()
+        operation = ("--dtype", "f32", "--shape", "9")
+        for arguments in (
+            ("explain", "neg", *operation),
+            ("bench", "neg", *operation, "--repeat", "2"),
+            ("backends",),
+            ("stats", model),
+            ("check", model),
+            ("diff", model, model),
+            ("merge", "--linear", model, model, "-o", "out.safetensors", "--dry-run"),
+        ):
+            with self.subTest(arguments=arguments):
+                journal.write_bytes(damaged)
+                err = self.run_command(*arguments)[1]
+                self.assert_one_line(err)
+                self.assertRegex(err, "note: what was learned of devices is not all there: .*profile.journal: 1 damaged line is ignored")
+                journal.write_bytes(damaged)
+                self.assertEqual(self.run_command(*arguments, "--quiet")[1], "")
+        journal.write_bytes(damaged)
+        self.assertEqual(self.run_command("inspect", model)[1], "")
+
+    def test_the_output_is_no_file(self):
+        """What the command says would lie in the midst of it, and where it leads changes as the output is kept for a document."""
+        model = self.small_model()
+        (self.folder / "link.safetensors").symlink_to("/dev/stdout")
+        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors"):
+            for more in ((), ("--json",)):
+                with self.subTest(path=path, more=more):
+                    out, err = self.run_command("profile", "export", path, *more, code=2)
+                    self.assertEqual(out, "")
+                    self.assertEqual(err, f"tensormorph: profile export {path}: that is the standard output, where this command speaks; name a file\n")
+                    merge = ("merge", "--linear", model, model, "--force", "-o", path)
+                    self.assertIn("standard output", self.run_command(*merge, *more, code=2)[1])
 
     def test_wrong_usage(self):
         (self.folder / "nonsense.txt").write_text("nothing of the kind\n")

@@ -584,7 +584,9 @@ static void a_whole_checkpoint_is_no_part_by_its_name(void **state) {
   }
   assert_int_equal(count_entries(files.folder, ""), 0);
   assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of("m-00001-of-00001.safetensors", path), 0, 1, &error), TM_OK);
-  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of(parts[0], path), SHARDS_OF_TWO, 1, &error), TM_OK);
+  assert_int_equal(model_write(&memory, TM_WRITE_SAFETENSORS, path_of(parts[0], path), SHARDS_OF_TWO, 1, &error), TM_ERROR_ARGUMENT);
+  assert_non_null(strstr(error.text, "m-00001-of-00002.safetensors: by its name part 1 of 2, but it would be a set"));
+  assert_int_equal(count_entries(files.folder, ""), 1);
 }
 
 /* It came between the plan and the beginning. */

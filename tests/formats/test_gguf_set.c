@@ -194,6 +194,14 @@ static void names_are_taken_apart(void **state) {
     { "m-0002-of-0005.gguf", false }, { "m-000002-of-000005.gguf", false }, { "m-00002-of-00005", false }, { "-00001-of-00001.gguf", true },
     { "00001-of-00001.gguf", false }, { "m-00002_of_00005.gguf", false }, { "m-00002-of-00005.gguf/x", false }, { "", false },
   };
+  static const char *const beyond[] = { "m-00006-of-00005.gguf", "a/m-00001-of-00000.safetensors" };
+  for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++) {
+    tm_error why = TM_ERROR_INIT;
+    assert_int_equal(tm_shard_name_check(beyond[i], beyond[i], &why), TM_ERROR_CORRUPT);
+    assert_non_null(strstr(why.text, beyond[i]));
+  }
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    if (strstr(cases[i].path, "00006") == NULL) assert_int_equal(tm_shard_name_check(cases[i].path, cases[i].path, NULL), TM_OK);
   tm_shard_name name;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     if (tm_shard_name_parse(cases[i].path, &name) != cases[i].ok) fail_msg("%s", cases[i].path);

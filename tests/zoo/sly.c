@@ -63,6 +63,7 @@
 #define TELLS_ENDLESSLY 84
 #define CRIES_FOR_HELP 85
 #define HAS_A_RUDE_NAME 86
+#define IS_NEVER_THE_SAME 87    /* not in another process either */
 #define MASKS_FILES_LATE 90     /* from the 30th launch on */
 #define PRINTS_LATE 91
 #define KEEPS_FILES_LATE 92
@@ -113,7 +114,7 @@ static tm_status init_slyly(const tm_host *host, tm_backend **out_backend) {
 }
 
 static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
-  static char name[16];
+  static char name[32];
   static unsigned count;
   static tm_memory_space memory;
   static const tm_memory_space *const memories[] = { &memory };
@@ -122,7 +123,8 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
   memory = *zoo_memories[0];
   memory.offset_granule = memory.store_granule = 0;
   snprintf(name, sizeof name, "animal %u", count++);
-  if (ZOO_SLIP == CHANGES_ITS_NAME) out_info->name = (tm_string){ name, strlen(name) };
+  if (ZOO_SLIP == IS_NEVER_THE_SAME) snprintf(name, sizeof name, "animal %ld.%u", (long)getpid(), count);
+  if (ZOO_SLIP == CHANGES_ITS_NAME || ZOO_SLIP == IS_NEVER_THE_SAME) out_info->name = (tm_string){ name, strlen(name) };
   if (ZOO_SLIP == HAS_A_RUDE_NAME) out_info->name = (tm_string)TM_STRING("\x1b[31mred");
   if (ZOO_SLIP == HAS_NO_NAME) out_info->name = (tm_string){ NULL, 5 };
   if (ZOO_SLIP == HAS_NO_GRANULES) out_info->memories = memories;

@@ -385,6 +385,28 @@ static void any_limit_is_kept_and_explained(void **state) {
   }
 }
 
+/* Plans that are known to be there, in which one memory has to do with less than the others. */
+static void what_lies_unequally_is_found(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t seed, bytes;
+  } rows[] = { { 2, 1024 }, { 6, 1024 }, { 10, 768 }, { 14, 1024 }, { 19, 1024 }, { 20, 1024 }, { 22, 1024 }, { 27, 1024 } };
+  for (uint32_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    const uint64_t seed = rows[r].seed;
+    uint64_t nearest = 0;
+    plan_case one;
+    memset(&machine, 0, sizeof machine);
+    for (uint32_t i = 0; i < LAZY_COUNT; i++)
+      machine.controls[i] = (lazy_control){ .cost_spread_ns = 10000000, .cost_seed = seed, .is_prompt = 1, .aliases = seed / 2 % 2 };
+    lazy_case_open(&machine);
+    plan_case_build(&one, machine.context, seed, 12);
+    if (!is_planned(one.graph, rows[r].bytes, &nearest))
+      fail_msg("seed %" PRIu64 ": not within %" PRIu64 " bytes, but %" PRIu64, seed, rows[r].bytes, nearest);
+    plan_case_destroy(&one);
+    lazy_case_close(&machine);
+  }
+}
+
 static void more_room_never_refuses(void **state) {
   (void)state;
   const uint64_t seeds = getenv("TM_NIGHTLY") != NULL ? 100 : 3;        /* more with TM_NIGHTLY=1 */
@@ -409,6 +431,7 @@ int main(void) {
     cmocka_unit_test(what_is_written_in_place_counts_once),
     cmocka_unit_test(any_graph_keeps_to_its_limit),
     cmocka_unit_test(a_workspace_in_the_way_is_done_without),
+    cmocka_unit_test(what_lies_unequally_is_found),
     cmocka_unit_test(more_room_never_refuses),
     cmocka_unit_test(any_limit_is_kept_and_explained),
   };

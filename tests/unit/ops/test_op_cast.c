@@ -125,7 +125,10 @@ static void refuses(void **state) {
   op_refused(&c, TM_FORMAT_Q8_0, WORDS("quantize: y", "33 elements", "whole blocks of 32"));
   c = op_begin(TM_OP_QUANTIZE, NULL, 0);
   op_input(&c, TM_FORMAT_F32, 1, DIMS(256), NULL);
-  op_refused(&c, TM_FORMAT_Q4_K, WORDS("q4_k", "expected block format"));
+  op_refused(&c, TM_FORMAT_Q4_K, WORDS("q4_k", "expected block format (q4_0 or q8_0)"));
+  c = op_begin(TM_OP_QUANTIZE, NULL, 0);
+  op_input(&c, TM_FORMAT_F32, 1, DIMS(256), NULL);
+  op_refused(&c, TM_FORMAT_NONE, WORDS("quantize: the format of y must be given: block format (q4_0 or q8_0)"));
   c = op_begin(TM_OP_DEQUANTIZE, NULL, 0);
   op_input(&c, TM_FORMAT_F32, 1, DIMS(32), NULL);
   op_refused(&c, TM_FORMAT_NONE, WORDS("dequantize: x", "f32", "expected block format"));

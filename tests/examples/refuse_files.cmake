@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# PROGRAM says of a file that it cannot use which one that is, by what option, and what is expected there; MODEL is a model.
+function(refuses says)
+  execute_process(COMMAND ${PROGRAM} ${MODEL} --steps 2 --quiet ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(result EQUAL 0 OR NOT err MATCHES "${says}")
+    message(FATAL_ERROR "${ARGN}: result ${result}, expected '${says}', found: ${out}${err}")
+  endif()
+endfunction()
+refuses("^--vocabulary /nonexistent: cannot be opened: No such file or directory; expected is llama2.c's tokenizer file of the model's 512 tokens"
+  --vocabulary /nonexistent)
+refuses("^--vocabulary [^\n]*/refuse_files.cmake: only 0 of its tokens can be read; expected is llama2.c's tokenizer file"
+  --vocabulary ${CMAKE_CURRENT_LIST_FILE})
+refuses("^--plugin /nonexistent.so: [^\n]*No such file" --plugin /nonexistent.so)
+refuses("^--plugin [^\n]*/refuse_files.cmake: ." --plugin ${CMAKE_CURRENT_LIST_FILE})
