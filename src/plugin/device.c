@@ -325,9 +325,9 @@ static void leave_queue(tm_device_use *use, uint64_t until_ns) {
 static bool clear_queue(tm_device_use *use, uint64_t patience_ns, const _Atomic uint32_t *cancelled) {
   tm_device_call call = { .device = use->device, .kind = TM_CALL_CANCEL, .queue = use->queue, .cancelled = cancelled };
   const uint64_t give_up = tm_now_ns() + patience_ns;
-  while (tm_device_call_make(&call) == TM_BUSY) {
+  for (uint64_t pause_ns = BUSY_PAUSE_NS; tm_device_call_make(&call) == TM_BUSY; pause_ns = tm_min_u64(2 * pause_ns, LONGEST_PAUSE_NS)) {
     if (tm_now_ns() >= give_up) return false;
-    tm_sleep_ns(BUSY_PAUSE_NS);
+    tm_sleep_ns(pause_ns);
   }
   if (call.is_left || call.is_unmade) leave_queue(use, tm_now_ns() + 2 * tm_watch_limit_ns(&use->device->backend->inventory->watch, 0));
   return !call.is_hung && !use->queue_is_left;

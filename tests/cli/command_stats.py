@@ -20,6 +20,9 @@ def child_of_a_terminal():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+PROGRESS = r"\r( +\d+%[^\x1b\r]*)\x1b\[K"
+
+
 class Stats(harness.CommandTest):
     def test_figures(self):
         values = [math.sin(i) * 10 ** (i % 7 - 3) for i in range(1000)]
@@ -173,37 +176,34 @@ class Stats(harness.CommandTest):
         self.assertTrue(document["complete"])
 
     def interrupt(self, signals, *arguments):
+        """Once the job runs: before that a signal ends it as it ends any process, and it gets more time the next time."""
         path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
-        process = subprocess.Popen(
-            [harness.COMMAND, "stats", path, *arguments],
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=child_of_a_terminal,
-        )
-        time.sleep(0.7)
-        self.assertIsNone(process.poll(), "it ended before it could be interrupted")
-        begin = time.monotonic()
-        for number in signals:
-            process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-        return process.returncode, out.decode(), err.decode(), time.monotonic() - begin
+        for seconds in 0.4, 1, 3, 9, 27:
+            process = subprocess.Popen(
+                [harness.COMMAND, "stats", path, *arguments],
+                env=self.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                preexec_fn=child_of_a_terminal,
+            )
+            time.sleep(seconds)
+            self.assertIsNone(process.poll(), "it ended before it could be interrupted")
+            for number in signals:
+                process.send_signal(number)
+            out, err = process.communicate()
+            if process.returncode != -signals[0]:
+                break
+        return process.returncode, out.decode(), err.decode()
 
     def test_interrupt(self):
-        # The best of three: what else the machine does at that moment is not what is tested.
-        fastest = math.inf
-        for _ in range(3):
-            code, out, err, seconds = self.interrupt([signal.SIGINT])
-            self.assertEqual(code, 130)
-            self.assertIn("cancelled", out)
-            self.assertIn("interrupted", err)
-            fastest = min(fastest, seconds)
-            if fastest < 1.0:
-                return
-        self.fail(f"took {fastest:.2f} s to end")
+        """At once: going through all of the file would take far longer than this test may."""
+        code, out, err = self.interrupt([signal.SIGINT])
+        self.assertEqual(code, 130)
+        self.assertIn("cancelled", out)
+        self.assertIn("interrupted", err)
 
     def test_interrupted_json_is_whole(self):
-        code, out, _, _ = self.interrupt([signal.SIGINT], "--json")
+        code, out, _ = self.interrupt([signal.SIGINT], "--json")
         document = json.loads(out)
         self.assertEqual((code, document["complete"]), (130, False))
         self.assertLess(len(document["tensors"]), 64)
@@ -211,13 +211,13 @@ class Stats(harness.CommandTest):
     def test_terminate(self):
         self.assertEqual(self.interrupt([signal.SIGTERM])[0], 143)
 
-    def read_terminal(self, arguments, seconds, **variables):
-        """Runs it with both streams on a terminal of 80 columns, and interrupts it after so long."""
+    def read_terminal(self, arguments, is_enough=lambda text: False, **variables):
+        """Runs it with both streams on a terminal of 80 columns, and interrupts it once it has said enough."""
         process_id, terminal = pty.fork()
         if process_id == 0:
             os.chdir(self.folder)
             os.execve(harness.COMMAND, [harness.COMMAND, *map(str, arguments)], self.environment(**variables))
-        text, end = b"", time.monotonic() + seconds
+        text = b""
         interrupted = False
         while True:
             ready = select.select([terminal], [], [], 0.05)[0]
@@ -228,7 +228,7 @@ class Stats(harness.CommandTest):
             if piece == b"":
                 break
             text += piece or b""
-            if not interrupted and time.monotonic() > end:
+            if not interrupted and is_enough(text.decode("utf-8", "replace")):
                 os.write(terminal, b"\x03")
                 interrupted = True
         os.close(terminal)
@@ -236,23 +236,24 @@ class Stats(harness.CommandTest):
 
     def test_progress_on_a_terminal(self):
         path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
-        code, text = self.read_terminal(["stats", path], 1.8)
+        code, text = self.read_terminal(["stats", path], lambda text: len(re.findall(PROGRESS, text)) >= 4 and "ETA" in text)
         self.assertEqual(code, 130)
         self.assertRegex(text, r"\r +\d+%  [\d.]+ .?B of 68\.7 GB")
         self.assertRegex(text, r"[\d.]+ .?B/s  ETA \d")
-        lines = re.findall(r"\r( +\d+%[^\x1b\r]*)\x1b\[K", text)
+        lines = re.findall(PROGRESS, text)
         self.assertGreaterEqual(len(lines), 3)
         self.assertLess(max(map(len, lines)), 80)
         # the last thing that happens to the line is that it is cleared
         self.assertRegex(text[text.rindex("%") :], r"\A[^\n]*\r\x1b\[K")
-        code, text = self.read_terminal(["stats", "--quiet", path], 1.0)
+        end = time.monotonic() + 1
+        code, text = self.read_terminal(["stats", "--quiet", path], lambda text: time.monotonic() > end)
         self.assertNotIn("%", text)
 
     def test_colour_on_a_terminal(self):
         model = self.small_model()
-        self.assertIn("\x1b[1m", self.read_terminal(["stats", model], 60)[1])
-        self.assertNotIn("\x1b", self.read_terminal(["stats", model], 60, NO_COLOR="1")[1])
-        self.assertNotIn("\x1b", self.read_terminal(["stats", model], 60, TERM="dumb")[1])
+        self.assertIn("\x1b[1m", self.read_terminal(["stats", model])[1])
+        self.assertNotIn("\x1b", self.read_terminal(["stats", model], NO_COLOR="1")[1])
+        self.assertNotIn("\x1b", self.read_terminal(["stats", model], TERM="dumb")[1])
 
     def test_file_that_shrinks_meanwhile(self):
         path = self.safetensors("shrinks.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})
@@ -264,7 +265,7 @@ class Stats(harness.CommandTest):
         )
         time.sleep(0.5)
         os.truncate(path, 1 << 20)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         self.assertEqual(process.returncode, 3, err)
         self.assertIn("changed", err.decode())
         self.assertEqual(json.loads(out)["complete"], False)

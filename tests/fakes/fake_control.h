@@ -18,6 +18,7 @@ struct fake_control {
   uint64_t    setup_ns;
   /* Not NULL: nothing is computed, and no time spent; work and set-ups move this clock by what these say (NULL: nothing). */
   _Atomic uint64_t *clock_ns;
+  uint32_t    computes_all_the_same;
   uint64_t  (*virtual_ns)(const struct fake_control *control, uint32_t op, uint64_t elements, uint64_t launch);
   uint64_t  (*declared_ns)(const struct fake_control *control, uint32_t op, uint64_t elements);     /* NULL: as above */
   uint64_t    virtual_setup_ns;         /* what the first prepare takes */

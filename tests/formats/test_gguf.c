@@ -586,21 +586,12 @@ static void memory_may_run_out_anywhere(void **state) {
 
 /* --------------------------------------------------------------------------------------------------------- large ---- */
 
-static double seconds_now(void) {
-  struct timespec now;
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static double time_open(gguf_maker *maker, uint64_t tensor_count, uint64_t metadata_count) {
+static void open_many(gguf_maker *maker, uint64_t tensor_count, uint64_t metadata_count) {
   unsigned char *copy;
-  const double begin = seconds_now();
   tm_archive *archive = expect_opened(maker, &copy);
-  const double end = seconds_now();
   assert_int_equal(tm_archive_tensor_count(archive), tensor_count);
   assert_int_equal(tm_archive_metadata_count(archive), metadata_count);
   close_opened(archive, copy);
-  return end - begin;
 }
 
 static gguf_maker make_many(uint64_t tensor_count, uint64_t metadata_count) {
@@ -618,18 +609,12 @@ static gguf_maker make_many(uint64_t tensor_count, uint64_t metadata_count) {
   return maker;
 }
 
+/* So many that a step which looks at all of them for each would meet the time limit of the whole test. */
 static void many_names_are_linear(void **state) {
   (void)state;
-  gguf_maker small = make_many(0, 80000), large = make_many(0, 640000);
-  double fast = time_open(&small, 0, 80000), slow = time_open(&large, 0, 640000);
-  print_message("keys: 80,000 %.3f s, 640,000 %.3f s\n", fast, slow);
-  assert_true(slow < 60 * fast + 0.5);
-  small = make_many(125000, 0);
-  large = make_many(1000000, 0);
-  fast = time_open(&small, 125000, 0);
-  slow = time_open(&large, 1000000, 0);
-  print_message("tensors: 125,000 %.3f s, 1,000,000 %.3f s\n", fast, slow);
-  assert_true(slow < 60 * fast + 0.5);
+  gguf_maker keys = make_many(0, 1000000), tensors = make_many(1000000, 0);
+  open_many(&keys, 0, 1000000);
+  open_many(&tensors, 1000000, 0);
 }
 
 /* A million strings: no allocation and no read each. */

@@ -363,7 +363,7 @@ static void export_import_and_reset(void **state) {
   tm_context_destroy(context);
   context = open_context(&other);
   assert_int_equal(known(context).samples, 0);
-  assert_int_equal(tm_profile_import(&context->profile, "/nonexistent", &count, NULL), TM_ERROR_NOT_FOUND);
+  assert_int_equal(tm_profile_import(&context->profile, scratch_path(&other, "missing"), &count, NULL), TM_ERROR_NOT_FOUND);
   assert_int_equal(tm_profile_import(&context->profile, "/etc/passwd", &count, NULL), TM_ERROR_CORRUPT);
   assert_int_equal(tm_profile_import(&context->profile, path, &count, NULL), TM_OK);
   assert_int_equal(tm_profile_reset(&context->profile, NULL, &count, NULL), TM_OK);

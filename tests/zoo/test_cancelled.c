@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
-#include <time.h>
 
 #include "fakes/idle_devices.h"
 #include "formats/made_safetensors.h"
@@ -13,33 +12,27 @@
 #include "unit/plugin/plugin_case.h"
 #include "zoo/kept_heap.h"
 
-static double seconds(void) {
-  struct timespec now;
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static keeper all_blocks;
 
 static const char one_tensor[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[50000],\"data_offsets\":[0,200000]}}";
 
 #define GREEDY(call) ZOO_FOLDER "/greedy/greedy_" call ".so"
-/* Nobody waits for this to be over. */
-#define LONG_PATIENCE_NS UINT64_C(50000000000)
-#define AT_ONCE_S 20.0
-#define BUSY_TRIES 3
+/* Nobody waits for this to be over: who does meets the time limit of the whole test. */
+#define LONG_PATIENCE_NS UINT64_C(3600000000000)
+#define BUSY_PATIENCE_NS UINT64_C(10000000000)
+#define BUSY_TRIES 8
 
 static void note_hang(void *context, uint32_t level, const char *message) {
   (void)level;
   if (strstr(message, "it hangs from now on") != NULL) atomic_store((_Atomic uint32_t *)context, 1);
 }
 
-static tm_context *open_greedy(const char *const *path, const char *state_folder, _Atomic uint32_t *hangs) {
+static tm_context *open_greedy(const char *const *path, const char *state_folder, uint64_t patience_ns, _Atomic uint32_t *hangs) {
   static const char *const excluded[] = { "cpu", "reference" };
   tm_context_options options = options_with(path, 1);
   options.excluded_devices = excluded;
   options.excluded_device_count = 2;
-  options.patience_ns = LONG_PATIENCE_NS;
+  options.patience_ns = patience_ns;
   options.state_folder = state_folder;
   options.alloc = keep_alloc;
   options.free = keep_free;
@@ -51,9 +44,8 @@ static tm_context *open_greedy(const char *const *path, const char *state_folder
   return context;
 }
 
-/* Whatever the plugin is at: the job goes, and the context, and the file of who was at work blames nobody.  Returns how long that
-   takes. */
-static double seconds_to_cancel(const char *const *path, const scratch *folder, const char *state_folder) {
+/* Whatever the plugin is at: the job goes, and the context. */
+static void cancel_in(const char *const *path, const scratch *folder, const char *state_folder, uint64_t patience_ns) {
   char file[1024];
   static _Atomic uint32_t hangs;
   tm_checkpoint *checkpoint = NULL;
@@ -61,39 +53,41 @@ static double seconds_to_cancel(const char *const *path, const scratch *folder, 
   tm_error error = TM_ERROR_INIT;
   atomic_store(&hangs, 0);
   snprintf(file, sizeof file, "%s/model.safetensors", folder->folder);
-  tm_context *context = open_greedy(path, state_folder, &hangs);
+  tm_context *context = open_greedy(path, state_folder, patience_ns, &hangs);
   if (tm_checkpoint_open(context, file, 0, &checkpoint, &error) != TM_OK) fail_msg("%s", error.text);
   if (tm_job_start_stats(context, &checkpoint, 1, NULL, &job, &error) != TM_OK) fail_msg("%s", error.text);
-  for (int i = 0; i < 600 && atomic_load(&hangs) == 0; i++) {
-    const tm_status status = tm_job_wait(job, UINT64_C(50000000), &error);
-    if (status != TM_PENDING) fail_msg("%s: %s", *path, error.text);
-  }
-  if (atomic_load(&hangs) == 0) fail_msg("%s: it does not hang", *path);
-  const double begin = seconds();
+  while (atomic_load(&hangs) == 0)
+    if (tm_job_wait(job, UINT64_C(50000000), &error) != TM_PENDING) fail_msg("%s does not hang: %s", *path, error.text);
   tm_job_cancel(job);
   const tm_status status = tm_job_wait(job, LONG_PATIENCE_NS, &error);
   if (status != TM_ERROR_CANCELLED) fail_msg("%s: %s", *path, error.text);
   tm_job_destroy(job);
   tm_checkpoint_close(checkpoint);
   tm_context_destroy(context);
-  return seconds() - begin;
 }
 
-static void cancel_in(const char *const *path, const scratch *folder, const char *state_folder) {
-  const double taken = seconds_to_cancel(path, folder, state_folder);
-  if (taken > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, taken);
+/* Nobody was convicted, or is suspect. */
+static bool is_unblamed(const char *const *path, const char *state_folder) {
+  device_name name;
+  _Atomic uint32_t hangs = 0;
+  tm_context *context = open_greedy(path, state_folder, LONG_PATIENCE_NS, &hangs);
+  const tm_device_description found = describe_device(context, device_name_of(context, *path, &name));
+  const bool is_ready = found.state == TM_DEVICE_READY && found.violation_count == 0;
+  if (!is_ready) print_message("%s: %s\n", *path, found.reason);
+  tm_context_destroy(context);
+  return is_ready;
 }
 
 /* Where the machine is so busy that pieces are run one by one, the caller's own operands are at stake, and who hangs behind the
-   trial holds it (decision 007): then once more. */
+   trial holds it (decision 007) until he is blamed: then once more. */
 static void cancel_in_batch(const char *const *path, const scratch *folder, const char *name) {
-  double taken = 2 * AT_ONCE_S;
-  for (int i = 0; i < BUSY_TRIES && taken > AT_ONCE_S; i++) {
+  for (int i = 0; i < BUSY_TRIES; i++) {
     char state_folder[1024];
     snprintf(state_folder, sizeof state_folder, "%s/%s_%d", folder->folder, name, i);
-    taken = seconds_to_cancel(path, folder, state_folder);
+    cancel_in(path, folder, state_folder, BUSY_PATIENCE_NS);
+    if (is_unblamed(path, state_folder)) return;
   }
-  if (taken > AT_ONCE_S) fail_msg("%s: cancelled after %g s", *path, taken);
+  fail_msg("%s keeps whoever wants to go", *path);
 }
 
 static void make_model(scratch *folder) {
@@ -144,14 +138,9 @@ static void a_job_can_be_cancelled_in_any_call(void **state) {
   make_model(&folder);
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
     char state_folder[1024];
-    device_name name;
-    _Atomic uint32_t hangs = 0;
     snprintf(state_folder, sizeof state_folder, "%s/state_%zu", folder.folder, i);
-    cancel_in(&paths[i], &folder, state_folder);
-    tm_context *context = open_greedy(&paths[i], state_folder, &hangs);         /* nobody was convicted, or is suspect */
-    const tm_device_description found = describe_device(context, device_name_of(context, paths[i], &name));
-    if (found.state != TM_DEVICE_READY || found.violation_count != 0) fail_msg("%s: %s", paths[i], found.reason);
-    tm_context_destroy(context);
+    cancel_in(&paths[i], &folder, state_folder, LONG_PATIENCE_NS);
+    assert_true(is_unblamed(&paths[i], state_folder));
   }
   scratch_deinit(&folder);
 }
@@ -164,7 +153,7 @@ static void a_job_can_be_cancelled_while_a_backend_wakes(void **state) {
   char state_folder[1024];
   make_model(&folder);
   snprintf(state_folder, sizeof state_folder, "%s/state", folder.folder);
-  cancel_in(path, &folder, state_folder);
+  cancel_in(path, &folder, state_folder, LONG_PATIENCE_NS);
   scratch_deinit(&folder);
 }
 

