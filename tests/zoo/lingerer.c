@@ -57,7 +57,9 @@ static void must_be_idle(const tm_backend *backend, const _Atomic uint64_t *busy
 
 static uint64_t launch_ns(void) { return zoo_is_on_trial() || ZOO_LINGERS != WORK ? 0 : LAUNCH_NS; }
 
-static _Atomic uint64_t lingered, kernels, buffers;
+/* Kernels and buffers that there are count as the backend's calls: a context that left some of them for good, because somebody was
+   at work when it ended, is no concern of the next one's. */
+static _Atomic uint64_t lingered;
 
 static void linger(const tm_backend *backend, int here) {
   if (here == ZOO_LINGERS && !zoo_is_on_trial() && atomic_fetch_add(&lingered, 1) == 0) sleep_until(backend, now_ns(backend) + LAUNCH_NS);
@@ -72,7 +74,7 @@ static tm_status linger_open(tm_backend *backend, uint32_t index, tm_device **ou
 
 static void linger_shutdown(tm_backend *backend) {
   const tm_string text = TM_STRING("BROKEN: something was forgotten");
-  if (atomic_load(&kernels) != 0 || atomic_load(&buffers) != 0) backend->host->log(backend->host->context, TM_LOG_ERROR, text);
+  if (atomic_load(&backend->calls) != 0) backend->host->log(backend->host->context, TM_LOG_ERROR, text);
   atomic_store(&lingered, 0);           /* the library stays */
   zoo_shutdown(backend);
 }
@@ -90,7 +92,7 @@ static tm_status linger_prepare(tm_device *device, const tm_operation *operation
   (void)answer;
   linger(zoo_backend_of(device), PREPARE);
   if (kernel == NULL) return TM_ERROR_NO_MEMORY;
-  atomic_fetch_add(&kernels, 1);
+  atomic_fetch_add(&zoo_backend_of(device)->calls, 1);
   memset(kernel, 0, sizeof *kernel);
   kernel->head = (tm_kernel){ .op = operation->op, .count = operation->op == TM_OP_NEG ? operation->operands[0].element_count : 0 };
   *out_kernel = &kernel->head;
@@ -101,7 +103,7 @@ static void linger_release(tm_device *device, tm_kernel *kernel) {
   const tm_backend *backend = zoo_backend_of(device);
   lingering_kernel *whole = (lingering_kernel *)(void *)kernel;
   must_be_idle(backend, &whole->busy_until_ns, (tm_string)TM_STRING("BROKEN: a kernel was released during its launch"));
-  atomic_fetch_sub(&kernels, 1);
+  atomic_fetch_sub(&zoo_backend_of(device)->calls, 1);
   backend->host->free(backend->host->context, whole, sizeof *whole);
 }
 
@@ -133,7 +135,7 @@ static tm_status linger_create(tm_device *device, uint32_t space, uint64_t bytes
   *out_buffer = host->alloc(host->context, sizeof(tm_buffer) + bytes, 64);
   if (*out_buffer == NULL) return TM_ERROR_NO_MEMORY;
   atomic_store(&(*out_buffer)->busy_until_ns, 0);
-  atomic_fetch_add(&buffers, 1);
+  atomic_fetch_add(&zoo_backend_of(device)->calls, 1);
   return TM_OK;
 }
 
@@ -141,7 +143,7 @@ static void linger_destroy(tm_device *device, uint32_t space, tm_buffer *buffer,
   const tm_backend *backend = zoo_backend_of(device);
   (void)space, (void)imported;
   must_be_idle(backend, &buffer->busy_until_ns, (tm_string)TM_STRING("BROKEN: a buffer was destroyed during work on it"));
-  atomic_fetch_sub(&buffers, 1);
+  atomic_fetch_sub(&zoo_backend_of(device)->calls, 1);
   backend->host->free(backend->host->context, buffer, sizeof *buffer + bytes);
 }
 

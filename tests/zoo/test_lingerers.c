@@ -183,8 +183,6 @@ static void neighbours_free_nothing_that_is_in_use(void **state) {
       (void)pthread_join(threads[n], NULL);
       assert_int_equal(neighbours[n].failures, 0);
     }
-    const struct timespec until_all_are_through = { 1, 0 };      /* a context that ends waits only so long for them */
-    (void)nanosleep(&until_all_are_through, NULL);
     expect_good_standing(&setup, &cases[i]);
     close_setup(&setup);
   }
