@@ -63,6 +63,7 @@ typedef struct watch {
   bool          hung;
   bool          is_late;        /* its time was over, though each of its calls came back */
   bool          babbled;        /* sent what is no message */
+  bool          has_copy;       /* sent what is another process's */
   char          said[LONGEST_SAID];     /* last, on its standard streams */
   uint32_t      hang_count;     /* of the whole campaign */
   uint32_t      death_count;
@@ -120,7 +121,7 @@ static void receive(watch *w) {
   size_t have = 0;
   w->beat = beat_of(w->worker->journal);
   w->moved_ns = tm_now_ns();
-  w->hung = w->babbled = w->is_late = false;
+  w->hung = w->babbled = w->has_copy = w->is_late = false;
   for (;;) {
     struct pollfd end = { .fd = w->from, .events = POLLIN };
     const bool was_over = has_ended(w);
@@ -134,7 +135,8 @@ static void receive(watch *w) {
     have += (size_t)got;
     if (have < sizeof m) continue;
     have = 0;
-    if (worker_message_take(w->report, &m)) continue;
+    w->has_copy = !worker_message_is_from(&m, (int32_t)w->child);
+    if (!w->has_copy && worker_message_take(w->report, &m)) continue;
     w->babbled = true;
     kill(w->child, SIGKILL);
     return;
@@ -159,7 +161,7 @@ static void read_said(watch *w, int sink) {
 
 /* Whatever handlers the parent has: a signal ends the child and is seen. */
 static void become_worker(int sink) {
-  static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE };
+  static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPIPE, SIGINT, SIGTERM, SIGHUP };
   static const char unread[64] = "whoever reads this is seen by the place that comes next";
   const struct rlimit none = { 0, 0 };
   const int input = memfd_create("input", 0);
@@ -223,6 +225,7 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
   if (w->hung)
     snprintf(how, sizeof how, "did not end within %llu s", (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
   else if (is_cut_off) snprintf(how, sizeof how, "closed a descriptor that is not its own");
+  else if (w->has_copy) snprintf(how, sizeof how, "has made a copy of the worker");
   else if (w->babbled) snprintf(how, sizeof how, "corrupted the memory of the process");
   else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "ended the process with signal %d", WTERMSIG(status));
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
@@ -296,6 +299,7 @@ static bool give_up(watch *w) {
   if (w->hang_count >= MOST_HANGS || (w->hang_count != 0 && is_spent))
     snprintf(r->given_up, sizeof r->given_up, "after %u call(s) that did not end, each given %llu s", w->hang_count,
              (unsigned long long)(deadline_of(w->worker->campaign) / 1000000000));
+  if (w->has_copy) snprintf(r->given_up, sizeof r->given_up, "after it made a copy of the worker");
   if (w->death_count >= MOST_DEATHS) snprintf(r->given_up, sizeof r->given_up, "after %u workers that crashed", w->death_count);
   return r->given_up[0] != '\0';
 }

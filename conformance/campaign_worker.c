@@ -8,6 +8,7 @@
 #include "conformance/process_state.h"
 #include "conformance/promises.h"
 #include "conformance/size_walk.h"
+#include "plugin/description.h"
 
 #define UNCLAIMED_CASES 8u              /* a combination that says no so often is not claimed, where time is short */
 #define UNCLAIMED_CASES_OF_ALL 16u      /* and where it is not */
@@ -428,6 +429,7 @@ journal_ending worker_run(const worker *w, uint32_t from) {
   subject s;
   later_look look = { .has_begun = false };
   const bool needs_device = w->phase != PHASE_MANNERS;          /* they open it as they like */
+  last_call_own(&w->journal->calls);
   journal_note(w->journal, from, UINT32_MAX, 0);
   if (needs_device && !open_device(w, &s)) return JOURNAL_HAD_NO_DEVICE;
   atomic_store(&w->journal->is_open, 1);
@@ -437,6 +439,7 @@ journal_ending worker_run(const worker *w, uint32_t from) {
     journal_note(w->journal, item, UINT32_MAX, 0);
     run_item(w, &s, item, &own);
     const bool ends_here = is_hopeless(&own);
+    last_call_end_copy(&w->journal->calls);
     const bool has_arrived = w->deliver(w->context, &own);
     report_free(&own);
     if (!has_arrived) return JOURNAL_CUT_OFF;
@@ -452,12 +455,13 @@ journal_ending worker_run(const worker *w, uint32_t from) {
 journal_ending worker_try_open(const campaign *c, journal *j) {
   subject s;
   const worker w = { .campaign = c, .journal = j, .phase = PHASE_SURVEY };
+  last_call_own(&j->calls);
   if (!open_device(&w, &s)) return JOURNAL_HAD_NO_DEVICE;
   tm_device_info info = { .struct_size = sizeof info };
   j->device_count = 0;
   while (j->device_count < CAMPAIGN_MOST_DEVICES && SUBJECT_CALL(&s, device_info)(s.backend, j->device_count, &info) == TM_OK)
     j->device_count++;
-  const tm_string name = s.info.name;
+  const tm_string name = tm_description_is_readable(s.info.name) ? s.info.name : (tm_string){ "", 0 };
   (void)tm_text_escape(name.length == 0 ? "" : name.data, name.length > LONGEST_NAME ? LONGEST_NAME : name.length, j->device_name,
                        sizeof j->device_name);
   subject_close(&s);

@@ -22,6 +22,7 @@
 #include "conformance/process_children.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/library.h"
+#include "plugin/manifest.h"
 #include "plugin/reference.h"
 #include "plugin/table.h"
 
@@ -30,22 +31,34 @@
 #define EXIT_TROUBLE 3
 #define EXIT_SKIPPED 77
 #define LONGEST_WORDS 256
+#define LONGEST_HEADER_TEXT 4097        /* with its end, as tm_plugin_table_accept bounds it */
 #define MOST_COLUMNS 100000u
+#define USUAL_COLUMNS 80
 /* What all devices together take where nobody said how long each may. */
 #define MOST_BUDGET_NS (UINT64_C(60) * 1000000000)
 
-static tm_status load(const char *path, char *fault, const tm_plugin_header **out_header, tm_error *error) {
-  const tm_log silent = { NULL, NULL };
+/* As a host reads it, in the same order: what it keeps out does not run here either. */
+static tm_status read_manifest(const char *path, tm_manifest *out_manifest, tm_error *error) {
+  tm_memory memory;
   tm_file_identity identity;
+  tm_memory_init(&memory, 0);
+  TM_TRY(tm_manifest_load(&memory, path, out_manifest, error));
   TM_TRY(tm_plugin_library_examine(path, &identity, error));
+  return tm_manifest_check(out_manifest, &memory, path, error);
+}
+
+static tm_status load(const char *path, tm_manifest *manifest, char *fault, const tm_plugin_header **out_header, tm_error *error) {
+  const tm_log silent = { NULL, NULL };
+  TM_TRY(read_manifest(path, manifest, error));
   loading_watch *watch = loading_watch_begin();
   const tm_status status = tm_plugin_library_load(path, &silent, out_header, error);
   loading_watch_end(watch, fault, LONGEST_WORDS);
   return status;
 }
 
-static tm_status find_header(const check_arguments *a, char *fault, const tm_plugin_header **out_header, tm_error *error) {
-  if (a->plugin != NULL) return load(a->plugin, fault, out_header, error);
+static tm_status find_header(const check_arguments *a, tm_manifest *manifest, char *fault, const tm_plugin_header **out_header,
+                             tm_error *error) {
+  if (a->plugin != NULL) return load(a->plugin, manifest, fault, out_header, error);
   if (strcmp(a->name, TM_REFERENCE_NAME) == 0) {
     *out_header = tm_reference_plugin_query(TM_ABI_MAJOR, TM_ABI_MINOR);
     return TM_OK;
@@ -58,26 +71,65 @@ static tm_status find_header(const check_arguments *a, char *fault, const tm_plu
   return tm_fail(error, TM_ERROR_NOT_FOUND, "there is no built-in backend %s; a plugin is named by its file", a->name);
 }
 
+static const char *text_of(tm_string string, char *text, size_t capacity) {
+  snprintf(text, capacity, "%.*s", (int)string.length, string.length == 0 ? "" : string.data);
+  return text;
+}
+
+/* Also what the host refuses it for once it has told its name. */
+static tm_status accept(const check_arguments *a, char *fault, const tm_plugin_header **out_header,
+                        tm_accelerator_backend_plugin *out_table, tm_error *error) {
+  static tm_manifest manifest;          /* large for a stack; without a file it does not exist */
+  char name[LONGEST_WORDS], version[LONGEST_HEADER_TEXT];
+  TM_TRY(find_header(a, &manifest, fault, out_header, error));
+  TM_TRY(tm_plugin_table_accept(*out_header, a->plugin, out_table, error));
+  const tm_plugin_header *header = *out_header;
+  if (a->plugin != NULL && strcmp(text_of(header->name, name, sizeof name), TM_REFERENCE_NAME) == 0)
+    return tm_fail(error, TM_ERROR_CORRUPT, "%s: its name is that of the library's own reference; a backend must have another", a->plugin);
+  return tm_manifest_compare(&manifest, text_of(header->name, name, sizeof name), text_of(header->version, version, sizeof version), error);
+}
+
 /* ---- one device ---- */
 
+/* COLUMNS overrules what the terminal says; anything else has no width. */
+static uint32_t terminal_width(int descriptor) {
+  struct winsize size;
+  const char *columns = getenv("COLUMNS");
+  const unsigned long wanted = columns != NULL ? strtoul(columns, NULL, 10) : 0;
+  if (wanted != 0 && wanted <= MOST_COLUMNS) return (uint32_t)wanted;
+  if (isatty(descriptor) == 0 || ioctl(descriptor, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+/* Cut where the terminal ends; its last cell stays free, as some break the line when it is filled. */
 static void draw_progress(void *context, uint64_t done, uint64_t total, const char *what) {
   const campaign *c = context;
-  fprintf(stderr, "\r\x1b[Kdevice %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done,
-          (unsigned long long)total);
+  char text[LONGEST_WORDS];
+  const uint32_t width = terminal_width(STDERR_FILENO);
+  (void)snprintf(text, sizeof text, "device %u: %s, %llu of %llu", c->subject.device_index, what, (unsigned long long)done,
+                 (unsigned long long)total);
+  fprintf(stderr, "\r%.*s\x1b[K", width == 0 ? USUAL_COLUMNS - 1 : (int)width - 1, text);
 }
 
 static void clear_progress(const check_arguments *a) {
   if (a->campaign.progress != NULL) fputs("\r\x1b[K", stderr);
 }
 
-/* COLUMNS overrules what the terminal says; anything else has no width. */
-static uint32_t terminal_width(void) {
-  struct winsize size;
-  const char *columns = getenv("COLUMNS");
-  const unsigned long wanted = columns != NULL ? strtoul(columns, NULL, 10) : 0;
-  if (wanted != 0 && wanted <= MOST_COLUMNS) return (uint32_t)wanted;
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
+/* What comes next on the terminal begins on a line of its own. */
+static void end_line(int signal_number) {
+  (void)!write(STDERR_FILENO, "\n", 1);
+  (void)signal(signal_number, SIG_DFL);
+  (void)raise(signal_number);
+}
+
+static void show_progress(check_arguments *a) {
+  static const int endings[] = { SIGINT, SIGTERM, SIGHUP };
+  const char *terminal = getenv("TERM");
+  if (a->quiet || isatty(STDERR_FILENO) == 0 || terminal == NULL || terminal[0] == '\0' || strcmp(terminal, "dumb") == 0) return;
+  a->campaign.progress = draw_progress;
+  a->campaign.progress_context = &a->campaign;
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+    if (signal(endings[i], end_line) == SIG_IGN) (void)signal(endings[i], SIG_IGN);
 }
 
 typedef struct checking {
@@ -113,7 +165,7 @@ static bool check_device(checking *all, const campaign_opening *opening) {
       .sharer_count = all->sharer_count,
       .shared_budget_ns = MOST_BUDGET_NS,
       .is_check = c->only_manner != NULL,
-      .width = terminal_width(),
+      .width = terminal_width(STDOUT_FILENO),
   };
   if (a->json && all->device_count > 0) fputs(",\n", stdout);
   (a->json ? printout_json : printout_table)(&r, &heading, stdout);
@@ -168,25 +220,17 @@ static int run(check_arguments *a) {
   char fault[LONGEST_WORDS] = "";
   process_children_adopt();
   a->campaign.loading_fault = fault;
-  if (find_header(a, fault, &header, &error) != TM_OK || tm_plugin_table_accept(header, a->plugin, &table, &error) != TM_OK) {
+  if (accept(a, fault, &header, &table, &error) != TM_OK) {
     plain_print(stderr, "%s: %s\n", a->speaker, error.text);
-    return EXIT_TROUBLE;
-  }
-  if (a->plugin != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
-      memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0) {
-    plain_print(stderr, "%s: %s: its name is that of the library's own reference; a backend must have another\n", a->speaker,
-                a->plugin);
     return EXIT_TROUBLE;
   }
   snprintf(all.name, sizeof all.name, "%.*s", (int)header->name.length, header->name.data);
   (void)tm_text_escape(header->version.length == 0 ? "" : header->version.data, header->version.length, all.version,
                        sizeof all.version);
   a->campaign.subject.table = &table;
+  a->campaign.subject.header = header;
   if (!check_arguments_take_settings(a, all.name)) return EXIT_USAGE;
-  if (!a->quiet && isatty(STDERR_FILENO)) {
-    a->campaign.progress = draw_progress;
-    a->campaign.progress_context = &a->campaign;
-  }
+  show_progress(a);
   return check_devices(&all);
 }
 

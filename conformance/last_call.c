@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -16,8 +17,31 @@ static const struct { size_t offset; const char *name; } calls[] = {
   CALL(flush), CALL(wait), CALL(cancel),
 };
 
+/* Of this process, which a copy has from who made it. */
+static _Atomic uint32_t own_offset;
+
+static const char *name_of(uint32_t offset) {
+  for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+    if (calls[i].offset == offset) return calls[i].name;
+  return "its loading";
+}
+
+void last_call_own(last_call *call) {
+  atomic_store(&own_offset, 0);
+  atomic_store(&call->owner, (int32_t)getpid());
+}
+
+void last_call_end_copy(last_call *call) {
+  const int32_t owner = atomic_load_explicit(&call->owner, memory_order_relaxed);
+  if (owner == 0 || owner == (int32_t)getpid()) return;
+  last_call_misuse(call, "%s came back twice: the worker has a copy of itself", name_of(atomic_load(&own_offset)));
+  _exit(0);
+}
+
 void last_call_note(last_call *call, size_t offset) {
   if (call == NULL) return;
+  last_call_end_copy(call);
+  atomic_store_explicit(&own_offset, (uint32_t)offset, memory_order_relaxed);
   atomic_store_explicit(&call->offset, (uint32_t)offset, memory_order_relaxed);
   atomic_fetch_add_explicit(&call->beat, 1, memory_order_relaxed);
 }

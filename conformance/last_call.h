@@ -21,13 +21,19 @@ typedef struct last_call {
   _Atomic uint32_t offset;      /* of the function in the table; 0: none yet */
   char             subject[LAST_CALL_SUBJECT];  /* the operation that is worked on */
   _Atomic uint32_t is_fenced;   /* operands are: inputs are read-only, and no memory lies around them */
+  _Atomic int32_t  owner;       /* the process whose calls these are; 0: nobody's yet */
   _Atomic uint32_t is_misused;
   char             misuse[LAST_CALL_SUBJECT];   /* of the host's services, or of tickets: the first; "" if none */
   _Atomic uint32_t question_count;
   _Atomic uint64_t question_ns[LAST_CALL_QUESTIONS];    /* of the last ones, in no order */
 } last_call;
 
-/* Before a call; `call` may be NULL. */
+/* From here on this process is the one that calls. */
+void last_call_own(last_call *call);
+/* A backend may have copied the process (fork) and let both come back.  What a copy finds out is nobody's: it notes that there
+   is one, and ends. */
+void last_call_end_copy(last_call *call);
+/* Before a call, which no copy makes; `call` may be NULL. */
 void last_call_note(last_call *call, size_t offset);
 /* What the backend did that no result shows; `call` may be NULL. */
 void last_call_misuse(last_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,16 +2,19 @@
 #include "conformance/loading_watch.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "conformance/process_children.h"
 #include "conformance/process_state.h"
 
+/* In memory that a copy of the process shares. */
 struct loading_watch {
+  pid_t            owner;
+  _Atomic uint32_t has_copy;
   process_state    before;
   process_children children;
   uint32_t         thread_count;
@@ -52,8 +55,9 @@ static void restore(loading_watch *w) {
 }
 
 loading_watch *loading_watch_begin(void) {
-  loading_watch *w = calloc(1, sizeof *w);
-  if (w == NULL) return NULL;
+  loading_watch *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (w == MAP_FAILED) return NULL;
+  w->owner = getpid();
   process_children_read(&w->children);
   redirect(w);
   process_state_read(&w->before, NULL);
@@ -66,6 +70,10 @@ void loading_watch_end(loading_watch *w, char *text, size_t capacity) {
   process_state after;
   text[0] = '\0';
   if (w == NULL) return;
+  if (getpid() != w->owner) {           /* made by a constructor that came back twice: nobody waits for what it would find out */
+    atomic_store(&w->has_copy, 1);
+    _exit(0);
+  }
   process_state_read(&after, NULL);
   if (after.printed_bytes > w->before.printed_bytes)
     tell(w, "prints %llu bytes", (unsigned long long)(after.printed_bytes - w->before.printed_bytes));
@@ -76,6 +84,7 @@ void loading_watch_end(loading_watch *w, char *text, size_t capacity) {
   restore(w);
   const uint32_t children = process_children_end(&w->children);
   if (children != 0) tell(w, "leaves %u process(es) running", children);
+  if (atomic_load(&w->has_copy) != 0) tell(w, "makes a copy of the process");
   snprintf(text, capacity, "%s", w->text);
-  free(w);
+  (void)munmap(w, sizeof *w);
 }

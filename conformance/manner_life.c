@@ -6,12 +6,15 @@
 
 #include "conformance/errand.h"
 #include "conformance/manner.h"
+#include "base/text.h"
 #include "plugin/answer.h"
+#include "plugin/description.h"
 
 #define LIVES 3
 #define QUESTIONS 4u
 #define MOST_ALLOCATIONS 64u
 #define MOST_DEVICES 256u
+#define SHOWN_BYTES 64u
 
 /* ---- life cycle ---- */
 
@@ -95,12 +98,36 @@ static void check_uuids(manner_run *run, subject *s) {
   }
 }
 
-static bool is_text(tm_string text) { return text.length == 0 || (text.data != NULL && text.length <= TM_LONGEST_SOUND_TEXT); }
+/* Says what there is in its place, as far as it can be read. */
+static void check_text(manner_run *run, tm_string text, const char *what) {
+  char shown[SHOWN_BYTES];
+  if (tm_description_is_text(text)) return;
+  if (!tm_description_is_readable(text)) {
+    trial_fail(&run->t, "%s is no text: %llu bytes at %p", what, (unsigned long long)text.length, (const void *)text.data);
+    return;
+  }
+  (void)tm_text_escape(text.data, text.length, shown, sizeof shown);
+  trial_fail(&run->t, "%s is no text: \"%s\" is " TM_NO_DESCRIPTION, what, shown);
+}
 
 static void check_texts(manner_run *run, const tm_device_info *info) {
-  if (!is_text(info->name)) trial_fail(&run->t, "its name is no text: %llu bytes at %p", (unsigned long long)info->name.length, (const void *)info->name.data);
-  if (!is_text(info->driver_version)) trial_fail(&run->t, "its driver's version is no text");
+  check_text(run, info->name, "its name");
+  check_text(run, info->driver_version, "its driver's version");
   if (info->open_ns > TM_LARGEST_COST_NS) trial_fail(&run->t, "declares %llu ns for being opened", (unsigned long long)info->open_ns);
+}
+
+static void check_own_texts(manner_run *run) {
+  const tm_plugin_header *header = run->options->header;
+  const tm_accelerator_backend_plugin *table = run->options->table;
+  if (header != NULL) {
+    check_text(run, header->version, "its version");
+    check_text(run, header->vendor, "its vendor");
+    check_text(run, header->build_id, "its build id");
+  }
+  for (uint32_t i = 0; i < table->option_count; i++) {
+    check_text(run, table->options[i]->default_value, "the default of an option");
+    check_text(run, table->options[i]->help, "the help of an option");
+  }
 }
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t bytes) {
@@ -112,7 +139,7 @@ static void check_space(manner_run *run, const tm_memory_space *space) {
   const uint32_t alignment = space->alignment;
   if ((alignment & (alignment - 1)) != 0) trial_fail(&run->t, "a memory is aligned to %u, which is no power of two", alignment);
   if (space->offset_granule == 0 || space->store_granule == 0) trial_fail(&run->t, "a memory has a granule of 0, where 1 is the least");
-  if (!is_text(space->name)) trial_fail(&run->t, "the name of a memory is no text");
+  check_text(run, space->name, "the name of a memory");
   const tm_identity host = TM_HOST_MEMORY;
   const bool is_host = memcmp(&space->identity, &host, sizeof host) == 0;
   if ((space->flags & TM_MEMORY_HOST_POINTER) != 0 && !is_host)
@@ -126,8 +153,8 @@ static uint64_t hash_description(const tm_device_info *info) {
   hash = hash_bytes(hash, numbers, sizeof numbers);
   hash = hash_bytes(hash, &info->uuid, sizeof info->uuid);
   hash = hash_bytes(hash, &info->resource, sizeof info->resource);
-  if (is_text(info->name)) hash = hash_bytes(hash, info->name.data, info->name.length);
-  return is_text(info->driver_version) ? hash_bytes(hash, info->driver_version.data, info->driver_version.length) : hash;
+  if (tm_description_is_readable(info->name)) hash = hash_bytes(hash, info->name.data, info->name.length);
+  return tm_description_is_readable(info->driver_version) ? hash_bytes(hash, info->driver_version.data, info->driver_version.length) : hash;
 }
 
 /* The first one may be written over by the second. */
@@ -150,6 +177,7 @@ void manner_check_description(manner_run *run) {
   if (!manner_open(run, &s, 0)) return;
   check_short_info(run, &s);
   check_end(run, &s);
+  check_own_texts(run);
   check_texts(run, &s.info);
   check_again(run, &s);
   check_uuids(run, &s);

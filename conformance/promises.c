@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/text.h"
 #include "conformance/changes.h"
 #include "ops/result_closeness.h"
 #include "plugin/answer.h"
@@ -96,6 +97,8 @@ void promises_check_answer(trial *t, subject *s, const question *q, const tm_ans
   if (answer->text.length != 0 && answer->text.data == NULL) trial_fail(t, "its text has a length and no bytes");
   if (answer->text.length > TM_LONGEST_SOUND_TEXT)
     trial_fail(t, "its text has %llu bytes, and none has more than %u", (unsigned long long)answer->text.length, TM_LONGEST_SOUND_TEXT);
+  else if (answer->text.data != NULL && !tm_text_is_clean(answer->text.data, answer->text.length))
+    trial_fail(t, "its text is not UTF-8 without control characters");
   check_epoch(t, s, answer);
   const tm_status status = atomic_load(&s->query_status);
   const char *meaning = status == TM_ERROR_DEVICE_LOST ? ": it says that the device is lost" : "";
@@ -157,6 +160,7 @@ void promises_check_changes(trial *t, subject *s, const question *q, const tm_an
 
 static bool must_refuse(trial *t, subject *s, const tm_operation *operation, uint32_t reason, const char *what) {
   tm_answer answer;
+  subject_ask_strangely(s, what);
   const tm_status status = subject_query(s, operation, &answer);
   if (status != TM_OK) return trial_fail(t, "query gave %d on %s", status, what);
   if (answer.level != TM_LEVEL_REFUSED) return trial_fail(t, "says yes to %s", what);
@@ -166,6 +170,7 @@ static bool must_refuse(trial *t, subject *s, const tm_operation *operation, uin
 }
 
 static bool must_repeat(trial *t, subject *s, const tm_operation *operation, const tm_answer *answer, const char *what) {
+  subject_ask_strangely(s, what);
   const tm_answer again = subject_ask(s, operation);
   return memcmp(&again, answer, sizeof again) == 0 || trial_fail(t, "answers differently to %s", what);
 }
@@ -222,6 +227,7 @@ static void check_answer_sizes(trial *t, subject *s, const tm_operation *operati
   memset(&answer, CASE_GUARD, sizeof answer);
   memset(&answer, 0, offsetof(tm_answer, setup_ns));
   answer.known.struct_size = offsetof(tm_answer, setup_ns);
+  subject_ask_strangely(s, "room for a shorter answer");
   (void)SUBJECT_CALL(s, query)(s->backend, s->device_index, &operation, 1, &pointer);
   const unsigned char *bytes = (const unsigned char *)&answer;
   for (size_t i = offsetof(tm_answer, setup_ns); i < sizeof answer; i++)
@@ -232,11 +238,12 @@ static void check_answer_sizes(trial *t, subject *s, const tm_operation *operati
   if (answer.known.struct_size != offsetof(tm_answer, setup_ns)) trial_fail(t, "changes struct_size of the answer");
 }
 
-/* The host checks attributes, so any answer will do; a crash will not. */
+/* A host checks attributes before it asks, so any answer will do; a crash will not. */
 static void check_garbage_attributes(subject *s, const tm_operation *operation, uint64_t seed) {
   unsigned char attributes[sizeof(uint64_t[8])];
   uint64_t state = seed;
   if (operation->attribute_bytes == 0 || operation->attribute_bytes > sizeof attributes) return;
+  subject_ask_strangely(s, "random attribute bytes");
   for (int round = 0; round < 16; round++) {
     for (size_t i = 0; i < sizeof attributes; i++) attributes[i] = (unsigned char)(random_u64(&state) >> 32);
     tm_operation other = *operation;
@@ -259,6 +266,7 @@ static void check_batch(trial *t, subject *s, const tm_operation *operation, con
     answers[i].operand = TM_NO_OPERAND;
     pointers[i] = &answers[i];
   }
+  subject_ask_strangely(s, "others in one batch");
   if (SUBJECT_CALL(s, query)(s->backend, s->device_index, operations, COUNT, pointers) != TM_OK)
     trial_fail(t, "refuses a batch of questions");
   for (int i = 0; i < COUNT; i++)
@@ -276,6 +284,7 @@ void promises_check_strangers(trial *t, subject *s, const question *q, const tm_
   check_answer_sizes(t, s, operation);
   check_garbage_attributes(s, operation, seed);
   check_batch(t, s, operation, answer);
+  subject_work_on(s, q);
 }
 
 /* ---- scale ---- */

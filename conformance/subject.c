@@ -12,6 +12,7 @@
 #define SERIAL_LANES 3u
 #define BUSY_TRIES 200000
 #define LONGEST_TEXT 190u
+#define STRANGE_WORDS 64u               /* room for them behind what a question is about */
 /* The host's limits, as plugin.h has them. */
 #define MOST_MEMORIES 64u
 #define LARGEST_ALIGNMENT (1u << 21)
@@ -146,6 +147,15 @@ static tm_status say(subject *s, tm_status status, const char *text) {
   return status;
 }
 
+static bool is_sound_memory(subject *s, const tm_memory_space *space) {
+  if (space->struct_size < sizeof *space) return say(s, TM_OK, "a memory is shorter than every version of its struct") != TM_OK;
+  if ((space->alignment & (space->alignment - 1)) != 0 || space->alignment > LARGEST_ALIGNMENT)
+    return say(s, TM_OK, "the alignment of a memory is no power of two, or too large") != TM_OK;
+  if (space->offset_granule > LARGEST_GRANULE || space->store_granule > LARGEST_GRANULE)
+    return say(s, TM_OK, "a granule of a memory is too large") != TM_OK;
+  return true;
+}
+
 /* What the host refuses a backend for. */
 static bool is_sound(subject *s) {
   const uint32_t known = TM_DEVICE_SYNCHRONOUS | TM_DEVICE_OPENING_THREAD | TM_DEVICE_EXCLUSIVE_PROCESS;
@@ -156,19 +166,25 @@ static bool is_sound(subject *s) {
   for (uint32_t i = 0; i < info->memory_count; i++)
     if (info->memories == NULL || info->memories[i] == NULL)
       return say(s, TM_OK, "the device's list of memories is not sound") != TM_OK;
-  const tm_memory_space *space = info->memories[0];
-  if (space->struct_size < sizeof *space) return say(s, TM_OK, "a memory is shorter than every version of its struct") != TM_OK;
-  if ((space->alignment & (space->alignment - 1)) != 0 || space->alignment > LARGEST_ALIGNMENT)
-    return say(s, TM_OK, "the alignment of a memory is no power of two, or too large") != TM_OK;
-  if (space->offset_granule > LARGEST_GRANULE || space->store_granule > LARGEST_GRANULE)
-    return say(s, TM_OK, "a granule of a memory is too large") != TM_OK;
+  for (uint32_t i = 0; i < info->memory_count; i++)
+    if (!is_sound_memory(s, info->memories[i])) return false;
   return true;
+}
+
+/* How many there are, unless that is none. */
+static tm_status say_no_device(subject *s) {
+  tm_device_info info = { .struct_size = sizeof info };
+  uint32_t count = 0;
+  while (count < s->device_index && SUBJECT_CALL(s, device_info)(s->backend, count, &info) == TM_OK) count++;
+  if (count == 1) snprintf(s->text, sizeof s->text, "it has 1 device, number 0");
+  if (count > 1) snprintf(s->text, sizeof s->text, "it has %u devices, 0 to %u", count, count - 1);
+  return TM_ERROR_NO_DEVICE;
 }
 
 static tm_status find_device(subject *s) {
   s->info = (tm_device_info){ .struct_size = sizeof s->info };
   const tm_status status = SUBJECT_CALL(s, device_info)(s->backend, s->device_index, &s->info);
-  if (status == TM_END) return TM_ERROR_NO_DEVICE;
+  if (status == TM_END) return say_no_device(s);
   if (status != TM_OK) return say(s, status, "device_info gave a status that it may not give");
   if (!is_sound(s)) return TM_ERROR_CORRUPT;
   s->space = *s->info.memories[0];
@@ -219,7 +235,16 @@ void subject_close(subject *s) {
 /* ---- questions ---- */
 
 void subject_work_on(subject *s, const question *q) {
-  if (s->calls != NULL) question_describe(q, s->calls->subject, sizeof s->calls->subject);
+  if (s->calls == NULL) return;
+  question_describe(q, s->calls->subject, sizeof s->calls->subject);
+  s->subject_length = strnlen(s->calls->subject, sizeof s->calls->subject);
+}
+
+void subject_ask_strangely(subject *s, const char *what) {
+  if (s->calls == NULL) return;
+  const size_t known = strnlen(s->calls->subject, LAST_CALL_SUBJECT), most = LAST_CALL_SUBJECT - STRANGE_WORDS;
+  const size_t usual = s->subject_length < known ? s->subject_length : known, length = usual < most ? usual : most;
+  (void)snprintf(s->calls->subject + length, LAST_CALL_SUBJECT - length, ", with %s", what);
 }
 
 tm_status subject_query(subject *s, const tm_operation *operation, tm_answer *out_answer) {

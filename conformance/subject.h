@@ -30,6 +30,7 @@ typedef struct subject {
   subject_settings settings;
   const combination_list *combinations;
   last_call      *calls;                /* may be NULL */
+  size_t          subject_length;       /* of what they are about, without what is strange about it */
   tm_backend     *backend;
   tm_device      *device;
   uint32_t        device_index;
@@ -47,6 +48,7 @@ typedef struct subject {
 
 typedef struct subject_options {
   const tm_accelerator_backend_plugin *table;   /* as tm_plugin_table_accept gives it */
+  const tm_plugin_header *header;       /* NULL: only the table is known */
   subject_settings settings;
   uint32_t         device_index;
   uint32_t         threads;             /* 0: serial ranges on 3 lanes */
@@ -67,6 +69,8 @@ void      subject_close(subject *s);
 
 /* What the calls that follow are about. */
 void subject_work_on(subject *s, const question *q);
+/* ... and what is strange about the next one of them, after "with", until it is worked on something again. */
+void subject_ask_strangely(subject *s, const char *what);
 
 /* One question.  A query that fails refuses for lack of resources. */
 tm_answer subject_ask(subject *s, const tm_operation *operation);

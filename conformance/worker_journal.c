@@ -19,6 +19,7 @@ void journal_destroy(journal *j) {
 }
 
 void journal_note(journal *j, uint32_t item, uint32_t combination, uint32_t number) {
+  last_call_end_copy(&j->calls);
   atomic_store(&j->item, item);
   atomic_store(&j->combination, combination);
   atomic_store(&j->number, number);

@@ -62,7 +62,7 @@ typedef struct journal {
 journal *journal_create(uint32_t entry_count);
 void     journal_destroy(journal *j);
 
-/* Before a case. */
+/* Before a case; ends a copy of the process that works here. */
 void journal_note(journal *j, uint32_t item, uint32_t combination, uint32_t number);
 
 #endif

@@ -48,6 +48,7 @@ bool worker_message_send_report(void *context, const report *r) {
   if (!is_whole(line)) return false;
   memset(&m, 0, sizeof m);
   m.magic = MAGIC;
+  m.sender = (int32_t)getpid();
   m.kind = MESSAGE_COUNTS;
   m.question_count = r->question_count;
   m.refusal_count = r->refusal_count;
@@ -67,6 +68,8 @@ bool worker_message_send_report(void *context, const report *r) {
 }
 
 /* ---- taking ---- */
+
+bool worker_message_is_from(const worker_message *m, int32_t process) { return m->magic != MAGIC || m->sender == process; }
 
 static bool is_text(const char *text, size_t capacity) { return memchr(text, '\0', capacity) != NULL; }
 

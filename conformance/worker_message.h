@@ -13,7 +13,7 @@ typedef struct worker_message {
   uint32_t kind;                /* worker_message.c */
   uint32_t op;                  /* of a claim, and of the question that led to it */
   uint32_t failed_op;
-  uint32_t reserved;
+  int32_t  sender;              /* the process that sent it */
   uint64_t question_count;
   uint64_t refusal_count;
   uint64_t unchecked_change_count;
@@ -35,6 +35,8 @@ typedef struct worker_line {
 worker_line worker_line_of(int to);
 /* Writes all of a report to the worker_line that `context` points at; false if it is not what it was. */
 bool worker_message_send_report(void *context, const report *r);
+/* Whether this process sent it: a backend may have made a copy of its process, which would go on with the same pipe. */
+bool worker_message_is_from(const worker_message *m, int32_t process);
 /* Adds it to the report; false if it is none. */
 bool worker_message_take(report *r, worker_message *m);
 

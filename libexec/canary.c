@@ -21,7 +21,7 @@
 #include "tensor/format.h"
 
 #define QUESTIONS 32u
-#define QUESTIONS_NS UINT64_C(1000000000)       /* what they may take, and later those that look for claims */
+#define SEARCH_NS UINT64_C(1000000000)  /* what questions that look for a device's claims may take */
 #define LONGEST_FAULT 240
 
 static const canary_sizes usual = { 8, 64, 32 };
@@ -33,7 +33,45 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-void canary_ask(tm_device_slot *device) {
+static void add_device(canary_range *range, const tm_device_slot *device) {
+  if (range->count != 0 && range->last == device->index_in_backend) return;
+  if (range->count++ == 0) range->first = device->index_in_backend;
+  range->last = device->index_in_backend;
+}
+
+static const uint32_t first_formats[] = { TM_FORMAT_F32, TM_FORMAT_F16, TM_FORMAT_BF16, TM_FORMAT_F64, TM_FORMAT_I32, TM_FORMAT_I8 };
+#define FIRST_FORMATS ((uint32_t)(sizeof first_formats / sizeof first_formats[0]))
+
+/* In the first format that the operation takes. */
+static bool make_any(uint32_t example, tm_request *out_request, tm_operation *out_operation) {
+  for (uint32_t i = 0; i < FIRST_FORMATS; i++)
+    if (canary_table_make(example, first_formats[i], &usual, out_request, out_operation)) return true;
+  for (uint32_t i = 0; tm_format_at(i) != NULL; i++)
+    if (canary_table_make(example, tm_format_at(i)->format, &usual, out_request, out_operation)) return true;
+  return false;
+}
+
+/* What is told of each step has its bounds, too. */
+static bool is_over(uint64_t end_ns) { return tm_now_ns() >= end_ns || journal_is_full(); }
+
+static void ask_each_kind(tm_device_slot *device, uint64_t end_ns, canary_report *report) {
+  static tm_request request;
+  tm_operation operation;
+  const tm_operation *pointer = &operation;
+  tm_answer answer;
+  for (uint32_t i = 0; i < canary_table_count(); i++) {
+    if (is_over(end_ns)) {
+      add_device(&report->unasked, device);
+      break;
+    }
+    if (!make_any(i, &request, &operation)) continue;
+    journal_subject("%s on device %u", tm_op_find(operation.op)->name, device->index_in_backend);
+    tm_device_query(device, &pointer, 1, NULL, &answer);
+  }
+  journal_subject("%s", "");
+}
+
+static void ask_odd_sizes(tm_device_slot *device, uint64_t end_ns) {
   static const uint64_t extents[] = { 1, 2, 3, 7, 31, 32, 33, 64, 1000, 4096, 65536, UINT64_C(1) << 31 };
   static tm_request requests[QUESTIONS];
   static tm_operation operations[QUESTIONS];
@@ -52,10 +90,13 @@ void canary_ask(tm_device_slot *device) {
     count++;
   }
   journal_subject("%u operations of odd sizes on device %u", count, device->index_in_backend);
-  const uint64_t deadline_ns = tm_now_ns() + QUESTIONS_NS;
-  for (uint32_t i = 0; i < count && tm_now_ns() < deadline_ns; i++)
-    tm_device_query(device, &pointers[i], 1, NULL, &answers[i]);
+  for (uint32_t i = 0; i < count && !is_over(end_ns); i++) tm_device_query(device, &pointers[i], 1, NULL, &answers[i]);
   journal_subject("%s", "");
+}
+
+void canary_ask(tm_device_slot *device, uint64_t end_ns, canary_report *report) {
+  ask_each_kind(device, end_ns, report);
+  ask_odd_sizes(device, end_ns);
 }
 
 /* ---- data ---- */
@@ -200,38 +241,47 @@ static void run_one(canary *c, canary_report *report) {
   if (is_bad && report->count < TM_MOST_FAULTS) add_fault(report, c);
 }
 
-/* Asks about the example with the format; true when the device claims it as it is and can set it up in time. */
+/* Asks about the example with the format; true when the device claims it as it is. */
 static bool is_claimed(canary *c, uint32_t example, uint32_t format) {
-  if (c->asked_ns >= QUESTIONS_NS || !canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
+  if (c->asked_ns >= SEARCH_NS || !canary_table_make(example, format, &usual, &c->request, &c->operation)) return false;
   const tm_operation *pointer = &c->operation;
   snprintf(c->name, sizeof c->name, "%s %s", tm_op_find(c->operation.op)->name, tm_format_find(format)->name);
-  journal_subject("%s on device %u", c->name, c->device->index_in_backend);
+  journal_subject("%s on device %u", tm_op_find(c->operation.op)->name, c->device->index_in_backend);
   const uint64_t begin_ns = tm_now_ns();
   tm_device_query(c->device, &pointer, 1, NULL, &c->answer);
   c->asked_ns += tm_now_ns() - begin_ns;
   journal_subject("%s", "");
-  return c->answer.level != TM_LEVEL_REFUSED && c->answer.setup_ns <= TM_PROBE_LONGEST_NS;
+  return c->answer.level != TM_LEVEL_REFUSED;
 }
 
 static bool find_claim(canary *c, uint32_t example) {
-  static const uint32_t first[] = { TM_FORMAT_F32, TM_FORMAT_F16, TM_FORMAT_BF16, TM_FORMAT_F64, TM_FORMAT_I32, TM_FORMAT_I8 };
-  for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
-    if (is_claimed(c, example, first[i])) return true;
+  for (uint32_t i = 0; i < FIRST_FORMATS; i++)
+    if (is_claimed(c, example, first_formats[i])) return true;
   for (uint32_t i = 0; tm_format_at(i) != NULL; i++)
     if (tm_format_at(i)->has_arithmetic && is_claimed(c, example, tm_format_at(i)->format)) return true;
   return false;
 }
 
-void canary_run(tm_device_slot *device, uint64_t deadline_ns, canary_report *report) {
+/* What it declares for its set-up it is given where it ends in time. */
+static bool has_time(const canary *c, uint64_t last_ns) {
+  const uint64_t now_ns = tm_now_ns();
+  return now_ns < last_ns && c->answer.setup_ns <= last_ns - now_ns;
+}
+
+void canary_run(tm_device_slot *device, uint64_t end_ns, uint64_t last_ns, canary_report *report) {
   static canary c;              /* large for a stack */
   memset(&c, 0, sizeof c);
   c.device = device;
   c.memory = device->backend->inventory->memory;
   if (tm_scratch_init(&c.scratch, c.memory) != TM_OK) return;
-  for (uint32_t i = 0; i < canary_table_count() && tm_now_ns() < deadline_ns; i++) {
-    if (!tm_device_is_usable(device) || report->busy) break;
+  for (uint32_t i = 0; i < canary_table_count() && tm_device_is_usable(device) && !report->busy; i++) {
+    if (is_over(end_ns) || c.asked_ns >= SEARCH_NS) {
+      add_device(&report->unrun, device);
+      break;
+    }
     if (!find_claim(&c, i)) continue;
-    run_one(&c, report);
+    if (has_time(&c, last_ns)) run_one(&c, report);
+    else add_device(&report->unrun, device);
     free_data(&c);
   }
   tm_scratch_deinit(&c.scratch);

@@ -9,15 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "plugin/probe_run.h"
+#include "plugin/record_store.h"
 
 #define LONGEST_STEP 200
+#define MOST_STEPS_BYTES (TM_RECORD_BYTES / 2)  /* the record itself comes behind them */
 #define MOST_VARIABLES 256u
 #define MOST_DEVICES 256u
+#define AGAIN_NS UINT64_C(500000000)
 #define SHORT_NS UINT64_C(1000000)      /* not worth a word */
 #define MOST_QUESTIONS 255u
 #define ENOUGH_QUESTIONS 3u
@@ -26,6 +30,9 @@ extern char **environ;
 
 /* One program, one plugin: what it is called through, and where it is told. */
 static int output = -1;
+static _Atomic uint64_t told_bytes;
+static pid_t owner;
+static _Atomic uint32_t *was_copied;    /* shared with copies of the process */
 static char subject[LONGEST_STEP];
 static tm_accelerator_backend_plugin real;
 static bool changed_mode;
@@ -37,6 +44,9 @@ static uint32_t variable_count;
 static atomic_flag variables_in_use = ATOMIC_FLAG_INIT;
 
 void journal_open(void) {
+  _Atomic uint32_t *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared != MAP_FAILED) was_copied = shared;
+  owner = getpid();
   output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nothing >= 0) {
@@ -45,7 +55,21 @@ void journal_open(void) {
   }
 }
 
+static bool is_copy(void) { return getpid() != owner; }
+
+/* Nobody is to hear a step twice. */
+static void end_copy(void) {
+  if (was_copied != NULL) atomic_store(was_copied, 1);
+  _exit(0);
+}
+
+bool journal_was_copied(void) { return was_copied != NULL && atomic_load(was_copied) != 0; }
+
+bool journal_is_full(void) { return atomic_load(&told_bytes) > MOST_STEPS_BYTES; }
+
 static void put(const char *bytes, size_t count) {
+  if (is_copy()) end_copy();
+  atomic_fetch_add(&told_bytes, count);
   while (count != 0) {
     const ssize_t written = write(output, bytes, count);
     if (written <= 0) return;
@@ -78,7 +102,7 @@ static const char *find_variable(const char *name) {
 }
 
 static void note_variable(const char *name) {
-  if (output < 0 || strlen(name) >= LONGEST_STEP) return;
+  if (output < 0 || is_copy() || strlen(name) >= LONGEST_STEP) return;       /* whoever is to become another program asks, too */
   while (atomic_flag_test_and_set(&variables_in_use)) {
   }
   bool known = variable_count == MOST_VARIABLES;
@@ -120,6 +144,17 @@ static void step(const char *call) {
     journal_step("%s", call);
   else
     journal_step("%s of %.150s", call, subject);
+}
+
+/* Many come in a row about the same: told once, and again before who listens could take them for one that hangs. */
+static void step_query(void) {
+  static char told[LONGEST_STEP];
+  static uint64_t told_ns;
+  const uint64_t now_ns = tm_now_ns();
+  if (subject[0] != '\0' && strcmp(told, subject) == 0 && now_ns - told_ns < AGAIN_NS) return;
+  memcpy(told, subject, sizeof told);
+  told_ns = now_ns;
+  step("query");
 }
 
 /* What the next step is declared to take. */
@@ -191,7 +226,7 @@ static void told_close(tm_device *device) {
 
 static tm_status told_query(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                             tm_answer *const *out_answers) {
-  step("query");
+  step_query();
   const uint64_t begin_ns = tm_now_ns();
   const tm_status status = real.query(backend, index, operations, count, out_answers);
   time_questions(tm_now_ns() - begin_ns, count);

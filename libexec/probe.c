@@ -19,13 +19,16 @@
 #include "canary.h"
 #include "conformance/process_state.h"
 #include "journal.h"
+#include "plugin/description.h"
 #include "plugin/enumeration.h"
 #include "plugin/probe_run.h"
 
-#define CANARY_BUDGET_NS (UINT64_C(20) * 1000000000)
+/* What all devices have together: each has an equal share of what those before it left. */
+#define QUESTIONS_S 5u
+#define RUNS_S 20u
 #define SLOW_QUESTION_NS UINT64_C(2000000)
-#define MOST_TRIED_DEVICES 8u
-#define NOTE_BYTES 512u
+#define NOTE_BYTES 1024u
+#define NS_PER_S UINT64_C(1000000000)
 
 typedef struct probe {
   tm_memory          memory;
@@ -38,6 +41,7 @@ typedef struct probe {
   const char        *name;
   process_state      before;
   uint32_t           thread_count;      /* likewise */
+  canary_report      report;
   bool               was_listed;        /* its record is written: what is left is to end */
 } probe;
 
@@ -113,17 +117,24 @@ static tm_status list(probe *p, tm_error *error) {
 
 /* ---- the rest ---- */
 
+static uint64_t end_of_share(uint64_t end_ns, uint32_t sharers) {
+  const uint64_t now_ns = tm_now_ns();
+  return now_ns >= end_ns ? end_ns : now_ns + (end_ns - now_ns) / sharers;
+}
+
+/* All are asked before any is opened: a question that crashes needs no more than to be asked. */
 static bool try_devices(probe *p, tm_backend_slot *slot) {
-  const uint64_t deadline = tm_now_ns() + CANARY_BUDGET_NS;
-  canary_report report = { .arena = &p->inventory->arena };
-  for (uint32_t i = 0; i < slot->device_count && i < MOST_TRIED_DEVICES; i++) {
-    tm_device_slot *device = p->inventory->devices[slot->first_device + i];
-    canary_ask(device);
-    canary_run(device, deadline, &report);
-  }
-  slot->faults = report.faults;
-  slot->fault_count = report.count;
-  return !report.busy;
+  canary_report *report = &p->report;
+  tm_device_slot **devices = p->inventory->devices + slot->first_device;
+  report->arena = &p->inventory->arena;
+  const uint64_t asked_ns = tm_now_ns() + QUESTIONS_S * NS_PER_S;
+  for (uint32_t i = 0; i < slot->device_count; i++) canary_ask(devices[i], end_of_share(asked_ns, slot->device_count - i), report);
+  const uint64_t run_ns = tm_now_ns() + RUNS_S * NS_PER_S;
+  for (uint32_t i = 0; i < slot->device_count; i++)
+    canary_run(devices[i], end_of_share(run_ns, slot->device_count - i), run_ns, report);
+  slot->faults = report->faults;
+  slot->fault_count = report->count;
+  return !report->busy;
 }
 
 static void add_note(void *context, const char *what) {
@@ -138,14 +149,34 @@ static void add_change(void *context, const char *what) {
   add_note(context, text);
 }
 
+/* What nobody tried is not taken on trust in silence. */
+static void add_untried(char *text, const canary_range *devices, const char *what, uint32_t seconds) {
+  char which[64], whole[192];
+  const uint32_t count = devices->count, first = devices->first, last = devices->last;
+  if (count == 0) return;
+  if (count == 1) (void)snprintf(which, sizeof which, "device %u", first);
+  else if (count == last - first + 1) (void)snprintf(which, sizeof which, "devices %u to %u", first, last);
+  else (void)snprintf(which, sizeof which, "%u devices from %u to %u", count, first, last);
+  if (journal_is_full()) (void)snprintf(whole, sizeof whole, "%s on %s (there are too many)", what, which);
+  else (void)snprintf(whole, sizeof whole, "%s on %s (all devices have %u s together)", what, which, seconds);
+  add_note(text, whole);
+}
+
 static void take_note(probe *p, tm_backend_slot *slot) {
   process_state after;
-  char text[NOTE_BYTES] = "", threads[64], took[64];
+  char text[NOTE_BYTES] = "", threads[64], took[64], odd[192];
   const uint32_t count = process_thread_count(p->thread_count);
   process_state_read(&after, NULL);
   (void)snprintf(threads, sizeof threads, "left %u thread%s behind", count - p->thread_count, count - p->thread_count == 1 ? "" : "s");
   if (count > p->thread_count) add_note(text, threads);
   process_state_compare(&p->before, &after, add_change, text);
+  add_untried(text, &p->report.unasked, "was not asked about every kind of operation", QUESTIONS_S);
+  add_untried(text, &p->report.unrun, "did not run every kind that it claims", RUNS_S);
+  if (slot->odd_text != NULL) {
+    (void)snprintf(odd, sizeof odd, "gave %.100s, which is " TM_NO_DESCRIPTION, slot->odd_text);
+    add_note(text, odd);
+  }
+  if (journal_was_copied()) add_note(text, "made a copy of the process");
   if (journal_question_ns() > SLOW_QUESTION_NS) {
     (void)snprintf(took, sizeof took, "took %.0f ms for a question", (double)journal_question_ns() / 1e6);
     add_note(text, took);

@@ -48,6 +48,9 @@
  * TM_UNSUPPORTED.  Attributes likewise, with TM_REASON_ATTRIBUTE.  Flags come as facts (ignore unknown ones) and demands
  * (refuse unknown ones).
  *
+ * Texts.  Every tm_string that a backend hands out is UTF-8; all but the messages of log and fail are without control characters,
+ * line ends among them.  What is not is shown escaped, and said to be so.  A text of a device over 4096 bytes is none.
+ *
  * The host's limits.  Refused as a whole: a plugin file whose table names a function that lies outside that file; a
  * plugin with a name (its own or an option's) over 64 bytes, a version, vendor, build id, default or help over 4096
  * bytes, more than 64 traits or 256 options, or a table over 65536 bytes; a backend one of whose devices has an unknown
@@ -66,7 +69,7 @@
  *
  * A backend must not touch what belongs to the process: signal and terminate handlers, locale, working directory,
  * environment, standard streams, the floating-point mode (the host restores that one after a call).  It must not abort,
- * exit, throw, or print; it has no destructors and no atexit.
+ * exit, throw, print, or come back twice (fork); it has no destructors and no atexit.
  */
 #ifndef TENSORMORPH_PLUGIN_H
 #define TENSORMORPH_PLUGIN_H
@@ -426,7 +429,9 @@ typedef struct tm_accelerator_backend_plugin {
   void (*close)(tm_device *device);
 
   /* [any] MANDATORY.  Judges `count` operations for device `index`, which need not be open.  Pure: no compiling, no
-     allocation, microseconds; the same question in the same epoch gets the same answer.   TM_OK, TM_ERROR_DEVICE_LOST */
+     allocation, microseconds; the same question in the same epoch gets the same answer.  The host has checked an operation against
+     its line in types.h, but whatever bytes attributes have, query comes back; any answer will do for what no contract allows.
+     TM_OK, TM_ERROR_DEVICE_LOST */
   tm_status (*query)(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                      tm_answer *const *out_answers);
   /* [any] MANDATORY.  Makes the operation runnable; may compile.  `answer` is exactly the one that query gave for it, its

@@ -19,9 +19,10 @@ static void describe(const json_t *found, char text[FOUND_BYTES]) {
 
 int sim_complain(sim_reader *reader, const char *key, const char *expected, const json_t *found) {
   char what[FOUND_BYTES] = { 0 };
+  const int has_place = reader->place[0] != '\0', has_key = key[0] != '\0';
   describe(found, what);
-  snprintf(reader->text, sizeof reader->text, "%.300s: %s%s%.64s: expected %.200s, found %s", reader->file, reader->place,
-           reader->place[0] != '\0' && key[0] != '\0' ? "." : "", key, expected, what);
+  snprintf(reader->text, sizeof reader->text, "%.300s: %s%s%.64s: expected %.200s, found %s", reader->file,
+           has_place || has_key ? reader->place : "description", has_place && has_key ? "." : "", key, expected, what);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "plugin/backend_call.h"
 #include "plugin/builtin_plugins.h"
 #include "plugin/call_trace.h"
+#include "plugin/description.h"
 #include "plugin/device_listing.h"
 #include "plugin/host_services.h"
 #include "plugin/reference.h"
@@ -37,12 +38,24 @@ static tm_status take_header(tm_backend_slot *slot, const tm_plugin_header *head
   return TM_OK;
 }
 
+static void doubt_texts(tm_backend_slot *slot, const tm_plugin_header *header) {
+  tm_description_doubt(slot, header->version, "its version");
+  tm_description_doubt(slot, header->vendor, "its vendor");
+  tm_description_doubt(slot, header->build_id, "its build id");
+  for (uint32_t i = 0; i < slot->table.option_count; i++) {
+    const tm_option *option = slot->table.options[i];
+    tm_description_doubt(slot, option->default_value, "the default of its option %.*s", (int)option->name.length, option->name.data);
+    tm_description_doubt(slot, option->help, "the help of its option %.*s", (int)option->name.length, option->name.data);
+  }
+}
+
 tm_status tm_bring_up_accept(tm_backend_slot *slot, const tm_plugin_header *header, tm_error *error) {
   TM_TRY(tm_plugin_table_accept(header, slot->path, &slot->table, error));
   if (slot->path != NULL && header->name.length == strlen(TM_REFERENCE_NAME) &&
       memcmp(header->name.data, TM_REFERENCE_NAME, header->name.length) == 0)
     return tm_fail(error, TM_ERROR_CORRUPT, "its name is that of the library's own reference; a backend must have another");
   TM_TRY(take_header(slot, header, error));
+  doubt_texts(slot, header);
   return tm_settings_declare(slot, &slot->table, error);
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plugin/backend_call.h"
+#include "plugin/description.h"
 #include "plugin/device_identity.h"
 #include "plugin/device_queue.h"
 #include "plugin/trial.h"
@@ -17,9 +18,7 @@
 #define MOST_QUEUES 256u
 #define LARGEST_ALIGNMENT (1u << 21)
 #define LONGEST_NAME 96
-/* What claims to be longer is no string at all, and is not read. */
-#define LONGEST_SOUND_STRING 4096u
-/* Likewise for lists of memories and for units of bytes. */
+/* More memories, and larger units of bytes, are none at all. */
 #define MOST_SOUND_MEMORIES 64u
 #define LARGEST_SOUND_GRANULE (1u << 20)
 #define KNOWN_FLAGS (TM_DEVICE_SYNCHRONOUS | TM_DEVICE_OPENING_THREAD | TM_DEVICE_EXCLUSIVE_PROCESS)
@@ -30,7 +29,7 @@ static bool same_identity(const tm_identity *a, const tm_identity *b) { return m
 
 static const char *keep_string(tm_arena *arena, tm_string string, bool is_clean) {
   char text[LONGEST_NAME];
-  const bool is_sound = string.data != NULL && string.length <= LONGEST_SOUND_STRING;
+  const bool is_sound = string.data != NULL && tm_description_is_readable(string);
   if (is_clean && is_sound && string.length < LONGEST_NAME && tm_text_is_clean(string.data, string.length))
     return tm_arena_string(arena, string.data, string.length);
   const uint64_t length = tm_text_escape(is_sound ? string.data : "", is_sound ? string.length : 0, text, sizeof text);
@@ -82,6 +81,7 @@ static tm_status copy_memories(tm_device_slot *device, bool is_clean, tm_error *
     space->alignment = (uint32_t)tm_max_u64(1, claimed->alignment);
     space->offset_granule = (uint32_t)tm_max_u64(1, claimed->offset_granule);
     space->store_granule = (uint32_t)tm_max_u64(1, claimed->store_granule);
+    if (!is_clean) tm_description_doubt(device->backend, claimed->name, "the name of memory %u of device %u", i, device->index_in_backend);
     const char *name = keep_string(&device->backend->inventory->arena, claimed->name, is_clean);
     if (name == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for the list of devices");
     space->name = (tm_string){ name, strlen(name) };
@@ -95,6 +95,8 @@ static tm_status take_names(tm_device_slot *device, bool is_clean, tm_error *err
   tm_arena *arena = &device->backend->inventory->arena;
   char name[128];
   snprintf(name, sizeof name, "%s:%u", device->backend->name, device->index_in_backend);
+  if (!is_clean) tm_description_doubt(device->backend, device->info.name, "the name of device %u", device->index_in_backend);
+  if (!is_clean) tm_description_doubt(device->backend, device->info.driver_version, "the driver version of device %u", device->index_in_backend);
   device->name = tm_arena_string(arena, name, strlen(name));
   device->description = keep_string(arena, device->info.name, is_clean);
   device->driver_version = keep_string(arena, device->info.driver_version, is_clean);

@@ -58,6 +58,7 @@ typedef struct tm_backend_slot {
   const char   *build_id;
   const char   *origin;
   const char   *note;                   /* what is odd about it, though it is used */
+  const char   *odd_text;               /* where it told what is no text, here and now; NULL: nowhere */
   _Atomic(const char *) reason;
   tm_backend_option *options;
   uint32_t      option_count;

@@ -2,6 +2,7 @@
 """tensormorph plugin: what check prints and understands; new, list, forgive; the trace of calls."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -49,6 +50,38 @@ class Check(zoo.ZooTest):
         self.assertEqual(code, 1)
         failed = [claim for claim in json.loads(out)["devices"][0]["claims"] if claim["failures"]]
         self.assertTrue(all(claim["failure"] and claim["failed_case"] is not None for claim in failed) and failed)
+
+    def test_the_manifest_is_read_first(self):
+        """What the host refuses a plugin for, the check does, in the same words."""
+        plugin, manifest = self.folder / "beside.so", self.folder / "beside.json"
+        shutil.copy(self.animal("honest"), plugin)
+        good = {"schema": 1, "name": "zoo_honest"}
+        lies = [
+            {"name": "another"}, {"version": "2"}, {"file": "other.so"}, {"architecture": "pdp11"}, {"abi": "9.1"}, {"sha256": "0" * 64},
+            {"sha256": "12"}, {"watches": ["here"]}, {"processor_features": ["warp_drive"]}, {"schema": 2}, {"more": " " * 70000},
+        ]
+        for text in ["{", "[]", *(json.dumps({**good, **lie}) for lie in lies)]:
+            with self.subTest(text=text[:80]):
+                manifest.write_text(text)
+                self.expect_the_same_refusal(plugin)
+        manifest.unlink()
+        for make in (lambda: os.mkfifo(manifest), lambda: manifest.symlink_to("/dev/zero"), lambda: manifest.symlink_to("nowhere")):
+            make()
+            self.expect_the_same_refusal(plugin)
+            manifest.unlink()
+        manifest.write_text(json.dumps({**good, "version": "1", "file": "beside.so"}))
+        self.assertEqual(self.check(plugin, "--only", "neg", "--cases", 2)[0], 0)
+        # Nor does anything of it run: its constructor aborts.
+        shutil.copy(self.animal("constructor_aborts"), plugin)
+        manifest.write_text(json.dumps({**good, "architecture": "pdp11"}))
+        self.assertIn("another architecture", self.expect_the_same_refusal(plugin))
+
+    def expect_the_same_refusal(self, plugin):
+        (found,) = [b for b in self.json_of("backends", "--plugin", plugin)["backends"] if b["origin"] == str(plugin)]
+        self.assertEqual(found["state"], "refused", found)
+        code, out, err = self.check(plugin)
+        self.assertEqual((code, out, err), (3, "", f"tensormorph: {found['reason']}\n"))
+        return err
 
     def test_one_device_of_several(self):
         code, out, _ = self.check(self.animal("eager"), "--device", "2", "--budget", 3)

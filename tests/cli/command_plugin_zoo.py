@@ -58,6 +58,16 @@ MISBEHAVING = {
     "hasty/blocks_downloads": (1, r"FAILED full-queue: download number [56]\d behind a long transfer waits for the device", ("--only", "full-queue")),
     "hasty/blocks_near": (1, r"FAILED full-queue: launch number \d+ behind others waits for the device", ("--only", "full-queue")),
     "careless/any_format": (1, r"FAILED overclaims: says yes to neg with an operand of format 0x[0-9a-f]+, which it cannot know", ("--only", "overclaims")),
+    "careless/believes": (
+        1,
+        r"FAILED compare f32,f32,bool .*with signal 6; the last call was query, of compare f32\[.*, with random attribute bytes; case",
+        ("--only", "compare", "--formats", "f32,f32,bool"),
+    ),
+    "sly/copies_in_launch": (1, r"FAILED calls: launch came back twice: the worker has a copy of itself\n", NEG),
+    "sly/copies_in_release": (1, r"FAILED calls: release came back twice: the worker has a copy of itself\n", NEG),
+    "sly/copies_late": (1, r"FAILED calls: launch came back twice: the worker has a copy of itself\n", ("--only", "add", "--cases", 48)),
+    "sly/copies_at_load": (1, r"FAILED process: when it is loaded it makes a copy of the process\n", ("--only", "process")),
+    "sly/tells_oddly": (1, r"FAILED neg f32,f32 .*its text is not UTF-8 without control characters", NEG),
     "careless/twins": (1, r"FAILED description: has the uuid of its device [01]\n", ("--only", "description")),
     "careless/argues_late": (
         1,
@@ -129,6 +139,12 @@ MISBEHAVING = {
         for slip, what in (
             ("changes_its_name", "describes the same device differently the second time"),
             ("has_no_name", "its name is no text: 5 bytes at"),
+            ("has_a_long_name", "its name is no text: 1099511627776 bytes at"),
+            ("has_a_rude_name", r'its name is no text: "\\x1b\[31mred" is not UTF-8 without control characters'),
+            ("has_a_torn_name", r'its name is no text: "caf\\xc3" is not UTF-8 without control characters'),
+            ("has_an_odd_driver", r'its driver\'s version is no text: "1\\n2" is not UTF-8 without control characters'),
+            ("has_an_odd_memory", r'the name of a memory is no text: "\\xff\\xfe" is not UTF-8 without control characters'),
+            ("helps_oddly", r'the help of an option is no text: "Rings the bell \(\\x07\) when it is done\." is not UTF-8'),
             ("has_no_granules", "a memory has a granule of 0, where 1 is the least"),
             ("opens_for_ever", r"declares 18446744073709551615 ns for being opened"),
         )
@@ -256,6 +272,49 @@ class Zoo(zoo.ZooTest):
         out = self.run_command("backends", "--plugin", rude)[0]
         self.assertIn(r" \x1b[31mred", out)
         self.assertNotIn(r"\\x1b", out)
+
+    def test_a_text_that_is_none_is_a_note(self):
+        for slip, what in (
+            ("has_a_rude_name", "the name of device 0"),
+            ("has_a_torn_name", "the name of device 0"),
+            ("has_a_long_name", "the name of device 0"),
+            ("has_an_odd_driver", "the driver version of device 0"),
+            ("has_an_odd_memory", "the name of memory 0 of device 0"),
+            ("helps_oddly", "the help of its option loud"),
+        ):
+            with self.subTest(slip=slip):
+                note = self.note_of(self.animal(f"sly/{slip}"))
+                self.assertEqual(note, f"in its trial it gave {what}, which is not UTF-8 without control characters")
+        self.assertEqual(self.note_of(self.animal("honest")), "")
+
+    def note_of(self, animal):
+        found = [b for b in self.json_of("backends", "--plugin", animal)["backends"] if b["origin"] == str(animal)]
+        self.assertEqual([b["state"] for b in found], ["ready"])
+        return found[0]["note"]
+
+    def test_a_heading_has_no_more_than_the_name(self):
+        out = self.check(self.animal("sly/has_a_long_name"), "--only", "neg", "--cases", 2)[1]
+        self.assertRegex(out, r"\Azoo_has_a_long_name:0   \(1 \S+has_a_long_name\.so\)\n")
+
+    def test_a_copy_of_the_worker_is_not_believed(self):
+        """Nor counted: what it would have found is what the worker finds."""
+        counts = lambda animal: re.search(r"\nadd +native +N0 +(\d+) +(\d+) ", self.check(animal, "--only", "add", "--cases", 48)[1]).groups()
+        self.assertEqual(counts(self.animal("sly/copies_late")), counts(self.animal("honest")))
+        self.assertEqual(self.note_of(self.animal("sly/copies_in_launch")), "in its trial it made a copy of the process")
+
+    def test_progress_fits_the_terminal_and_ends_its_line(self):
+        command = ["plugin", "check", self.animal("honest"), "--full"]
+        _, text = self.read_terminal(command, lambda text: re.search(r"\rdevice 0: [^\r]*\r", text), COLUMNS="20")
+        lines = re.findall(r"\r(device 0: [^\r\x1b\n]*)\x1b\[K", text)
+        self.assertGreater(len(lines), 0, text)
+        self.assertEqual([line for line in lines if len(line) > 19], [])
+        self.assertTrue(text.endswith("\r\n"), text[-200:])
+
+    def test_the_number_of_devices_is_told(self):
+        for animal, text in (("honest", "it has 1 device, number 0"), ("careless/seven", "it has 7 devices, 0 to 6")):
+            code, _, err = self.check(self.animal(animal), "--device", 9)
+            self.assertEqual(code, 3)
+            self.assertRegex(err, rf":9 cannot be used here: no device: {text}\n\Z")
 
     def test_a_file_that_is_named_twice(self):
         honest = self.animal("honest")

@@ -172,6 +172,21 @@ class Plugins(harness.CommandTest):
         note = self.json_of("stats", large, "--plugin", liar, "--device", name)["notes"][-1]
         self.assertRegex(note, rf"f32 tensors went to reference:0: {name} is not used for them: .+")
 
+    def test_every_device_is_tried(self):
+        """And where there is no time for that, it is said."""
+        for habit, state, words in (
+            ("crashes_in_query", "refused", r"query of \w+ on device 199 ends the process with signal 6 \(tried in a process of its own\)\Z"),
+            ("crashes_in_launch", "refused", r"launch of \w+ f32 on device 199 ends the process with signal 6 \(tried in a process of its own\)\Z"),
+            ("answers_slowly", "ready", r"\Ain its trial it was not asked about every kind of operation on devices 0 to 2 \(all devices have 5 s together\)\Z"),
+            ("sets_up_long", "ready", r"\Ain its trial it did not run every kind that it claims on devices 0 to 2 \(all devices have 20 s together\)\Z"),
+            ("is_well", "ready", r"\A\Z"),
+        ):
+            with self.subTest(habit=habit):
+                crowd = self.plugin("crowd", f"{habit}.so")
+                (found,) = [b for b in self.json_of("backends", "--plugin", crowd)["backends"] if b["origin"] == str(crowd)]
+                self.assertEqual(found["state"], state, found)
+                self.assertRegex(found["reason"] if state == "refused" else found["note"], words)
+
     def test_who_is_loaded_untried_is_said(self):
         honest = self.plugin("honest.so")
         nowhere = {"TENSORMORPH_PROBE": "/nonexistent/probe"}

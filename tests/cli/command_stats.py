@@ -4,9 +4,7 @@
 import json
 import math
 import os
-import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -210,29 +208,6 @@ class Stats(harness.CommandTest):
 
     def test_terminate(self):
         self.assertEqual(self.interrupt([signal.SIGTERM])[0], 143)
-
-    def read_terminal(self, arguments, is_enough=lambda text: False, **variables):
-        """Runs it with both streams on a terminal of 80 columns, and interrupts it once it has said enough."""
-        process_id, terminal = pty.fork()
-        if process_id == 0:
-            os.chdir(self.folder)
-            os.execve(harness.COMMAND, [harness.COMMAND, *map(str, arguments)], self.environment(**variables))
-        text = b""
-        interrupted = False
-        while True:
-            ready = select.select([terminal], [], [], 0.05)[0]
-            try:
-                piece = os.read(terminal, 65536) if ready else None
-            except OSError:
-                break
-            if piece == b"":
-                break
-            text += piece or b""
-            if not interrupted and is_enough(text.decode("utf-8", "replace")):
-                os.write(terminal, b"\x03")
-                interrupted = True
-        os.close(terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]), text.decode()
 
     def test_progress_on_a_terminal(self):
         path = self.safetensors("sparse.safetensors", {f"t{i}": ("F32", (1 << 28,), None) for i in range(64)})

@@ -4,11 +4,16 @@
 import json
 import os
 import pathlib
+import pty
+import re
+import select
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 COMMAND = os.environ.get("TM_COMMAND", "")
@@ -44,6 +49,30 @@ class CommandTest(unittest.TestCase):
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         self.assertEqual(done.returncode, code, f"{arguments}\n--- stdout\n{out[-2000:]}\n--- stderr\n{err[-2000:]}")
         return out, err
+
+    def read_terminal(self, arguments, is_enough=lambda text: False, **variables):
+        """Runs it with both streams on a terminal of 80 columns, and interrupts it once it has said enough."""
+        process_id, terminal = pty.fork()
+        if process_id == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)        # also where the caller ignores it, as background jobs do
+            os.chdir(self.folder)
+            os.execve(COMMAND, [COMMAND, *map(str, arguments)], self.environment(**variables))
+        text = b""
+        interrupted = False
+        while True:
+            ready = select.select([terminal], [], [], 0.05)[0]
+            try:
+                piece = os.read(terminal, 65536) if ready else None
+            except OSError:
+                break
+            if piece == b"":
+                break
+            text += piece or b""
+            if not interrupted and is_enough(text.decode("utf-8", "replace")):
+                os.write(terminal, b"\x03")
+                interrupted = True
+        os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]), text.decode()
 
     def json_of(self, *arguments, code=0, **variables):
         return json.loads(self.run_command(*arguments, "--json", code=code, **variables)[0])

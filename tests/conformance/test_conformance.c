@@ -5,12 +5,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/error.h"
 #include "conformance/campaign.h"
 #include "conformance/image.h"
+#include "conformance/worker_message.h"
 #include "plugin/library.h"
 #include "plugin/table.h"
 
@@ -120,6 +123,30 @@ static void a_backend_that_does_not_open_is_told(void **state) {
   assert_int_equal(opening.status, TM_OK);
 }
 
+/* Whoever has the same pipe could send one. */
+static void a_message_has_its_sender(void **state) {
+  (void)state;
+  int ends[2];
+  worker_message m;
+  report_check found = { .name = "order" };
+  report r = { .count = 0 }, taken = { .count = 0 };
+  assert_int_equal(pipe(ends), 0);
+  assert_true(report_add_check(&r, &found));
+  worker_line line = worker_line_of(ends[1]);
+  const pid_t other = fork();
+  if (other == 0) _exit(worker_message_send_report(&line, &r) ? 0 : 1);
+  assert_int_equal(read(ends[0], &m, sizeof m), sizeof m);
+  assert_true(worker_message_is_from(&m, (int32_t)other));
+  assert_false(worker_message_is_from(&m, (int32_t)getpid()));
+  assert_true(worker_message_take(&taken, &m));
+  assert_int_equal(taken.check_count, 1);
+  assert_int_equal(waitpid(other, NULL, 0), other);
+  close(ends[0]);
+  close(ends[1]);
+  report_free(&r);
+  report_free(&taken);
+}
+
 /* Keeps what prepare takes. */
 static void release_nothing(tm_device *device, tm_kernel *kernel) { (void)device, (void)kernel; }
 
@@ -184,6 +211,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(animals_are_told_apart),
     cmocka_unit_test(a_crash_names_its_case),
+    cmocka_unit_test(a_message_has_its_sender),
     cmocka_unit_test(a_backend_that_does_not_open_is_told),
     cmocka_unit_test(a_leak_is_seen),
     cmocka_unit_test(any_input_may_be_the_constant_one),

@@ -284,8 +284,24 @@ static void the_description_names_both(void **state) {
   }
 }
 
+/* Each complaint has a place. */
+static void a_description_is_an_object(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+    { "[]", ": description: expected an object, found a list of 0" },
+    { "[{}, {}]", ": description: expected an object, found a list of 2" },
+    { "{\"speed\": 2}", ": description: expected one of the keys " },
+    { "{\"name\": \"x\", \"memory\": [], \"link\": {\"bytes_per_second\": 1}, \"operations\": []}", ": memory: expected an object" },
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    write_file(DESCRIPTION, wrong[i][0], strlen(wrong[i][0]));
+    expect_complaint(wrong[i][1]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_description_is_an_object),
     cmocka_unit_test(the_count_is_the_hosts),
     cmocka_unit_test(classes_have_their_own_speed),
     cmocka_unit_test(what_is_no_profile_is_said_to_be_none),

@@ -31,6 +31,8 @@
 #define TWINS 18
 #define LEAVES 19               /* the process, once it is let in */
 #define SEVEN 20                /* devices */
+#define BELIEVES 21             /* whatever attributes say */
+#define COMPARES (ZOO_SLIP == TRUSTS || ZOO_SLIP == BELIEVES)
 
 #define DAWDLE_NS 700000000l
 #define COMPILER_NS 100000000l
@@ -105,6 +107,7 @@ static uint32_t refuses_trustfully(const tm_operation *operation) {
   const tm_compare_attributes *attributes = operation->attributes;
   tm_operation known = *operation;
   if (operation->op != TM_OP_COMPARE) return zoo_refuses(operation);
+  if (ZOO_SLIP == BELIEVES && attributes->predicate > TM_COMPARE_GREATER_EQUAL) abort();
   known.op = TM_OP_ADD;
   known.attribute_bytes = 0;
   if (!zoo_is_zero(operation, sizeof known, operation->struct_size)) return TM_REASON_DEMAND;
@@ -124,13 +127,13 @@ static uint32_t refuses_trustfully(const tm_operation *operation) {
 
 static uint32_t refuses_carelessly(const tm_operation *operation, tm_answer *answer) {
   if (ZOO_SLIP == ANY_FORMAT) return refuses_no_format(operation);
-  return ZOO_SLIP == TRUSTS ? refuses_trustfully(operation) : propose(operation, answer);
+  return COMPARES ? refuses_trustfully(operation) : propose(operation, answer);
 }
 
 static tm_status query_carelessly(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                                   tm_answer *const *out_answers) {
   if (ZOO_SLIP == PONDERS) nanosleep(&(struct timespec){ 0, PONDER_NS }, NULL);
-  if (ZOO_SLIP != WRONG_HALVES && ZOO_SLIP != ANY_FORMAT && ZOO_SLIP != TRUSTS) return zoo_query(backend, index, operations, count, out_answers);
+  if (ZOO_SLIP != WRONG_HALVES && ZOO_SLIP != ANY_FORMAT && !COMPARES) return zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = out_answers[i]->struct_size, .operand = TM_NO_OPERAND, .epoch = 1 };
     answer.reasons = refuses_carelessly(operations[i], &answer);
@@ -161,7 +164,7 @@ static tm_status prepare_carelessly(tm_device *device, const tm_operation *opera
   if (ZOO_SLIP == ARGUES && operation->op == TM_OP_NEG) return TM_ERROR_ARGUMENT;
   if (ZOO_SLIP == CRASHES_IN_PREPARE && operation->op == TM_OP_NEG) raise(SIGSEGV);
   if (ZOO_SLIP == SLOW_COMPILER) nanosleep(&(struct timespec){ 0, COMPILER_NS }, NULL);
-  if (ZOO_SLIP == TRUSTS && operation->op == TM_OP_COMPARE) return prepare_comparison(device, operation, answer, out_kernel);
+  if (COMPARES && operation->op == TM_OP_COMPARE) return prepare_comparison(device, operation, answer, out_kernel);
   const tm_status status = zoo_prepare(device, operation, answer, out_kernel);
   return ZOO_SLIP == ARGUES_LATE && status == TM_UNSUPPORTED ? TM_ERROR_ARGUMENT : status;
 }
@@ -181,7 +184,7 @@ static tm_status launch_comparison(const tm_launch *launch) {
 
 static tm_status launch_carelessly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   if (ZOO_SLIP == LEAVES && !zoo_is_on_trial()) exit(0);
-  if (ZOO_SLIP == TRUSTS && launch->kernel->op == TM_OP_COMPARE) return launch_comparison(launch);
+  if (COMPARES && launch->kernel->op == TM_OP_COMPARE) return launch_comparison(launch);
   const tm_status status = zoo_launch(device, launch, out_ticket);
   const tm_binding *output = &launch->bindings[launch->binding_count - 1];
   if (ZOO_SLIP == WRONG_HALVES && status == TM_OK && launch->kernel->count != 0)

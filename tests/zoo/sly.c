@@ -69,6 +69,16 @@
 #define KEEPS_FILES_LATE 92
 #define SIGNALS_LATE 93
 #define MEETS_ITSELF 70         /* wrong where both inputs are one */
+#define COPIES_AT_LOAD 100      /* fork, and both come back */
+#define COPIES_IN_LAUNCH 101    /* each of them */
+#define COPIES_IN_RELEASE 102
+#define COPIES_LATE 103         /* one launch, behind the trial's */
+#define HAS_A_TORN_NAME 110     /* texts */
+#define HAS_A_LONG_NAME 111
+#define HAS_AN_ODD_DRIVER 112
+#define HAS_AN_ODD_MEMORY 113
+#define HELPS_ODDLY 114
+#define TELLS_ODDLY 115
 
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
@@ -97,6 +107,7 @@ __attribute__((constructor)) static void begin_slyly(void) {
   if (ZOO_SLIP == PRINTS_AT_LOAD) (void)!write(STDOUT_FILENO, "nine byte", 9);
   if (ZOO_SLIP == STARTS_AT_LOAD) (void)pthread_create(&thread, NULL, linger, NULL);
   if (ZOO_SLIP == FORKS_AT_LOAD) leave_somebody();
+  if (ZOO_SLIP == COPIES_AT_LOAD) (void)!fork();
 }
 
 static void lose(size_t bytes) {
@@ -121,11 +132,16 @@ static tm_status describe_slyly(tm_backend *backend, uint32_t index, tm_device_i
   const tm_status status = zoo_device_info(backend, ZOO_SLIP == HAS_ENDLESS_DEVICES ? 0 : index, out_info);
   if (status != TM_OK || out_info->struct_size < sizeof *out_info) return status;
   memory = *zoo_memories[0];
-  memory.offset_granule = memory.store_granule = 0;
+  if (ZOO_SLIP == HAS_AN_ODD_MEMORY) memory.name = (tm_string)TM_STRING("\xff\xfe");
+  else memory.offset_granule = memory.store_granule = 0;
   snprintf(name, sizeof name, "animal %u", count++);
   if (ZOO_SLIP == IS_NEVER_THE_SAME) snprintf(name, sizeof name, "animal %ld.%u", (long)getpid(), count);
   if (ZOO_SLIP == CHANGES_ITS_NAME || ZOO_SLIP == IS_NEVER_THE_SAME) out_info->name = (tm_string){ name, strlen(name) };
   if (ZOO_SLIP == HAS_A_RUDE_NAME) out_info->name = (tm_string)TM_STRING("\x1b[31mred");
+  if (ZOO_SLIP == HAS_A_TORN_NAME) out_info->name = (tm_string)TM_STRING("caf\xc3");
+  if (ZOO_SLIP == HAS_A_LONG_NAME) out_info->name = (tm_string){ "x", (uint64_t)1 << 40 };
+  if (ZOO_SLIP == HAS_AN_ODD_DRIVER) out_info->driver_version = (tm_string)TM_STRING("1\n2");
+  if (ZOO_SLIP == HAS_AN_ODD_MEMORY) out_info->memories = memories;
   if (ZOO_SLIP == HAS_NO_NAME) out_info->name = (tm_string){ NULL, 5 };
   if (ZOO_SLIP == HAS_NO_GRANULES) out_info->memories = memories;
   if (ZOO_SLIP == OPENS_FOR_EVER) out_info->open_ns = UINT64_MAX;
@@ -146,6 +162,7 @@ static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
   }
   if (ZOO_SLIP == WANTS_ABSURD_WORKSPACE && is_yes) answer->workspace_bytes = UINT64_MAX;
   if (ZOO_SLIP == TELLS_ENDLESSLY && is_yes) answer->text = (tm_string){ "yes", (uint64_t)1 << 40 };
+  if (ZOO_SLIP == TELLS_ODDLY && is_yes) answer->text = (tm_string)TM_STRING("y\x1b[1mes");
   if (ZOO_SLIP == HAS_ODD_REASONS && !is_yes) answer->reasons = UINT32_MAX;
   if (ZOO_SLIP == NAMES_ODD_OPERAND && !is_yes) answer->operand = 77;
   if (ZOO_SLIP != PROPOSES_NONSENSE || is_yes) return;
@@ -229,7 +246,9 @@ static void take_what_is_not_its_own(void) {
 
 static void change_late(void) {
   static _Atomic unsigned launches;
-  if (atomic_fetch_add(&launches, 1) < LATE) return;
+  const unsigned before = atomic_fetch_add(&launches, 1);
+  if (ZOO_SLIP == COPIES_LATE && before == LATE) (void)!fork();
+  if (before < LATE) return;
   if (ZOO_SLIP == MASKS_FILES_LATE) (void)umask(0);
   if (ZOO_SLIP == PRINTS_LATE) (void)!write(STDOUT_FILENO, "nine byte", 9);
   if (ZOO_SLIP == KEEPS_FILES_LATE) (void)!dup(STDIN_FILENO);
@@ -239,6 +258,7 @@ static void change_late(void) {
 static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
+  if (ZOO_SLIP == COPIES_IN_LAUNCH) (void)!fork();
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
   change_late();
@@ -255,9 +275,20 @@ static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_tic
   return status;
 }
 
+static void release_slyly(tm_device *device, tm_kernel *kernel) {
+  zoo_release(device, kernel);
+  if (ZOO_SLIP == COPIES_IN_RELEASE) (void)!fork();
+}
+
+static const tm_option loud = {
+  sizeof loud, TM_OPTION_SWITCH, TM_STRING("loud"), TM_STRING("0"), TM_STRING("Rings the bell (\a) when it is done."),
+};
+static const tm_option *const options[] = { &loud };
+
 static const tm_accelerator_backend_plugin table = {
-  .struct_size = sizeof table, .init = init_slyly, .shutdown = zoo_shutdown, .device_info = describe_slyly, .query = query_slyly,
-  .prepare = prepare_slyly, .release = zoo_release, .launch = launch_slyly,
+  .struct_size = sizeof table, .option_count = ZOO_SLIP == HELPS_ODDLY, .options = options,
+  .init = init_slyly, .shutdown = zoo_shutdown, .device_info = describe_slyly, .query = query_slyly,
+  .prepare = prepare_slyly, .release = release_slyly, .launch = launch_slyly,
 };
 
 TM_DEFINE_PLUGIN(ZOO_NAME, "1", "zoo", table)

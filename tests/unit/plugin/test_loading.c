@@ -293,7 +293,9 @@ static void slow_questions_are_noted(void **state) {
   options.state_folder = scratch_path(&c.folder, "state");
   tm_context *context = open_context(&options);
   const char *note = backend_of(context, "zoo_ponders").note;
-  if (strncmp(note, "in its trial it took 1", 22) != 0 || strstr(note, " ms for a question") == NULL) fail_msg("'%s'", note);
+  if (strstr(note, " took 1") == NULL || strstr(note, " ms for a question") == NULL) fail_msg("'%s'", note);
+  /* So slow that not all that it claims was found, which is no secret. */
+  if (strstr(note, "did not run every kind that it claims on device 0") == NULL) fail_msg("'%s'", note);
   tm_context_destroy(context);
   file_case_end(&c);
 }
