@@ -10,6 +10,7 @@
 
 #include "base/pool.h"
 #include "conformance/last_call.h"
+#include "conformance/lent.h"
 #include "conformance/question.h"
 #include "tensormorph/plugin.h"
 
@@ -25,7 +26,8 @@ typedef struct subject {
   tm_host         services;
   tm_memory       memory;
   tm_pool        *pool;                 /* NULL: ranges run one after the other, on changing lanes, from the back */
-  tm_accelerator_backend_plugin table;  /* complete */
+  tm_accelerator_backend_plugin own;    /* complete */
+  tm_accelerator_backend_plugin table;  /* the same, behind functions that lend it what it is given (lent.h) */
   bool            host_makes_buffers;   /* a buffer is its address */
   subject_settings settings;
   const combination_list *combinations;
@@ -57,9 +59,10 @@ typedef struct subject_options {
   void            *context;
 } subject_options;
 
-/* A function of the backend under test, noted before it is called. */
-#define SUBJECT_CALL(s, function) \
-  (last_call_note((s)->calls, offsetof(tm_accelerator_backend_plugin, function)), (s)->table.function)
+/* A function of the backend under test, noted before it is called; to be called by this thread, before any of another backend. */
+#define SUBJECT_CALL(s, function)                                                                        \
+  (last_call_note((s)->calls, offsetof(tm_accelerator_backend_plugin, function)), lent_through(&(s)->own), \
+   (s)->table.function)
 
 /* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
 tm_status subject_open(subject *s, const subject_options *options);
