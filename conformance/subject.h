@@ -15,6 +15,7 @@
 #include "tensormorph/plugin.h"
 
 #define SUBJECT_SETTINGS 64
+#define SUBJECT_FOUND 8
 
 /* "name=value" of the backend's options. */
 typedef struct subject_settings {
@@ -43,6 +44,9 @@ typedef struct subject {
   _Atomic tm_status query_status;        /* of the last question */
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
+  uint32_t        found[SUBJECT_FOUND]; /* of each operation that it claims the first combination, as far as errands looked for it */
+  uint32_t        found_count;
+  bool            found_all;            /* there are no more */
   char            text[200];            /* what it said through fail last */
   char            logged[200];          /* its last line in the log */
 } subject;
