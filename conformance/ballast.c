@@ -11,6 +11,7 @@ void ballast_make(ballast *b, subject *s, uint64_t seed) {
   trial unused = { .failed = false };
   memset(b, 0, sizeof *b);
   b->s = s;
+  b->bytes = BALLAST_BYTES;
   if ((s->info.flags & TM_DEVICE_SYNCHRONOUS) != 0) return;
   if (s->host_makes_buffers) {
     b->has_large = errand_make_large(&b->large, s, 0, LARGE_ELEMENTS, seed, &unused);
@@ -30,7 +31,7 @@ void ballast_free(ballast *b) {
 
 tm_ticket ballast_put(ballast *b, uint32_t queue) {
   tm_ticket ticket = { queue, 0, 0 };
-  const tm_transfer up = { .struct_size = sizeof up, .queue = queue, .destination = b->buffer, .host = b->host, .bytes = BALLAST_BYTES };
+  const tm_transfer up = { .struct_size = sizeof up, .queue = queue, .destination = b->buffer, .host = b->host, .bytes = b->bytes };
   tm_status status = TM_BUSY;
   if (b->has_large) status = errand_launch(&b->large, queue, NULL, 0, &ticket);
   else if (b->buffer != NULL) status = SUBJECT_CALL(b->s, upload)(b->s->device, &up, &ticket);

@@ -12,6 +12,7 @@ typedef struct ballast {
   subject       *s;
   tm_buffer     *buffer;        /* NULL: it is a launch, or there is none */
   unsigned char *host;
+  uint64_t       bytes;         /* of an upload; whoever needs many may make it less */
   errand         large;
   bool           has_large;
 } ballast;

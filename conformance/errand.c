@@ -38,8 +38,8 @@ static bool is_accepted(subject *s, const combination *which, uint64_t elements,
   for (uint32_t i = 0, asked = 0; i < tries && asked < QUESTIONS; i++) {
     if (!question_make_plain(q, which, elements, seed + i) || !is_wanted(q, which, elements, i + QUESTIONS >= tries)) continue;
     *answer = subject_ask_question(s, q);
-    asked++;
     if (answer->level != TM_LEVEL_REFUSED) return true;
+    asked += (answer->reasons & (TM_REASON_OPERATION | TM_REASON_FORMAT)) != 0 ? QUESTIONS / 2 : 1;
   }
   return false;
 }
