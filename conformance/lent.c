@@ -20,13 +20,16 @@ typedef struct loan {
   _Atomic uint32_t *taken;      /* of a place; NULL: pages of its own */
 } loan;
 
-static _Thread_local const tm_accelerator_backend_plugin *reached;
+static _Thread_local const tm_accelerator_backend_plugin *of_thread;
+static const tm_accelerator_backend_plugin *of_process;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned char *places;
 static _Atomic uint32_t taken[PLACES];
 static _Atomic uint32_t turn;
 static _Atomic uint32_t questions;
 static last_call *watched;
+
+static const tm_accelerator_backend_plugin *reached(void) { return of_thread != NULL ? of_thread : of_process; }
 
 /* There from the start, so that no call is the one that costs the process a page. */
 static void make_places(void) {
@@ -151,7 +154,7 @@ static tm_status query_lent(tm_backend *backend, uint32_t index, const batch *b,
   const tm_operation *first = asked[0];
   const tm_operand *operands = first->operands;
   const void *attributes = first->attributes;
-  const tm_status status = reached->query(backend, index, asked, b->count, answers);
+  const tm_status status = reached()->query(backend, index, asked, b->count, answers);
   for (uint32_t i = 0; i < b->count; i++) {
     const uint32_t bytes = b->out[i]->struct_size;
     bring_back(b->out[i], at, bytes);
@@ -165,9 +168,9 @@ static tm_status query(tm_backend *backend, uint32_t index, const tm_operation *
                        tm_answer *const *out_answers) {
   const batch b = { operations, out_answers, count };
   const bool is_turn = atomic_fetch_add(&questions, 1) % QUERY_TURN == 0;
-  if (!is_turn || !are_whole(out_answers, count)) return reached->query(backend, index, operations, count, out_answers);
+  if (!is_turn || !are_whole(out_answers, count)) return reached()->query(backend, index, operations, count, out_answers);
   loan l = take(room_for_batch(&b));
-  if (l.bytes == NULL) return reached->query(backend, index, operations, count, out_answers);
+  if (l.bytes == NULL) return reached()->query(backend, index, operations, count, out_answers);
   const tm_status status = query_lent(backend, index, &b, &l);
   give_back(&l);
   return status;
@@ -180,7 +183,7 @@ static tm_status prepare(tm_device *device, const tm_operation *operation, const
   const tm_operand *operands = asked->operands;
   const void *attributes = asked->attributes;
   const tm_answer *given = lend(&l, answer, answer->struct_size);
-  const tm_status status = reached->prepare(device, asked, given, kernel);
+  const tm_status status = reached()->prepare(device, asked, given, kernel);
   bring_back(out_kernel, kernel, sizeof *out_kernel);
   expect_all_of(operation, asked, operands, attributes, "prepare");
   expect(answer, given, answer->struct_size, "prepare");
@@ -199,7 +202,7 @@ static tm_status launch(tm_device *device, const tm_launch *what, tm_ticket *out
   const tm_ticket *waits = lend(&l, what->waits, wait_bytes);
   if (lent != what) lent->bindings = bindings;
   if (lent != what) lent->waits = waits;
-  const tm_status status = reached->launch(device, lent, ticket);
+  const tm_status status = reached()->launch(device, lent, ticket);
   bring_back(out_ticket, ticket, sizeof *out_ticket);
   expect(what->bindings, bindings, binding_bytes, "launch");
   expect(what->waits, waits, wait_bytes, "launch");
@@ -222,31 +225,31 @@ static tm_status move(transfer_fn function, tm_device *device, const tm_transfer
 }
 
 static tm_status upload(tm_device *device, const tm_transfer *what, tm_ticket *out_ticket) {
-  return move(reached->upload, device, what, out_ticket);
+  return move(reached()->upload, device, what, out_ticket);
 }
 
 static tm_status download(tm_device *device, const tm_transfer *what, tm_ticket *out_ticket) {
-  return move(reached->download, device, what, out_ticket);
+  return move(reached()->download, device, what, out_ticket);
 }
 
 static tm_status copy(tm_device *device, const tm_transfer *what, tm_ticket *out_ticket) {
-  return move(reached->copy, device, what, out_ticket);
+  return move(reached()->copy, device, what, out_ticket);
 }
 
 static tm_status wait(tm_device *device, const tm_ticket *tickets, uint32_t count, uint64_t timeout_ns) {
-  if (count == 0) return reached->wait(device, tickets, count, timeout_ns);
+  if (count == 0) return reached()->wait(device, tickets, count, timeout_ns);
   loan l = take(rounded(count * sizeof *tickets));
-  const tm_status status = reached->wait(device, lend(&l, tickets, count * sizeof *tickets), count, timeout_ns);
+  const tm_status status = reached()->wait(device, lend(&l, tickets, count * sizeof *tickets), count, timeout_ns);
   give_back(&l);
   return status;
 }
 
 static tm_status device_info(tm_backend *backend, uint32_t index, tm_device_info *out_info) {
   const uint32_t bytes = out_info->struct_size;
-  if (bytes < sizeof *out_info) return reached->device_info(backend, index, out_info);
+  if (bytes < sizeof *out_info) return reached()->device_info(backend, index, out_info);
   loan l = take(rounded(bytes));
   tm_device_info *info = lend(&l, out_info, bytes);
-  const tm_status status = reached->device_info(backend, index, info);
+  const tm_status status = reached()->device_info(backend, index, info);
   bring_back(out_info, info, bytes);
   give_back(&l);
   return status;
@@ -264,7 +267,9 @@ void lent_wrap(const tm_accelerator_backend_plugin *own, tm_accelerator_backend_
   out_table->wait = wait;
 }
 
-void lent_through(const tm_accelerator_backend_plugin *own) { reached = own; }
+void lent_through(const tm_accelerator_backend_plugin *own) { of_thread = own; }
+
+void lent_everywhere(const tm_accelerator_backend_plugin *own) { of_process = own; }
 
 /* ---- who comes back ---- */
 
