@@ -32,6 +32,7 @@
 #define PROGRESS_NS UINT64_C(100000000)
 #define LONGEST_SAID 100u
 #define LONGEST_DEATH 600u
+#define KEPT " (it looks at what it was given for the time of an earlier call; structs of the caller's are not valid after it)"
 #define FENCED " (inputs are read-only there, and no memory lies before or behind operands)"
 #define ENDING_NS (UINT64_C(10) * 1000000000)          /* for the handlers that run when a process ends */
 #define ENDING_CODE 47                  /* of one that nobody ends otherwise */
@@ -191,11 +192,13 @@ static int run_in_child(watch *w, journal_ending (*work)(const worker *, uint32_
   atomic_store(&own.journal->open_status, TM_ERROR_INTERNAL);
   atomic_store(&own.journal->ending, JOURNAL_BROKE_OFF);
   atomic_store(&own.journal->calls.offset, 0);
+  atomic_store(&own.journal->calls.has_kept, 0);
   own.journal->calls.subject[0] = '\0';
   w->child = fork();
   if (w->child == 0) {
     close(ends[0]);
     become_worker(sink);
+    lent_watch(&own.journal->calls);
     own.deliver = worker_message_send_report;
     worker_line line = worker_line_of(ends[1]);
     own.context = &line;
@@ -231,8 +234,9 @@ static void say_death(const watch *w, int status, char *text, size_t capacity) {
   else snprintf(how, sizeof how, "ended the process with exit code %d", WEXITSTATUS(status));
   last_call_describe(&w->worker->journal->calls, call, sizeof call);
   const bool is_fault = !w->hung && WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
+  const bool has_kept = is_fault && atomic_load(&w->worker->journal->calls.has_kept) != 0;
   const bool is_fenced = is_fault && last_call_is_fenced(&w->worker->journal->calls);
-  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said,
+  snprintf(text, capacity, "%s%s%s%s%s%s", how, call, has_kept ? KEPT : is_fenced ? FENCED : "", has_said ? "; it printed \"" : "", w->said,
            has_said ? "\"" : "");
 }
 

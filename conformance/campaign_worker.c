@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "conformance/lasting.h"
 #include "conformance/process_state.h"
 #include "conformance/promises.h"
 #include "conformance/size_walk.h"
@@ -116,6 +117,11 @@ static bool make_question(question *q, const combination *which, uint32_t number
   return size_walk_make(q, which, number, seed);
 }
 
+bool worker_question(const worker *w, uint32_t index, uint32_t number, question *out_question) {
+  const combination *which = &w->list->items[index];
+  return make_question(out_question, which, number, seed_of(w->campaign, which, number));
+}
+
 /* True if it was accepted, at once or after changes. */
 static bool test_once(attempt *a, const combination *which) {
   question q;
@@ -129,6 +135,7 @@ static bool test_once(attempt *a, const combination *which) {
   promises_check_answer(&a->t, a->s, &q, &answer);
   if (answer.level != TM_LEVEL_REFUSED) {
     a->entry->has_begun = 1;
+    lasting_note(a->entry, a->s, a->number, &answer);
     try_claim(a, which, &q, &answer);
     return true;
   }
@@ -186,6 +193,7 @@ static void survey(const worker *w, subject *s, uint32_t item) {
       entry->state = JOURNAL_LEADS_ON;
     } else if (answer.level != TM_LEVEL_REFUSED) {
       entry->state = JOURNAL_CLAIMED;
+      lasting_note(entry, s, number, &answer);
       entry->setup_key = answer.setup_key;
       entry->setup_ns = answer.setup_ns;
     } else if (answer.change_count != 0) {
@@ -425,6 +433,12 @@ static void end_later_look(const worker *w, const later_look *look) {
   if (threads > look->threads + MOST_KEPT) last_call_misuse(calls, "leaves %u more threads running than before", threads - look->threads);
 }
 
+/* However late it is, a hundredth of the budget is left for it. */
+static uint64_t end_of_lasting(const worker *w) {
+  const uint64_t least_ns = w->campaign->budget_ns / 100, now_ns = tm_now_ns();
+  return w->end_ns == 0 ? 0 : w->end_ns > now_ns + least_ns ? w->end_ns : now_ns + least_ns;
+}
+
 journal_ending worker_run(const worker *w, uint32_t from) {
   subject s;
   later_look look = { .has_begun = false };
@@ -446,6 +460,7 @@ journal_ending worker_run(const worker *w, uint32_t from) {
     if (ends_here) break;
     begin_later_look(w, &look);
   }
+  if (needs_device) lasting_check(w, &s, end_of_lasting(w));
   end_later_look(w, &look);
   journal_note(w->journal, worker_item_count(w), UINT32_MAX, 0);
   if (needs_device) subject_close(&s);

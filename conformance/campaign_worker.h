@@ -32,6 +32,8 @@ typedef struct worker {
 uint32_t worker_item_count(const worker *w);
 /* The combination of an item of any phase but manners. */
 uint32_t worker_combination(const worker *w, uint32_t item);
+/* The number-th question about the combination at `index`; not all numbers make one. */
+bool worker_question(const worker *w, uint32_t index, uint32_t number, question *out_question);
 /* Behind the last combination of the operation whose first one is at `begin`. */
 uint32_t worker_walk_end(const combination_list *list, uint32_t begin);
 /* Whether `more_ns` from now the time of the phase is over. */

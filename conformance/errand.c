@@ -4,61 +4,108 @@
 #include "conformance/closeness.h"
 
 #define ELEMENTS 4096u
-#define TRIES 4u
-#define LARGE_TRIES 64u         /* most draws are small */
+#define TRIES 12u
+#define QUESTIONS 4u            /* at most, of them; the last so many draws take what comes */
+#define HANDY_BYTES (UINT64_C(1) << 16)
+#define LARGE_BYTES_EACH 32u            /* for each element that is asked for */
+#define HANDY_ELEMENTS 64u
+#define EPOCHS 4u
+#define LARGE_TRIES 400u        /* most draws are small */
 #define BUSY_TRIES 200000u
 
+static uint64_t bytes_of(const question *q, const combination *which) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i <= which->inputs; i++) bytes += q->c.operands[i].byte_count;
+  return bytes;
+}
+
+/* Neither next to nothing nor so much that many of it would be all that is done. */
+static bool is_handy(const question *q, const combination *which) {
+  return bytes_of(q, which) <= HANDY_BYTES && q->c.operands[which->inputs].element_count >= HANDY_ELEMENTS;
+}
+
+static bool is_large_enough(const question *q, const combination *which, uint64_t elements) {
+  return q->c.operands[which->inputs].element_count >= elements / 2 && bytes_of(q, which) <= elements * LARGE_BYTES_EACH;
+}
+
+static bool is_wanted(const question *q, const combination *which, uint64_t elements, bool is_last) {
+  if (elements > ELEMENTS) return is_large_enough(q, which, elements);
+  return q->c.operands[which->inputs].element_count != 0 && (is_last || is_handy(q, which));
+}
+
 static bool is_accepted(subject *s, const combination *which, uint64_t elements, uint64_t seed, question *q, tm_answer *answer) {
-  const bool is_large = elements > ELEMENTS;
-  for (uint64_t i = 0; i < (is_large ? LARGE_TRIES : TRIES); i++) {
-    if (!question_make_plain(q, which, elements, seed + i)) continue;
-    if (q->c.operands[which->inputs].element_count < (is_large ? elements / 2 : 1)) continue;
+  const uint32_t tries = elements > ELEMENTS ? LARGE_TRIES : TRIES;
+  for (uint32_t i = 0, asked = 0; i < tries && asked < QUESTIONS; i++) {
+    if (!question_make_plain(q, which, elements, seed + i) || !is_wanted(q, which, elements, i + QUESTIONS >= tries)) continue;
     *answer = subject_ask_question(s, q);
     if (answer->level != TM_LEVEL_REFUSED) return true;
+    asked += (answer->reasons & (TM_REASON_OPERATION | TM_REASON_FORMAT)) != 0 ? QUESTIONS / 2 : 1;
   }
   return false;
 }
 
-/* One claim an operation, so that the first few are of different kinds. */
-static bool find(subject *s, uint32_t which, uint64_t elements, uint64_t seed, question *out_question, tm_answer *out_answer) {
+/* One claim an operation, so that the first few are of different kinds; they are remembered. */
+static bool search(subject *s, uint32_t which, uint64_t elements, uint64_t seed, question *out_question, tm_answer *out_answer) {
   const combination_list *list = s->combinations;
   const tm_op_row *done = NULL;
+  uint32_t number = 0;
   for (uint32_t i = 0; list != NULL && i < list->count; i++) {
     const combination *one = &list->items[i];
     if (one->row == done || !is_accepted(s, one, ELEMENTS, seed, out_question, out_answer)) continue;
+    if (number == s->found_count && number < SUBJECT_FOUND && elements == ELEMENTS) s->found[s->found_count++] = i;
     if (elements > ELEMENTS && !is_accepted(s, one, elements, seed, out_question, out_answer)) continue;
     done = one->row;
-    if (which-- == 0) return true;
+    if (number++ == which) return true;
   }
+  s->found_all |= elements == ELEMENTS;
   return false;
+}
+
+static bool find(subject *s, uint32_t which, uint64_t elements, uint64_t seed, question *out_question, tm_answer *out_answer) {
+  if (which >= s->found_count && s->found_all) return false;
+  if (which < s->found_count && is_accepted(s, &s->combinations->items[s->found[which]], elements, seed, out_question, out_answer))
+    return true;
+  return search(s, which, elements, seed, out_question, out_answer);
 }
 
 bool errand_find(subject *s, uint32_t which, uint64_t seed, question *out_question, tm_answer *out_answer) {
   return find(s, which, ELEMENTS, seed, out_question, out_answer);
 }
 
-static bool make_memory(errand *e, uint64_t seed, trial *t) {
-  subject *s = e->s;
+static bool make_expected(errand *e, uint64_t seed, trial *t) {
   const uint32_t inputs = e->q.c.operation.input_count;
   const tm_op_row *row = tm_op_find(e->q.c.operation.op);
   void *pointers[CASE_MAX_OPERANDS];
   uint64_t state = seed;
-  for (uint32_t i = 0; i <= inputs; i++)
-    if (!image_for(&e->operands[i], s, &e->q.c.operands[i], i == inputs)) return trial_fail(t, "no memory");
   image_fill_inputs(e->operands, &e->q, &state);
   if (!image_copy(&e->expected, &e->operands[inputs])) return trial_fail(t, "no memory");
   for (uint32_t i = 0; i < inputs; i++) pointers[i] = e->operands[i].bytes + e->operands[i].first;
   pointers[inputs] = e->expected.bytes + e->expected.first;
   row->reference(&e->q.c.operation, pointers, 0, row->units(&e->q.c.operation));
-  for (uint32_t i = 0; i <= inputs; i++) {
-    image *one = &e->operands[i];
-    const tm_status status = subject_buffer(s, one->bytes, one->size, &one->buffer);
-    if (status != TM_OK) return trial_fail(t, "a buffer of %llu bytes: status %d", (unsigned long long)one->size, status);
-    if (i < inputs && s->host_makes_buffers) image_protect(one);
-  }
+  return true;
+}
+
+static bool make_buffer(errand *e, image *one, trial *t) {
+  const tm_status status = subject_buffer(e->s, one->bytes, one->size, &one->buffer);
+  return status == TM_OK || trial_fail(t, "a buffer of %llu bytes: status %d", (unsigned long long)one->size, status);
+}
+
+static bool make_workspace(errand *e, trial *t) {
   if (e->answer.workspace_bytes == 0) return true;
-  if (!image_make(&e->workspace, s, 0, e->answer.workspace_bytes, 64, true)) return trial_fail(t, "no memory");
-  return subject_buffer(s, e->workspace.bytes, e->workspace.size, &e->workspace.buffer) == TM_OK || trial_fail(t, "no workspace");
+  if (!image_make(&e->workspace, e->s, 0, e->answer.workspace_bytes, 64, true)) return trial_fail(t, "no memory");
+  return make_buffer(e, &e->workspace, t);
+}
+
+static bool make_memory(errand *e, uint64_t seed, trial *t) {
+  const uint32_t inputs = e->q.c.operation.input_count;
+  for (uint32_t i = 0; i <= inputs; i++)
+    if (!image_for(&e->operands[i], e->s, &e->q.c.operands[i], i == inputs)) return trial_fail(t, "no memory");
+  if (!make_expected(e, seed, t)) return false;
+  for (uint32_t i = 0; i <= inputs; i++) {
+    if (!make_buffer(e, &e->operands[i], t)) return false;
+    if (i < inputs && e->s->host_makes_buffers) image_protect(&e->operands[i]);
+  }
+  return make_workspace(e, t);
 }
 
 static void release_image(errand *e, image *one) {
@@ -67,11 +114,36 @@ static void release_image(errand *e, image *one) {
 }
 
 void errand_free(errand *e) {
-  if (e->kernel != NULL) SUBJECT_CALL(e->s, release)(e->s->device, e->kernel);
+  const uint32_t inputs = e->q.c.operation.input_count;
+  if (e->kernel != NULL && !e->shares_kernel) SUBJECT_CALL(e->s, release)(e->s->device, e->kernel);
   e->kernel = NULL;
-  for (uint32_t i = 0; i < CASE_MAX_OPERANDS; i++) release_image(e, &e->operands[i]);
-  release_image(e, &e->expected);
+  for (uint32_t i = e->shares_inputs ? inputs : 0; i < CASE_MAX_OPERANDS; i++) release_image(e, &e->operands[i]);
+  if (!e->shares_inputs) release_image(e, &e->expected);
   release_image(e, &e->workspace);
+}
+
+static void begin_again(errand *e, const errand *of) {
+  memset(e, 0, sizeof *e);
+  e->s = of->s;
+  question_copy(&of->q, &e->q);
+  e->answer = of->answer;
+  e->kernel = of->kernel;
+  e->shares_kernel = true;
+}
+
+bool errand_again(errand *e, const errand *of, uint64_t seed, trial *t) {
+  begin_again(e, of);
+  return make_memory(e, seed, t);
+}
+
+bool errand_beside(errand *e, const errand *of, trial *t) {
+  const uint32_t inputs = of->q.c.operation.input_count;
+  begin_again(e, of);
+  e->shares_inputs = true;
+  memcpy(e->operands, of->operands, inputs * sizeof e->operands[0]);
+  e->expected = of->expected;
+  if (!image_for(&e->operands[inputs], e->s, &e->q.c.operands[inputs], true)) return trial_fail(t, "no memory");
+  return make_buffer(e, &e->operands[inputs], t) && make_workspace(e, t);
 }
 
 /* Once; *out_is_stale if its epoch moved meanwhile. */
@@ -88,21 +160,21 @@ static bool make_once(errand *e, subject *s, uint32_t which, uint64_t elements, 
 }
 
 static bool make(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
-  for (uint32_t i = 0; i < TRIES; i++) {
+  for (uint32_t i = 0; i < EPOCHS; i++) {
     bool is_stale = false;
     const bool made = make_once(e, s, which, elements, seed, t, &is_stale);
     if (!is_stale) return made;
     errand_free(e);
   }
-  return trial_fail(t, "its epoch moved with each of %u prepares", TRIES);
+  return trial_fail(t, "its epoch moved with each of %u prepares", EPOCHS);
 }
 
 bool errand_make(errand *e, subject *s, uint32_t which, uint64_t seed, trial *t) {
   return make(e, s, which, ELEMENTS, seed, t);
 }
 
-bool errand_make_large(errand *e, subject *s, uint64_t elements, uint64_t seed, trial *t) {
-  return make(e, s, 0, elements, seed, t);
+bool errand_make_large(errand *e, subject *s, uint32_t which, uint64_t elements, uint64_t seed, trial *t) {
+  return make(e, s, which, elements, seed, t);
 }
 
 static tm_status launch(errand *e, uint32_t queue, const tm_ticket *waits, uint32_t wait_count, uint32_t tries, tm_ticket *out_ticket) {
@@ -129,18 +201,47 @@ tm_status errand_launch(errand *e, uint32_t queue, const tm_ticket *waits, uint3
 
 tm_status errand_launch_once(errand *e, uint32_t queue, tm_ticket *out_ticket) { return launch(e, queue, NULL, 0, 0, out_ticket); }
 
+static image *output_of(errand *e) { return &e->operands[e->q.c.operation.input_count]; }
+
 bool errand_reset(errand *e, trial *t) {
-  image *output = &e->operands[e->q.c.operation.input_count];
+  image *output = output_of(e);
   subject_buffer_free(e->s, output->buffer, output->size);
   output->buffer = NULL;
   memset(output->bytes, CASE_GUARD, output->size);
   return subject_buffer(e->s, output->bytes, output->size, &output->buffer) == TM_OK || trial_fail(t, "no memory");
 }
 
+static tm_status move_output(errand *e, uint32_t queue, bool up) {
+  image *output = output_of(e);
+  tm_ticket ticket = { queue, 0, 0 };
+  tm_transfer transfer = { .struct_size = sizeof transfer, .queue = queue, .host = output->bytes, .bytes = output->size };
+  if (e->s->host_makes_buffers) return TM_OK;
+  *(up ? &transfer.destination : &transfer.source) = output->buffer;
+  return subject_transfer(e->s, up ? SUBJECT_CALL(e->s, upload) : SUBJECT_CALL(e->s, download), &transfer, &ticket);
+}
+
+bool errand_reset_on(errand *e, uint32_t queue, trial *t) {
+  memset(output_of(e)->bytes, CASE_GUARD, output_of(e)->size);
+  const tm_status status = move_output(e, queue, true);
+  return status == TM_OK || trial_fail(t, "an upload on queue %u gave %d", queue, status);
+}
+
+bool errand_check_on(errand *e, uint32_t queue, trial *t) {
+  const tm_status status = move_output(e, queue, false);
+  return status == TM_OK ? errand_judge(e, t) : trial_fail(t, "a download on queue %u gave %d", queue, status);
+}
+
 bool errand_check(errand *e, trial *t) {
-  image *output = &e->operands[e->q.c.operation.input_count];
-  const tm_status status = subject_collect(e->s, output->buffer, output->bytes, output->size);
+  const tm_status status = move_output(e, 0, false);
   return status == TM_OK ? errand_judge(e, t) : trial_fail(t, "download gave %d", status);
+}
+
+bool errand_is_untouched(errand *e) {
+  const image *output = output_of(e);
+  if (move_output(e, 0, false) != TM_OK) return false;
+  for (uint64_t i = 0; i < output->size; i++)
+    if (output->bytes[i] != CASE_GUARD) return false;
+  return true;
 }
 
 bool errand_judge(const errand *e, trial *t) {
@@ -149,6 +250,7 @@ bool errand_judge(const errand *e, trial *t) {
   void *pointers[CASE_MAX_OPERANDS];
   closeness near;
   oracle o = { NULL, NULL, 0 };
+  if (memcmp(output->bytes + output->lowest, e->expected.bytes + e->expected.lowest, e->q.c.operands[inputs].byte_count) == 0) return true;
   for (uint32_t i = 0; i < inputs; i++) pointers[i] = e->operands[i].bytes + e->operands[i].first;
   pointers[inputs] = e->expected.bytes + e->expected.first;
   const bool has_oracle = e->answer.numerics == TM_NUMERICS_N2 && oracle_make(&o, &e->q.c, pointers);

@@ -567,14 +567,23 @@ static inline uint64_t case_index_extent(const kernel_case *c) {
   return c->operation.op == TM_OP_ATTENTION ? k->dims[k->rank - 3] : c->operands[0].dims[c->attributes.axis.axis];
 }
 
-/* Indices that are mostly inside, for that input at `lowest`; now and then anything. */
+/* An index that is inside but for bits that a narrower integer has not: a negative one, or one far beyond. */
+static inline int64_t case_far_index(int64_t inside, uint64_t *state) {
+  static const uint32_t widths[] = { 8, 15, 16, 24, 31, 32, 33, 40, 48, 56 };
+  const uint64_t added = (1 + random_below(state, 3)) << widths[random_below(state, sizeof widths / sizeof widths[0])];
+  return random_below(state, 2) ? inside + (int64_t)added : inside - (int64_t)added;
+}
+
+/* Indices that are mostly inside, for that input at `lowest`; now and then anything, or what is inside once it is cut. */
 static inline void case_fill_indices(const kernel_case *c, uint32_t input, unsigned char *lowest, uint64_t *state) {
   const tm_operand *indices = &c->operands[input];
   const uint64_t extent = case_index_extent(c);
   const uint32_t bytes = tm_format_find(indices->format)->block_bytes;
   for (uint64_t at = 0; at + bytes <= indices->byte_count; at += bytes) {
-    const int64_t index = (int64_t)random_below(state, extent + 3) - 1;
-    if (random_below(state, 16) != 0) memcpy(lowest + at, &index, bytes);
+    const uint64_t kind = random_below(state, 16);
+    int64_t index = (int64_t)random_below(state, extent + 3) - 1;
+    if (kind == 1 || kind == 2) index = case_far_index(index, state);
+    if (kind != 0) memcpy(lowest + at, &index, bytes);
   }
 }
 

@@ -22,6 +22,7 @@ typedef struct last_call {
   char             subject[LAST_CALL_SUBJECT];  /* the operation that is worked on */
   _Atomic uint32_t is_fenced;   /* operands are: inputs are read-only, and no memory lies around them */
   _Atomic int32_t  owner;       /* the process whose calls these are; 0: nobody's yet */
+  _Atomic uint32_t has_kept;    /* what it was lent for the time of a call, and crashed there later */
   _Atomic uint32_t is_misused;
   char             misuse[LAST_CALL_SUBJECT];   /* of the host's services, or of tickets: the first; "" if none */
   _Atomic uint32_t question_count;

@@ -18,6 +18,8 @@ const manner manners[] = {
     {"description", "describes its devices within the sizes it is given, the same each time", manner_check_description, false},
     {"longer-structs", "takes longer structs with a zero tail, and refuses others", manner_check_longer_structs, false},
     {"order", "completes queues in order, whatever is waited for first", manner_check_order, false},
+    {"many-launches", "computes the same with one kernel however often it is launched, and with many launches under way",
+     manner_check_many_launches, false},
     {"transfers", "moves bytes to and from any place of a buffer, and no others", manner_check_transfers, false},
     {"buffers", "makes buffers of any size, or says that it cannot", manner_check_buffers, false},
     {"memory-shortage", "survives a host without memory, and loses nothing", manner_check_memory_shortage, false},

@@ -134,7 +134,7 @@ static bool finds_launches(filling *f) {
   trial unused = { .failed = false };
   for (uint64_t elements = LARGE_ELEMENTS; elements <= LARGEST_ELEMENTS; elements *= 4) {
     errand_free(f->e);
-    if (!errand_make_large(f->e, f->s, elements, f->run->seed, &unused)) return false;
+    if (!errand_make_large(f->e, f->s, 0, elements, f->run->seed, &unused)) return false;
     f->item_ns = weigh(f, weigh_launch);
     if (f->item_ns >= LEAST_NS) return true;
   }

@@ -67,7 +67,7 @@ static bool move(manner_run *run, subject *s, const area *a, bool up, uint64_t o
     transfer.source = a->buffer;
     transfer.source_offset = offset;
   }
-  const tm_status status = subject_transfer(s, up ? s->table.upload : s->table.download, &transfer, &ticket);
+  const tm_status status = subject_transfer(s, up ? SUBJECT_CALL(s, upload) : SUBJECT_CALL(s, download), &transfer, &ticket);
   return status == TM_OK || trial_fail(&run->t, "%s of %llu bytes at offset %llu: status %d (%s)", up ? "upload" : "download",
                                        (unsigned long long)bytes, (unsigned long long)offset, status, s->text);
 }

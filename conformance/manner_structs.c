@@ -98,7 +98,7 @@ static void check_transfer(manner_run *run, subject *s, bool up) {
   for (int i = 0; i < 2 && !run->t.failed; i++) {
     tm_ticket ticket = { 0, 0, 0 };
     longer.tail[TAIL_BYTES - 1] = (unsigned char)i;
-    const tm_status status = finish(s, (up ? s->table.upload : s->table.download)(s->device, &longer.known, &ticket), &ticket);
+    const tm_status status = finish(s, (up ? SUBJECT_CALL(s, upload) : SUBJECT_CALL(s, download))(s->device, &longer.known, &ticket), &ticket);
     if (status != (i == 0 ? TM_OK : TM_UNSUPPORTED))
       trial_fail(&run->t, "%s of a longer struct whose tail is %s gave %d", up ? "upload" : "download",
                  i == 0 ? "zero" : "not zero", status);

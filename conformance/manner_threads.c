@@ -8,6 +8,9 @@
 
 #define THREADS 4u
 #define ROUNDS 40u
+#define LARGE_ELEMENTS (UINT64_C(1) << 18)
+#define LARGE_CLAIMS 3u
+#define LARGE_ROUNDS 8u
 
 typedef struct caller {
   pthread_t  thread;
@@ -17,6 +20,7 @@ typedef struct caller {
   bool       launches;          /* the only one on its queue */
   bool       prepares;
   uint64_t   end_ns;            /* 0: none */
+  uint32_t   rounds;
   uint32_t   round_count;       /* done */
   trial      t;
 } caller;
@@ -39,17 +43,21 @@ static void prepare(caller *c) {
     trial_fail(&c->t, "prepare gave %d while other threads prepare", status);
 }
 
+/* Each result is looked at: one that is wrong while others work may be right again the next time. */
 static void launch(caller *c) {
   tm_ticket ticket;
+  trial seen = { .failed = false };
+  if (!errand_reset_on(c->e, c->queue, &c->t)) return;
   tm_status status = errand_launch(c->e, c->queue, NULL, 0, &ticket);
   if (status == TM_OK && (c->s->info.flags & TM_DEVICE_SYNCHRONOUS) == 0)
     status = SUBJECT_CALL(c->s, wait)(c->s->device, &ticket, 1, TM_WAIT_FOREVER);
   if (status != TM_OK) trial_fail(&c->t, "launch on queue %u gave %d while other threads launch", c->queue, status);
+  else if (!errand_check_on(c->e, c->queue, &seen)) trial_fail(&c->t, "queue %u, while other threads launch: %s", c->queue, seen.text);
 }
 
 static void *call(void *argument) {
   caller *c = argument;
-  for (uint32_t i = 0; i < ROUNDS && !c->t.failed && (i == 0 || c->end_ns == 0 || tm_now_ns() < c->end_ns); i++) {
+  for (uint32_t i = 0; i < c->rounds && !c->t.failed && (i == 0 || c->end_ns == 0 || tm_now_ns() < c->end_ns); i++) {
     ask(c);
     if (c->prepares && !c->t.failed) prepare(c);
     if (c->launches && !c->t.failed) launch(c);
@@ -58,7 +66,7 @@ static void *call(void *argument) {
   return NULL;
 }
 
-static void call_all(manner_run *run, subject *s, errand *errands, uint32_t count) {
+static void call_all(manner_run *run, subject *s, errand *errands, uint32_t count, uint32_t rounds) {
   caller callers[THREADS];
   const bool is_bound = (s->info.flags & TM_DEVICE_OPENING_THREAD) != 0;
   const uint32_t queues = s->info.queue_count == 0 ? 1 : s->info.queue_count;
@@ -67,16 +75,31 @@ static void call_all(manner_run *run, subject *s, errand *errands, uint32_t coun
   for (; started < count; started++) {
     caller *c = &callers[started];
     *c = (caller){.s = s, .e = &errands[started], .queue = started, .launches = !is_bound && started < queues,
-                  .prepares = !is_bound, .end_ns = run->end_ns};
+                  .prepares = !is_bound, .end_ns = run->end_ns, .rounds = rounds};
     if (pthread_create(&c->thread, NULL, call, c) != 0) break;
   }
   for (uint32_t i = 0; i < started; i++) pthread_join(callers[i].thread, NULL);
   for (uint32_t i = 0; i < started; i++) {
-    if (callers[i].round_count < ROUNDS) (void)manner_ends_early(run, callers[i].round_count, ROUNDS, "rounds");
+    if (callers[i].round_count < rounds) (void)manner_ends_early(run, callers[i].round_count, rounds, "rounds");
     if (callers[i].t.failed) trial_fail(&run->t, "%s", callers[i].t.text);
-    if (callers[i].launches && !run->t.failed) (void)errand_check(&errands[i], &run->t);
   }
   if (started == 0) manner_skip(run, "no threads to be had");
+}
+
+/* Long enough for launches of different queues to meet: of one kernel, as it may be used from any queue. */
+static void call_large(manner_run *run, subject *s, uint32_t which) {
+  errand large, all[THREADS];
+  trial unused = { .failed = false };
+  const uint32_t queues = s->info.queue_count < THREADS ? s->info.queue_count : THREADS;
+  memset(all, 0, sizeof all);
+  bool good = errand_make_large(&large, s, which, LARGE_ELEMENTS, run->seed, &unused);
+  for (uint32_t i = 0; i < queues; i++) {
+    all[i].s = s;
+    good = good && errand_beside(&all[i], &large, &unused);
+  }
+  if (good) call_all(run, s, all, queues, LARGE_ROUNDS);
+  for (uint32_t i = 0; i < queues; i++) errand_free(&all[i]);
+  errand_free(&large);
 }
 
 void manner_check_threads(manner_run *run) {
@@ -88,7 +111,10 @@ void manner_check_threads(manner_run *run) {
   for (; count < THREADS; count++)
     if (!errand_make(&errands[count], &s, 0, run->seed + count, &run->t)) break;
   if (count == 0 && !run->t.failed) manner_skip(run, "it claims nothing");
-  if (count == THREADS) call_all(run, &s, errands, count);
+  if (count == THREADS) call_all(run, &s, errands, count, ROUNDS);
+  const bool is_alone = s.info.queue_count < 2 || (s.info.flags & TM_DEVICE_OPENING_THREAD) != 0;
+  for (uint32_t i = 0; i < LARGE_CLAIMS && count == THREADS && !is_alone && !run->t.failed && run->in_part[0] == '\0'; i++)
+    call_large(run, &s, i);
   for (uint32_t i = 0; i < THREADS; i++)
     if (errands[i].s != NULL) errand_free(&errands[i]);
   subject_close(&s);

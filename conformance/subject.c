@@ -200,7 +200,8 @@ tm_status subject_open(subject *s, const subject_options *options) {
   memset(s, 0, sizeof *s);
   tm_memory_init(&s->memory, 0);
   atomic_init(&s->allocations_left, options->allocations_plus_one == 0 ? UINT64_MAX : options->allocations_plus_one - 1);
-  s->table = *options->table;
+  s->own = *options->table;
+  lent_wrap(&s->own, &s->table);
   s->settings = options->settings;
   s->combinations = options->combinations;
   s->calls = options->calls;

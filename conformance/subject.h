@@ -10,10 +10,12 @@
 
 #include "base/pool.h"
 #include "conformance/last_call.h"
+#include "conformance/lent.h"
 #include "conformance/question.h"
 #include "tensormorph/plugin.h"
 
 #define SUBJECT_SETTINGS 64
+#define SUBJECT_FOUND 8
 
 /* "name=value" of the backend's options. */
 typedef struct subject_settings {
@@ -25,7 +27,8 @@ typedef struct subject {
   tm_host         services;
   tm_memory       memory;
   tm_pool        *pool;                 /* NULL: ranges run one after the other, on changing lanes, from the back */
-  tm_accelerator_backend_plugin table;  /* complete */
+  tm_accelerator_backend_plugin own;    /* complete */
+  tm_accelerator_backend_plugin table;  /* the same, behind functions that lend it what it is given (lent.h) */
   bool            host_makes_buffers;   /* a buffer is its address */
   subject_settings settings;
   const combination_list *combinations;
@@ -42,6 +45,9 @@ typedef struct subject {
   _Atomic tm_status query_status;        /* of the last question */
   _Atomic uint64_t allocation_count;    /* made by the backend so far */
   _Atomic uint64_t allocations_left;    /* before the host has no more memory */
+  uint32_t        found[SUBJECT_FOUND]; /* of each operation that it claims the first combination, as far as errands looked for it */
+  uint32_t        found_count;
+  bool            found_all;            /* there are no more */
   char            text[200];            /* what it said through fail last */
   char            logged[200];          /* its last line in the log */
 } subject;
@@ -59,9 +65,10 @@ typedef struct subject_options {
   void            *context;
 } subject_options;
 
-/* A function of the backend under test, noted before it is called. */
-#define SUBJECT_CALL(s, function) \
-  (last_call_note((s)->calls, offsetof(tm_accelerator_backend_plugin, function)), (s)->table.function)
+/* A function of the backend under test, noted before it is called; to be called by this thread, before any of another backend. */
+#define SUBJECT_CALL(s, function)                                                                        \
+  (last_call_note((s)->calls, offsetof(tm_accelerator_backend_plugin, function)), lent_through(&(s)->own), \
+   (s)->table.function)
 
 /* TM_ERROR_NO_DEVICE when there is none; `text` says more. */
 tm_status subject_open(subject *s, const subject_options *options);

@@ -29,6 +29,14 @@ typedef enum journal_ending {
   JOURNAL_CUT_OFF               /* what it found out does not reach anybody: its descriptor is closed, or another file */
 } journal_ending;
 
+/* A yes that was given. */
+typedef struct journal_promise {
+  uint32_t number_plus_one;     /* of the question; 0: none yet */
+  uint32_t reserved;
+  uint64_t epoch;               /* that it was given for */
+  uint64_t hash;                /* of the answer */
+} journal_promise;
+
 /* Of one combination. */
 typedef struct journal_entry {
   uint32_t state;               /* journal_state */
@@ -37,6 +45,7 @@ typedef struct journal_entry {
   uint32_t is_known;            /* the operation, by the reasons of a refusal */
   uint32_t is_near;             /* and the formats as well */
   uint32_t walked;              /* steps that the first combination of the operation was walked, noted where its entries begin */
+  journal_promise promises[2];  /* the first, with ranges one after the other, and spread over threads */
   uint64_t setup_key;
   uint64_t setup_ns;
 } journal_entry;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "canary.h"
+#include "conformance/lent.h"
 #include "conformance/process_state.h"
 #include "journal.h"
 #include "plugin/description.h"
@@ -39,6 +40,7 @@ typedef struct probe {
   const char        *path;
   const char        *builtin;
   const char        *name;
+  tm_accelerator_backend_plugin own;    /* functions, behind those that lend */
   process_state      before;
   uint32_t           thread_count;      /* likewise */
   canary_report      report;
@@ -99,6 +101,9 @@ static void tell_header(void *context, tm_accelerator_backend_plugin *table) {
   if (!header.failed && !writer.failed) journal_write(&writer);
   tm_field_writer_deinit(&writer);
   tm_field_writer_deinit(&header);
+  p->own = *table;              /* what it is given is lent: who keeps it crashes here and not in an application */
+  lent_everywhere(&p->own);
+  lent_wrap(&p->own, table);
   journal_interpose(NULL, table);
 }
 

@@ -283,3 +283,5 @@ bool tm_plugin_table_has_cancel(const tm_accelerator_backend_plugin *table) { re
 bool tm_plugin_table_has_buffers(const tm_accelerator_backend_plugin *table) {
   return table->buffer_create != default_buffer_create;
 }
+
+bool tm_plugin_table_has_copy(const tm_accelerator_backend_plugin *table) { return table->copy != default_copy; }

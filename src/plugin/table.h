@@ -19,5 +19,7 @@ tm_status tm_plugin_table_accept(const tm_plugin_header *header, const char *pat
 bool tm_plugin_table_has_cancel(const tm_accelerator_backend_plugin *table);
 /* Whether the table manages buffers itself; if not, the host does it on spaces that are host memory. */
 bool tm_plugin_table_has_buffers(const tm_accelerator_backend_plugin *table);
+/* Whether it copies between buffers itself; the default is of use in the host's memory only. */
+bool tm_plugin_table_has_copy(const tm_accelerator_backend_plugin *table);
 
 #endif

@@ -48,7 +48,7 @@ MISBEHAVING = {
     ),
     "hasty/early_wait": (1, r"FAILED waiting: wait came back before the work was done", ("--only", "waiting")),
     "hasty/empty_tickets": (1, r"FAILED waiting: wait came back before the work was done \(a download, with ticket 0\)", ("--only", "waiting")),
-    "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of the queue was still pending", ("--only", "abandoned-work")),
+    "hasty/idle_cancel": (1, r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of queue 0 was still pending", ("--only", "abandoned-work")),
     **{
         f"hasty/{slip}": (1, r"FAILED order: (asking about|waiting for) \d tickets gave TM_OK while number [2-9] of them was", ("--only", "order"))
         for slip in ("first_only", "first_only_near")
@@ -160,6 +160,28 @@ MISBEHAVING = {
             ("signals", "changes the handler of signal 12 after some launches"),
         )
     },
+    **{
+        f"parallel/{slip}": (1, reason, options)
+        for slip, reason, options in (
+            ("forgets_cancel", r"FAILED abandoned-work: of work that was under way when its queue was cancelled wait gave TM_OK, and its result is wrong", ("--only", "abandoned-work")),
+            ("cancels_one", r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of queue 1 was still pending", ("--only", "abandoned-work")),
+            ("ignores_waits", r"FAILED order: a download that waits for another queue's launch does not see its result", ("--only", "order")),
+            ("ignores_second_wait", r"FAILED order: a launch is over before another queue's work that it waits for, number 2 of 2 tickets", ("--only", "order")),
+            ("minds_company", r"FAILED many-launches: launch \d+ of one kernel, with others under way, is wrong: element 0", ("--only", "many-launches")),
+            ("has_a_short_ring", r"FAILED many-launches: launch \d+ of one kernel, with others under way, is wrong: element 0", ("--only", "many-launches")),
+        )
+    },
+    "narrow/of_16_bits": (1, r"FAILED gather f32,i64,f32 .*element \d+ has bits", ("--only", "gather", "--formats", "f32,i64,f32")),
+    "narrow/of_32_bits": (1, r"FAILED gather f32,i64,f32 .*element \d+ has bits", ("--only", "gather", "--formats", "f32,i64,f32")),
+    "sly/minds_company": (1, r"FAILED threads: queue \d, while other threads launch: element 0", ("--only", "threads")),
+    "sly/tires": (1, r"FAILED many-launches: launch 10 of one kernel is wrong: element 0", ("--only", "many-launches")),
+    "sly/expires": (1, r"FAILED calls: query: refuses at the end what it said yes to first, in the same epoch: case \d+: neg", ("--budget", 4)),
+    "sly/writes_to_the_question": (1, r"FAILED calls: query: writes to what it is given to read\n", NEG),
+    "sly/keeps_the_question": (1, r"with signal 11; the last call was prepare, .*it looks at what it was given for the time of an earlier call", ("--budget", 4)),
+    **{
+        f"sly/keeps_the_{what}": (1, r"FAILED neg f32,f32 .*with signal 11; the last call was launch, .*it looks at what it was given for the time of an earlier call", NEG)
+        for what in ("operation", "answer", "launch")
+    },
     "reference_name": (3, r"its name is that of the library's own reference", ()),
     "constructor_aborts": (3, r"loading it ends the process with signal 6", ()),
     "constructor_leaves": (3, r"loading it ends the process with exit code 3", ()),
@@ -200,7 +222,7 @@ LEAKY = {
     "hasty/leaks_buffers": (1, r"FAILED growth: keeps \d+ bytes more of the process's memory with each of its buffers\n", ("--only", "growth")),
     "hasty/runs_out": (1, r"FAILED growth: fails with status -\d+ after 20 buffers that went well\n", ("--only", "growth")),
 }
-HONEST = ("honest", "strait/none", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "careless/trusts", "stale/recovers", "stale/withdraws")
+HONEST = ("honest", "strait/none", "greased", "old", "busy", "slow", "unpriced", "two_queues", "own_thread", "hasty/none", "hasty/none_near", "parallel/none", "narrow/of_64_bits", "careless/trusts", "stale/recovers", "stale/withdraws")
 
 
 class Zoo(zoo.ZooTest):

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import pty
-import re
 import select
 import shutil
 import signal
@@ -13,7 +12,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 COMMAND = os.environ.get("TM_COMMAND", "")

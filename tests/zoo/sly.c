@@ -79,6 +79,14 @@
 #define HAS_AN_ODD_MEMORY 113
 #define HELPS_ODDLY 114
 #define TELLS_ODDLY 115
+#define KEEPS_THE_QUESTION 120  /* beyond the call that it is given for */
+#define KEEPS_THE_OPERATION 121
+#define KEEPS_THE_ANSWER 122
+#define KEEPS_THE_LAUNCH 123
+#define WRITES_TO_THE_QUESTION 124
+#define TIRES 125               /* wrong from the tenth launch of a kernel on */
+#define EXPIRES 126             /* says no after a while */
+#define MINDS_COMPANY 127       /* wrong while another thread launches */
 
 #define MOMENT_NS 2000000l
 #define MOST_FILES 1024
@@ -87,6 +95,14 @@
 #define FAR_BYTES 5000
 #define LATE 30
 #define LITTLE_BYTES 127        /* more than the alignment leaves */
+#define TENTH 10u
+#define WHILE_NS INT64_C(50000000)
+
+/* What it was given. */
+static const tm_operation *_Atomic kept_question, *_Atomic kept_operation;
+static const tm_answer *_Atomic kept_answer;
+static const tm_launch *_Atomic kept_launch;
+static _Atomic int launching;
 
 static _Atomic uint32_t preparing;
 
@@ -170,14 +186,29 @@ static void answer_slyly(const tm_operation *operation, tm_answer *answer) {
   answer->changes[0] = (tm_change){ 77, 0, 0, 0, 0 };
 }
 
+/* A while after this was first looked at. */
+static int is_late(void) {
+  static _Atomic int64_t begin_ns;
+  struct timespec now;
+  int64_t none = 0;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  (void)atomic_compare_exchange_strong(&begin_ns, &none, now_ns);
+  return now_ns - atomic_load(&begin_ns) > WHILE_NS;
+}
+
 static tm_status query_slyly(tm_backend *backend, uint32_t index, const tm_operation *const *operations, uint32_t count,
                              tm_answer *const *out_answers) {
   if (ZOO_SLIP == LEAVES_IN_QUERY) _exit(0);
+  if (count != 0) atomic_store(&kept_question, operations[0]);
+  if (ZOO_SLIP == WRITES_TO_THE_QUESTION && count != 0) ((tm_operation *)(uintptr_t)operations[0])->flags ^= TM_OPERATION_ALL_CONTIGUOUS;
   (void)zoo_query(backend, index, operations, count, out_answers);
   for (uint32_t i = 0; i < count; i++) {
     tm_answer answer = { .struct_size = sizeof answer };
     const uint32_t known = out_answers[i]->struct_size < sizeof answer ? out_answers[i]->struct_size : sizeof answer;
     memcpy(&answer, out_answers[i], known);
+    if (ZOO_SLIP == EXPIRES && operations[i]->op == TM_OP_NEG && answer.level != TM_LEVEL_REFUSED && is_late())
+      answer = (tm_answer){ .struct_size = answer.struct_size, .reasons = TM_REASON_RESOURCES, .operand = TM_NO_OPERAND, .epoch = 1 };
     answer_slyly(operations[i], &answer);
     memcpy(out_answers[i], &answer, known);
   }
@@ -190,6 +221,9 @@ static tm_status prepare_slyly(tm_device *device, const tm_operation *operation,
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == CRIES_FOR_HELP) host->device_event(host->context, 0, TM_EVENT_DEVICE_LOST, 1);
   if (ZOO_SLIP == LEAKS_PREPARES) lose(LOST_BYTES);
+  if (ZOO_SLIP == KEEPS_THE_QUESTION && atomic_load(&kept_question)->op == 0) return TM_ERROR_INTERNAL;
+  atomic_store(&kept_operation, operation);
+  atomic_store(&kept_answer, answer);
   if (ZOO_SLIP == LEAVES_IN_COMPANY) {
     if (atomic_fetch_add(&preparing, 1) != 0) _exit(0);
     nanosleep(&moment, NULL);
@@ -255,10 +289,20 @@ static void change_late(void) {
   if (ZOO_SLIP == SIGNALS_LATE) (void)signal(SIGUSR2, SIG_IGN);
 }
 
+/* Reads what was given to an earlier call. */
+static int finds_nothing(const tm_launch *launch) {
+  const tm_launch *before = atomic_exchange(&kept_launch, launch);
+  if (ZOO_SLIP == KEEPS_THE_OPERATION) return atomic_load(&kept_operation)->op == 0;
+  if (ZOO_SLIP == KEEPS_THE_ANSWER) return atomic_load(&kept_answer)->level == 0;
+  return ZOO_SLIP == KEEPS_THE_LAUNCH && before != NULL && before->kernel == NULL;
+}
+
 static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_ticket *out_ticket) {
   const tm_host *host = zoo_backend_of(device)->host;
   if (ZOO_SLIP == LEAVES_IN_LAUNCH) _exit(0);
   if (ZOO_SLIP == COPIES_IN_LAUNCH) (void)!fork();
+  if (finds_nothing(launch)) return TM_ERROR_INTERNAL;
+  const int had_company = atomic_fetch_add(&launching, 1) != 0;
   if (ZOO_SLIP == ENDS_ITS_THREAD) pthread_exit(NULL);
   trespass(launch);
   change_late();
@@ -267,6 +311,9 @@ static tm_status launch_slyly(tm_device *device, const tm_launch *launch, tm_tic
   if (ZOO_SLIP == MAPS_IN_LAUNCHES) (void)mmap(NULL, LOST_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (ZOO_SLIP == ANNOUNCES_NOBODY) host->device_event(host->context, 9999, TM_EVENT_EPOCH_MOVED, 2);
   const tm_status status = zoo_launch(device, launch, out_ticket);
+  const int is_odd = (atomic_fetch_sub(&launching, 1) != 1 || had_company) && ZOO_SLIP == MINDS_COMPANY;
+  const int is_tired = ZOO_SLIP == TIRES && ++launch->kernel->reserved >= TENTH;
+  if ((is_odd || is_tired) && launch->kernel->count != 0) ((float *)address(launch, launch->binding_count - 1))[0] += 1;
   if (ZOO_SLIP == HAS_FAR_TICKETS && status == TM_OK) *out_ticket = (tm_ticket){ 99, 0, 1 };
   if (status != TM_OK || launch->kernel->op != TM_OP_ADD) return status;
   float *y = address(launch, launch->binding_count - 1);

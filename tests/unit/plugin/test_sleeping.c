@@ -498,6 +498,7 @@ static void harm_is_found_in_the_trial(void **state) {
     { CULPRIT("aborts_in_open"), "open(0) ends the process with signal 6" },
     { CULPRIT("aborts_in_prepare"), "prepare of copy f32 on device 0 ends the process with signal 6" },
     { CULPRIT("aborts_in_launch"), "launch of copy f32 on device 0 ends the process with signal 6" },
+    { ZOO("sly/keeps_the_operation"), "launch of copy f32 on device 0 ends the process with" },
     { CULPRIT("aborts_in_release"), "release of copy f32 on device 0 ends the process with signal 6" },
     { CULPRIT("aborts_in_close"), "close ends the process with signal 6" },
     { CULPRIT("aborts_in_shutdown"), "shutdown ends the process with signal 6" },
