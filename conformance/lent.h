@@ -13,7 +13,7 @@
 void lent_wrap(const tm_accelerator_backend_plugin *own, tm_accelerator_backend_plugin *out_table);
 /* From now on this thread's calls of such functions reach this table, which outlives them. */
 void lent_through(const tm_accelerator_backend_plugin *own);
-/* Likewise of every thread that names none: for a process with one backend. */
+/* Likewise of every thread that names none. */
 void lent_everywhere(const tm_accelerator_backend_plugin *own);
 /* Before a worker begins: what is touched out of its time is noted there as the process ends for it. */
 void lent_watch(last_call *calls);

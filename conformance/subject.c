@@ -202,6 +202,7 @@ tm_status subject_open(subject *s, const subject_options *options) {
   atomic_init(&s->allocations_left, options->allocations_plus_one == 0 ? UINT64_MAX : options->allocations_plus_one - 1);
   s->own = *options->table;
   lent_wrap(&s->own, &s->table);
+  lent_everywhere(&s->own);
   s->settings = options->settings;
   s->combinations = options->combinations;
   s->calls = options->calls;

@@ -166,7 +166,7 @@ MISBEHAVING = {
             ("forgets_cancel", r"FAILED abandoned-work: of work that was under way when its queue was cancelled wait gave TM_OK, and its result is wrong", ("--only", "abandoned-work")),
             ("cancels_one", r"FAILED abandoned-work: cancel gave TM_OK while ticket \d+ of queue 1 was still pending", ("--only", "abandoned-work")),
             ("ignores_waits", r"FAILED order: a download that waits for another queue's launch does not see its result", ("--only", "order")),
-            ("ignores_second_wait", r"FAILED order: a launch is over before another queue's work that it waits for, number 2 of 2 tickets", ("--only", "order")),
+            ("ignores_second_wait", r"FAILED order: a (launch|upload|download|copy) is over before another queue's work that it waits for, number 2 of 2 tickets", ("--only", "order")),
             ("minds_company", r"FAILED many-launches: launch \d+ of one kernel, with others under way, is wrong: element 0", ("--only", "many-launches")),
             ("has_a_short_ring", r"FAILED many-launches: launch \d+ of one kernel, with others under way, is wrong: element 0", ("--only", "many-launches")),
         )

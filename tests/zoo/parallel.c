@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An accelerator with memory of its own and two queues, each worked off by a thread: waits between queues, a cancel that keeps
- * from running what has not begun; with one slip (ZOO_SLIP).
+ * An accelerator with memory of its own and two queues, each worked off by a thread, slowly with large transfers: waits between
+ * queues, a cancel that keeps from running what has not begun; with one slip (ZOO_SLIP).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,6 +24,8 @@
 #define RING 8u
 #define MOST_WAITS 4u
 #define PAUSE_NS 50000l
+#define LARGE_BYTES (UINT64_C(1) << 20)
+#define LARGE_NS 20000000l
 #define LARGEST_BYTES (UINT64_C(64) << 20)
 
 struct tm_buffer {
@@ -88,6 +90,7 @@ static float *place(const tm_binding *binding) { return (float *)(void *)(bindin
 
 static void execute(struct tm_device *device, const work *item) {
   if (item->binding_count == 0) {
+    if (item->bytes >= LARGE_BYTES) thrd_sleep(&(struct timespec){ .tv_nsec = LARGE_NS }, NULL);
     memcpy(item->to, item->from, item->bytes);
     return;
   }
