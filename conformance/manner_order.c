@@ -162,6 +162,7 @@ static bool sees_result(manner_run *run, subject *s, errand *e, ballast *b) {
   if (status != TM_OK) trial_fail(&run->t, "a download that waits for another queue gave %d (%s)", status, s->text);
   if (second.value != 0) (void)wait_for(run, s, &second, 1, "for a download behind another queue's launch");
   (void)SUBJECT_CALL(s, wait)(s->device, &busy, 1, TM_WAIT_FOREVER);
+  if (has_begun) (void)SUBJECT_CALL(s, wait)(s->device, &first, 1, TM_WAIT_FOREVER);    /* or it works on what is gone by then */
   if (run->t.failed) return false;
   trial seen = { .failed = false };
   const bool good = errand_judge(e, &seen);
