@@ -119,6 +119,7 @@ static tm_status build_scheduler(tm_context *context, const char *state_folder, 
   if (status == TM_OK)
     status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, known_folder);
   if (state_folder == NULL) atomic_store(&context->profile.file.is_silent, true);       /* that was said */
+  if (state_folder == NULL) atomic_store(&context->profile.is_loss_said, true);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
   if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory, NULL };

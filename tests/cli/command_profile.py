@@ -117,11 +117,22 @@ class Profile(harness.CommandTest):
 
     def test_where_nothing_can_be_kept_that_is_said_once(self):
         (self.folder / "file").write_text("")
-        err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"))[1]
+        err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"), code=3)[1]
         notes = [line for line in err.splitlines() if "note: " in line]
         self.assertEqual(len(notes), 1, err)
         self.assertIn("nothing is kept", notes[0])
         self.assertEqual(self.run_command("profile", "show", XDG_STATE_HOME=str(self.folder / "file"))[1].count("note: "), 1)
+
+    def test_a_calibration_that_is_lost_is_trouble(self):
+        """Also where what stood there was no good already, which was said."""
+        for name in ("profile.journal", "profile.lock"):
+            with self.subTest(name=name):
+                state = self.folder / f"state-of-{name}"
+                (state / "tensormorph" / name).mkdir(parents=True)
+                out, err = self.run_command("calibrate", "--seconds", "1", "--device", "reference", XDG_STATE_HOME=str(state), code=3)
+                self.assertIn("reference:0", out)
+                self.assertEqual(err.count("not kept for the next start"), 1, err)
+                self.assertIn(name, err.splitlines()[-1])
 
     def test_export_follows_links_and_replaces_files_only(self):
         self.learn()
