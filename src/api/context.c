@@ -172,7 +172,8 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
   tm_memory bootstrap;
   init_memory(&bootstrap, &options);
   tm_context *context = tm_memory_calloc(&bootstrap, 1, sizeof *context);
-  if (context == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
+  if (context == NULL)
+    return tm_memory_name_limit(&bootstrap, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context"), error);
   init_memory(&context->memory, &options);
   context->log = (tm_log){ options.log, options.log_context };
   context->flags = options.flags;
