@@ -223,7 +223,7 @@ class Profile(harness.CommandTest):
         """What the command says would lie in the midst of it, and where it leads changes as the output is kept for a document."""
         model = self.small_model()
         (self.folder / "link.safetensors").symlink_to("/dev/stdout")
-        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors"):
+        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors", "-"):
             for more in ((), ("--json",)):
                 with self.subTest(path=path, more=more):
                     out, err = self.run_command("profile", "export", path, *more, code=2)
@@ -231,6 +231,31 @@ class Profile(harness.CommandTest):
                     self.assertEqual(err, f"tensormorph: profile export {path}: that is the standard output, where this command speaks; name a file\n")
                     merge = ("merge", "--linear", model, model, "--force", "-o", path)
                     self.assertIn("standard output", self.run_command(*merge, *more, code=2)[1])
+                    self.assertFalse((self.folder / "-").exists())
+
+    def test_the_output_is_known_by_any_name(self):
+        """Whoever else has it: here the one that started the command."""
+        read, write = os.pipe()
+        for path in (f"/proc/{os.getpid()}/fd/{write}", f"/proc/{os.getpid()}/task/{os.getpid()}/fd/{write}"):
+            for more in ((), ("--json",)):
+                with self.subTest(path=path, more=more):
+                    done = subprocess.run([harness.COMMAND, "profile", "export", path, *more], env=self.environment(), stdout=write,
+                                          stderr=subprocess.PIPE, cwd=self.folder, timeout=60, check=False)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn(b"that is the standard output", done.stderr)
+        os.close(write)
+        self.assertEqual(os.read(read, 1), b"")
+        os.close(read)
+
+    def test_damage_names_what_mends_it(self):
+        self.learn()
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        for content in (journal.read_bytes()[:-5], b"hello"):
+            journal.write_bytes(content)
+            self.assertIn("is ignored; what is measured and kept next mends that, or tensormorph profile reset",
+                          self.run_command("profile", "show")[1])
+            self.run_command("profile", "reset")
+            self.assertEqual(self.run_command("profile", "show")[1], "")
 
     def test_wrong_usage(self):
         (self.folder / "nonsense.txt").write_text("nothing of the kind\n")
