@@ -27,9 +27,10 @@ static void complain_of_end(void) {
   if (atomic_load(&watched_process) != (long)getpid()) return;
   find_calls(calls, sizeof calls);
   const bool is_known = calls[0] != '\0';
-  const char *check = !tm_plugin_can_check() ? "" : is_known ? ", and tensormorph plugin check tries it" : ", and plugin check tries it";
-  _exit(tm_complain_as(TM_EXIT_TROUBLE, "something that was loaded ended the process before the command was done%s%s, and nothing of "
-                       "its output counts; %s%s", is_known ? "; at work was " : "", calls,
+  const char *check = is_known ? ", and tensormorph plugin check tries it" : ", and plugin check tries it";
+  if (!tm_plugin_can_check()) check = "";
+  _exit(tm_complain_as(TM_EXIT_TROUBLE, "something that was loaded ended the process before the command was done%s%s, and nothing "
+                       "of its output counts; %s%s", is_known ? "; at work was " : "", calls,
                        is_known ? "--no-device does without it" : "tensormorph backends lists what is loaded", check));
 }
 

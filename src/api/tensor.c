@@ -27,7 +27,8 @@ tm_status tm_tensor_make(tm_context *context, const tm_operand *operand, tm_tens
     tm_tensor_destroy(tensor);
     char dims[128];
     tm_format_dims(operand, dims, sizeof dims);
-    (void)tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor of %llu bytes (%s)", (unsigned long long)operand->byte_count, dims);
+    (void)tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor of %llu bytes (%s)", (unsigned long long)operand->byte_count,
+                  dims);
     return tm_memory_name_limit(&context->memory, TM_ERROR_NO_MEMORY, error);
   }
   tensor->owned = memory;

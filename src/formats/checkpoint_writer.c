@@ -153,12 +153,13 @@ static tm_status check_part_name(const tm_checkpoint_writer *writer, tm_error *e
   tm_shard_name name;
   if (is_set(writer) && tm_shard_name_take_apart(writer->target.name, &name))
     return tm_fail(error, TM_ERROR_ARGUMENT,
-                   "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be a set, whose parts get such names; name it without "
-                   "these numbers", writer->layout.label, name.number, name.count);
+                   "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be a set, whose parts get such names; name it "
+                   "without these numbers", writer->layout.label, name.number, name.count);
   if (is_set(writer) || !tm_shard_name_take_apart(writer->layout.files[0].name, &name)) return TM_OK;
   if (name.count == 1 && name.number <= 1) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT,
-                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without these numbers",
+                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without "
+                 "these numbers",
                  writer->layout.files[0].name, name.number, name.count);
 }
 

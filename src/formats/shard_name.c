@@ -56,8 +56,8 @@ bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
 tm_status tm_shard_name_check(const char *path, const char *label, tm_error *error) {
   tm_shard_name name;
   if (!tm_shard_name_take_apart(path, &name) || name.number <= name.count) return TM_OK;
-  return tm_fail(error, TM_ERROR_CORRUPT, "%s: by its name part %" PRIu64 " of %" PRIu64 ", which no set has; was it renamed, or is it of "
-                 "another set? A name without these numbers stands for a model by itself", label, name.number, name.count);
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: by its name part %" PRIu64 " of %" PRIu64 ", which no set has; was it renamed, or is it "
+                 "of another set? A name without these numbers stands for a model by itself", label, name.number, name.count);
 }
 
 bool tm_shard_name_is_of(const tm_shard_name *a, const tm_shard_name *b) {

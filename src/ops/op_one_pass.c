@@ -34,8 +34,8 @@ static tm_status check_inputs(const tm_operation *operation, tm_error *error) {
     if (info == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: unknown format %u", i, operation->operands[i].format);
     if (!info->has_arithmetic) {
       char blocks[BLOCKS_CAPACITY];
-      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no arithmetic; its values cannot be read; of the block formats "
-                     "those of %s can", i, info->name, tm_format_list_blocks(blocks, sizeof blocks));
+      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no arithmetic; its values cannot be read; of the block "
+                     "formats those of %s can", i, info->name, tm_format_list_blocks(blocks, sizeof blocks));
     }
   }
   if (operation->input_count == 2 && !tm_same_dims(&operation->operands[0], &operation->operands[1])) {

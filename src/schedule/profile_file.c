@@ -31,8 +31,8 @@ static bool path_of(const tm_profile_file *file, const char *name, path_text pat
 /* path NULL: `what` begins with it. */
 static void say_once(tm_profile_file *file, const char *path, const char *what) {
   if (atomic_exchange(&file->is_silent, true)) return;
-  (void)snprintf(file->note, sizeof file->note, "what was learned of devices is not all there: %.600s%s%.300s", path == NULL ? "" : path,
-                 path == NULL ? "" : ": ", what);
+  (void)snprintf(file->note, sizeof file->note, "what was learned of devices is not all there: %.600s%s%.300s",
+                 path == NULL ? "" : path, path == NULL ? "" : ": ", what);
   atomic_store_explicit(&file->has_note, true, memory_order_release);
   tm_log_write(&file->log, TM_LOG_WARNING, "%s", file->note);
 }

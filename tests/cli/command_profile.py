@@ -129,7 +129,8 @@ class Profile(harness.CommandTest):
             with self.subTest(name=name):
                 state = self.folder / f"state-of-{name}"
                 (state / "tensormorph" / name).mkdir(parents=True)
-                out, err = self.run_command("calibrate", "--seconds", "1", "--device", "reference", XDG_STATE_HOME=str(state), code=3)
+                words = ("calibrate", "--seconds", "1", "--device", "reference")
+                out, err = self.run_command(*words, XDG_STATE_HOME=str(state), code=3)
                 self.assertIn("reference:0", out)
                 self.assertEqual(err.count("not kept for the next start"), 1, err)
                 self.assertIn(name, err.splitlines()[-1])
@@ -228,7 +229,8 @@ class Profile(harness.CommandTest):
                 with self.subTest(path=path, more=more):
                     out, err = self.run_command("profile", "export", path, *more, code=2)
                     self.assertEqual(out, "")
-                    self.assertEqual(err, f"tensormorph: profile export {path}: that is the standard output, where this command speaks; name a file\n")
+                    said = "that is the standard output, where this command speaks; name a file"
+                    self.assertEqual(err, f"tensormorph: profile export {path}: {said}\n")
                     merge = ("merge", "--linear", model, model, "--force", "-o", path)
                     self.assertIn("standard output", self.run_command(*merge, *more, code=2)[1])
                     self.assertFalse((self.folder / "-").exists())
