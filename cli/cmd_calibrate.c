@@ -79,10 +79,12 @@ static void say_farewell(void *context) {
   clear_progress(c);
   if (c->invocation->preferences.quiet) return;
   if (!has_place()) (void)tm_complain_as(TM_EXIT_OK, "interrupted, and %s", no_place);
-  else if (lost != 0) (void)tm_complain_as(TM_EXIT_OK, "interrupted: of %llu measurements %llu are kept; the others could not be written", kept + lost, kept);
+  else if (lost != 0)
+    (void)tm_complain_as(TM_EXIT_OK, "interrupted: of %llu measurements %llu are kept; the others could not be written",
+                         kept + lost, kept);
   else
-    (void)tm_complain_as(TM_EXIT_OK, "interrupted: %llu measurement%s kept, and the one under way is dropped; tensormorph profile show "
-                         "lists what is known", kept, kept == 1 ? " is" : "s are");
+    (void)tm_complain_as(TM_EXIT_OK, "interrupted: %llu measurement%s kept, and the one under way is dropped; tensormorph "
+                         "profile show lists what is known", kept, kept == 1 ? " is" : "s are");
 }
 
 static void watch_interrupts(calibration *c, void (*farewell)(void *context)) {
@@ -267,10 +269,10 @@ const tm_command tm_command_calibrate = {
   .summary = "measure each device with a fixed set of small operations, and remember what was found",
   .notes =
       "Copies of three sizes; an addition, a sum and a matrix product of f32, f16 and bf16. Devices are measured anyway while they "
-      "are used; this saves the first runs from being placed by what devices declare. Each measurement is kept as soon as it is there, "
-      "also when Ctrl-C ends this. Declared is without copies, measured is the median of the runs with them. Factor is what is "
-      "reckoned with from now on in place of declared: earlier measurements have a part in it, so it is not quite the quotient of this "
-      "run's. tensormorph profile show lists all that is known.",
+      "are used; this saves the first runs from being placed by what devices declare. Each measurement is kept as soon as it is "
+      "there, also when Ctrl-C ends this. Declared is without copies, measured is the median of the runs with them. Factor is what is "
+      "reckoned with from now on in place of declared: earlier measurements have a part in it, so it is not quite the quotient "
+      "of this run's. tensormorph profile show lists all that is known.",
   .flags = flags,
   .run = run,
 };

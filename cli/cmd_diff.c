@@ -127,6 +127,7 @@ static int open_both(diff_run *diff) {
     if (tm_checkpoint_open(diff->context, path, TM_CHECKPOINT_ALLOW_INCOMPLETE, &diff->checkpoints[i], &error) == TM_OK) continue;
     tm_complain(&error);
     exit_code = TM_EXIT_TROUBLE;
+    if (error.code == TM_ERROR_NO_MEMORY) break;        /* what there is, is for both */
   }
   return exit_code;
 }

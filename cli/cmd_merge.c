@@ -264,6 +264,7 @@ static bool open_inputs(merge_run *merge) {
     tm_complain(&error);
     if (all) merge->error = error;
     all = false;
+    if (error.code == TM_ERROR_NO_MEMORY) break;        /* what there is, is for all */
   }
   return all;
 }

@@ -155,14 +155,23 @@ static int make_words(check_call *call) {
 
 /* ---- running it ---- */
 
-static int find_program(char *path, size_t capacity) {
+static bool has_program(char *path, size_t capacity) {
   static const char *const places[] = { "../libexec/tensormorph", "../../libexec/tensormorph", "../lib/tensormorph", NULL };
   const char *chosen = getenv(PROGRAM_VARIABLE);
   if (chosen != NULL && chosen[0] == '/') {
     snprintf(path, capacity, "%s", chosen);
-    return TM_EXIT_OK;
+    return true;
   }
-  if (tm_companion_find(places, PROGRAM, path, capacity)) return TM_EXIT_OK;
+  return tm_companion_find(places, PROGRAM, path, capacity);
+}
+
+bool tm_plugin_can_check(void) {
+  char path[4096];
+  return has_program(path, sizeof path) && access(path, X_OK) == 0;
+}
+
+static int find_program(char *path, size_t capacity) {
+  if (has_program(path, capacity)) return TM_EXIT_OK;
   return tm_complain_as(TM_EXIT_TROUBLE, PROGRAM " is not installed beside this command; " PROGRAM_VARIABLE " can name it");
 }
 

@@ -22,7 +22,8 @@ const char *tm_in_flags(const char *text, char *out, uint64_t capacity) {
   static const struct {
     const char *option, *flag;
   } rows[] = { { "max_memory_bytes", "--max-memory" }, { "max_header_bytes", "--max-header" },
-             { "missing: copy", "--missing copy" } };
+             { "missing: copy", "--missing copy" }, { "the format of y must be given", "--output-dtype must be given" },
+             { "tm_context_reset_profile", "tensormorph profile reset" } };
   uint64_t used = 0;
   while (*text != '\0' && used + 1 < capacity) {
     uint32_t row = 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "complain.h"
+#include "plugin_command.h"
 #include "preferences.h"
 #include "tensormorph/tensormorph.h"
 
@@ -26,10 +27,11 @@ static void complain_of_end(void) {
   if (atomic_load(&watched_process) != (long)getpid()) return;
   find_calls(calls, sizeof calls);
   const bool is_known = calls[0] != '\0';
-  _exit(tm_complain_as(TM_EXIT_TROUBLE, "something that was loaded ended the process before the command was done%s%s, and nothing of "
-                       "its output counts; %s", is_known ? "; at work was " : "", calls,
-                       is_known ? "--no-device does without it, and tensormorph plugin check tries it"
-                                : "tensormorph backends lists what is loaded, and plugin check tries it"));
+  const char *check = is_known ? ", and tensormorph plugin check tries it" : ", and plugin check tries it";
+  if (!tm_plugin_can_check()) check = "";
+  _exit(tm_complain_as(TM_EXIT_TROUBLE, "something that was loaded ended the process before the command was done%s%s, and nothing "
+                       "of its output counts; %s%s", is_known ? "; at work was " : "", calls,
+                       is_known ? "--no-device does without it" : "tensormorph backends lists what is loaded", check));
 }
 
 void tm_early_end_watch(void) {

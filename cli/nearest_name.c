@@ -2,6 +2,7 @@
 #include "nearest_name.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,11 @@ unsigned tm_name_distance(const char *a, const char *b) {
   return previous[b_length];
 }
 
+/* What was left out begins a word of its own: "f8" of "f8_e5m2". */
+static bool is_begun(const char *wanted, size_t length, const char *candidate) {
+  return length >= 2 && strncmp(wanted, candidate, length) == 0 && folded(candidate[length]) == '-';
+}
+
 void tm_nearest_name_init(tm_nearest_name *nearest, const char *wanted) {
   nearest->wanted = wanted;
   nearest->best = NULL;
@@ -48,6 +54,7 @@ void tm_nearest_name_offer(tm_nearest_name *nearest, const char *candidate) {
   const unsigned tolerated = length < 3 ? 1 : (unsigned)(length / 3 + 1);
   unsigned       distance = tm_name_distance(nearest->wanted, candidate);
   if (length >= 3 && strncmp(nearest->wanted, candidate, length) == 0) distance = 1;
+  if (is_begun(nearest->wanted, length, candidate)) distance = 0;
   if (distance > tolerated || distance >= nearest->best_distance) return;
   snprintf(nearest->text, sizeof nearest->text, "%s", candidate);
   nearest->best = nearest->text;

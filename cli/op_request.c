@@ -223,9 +223,11 @@ tm_status tm_op_request_parse(const tm_arguments *arguments, tm_op_request *out_
   if (status != TM_OK) return status;
   status = infer(out_request, output_format, error);
   if (status == TM_OK || !put_weights_second(out_request)) return status;
-  /* If this does not go either, what was written is what the message must be about: the first one stays. */
+  /* If this does not go either, what was written is what the message must be about; but why it would not do is said, too. */
   tm_error other = TM_CLI_ERROR_INIT;
-  return infer(out_request, output_format, &other) == TM_OK ? TM_OK : status;
+  const tm_error first = *error;
+  if (infer(out_request, output_format, &other) == TM_OK) return TM_OK;
+  return tm_refuse(error, status, "%.450s; and as the second operand: %.450s", first.text, other.text);
 }
 
 void tm_operand_describe(const tm_operand *operand, char *out, size_t capacity) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void tm_standard_streams_claim(void) {
@@ -17,6 +18,8 @@ void tm_standard_streams_claim(void) {
 
 #define LEAST_COPY 10           /* none that a careless library guesses */
 
+static int output_copy = -1;    /* where the output is now; -1: where it was */
+
 FILE *tm_standard_streams_take_output(void) {
   const int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, LEAST_COPY);
   FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
@@ -25,6 +28,7 @@ FILE *tm_standard_streams_take_output(void) {
     else if (copy >= 0) close(copy);
     return NULL;
   }
+  output_copy = copy;
   return file;
 }
 
@@ -51,9 +55,18 @@ static bool follow(char path[LONGEST_PATH]) {
   return true;
 }
 
+/* "/proc/PID/fd/1" of whoever has the same output, "/dev/tty" and the like; nobody listens at /dev/null. */
+static bool leads_to_output(const char *path) {
+  struct stat found, output, nobody;
+  if (stat(path, &found) != 0 || fstat(output_copy < 0 ? STDOUT_FILENO : output_copy, &output) != 0) return false;
+  const bool is_nobody = stat("/dev/null", &nobody) == 0 && S_ISCHR(found.st_mode) && found.st_rdev == nobody.st_rdev;
+  return found.st_dev == output.st_dev && found.st_ino == output.st_ino && !is_nobody;
+}
+
 /* By name, step by step: where the last link leads is not the same any more when the output was taken. */
 bool tm_standard_streams_is_output(const char *path) {
   char at[LONGEST_PATH];
+  if (strcmp(path, "-") == 0 || leads_to_output(path)) return true;
   if (strlen(path) >= sizeof at) return false;
   memcpy(at, path, strlen(path) + 1);
   for (int i = 0; i < MOST_LINKS; i++) {

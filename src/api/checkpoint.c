@@ -50,7 +50,7 @@ tm_status tm_checkpoint_open(tm_context *context, const char *path, uint32_t fla
   tm_checkpoint *checkpoint = tm_memory_calloc(&context->memory, 1, sizeof *checkpoint);
   if (checkpoint == NULL || tm_mutex_init(&checkpoint->lock) != TM_OK) {
     tm_memory_free(&context->memory, checkpoint, sizeof *checkpoint);
-    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a checkpoint");
+    return tm_memory_name_limit(&context->memory, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a checkpoint"), error);
   }
   checkpoint->context = context;
   const tm_status status = fill(checkpoint, path, flags, error);

@@ -119,6 +119,7 @@ static tm_status build_scheduler(tm_context *context, const char *state_folder, 
   if (status == TM_OK)
     status = tm_profile_init(&context->profile, &context->memory, context->inventory, &context->correction, known_folder);
   if (state_folder == NULL) atomic_store(&context->profile.file.is_silent, true);       /* that was said */
+  if (state_folder == NULL) atomic_store(&context->profile.is_loss_said, true);
   if (status == TM_OK) status = tm_setup_ledger_init(&context->setups, &context->memory);
   if ((context->flags & TM_CONTEXT_REPRODUCIBLE) != 0) atomic_store(&context->correction.is_frozen, true);
   const tm_market market = { context->inventory, &context->correction, &context->health, &context->setups, &context->memory, NULL };
@@ -171,7 +172,8 @@ tm_status tm_context_create(const tm_context_options *given, tm_context **out_co
   tm_memory bootstrap;
   init_memory(&bootstrap, &options);
   tm_context *context = tm_memory_calloc(&bootstrap, 1, sizeof *context);
-  if (context == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context");
+  if (context == NULL)
+    return tm_memory_name_limit(&bootstrap, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a context"), error);
   init_memory(&context->memory, &options);
   context->log = (tm_log){ options.log, options.log_context };
   context->flags = options.flags;

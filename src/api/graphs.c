@@ -4,6 +4,7 @@
 
 #include "api/tensor.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "base/replaced_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -21,7 +22,8 @@ _Static_assert(TM_GRAPH_TEXT == TM_FORM_TEXT && TM_GRAPH_DOT == TM_FORM_DOT && T
 
 tm_status tm_graph_create(tm_context *context, tm_graph **out_graph, tm_error *error) {
   tm_graph *graph = tm_memory_calloc(&context->memory, 1, sizeof *graph);
-  if (graph == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a graph");
+  if (graph == NULL)
+    return tm_memory_name_limit(&context->memory, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a graph"), error);
   tm_graph_init(graph, &context->memory);
   graph->owner = context;
   *out_graph = graph;
@@ -48,13 +50,13 @@ static tm_status complete(const tm_operand *layout, const char *what, const char
 tm_status tm_graph_input(tm_graph *graph, const char *name, const tm_operand *layout, uint32_t *out_value, tm_error *error) {
   tm_operand operand;
   TM_TRY(complete(layout, "input", name, &operand, error));
-  return tm_graph_add_input(graph, name, &operand, out_value, error);
+  return tm_memory_name_limit(graph->memory, tm_graph_add_input(graph, name, &operand, out_value, error), error);
 }
 
 tm_status tm_graph_state(tm_graph *graph, const char *name, const tm_operand *layout, uint32_t *out_value, tm_error *error) {
   tm_operand operand;
   TM_TRY(complete(layout, "state", name, &operand, error));
-  return tm_graph_add_state(graph, name, &operand, out_value, error);
+  return tm_memory_name_limit(graph->memory, tm_graph_add_state(graph, name, &operand, out_value, error), error);
 }
 
 static tm_status check_tensor(const tm_graph *graph, const tm_tensor *tensor, tm_error *error) {
@@ -69,20 +71,21 @@ static tm_status bind(tm_graph *graph, uint32_t value, tm_tensor *tensor, tm_err
   tm_operand operand = tensor->operand;
   operand.alignment = tm_alignment_of(tensor->data);
   const uint64_t origin = tensor->origin != 0 ? tensor->origin : tm_kept_new_origin(&context->kept);
-  return tm_graph_bind_constant(graph, value, &operand, tensor->data, origin, tensor, error);
+  const tm_status status = tm_graph_bind_constant(graph, value, &operand, tensor->data, origin, tensor, error);
+  return tm_memory_name_limit(graph->memory, status, error);
 }
 
 tm_status tm_graph_constant(tm_graph *graph, const char *name, tm_tensor *tensor, uint32_t *out_value, tm_error *error) {
   uint32_t value;
   TM_TRY(check_tensor(graph, tensor, error));
-  TM_TRY(tm_graph_add_constant(graph, name, &tensor->operand, &value, error));
+  TM_TRY(tm_memory_name_limit(graph->memory, tm_graph_add_constant(graph, name, &tensor->operand, &value, error), error));
   TM_TRY(bind(graph, value, tensor, error));
   *out_value = value;
   return TM_OK;
 }
 
 tm_status tm_graph_carry(tm_graph *graph, uint32_t state, uint32_t value, tm_error *error) {
-  return tm_graph_add_carry(graph, state, value, error);
+  return tm_memory_name_limit(graph->memory, tm_graph_add_carry(graph, state, value, error), error);
 }
 
 tm_status tm_graph_view(tm_graph *graph, uint32_t value, const tm_operand *layout, uint64_t offset_bytes, uint32_t *out_value,
@@ -93,7 +96,7 @@ tm_status tm_graph_view(tm_graph *graph, uint32_t value, const tm_operand *layou
     tm_error_prefix(error, "a view of value %u", value);
     return status;
   }
-  return tm_graph_add_view(graph, value, &operand, offset_bytes, out_value, error);
+  return tm_memory_name_limit(graph->memory, tm_graph_add_view(graph, value, &operand, offset_bytes, out_value, error), error);
 }
 
 tm_status tm_graph_node(tm_graph *graph, const char *name, uint32_t op, const void *attributes, uint32_t attribute_bytes,
@@ -110,7 +113,7 @@ tm_status tm_graph_node(tm_graph *graph, const char *name, uint32_t op, const vo
     .output_count = output_count,
   };
   if (out_values == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "a node without a place for the numbers of its outputs");
-  return tm_graph_add_node(graph, &request, out_values, error);
+  return tm_memory_name_limit(graph->memory, tm_graph_add_node(graph, &request, out_values, error), error);
 }
 
 tm_status tm_graph_output(tm_graph *graph, const char *name, uint32_t value, tm_error *error) {
@@ -253,7 +256,7 @@ tm_status tm_graph_save(const tm_graph *graph, const char *path, uint32_t flags,
 tm_status tm_graph_load(tm_context *context, const char *path, tm_graph **out_graph, tm_error *error) {
   tm_graph *graph;
   TM_TRY(tm_graph_create(context, &graph, error));
-  const tm_status status = tm_graph_read_file(graph, path, error);
+  const tm_status status = tm_memory_name_limit(&context->memory, tm_graph_read_file(graph, path, error), error);
   if (status == TM_OK) *out_graph = graph;
   else tm_graph_destroy(graph);
   return status;

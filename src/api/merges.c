@@ -4,6 +4,7 @@
 
 #include "api/checkpoint.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "jobs/merge_job.h"
 #include "jobs/merge_row.h"
 
@@ -40,7 +41,8 @@ tm_status tm_merge_plan_create(tm_context *context, const tm_merge_options *give
     .seed = options.seed, .shard_bytes = options.shard_bytes, .path = path, .cancelled = options.cancelled,
   };
   TM_TRY(list_sources(&options, sources, &settings, error));
-  return tm_merge_plan_make(&context->memory, context->inventory, &context->runner, &settings, out_plan, error);
+  const tm_status status = tm_merge_plan_make(&context->memory, context->inventory, &context->runner, &settings, out_plan, error);
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- telling ---- */
@@ -112,7 +114,8 @@ tm_status tm_job_start_merge(tm_merge_plan *plan, const tm_merge_job_options *gi
   if (plan->problem_count != 0)
     return tm_fail(error, TM_ERROR_ARGUMENT, "the plan cannot be carried out: %.400s", plan->problems[0]);
   if (atomic_exchange(&plan->is_used, true)) return tm_fail(error, TM_ERROR_ARGUMENT, "the plan was carried out before");
-  const tm_status status = tm_merge_job_start(plan, options.complete, options.complete_context, out_job, error);
+  const tm_status begun = tm_merge_job_start(plan, options.complete, options.complete_context, out_job, error);
+  const tm_status status = tm_memory_name_limit(plan->memory, begun, error);
   if (status != TM_OK) atomic_store(&plan->is_used, false);     /* nothing was done */
   return status;
 }

@@ -5,6 +5,7 @@
 #include "api/plans.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "plugin/wake.h"
 #include "schedule/graph_explanation.h"
 #include "schedule/requirement_change.h"
@@ -78,12 +79,12 @@ tm_status tm_graph_explain(tm_graph *graph, const tm_plan_options *options, tm_p
   TM_TRY(tm_plan_options_read(options, &known, error));
   const uint32_t device_count = context->inventory->device_count;
   uint8_t *denied = tm_memory_calloc(&context->memory, device_count, 1);
-  if (denied == NULL) return no_memory(error);
+  if (denied == NULL) return tm_memory_name_limit(&context->memory, no_memory(error), error);
   tm_status status = tm_plan_options_deny(context, &known, denied, error);
   const tm_plan_policy policy = tm_plan_options_policy(context, &known, denied);
   if (status == TM_OK) status = explain_draft(graph, &policy, out_explanation, error);
   tm_memory_free(&context->memory, denied, device_count);
-  return status;
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 static tm_status take_runs(const tm_plan *plan, tm_plan_explanation *explanation, tm_error *error) {
@@ -105,8 +106,8 @@ tm_status tm_plan_explain(const tm_plan *plan, tm_plan_explanation **out_explana
   if (!plan->program.was_made || plan->must_replace != 0)
     return tm_fail(error, TM_ERROR_NO_DEVICE, "the plan is no good any more; the next run places the graph anew");
   tm_plan_explanation *explanation = NULL;
-  TM_TRY(explain_placed(plan, &explanation, error));
-  const tm_status status = take_runs(plan, explanation, error);
+  TM_TRY(tm_memory_name_limit(plan->memory, explain_placed(plan, &explanation, error), error));
+  const tm_status status = tm_memory_name_limit(plan->memory, take_runs(plan, explanation, error), error);
   if (status == TM_OK) *out_explanation = explanation;
   else tm_plan_explanation_destroy(explanation);
   return status;

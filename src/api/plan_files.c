@@ -4,6 +4,7 @@
 
 #include "api/plans.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "base/file.h"
 #include "base/replaced_file.h"
 #include "execute/plan_digest.h"
@@ -90,11 +91,11 @@ static tm_status read_whole(tm_memory *memory, const char *path, char **out_byte
 
 tm_status tm_plan_load(tm_graph *graph, const char *path, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
   tm_plan_options known;
-  char *bytes;
-  uint64_t length;
+  char *bytes = NULL;
+  uint64_t length = 0;
   TM_TRY(tm_plan_options_read(options, &known, error));
-  TM_TRY(read_whole(graph->memory, path, &bytes, &length, error));
-  const tm_status status = parse(graph, bytes, length, &known, out_plan, error);
+  TM_TRY(tm_memory_name_limit(graph->memory, read_whole(graph->memory, path, &bytes, &length, error), error));
+  const tm_status status = tm_memory_name_limit(graph->memory, parse(graph, bytes, length, &known, out_plan, error), error);
   tm_memory_free(graph->memory, bytes, length);
   return status;
 }

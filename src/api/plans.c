@@ -6,6 +6,7 @@
 #include "api/tensor.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "execute/careful_replay.h"
 #include "execute/plan_digest.h"
 #include "execute/plan_memory.h"
@@ -124,7 +125,7 @@ tm_status tm_plan_make(tm_graph *graph, const tm_plan_options *options,
   tm_memory_free(&context->memory, denied, device_count);
   if (status != TM_OK) tm_memory_free(&context->memory, plan, sizeof *plan);
   else *out_plan = plan;
-  return status;
+  return tm_memory_name_limit(&context->memory, status, error);
 }
 
 tm_status tm_plan_create(tm_graph *graph, const tm_plan_options *options, tm_plan **out_plan, tm_error *error) {
@@ -268,10 +269,10 @@ tm_status tm_plan_run(tm_plan *plan, tm_tensor *const *inputs, uint32_t input_co
   TM_TRY(tm_tensors_check(inputs, input_count, "input", error));
   TM_TRY(tm_tensors_check(outputs, output_count, "output", error));
   TM_TRY(tm_outputs_check(inputs, input_count, outputs, output_count, error));
-  TM_TRY(take_inputs(plan, inputs, error));
-  TM_TRY(take_outputs(plan, outputs, error));
+  TM_TRY(tm_memory_name_limit(plan->memory, take_inputs(plan, inputs, error), error));
+  TM_TRY(tm_memory_name_limit(plan->memory, take_outputs(plan, outputs, error), error));
   tm_plan_outcome outcome;
-  TM_TRY(tm_plan_replay(plan, &outcome, error));
+  TM_TRY(tm_memory_name_limit(plan->memory, tm_plan_replay(plan, &outcome, error), error));
   TM_TRY(give_outputs(plan, outputs, error));
   TM_TRY(tm_files_check(inputs, input_count, error));
   TM_TRY(check_constants(plan, error));

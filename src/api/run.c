@@ -4,6 +4,7 @@
 
 #include "api/tensor.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
 
@@ -177,7 +178,8 @@ tm_status tm_run(tm_context *context, uint32_t op, const void *attributes, uint3
   tm_runner runner = context->runner;
   if (what.options.on_failure == TM_ON_FAILURE_STRICT) runner.is_strict = true;
   runner.repeats = what.options.repeats;
-  TM_TRY(tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error));
+  const tm_status status = tm_runner_run_from(&runner, &request, pointers, origins, report == NULL ? NULL : &outcome, error);
+  TM_TRY(tm_memory_name_limit(&context->memory, status, error));
   tm_profile_save_if_due(&context->profile);
   TM_TRY(tm_files_check(inputs, input_count, error));
   if (report != NULL) write_report(report, &outcome);
@@ -232,5 +234,7 @@ tm_status tm_explain(tm_context *context, uint32_t op, const void *attributes, u
   const tm_operation operation = tm_request_operation(&request);
   TM_TRY(tm_op_infer_outputs(&operation, results, error));
   for (uint32_t i = 0; i < output_count; i++) results[i].alignment = TM_BEST_ALIGNMENT;
-  return tm_explanation_make(&context->placements.market, &context->memory, &request, what.options.repeats, out_explanation, error);
+  const tm_status status = tm_explanation_make(&context->placements.market, &context->memory, &request, what.options.repeats,
+                                               out_explanation, error);
+  return tm_memory_name_limit(&context->memory, status, error);
 }

@@ -26,7 +26,8 @@ static void add_call(void *context, const tm_found_mark *mark) {
   char call[CALL_BYTES];
   (void)snprintf(call, sizeof call, "%s (%s)", mark->backend, mark->call);
   if (is_listed(list, call) || list->used + 1 >= list->capacity) return;
-  list->used += (uint64_t)snprintf(list->text + list->used, (size_t)(list->capacity - list->used), "%s%s", list->used == 0 ? "" : ", ", call);
+  list->used += (uint64_t)snprintf(list->text + list->used, (size_t)(list->capacity - list->used), "%s%s",
+                                   list->used == 0 ? "" : ", ", call);
 }
 
 void tm_running_calls_describe(const char *state_folder, char *out_text, uint64_t capacity) {

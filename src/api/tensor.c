@@ -5,11 +5,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/memory_limit.h"
 #include "tensor/shape.h"
 
 static tm_status make(tm_context *context, const tm_operand *operand, tm_tensor **out_tensor, tm_error *error) {
   tm_tensor *tensor = tm_memory_calloc(&context->memory, 1, sizeof *tensor);
-  if (tensor == NULL) return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor");
+  if (tensor == NULL)
+    return tm_memory_name_limit(&context->memory, tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor"), error);
   tensor->context = context;
   tensor->operand = *operand;
   if ((operand->flags & TM_OPERAND_CONSTANT) != 0) tensor->origin = tm_kept_new_origin(&context->kept);
@@ -25,7 +27,9 @@ tm_status tm_tensor_make(tm_context *context, const tm_operand *operand, tm_tens
     tm_tensor_destroy(tensor);
     char dims[128];
     tm_format_dims(operand, dims, sizeof dims);
-    return tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor of %llu bytes (%s)", (unsigned long long)operand->byte_count, dims);
+    (void)tm_fail(error, TM_ERROR_NO_MEMORY, "no memory for a tensor of %llu bytes (%s)", (unsigned long long)operand->byte_count,
+                  dims);
+    return tm_memory_name_limit(&context->memory, TM_ERROR_NO_MEMORY, error);
   }
   tensor->owned = memory;
   tensor->owned_bytes = operand->byte_count;

@@ -185,9 +185,11 @@ tm_status tm_plain_file_append(const char *path, const void *data, uint64_t byte
   struct stat found;
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
   if (file < 0) return fail_path(path, "cannot be written", error);
-  const bool is_written = fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
-                          tm_descriptor_write(file, (uint64_t)found.st_size, data, bytes);
+  const bool is_regular = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+  const bool is_written = is_regular && tm_descriptor_write(file, (uint64_t)found.st_size, data, bytes);
   const tm_status status = is_written ? TM_OK : fail_path(path, "cannot be written", error);
+  /* What fails is appended again: nothing of it may count twice. */
+  if (status != TM_OK && is_regular) (void)!ftruncate(file, found.st_size);
   (void)close(file);
   return status;
 }

@@ -29,7 +29,7 @@ void      tm_kept_file_remove(const char *path);
 tm_status tm_plain_file_read(tm_memory *memory, const char *path, uint64_t most_bytes, char **out_data, uint64_t *out_bytes,
                              tm_error *error);
 tm_status tm_plain_file_replace(const char *path, const void *data, uint64_t bytes, tm_error *error);
-/* Adds to the end of the file, which is made if it is not there.   TM_ERROR_IO: then part of it may be there */
+/* Adds to the end of the file, which is made if it is not there.   TM_ERROR_IO: then nothing of it is, if that can be undone */
 tm_status tm_plain_file_append(const char *path, const void *data, uint64_t bytes, tm_error *error);
 
 /* Removes the files of the folder whose names begin so; returns their number. */

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "tensormorph/types.h"
 
-/* Returns `status`, and adds the limit to the text of a TM_ERROR_NO_MEMORY.  error: may be NULL */
+/* Returns `status`, and adds the limit to the text of a TM_ERROR_NO_MEMORY that does not tell it yet.  error: may be NULL */
 tm_status tm_memory_name_limit(const tm_memory *memory, tm_status status, tm_error *error);
 
 #endif

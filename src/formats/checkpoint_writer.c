@@ -151,13 +151,15 @@ static tm_status choose_folder(tm_checkpoint_writer *writer, tm_error *error) {
    two numbers. */
 static tm_status check_part_name(const tm_checkpoint_writer *writer, tm_error *error) {
   tm_shard_name name;
-  if (is_set(writer) && tm_shard_name_parse(writer->target.name, &name))
+  if (is_set(writer) && tm_shard_name_take_apart(writer->target.name, &name))
     return tm_fail(error, TM_ERROR_ARGUMENT,
-                   "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be a set, whose parts get such names; name it without "
-                   "these numbers", writer->layout.label, name.number, name.count);
-  if (is_set(writer) || !tm_shard_name_parse(writer->layout.files[0].name, &name) || name.count == 1) return TM_OK;
+                   "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be a set, whose parts get such names; name it "
+                   "without these numbers", writer->layout.label, name.number, name.count);
+  if (is_set(writer) || !tm_shard_name_take_apart(writer->layout.files[0].name, &name)) return TM_OK;
+  if (name.count == 1 && name.number <= 1) return TM_OK;
   return tm_fail(error, TM_ERROR_ARGUMENT,
-                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without these numbers",
+                 "%s: by its name part %" PRIu64 " of %" PRIu64 ", but it would be the whole checkpoint; name it without "
+                 "these numbers",
                  writer->layout.files[0].name, name.number, name.count);
 }
 

@@ -30,8 +30,7 @@ static bool take_word(const char *begin, const char **end, const char *word) {
   return true;
 }
 
-/* Whatever the numbers are. */
-static bool take_apart(const char *path, tm_shard_name *out_name) {
+bool tm_shard_name_take_apart(const char *path, tm_shard_name *out_name) {
   const char *slash = strrchr(path, '/');
   const char *begin = slash == NULL ? path : slash + 1;
   const char *extension = strrchr(begin, '.');
@@ -48,7 +47,7 @@ static bool take_apart(const char *path, tm_shard_name *out_name) {
 
 bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
   tm_shard_name name;
-  if (!take_apart(path, &name) || name.number == 0 || name.number > name.count) return false;
+  if (!tm_shard_name_take_apart(path, &name) || name.number == 0 || name.number > name.count) return false;
   *out_name = name;
   return true;
 }
@@ -56,9 +55,9 @@ bool tm_shard_name_parse(const char *path, tm_shard_name *out_name) {
 /* Some count from 0, and who has an index may call its files anything; but nobody has more parts than all. */
 tm_status tm_shard_name_check(const char *path, const char *label, tm_error *error) {
   tm_shard_name name;
-  if (!take_apart(path, &name) || name.number <= name.count) return TM_OK;
-  return tm_fail(error, TM_ERROR_CORRUPT, "%s: by its name part %" PRIu64 " of %" PRIu64 ", which no set has; was it renamed, or is it of "
-                 "another set? A name without these numbers stands for a model by itself", label, name.number, name.count);
+  if (!tm_shard_name_take_apart(path, &name) || name.number <= name.count) return TM_OK;
+  return tm_fail(error, TM_ERROR_CORRUPT, "%s: by its name part %" PRIu64 " of %" PRIu64 ", which no set has; was it renamed, or is it "
+                 "of another set? A name without these numbers stands for a model by itself", label, name.number, name.count);
 }
 
 bool tm_shard_name_is_of(const tm_shard_name *a, const tm_shard_name *b) {

@@ -20,6 +20,9 @@ typedef struct tm_shard_name {
 /* false: the path is not such a name. */
 bool tm_shard_name_parse(const char *path, tm_shard_name *out_name);
 
+/* The same whatever the numbers are: what no set has is no name for a whole checkpoint either. */
+bool tm_shard_name_take_apart(const char *path, tm_shard_name *out_name);
+
 /* `label` is the path for people.   TM_ERROR_CORRUPT: such a name, but of a part beyond all */
 tm_status tm_shard_name_check(const char *path, const char *label, tm_error *error);
 

@@ -11,6 +11,8 @@
 #include "tensor/shape.h"
 #include "tensormorph/canonical_sum.h"
 
+#define BLOCKS_CAPACITY 256
+
 static uint64_t word_count(uint32_t op) {
   return op == TM_OP_STATS ? TM_STATS_WORDS : op == TM_OP_COMPARE_TENSORS ? TM_COMPARISON_WORDS : TM_MAGNITUDE_BINS;
 }
@@ -31,7 +33,9 @@ static tm_status check_inputs(const tm_operation *operation, tm_error *error) {
     const tm_format_info *info = tm_format_find(operation->operands[i].format);
     if (info == NULL) return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: unknown format %u", i, operation->operands[i].format);
     if (!info->has_arithmetic) {
-      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no arithmetic; its values cannot be read", i, info->name);
+      char blocks[BLOCKS_CAPACITY];
+      return tm_fail(error, TM_ERROR_ARGUMENT, "input %u: format %s has no arithmetic; its values cannot be read; of the block "
+                     "formats those of %s can", i, info->name, tm_format_list_blocks(blocks, sizeof blocks));
     }
   }
   if (operation->input_count == 2 && !tm_same_dims(&operation->operands[0], &operation->operands[1])) {

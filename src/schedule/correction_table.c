@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/log2_fixed.h"
 #include "tensormorph/tensormorph.h"
 
@@ -189,6 +190,7 @@ void tm_correction_give_back(tm_correction *correction, const tm_correction_entr
     tm_correction_node_merge(&older, &entry->node.fresh, false, 0);
     entry->node.fresh = older.live;
     entry->node.is_reset = taken->node.is_reset;
+    correction->fresh_samples += tm_max_u64(taken->node.fresh.samples, 1);
   }
   tm_mutex_unlock(&correction->lock);
 }

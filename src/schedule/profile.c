@@ -224,15 +224,18 @@ tm_status tm_profile_save(tm_profile *profile, tm_error *error) {
   tm_memory_free(profile->memory, h.entries, h.room * sizeof *h.entries);
   tm_memory_free(profile->memory, h.text, text_room(&h));
   tm_mutex_unlock(&profile->lock);
+  atomic_store(&profile->unwritten, status == TM_OK ? 0 : atomic_load(&profile->correction->fresh_samples));
   if (status == TM_OK) return TM_OK;
-  if (!atomic_exchange(&profile->file.is_silent, true))
+  if (!atomic_exchange(&profile->is_loss_said, true))
     tm_log_write(&profile->file.log, TM_LOG_WARNING, "what was learned of devices is not kept for the next start: %s", own.text);
   return tm_fail(error, status, "%s", own.text);
 }
 
+/* After one that failed as much again has to be learned first, or each run would wait for a disk that takes nothing. */
 void tm_profile_save_if_due(tm_profile *profile) {
-  if (profile->folder != NULL && atomic_load_explicit(&profile->correction->fresh_samples, memory_order_relaxed) >= MUCH_LEARNED)
-    (void)tm_profile_save(profile, NULL);
+  const uint64_t fresh = atomic_load_explicit(&profile->correction->fresh_samples, memory_order_relaxed);
+  const uint64_t unwritten = atomic_load_explicit(&profile->unwritten, memory_order_relaxed);
+  if (profile->folder != NULL && fresh >= unwritten && fresh - unwritten >= MUCH_LEARNED) (void)tm_profile_save(profile, NULL);
 }
 
 /* ---- for people ---- */

@@ -21,6 +21,8 @@ typedef struct tm_profile {
   tm_profile_file file;                 /* folder NULL: nothing is kept */
   char           *folder;
   uint64_t        thread_count;
+  _Atomic uint64_t unwritten;           /* how much was fresh after a save that failed; 0: the last one did not */
+  _Atomic bool     is_loss_said;        /* that saves fail */
 } tm_profile;
 
 /* Reads what is known and makes it the snapshot.  state_folder NULL: nothing is known, nothing will be kept.

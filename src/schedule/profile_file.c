@@ -31,8 +31,8 @@ static bool path_of(const tm_profile_file *file, const char *name, path_text pat
 /* path NULL: `what` begins with it. */
 static void say_once(tm_profile_file *file, const char *path, const char *what) {
   if (atomic_exchange(&file->is_silent, true)) return;
-  (void)snprintf(file->note, sizeof file->note, "what was learned of devices is not all there: %.300s%s%.150s", path == NULL ? "" : path,
-                 path == NULL ? "" : ": ", what);
+  (void)snprintf(file->note, sizeof file->note, "what was learned of devices is not all there: %.600s%s%.300s",
+                 path == NULL ? "" : path, path == NULL ? "" : ": ", what);
   atomic_store_explicit(&file->has_note, true, memory_order_release);
   tm_log_write(&file->log, TM_LOG_WARNING, "%s", file->note);
 }
@@ -67,11 +67,14 @@ static void pass_on(void *context, const tm_profile_record *record) {
   else if (to->snapshot == NULL || to->snapshot->generation == to->generation) to->take(to->context, record);
 }
 
+/* Whatever is written next is written beside what is sound of it. */
+#define REMEDY "; what is measured and kept next mends that, or tm_context_reset_profile"
+
 static void say_flaws(tm_profile_file *file, const char *path, const tm_profile_flaws *flaws) {
-  char text[96];
-  if (flaws->is_foreign) say_once(file, path, "it is no profile, and is ignored");
+  char text[160];
+  if (flaws->is_foreign) say_once(file, path, "it is no profile, and is ignored" REMEDY);
   if (flaws->version != 0) say_once(file, path, "it is of another version, and is ignored");
-  snprintf(text, sizeof text, "%llu damaged line%s ignored", (unsigned long long)flaws->damaged_count,
+  snprintf(text, sizeof text, "%llu damaged line%s ignored" REMEDY, (unsigned long long)flaws->damaged_count,
            flaws->damaged_count == 1 ? " is" : "s are");
   if (flaws->damaged_count != 0) say_once(file, path, text);
 }

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "schedule/profile_merge.h"
 
-#define TM_PROFILE_NOTE_BYTES 512u
+#define TM_PROFILE_NOTE_BYTES 1024u
 
 typedef struct tm_profile_file {
   tm_memory    *memory;

@@ -561,20 +561,41 @@ class LittleMemory(harness.CommandTest):
     def test_the_least_that_is_named_leads_to_enough(self):
         """Whoever gives what the message asks for comes further each time, and soon far enough."""
         model = self.safetensors("big.safetensors", {name: ("F32", (100000,), None) for name in "abcdefgh"})
-        said = r"; [\d.]+ [kM]B are allowed in all \(--max-memory\), and at least ([\d.]+) (k|M)B are needed\n\Z"
-        for arguments in (("stats", model), ("check", model), ("backends",)):
-            with self.subTest(arguments=arguments):
-                limit = 60000
-                for _ in range(20):
-                    done = self.run_limited(*arguments, "--max-memory", str(limit))
-                    if done.returncode == 0:
-                        break
-                    found = re.search(said, done.stderr.decode())
-                    self.assertIsNotNone(found, done.stderr)
-                    needed = round(float(found[1]) * (1000 if found[2] == "k" else 1000000))
-                    self.assertGreater(needed, limit)
-                    limit = needed
-                self.assertEqual(done.returncode, 0, done.stderr)
+        allowed = r"; [\d.]+ (?:[kM]B|B) are allowed in all \(--max-memory\)"
+        said = (
+            rf"(?:{allowed}, and at least (?P<least>\S+ [kM]B) are needed|, which takes about (?P<about>\S+ [kM]B){allowed}"
+            r"|takes at least (?P<merge>\S+ [kM]B) in all, and [\d.]+ [kM]B are allowed)\n\Z"
+        )
+        operation = ("--dtype", "f32,f32", "--shape", "4,4")
+        for arguments in (
+            ("stats", model),
+            ("check", model),
+            ("backends",),
+            ("inspect", model),
+            ("diff", model, model),
+            ("merge", "--linear", model, model, "--force", "-o", "out.safetensors"),
+            ("explain", "add", *operation),
+            ("bench", "add", *operation, "--repeat", "2"),
+            ("profile", "show"),
+        ):
+            for limit in (1000, 60000):
+                with self.subTest(arguments=arguments, limit=limit):
+                    self.follow(arguments, limit, said)
+
+    def follow(self, arguments, limit, said):
+        for _ in range(60):
+            done = self.run_limited(*arguments, "--max-memory", str(limit))
+            if done.returncode == 0:
+                return
+            text = done.stderr.decode()
+            found = re.search(said, text)
+            self.assertIsNotNone(found, text)
+            self.assertEqual(len([line for line in text.splitlines() if ": note: " not in line]), 1, text)
+            number, unit = next(group for group in found.groups() if group is not None).split()
+            needed = round(float(number) * (1000 if unit == "kB" else 1000000))
+            self.assertGreater(needed, limit)
+            limit = needed
+        self.fail(text)
 
     def run_limited(self, *arguments):
         return subprocess.run([harness.COMMAND, *map(str, arguments)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,

@@ -6,6 +6,22 @@ from zoo import ZOO
 
 
 class Explain(harness.CommandTest):
+    def test_a_refused_format_says_what_would_do(self):
+        for operation, formats, shape, said in (
+            ("quantize", "f32", "4x32", "quantize: --output-dtype must be given: block format (q4_0 or q8_0)"),
+            ("cast", "f32", "4", "cast: --output-dtype must be given: float"),
+            ("matmul", "q4_k,f32", "4x256,256x4", "a has format q4_k, expected float; and as the second operand: matmul: b has "
+                                                  "format q4_k, expected float or block format (q4_0 or q8_0)"),
+            ("stats", "q4_k", "4x256", "its values cannot be read; of the block formats those of q4_0 or q8_0 can"),
+            ("compare_tensors", "q4_k,q4_k", "4x256,4x256", "of the block formats those of q4_0 or q8_0 can"),
+            ("add", "f8,f8", "4,4", 'unknown format "f8"; did you mean "f8_e4m3fn"?'),
+            ("add", "f8_e5,f8_e5", "4,4", 'did you mean "f8_e5m2"?'),
+        ):
+            with self.subTest(operation=operation, formats=formats):
+                err = self.run_command("explain", operation, "--dtype", formats, "--shape", shape, code=2)[1]
+                self.assertIn(said, err)
+                self.assert_one_line(err)
+
     def test_candidates_add_up(self):
         document = self.json_of("explain", "add", "--dtype", "f32", "--shape", "256x256")
         self.assertEqual(document["flops"], 65536)

@@ -158,12 +158,16 @@ class MergeTold(harness.CommandTest):
     def test_a_whole_is_not_named_as_a_part(self):
         self.model("a.safetensors", x=[1] * 100, y=[2] * 100)
         (self.folder / "l.safetensors").symlink_to("x-00001-of-00002.safetensors")
-        for name in ("x-00001-of-00002.safetensors", "x-00002-of-00002.gguf", "l.safetensors"):
+        for name in ("x-00001-of-00002.safetensors", "x-00002-of-00002.gguf", "l.safetensors", "x-00003-of-00002.safetensors",
+                     "x-00003-of-00002.gguf"):
             out, err = self.run_command("merge", "-o", name, "--linear", "a.safetensors", code=2)
             self.assertEqual(out, "")
             self.assertRegex(err, "x-0000.-of-00002.*: by its name part . of 2, but it would be the whole checkpoint")
-        err = self.run_command("merge", "-o", "x-00001-of-00002.safetensors", "--linear", "--shard-size", "500", "a.safetensors", code=2)[1]
-        self.assertIn("by its name part 1 of 2, but it would be a set, whose parts get such names", err)
+            self.assertFalse((self.folder / name).exists())
+        for number in (1, 3):
+            name = f"x-0000{number}-of-00002.safetensors"
+            err = self.run_command("merge", "-o", name, "--linear", "--shard-size", "500", "a.safetensors", code=2)[1]
+            self.assertIn(f"by its name part {number} of 2, but it would be a set, whose parts get such names", err)
         for name, words in (("y-00001-of-00001.safetensors", []), ("x.safetensors", ["--shard-size", "500"])):
             (self.folder / name[:1]).mkdir()
             self.run_command("merge", "-o", f"{name[:1]}/{name}", "--linear", *words, "a.safetensors")

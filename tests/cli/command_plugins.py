@@ -275,6 +275,12 @@ class Plugins(harness.CommandTest):
         self.assertEqual(out, "")
         self.assert_one_line(err)
         self.assertIn("something that was loaded ended the process before the command was done; at work was zoo_leaves (launch)", err)
+        self.assertIn("--no-device does without it, and tensormorph plugin check tries it", err)
+        err = self.run_command(
+            "bench", "neg", "--dtype", "f32", "--shape", "1000", "--plugin", leaver, "--device", "zoo_leaves", "--repeat", "3", code=3,
+            TENSORMORPH_CONFORMANCE="/nowhere",
+        )[1]
+        self.assertTrue(err.endswith("--no-device does without it\n"), err)     # where there is no check, none is recommended
 
     def test_runs_that_cannot_be_measured(self):
         for count in 0, 100001:

@@ -117,11 +117,23 @@ class Profile(harness.CommandTest):
 
     def test_where_nothing_can_be_kept_that_is_said_once(self):
         (self.folder / "file").write_text("")
-        err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"))[1]
+        err = self.run_command("calibrate", "--seconds", "1", XDG_STATE_HOME=str(self.folder / "file"), code=3)[1]
         notes = [line for line in err.splitlines() if "note: " in line]
         self.assertEqual(len(notes), 1, err)
         self.assertIn("nothing is kept", notes[0])
         self.assertEqual(self.run_command("profile", "show", XDG_STATE_HOME=str(self.folder / "file"))[1].count("note: "), 1)
+
+    def test_a_calibration_that_is_lost_is_trouble(self):
+        """Also where what stood there was no good already, which was said."""
+        for name in ("profile.journal", "profile.lock"):
+            with self.subTest(name=name):
+                state = self.folder / f"state-of-{name}"
+                (state / "tensormorph" / name).mkdir(parents=True)
+                words = ("calibrate", "--seconds", "1", "--device", "reference")
+                out, err = self.run_command(*words, XDG_STATE_HOME=str(state), code=3)
+                self.assertIn("reference:0", out)
+                self.assertEqual(err.count("not kept for the next start"), 1, err)
+                self.assertIn(name, err.splitlines()[-1])
 
     def test_export_follows_links_and_replaces_files_only(self):
         self.learn()
@@ -212,14 +224,40 @@ class Profile(harness.CommandTest):
         """What the command says would lie in the midst of it, and where it leads changes as the output is kept for a document."""
         model = self.small_model()
         (self.folder / "link.safetensors").symlink_to("/dev/stdout")
-        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors"):
+        for path in ("/dev/stdout", "/dev/fd/1", "link.safetensors", "-"):
             for more in ((), ("--json",)):
                 with self.subTest(path=path, more=more):
                     out, err = self.run_command("profile", "export", path, *more, code=2)
                     self.assertEqual(out, "")
-                    self.assertEqual(err, f"tensormorph: profile export {path}: that is the standard output, where this command speaks; name a file\n")
+                    said = "that is the standard output, where this command speaks; name a file"
+                    self.assertEqual(err, f"tensormorph: profile export {path}: {said}\n")
                     merge = ("merge", "--linear", model, model, "--force", "-o", path)
                     self.assertIn("standard output", self.run_command(*merge, *more, code=2)[1])
+                    self.assertFalse((self.folder / "-").exists())
+
+    def test_the_output_is_known_by_any_name(self):
+        """Whoever else has it: here the one that started the command."""
+        read, write = os.pipe()
+        for path in (f"/proc/{os.getpid()}/fd/{write}", f"/proc/{os.getpid()}/task/{os.getpid()}/fd/{write}"):
+            for more in ((), ("--json",)):
+                with self.subTest(path=path, more=more):
+                    done = subprocess.run([harness.COMMAND, "profile", "export", path, *more], env=self.environment(), stdout=write,
+                                          stderr=subprocess.PIPE, cwd=self.folder, timeout=60, check=False)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn(b"that is the standard output", done.stderr)
+        os.close(write)
+        self.assertEqual(os.read(read, 1), b"")
+        os.close(read)
+
+    def test_damage_names_what_mends_it(self):
+        self.learn()
+        journal = self.folder / ".local/state/tensormorph/profile.journal"
+        for content in (journal.read_bytes()[:-5], b"hello"):
+            journal.write_bytes(content)
+            self.assertIn("is ignored; what is measured and kept next mends that, or tensormorph profile reset",
+                          self.run_command("profile", "show")[1])
+            self.run_command("profile", "reset")
+            self.assertEqual(self.run_command("profile", "show")[1], "")
 
     def test_wrong_usage(self):
         (self.folder / "nonsense.txt").write_text("nothing of the kind\n")

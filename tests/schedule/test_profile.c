@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "fakes/fake_case.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "api/context.h"
@@ -210,7 +212,7 @@ static void foreign_content_is_no_profile(void **state) {
   }
 }
 
-/* A folder in the place of the file, or nobody may write there: nothing is kept, and that is all. */
+/* A folder in the place of the file, or nobody may write there: nothing is kept, both are said once, and that is all. */
 static void what_cannot_be_written_is_no_error(void **state) {
   (void)state;
   scratch files;
@@ -219,8 +221,96 @@ static void what_cannot_be_written_is_no_error(void **state) {
   tm_context *context = open_context(&files);
   learn(context, 8, 10);
   assert_in_range(known(context).bucket_samples, 4, 10);
+  for (int i = 0; i < 2; i++) assert_int_equal(tm_profile_save(&context->profile, NULL), TM_ERROR_IO);
   tm_context_destroy(context);
-  assert_int_equal(log_count, 1);
+  assert_int_equal(log_count, 2);
+  close_all(&files);
+}
+
+/* ---- saves that fail for a while ---- */
+
+typedef struct obstacle {
+  void (*raise)(scratch *files);
+  void (*clear)(scratch *files);
+} obstacle;
+
+static void put_journal_folder(scratch *files) { assert_int_equal(mkdir(scratch_path(files, "profile.journal"), 0700), 0); }
+static void drop_journal_folder(scratch *files) { assert_int_equal(rmdir(scratch_path(files, "profile.journal")), 0); }
+
+static void put_lock_folder(scratch *files) {
+  (void)unlink(scratch_path(files, "profile.lock"));
+  assert_int_equal(mkdir(scratch_path(files, "profile.lock"), 0700), 0);
+}
+
+static void drop_lock_folder(scratch *files) { assert_int_equal(rmdir(scratch_path(files, "profile.lock")), 0); }
+
+static void limit_files(rlim_t bytes) {
+  struct rlimit limit;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* The disk is full in the midst of the second line: the header and the first would count. */
+static void put_limit(scratch *files) {
+  (void)files;
+  (void)signal(SIGXFSZ, SIG_IGN);
+  limit_files(400);
+}
+
+static void drop_limit(scratch *files) {
+  (void)files;
+  limit_files(RLIM_INFINITY);
+}
+
+static const obstacle obstacles[] = { { put_journal_folder, drop_journal_folder }, { put_lock_folder, drop_lock_folder },
+                                      { put_limit, drop_limit } };
+
+/* Whatever stood in the way, and however often: what could not be written is written with the next save, once. */
+static void what_could_not_be_written_is_written_later(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof obstacles / sizeof obstacles[0]; i++) {
+    scratch files;
+    tm_error error = { .struct_size = sizeof error };
+    assert_true(scratch_init(&files));
+    tm_context *context = open_context(&files);
+    for (int round = 0; round < 2; round++) {
+      learn(context, 8, 5);
+      if (round == 0) obstacles[i].raise(&files);
+      for (int again = 0; again < 2; again++) {
+        const tm_status status = tm_context_save_profile(context, &error);
+        if (status != TM_ERROR_IO) fail_msg("obstacle %zu, round %d: %d", i, round, status);
+      }
+    }
+    assert_int_equal(log_count, i == 0 ? 2 : 1);
+    obstacles[i].clear(&files);
+    assert_int_equal(tm_context_save_profile(context, &error), TM_OK);
+    tm_context *other = open_context(&files);
+    assert_int_equal(log_count, 0);
+    assert_int_equal(known(other).bucket_samples, 10);
+    assert_is_about_eight(other);
+    tm_context_destroy(other);
+    tm_context_destroy(context);
+    close_all(&files);
+  }
+}
+
+/* A disk that takes nothing is not asked at every run. */
+static void a_save_that_failed_is_not_due_at_once(void **state) {
+  (void)state;
+  scratch files;
+  assert_true(scratch_init(&files));
+  tm_context *context = open_context(&files);
+  put_journal_folder(&files);
+  learn(context, 8, 5000);
+  assert_int_equal(tm_profile_save(&context->profile, NULL), TM_ERROR_IO);
+  drop_journal_folder(&files);
+  tm_profile_save_if_due(&context->profile);
+  assert_false(access(scratch_path(&files, "profile.journal"), F_OK) == 0);
+  learn(context, 8, 5000);
+  tm_profile_save_if_due(&context->profile);
+  assert_true(access(scratch_path(&files, "profile.journal"), F_OK) == 0);
+  tm_context_destroy(context);
   close_all(&files);
 }
 
@@ -381,6 +471,8 @@ int main(void) {
     cmocka_unit_test(damage_costs_only_what_it_hits),
     cmocka_unit_test(foreign_content_is_no_profile),
     cmocka_unit_test(what_cannot_be_written_is_no_error),
+    cmocka_unit_test(what_could_not_be_written_is_written_later),
+    cmocka_unit_test(a_save_that_failed_is_not_due_at_once),
     cmocka_unit_test(a_later_version_is_left_alone),
     cmocka_unit_test(a_merged_journal_counts_once),
     cmocka_unit_test(knowledge_counts_as_far_as_it_fits),
