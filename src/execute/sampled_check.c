@@ -170,7 +170,7 @@ static tm_status say(const tm_checked_run *run, const char *fault, tm_error *err
 
 static tm_status look(const tm_checked_run *run, const tm_output_parts *parts, uint64_t count, void *room, tm_error *error) {
   tm_plan_candidate *candidate = run->candidate;
-  const uint64_t turn = atomic_fetch_add(&candidate->check_count, 1), run_count = atomic_load(&candidate->trial->run_count);
+  const uint64_t turn = atomic_fetch_add(&candidate->check_count, 1);
   char fault[TM_OUTPUT_FAULT_BYTES];
   atomic_fetch_add(&candidate->trial->check_count, 1);
   atomic_fetch_add(&candidate->device->checked_count, count);
@@ -179,7 +179,7 @@ static tm_status look(const tm_checked_run *run, const tm_output_parts *parts, u
     if (tm_output_parts_check(parts, &candidate->answer, run->pointers, part, room, fault)) continue;
     return may_have_flushed(run, parts, part) ? TM_OK : say(run, fault, error);
   }
-  tm_trial_vouch(candidate->trial, run_count);
+  tm_trial_vouch(candidate->trial, run->begun_count + run->run_count);
   return TM_OK;
 }
 

@@ -43,7 +43,7 @@ static inline uint64_t tm_trial_unchecked(tm_trial *trial) {
   const uint64_t vouched = atomic_load(&trial->vouched_count);
   return atomic_load(&trial->run_count) - vouched;
 }
-/* A check that began when there were so many runs ended well; one that began later may have ended before. */
+/* A run was found right that so many, itself among them, are sure to have been before; one that began later may have been before. */
 static inline void tm_trial_vouch(tm_trial *trial, uint64_t run_count) {
   uint64_t vouched = atomic_load(&trial->vouched_count);
   while (vouched < run_count && !atomic_compare_exchange_weak(&trial->vouched_count, &vouched, run_count)) continue;
