@@ -9,6 +9,7 @@
 #include "execute/sampled_check.h"
 #include "execute/tile_trial.h"
 #include "plugin/device.h"
+#include "plugin/left_out.h"
 #include "schedule/exploration.h"
 
 #define MOST_TRIES 512u
@@ -221,7 +222,7 @@ static void give_up_device(const tm_placement *placement, const tm_device_slot *
 
 /* "a:0 (reason), b:0 (reason)", as far as there is room. */
 typedef struct name_list {
-  char   text[760];
+  char   text[560];
   size_t used;
 } name_list;
 
@@ -252,7 +253,7 @@ static bool is_quarantined(const tm_runner *runner, const tm_plan_candidate *can
 }
 
 static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
-  char reason[TM_HEALTH_REASON_BYTES];
+  char reason[TM_HEALTH_REASON_BYTES], left_out[TM_LEFT_OUT_BYTES] = "";
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
   name_list list = { .used = 0 };
@@ -263,8 +264,9 @@ static tm_status nobody(const tm_runner *runner, const tm_placement *placement, 
     list_add(&list, candidate->device->name, is_denied(runner, placement, i) ? "not allowed" : what);
   }
   if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
-  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
-                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
+  else tm_left_out_describe(runner->table->market.inventory, left_out);
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s%s", row == NULL ? "it" : row->name,
+                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note, left_out);
 }
 
 static bool is_out(const tm_runner *runner, const tm_plan_candidate *candidate) {

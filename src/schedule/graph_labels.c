@@ -11,6 +11,7 @@
 #include "graph/in_place.h"
 #include "plugin/device.h"
 #include "plugin/device_identity.h"
+#include "plugin/left_out.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
 #include "solver/assignment.h"
@@ -194,7 +195,7 @@ static void add_label(label_maker *maker, uint32_t node, uint32_t index, const t
 }
 
 static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error) {
-  char name[160], text[700];
+  char name[160], text[600], left_out[TM_LEFT_OUT_BYTES];
   size_t used = 0;
   const tm_placement *placement = maker->problem->placements[maker->problem->node_placements[node]];
   text[0] = '\0';
@@ -207,7 +208,8 @@ static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error
     used += length < 0 ? 0 : (size_t)length;
   }
   tm_graph_name_node(maker->problem->graph, node, name, sizeof name);
-  return tm_fail(error, TM_ERROR_NO_DEVICE, "%s: no device can run it as asked: %s", name, text);
+  tm_left_out_describe(maker->problem->table->market.inventory, left_out);
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "%s: no device can run it as asked%s%s%s", name, used == 0 ? "" : ": ", text, left_out);
 }
 
 static tm_status add_node(label_maker *maker, tm_solver_op *op, uint32_t node, tm_error *error) {

@@ -218,6 +218,8 @@ class ExplainGraph(harness.CommandTest):
         out, err = self.run_command("explain", "--graph", self.chain(), *TWO_QUEUES, "--device", "zoo_two_queues", "--no-device", "reference", code=3)
         self.assertEqual(out, "")
         self.assertIn("'before'", err)
+        self.assertRegex(err, r"as asked: zoo_two_queues:0 \(.*; left out by request: .*\bcpu\b")
+        self.assertRegex(err, r"; left out by request: .*\breference\b")
         self.assert_one_line(err)
 
     def test_a_graph_that_is_too_large(self):

@@ -51,6 +51,12 @@ class Minimal(PluginTest):
         )
         self.assertIn("minimal:0", str(document))
 
+    def test_a_reason_is_true_of_what_is_asked(self):
+        """It has no silu, in f32 or anything else."""
+        row = self.candidate(self.plugin_json("minimal", "explain", "silu", "--dtype", "f32", "--shape", "10"), "minimal:0")
+        self.assertEqual(row["verdict"], "refused")
+        self.assertIn("add, sub and mul of dense f32", row["reason"])
+
 
 class Blas(PluginTest):
     def setUp(self):
