@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "elsewhere_notes.h"
 #include "explain_graph.h"
 #include "json_writer.h"
 #include "numerics_text.h"
@@ -140,7 +141,8 @@ static void print_details(tm_explanation *explanation, tm_output_stream *stream,
   }
 }
 
-static void print_explanation(const tm_op_request *request, tm_explanation *explanation, tm_invocation *invocation) {
+static void print_explanation(const tm_op_request *request, tm_explanation *explanation, const tm_elsewhere_notes *absent,
+                              tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   const uint32_t         width = invocation->terminal.width;
   const tm_table_look    look = { .width = width, .color = invocation->terminal.color };
@@ -149,6 +151,7 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   tm_explanation_summarize(explanation, &summary);
   print_request(request, &summary, stream);
   if (request->note[0] != '\0') tm_printable_sentence(stream, "note: ", request->note, width);
+  for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);
   tm_output_char(stream, '\n');
   const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
@@ -220,7 +223,7 @@ static void print_operands_json(const char *key, const tm_operand *operands, uin
 }
 
 static void print_summary_json(const tm_op_request *request, const tm_explanation_summary *summary,
-                               tm_json_writer *json) {
+                               const tm_elsewhere_notes *absent, tm_json_writer *json) {
   tm_json_text(json, "schema", "tensormorph.explain/1");
   tm_json_text(json, "op", request->op.name);
   print_operands_json("inputs", request->inputs, request->input_count, json);
@@ -240,17 +243,19 @@ static void print_summary_json(const tm_op_request *request, const tm_explanatio
   tm_json_text(json, "flip", summary->flip);
   tm_json_begin_array(json, "notes", false);
   if (request->note[0] != '\0') tm_json_text(json, NULL, request->note);
+  for (uint32_t i = 0; i < absent->count; i++) tm_json_text(json, NULL, absent->texts[i]);
   tm_json_end_array(json);
 }
 
-static void print_json(const tm_op_request *request, tm_explanation *explanation, tm_output_stream *stream) {
+static void print_json(const tm_op_request *request, tm_explanation *explanation, const tm_elsewhere_notes *absent,
+                       tm_output_stream *stream) {
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   tm_candidate           candidate = { .struct_size = sizeof candidate };
   tm_json_writer         json;
   tm_explanation_summarize(explanation, &summary);
   tm_json_init(&json, stream);
   tm_json_begin_object(&json, NULL, false);
-  print_summary_json(request, &summary, &json);
+  print_summary_json(request, &summary, absent, &json);
   tm_json_begin_array(&json, "candidates", false);
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)
     print_candidate_json(&candidate, &json);
@@ -263,15 +268,17 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation      *explanation = NULL;
   tm_error             error = TM_CLI_ERROR_INIT;
+  tm_elsewhere_notes   absent = { .count = 0 };
   const uint32_t       attribute_bytes = request->op.attribute_bytes;
   if (tm_explain(context, request->op.op, attribute_bytes > 0 ? request->attributes.value.bytes : NULL, attribute_bytes,
                  request->inputs, request->input_count, request->outputs, request->op.output_count, &options,
                  &explanation, &error) != TM_OK)
     return tm_complain(&error);
+  tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
   if (invocation->preferences.json)
-    print_json(request, explanation, invocation->output);
+    print_json(request, explanation, &absent, invocation->output);
   else
-    print_explanation(request, explanation, invocation);
+    print_explanation(request, explanation, &absent, invocation);
   tm_explanation_destroy(explanation);
   return TM_EXIT_OK;
 }

@@ -234,6 +234,7 @@ void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node,
   char                why[700];
   (void)tm_plan_explanation_node(explained->explanation, node, &one);
   print_node(&p, &one);
+  tm_explained_absent_print(explained, p.stream, p.width);
   tm_output_char(p.stream, '\n');
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, p.stream);
   tm_output_char(p.stream, '\n');

@@ -243,6 +243,7 @@ void tm_explained_graph_print(const tm_explained_graph *explained, tm_invocation
   tm_plan_summary     summary = { .struct_size = sizeof summary };
   tm_plan_explanation_summarize(explained->explanation, &summary);
   print_graph(&p, &summary);
+  tm_explained_absent_print(explained, p.stream, p.width);
   tm_output_char(p.stream, '\n');
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, p.stream);
   tm_output_char(p.stream, '\n');

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "numerics_text.h"
+#include "printable_text.h"
 #include "quantity.h"
 
 const char *tm_why_name(uint32_t why) {
@@ -43,6 +44,10 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
   const char  *text = tm_quantity_duration(is_less ? now_ns - then_ns : then_ns - now_ns, &difference);
   if (now_ns == then_ns) snprintf(out, capacity, "as long");
   else snprintf(out, capacity, "%s %s", text, is_less ? "less" : "more");
+}
+
+void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width) {
+  for (uint32_t i = 0; i < explained->absent->count; i++) tm_printable_sentence(stream, "note: ", explained->absent->texts[i], width);
 }
 
 /* ---- why ---- */

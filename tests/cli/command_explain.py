@@ -107,6 +107,12 @@ class Explain(harness.CommandTest):
         document = self.json_of(*arguments, "--device", "reference")
         self.assertTrue(document["candidates"][document["chosen"]]["device"].startswith("reference"))
 
+    def test_who_was_asked_for_and_is_not_here(self):
+        arguments = ["explain", "add", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "null.so", "--device", "zoo_null"]
+        said = r"nothing goes to zoo_null: it has no device here: ."
+        self.assertRegex(self.run_command(*arguments, COLUMNS="0")[0], r"(?m)^note: " + said)
+        self.assertRegex(self.json_of(*arguments)["notes"][0], "^" + said)
+        self.assertEqual(self.json_of(*arguments[:-2])["notes"], [])
 
     def test_who_is_another_one_at_each_start_is_listed(self):
         """As it is listed by what was seen before, it turns out when it is needed, and is not to vanish then."""

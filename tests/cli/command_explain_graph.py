@@ -222,6 +222,17 @@ class ExplainGraph(harness.CommandTest):
         self.assertRegex(err, r"; left out by request: .*\breference\b")
         self.assert_one_line(err)
 
+    def test_who_was_asked_for_and_is_not_here(self):
+        path, asked = self.perceptron(), ("--plugin", ZOO / "null.so", "--device", "zoo_null")
+        said = r"nothing goes to zoo_null: it has no device here: ."
+        for more in ((), ("--node", "1")):
+            out = self.run_command("explain", "--graph", path, *more, *asked, COLUMNS="0")[0]
+            self.assertRegex(out, r"(?m)^note: " + said)
+            notes = self.json_of("explain", "--graph", path, *more, *asked)["notes"]
+            self.assertEqual(len(notes), 1)
+            self.assertRegex(notes[0], "^" + said)
+        self.assertEqual(self.json_of("explain", "--graph", path, "--device", "cpu")["notes"], [])
+
     def test_a_graph_that_is_too_large(self):
         graph = Graph()
         value = graph.value("input", "x", [1 << 30, 1 << 30])
