@@ -264,6 +264,29 @@ static void print_json(const tm_op_request *request, tm_explanation *explanation
   tm_json_finish(&json);
 }
 
+/* ----------------------------------------------------------------------------------------------------- nobody can ---- */
+
+/* "; left out by request, and not asked: cpu, reference" */
+static void append_left_out(tm_context *context, char *text, size_t capacity) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  bool                   any = false;
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    const size_t used = strlen(text);
+    if (backend.state != TM_BACKEND_EXCLUDED || used + 128 >= capacity) continue;
+    snprintf(text + used, capacity - used, "%s%.64s", any ? ", " : "; left out by request, and not asked: ", backend.name);
+    any = true;
+  }
+}
+
+/* Why, the candidates say; here is that, and what would change it. */
+static void describe_nobody(tm_context *context, const tm_op_request *request, const tm_explanation_summary *summary, char *text,
+                            size_t capacity) {
+  const bool has_flip = summary->flip[0] != '\0';
+  snprintf(text, capacity, "no device can run %s as asked; %s", request->op.name,
+           has_flip ? summary->flip : "no --accept would change that");
+  append_left_out(context, text, capacity);
+}
+
 static int explain(tm_context *context, const tm_op_request *request, tm_invocation *invocation) {
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation      *explanation = NULL;
@@ -274,13 +297,17 @@ static int explain(tm_context *context, const tm_op_request *request, tm_invocat
                  request->inputs, request->input_count, request->outputs, request->op.output_count, &options,
                  &explanation, &error) != TM_OK)
     return tm_complain(&error);
+  tm_explanation_summary summary = { .struct_size = sizeof summary };
+  char                   nobody[512] = "";
   tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
+  tm_explanation_summarize(explanation, &summary);
+  if (summary.chosen == TM_ANY_DEVICE) describe_nobody(context, request, &summary, nobody, sizeof nobody);
   if (invocation->preferences.json)
     print_json(request, explanation, &absent, invocation->output);
   else
     print_explanation(request, explanation, &absent, invocation);
   tm_explanation_destroy(explanation);
-  return TM_EXIT_OK;
+  return nobody[0] == '\0' ? TM_EXIT_OK : tm_complain_as(TM_EXIT_TROUBLE, "%s", nobody);
 }
 
 /* What goes with one of the two only. */
@@ -343,6 +370,7 @@ const tm_command tm_command_explain = {
       "what its line below names.\n"
       "N0: bits equal to the reference. N1(b): within b ulps. N2(b, growth, format): within b x growth x the rounding of "
       "format, of the sum of all terms' magnitudes; growth is 1, log n or n, for n terms. N3(b): mean square error within b.\n"
+      "The exit code is 3 if nobody can run it as asked.\n"
       "With --graph: what tm_graph_save wrote is placed as a whole, nothing is run, and no bytes of constants are needed. A line "
       "a node: the time of its device; why (only choice; fastest; set-up: another is faster but for what is paid once; copies: "
       "another is faster but for copies to and from it; overlap: others work meanwhile; memory: its limit); the next best "

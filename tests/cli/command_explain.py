@@ -129,6 +129,25 @@ class Explain(harness.CommandTest):
         self.assertRegex(out, r"(?m)^zoo_is_never_the_same:0 +quarantined")
         self.assertIn(f"zoo_is_never_the_same:0: {said}", out)
 
+    def test_nobody_can(self):
+        """The explanation is whole, and the exit code is that of a graph that nobody can run."""
+        arguments = ["explain", "silu", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "two_queues.so"]
+        arguments += ["--device", "zoo_two_queues", "--no-device", "reference"]
+        out, err = self.run_command(*arguments, code=3)
+        self.assertRegex(out, r"(?m)^zoo_two_queues:0 +refused ")
+        self.assert_one_line(err)
+        self.assertRegex(err, r"no device can run silu as asked; no --accept would change that; left out by request, and not asked: .*\bcpu\b")
+        self.assertRegex(err, r"not asked: .*\breference\b")
+        document = self.json_of(*arguments, code=3)
+        self.assertIsNone(document["chosen"])
+
+    def test_only_another_class_would_do(self):
+        """What would change it is said where nobody can."""
+        arguments = ["explain", "exp", "--dtype", "f32", "--shape", "64", "--device", "cpu", "--no-device", "reference", "--accept", "N0"]
+        flip = self.json_of(*arguments, code=3)["flip"]
+        self.assertRegex(flip, r"accepting N\d as well would choose cpu:0")
+        self.assertIn(f"no device can run exp as asked; {flip}", self.run_command(*arguments, code=3)[1])
+
     def test_nobody_is_left(self):
         arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
         names = [backend["name"] for backend in self.json_of("backends")["backends"]]
