@@ -91,6 +91,15 @@ class ExplainGraph(harness.CommandTest):
                 self.assertEqual(document["node_count"], len(document["nodes"]))
                 self.assert_adds_up(document)
 
+    def test_nothing_was_measured(self):
+        """Of a candidate with 0 samples both forms say the same of the correction."""
+        whole = self.json_of("explain", "--graph", self.perceptron())["nodes"][1]["candidates"]
+        alone = self.json_of("explain", "silu", "--dtype", "f32", "--shape", "64x128")["candidates"]
+        for one in (*whole, *alone):
+            if one["verdict"] in ("chosen", "slower") and one["samples"] == 0:
+                self.assertEqual((one["correction"], one["correction_spread"]), (1, 1))
+        self.assertIn(0, [one["samples"] for one in alone])
+
     def test_a_mixed_plan(self):
         path = self.chain()
         document = self.json_of("explain", "--graph", path, *TWO_QUEUES)
