@@ -96,6 +96,7 @@ static void print_request(const tm_op_request *request, const tm_explanation_sum
                           tm_output_stream *stream) {
   char        text[256];
   tm_quantity a, b, c;
+  const char *plural = summary->flops == 1 ? "" : "s";
   tm_output_text(stream, request->op.name);
   for (uint32_t i = 0; i < request->input_count; i++) {
     tm_operand_describe(&request->inputs[i], text, sizeof text);
@@ -108,8 +109,8 @@ static void print_request(const tm_op_request *request, const tm_explanation_sum
   }
   tm_op_attributes_print(&request->attributes, text, sizeof text);
   if (text[0] != '\0') tm_output_format(stream, "  [%s]", text);
-  tm_output_format(stream, "\nwork: %s operations, %s read, %s written; accepted: %s or better\n",
-                   tm_quantity_short_count(summary->flops, &a), tm_quantity_bytes(summary->read_bytes, &b),
+  tm_output_format(stream, "\nwork: %s operation%s, %s read, %s written; accepted: %s or better\n",
+                   tm_quantity_short_count(summary->flops, &a), plural, tm_quantity_bytes(summary->read_bytes, &b),
                    tm_quantity_bytes(summary->written_bytes, &c), tm_numerics_name(summary->worst_numerics));
 }
 

@@ -114,8 +114,8 @@ static void print_node(const page *p, const tm_node_explanation *one) {
   append_values(p, node.inputs, node.input_count, " ", text, sizeof text);
   append_values(p, node.outputs, node.output_count, " -> ", text, sizeof text);
   tm_printable_sentence(p->stream, head, text, p->width);
-  snprintf(text, sizeof text, "%s operations, %s read, %s written; accepted: %s or better",
-           tm_quantity_short_count(one->flops, &a), tm_quantity_bytes(one->read_bytes, &b),
+  snprintf(text, sizeof text, "%s operation%s, %s read, %s written; accepted: %s or better",
+           tm_quantity_short_count(one->flops, &a), one->flops == 1 ? "" : "s", tm_quantity_bytes(one->read_bytes, &b),
            tm_quantity_bytes(one->written_bytes, &c), tm_numerics_name(one->worst_numerics));
   tm_printable_sentence(p->stream, "work: ", text, p->width);
 }

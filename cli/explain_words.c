@@ -47,7 +47,8 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
 }
 
 void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width) {
-  for (uint32_t i = 0; i < explained->absent->count; i++) tm_printable_sentence(stream, "note: ", explained->absent->texts[i], width);
+  const tm_elsewhere_notes *absent = explained->absent;
+  for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);
 }
 
 /* ---- why ---- */
@@ -77,12 +78,14 @@ static void describe_longer(const tm_explained_graph *explained, const tm_node_c
   tm_quantity     quantity;
   if (!regret.is_known) snprintf(out, capacity, "a run would be an unknown time longer");
   else if (regret.ns == 0) snprintf(out, capacity, "a run would be as long");
-  else snprintf(out, capacity, "a run would be %s %s", tm_quantity_duration(regret.ns, &quantity), regret.is_less ? "shorter" : "longer");
+  else
+    snprintf(out, capacity, "a run would be %s %s", tm_quantity_duration(regret.ns, &quantity),
+             regret.is_less ? "shorter" : "longer");
 }
 
 /* "; with it on fast:0, the next best, a run would take 12.0 ms more" */
-static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, uint32_t told, char *out,
-                        size_t capacity) {
+static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, uint32_t told,
+                        char *out, size_t capacity) {
   tm_node_candidate next = { .struct_size = sizeof next };
   tm_quantity       quantity;
   char              way[160];
@@ -93,8 +96,8 @@ static void append_next(const tm_explained_graph *explained, uint32_t node, cons
   const bool      overlaps = summary_of(explained).overlaps != 0;
   if (!regret.is_known) return;
   tm_way_describe(next.device_name, next.lowering, way, sizeof way);
-  snprintf(out + used, capacity - used, "; with it %son %s, the next best%s, a run would take %s%s%s", overlaps ? "alone " : "", way,
-           overlaps ? " by the sum" : "", next.is_bound != 0 && !overlaps ? "at least " : "",
+  snprintf(out + used, capacity - used, "; with it %son %s, the next best%s, a run would take %s%s%s",
+           overlaps ? "alone " : "", way, overlaps ? " by the sum" : "", next.is_bound != 0 && !overlaps ? "at least " : "",
            regret.ns == 0 ? "as long" : tm_quantity_duration(regret.ns, &quantity),
            regret.ns == 0 ? "" : regret.is_less ? " less" : " more");
 }

@@ -283,7 +283,7 @@ static void show_summary(const story *s, tm_context *context) {
   fprintf(stderr, "after the first step: %" PRIu64 " questions, %" PRIu64 " kernels prepared, %" PRIu64 " plans\n", s->queries, s->prepares, s->plans);
   if (runs != 0 && s->nanoseconds != 0) fprintf(stderr, "%.0f tokens a second\n", 1e9 * runs / (double)s->nanoseconds);
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
-    if (device.launch_count != 0) fprintf(stderr, "%s: %" PRIu64 " operations\n", device.name, device.launch_count);
+    if (device.launch_count != 0) fprintf(stderr, "%s: %" PRIu64 " operation%s\n", device.name, device.launch_count, device.launch_count == 1 ? "" : "s");
 }
 
 static int tell_with(const arguments *a, const llama_model *model) {

@@ -159,6 +159,27 @@ class Explain(harness.CommandTest):
         for name in names:
             self.assertIn(f"{name}: excluded by request", err)
 
+    def test_a_long_reason_ends_at_a_word(self):
+        words = " ".join(f"word{i}" for i in range(38))
+        settings = ("--set", f"webgpu.library=/nonexistent/{words}", "--device", "webgpu", "--no-device", "reference")
+        backends = {one["name"]: one for one in self.json_of("backends", *settings)["backends"]}
+        if backends.get("webgpu", {}).get("state") != "unavailable":
+            self.skipTest("there is no WebGPU in this build")
+        reason = backends["webgpu"]["reason"]
+        self.assertGreater(len(reason), 250)
+        err = self.run_command("explain", "add", "--dtype", "f32", "--shape", "64", *settings, code=3)[1]
+        told = err[err.index("webgpu: ") + len("webgpu: "):].rsplit("; ", 1)[0]
+        if told != reason:
+            self.assertTrue(told.endswith("..."), err)
+            self.assertTrue(reason.startswith(told[:-3]) and reason[len(told) - 3] in " ,;", err)
+
+    def test_one_operation(self):
+        """What is counted is one, or it is several."""
+        for command in ("explain", "bench"):
+            more = ("--repeat", "1") if command == "bench" else ()
+            for shape, said in (("1", "work: 1 operation, "), ("2", "work: 2 operations, ")):
+                self.assertIn(said, self.run_command(command, "add", "--dtype", "f32", "--shape", shape, *more, COLUMNS="0")[0])
+
 
 class Bench(harness.CommandTest):
     def test_figures(self):
