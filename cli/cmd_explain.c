@@ -267,7 +267,7 @@ static void print_json(const tm_op_request *request, tm_explanation *explanation
 
 /* ----------------------------------------------------------------------------------------------------- nobody can ---- */
 
-/* "; left out by request, and not asked: cpu, reference" */
+/* "; left out by request, and not asked: a, b" */
 static void append_left_out(tm_context *context, char *text, size_t capacity) {
   tm_backend_description backend = { .struct_size = sizeof backend };
   bool                   any = false;

@@ -9,7 +9,7 @@
 
 #define TM_LEFT_OUT_BYTES 192u
 
-/* "; left out by request: cpu, reference": backends, as those have no devices here.  "" if there is none; what does not fit is
+/* "; left out by request: a, b": backends, as those have no devices here.  "" if there is none; what does not fit is
    counted. */
 void tm_left_out_describe(const tm_inventory *inventory, char out_text[TM_LEFT_OUT_BYTES]);
 

@@ -19,3 +19,5 @@ execute_process(COMMAND ${PROGRAM} ${MODEL} --steps 2 --quiet --device webgpu --
 if(NOT result EQUAL 0 OR NOT err MATCHES "^nothing goes to webgpu: it has no device here: [^\n]+\n")
   message(FATAL_ERROR "--device webgpu: result ${result}, found: ${out}${err}")
 endif()
+# Who is left out is named, also where nobody is left to say why not.
+refuses("can run it as asked; left out by request: [^\n]*cpu" --no-device cpu --no-device reference --no-device webgpu)
