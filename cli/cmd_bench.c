@@ -304,7 +304,8 @@ static void print_operands(const bench_run *bench) {
   }
   tm_op_attributes_print(&bench->request.attributes, text, sizeof text);
   if (text[0] != '\0') tm_output_format(stream, "  [%s]", text);
-  tm_output_format(stream, "\nwork: %s operations, %s moved\n", tm_quantity_short_count(bench->work.flops, &a),
+  tm_output_format(stream, "\nwork: %s operation%s, %s moved\n", tm_quantity_short_count(bench->work.flops, &a),
+                   bench->work.flops == 1 ? "" : "s",
                    tm_quantity_bytes(bench->work.read_bytes + bench->work.written_bytes, &b));
 }
 

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "elsewhere_notes.h"
 #include "explain_graph.h"
 #include "json_writer.h"
 #include "numerics_text.h"
@@ -95,6 +96,7 @@ static void print_request(const tm_op_request *request, const tm_explanation_sum
                           tm_output_stream *stream) {
   char        text[256];
   tm_quantity a, b, c;
+  const char *plural = summary->flops == 1 ? "" : "s";
   tm_output_text(stream, request->op.name);
   for (uint32_t i = 0; i < request->input_count; i++) {
     tm_operand_describe(&request->inputs[i], text, sizeof text);
@@ -107,8 +109,8 @@ static void print_request(const tm_op_request *request, const tm_explanation_sum
   }
   tm_op_attributes_print(&request->attributes, text, sizeof text);
   if (text[0] != '\0') tm_output_format(stream, "  [%s]", text);
-  tm_output_format(stream, "\nwork: %s operations, %s read, %s written; accepted: %s or better\n",
-                   tm_quantity_short_count(summary->flops, &a), tm_quantity_bytes(summary->read_bytes, &b),
+  tm_output_format(stream, "\nwork: %s operation%s, %s read, %s written; accepted: %s or better\n",
+                   tm_quantity_short_count(summary->flops, &a), plural, tm_quantity_bytes(summary->read_bytes, &b),
                    tm_quantity_bytes(summary->written_bytes, &c), tm_numerics_name(summary->worst_numerics));
 }
 
@@ -140,7 +142,8 @@ static void print_details(tm_explanation *explanation, tm_output_stream *stream,
   }
 }
 
-static void print_explanation(const tm_op_request *request, tm_explanation *explanation, tm_invocation *invocation) {
+static void print_explanation(const tm_op_request *request, tm_explanation *explanation, const tm_elsewhere_notes *absent,
+                              tm_invocation *invocation) {
   tm_output_stream      *stream = invocation->output;
   const uint32_t         width = invocation->terminal.width;
   const tm_table_look    look = { .width = width, .color = invocation->terminal.color };
@@ -149,6 +152,7 @@ static void print_explanation(const tm_op_request *request, tm_explanation *expl
   tm_explanation_summarize(explanation, &summary);
   print_request(request, &summary, stream);
   if (request->note[0] != '\0') tm_printable_sentence(stream, "note: ", request->note, width);
+  for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);
   tm_output_char(stream, '\n');
   const tm_rows rows = { columns, COLUMN_COUNT, candidate_row, &texts, UINT64_MAX, NULL };
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, stream);
@@ -220,7 +224,7 @@ static void print_operands_json(const char *key, const tm_operand *operands, uin
 }
 
 static void print_summary_json(const tm_op_request *request, const tm_explanation_summary *summary,
-                               tm_json_writer *json) {
+                               const tm_elsewhere_notes *absent, tm_json_writer *json) {
   tm_json_text(json, "schema", "tensormorph.explain/1");
   tm_json_text(json, "op", request->op.name);
   print_operands_json("inputs", request->inputs, request->input_count, json);
@@ -240,17 +244,19 @@ static void print_summary_json(const tm_op_request *request, const tm_explanatio
   tm_json_text(json, "flip", summary->flip);
   tm_json_begin_array(json, "notes", false);
   if (request->note[0] != '\0') tm_json_text(json, NULL, request->note);
+  for (uint32_t i = 0; i < absent->count; i++) tm_json_text(json, NULL, absent->texts[i]);
   tm_json_end_array(json);
 }
 
-static void print_json(const tm_op_request *request, tm_explanation *explanation, tm_output_stream *stream) {
+static void print_json(const tm_op_request *request, tm_explanation *explanation, const tm_elsewhere_notes *absent,
+                       tm_output_stream *stream) {
   tm_explanation_summary summary = { .struct_size = sizeof summary };
   tm_candidate           candidate = { .struct_size = sizeof candidate };
   tm_json_writer         json;
   tm_explanation_summarize(explanation, &summary);
   tm_json_init(&json, stream);
   tm_json_begin_object(&json, NULL, false);
-  print_summary_json(request, &summary, &json);
+  print_summary_json(request, &summary, absent, &json);
   tm_json_begin_array(&json, "candidates", false);
   for (uint32_t i = 0; tm_explanation_candidate(explanation, i, &candidate) == TM_OK; i++)
     print_candidate_json(&candidate, &json);
@@ -259,21 +265,50 @@ static void print_json(const tm_op_request *request, tm_explanation *explanation
   tm_json_finish(&json);
 }
 
+/* ----------------------------------------------------------------------------------------------------- nobody can ---- */
+
+/* "; left out by request, and not asked: a, b" */
+static void append_left_out(tm_context *context, char *text, size_t capacity) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  bool                   any = false;
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
+    const size_t used = strlen(text);
+    if (backend.state != TM_BACKEND_EXCLUDED || used + 128 >= capacity) continue;
+    snprintf(text + used, capacity - used, "%s%.64s", any ? ", " : "; left out by request, and not asked: ", backend.name);
+    any = true;
+  }
+}
+
+/* Why, the candidates say; here is that, and what would change it. */
+static void describe_nobody(tm_context *context, const tm_op_request *request, const tm_explanation_summary *summary, char *text,
+                            size_t capacity) {
+  const bool has_flip = summary->flip[0] != '\0';
+  snprintf(text, capacity, "no device can run %s as asked; %s", request->op.name,
+           has_flip ? summary->flip : "no --accept would change that");
+  append_left_out(context, text, capacity);
+}
+
 static int explain(tm_context *context, const tm_op_request *request, tm_invocation *invocation) {
   const tm_run_options options = { .struct_size = sizeof options, .worst_numerics = TM_NUMERICS_DEFAULT };
   tm_explanation      *explanation = NULL;
   tm_error             error = TM_CLI_ERROR_INIT;
+  tm_elsewhere_notes   absent = { .count = 0 };
   const uint32_t       attribute_bytes = request->op.attribute_bytes;
   if (tm_explain(context, request->op.op, attribute_bytes > 0 ? request->attributes.value.bytes : NULL, attribute_bytes,
                  request->inputs, request->input_count, request->outputs, request->op.output_count, &options,
                  &explanation, &error) != TM_OK)
     return tm_complain(&error);
+  tm_explanation_summary summary = { .struct_size = sizeof summary };
+  char                   nobody[512] = "";
+  tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
+  tm_explanation_summarize(explanation, &summary);
+  if (summary.chosen == TM_ANY_DEVICE) describe_nobody(context, request, &summary, nobody, sizeof nobody);
   if (invocation->preferences.json)
-    print_json(request, explanation, invocation->output);
+    print_json(request, explanation, &absent, invocation->output);
   else
-    print_explanation(request, explanation, invocation);
+    print_explanation(request, explanation, &absent, invocation);
   tm_explanation_destroy(explanation);
-  return TM_EXIT_OK;
+  return nobody[0] == '\0' ? TM_EXIT_OK : tm_complain_as(TM_EXIT_TROUBLE, "%s", nobody);
 }
 
 /* What goes with one of the two only. */
@@ -336,10 +371,12 @@ const tm_command tm_command_explain = {
       "what its line below names.\n"
       "N0: bits equal to the reference. N1(b): within b ulps. N2(b, growth, format): within b x growth x the rounding of "
       "format, of the sum of all terms' magnitudes; growth is 1, log n or n, for n terms. N3(b): mean square error within b.\n"
+      "The exit code is 3 if nobody can run it as asked.\n"
       "With --graph: what tm_graph_save wrote is placed as a whole, nothing is run, and no bytes of constants are needed. A line "
       "a node: the time of its device; why (only choice; fastest; set-up: another is faster but for what is paid once; copies: "
       "another is faster but for copies to and from it; overlap: others work meanwhile; memory: its limit); the next best "
-      "device, and the regret: how much longer a run would be with the node there and all others where that is best then. "
+      "device, and the regret: how much longer a run would be with the node there and all others where that is best then; of "
+      "a plan whose devices work at the same time, with this node alone moved, so that it may be below 0: not everything is tried. "
       "--max-memory is what the plan may take in any one memory.\n"
       "With --node: total = formula x corr + lower + copies + setup. copies: what this node alone needs, everything else as it "
       "is, so that totals differ by what moving only this node changes; setup: a run's share of what is paid once. would "

@@ -127,8 +127,8 @@ static int check_backend(const stats_run *stats, const char *backend) {
   tm_device_usage usage = { .struct_size = sizeof usage };
   for (uint32_t i = 0; tm_job_device_usage(stats->job, i, &usage) == TM_OK; i++)
     if (usage.operation_count > 0 && !is_device_of(usage.device_name, backend))
-      return tm_complain_as(TM_EXIT_FOUND, "--require-backend %s: %llu operations ran on %s", backend,
-                            (unsigned long long)usage.operation_count, usage.device_name);
+      return tm_complain_as(TM_EXIT_FOUND, "--require-backend %s: %llu operation%s ran on %s", backend,
+                            (unsigned long long)usage.operation_count, usage.operation_count == 1 ? "" : "s", usage.device_name);
   return TM_EXIT_OK;
 }
 

@@ -123,12 +123,12 @@ static bool is_asked_backend(const tm_name_list *asked, const char *backend) {
   return false;
 }
 
-static void note_absent(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked) {
+void tm_elsewhere_notes_absent(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, const char *verb) {
   tm_backend_description backend = { .struct_size = sizeof backend };
   for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++) {
     if (backend.device_count != 0 || notes->count == TM_ELSEWHERE_NOTES || !is_asked_backend(asked, backend.name)) continue;
-    snprintf(notes->texts[notes->count++], sizeof notes->texts[0], "nothing went to %.64s: it has no device here%s%.400s", backend.name,
-             backend.reason[0] != '\0' ? ": " : "", backend.reason);
+    snprintf(notes->texts[notes->count++], sizeof notes->texts[0], "nothing %s to %.64s: it has no device here%s%.400s", verb,
+             backend.name, backend.reason[0] != '\0' ? ": " : "", backend.reason);
   }
 }
 
@@ -136,7 +136,7 @@ void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, con
   dtype_use uses[MOST_DTYPES];
   notes->count = 0;
   if (asked->count == 0 || !went_elsewhere(job, asked)) return;
-  note_absent(notes, context, asked);
+  tm_elsewhere_notes_absent(notes, context, asked, "went");
   const uint32_t count = collect(job, uses);
   for (uint32_t i = 0; i < count; i++) explain_one(notes, context, asked, op, &uses[i]);
 }

@@ -17,4 +17,7 @@ typedef struct tm_elsewhere_notes {
    none where nobody was, or all went there. */
 void tm_elsewhere_notes_make(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, uint32_t op, const tm_job *job);
 
+/* Adds one a backend that was asked for and has no device: nothing "went" to it, or "goes". */
+void tm_elsewhere_notes_absent(tm_elsewhere_notes *notes, tm_context *context, const tm_name_list *asked, const char *verb);
+
 #endif

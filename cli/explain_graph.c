@@ -53,6 +53,7 @@ static int run_in(tm_context *context, tm_invocation *invocation) {
   const char          *wanted = tm_arguments_value(&invocation->arguments, "node");
   tm_graph            *graph = NULL;
   tm_plan_explanation *explanation = NULL;
+  tm_elsewhere_notes   absent = { .count = 0 };
   tm_error             error = TM_CLI_ERROR_INIT;
   uint32_t             node = TM_NO_NODE;
   tm_status            status = tm_session_require_device(context, &error);
@@ -60,7 +61,8 @@ static int run_in(tm_context *context, tm_invocation *invocation) {
   if (status == TM_OK && wanted != NULL) status = find_node(graph, wanted, &node, &error);
   const bool is_asked_well = status == TM_OK;     /* what is wrong from here on is the graph */
   if (is_asked_well) status = explain(graph, invocation, &explanation, &error);
-  if (status == TM_OK) print(&(tm_explained_graph){ path, graph, explanation }, node, invocation);
+  tm_elsewhere_notes_absent(&absent, context, &invocation->preferences.devices, "goes");
+  if (status == TM_OK) print(&(tm_explained_graph){ path, graph, explanation, &absent }, node, invocation);
   tm_plan_explanation_destroy(explanation);
   tm_graph_destroy(graph);
   if (is_asked_well && status == TM_ERROR_ARGUMENT) return tm_complain_as(TM_EXIT_TROUBLE, "%s: %s", path, error.text);

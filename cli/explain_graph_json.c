@@ -252,6 +252,9 @@ void tm_explained_graph_print_json(const tm_explained_graph *explained, uint32_t
   print_places(explained, &json);
   print_critical(explained, &json);
   print_others(explained, &json);
+  tm_json_begin_array(&json, "notes", false);
+  for (uint32_t i = 0; i < explained->absent->count; i++) tm_json_text(&json, NULL, explained->absent->texts[i]);
+  tm_json_end_array(&json);
   tm_json_end_object(&json);
   tm_json_finish(&json);
 }

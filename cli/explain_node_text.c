@@ -24,10 +24,11 @@ static const tm_column_view views[] = { { 0, 9, 0, false, NULL },  { 1, 0, 0, fa
 typedef struct row_texts {
   const tm_explained_graph *explained;
   uint32_t    node;
-  tm_quantity quantities[9];
+  tm_quantity quantities[8];
   char        device[160];
   char        level[32];
   char        correction[48];
+  char        regret[48];
 } row_texts;
 
 static bool candidate_at(const tm_explained_graph *explained, uint32_t node, uint32_t index, tm_node_candidate *candidate) {
@@ -58,12 +59,13 @@ static tm_cell duration_cell(const tm_node_candidate *candidate, uint64_t ns, tm
 }
 
 static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
-  static const uint8_t places[] = { 2, 3, 4, 6, 7, 8, 9, 10 };
+  static const uint8_t places[] = { 3, 4, 6, 7, 8, 9, 10 };
   row_texts           *texts = (row_texts *)(uintptr_t)source;
   tm_node_candidate    candidate;
   if (!find_row(texts, row, &candidate)) return false;
-  const uint64_t regret_ns = tm_candidate_lacks_room(texts->explained, &candidate) ? TM_NEVER_NS : candidate.regret_ns;
-  const uint64_t durations[] = { regret_ns, candidate.total_ns, candidate.declared_ns, candidate.lowering_ns,
+  const tm_regret regret = tm_candidate_regret(texts->explained, &candidate);
+  const bool      has_regret = regret.is_known && can_run(&candidate) && !tm_candidate_lacks_room(texts->explained, &candidate);
+  const uint64_t durations[] = { candidate.total_ns, candidate.declared_ns, candidate.lowering_ns,
                                  candidate.staging_ns + candidate.copy_in_ns + candidate.copy_out_ns, candidate.setup_share_ns,
                                  candidate.wait_ns, candidate.memory_ns };
   tm_way_describe(candidate.device_name, candidate.lowering, texts->device, sizeof texts->device);
@@ -72,6 +74,8 @@ static bool candidate_row(const void *source, uint64_t row, tm_cell *cells) {
            (unsigned long long)candidate.sample_count);
   cells[0] = tm_cell_text(texts->device);
   cells[1] = tm_cell_text(tm_candidate_verdict(texts->explained, &candidate));
+  tm_regret_describe(&regret, texts->regret, sizeof texts->regret);
+  cells[2] = has_regret ? tm_cell_text(texts->regret) : tm_cell_undefined(TM_COLUMN_TEXT);
   for (uint32_t i = 0; i < sizeof places; i++) cells[places[i]] = duration_cell(&candidate, durations[i], &texts->quantities[i]);
   cells[5] = can_run(&candidate) ? tm_cell_text(texts->correction) : tm_cell_undefined(TM_COLUMN_TEXT);
   cells[11] = candidate.level != TM_LEVEL_REFUSED ? tm_cell_text(texts->level) : tm_cell_undefined(TM_COLUMN_TEXT);
@@ -110,8 +114,8 @@ static void print_node(const page *p, const tm_node_explanation *one) {
   append_values(p, node.inputs, node.input_count, " ", text, sizeof text);
   append_values(p, node.outputs, node.output_count, " -> ", text, sizeof text);
   tm_printable_sentence(p->stream, head, text, p->width);
-  snprintf(text, sizeof text, "%s operations, %s read, %s written; accepted: %s or better",
-           tm_quantity_short_count(one->flops, &a), tm_quantity_bytes(one->read_bytes, &b),
+  snprintf(text, sizeof text, "%s operation%s, %s read, %s written; accepted: %s or better",
+           tm_quantity_short_count(one->flops, &a), one->flops == 1 ? "" : "s", tm_quantity_bytes(one->read_bytes, &b),
            tm_quantity_bytes(one->written_bytes, &c), tm_numerics_name(one->worst_numerics));
   tm_printable_sentence(p->stream, "work: ", text, p->width);
 }
@@ -234,6 +238,7 @@ void tm_explained_node_print(const tm_explained_graph *explained, uint32_t node,
   char                why[700];
   (void)tm_plan_explanation_node(explained->explanation, node, &one);
   print_node(&p, &one);
+  tm_explained_absent_print(explained, p.stream, p.width);
   tm_output_char(p.stream, '\n');
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, p.stream);
   tm_output_char(p.stream, '\n');

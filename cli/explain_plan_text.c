@@ -24,8 +24,9 @@ static const tm_column_view views[] = { { 0, 0, 0, false, NULL },  { 1, 8, 1, fa
 
 typedef struct row_texts {
   const tm_explained_graph *explained;
-  tm_quantity time, least;
-  char        regret[48];
+  tm_quantity time;
+  char        least[48];
+  char        regret[56];
   char        number[16];
   char        name[300];
   char        device[160];
@@ -41,9 +42,12 @@ static void fill_next(row_texts *texts, const tm_node_explanation *one, uint32_t
   (void)tm_plan_explanation_candidate(texts->explained->explanation, node, one->runner_up, &next);
   tm_way_describe(next.device_name, next.lowering, texts->next, sizeof texts->next);
   cells[6] = tm_cell_text(texts->next);
-  if (one->regret_ns == TM_NEVER_NS) return;
-  snprintf(texts->regret, sizeof texts->regret, "%s%s", next.is_bound != 0 ? ">=" : "",
-           one->regret_ns == 0 ? "0" : tm_quantity_duration(one->regret_ns, &texts->least));
+  const tm_regret regret = tm_candidate_regret(texts->explained, &next);
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  tm_plan_explanation_summarize(texts->explained->explanation, &summary);
+  if (!regret.is_known) return;
+  tm_regret_describe(&regret, texts->least, sizeof texts->least);
+  snprintf(texts->regret, sizeof texts->regret, "%s%s", next.is_bound != 0 && summary.overlaps == 0 ? ">=" : "", texts->least);
   cells[7] = tm_cell_text(texts->regret);
 }
 
@@ -243,6 +247,7 @@ void tm_explained_graph_print(const tm_explained_graph *explained, tm_invocation
   tm_plan_summary     summary = { .struct_size = sizeof summary };
   tm_plan_explanation_summarize(explained->explanation, &summary);
   print_graph(&p, &summary);
+  tm_explained_absent_print(explained, p.stream, p.width);
   tm_output_char(p.stream, '\n');
   tm_rows_print_table(&rows, views, COLUMN_COUNT, &look, p.stream);
   tm_output_char(p.stream, '\n');

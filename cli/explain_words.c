@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "numerics_text.h"
+#include "printable_text.h"
 #include "quantity.h"
 
 const char *tm_why_name(uint32_t why) {
@@ -45,29 +46,98 @@ void tm_difference_describe(uint64_t now_ns, uint64_t then_ns, char *out, size_t
   else snprintf(out, capacity, "%s %s", text, is_less ? "less" : "more");
 }
 
+void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width) {
+  const tm_elsewhere_notes *absent = explained->absent;
+  for (uint32_t i = 0; i < absent->count; i++) tm_printable_sentence(stream, "note: ", absent->texts[i], width);
+}
+
 /* ---- why ---- */
 
+static tm_plan_summary summary_of(const tm_explained_graph *explained) {
+  tm_plan_summary summary = { .struct_size = sizeof summary };
+  tm_plan_explanation_summarize(explained->explanation, &summary);
+  return summary;
+}
+
+tm_regret tm_candidate_regret(const tm_explained_graph *explained, const tm_node_candidate *candidate) {
+  const tm_plan_summary summary = summary_of(explained);
+  if (summary.overlaps == 0) return (tm_regret){ candidate->regret_ns != TM_NEVER_NS, false, candidate->regret_ns };
+  if (candidate->moved_ns == TM_NEVER_NS) return (tm_regret){ .is_known = false };
+  const bool is_less = candidate->moved_ns < summary.total_ns;
+  return (tm_regret){ true, is_less, is_less ? summary.total_ns - candidate->moved_ns : candidate->moved_ns - summary.total_ns };
+}
+
+void tm_regret_describe(const tm_regret *regret, char *out, size_t capacity) {
+  tm_quantity quantity;
+  snprintf(out, capacity, "%s%s", regret->is_less ? "-" : "", regret->ns == 0 ? "0" : tm_quantity_duration(regret->ns, &quantity));
+}
+
+/* "a run would be 12.0 ms longer" */
+static void describe_longer(const tm_explained_graph *explained, const tm_node_candidate *candidate, char *out, size_t capacity) {
+  const tm_regret regret = tm_candidate_regret(explained, candidate);
+  tm_quantity     quantity;
+  if (!regret.is_known) snprintf(out, capacity, "a run would be an unknown time longer");
+  else if (regret.ns == 0) snprintf(out, capacity, "a run would be as long");
+  else
+    snprintf(out, capacity, "a run would be %s %s", tm_quantity_duration(regret.ns, &quantity),
+             regret.is_less ? "shorter" : "longer");
+}
+
 /* "; with it on fast:0, the next best, a run would take 12.0 ms more" */
-static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, char *out,
-                        size_t capacity) {
+static void append_next(const tm_explained_graph *explained, uint32_t node, const tm_node_explanation *one, uint32_t told,
+                        char *out, size_t capacity) {
   tm_node_candidate next = { .struct_size = sizeof next };
-  tm_quantity       regret;
+  tm_quantity       quantity;
   char              way[160];
   const size_t      used = strlen(out);
-  const bool        is_told = one->why == TM_WHY_COPIES && one->runner_up == one->fastest;
-  if (one->runner_up == TM_NO_CANDIDATE || one->regret_ns == TM_NEVER_NS || is_told || used >= capacity) return;
+  if (one->runner_up == TM_NO_CANDIDATE || one->runner_up == told || used >= capacity) return;
   (void)tm_plan_explanation_candidate(explained->explanation, node, one->runner_up, &next);
+  const tm_regret regret = tm_candidate_regret(explained, &next);
+  const bool      overlaps = summary_of(explained).overlaps != 0;
+  if (!regret.is_known) return;
   tm_way_describe(next.device_name, next.lowering, way, sizeof way);
-  snprintf(out + used, capacity - used, "; with it on %s, the next best, a run would take %s%s%s", way,
-           next.is_bound != 0 ? "at least " : "", one->regret_ns == 0 ? "as long" : tm_quantity_duration(one->regret_ns, &regret),
-           one->regret_ns == 0 ? "" : " more");
+  snprintf(out + used, capacity - used, "; with it %son %s, the next best%s, a run would take %s%s%s",
+           overlaps ? "alone " : "", way, overlaps ? " by the sum" : "", next.is_bound != 0 && !overlaps ? "at least " : "",
+           regret.ns == 0 ? "as long" : tm_quantity_duration(regret.ns, &quantity),
+           regret.ns == 0 ? "" : regret.is_less ? " less" : " more");
+}
+
+/* The candidate with which a run would be over first, were this node alone moved there, if that is before the plan's own end: the
+   search for a plan does not try everything.  TM_NO_CANDIDATE: there is none. */
+static uint32_t find_sooner(const tm_explained_graph *explained, uint32_t node, tm_node_candidate *out_sooner) {
+  tm_node_candidate candidate = { .struct_size = sizeof candidate };
+  uint64_t          least_ns = summary_of(explained).total_ns;
+  uint32_t          found = TM_NO_CANDIDATE;
+  for (uint32_t i = 0; tm_plan_explanation_candidate(explained->explanation, node, i, &candidate) == TM_OK; i++) {
+    if (!tm_candidate_regret(explained, &candidate).is_less || candidate.moved_ns >= least_ns) continue;
+    if (tm_candidate_lacks_room(explained, &candidate)) continue;
+    *out_sooner = candidate;
+    least_ns = candidate.moved_ns;
+    found = i;
+  }
+  return found;
+}
+
+/* "; yet the model would have a run end 36.8 us sooner, by 2.6 %, with it alone on fast:0".  Returns who that is. */
+static uint32_t append_sooner(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
+  tm_node_candidate sooner = { .struct_size = sizeof sooner };
+  tm_quantity       quantity;
+  char              way[160];
+  const size_t      used = strlen(out);
+  const uint32_t    found = find_sooner(explained, node, &sooner);
+  if (found == TM_NO_CANDIDATE || used >= capacity) return found;
+  const uint64_t total_ns = summary_of(explained).total_ns, less_ns = total_ns - sooner.moved_ns;
+  tm_way_describe(sooner.device_name, sooner.lowering, way, sizeof way);
+  snprintf(out + used, capacity - used, "; yet the model would have a run end %s sooner, by %.2g %%, with it alone on %s",
+           tm_quantity_duration(less_ns, &quantity), 100.0 * (double)less_ns / (double)total_ns, way);
+  return found;
 }
 
 void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity) {
   tm_node_explanation one = { .struct_size = sizeof one };
   tm_node_candidate   chosen = { .struct_size = sizeof chosen }, faster = { .struct_size = sizeof faster };
-  tm_quantity         run, share, regret;
-  char                way[160], sooner[64];
+  tm_quantity         run, share;
+  char                way[160], sooner[64], longer[96];
   out[0] = '\0';
   if (tm_plan_explanation_node(explained->explanation, node, &one) != TM_OK) return;
   (void)tm_plan_explanation_candidate(explained->explanation, node, 0, &chosen);
@@ -77,7 +147,9 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
   const uint64_t faster_ns = faster.run_ns + faster.lowering_ns + faster.staging_ns;
   tm_difference_describe(chosen_ns, faster_ns, sooner, sizeof sooner);
   const char *faster_text = tm_quantity_duration(faster_ns, &run);
-  const char *regret_text = faster.regret_ns == TM_NEVER_NS ? "an unknown time" : tm_quantity_duration(faster.regret_ns, &regret);
+  describe_longer(explained, &faster, longer, sizeof longer);
+  tm_node_candidate best = { .struct_size = sizeof best };
+  const bool can_end_sooner = find_sooner(explained, node, &best) != TM_NO_CANDIDATE;
   switch (one.why) {
     case TM_WHY_ONLY: snprintf(out, capacity, "nobody else can run it as asked"); break;
     case TM_WHY_FASTEST: snprintf(out, capacity, "nobody runs it in less time than %s", faster_text); break;
@@ -87,11 +159,12 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
       break;
     case TM_WHY_COPIES:
       snprintf(out, capacity,
-               "%s would run it in %s (%s), but with the copies that this takes, there and around it, a run would be %s longer",
-               way, faster_text, sooner, regret_text);
+               "%s would run it in %s (%s), but with the copies that this takes, there and around it, %s", way, faster_text, sooner,
+               longer);
       break;
     case TM_WHY_OVERLAP:
-      snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile, so that all ends sooner");
+      snprintf(out, capacity, "it is not the cheapest place, but others work meanwhile%s",
+               can_end_sooner ? "" : ", and with it alone on another device no run is known to end sooner");
       break;
     case TM_WHY_MEMORY:
       if (one.fastest == 0) snprintf(out, capacity, "without its limit of memory the plan would have it elsewhere");
@@ -101,7 +174,8 @@ void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *o
     case TM_WHY_WEIGHTS: snprintf(out, capacity, "it is not the cheapest place, but not only time counts"); break;
     default: snprintf(out, capacity, "prices were others when the plan was made"); break;
   }
-  append_next(explained, node, &one, out, capacity);
+  const uint32_t told = append_sooner(explained, node, out, capacity);
+  if (one.why != TM_WHY_COPIES || one.runner_up != one.fastest) append_next(explained, node, &one, told, out, capacity);
 }
 
 /* ---- what would change it ---- */

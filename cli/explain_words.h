@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "elsewhere_notes.h"
+#include "output_stream.h"
 #include "tensormorph/tensormorph.h"
 
 /* An explanation and the graph that it is of. */
@@ -13,12 +16,26 @@ typedef struct tm_explained_graph {
   const char                *path;
   tm_graph                  *graph;
   const tm_plan_explanation *explanation;
+  const tm_elsewhere_notes  *absent;    /* who was asked for and is not here */
 } tm_explained_graph;
+
+/* How much longer, or less long, a run would be with a candidate: where devices work at the same time with this node alone moved to
+   it, as sums tell nothing of that; else with all others where that is best then. */
+typedef struct tm_regret {
+  bool     is_known, is_less;
+  uint64_t ns;
+} tm_regret;
+tm_regret tm_candidate_regret(const tm_explained_graph *explained, const tm_node_candidate *candidate);
+/* "1.20 ms", "-1.20 ms", "0": for a column. */
+void tm_regret_describe(const tm_regret *regret, char *out, size_t capacity);
 
 /* "fastest", "copies", ...: for a column. */
 const char *tm_why_name(uint32_t why);
 /* A sentence that compares what was chosen with what would be faster by itself. */
 void tm_why_describe(const tm_explained_graph *explained, uint32_t node, char *out, size_t capacity);
+
+/* "note: " lines of `absent`. */
+void tm_explained_absent_print(const tm_explained_graph *explained, tm_output_stream *stream, size_t width);
 
 /* "--accept N3", "--repeats 1000", "no --max-memory", ... */
 void tm_change_describe(const tm_plan_change *change, char *out, size_t capacity);

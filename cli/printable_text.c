@@ -221,6 +221,16 @@ void tm_printable_about(tm_output_stream *stream, const char *name, const char *
   tm_printable_wrap(stream, text, name_width + 2, width);
 }
 
+void tm_printable_end_at_word(char *text, size_t most) {
+  static const char ellipsis[] = "...";
+  if (strlen(text) <= most) return;
+  size_t end = most < sizeof ellipsis ? 0 : most - (sizeof ellipsis - 1);
+  while (end != 0 && text[end] != ' ') end--;
+  while (end != 0 && (text[end - 1] == ' ' || text[end - 1] == ',' || text[end - 1] == ';')) end--;
+  if (end != 0) memcpy(text + end, ellipsis, sizeof ellipsis);
+  else text[0] = '\0';
+}
+
 bool tm_printable_is_hidden(const char *text, size_t bytes, uint32_t *out_code) {
   *out_code = decode(text, bytes);
   return IN(*out_code, hidden);

@@ -28,6 +28,9 @@ size_t tm_printable_width(const char *text, size_t length);
 /* Shortens an escaped, NUL-terminated text in place to `width` cells by a "..." in its middle. */
 void tm_printable_shorten(char *text, size_t width);
 
+/* Shortens a text in place to `most` bytes at most, after a word and with "..." behind it; "" where nothing has room. */
+void tm_printable_end_at_word(char *text, size_t most);
+
 /* Whether a character of several bytes shows nothing but changes what is shown. */
 bool tm_printable_is_hidden(const char *text, size_t bytes, uint32_t *out_code);
 

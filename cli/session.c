@@ -201,10 +201,16 @@ tm_status tm_session_open(tm_preferences *preferences, const tm_session_needs *n
   return status;
 }
 
-/* "; reference: excluded by request", as far as there is room. */
+#define MOST_OF_REASON 320u
+
+/* "; reference: excluded by request"; what has no room ends at a word, in "...". */
 static void append_reason(tm_error *error, const char *name, const char *reason) {
-  const size_t used = strlen(error->text);
-  snprintf(error->text + used, sizeof error->text - used, "; %.64s: %.200s", name, reason);
+  char         one[MOST_OF_REASON + 128];
+  const size_t used = strlen(error->text), room = sizeof error->text - used - 1;
+  snprintf(one, sizeof one, "; %.64s: %s", name, reason);
+  const size_t most = room < MOST_OF_REASON ? room : MOST_OF_REASON;
+  tm_printable_end_at_word(one, most);
+  snprintf(error->text + used, sizeof error->text - used, "%s", one);
 }
 
 tm_status tm_session_require_device(tm_context *context, tm_error *error) {

@@ -263,6 +263,19 @@ static int has_plugins(tm_context *context) {
   return has_all;
 }
 
+/* Another device tells the story then; whoever asked for this one must know. */
+static void note_absent(const arguments *a, tm_context *context) {
+  tm_backend_description backend = { .struct_size = sizeof backend };
+  for (uint32_t i = 0; tm_backend_describe(context, i, &backend) == TM_OK; i++)
+    for (uint32_t k = 0; k < a->device_count && backend.device_count == 0; k++) {
+      const size_t length = strlen(backend.name);
+      if (strncmp(a->devices[k], backend.name, length) != 0) continue;
+      if (a->devices[k][length] != '\0' && a->devices[k][length] != ':') continue;
+      fprintf(stderr, "nothing goes to %s: it has no device here: %s\n", backend.name, backend.reason);
+      break;
+    }
+}
+
 static void show_summary(const story *s, tm_context *context) {
   tm_device_description device = { .struct_size = sizeof device };
   const uint32_t runs = s->arguments->steps > 2 ? s->arguments->steps - 2 : 0;
@@ -270,7 +283,7 @@ static void show_summary(const story *s, tm_context *context) {
   fprintf(stderr, "after the first step: %" PRIu64 " questions, %" PRIu64 " kernels prepared, %" PRIu64 " plans\n", s->queries, s->prepares, s->plans);
   if (runs != 0 && s->nanoseconds != 0) fprintf(stderr, "%.0f tokens a second\n", 1e9 * runs / (double)s->nanoseconds);
   for (uint32_t i = 0; tm_device_describe(context, i, &device) == TM_OK; i++)
-    if (device.launch_count != 0) fprintf(stderr, "%s: %" PRIu64 " operations\n", device.name, device.launch_count);
+    if (device.launch_count != 0) fprintf(stderr, "%s: %" PRIu64 " operation%s\n", device.name, device.launch_count, device.launch_count == 1 ? "" : "s");
 }
 
 static int tell_with(const arguments *a, const llama_model *model) {
@@ -282,6 +295,7 @@ static int tell_with(const arguments *a, const llama_model *model) {
   int told = a->logits == NULL || s.logits != NULL;
   tm_status status = told ? open_context(a, &context, &error) : TM_OK;
   told = told && (status != TM_OK || has_plugins(context));
+  if (status == TM_OK && told) note_absent(a, context);
   if (status == TM_OK && told) status = tell(&s, context, &error);
   if (status != TM_OK) fprintf(stderr, "%s: %s\n", tm_status_text(status), error.text);
   told = told && status == TM_OK;

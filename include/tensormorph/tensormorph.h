@@ -460,7 +460,7 @@ typedef struct tm_candidate {
   const char *reason;                   /* a sentence for people */
   uint64_t    earned_ns;                /* of setup_ns: time that earlier runs lost for want of it */
   uint64_t    price_ns;                 /* total_ns + setup_ns - earned_ns, or total_ns + setup_ns / repeats: what is compared */
-  double      correction_spread;        /* standard deviation of the correction, as a factor: how sure it is */
+  double      correction_spread;        /* standard deviation of the correction, as a factor; 1 if nothing was measured */
 } tm_candidate;
 
 typedef struct tm_explanation_summary {

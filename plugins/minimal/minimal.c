@@ -59,7 +59,7 @@ static tm_status minimal_query(tm_backend *backend, uint32_t index, const tm_ope
       answer.level = TM_LEVEL_NATIVE, answer.numerics = TM_NUMERICS_N0, answer.launch_ns = 2000;
       answer.numerics_flags = TM_NUMERICS_RUN_TO_RUN | TM_NUMERICS_KEEPS_NONFINITE;
       answer.cost_ns = answer.launch_ns + operations[i]->operands[0].element_count;
-    } else answer.text = (tm_string)TM_STRING("f32 only");
+    } else answer.text = (tm_string)TM_STRING("add, sub and mul of dense f32 tensors of one shape, and nothing else");
     memcpy(out_answers[i], &answer, answer.struct_size < sizeof(answer) ? answer.struct_size : sizeof(answer));
   }
   return TM_OK;

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/reason_list.h"
 #include "execute/lowered_run.h"
 #include "execute/sampled_check.h"
 #include "execute/tile_trial.h"
 #include "plugin/device.h"
+#include "plugin/left_out.h"
 #include "schedule/exploration.h"
 
 #define MOST_TRIES 512u
@@ -222,25 +224,12 @@ static void give_up_device(const tm_placement *placement, const tm_device_slot *
     if (placement->candidates[i].device == device) failed->tried[failed->tried_count++] = i;
 }
 
-/* "a:0 (reason), b:0 (reason)", as far as there is room. */
-typedef struct name_list {
-  char   text[760];
-  size_t used;
-} name_list;
-
-static void list_add(name_list *list, const char *name, const char *reason) {
-  if (list->used >= sizeof list->text) return;
-  const int length = snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s (%s)", list->used == 0 ? "" : ", ",
-                              name, reason);
-  list->used += length < 0 ? 0 : (size_t)length;
-}
-
 /* Nobody could even be asked: what became of those that there are. */
-static void list_backends(const tm_inventory *inventory, name_list *list) {
+static void list_backends(const tm_inventory *inventory, tm_reason_list *list) {
   for (uint32_t i = 0; i < inventory->backend_count; i++) {
     const tm_backend_slot *backend = inventory->backends[i];
-    if (atomic_load(&backend->state) == TM_BACKEND_QUARANTINED) list_add(list, backend->name, backend->stuck_reason);
-    else if (backend->reason[0] != '\0') list_add(list, backend->name, backend->reason);
+    if (atomic_load(&backend->state) == TM_BACKEND_QUARANTINED) tm_reason_list_add(list, backend->name, backend->stuck_reason);
+    else if (backend->reason[0] != '\0') tm_reason_list_add(list, backend->name, backend->reason);
   }
 }
 
@@ -255,19 +244,21 @@ static bool is_quarantined(const tm_runner *runner, const tm_plan_candidate *can
 }
 
 static tm_status nobody(const tm_runner *runner, const tm_placement *placement, const failures *failed, tm_error *error) {
-  char reason[TM_HEALTH_REASON_BYTES];
+  char reason[TM_HEALTH_REASON_BYTES], left_out[TM_LEFT_OUT_BYTES] = "";
   if (failed->lacked_memory) return tm_fail(error, TM_ERROR_NO_MEMORY, "%s", failed->note);
   const tm_op_row *row = tm_op_find(placement->request.op);
-  name_list list = { .used = 0 };
+  tm_reason_list list = { .used = 0 };
   for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const bool is_silent = candidate->reason[0] == '\0' || tm_candidate_can_run(candidate);
     const char *what = is_quarantined(runner, candidate, reason) ? reason : is_silent ? "failed" : candidate->reason;
-    list_add(&list, candidate->device->name, is_denied(runner, placement, i) ? "not allowed" : what);
+    tm_reason_list_add(&list, candidate->device->name, is_denied(runner, placement, i) ? "not allowed" : what);
   }
   if (placement->candidate_count == 0) list_backends(runner->table->market.inventory, &list);
-  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s", row == NULL ? "it" : row->name,
-                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note);
+  else tm_left_out_describe(runner->table->market.inventory, left_out);
+  tm_reason_list_end(&list);
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "no device can run %s as asked: %s%s%.180s%s", row == NULL ? "it" : row->name,
+                 list.text, failed->note[0] == '\0' ? "" : "; last failure: ", failed->note, left_out);
 }
 
 static bool is_out(const tm_runner *runner, const tm_plan_candidate *candidate) {

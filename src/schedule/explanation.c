@@ -163,7 +163,7 @@ tm_status tm_explanation_candidate(const tm_explanation *explanation, uint32_t i
     .reason = from->reason,
     .earned_ns = from->due.earned_ns,
     .price_ns = can ? tm_candidate_price_ns(from) : 0,
-    .correction_spread = can ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
+    .correction_spread = can && from->estimate.samples != 0 ? exp2((double)from->estimate.spread / (double)TM_LOG2_ONE) : 1,
   };
   memcpy(out_candidate, &candidate, candidate.struct_size < sizeof candidate ? candidate.struct_size : sizeof candidate);
   return TM_OK;

@@ -8,9 +8,11 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/reason_list.h"
 #include "graph/in_place.h"
 #include "plugin/device.h"
 #include "plugin/device_identity.h"
+#include "plugin/left_out.h"
 #include "schedule/graph_request.h"
 #include "schedule/label_price.h"
 #include "solver/assignment.h"
@@ -194,20 +196,18 @@ static void add_label(label_maker *maker, uint32_t node, uint32_t index, const t
 }
 
 static tm_status nobody(const label_maker *maker, uint32_t node, tm_error *error) {
-  char name[160], text[700];
-  size_t used = 0;
+  char name[160], left_out[TM_LEFT_OUT_BYTES];
+  tm_reason_list list = { .used = 0 };
   const tm_placement *placement = maker->problem->placements[maker->problem->node_placements[node]];
-  text[0] = '\0';
-  for (uint32_t i = 0; i < placement->candidate_count && used < sizeof text; i++) {
+  for (uint32_t i = 0; i < placement->candidate_count; i++) {
     const tm_plan_candidate *candidate = &placement->candidates[i];
     const char *reason = tm_graph_problem_refusal(maker->problem, candidate);
-    if (reason[0] == '\0') reason = "refuses it";
-    const int length =
-        snprintf(text + used, sizeof text - used, "%s%s (%s)", used == 0 ? "" : ", ", candidate->device->name, reason);
-    used += length < 0 ? 0 : (size_t)length;
+    tm_reason_list_add(&list, candidate->device->name, reason[0] != '\0' ? reason : "refuses it");
   }
+  tm_reason_list_end(&list);
   tm_graph_name_node(maker->problem->graph, node, name, sizeof name);
-  return tm_fail(error, TM_ERROR_NO_DEVICE, "%s: no device can run it as asked: %s", name, text);
+  tm_left_out_describe(maker->problem->table->market.inventory, left_out);
+  return tm_fail(error, TM_ERROR_NO_DEVICE, "%s: no device can run it as asked%s%s%s", name, list.text[0] == '\0' ? "" : ": ", list.text, left_out);
 }
 
 static tm_status add_node(label_maker *maker, tm_solver_op *op, uint32_t node, tm_error *error) {

@@ -123,6 +123,12 @@ class Explain(harness.CommandTest):
         document = self.json_of(*arguments, "--device", "reference")
         self.assertTrue(document["candidates"][document["chosen"]]["device"].startswith("reference"))
 
+    def test_who_was_asked_for_and_is_not_here(self):
+        arguments = ["explain", "add", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "null.so", "--device", "zoo_null"]
+        said = r"nothing goes to zoo_null: it has no device here: ."
+        self.assertRegex(self.run_command(*arguments, COLUMNS="0")[0], r"(?m)^note: " + said)
+        self.assertRegex(self.json_of(*arguments)["notes"][0], "^" + said)
+        self.assertEqual(self.json_of(*arguments[:-2])["notes"], [])
 
     def test_who_is_another_one_at_each_start_is_listed(self):
         """As it is listed by what was seen before, it turns out when it is needed, and is not to vanish then."""
@@ -139,6 +145,25 @@ class Explain(harness.CommandTest):
         self.assertRegex(out, r"(?m)^zoo_is_never_the_same:0 +quarantined")
         self.assertIn(f"zoo_is_never_the_same:0: {said}", out)
 
+    def test_nobody_can(self):
+        """The explanation is whole, and the exit code is that of a graph that nobody can run."""
+        arguments = ["explain", "silu", "--dtype", "f32", "--shape", "64", "--plugin", ZOO / "two_queues.so"]
+        arguments += ["--device", "zoo_two_queues", "--no-device", "reference"]
+        out, err = self.run_command(*arguments, code=3)
+        self.assertRegex(out, r"(?m)^zoo_two_queues:0 +refused ")
+        self.assert_one_line(err)
+        self.assertRegex(err, r"no device can run silu as asked; no --accept would change that; left out by request, and not asked: .*\bcpu\b")
+        self.assertRegex(err, r"not asked: .*\breference\b")
+        document = self.json_of(*arguments, code=3)
+        self.assertIsNone(document["chosen"])
+
+    def test_only_another_class_would_do(self):
+        """What would change it is said where nobody can."""
+        arguments = ["explain", "exp", "--dtype", "f32", "--shape", "64", "--device", "cpu", "--no-device", "reference", "--accept", "N0"]
+        flip = self.json_of(*arguments, code=3)["flip"]
+        self.assertRegex(flip, r"accepting N\d as well would choose cpu:0")
+        self.assertIn(f"no device can run exp as asked; {flip}", self.run_command(*arguments, code=3)[1])
+
     def test_nobody_is_left(self):
         arguments = ["explain", "add", "--dtype", "f32", "--shape", "64"]
         names = [backend["name"] for backend in self.json_of("backends")["backends"]]
@@ -149,6 +174,27 @@ class Explain(harness.CommandTest):
         self.assert_one_line(err)
         for name in names:
             self.assertIn(f"{name}: excluded by request", err)
+
+    def test_a_long_reason_ends_at_a_word(self):
+        words = " ".join(f"word{i}" for i in range(38))
+        settings = ("--set", f"webgpu.library=/nonexistent/{words}", "--device", "webgpu", "--no-device", "reference")
+        backends = {one["name"]: one for one in self.json_of("backends", *settings)["backends"]}
+        if backends.get("webgpu", {}).get("state") != "unavailable":
+            self.skipTest("there is no WebGPU in this build")
+        reason = backends["webgpu"]["reason"]
+        self.assertGreater(len(reason), 250)
+        err = self.run_command("explain", "add", "--dtype", "f32", "--shape", "64", *settings, code=3)[1]
+        told = err[err.index("webgpu: ") + len("webgpu: "):].rsplit("; ", 1)[0]
+        if told != reason:
+            self.assertTrue(told.endswith("..."), err)
+            self.assertTrue(reason.startswith(told[:-3]) and reason[len(told) - 3] in " ,;", err)
+
+    def test_one_operation(self):
+        """What is counted is one, or it is several."""
+        for command in ("explain", "bench"):
+            more = ("--repeat", "1") if command == "bench" else ()
+            for shape, said in (("1", "work: 1 operation, "), ("2", "work: 2 operations, ")):
+                self.assertIn(said, self.run_command(command, "add", "--dtype", "f32", "--shape", shape, *more, COLUMNS="0")[0])
 
 
 class Bench(harness.CommandTest):

@@ -91,6 +91,15 @@ class ExplainGraph(harness.CommandTest):
                 self.assertEqual(document["node_count"], len(document["nodes"]))
                 self.assert_adds_up(document)
 
+    def test_nothing_was_measured(self):
+        """Of a candidate with 0 samples both forms say the same of the correction."""
+        whole = self.json_of("explain", "--graph", self.perceptron())["nodes"][1]["candidates"]
+        alone = self.json_of("explain", "silu", "--dtype", "f32", "--shape", "64x128")["candidates"]
+        for one in (*whole, *alone):
+            if one["verdict"] in ("chosen", "slower") and one["samples"] == 0:
+                self.assertEqual((one["correction"], one["correction_spread"]), (1, 1))
+        self.assertIn(0, [one["samples"] for one in alone])
+
     def test_a_mixed_plan(self):
         path = self.chain()
         document = self.json_of("explain", "--graph", path, *TWO_QUEUES)
@@ -218,7 +227,20 @@ class ExplainGraph(harness.CommandTest):
         out, err = self.run_command("explain", "--graph", self.chain(), *TWO_QUEUES, "--device", "zoo_two_queues", "--no-device", "reference", code=3)
         self.assertEqual(out, "")
         self.assertIn("'before'", err)
+        self.assertRegex(err, r"as asked: zoo_two_queues:0 \(.*; left out by request: .*\bcpu\b")
+        self.assertRegex(err, r"; left out by request: .*\breference\b")
         self.assert_one_line(err)
+
+    def test_who_was_asked_for_and_is_not_here(self):
+        path, asked = self.perceptron(), ("--plugin", ZOO / "null.so", "--device", "zoo_null")
+        said = r"nothing goes to zoo_null: it has no device here: ."
+        for more in ((), ("--node", "1")):
+            out = self.run_command("explain", "--graph", path, *more, *asked, COLUMNS="0")[0]
+            self.assertRegex(out, r"(?m)^note: " + said)
+            notes = self.json_of("explain", "--graph", path, *more, *asked)["notes"]
+            self.assertEqual(len(notes), 1)
+            self.assertRegex(notes[0], "^" + said)
+        self.assertEqual(self.json_of("explain", "--graph", path, "--device", "cpu")["notes"], [])
 
     def test_a_graph_that_is_too_large(self):
         graph = Graph()

@@ -85,9 +85,23 @@ static void prints_names_of_strangers(void **state) {
   assert_string_equal(output_buffer_text(&buffer), "b\\x07: one\n       \\x1b[2J\n       two\n");
 }
 
+static void ends_at_a_word(void **state) {
+  (void)state;
+  const struct { const char *text; size_t most; const char *wanted; } cases[] = {
+    { "one two", 7, "one two" }, { "one two three", 12, "one two..." }, { "one, two", 7, "one..." }, { "one two three", 10, "one two..." },
+    { "one two three", 9, "one..." }, { "unbroken", 5, "" }, { "one two", 2, "" }, { "", 0, "" } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[32];
+    strcpy(text, cases[i].text);
+    tm_printable_end_at_word(text, cases[i].most);
+    assert_string_equal(text, cases[i].wanted);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(neutralizes_controls), cmocka_unit_test(cuts_between_characters),
                                       cmocka_unit_test(counts_cells), cmocka_unit_test(shortens_in_the_middle),
-                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers) };
+                                      cmocka_unit_test(wraps_words), cmocka_unit_test(prints_names_of_strangers),
+                                      cmocka_unit_test(ends_at_a_word) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

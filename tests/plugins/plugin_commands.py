@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -50,6 +51,65 @@ class Minimal(PluginTest):
             "minimal", "bench", "add", "--device", "minimal", "--dtype", "f32", "--shape", "1000", "--repeat", "3"
         )
         self.assertIn("minimal:0", str(document))
+
+    def test_a_reason_is_true_of_what_is_asked(self):
+        """It has no silu, in f32 or anything else."""
+        row = self.candidate(self.plugin_json("minimal", "explain", "silu", "--dtype", "f32", "--shape", "10"), "minimal:0")
+        self.assertEqual(row["verdict"], "refused")
+        self.assertIn("add, sub and mul of dense f32", row["reason"])
+
+
+class AtTheSameTime(PluginTest):
+    """Of a plan whose devices work beside each other sums say nothing of when a run ends: what is told is what the model has."""
+
+    NODES = (("silu", 0), ("mul", 1, 0), ("silu", 1), ("silu", 3), ("mul", 4, 0), ("mul", 3, 2), ("mul", 2, 1))
+
+    def graph(self):
+        whole = {"format": "f32", "dims": [256, 256]}
+        items = [{"kind": "input", "value": 0, "name": "x", **whole}]
+        for i, (op, *inputs) in enumerate(self.NODES):
+            node = {"kind": "node", "values": [i + 1], "op": op, "version": 1, "inputs": inputs, "name": f"n{i}"}
+            items.append({**node, "results": [whole]})
+        items.append({"kind": "output", "value": len(self.NODES), "name": "y"})
+        path = self.folder / "graph.json"
+        path.write_text(json.dumps({"tensormorph_graph": 1, "items": items}))
+        return path
+
+    def test_what_a_move_takes(self):
+        run = ("explain", "--graph", self.graph(), "--plugin", PLUGINS / "queued.so", "--no-device", "cpu", "--set")
+        run += (f"simulator.device_file={PLUGINS}/devices/gpu_like.json",)
+        document = self.plugin_json("simulator", *run)
+        total_ns = document["total_ns"]
+        self.assertTrue(document["overlaps"])
+        kinds = set()
+        for node in document["nodes"]:
+            out = self.with_plugin("simulator", *run, "--node", node["name"], COLUMNS="0")[0]
+            moves = {one["device"]: one["moved_ns"] for one in node["candidates"] if one["verdict"] in ("chosen", "slower")}
+            for device, moved_ns in moves.items():
+                regret = re.search(rf"(?m)^{device} +\S+ +(-?)(\S+)(?: \S+)?  ", out)
+                kinds.add(regret[1] if moved_ns != total_ns else regret[2])
+                self.assertEqual(regret[1] == "-", moved_ns < total_ns, out)
+                self.assertEqual(regret[2] == "0", moved_ns == total_ns, out)
+            least_ns = min(moves.values())
+            first = [device for device, moved_ns in moves.items() if moved_ns == least_ns]
+            said = re.search(r"the model would have a run end \S+ \S+ sooner, by \S+ %, with it alone on (\S+?)[;\n]", out)
+            self.assertEqual(said is not None, least_ns < total_ns, out)
+            if said is not None:
+                self.assertIn(said[1], first)
+        self.assertEqual(kinds, {"", "-", "0"})
+
+    def test_the_table_of_all_nodes(self):
+        run = ("explain", "--graph", self.graph(), "--plugin", PLUGINS / "queued.so", "--no-device", "cpu", "--set")
+        run += (f"simulator.device_file={PLUGINS}/devices/gpu_like.json",)
+        document = self.plugin_json("simulator", *run)
+        out = self.with_plugin("simulator", *run, COLUMNS="0")[0]
+        for node in document["nodes"]:
+            if node["runner_up"] is None:
+                continue
+            moved_ns = node["candidates"][node["runner_up"]]["moved_ns"]
+            cells = re.split(r" {2,}", re.search(rf"(?m)^{node['node']} +{node['name']} .*$", out)[0])
+            self.assertEqual(cells[7].startswith("-"), moved_ns < document["total_ns"], out)
+            self.assertEqual(cells[7] == "0", moved_ns == document["total_ns"], out)
 
 
 class Blas(PluginTest):
