@@ -143,9 +143,29 @@ class Profile(harness.CommandTest):
         link.symlink_to(target)
         self.run_command("profile", "export", "pipe", code=3)
         self.assertTrue(pipe.is_fifo())
-        self.run_command("profile", "export", "link")
+        self.run_command("profile", "export", "--force", "pipe", code=3)
+        self.assertTrue(pipe.is_fifo())
+        self.run_command("profile", "export", "link", "--force")
         self.assertTrue(link.is_symlink())
         self.assertNotEqual(target.read_text(), "keep")
+
+    def test_export_replaces_nothing_unasked(self):
+        self.learn()
+        model, link = self.small_model(), self.folder / "link"
+        link.symlink_to(model)
+        before = model.read_bytes()
+        for path in (model, model.name, link):
+            for form in ((), ("--quiet",), ("--json",)):
+                out, err = self.run_command("profile", "export", path, *form, code=1)
+                self.assertEqual((out, err), ("", f"tensormorph: {path} is there; --force replaces it\n"))
+        self.assertEqual(model.read_bytes(), before)
+        self.run_command("profile", "export", "learned.txt")
+        self.run_command("profile", "export", "learned.txt", code=1)            # an earlier one, too: it may be another machine's
+        self.run_command("profile", "export", "-f", "learned.txt")
+        self.run_command("profile", "export", "--force", model)
+        self.assertIn("entries read from", self.run_command("profile", "import", model)[0])
+        for action in (["show"], ["reset"], ["import", model]):
+            self.assertIn("--force is for profile export", self.run_command("profile", *action, "--force", code=2)[1])
 
     def test_damaged_lines_of_an_import_are_counted(self):
         self.learn()
