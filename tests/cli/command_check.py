@@ -537,6 +537,16 @@ class Check(harness.CommandTest):
         self.assertNotIn("\x1b", out)
         self.assertEqual(len([line for line in out.splitlines() if line.startswith("no findings")]), 0)
 
+    def test_long_names_are_shortened_for_people(self):
+        names = ["first." + "x" * 3000 + ".last", "one." + "\u00e4" * 1500 + ".end", "other." + "y" * 3000 + ".end"]
+        self.safetensors("m.safetensors", {
+            names[0]: ("F32", (2,), floats([1, math.nan])), names[1]: ("F32", (512,), ramp(512)), names[2]: ("F32", (512,), ramp(512))})
+        out = self.run_command("check", "m.safetensors", code=1)[0]
+        self.assertRegex(out, r"first\.x+\.\.\.x+\.last: 1 NaN of 2 elements")
+        self.assertIn(".end: ", out)
+        self.assertLess(max(map(len, re.findall(r"\w+", out))), 250)           # those in messages are cut at 200
+        self.assertEqual([row["tensor"] for row in self.rows("m.safetensors")][0], names[0])
+
     def test_more_tensors_than_are_open_at_once(self):
         tensors = {}
         for i in range(700):

@@ -247,6 +247,15 @@ class Merge(harness.CommandTest):
         self.assertEqual(len(set(hashes)), 3)
         self.assertFalse([text for text in hashes if set(text.split(":")[-1]) == {"0"}])
 
+    def test_record_of_names_that_are_no_utf8(self):
+        self.random_models(2)
+        names = [os.fsencode(self.folder) + name for name in (b"/m\xff.safetensors", b"/m\xfe\xc3\xa4.safetensors")]
+        for old, name in zip("ab", names):
+            os.rename(self.folder / f"{old}.safetensors", name)
+        self.merge("--linear", *map(os.fsdecode, names))
+        record = json.loads(read_safetensors(self.folder / "out.safetensors")[1]["tensormorph.merge"])
+        self.assertEqual([model["path"].rsplit("/", 1)[-1] for model in record["models"]], ["m\\xff.safetensors", "m\\xfe\u00e4.safetensors"])
+
     def test_record_of_equal_names(self):
         for folder, values in (("A", [1, 2]), ("B", [3, 6])):
             (self.folder / folder).mkdir()
