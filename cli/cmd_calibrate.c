@@ -276,9 +276,9 @@ const tm_command tm_command_calibrate = {
   .notes =
       "Copies of three sizes; an addition, a sum and a matrix product of f32, f16 and bf16. Devices are measured anyway while they "
       "are used; this saves the first runs from being placed by what devices declare. Each measurement is kept as soon as it is there, "
-      "also when Ctrl-C ends this; --json then prints those that there are, with \"complete\": false. Declared is without copies, measured is the median of the runs with them. Factor is what is "
-      "reckoned with from now on in place of declared: earlier measurements have a part in it, so it is not quite the quotient of this "
-      "run's. tensormorph profile show lists all that is known.",
+      "also when Ctrl-C ends this; --json then prints those that there are, with \"complete\": false. Declared is without "
+      "copies, measured is the median of the runs with them. Factor is what is reckoned with from now on in place of declared: earlier "
+      "measurements have a part in it, so it is not quite the quotient of this run's. tensormorph profile show lists all that is known.",
   .flags = flags,
   .run = run,
 };
